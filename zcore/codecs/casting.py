@@ -262,8 +262,7 @@ def _floats(numbers, dtype, rounding, out_of_range):
 
 
 def _neighbours(size, dtype, sizes, codes):
-    """Return the lower and the upper neighbour of each magnitude in the type, and whether the lower one ends in an even
-    digit.
+    """Return each magnitude's lower and upper neighbour in the type, and whether the last digit below is even.
 
     A magnitude of the type is its own lower neighbour. Beyond the largest one, both are the value that would follow it.
     """

@@ -1,5 +1,6 @@
-"""Codecs of the numcodecs package that zcore does not have itself: `numcodecs.quantize`, `numcodecs.base64`, and all
-others that are registered there.
+"""Codecs that only the numcodecs package has.
+
+These are `numcodecs.quantize`, `numcodecs.base64`, and all others that are registered there.
 
 The package is imported when one of them is first used (extra `numcodecs`). Its decoders have no size limit, so an
 object with too much content is refused only after decoding. Codecs that run code from the data are always refused.

@@ -26,8 +26,8 @@ class NumcodecsShuffle(Lenient, StepCodec):
     Parameters
     ----------
     elementsize : int, optional
-        Bytes of an item; the size must be a multiple of it. 1 and 0 change nothing. By default the item size of the
-        array's stored type, as in zarr-python.
+        Bytes of an item; the size must be a multiple of it. 1 and 0 change nothing. By default the item size before
+        the codec from array to bytes, as in zarr-python.
     """
 
     name = "numcodecs.shuffle"

@@ -45,11 +45,11 @@ class NodeBinding:
     ----------
     store : Store
     path : str
-        Of the node in the store, ``""`` for the root.
+        Path of the node in the store, ``""`` for the root.
     format : Format
     options : Options
     view : View, optional
-        Of the metadata document, if the caller has just read it.
+        View of the metadata document, if the caller has just read it.
 
     Attributes
     ----------
@@ -58,9 +58,9 @@ class NodeBinding:
     document : str
         Key of the metadata document.
     document_name : str
-        Its last part. In some formats it says whether the node is an array.
+        Last part of this key. In some formats it says whether the node is an array.
     kind : type
-        Of the metadata.
+        Class of the metadata.
 
     Raises
     ------
@@ -99,7 +99,7 @@ class NodeBinding:
         return self.view.metadata
 
     def look(self):
-        """Read the document again and return its `View`; the binding stays as it is."""
+        """Read the document again and return its `View`; the binding does not change."""
         ticket = next(self._tickets)
         # One byte more than a document may have. So the format refuses a larger file, and no more of it is read.
         try:
@@ -129,7 +129,7 @@ class NodeBinding:
         return view
 
     def not_found(self, reason):
-        """Return the error of a node that is not there."""
+        """Return the error for a node that does not exist."""
         return NodeNotFoundError(f"no {self.what} at {self.describe()}: {reason}", path=self.path,
                                  format=self.format.name)
 
@@ -145,7 +145,7 @@ class NodeBinding:
         return view
 
     def see(self):
-        """Read the document if only another process has read it so far; an error if the node is not there."""
+        """Read the document if only another process has read it so far; an error if the node does not exist."""
         if self.view.ticket == UNSEEN:
             self.reload()
 
@@ -156,8 +156,8 @@ class NodeBinding:
     def check_writable(self):
         """Raise ReadOnlyError if this handle or its store is for reading."""
         if self.store.read_only and (not self.options.read_only or self.store.uri is None):
-            # Another mode would not help: the caller has made or unpickled this store for reading, or it is of a kind
-            # that cannot be written.
+            # Another mode would not help: the caller has made or unpickled this store for reading, or this kind of
+            # store cannot be written.
             raise ReadOnlyError(f"{self.describe()} lies in a store for reading, {self.store!r}", key=self.document)
         if self.options.read_only:
             raise ReadOnlyError(f"{self.describe()} is open for reading; mode='r+' opens it for writing",
@@ -173,7 +173,7 @@ class NodeBinding:
         raise NotImplementedError
 
     def exclusive(self):
-        """Return a context manager that keeps out all other writers of this node; it reads the metadata anew."""
+        """Return a context manager that excludes all other writers of this node; it reads the metadata anew."""
         return Exclusive(self)
 
 
@@ -195,7 +195,7 @@ class GroupBinding(NodeBinding):
 
 
 class LostRaceError(LockError):
-    """Another process has replaced the document since it was read, and it stays as that process has left it."""
+    """Another process has replaced the document since it was read. Nothing was changed."""
 
 
 def until_won(change):
@@ -288,11 +288,11 @@ class Exclusive(Held):
 MAX_ASKED_NBYTES = 1 << 28
 # A plan of fewer decoded bytes is done before a second thread would have woken up.
 MIN_SHARED_NBYTES = 1 << 17
-# Whatever the caller asks for: each thread takes a stack, and more of them wait for each other than work.
+# Limit whatever the caller asks for: each thread takes a stack, and with more threads most would only wait.
 MAX_THREADS = 1024
-# Objects that are written between two looks at the document, in stores whose locks hold back this process alone.
+# Objects written between two checks of the document, in stores whose locks exclude only this process.
 N_UNSEEN = 32
-# A read or write that has found its document replaced so often keeps other writers out, or it might never end.
+# A read or write whose document was replaced this many times excludes other writers; otherwise it might never end.
 MAX_STALE = 8
 
 
@@ -325,9 +325,9 @@ class ArrayBinding(NodeBinding):
         return self.view.chain
 
     def opened(self, view, metadata=None):
-        """Return the `OpenArray` of a view, the array as the kernel knows it; it is made once and kept with the view.
+        """Return the `OpenArray` of a view, the kernel's form of the array; it is made once and kept with the view.
 
-        `metadata`: instead of the view's, of an array that grows with a write.
+        `metadata` replaces the view's metadata, for an array that grows with a write.
         """
         known, made = self._opened
         if metadata is not None and metadata is not view.metadata:
@@ -342,7 +342,7 @@ class ArrayBinding(NodeBinding):
 
     def _open(self, view, metadata):
         if self._located is None:
-            self._locate()      # which says whether there is a directory
+            self._locate()      # also tells whether there is a directory
         options, chain, native = self.options, view.chain, self.directory is not None
         return OpenArray(
             metadata.shape, metadata.chunk_shape, program=chain.program, fill=metadata.fill_bytes,
@@ -350,7 +350,7 @@ class ArrayBinding(NodeBinding):
             document=self.document_name.encode() if native else None, **_seen(view, native),
             swap=chain.swap, order=chain.order, edges=metadata.edges, lenient=not options.strict,
             missing_raises=options.missing == "raise",
-            # If the fill value is undefined, absent chunks have undefined elements, and no elements are equal to these.
+            # If the fill value is undefined, absent chunks have undefined elements, which equal no written element.
             keep_filled=options.keeps_filled or metadata.fill_value is None, fsync=self.store.fsync)
 
     # reading
@@ -362,7 +362,7 @@ class ArrayBinding(NodeBinding):
         ----------
         box : Box, Product or Boxes
         out : ndarray
-            Of boxes, with a dimension before theirs.
+            For boxes, with a first dimension for the boxes.
         field : Part, optional
             Only this part of the elements; `out` has its type.
 
@@ -371,9 +371,9 @@ class ArrayBinding(NodeBinding):
         ChunkError
             An object is damaged, or absent with ``missing="raise"``.
         StoreError
-            An object may be there and could not be read.
+            An object may exist but could not be read.
         NodeNotFoundError
-            The array is gone.
+            The array was deleted.
         """
         known = self._known
         view = self.view
@@ -392,18 +392,18 @@ class ArrayBinding(NodeBinding):
                 return
             with_witnesses = True
         for i in range(MAX_STALE):
-            # Only an array whose document was seen to change has a need of them.
+            # Only an array whose document was seen to change needs witnesses.
             with Watch(self, self.view, box, with_witnesses or i > 0) as watch:
                 if self.read_once(watch.view, box, out, field, watch.stands):
                     return
         self._read_alone(box, out, field)
 
     def read_once(self, view, box, out, field, stands, holds=False):
-        """Read by a view; return whether what was read counts.
+        """Read by a view; return whether the result is valid.
 
-        ``stands(plan)`` tells that in the end, and may raise. A damaged chunk is an error only if what was read counts,
-        since a replaced array looks damaged. With `holds` the plan keeps the document open: no other one can have its
-        identity then.
+        ``stands(plan)`` decides that at the end, and may raise. A damaged chunk is an error only if the result is
+        valid, since a replaced array looks damaged. With `holds` the plan keeps the document open: then no other
+        document can have its identity.
         """
         options = self.options
         metadata = view.metadata
@@ -445,7 +445,7 @@ class ArrayBinding(NodeBinding):
             with self.exclusive() as exclusive:
                 view = exclusive.view
                 self._check_inside(box, view.metadata)
-                # A copy may still put another directory in the place of this one.
+                # A copy may still replace this directory by another one.
                 if self.read_once(view, box, out, field,
                                   lambda plan: self.store.identity(self.document) == view.identity):
                     return
@@ -454,7 +454,7 @@ class ArrayBinding(NodeBinding):
         raise error
 
     def _expect_elements(self, view, chunks):
-        """Prepare for reads of single elements. After the first one there will be more."""
+        """Prepare reads of single elements: after the first one, more will follow."""
         metadata, chain = view.metadata, view.chain
         if self._elements_of == (view.ticket, chunks) or not view.trusted or view.identity is None or (
                 chain.is_partial or metadata.edges is not None or metadata.dtype.names is not None):
@@ -467,7 +467,7 @@ class ArrayBinding(NodeBinding):
         self._elements_of = view.ticket, chunks
 
     def _locate(self):
-        """Return the answer of `Store.locate`: where compiled code finds the objects, or that the store is asked."""
+        """Return the answer of `Store.locate`: where compiled code finds the objects, or to ask the store."""
         found = self._located
         if found is None:
             found = self.store.locate(self.prefix)
@@ -506,33 +506,33 @@ class ArrayBinding(NodeBinding):
         n_threads = min(n_threads, n_tasks * plan.task_threads)
         n_requests = self.store.n_requests
         if bring is not None and n_requests:
-            # Threads wait for most of the time. The values they wait for have to fit into memory.
+            # Threads wait most of the time. The values they wait for must fit into memory.
             n_threads = min(n_tasks, max(n_cpus, min(n_requests, MAX_ASKED_NBYTES // max(1, plan.task_nbytes))))
         workers.run(bring or plan.run, n_threads, plan.cancel)
         plan.raise_failure(view.chain.step_names)
         if plan.deferred and not plan.stale:
-            # Targets of references that are remote, damaged or missing: Python reads them or says what is wrong.
+            # Targets of references that are remote, damaged or missing: Python reads them or raises the error.
             bring = self._reader(view, plan, None, plan.deferred)
             workers.run(bring, min(len(plan.deferred), max(1, n_requests)), plan.cancel)
             plan.raise_failure(view.chain.step_names)
 
     def _reader(self, view, plan, chunks, tasks=None):
-        """Return the `Reader` of a plan: of its next tasks, or of `tasks`."""
+        """Return the `Reader` of a plan: for its next tasks, or for `tasks`."""
         from zcore.engine.requests import Reader
 
         return Reader(self.store, self.prefix, view, plan, chunks, tasks)
 
     def _is_held(self, view, plan):
-        """Return whether the document of a view, which a plan keeps open, still stands in its place."""
+        """Return whether the document of a view, which a plan keeps open, is still in place."""
         if not plan.stands:
             return False
         if plan.is_old and self.view is view:
-            # Its content was compared when it was old enough to be trusted from now on.
+            # Its content was compared when it was old enough, so it is trusted from now on.
             self.adopt(renewed(view, view.raw, view.identity, next(self._tickets)))
         return True
 
     def _is_known(self, known, box, plan):
-        """Return whether the array is still the one that is known."""
+        """Return whether the array is still the known one."""
         document = known.document
         if document is known.view and document.trusted and plan.has_directory:
             if plan.stands:
@@ -561,19 +561,19 @@ class ArrayBinding(NodeBinding):
         return self._document_path
 
     def knows_documents(self, view):
-        """Return whether the store tells documents of the same bytes apart. A tag (ETag) may be made of the bytes."""
+        """Return whether the store distinguishes documents of equal bytes. An ETag may be computed from the bytes."""
         return view.identity is not None and not self.store.swaps
 
     def note_known(self, view, document, witnesses):
-        """Note that the array of a view is still the same: with this document, and with these witnesses of it.
+        """Note that the array of a view is still the same, with this document and these witnesses.
 
         Parameters
         ----------
         view, document : View
-            The document is taken over as the view if the shape is the same. What else has changed, such as attributes,
-            is read afresh anyway.
+            The document becomes the view if the shape is the same. Other changes, such as attributes, are read anew
+            anyway.
         witnesses : dict or None
-            Keys of objects to trusted identities; None where they were not looked for.
+            Keys of objects to trusted identities; None if they were not looked for.
         """
         if document.metadata.shape == view.metadata.shape:
             if document.trusted or document.raw != view.raw or document.identity != view.identity:
@@ -584,23 +584,23 @@ class ArrayBinding(NodeBinding):
         self._known = Known(view, document, witnesses)
 
     def look_alike(self, view, box):
-        """Read the document again and return what it says, a `View`.
+        """Read the document again and return its `View`.
 
         Parameters
         ----------
         view : View
-            By which the array is read.
+            View with which the array is read.
         box : Box or Product
-            What is read of it. If the shape has changed, it has to hold that still.
+            The selection that is read. It must lie in the new shape as well.
 
         Raises
         ------
         NodeNotFoundError
-            The array is gone.
+            The array was deleted.
         StoreError
-            An array of other chunks stands here.
+            An array with other chunks is at this path.
         SelectionError
-            It was shrunk.
+            The array was shrunk.
         """
         now = self.look()
         if now.raw != view.raw:
@@ -610,7 +610,7 @@ class ArrayBinding(NodeBinding):
         return now
 
     def _is_alike(self, view, box, plan):
-        """Return True if an array of the same chunks stands here; else raise, as `look_alike` does."""
+        """Return True if an array with the same chunks is at the path; else raise, like `look_alike`."""
         if view.identity is None or self.store.identity(self.document) != view.identity:
             now = self.look_alike(view, box)
             if now.metadata.shape == view.metadata.shape:
@@ -632,7 +632,7 @@ class ArrayBinding(NodeBinding):
                           key=self.document)
 
     def replaced_often(self, n):
-        """Return the error of an array whose document is never the same before and after a read."""
+        """Return the error of an array whose document changed during each of `n` reads."""
         return StoreError(f"{self.document}: the document was replaced during each of {n} reads, so that what was read "
                           "may be of several arrays; read again", key=self.document)
 
@@ -660,7 +660,7 @@ class ArrayBinding(NodeBinding):
         """
         view = self.view
         if not self.options.lock and self.store.identity(self.document) != view.identity:
-            # Without locks nothing stops this write later. So changes by other handles are looked for now.
+            # Without locks nothing stops this write later, so changes by other handles are looked for now.
             view = self._look_for_write(box, values, field)
         self._check_not_replaced(view.metadata, box, values, field)
         self._check_inside(box, view.metadata)
@@ -694,25 +694,25 @@ class ArrayBinding(NodeBinding):
         Parameters
         ----------
         view : View
-            The plan is made from it.
+            View from which the plan is made.
         box : Box or Product
         values : ndarray or None
             None: only reset elements outside `old_shape` in existing objects.
         field : Part, optional
             See `write`.
         metadata : ArrayMetadata, optional
-            Instead of the view's, of an array that grows with this write.
+            Replaces the view's metadata, for an array that grows with this write.
         old_shape : tuple of int, optional
-            Existing objects hold elements inside of it. All others are reset to the fill value.
+            Existing objects are kept inside this shape. Outside they are reset to the fill value.
         exclusive : bool
             The caller holds the whole range: objects are not locked.
         tasks : list of int, optional
-            Only these.
+            Only these tasks.
         resume : WritePlan, optional
-            Go on where this one stopped.
+            Continue where this plan stopped.
         check : callable, optional
-            Called after an object was read and before it is replaced by a compare-and-swap. What it raises ends the
-            write: the object stays as it is.
+            Called after an object was read and before it is replaced by a compare-and-swap. If it raises, the write
+            ends and the object is not changed.
         """
         options = self.options
         metadata = metadata or view.metadata
@@ -727,7 +727,8 @@ class ArrayBinding(NodeBinding):
         numbers = count()
 
         def stands():
-            # In a service a look at the document costs as much as an object: one for many of them, and one at the end.
+            # In a service, checking the document costs as much as an object: one check for many objects, and one at the
+            # end.
             return self.store.swaps and next(numbers) % N_UNSEEN != 0 or self.stands(view)
 
         bring = None
@@ -747,7 +748,7 @@ class ArrayBinding(NodeBinding):
         return plan
 
     def stands(self, view):
-        """Return whether the document is the one of `view`. An object is held meanwhile, so the answer stays true."""
+        """Return whether the document is that of `view`. An object is held meanwhile, so the answer stays true."""
         if view.trusted:
             return self.store.identity(self.document) == view.identity
         return self.store.get(self.document) == view.raw
@@ -755,9 +756,9 @@ class ArrayBinding(NodeBinding):
     # without Python
 
     def transfers(self, n_callers):
-        """Return the kernel's `Transfers` of this array as it is seen now, or None where a read or write needs Python.
+        """Return the kernel's `Transfers` of this array as of the last look, or None if a read or write needs Python.
 
-        `n_callers`: threads that are expected to read or write at once.
+        `n_callers`: expected number of threads that read or write at once.
         """
         from zcore.kernel.embed.transfers import Transfers
 
@@ -778,24 +779,24 @@ class ArrayBinding(NodeBinding):
     def stored_chunks(self):
         """Iterate over (key, chunk coordinates) of the objects that exist, inside the grid or not.
 
-        `key` is relative to the store; other keys are left out. An object that is unreachable exists. The caller may
-        read it, or leave it alone.
+        `key` is relative to the store; other keys are left out. An unreachable object counts as existing: the caller
+        may read it or leave it alone.
 
         Raises
         ------
         StoreError
-            Something unreachable has the name of a directory of objects. So it cannot be told which objects exist.
+            Something unreachable has the name of a directory of objects, so the existing objects are unknown.
         """
         return stored_chunks(self.store, self.prefix, self.metadata)
 
 
 def _seen(view, native):
-    """Return the identity, or the bytes, by which compiled code knows the document of a view again."""
+    """Return the identity, or the bytes, by which compiled code recognises the document of a view."""
     return {"identity": view.identity if native else None, "content": None if view.trusted or not native else view.raw}
 
 
 def _moved_by(view, elements):
-    """Return the elements of a plan: the caller's, or `Items`, which move elements of varying length."""
+    """Return the elements for a plan: the caller's, or `Items`, which move elements of varying length."""
     metadata = view.metadata
     if not has_varying_items(metadata.dtype):
         return elements
@@ -813,14 +814,14 @@ def stored_chunks(store, prefix, metadata):
         if coords is not None:
             yield key, coords
         elif keys.leads_to_chunks(key[n:], ndim):
-            # A file, below which there is nothing; else an error.
+            # A file has nothing below it; anything else raises.
             store.exists(key)
 
 
 def names_of_chunks(store, prefix, metadata):
-    """Iterate over the keys that are erased with all objects of an array below `prefix`.
+    """Iterate over the keys to erase with all objects of an array below `prefix`.
 
-    These are the keys of objects, and links to nowhere in the place of directories of objects.
+    These are the keys of objects, and broken links instead of directories of objects.
     """
     keys, ndim = metadata.chunk_keys, len(metadata.shape)
     n, folder = len(prefix), keys.folder(ndim)
@@ -842,10 +843,10 @@ def _is_reachable(ask, name):
 
 
 def _make_true_one(out):
-    """Replace every byte but 0 by 1 in the booleans of `out`.
+    """Replace every byte except 0 by 1 in the booleans of `out`.
 
-    Zarr v3 data types, "bool": a byte of 0 or 1. Some programs store other bytes for true. NumPy takes one such element
-    for true, but computes wrong results from an array of them.
+    Zarr v3 data types, "bool": a byte of 0 or 1. Some programs store other bytes for true. NumPy treats one such
+    element as true, but computes wrong results from an array of them.
     """
     if out.dtype.kind == "b":
         np.not_equal(out.view(np.uint8), 0, out=out)

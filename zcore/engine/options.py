@@ -1,4 +1,4 @@
-"""How a handle reads and writes: the keywords that `zcore.open` and `zcore.create_array` share."""
+"""Options of a handle for reading and writing: the keywords that `zcore.open` and `zcore.create_array` share."""
 from zcore import config
 from zcore.kernel.cache.chunks import CHUNKS, ChunkCache
 from zcore.model.value import as_bool
@@ -8,13 +8,13 @@ _LOCKS = "True, False, None, 'on', 'off' or 'file'"
 
 
 class Options:
-    """How a handle reads and writes; each is a keyword of `zcore.open`.
+    """Options of a handle for reading and writing; each is a keyword of `zcore.open`.
 
     Attributes
     ----------
     lock : {"on", "file"} or None
-        How objects are locked while they are replaced; None for not at all. It is made of the keyword: True locks as
-        `zcore.config.lock` says now, ``"on"``, ``"off"`` and ``"file"`` say it for one handle, None and False are
+        How objects are locked while they are replaced; None: not at all. The keyword has other values: True means the
+        current `zcore.config.lock`; ``"on"``, ``"off"`` and ``"file"`` set it for one handle; None and False mean
         ``"off"``.
     missing : {"fill", "raise"}
         An absent object reads as the fill value, or is an error. With "raise", objects that hold only the fill value
@@ -22,16 +22,16 @@ class Options:
     threads : int or None
         Threads of a read or write; None for `zcore.config.threads`.
     strict : bool
-        Refuse chunks cut off at the border of the array, and blosc chunks of a foreign item size. The formats forbid
-        them, and real files have them.
+        Refuse chunks that are cut off at the border of the array, and blosc chunks of another item size. The formats
+        forbid them, but real files have them.
     write_empty_chunks : bool
         Store objects that hold only the fill value. If the fill value is undefined, all objects are stored.
     read_only : bool
         Refuse every change.
     dimension_separator : {"/", "."} or None
-        Of the chunk keys of a Zarr v2 array whose document names none. Only `zcore.open` takes it.
+        Separator of the chunk keys of a Zarr v2 array whose document names none. Only `zcore.open` has this keyword.
     cache : int or None
-        Bytes of memory for decoded chunks of the handles that have these options. 0 keeps none. None uses the memory of
+        Bytes of memory for decoded chunks of the handles with these options. 0 caches none. None uses the memory of
         `zcore.config.cache`.
     """
 
@@ -64,26 +64,26 @@ class Options:
 
     @property
     def chunks(self):
-        """The `ChunkCache` that reads look into, or None."""
+        """The `ChunkCache` for reads, or None."""
         if self.cache is None:
             return CHUNKS if config.cache else None
         return self._chunks
 
     def locks_of(self, store, path, document):
-        """Return the `ObjectLocks` of a node: the same for all handles of this process that lock in the same way."""
+        """Return the `ObjectLocks` of a node: the same for all handles of this process with the same kind of locks."""
         return store.file_locks(path, document) if self.lock == "file" else store.locks(path, document)
 
     def as_keywords(self):
-        """Return a dict that makes the same options again."""
+        """Return the options as a dict of keywords."""
         return {name: getattr(self, name) for name in self.KEYWORDS}
 
     def changed(self, keywords):
-        """Return these options with others for the names in `keywords`."""
+        """Return these options with the changes in `keywords`."""
         return Options(**{**self.as_keywords(), **keywords}) if keywords else self
 
 
 def _kind_of(lock):
-    """Return how the keyword `lock` says that objects are locked, None for not at all."""
+    """Return the kind of locks that the keyword `lock` means, None for no locks."""
     if isinstance(lock, str):
         if lock not in config.LOCKS:
             raise ValueError(f"lock is {lock!r:.60}, expected {_LOCKS}")

@@ -1,11 +1,11 @@
 """Reads and writes the objects of stores without files, for the kernel.
 
-The kernel alone decodes objects (`zcore.kernel.plan.feed`). This module decides which objects are requested, and which
-of them together. It replaces an object under its lock, as `zcore/kernel/plan/write.pyx` does with files. If the store
-compares, it does so on the condition that no other writer has replaced the object meanwhile.
+Only the kernel decodes objects (`zcore.kernel.plan.feed`). This module decides which objects to request, and which of
+them together. It replaces an object under its lock, as `zcore/kernel/plan/write.pyx` does with files. If the store
+supports compare-and-swap, an object is replaced only if no other writer has replaced it meanwhile.
 """
 import contextlib
-from _thread import allocate_lock  # of threading, without its import time
+from _thread import allocate_lock  # from threading, without its import time
 from itertools import islice
 
 from zcore.engine.views import is_trusted
@@ -15,12 +15,12 @@ from zcore.kernel.plan.feed import UNCHANGED, Feed
 from zcore.stores.base import Extents
 from zcore.stores.ranges import MAX_BLOCK, MAX_GAP, merged
 
-# Decoded bytes of objects that one call brings to the kernel, if the store answers at once.
+# Decoded bytes of objects that one call passes to the kernel, if the store answers at once.
 TOGETHER_NBYTES = 1 << 18
 MAX_TOGETHER = 64
-MAX_REPLACED = 8       # reads of a shard in parts, all of which met several shards, before it is read whole
-MAX_SWAPS = 64         # tries of a compare-and-swap, all of which lost
-MAX_PAUSE = 0.25       # seconds between two of them
+MAX_REPLACED = 8       # attempts to read a shard in parts while it is replaced, before it is read whole
+MAX_SWAPS = 64         # attempts of a compare-and-swap
+MAX_PAUSE = 0.25       # seconds between two attempts
 
 
 class _Replaced(Exception):
@@ -28,20 +28,20 @@ class _Replaced(Exception):
 
 
 class Reader:
-    """Brings the objects of a plan that reads; one call is the work of one thread.
+    """Passes the objects of a plan that reads to the kernel; one call is the work of one thread.
 
     Parameters
     ----------
     store : Store
     prefix : str
-        Of the array's keys.
+        Prefix of the array's keys.
     view : View
-        Of the array.
+        View of the array.
     plan : ReadPlan
     chunks : ChunkCache or None
         The cache of the plan.
     tasks : list of int, optional
-        Only these, which are not taken from the plan.
+        Only these tasks, which are not taken from the plan.
     """
 
     def __init__(self, store, prefix, view, plan, chunks, tasks=None):
@@ -85,7 +85,7 @@ class Reader:
                     return
                 key = self._prefix + feed.key(task)
                 limit = feed.limit(task) if self._limit is None else self._limit
-                # One byte more than the limit shows that a value is too long, and costs no more memory than that.
+                # One byte more than the limit reveals a value that is too long, without reading more of it.
                 value = source.get(key, (0, limit + 1))
                 if value is not None and len(value) > limit:
                     feed.read_one(task, value, source.getsize(key))
@@ -117,12 +117,12 @@ def _is_in_parts(chain):
 
 
 def _bring_shard(feed, source, key, task):
-    """Bring a shard as a whole, or its index and the selected chunks if they are few."""
+    """Pass a shard as a whole, or its index and the selected chunks if they are few."""
     is_few = feed.is_few(task)
     limit = feed.limit(task)
     for i in range(2 * MAX_REPLACED):
         try:
-            # Some services change tags without a change of the object. A shard that is read whole needs no tag.
+            # Some services change tags although the object is the same. A shard that is read whole needs no tag.
             if is_few and i < MAX_REPLACED and (found := _index_of(feed, source, key, task)) is not None:
                 feed.read_blocks(task, *_blocks(feed, source, key, task, *found))
                 return
@@ -134,7 +134,7 @@ def _bring_shard(feed, source, key, task):
             elif found[1] is None:
                 feed.read([task], [source.get(key)])
             else:
-                # Only bytes that entries of the index name are read: gaps of any size cost no memory.
+                # Reads only bytes of chunks in the index, so gaps of any size cost no memory.
                 feed.read_blocks(task, *_blocks(feed, source, key, task, found[1], []))
             return
         except _Replaced:
@@ -144,7 +144,7 @@ def _bring_shard(feed, source, key, task):
 
 
 def _index_of(feed, source, key, task):
-    """Return the identity of a shard and its index, a list of blocks; None if it has to be read as a whole."""
+    """Return the identity of a shard and its index, a list of blocks; None if it must be read as a whole."""
     part = feed.index_part(task)
     found = source.get_with_identity(key, part)
     if found is None or found[1] is None or not is_trusted(found[1]):
@@ -154,7 +154,7 @@ def _index_of(feed, source, key, task):
 
 
 def _blocks(feed, source, key, task, identity, blocks, max_block=MAX_BLOCK):
-    """Return the size of a shard, and blocks that hold all needed parts of it."""
+    """Return the size of a shard, and blocks with all needed parts of it."""
     size = identity[2]
     while wanted := feed.wanted(task, size, blocks):
         ranges = merged(wanted, MAX_GAP if source.n_requests else 0, max_block)
@@ -175,7 +175,7 @@ class Writer:
     Parameters
     ----------
     binding : ArrayBinding
-        Of the array.
+        Binding of the array.
     view : View
     plan : WritePlan
     locks : ObjectLocks or None
@@ -191,7 +191,7 @@ class Writer:
         self._prefix = binding.prefix
         self._options = binding.options
         self._chain = view.chain
-        # Only bytes that entries of the index name are read: gaps of any size cost no memory.
+        # Reads only bytes of chunks in the index, so gaps of any size cost no memory.
         self._is_in_parts = _is_in_parts(view.chain)
         self._plan = plan
         self._locks = locks
@@ -202,7 +202,7 @@ class Writer:
         feed = Feed(plan, self._chain.step_names, main)
         while (task := plan.take()) >= 0:
             is_covered = feed.is_covered(task)
-            # A covered object does not depend on the old one, so it is encoded before it is locked.
+            # A covered object does not depend on the old one, so it is encoded before the lock is taken.
             encoded = feed.encode(task, self._plan.keep_filled) if is_covered else None
             if self._locks is None:
                 self._put(feed, task, is_covered, encoded)
@@ -217,10 +217,10 @@ class Writer:
                 plan.leave_stale(task)
 
     def _put(self, feed, task, is_covered, encoded):
-        """Replace an object by `encoded`; if it is not covered, by the old one with the new elements."""
+        """Replace an object by `encoded`; if it is not covered, by the old object with the new elements."""
         store, key = self._store, self._prefix + feed.key(task)
         if not is_covered and store.swaps and self._options.lock:
-            # Never erased, since services cannot erase on a condition.
+            # Never erased: services have no conditional erase.
             swap(store, key, (0, feed.limit(task) + 1),
                  lambda value, identity: self._checked(value, self._merged(feed, task, key, value, identity, True)))
             return
@@ -239,7 +239,7 @@ class Writer:
         return new
 
     def _changed(self, feed, task, key):
-        """Return an object that is held, with the new elements."""
+        """Return a held object with the new elements."""
         part, keeps_filled = (0, feed.limit(task) + 1), self._plan.keep_filled
         if not self._is_in_parts:
             return self._merged(feed, task, key, self._store.get(key, part), None, keeps_filled)
@@ -251,14 +251,14 @@ class Writer:
                          "parts", key=key)
 
     def _merged(self, feed, task, key, old, identity, keeps_filled):
-        """Return an object with the new elements. `old` is no more of it than its chunks can have."""
+        """Return an object with the new elements. `old` may be cut off behind the maximum size of its chunks."""
         if old is None or len(old) <= feed.limit(task):
             return feed.merge(task, old, keeps_filled)
         if not self._is_in_parts:
             return feed.merge(task, old, keeps_filled, self._store.getsize(key))
         if identity is None:
             return feed.merge(task, self._store.get(key), keeps_filled)
-        # Chunks that touch each other are read together.
+        # Adjacent chunks are read together.
         blocks = _blocks(feed, self._store, key, task, identity, [], identity[2])
         return feed.merge_blocks(task, *blocks, keeps_filled)
 
@@ -266,12 +266,12 @@ class Writer:
 def swap(store, key, byte_range, changed):
     """Replace a value by ``changed(value, identity)`` with compare-and-swap, until no other writer was faster.
 
-    `value` is the part of it that `byte_range` says, or None if there is none. `changed` may return UNCHANGED.
+    `value` is the part of the value in `byte_range`, or None if there is no value. `changed` may return UNCHANGED.
 
     Raises
     ------
     LockError
-        Others were faster `MAX_SWAPS` times, or the service has no means to compare.
+        Other writers were faster `MAX_SWAPS` times, or the service cannot compare.
     """
     for i in range(MAX_SWAPS):
         found, identity = store.get_with_identity(key, byte_range) or (None, None)
@@ -291,19 +291,19 @@ def swap(store, key, byte_range, changed):
 
 
 def pause(i):
-    """Wait before try number `i`: those that have lost at the same time try again at different times."""
+    """Wait before attempt number `i`. Writers that lost at the same time try again at different times."""
     import random
     import time
 
     time.sleep(random.random() * min(MAX_PAUSE, 0.002 * 2**i))
 
 
-# Tasks at a time whose objects may lie side by side.
+# Number of tasks that are examined at a time for objects that lie side by side.
 MAX_GATHERED = 1 << 16
 
 
 class Gathered:
-    """Tasks whose objects are read together, if the store puts any together."""
+    """Tasks whose objects are read together, if the store combines any."""
 
     def __init__(self, store, prefix, plan, take, limit):
         self._store = store
@@ -324,7 +324,7 @@ class Gathered:
             if not self._pending:
                 tasks = self._take(MAX_GATHERED)
                 keys = [self._prefix + self._plan.task(task)[0] for task in tasks]
-                # Reversed, since they are taken from the end. The store puts first those that are to be read first.
+                # Reversed, since they are taken from the end. The store returns them in the order of reading.
                 self._pending = [([tasks[i] for i in batch.numbers], batch.load)
                                  for batch in reversed(self._batches(keys, self._limit))]
             return self._pending.pop() if self._pending and not self._plan.stopped else None

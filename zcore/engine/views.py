@@ -1,8 +1,8 @@
-"""A `View` is all that a handle knows of its node, at one moment.
+"""A `View` is a handle's knowledge of its node at one moment.
 
 It is read from the metadata document once and never changes. Threads that share a handle take the view once per call,
-so they never mix two. All that depends on the document alone is resolved here: the codec chain and the pattern of the
-chunk keys.
+so they never mix two. A view contains everything that depends only on the document: the codec chain and the pattern of
+the chunk keys.
 """
 from collections import namedtuple
 from functools import lru_cache
@@ -15,18 +15,18 @@ from zcore.errors import ArrayMismatchError, ZcoreError, noted
 from zcore.model.metadata import ArrayMetadata
 from zcore.model.value import text_of
 
-# A document that was younger when it was read may be replaced by one of the same inode, size and times.
+# A document that was younger when it was read may be replaced by one with the same inode, size and times.
 TRUSTED_AGE_NS = 2_000_000_000
 
-# The ticket of a view that was made in another process, or from a copy. This process has not read the document yet.
+# The ticket of a view that another process, or a copy, has read. This process has not read the document yet.
 UNSEEN = -1
 
 # Fields that do not depend on the array's shape.
 _UNSHAPED = tuple([name for name in ArrayMetadata._fields if name not in ("shape", "chunk_shape")])
 
 # `raw` is the document, `identity` that of its object; `trusted`: no other document can have the same identity;
-# `ticket` orders the moments. A group has neither chain nor template. `notes` are the warnings about the document, a
-# tuple for `warn_of`. `attributes` are those that consolidated metadata have, if the format has a document for them.
+# `ticket` orders the views in time. A group has neither chain nor template. `notes` are the warnings about the
+# document, a tuple for `warn_of`. `attributes` come from consolidated metadata, if the format has a document for them.
 View = namedtuple("View", ("metadata", "chain", "template", "notes", "raw", "identity", "trusted", "ticket",
                            "attributes"), defaults=(None,))
 
@@ -41,7 +41,7 @@ def view_of(format, document, raw, identity, path, options, ticket):
     MetadataError, UnsupportedError
         The document is damaged, or needs what zcore does not have.
     ArrayMismatchError
-        It contradicts what the options say of it.
+        The document contradicts the options.
     """
     trusted = identity is None or is_trusted(identity)
     return View(*_resolved(format, document, raw, path, options), raw, identity, trusted, ticket)
@@ -56,33 +56,33 @@ def view_from_elsewhere(format, document, raw, identity, path, options):
 
 
 def unseen(view):
-    """Return a view as one whose document this process has not read. Until it has, another one may stand there."""
+    """Return a view marked as not read by this process: until it is, another document may be in its place."""
     return view._replace(trusted=False, ticket=UNSEEN)
 
 
 def renewed(view, raw, identity, ticket, metadata=None):
-    """Return the view of another moment, with all that `view` has resolved already.
+    """Return the view of another moment, with the chain and all else that `view` has resolved already.
 
-    The document is the same, or one of `metadata`, which differ from those of the view by the shape; see `is_reshaped`.
+    The document is the same, or has `metadata` that differ from the view's only in the shape; see `is_reshaped`.
     """
     return view._replace(metadata=view.metadata if metadata is None else metadata, raw=raw, identity=identity,
                          trusted=identity is None or is_trusted(identity), ticket=ticket, attributes=None)
 
 
 def is_reshaped(metadata, known):
-    """Return whether metadata differ from the known ones of an array by the shape and nothing else."""
+    """Return whether metadata differ from the known metadata of an array only in the shape."""
     return (type(metadata) is ArrayMetadata and type(known) is ArrayMetadata and metadata.edges is None
             and metadata.chunk_shape == known.chunk_shape
             and all([getattr(metadata, name) is getattr(known, name) for name in _UNSHAPED]))
 
 
 def is_trusted(identity):
-    """Return whether no other object can get this identity, which was asked for just now."""
+    """Return whether no other object can get this identity, which was taken just now."""
     return time_ns() - max(identity[3], identity[4]) > TRUSTED_AGE_NS
 
 
 def metadata_of(format, document, raw, path):
-    """Return the metadata that the document `raw` describes. They are shared, so do not change them."""
+    """Return the metadata of the document `raw`. They are shared, so do not change them."""
     return _parsed(format, document, raw, path)[0]
 
 
@@ -90,7 +90,7 @@ def _parsed(format, document, raw, path):
     try:
         return _parse(format, document, raw)
     except ZcoreError:
-        # Again, for a message that names the path.
+        # Parsed again, for a message that names the path.
         with noted() as notes:
             return format.parse_node(document, raw, path), tuple(notes)
 
@@ -107,7 +107,7 @@ def _resolved(format, document, raw, path, options):
 
 
 def _separated(format, metadata, separator, path):
-    """Return the metadata of an array with the separator of chunk keys that the caller names."""
+    """Return the metadata of an array with the caller's separator of chunk keys."""
     if not format.has_dimension_separator:
         raise ArrayMismatchError("the array is not of Zarr v2: its document names its chunks, and takes no "
                                  "dimension_separator", path=path, asked={"zarr_format": 2},
@@ -132,12 +132,12 @@ def _parse(format, document, raw):
 def _resolve(format, document, raw, strict):
     """Return (metadata, codec chain, key template, notes) of an array's document, which depend on nothing else.
 
-    All are immutable and shared by the handles of equal documents. So a task scheduler may open an array for every
-    task, and a group of arrays of one kind is listed fast.
+    All are immutable and shared by the handles of equal documents. So a task scheduler can open an array for every
+    task, and listing a group of similar arrays is fast.
     """
     metadata, notes = _parse(format, document, raw)
     with noted() as of_codecs:
-        # If the document names the item size of blosc chunks, chunks may have another one. Else it is an error.
+        # If the document names the item size of blosc chunks, other sizes are allowed. Otherwise they are an error.
         chain = CodecChain(metadata.codecs, metadata.dtype, metadata.chunk_shape,
                            strict and format.implies_typesize, fill_of(metadata))
     if metadata.edges is not None:
@@ -155,17 +155,17 @@ def fill_of(metadata):
 
 
 def form_of(view, strict):
-    """Return a number for how chunks become bytes. Arrays of one number decode an object to the same elements."""
+    """Return a number for the encoding of chunks. Arrays with the same number decode an object to the same elements."""
     return _form(view.metadata.codecs, view.metadata.dtype, strict)
 
 
 @lru_cache(maxsize=64)
 def _form(codecs, dtype, strict):
-    # The hash of a string has a random key, so a hostile document cannot make two of them equal.
+    # The hash of a string has a random key, so a hostile document cannot cause collisions.
     return hash(text_of((codecs, dtype, strict)))
 
 
 def same_chunks(a, b):
-    """Return whether two metadata describe the same stored objects, as far as both arrays reach."""
+    """Return whether two metadata describe the same stored objects, within both shapes."""
     return (a.same_grid(b) and a.dtype == b.dtype and a.codecs == b.codecs
             and a.chunk_keys == b.chunk_keys and a.fill_bytes == b.fill_bytes)

@@ -1,14 +1,14 @@
-"""Tells whether one array stood at a path from one moment to another, so that what was read is of one array.
+"""Checks that a path held one array from one moment to another, so that all elements of a read are from one array.
 
-Another array is created in an order that no reader can miss: the old document goes, the old chunks go, new chunks come,
-the new document comes last. So what is read while one document keeps its name is of one array.
+Another array is created in an order that a reader cannot miss: the old document is erased, then the old chunks; new
+chunks are written, then the new document. So everything read while a document keeps its name is from one array.
 
 A resize and a change of attributes replace the document, too, and keep the chunks. So an object of the array that is
-still the same object is a witness: nothing has been erased, whatever happened to the document. A document without a
-witness may be that of another array, even if its bytes are the same, and the read is done again.
+unchanged is a witness: the array was not erased, whatever happened to the document. A document without a witness may
+belong to another array, even if its bytes are the same, and the read is done again.
 
-Whether a name still belongs to the same object is told by its identity. Where that is too young to be trusted, the file
-is held open meanwhile: no other file gets its inode then.
+The identity tells whether a name still leads to the same object. If it is too young to be trusted, the file is held
+open meanwhile: then no other file gets its inode.
 """
 import os
 from collections import namedtuple
@@ -16,28 +16,28 @@ from collections import namedtuple
 from zcore.engine.views import is_trusted
 from zcore.errors import StoreError
 
-# Objects that are looked at for witnesses, spread over the grid.
+# Number of objects to look at for witnesses, spread over the grid.
 N_WITNESSES = 8
-# A document that is replaced while it is opened is opened again. A stream of changes cannot hit each time.
+# A document that is replaced while it is opened is opened again. A stream of changes cannot hit every attempt.
 _MAX_TRIES = 100
-# A FIFO that has taken the name must not hang its reader.
+# O_NONBLOCK: a FIFO under this name must not hang its reader.
 _OPEN = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 
-# What is known of the array of a view: its document as it was read last, with the same chunks as the view says, and
+# Knowledge about the array of a view: its document as it was read last, with the same chunks as in the view, and
 # trusted identities of objects by their keys, or None as long as the document was not seen to change.
 Known = namedtuple("Known", ("view", "document", "witnesses"))
 
 
 class Watch:
-    """Context manager: a look at an array's document before it is read, and another one after that.
+    """Context manager that checks an array's document before and after a read.
 
     Parameters
     ----------
     binding : ArrayBinding
     view : View
-        By which the array is read.
+        View with which the array is read.
     box : Box or Product
-        What is read of it.
+        The selection that is read.
     with_witnesses : bool
         Look for witnesses, too.
 
@@ -48,7 +48,7 @@ class Watch:
     Raises
     ------
     NodeNotFoundError, StoreError, SelectionError
-        By the first look or by the second, if the array is gone, was replaced by one of other chunks, or was shrunk.
+        Raised by the first or the second check, if the array was deleted, replaced by one with other chunks, or shrunk.
     """
 
     __slots__ = ("view", "_binding", "_box", "_with_witnesses", "_path", "_fd", "_document", "_witnesses")
@@ -76,7 +76,7 @@ class Watch:
             if self._with_witnesses:
                 self._witnesses = _witnesses(self._binding, self.view.metadata, self._path)
                 if not self._is_document():
-                    # They may be of another array, which is being created.
+                    # They may belong to another array, which is being created.
                     self._drop_witnesses()
         except BaseException:
             self.__exit__()
@@ -100,7 +100,7 @@ class Watch:
         self._witnesses = ()
 
     def _has_document(self):
-        """Read the document, and hold it open if its identity is not trusted; return whether that was one document."""
+        """Read the document, and hold it open if its identity is not trusted; return whether it was one document."""
         if self._path is not None:
             self._fd = _opened(self._path)
         self._document = document = self._binding.look_alike(self.view, self._box)
@@ -110,19 +110,19 @@ class Watch:
         return self._fd >= 0 and _has_inode(self._fd, document.identity)
 
     def _is_document(self):
-        """Return whether the document is the one of the first look."""
+        """Return whether the document is that of the first check."""
         if self._fd < 0:
             return self._binding.store.identity(self._binding.document) == self._document.identity
         return _has_inode(self._path, self._document.identity)
 
     def stands(self, plan=None):
-        """Return whether the array is still the one of the first look.
+        """Return whether the array is still that of the first check.
 
-        If it is, the binding knows the document for the next time.
+        If it is, the binding remembers the document for the next read.
         """
         binding, document = self._binding, self._document
         if document is None:
-            # What the document says is all there is to compare.
+            # Only the content of the document can be compared.
             binding.look_alike(self.view, self._box)
             return True
         if not self._is_document():
@@ -135,7 +135,7 @@ class Watch:
 
 
 class _Witness:
-    """An object of an array, by its key, held open if its identity is not trusted."""
+    """An object of an array with its key, held open if its identity is not trusted."""
 
     __slots__ = ("key", "identity", "is_trusted", "_store", "_path", "_fd")
 
@@ -148,18 +148,18 @@ class _Witness:
         self._fd = -1 if path is None else _opened(path)
 
     def is_there(self):
-        """Look for the object, and return whether it is known by its identity or held open from now on."""
+        """Look for the object; return whether its identity is trusted or the object is now held open."""
         try:
             self.identity = self._store.identity(self.key)
         except StoreError:
-            return False     # it is for the read to say so
+            return False     # the read itself raises the error
         if self.identity is None:
             return False
         self.is_trusted = self._path is None or is_trusted(self.identity)
         return self.is_trusted or self._fd >= 0 and _has_inode(self._fd, self.identity)
 
     def stands(self):
-        """Return whether it has its key still."""
+        """Return whether the key still leads to the same object."""
         if not self.is_trusted:
             return _has_inode(self._path, self.identity)
         try:
@@ -176,7 +176,7 @@ class _Witness:
 
 
 def _witnesses(binding, metadata, document_path):
-    """Return objects of an array that are there, a list of `_Witness`."""
+    """Return existing objects of an array, a list of `_Witness`."""
     found = []
     n = min(metadata.n_chunks, N_WITNESSES)
     for i in range(n):
@@ -195,7 +195,7 @@ def _witnesses(binding, metadata, document_path):
 
 
 def _opened(path):
-    """Return a descriptor of a file, or -1 where there is none, as the next look tells."""
+    """Return a descriptor of a file, or -1 if it cannot be opened; the next check then fails."""
     try:
         return os.open(path, _OPEN)
     except OSError:
@@ -210,7 +210,7 @@ def _close(fd):
 
 
 def _has_inode(place, identity):
-    """Return whether a path, or a descriptor, is that of a file; if it cannot be told, it is not."""
+    """Return whether a path, or a descriptor, has this identity's inode; False if that is unknown."""
     try:
         status = os.stat(place)
     except OSError:

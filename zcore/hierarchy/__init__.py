@@ -1,1 +1,1 @@
-"""Nodes in a hierarchy: found, created, changed, deleted, in an order that no kill turns into wrong data."""
+"""Nodes in a hierarchy: finds, creates, changes and deletes them in an order that leaves no wrong data after a kill."""

@@ -1,12 +1,12 @@
-"""Consolidated metadata: the copy of all documents below a group that a reader may list instead of the store.
+"""Consolidated metadata: a copy of all documents below a group, which a reader may list instead of the store.
 
 A copy describes the moment when it was made. Each change of a node first drops the copies of all groups above it, also
 above the store's own directory. So no copy is ever silently wrong. A kill in between costs the copy.
 
-Changes go on while a copy is made. So one may come after the documents were read and before the copy is written. That
-is why all documents are read again after the copy is written, and why a change drops the copies again at its end. One
-of the two sees the other: the second reading finds the change, or the second drop finds the copy. Only a kill right
-before the second drop leaves a copy that lacks a change.
+Changes continue while a copy is made. So a change may come after the documents were read and before the copy is
+written. Therefore all documents are read again after the copy is written, and a change drops the copies again at its
+end. One of the two notices the other: the second reading finds the change, or the second drop finds the copy. Only a
+kill right before the second drop leaves a copy without the change.
 """
 import contextlib
 import os
@@ -25,18 +25,18 @@ from zcore.stores.base import directory_at
 from zcore.stores.directory.store import DirectoryStore
 from zcore.stores.keys import prefix_of
 
-# Documents of groups, those with a copy in a document of its own first.
+# Documents of groups; formats with the copy in a document of its own come first.
 _GROUPS = [line for line in FORMATS.values() if line.group_document]
 _WITH_COPY_BESIDE = tuple([line.group_document for line in _GROUPS if line.consolidated_document])
 _GROUP_DOCUMENTS = (*_WITH_COPY_BESIDE, *[line.group_document for line in _GROUPS if not line.consolidated_document])
 _DOCUMENTS = tuple(map(os.fsencode, DOCUMENTS))
-# How often a hierarchy is copied that changes meanwhile.
+# Attempts to copy a hierarchy that changes meanwhile.
 _MAX_TRIES = 20
 _MAX_SHOWN = 10
 
 
 def consolidate(binding, attributes_of):
-    """Put a copy of the metadata of all nodes below a group into the group's document, or beside it.
+    """Write a copy of the metadata of all nodes below a group to the group's document, or beside it.
 
     Parameters
     ----------
@@ -47,13 +47,13 @@ def consolidate(binding, attributes_of):
     Raises
     ------
     UnsupportedError
-        A member has another format: the copy cannot hold it, and would hide it.
+        A member has another format: the copy cannot hold it and would hide it.
     StoreError
-        A member is unreachable. Or the hierarchy changes faster than it can be copied. Then there is no copy.
+        A member is unreachable; or the hierarchy changes faster than it can be copied, and there is no copy then.
     """
     store, path, format = binding.store, binding.path, binding.format
     for _ in range(_MAX_TRIES):
-        # First, as it may fail: then the old copy stays.
+        # First, because it may fail; then the old copy stays.
         below = _read_below(binding, attributes_of)
         drop(store, path)
         metadata = until_won(lambda below=below: _put_copy(binding, attributes_of, below))
@@ -120,20 +120,20 @@ def _read_below(binding, attributes_of):
 
 
 def complete(binding, attributes_of):
-    """Return the metadata of a node with its attributes, wherever its format keeps them."""
+    """Return the metadata of a node with its attributes, wherever its format stores them."""
     if binding.format.has_inline_attributes:
         return binding.metadata
     return binding.metadata.replace(attributes=attributes_of(binding))
 
 
 def copy_of(binding):
-    """Return the copy that a group has, a mapping of paths relative to it to metadata, or None."""
+    """Return the copy of a group, a mapping of paths relative to it to metadata, or None."""
     copy = copied(binding)
     return None if copy is None else copy.consolidated
 
 
 def copied(binding):
-    """Return the metadata of a group with the copy that it has, as the document of the copy has both; None without."""
+    """Return the metadata of a group with its copy, as the document of the copy contains both; None without a copy."""
     format = binding.format
     if format.consolidated_document is None:
         return None if binding.metadata.consolidated is None else binding.metadata
@@ -147,24 +147,24 @@ def copied(binding):
 
 
 def member_of(binding, copy, path):
-    """Return the binding of a member as the copy of its documents describes it, without asking the store.
+    """Return the binding of a member from the copy of its documents, without asking the store.
 
-    Its first read looks at the document in the store. An array that was deleted, shrunk or replaced since the copy was
-    made is an error then.
+    Its first read checks the document in the store. If the array was deleted, shrunk or replaced since the copy was
+    made, that read is an error.
 
     Parameters
     ----------
     binding : GroupBinding
-        Of the group, open for reading.
+        Binding of the group, open for reading.
     copy : Mapping
-        Its copy.
+        Copy of the group's metadata.
     path : str
-        Of the member, relative to the group.
+        Path of the member, relative to the group.
 
     Returns
     -------
     ArrayBinding or GroupBinding or None
-        None if the copy lacks the member, or is damaged there: the store has the last word.
+        None if the copy does not have the member, or is damaged there: then the store decides.
     """
     if not isinstance(copy, ConsolidatedNodes) or path not in copy:
         return None
@@ -181,7 +181,7 @@ def member_of(binding, copy, path):
 
 
 def is_same(a, b):
-    """Return whether two metadata of a node, with attributes, are equal; copies in them do not count."""
+    """Return whether two metadata of a node, with attributes, are equal, apart from copies in them."""
     if isinstance(a, GroupMetadata) and isinstance(b, GroupMetadata):
         a, b = a.replace(consolidated=None), b.replace(consolidated=None)
     # As text, since NaN in attributes does not equal itself.
@@ -189,13 +189,13 @@ def is_same(a, b):
 
 
 def drop_copy(store, path):
-    """Drop the copy that the group at `path` has, and no other."""
+    """Drop only the copy of the group at `path`."""
     _drop_at(store, path, is_above=True)
 
 
 @contextlib.contextmanager
 def dropped(store, path, *, itself=False, is_below=False):
-    """Return a context manager for a change of the node at `path`, which drops copies before it and after it.
+    """Return a context manager for a change of the node at `path`, which drops copies before and after it.
 
     See `drop` for the parameters.
     """
@@ -214,9 +214,9 @@ def drop(store, path, *, itself=False, is_below=False):
     store : Store
     path : str
     itself : bool
-        The node's own documents change. So a copy beside them, which repeats them, is dropped, too.
+        The node's own documents change, so a copy beside them is dropped, too, because it repeats them.
     is_below : bool
-        The change is part of one further up, which drops copies before and after it.
+        The change is part of one further up, which drops the copies before and after it.
     """
     if is_below:
         if itself:
@@ -253,7 +253,7 @@ def _drop_inline(store, path, format, raw):
             return
         until_won(lambda: _drop_copy_of(GroupBinding(store, path, format, Options())))
     except (NodeNotFoundError, MetadataError, UnsupportedError):
-        # It is an array, or zcore reads no copy from it.
+        # It is an array, or zcore does not read copies from it.
         pass
 
 
@@ -264,7 +264,7 @@ def _drop_copy_of(binding):
 
 
 def _nodes_at_and_above(store, path):
-    """Yield (store, path of a node, whether it is above) from the node at `path` up, beyond the store's root."""
+    """Yield (store, path of a node, whether it is above) from the node at `path` upwards, beyond the store's root."""
     yield store, path, False
     while path:
         path = path.rpartition("/")[0]
@@ -276,6 +276,6 @@ def _nodes_at_and_above(store, path):
             if not existing(os.fsencode(base), _DOCUMENTS):
                 return
         except OSError:
-            # Out of reach, and so is a copy in it.
+            # Unreachable, and so is a copy in it.
             return
         yield DirectoryStore(base, fsync=store.fsync, check_base=False), "", True

@@ -1,6 +1,6 @@
-"""Creates nodes: the format makes metadata of the caller's keywords, and they are put into the store.
+"""Creates nodes: a format makes metadata from the caller's keywords, which are then written to the store.
 
-The functions return bindings. `zcore.api` and `zcore.nodes.group` make arrays and groups of them.
+The functions return bindings, from which `zcore.api` and `zcore.nodes.group` make arrays and groups.
 """
 from collections.abc import Mapping
 
@@ -19,11 +19,11 @@ from zcore.model.value import as_bool, text_of
 from zcore.stores.keys import prefix_of
 from zcore.stores.memory import MemoryStore
 
-# How often a node is looked for that others create and delete again.
+# Attempts to find a node that others create and delete again.
 _MAX_TRIES = 20
-# Codecs that refuse some numbers of their type.
+# Codecs that refuse some values of their type.
 _CHOOSY = ("cast_value", "scale_offset")
-# Keywords of a new array whose default leaves the choice to the format, and is not passed on.
+# Keywords of a new array whose default lets the format choose, and is not passed on.
 _LEFT_OPEN = {
     "shards": None, "filters": None, "serializer": "auto", "compressors": "auto", "codecs": None, "order": "C",
     "chunk_key_encoding": None, "dimension_names": None, "checksum": True, "cname": None, "clevel": None,
@@ -32,14 +32,14 @@ _LEFT_OPEN = {
 
 
 class NewNode:
-    """A node that is to be created. All that can be checked without a store has been checked.
+    """A node to be created. Everything that can be checked without a store has been checked.
 
     Attributes
     ----------
     format : Format
     metadata : ArrayMetadata or GroupMetadata
     attributes : dict or None
-        Where the format keeps them in a document of their own.
+        If the format has a document for them; else None.
     data : ndarray or None
         The elements of an array, of its shape and type.
     """
@@ -53,9 +53,9 @@ class NewNode:
         self.data = data
 
     def check(self, store, path, options, overwrite, *, is_topmost=True):
-        """Raise the errors that `put` raises before it changes anything. For nodes that are created together.
+        """Raise the errors that `put` would raise before it changes anything; for nodes that are created together.
 
-        `is_topmost`: none of the other nodes lies above this one.
+        `is_topmost`: none of the other nodes is above this one.
         """
         lookup.check_names(path, self.format)
         _check_replaceable(store, path, overwrite)
@@ -102,7 +102,7 @@ def new_array(*, shape=None, dtype=None, data=None, chunks="auto", fill_value=..
             raise TypeError("shape= and data= exclude each other: the array has the shape of its data")
         found = np.asarray(data)
         shape, dtype = found.shape, found.dtype if dtype is None else dtype
-        # NumPy refuses numbers in a list that the type does not hold. Of those in an array it takes the lowest bits.
+        # NumPy refuses numbers in a list that the type does not hold. For numbers in an array it takes the lowest bits.
         data = found if hasattr(data, "dtype") else data
     if shape is None or dtype is None:
         raise TypeError("creating an array needs shape= and dtype=, or data=")
@@ -125,13 +125,13 @@ def new_array(*, shape=None, dtype=None, data=None, chunks="auto", fill_value=..
         data = cast_to(data, metadata.dtype)     # an error here leaves no array behind
     new = NewNode(format, metadata, attributes, data)
     if data is not None and _may_refuse(metadata):
-        # The codecs may refuse elements. This is found out before anything is replaced.
+        # The codecs may refuse elements, so they are tried before anything is replaced.
         new.put(MemoryStore(), "", Options(), False)
     return new
 
 
 def _may_refuse(metadata):
-    """Whether the codecs of an array may refuse elements of its type."""
+    """Return whether the codecs of an array may refuse elements of its type."""
     return has_varying_items(metadata.dtype) or any([name in text_of(metadata.codecs) for name in _CHOOSY])
 
 
@@ -147,21 +147,21 @@ def new_group(*, zarr_format=3, attributes=None):
 
 
 def found_or_made(find, make, path):
-    """Return the result of `find()`, else of `make()`; others may create and delete the node at any moment.
+    """Return the result of `find()`, or else of `make()`. Others may create and delete the node at any moment.
 
     Parameters
     ----------
     find : callable
         Returns None if there is nothing.
     make : callable
-        Raises NodeExistsError if a node has come meanwhile.
+        Raises NodeExistsError if a node was created meanwhile.
     path : str
-        Of the node.
+        Path of the node.
 
     Raises
     ------
     NodeExistsError
-        Again and again there is nothing to find, and yet something is in the way.
+        Repeatedly, no node is found but one is in the way.
     """
     for n_left in reversed(range(_MAX_TRIES)):
         found = find()
@@ -175,14 +175,14 @@ def found_or_made(find, make, path):
 
 
 def zero_of(dtype):
-    """Return the fill value of an array of zeros of a type, as a caller names it.
+    """Return the fill value of an array of zeros of a type, in the caller's form.
 
     For dates and durations it is 0, as in NumPy. For all others it is the default: zero, or empty text.
     """
     try:
         return 0 if np.dtype(dtype).kind in "mM" else ...
     except (TypeError, ValueError):
-        return ...     # a type that only Zarr v3 knows
+        return ...     # only Zarr v3 has such types
 
 
 def create_hierarchy(store, path, below, options, *, overwrite=False):
@@ -226,7 +226,7 @@ def create_all(store, path, new, options, *, overwrite=False):
 
 
 def _above(path):
-    """Iterate over the paths above a path, from below."""
+    """Iterate over the paths above a path, upwards."""
     while path:
         path = path.rpartition("/")[0]
         yield path
@@ -248,7 +248,7 @@ def _check_can_compress(codecs):
 
 
 def compressors_for(format, compressors):
-    """Return the caller's codecs as `format.new_array` takes them: a tuple of `CodecSpec`, or unchanged."""
+    """Return the caller's codecs for `format.new_array`: a tuple of `CodecSpec`, or unchanged."""
     if format.has_own_codec_names:
         return compressors
     specs = []

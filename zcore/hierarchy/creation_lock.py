@@ -1,4 +1,4 @@
-"""Locks of whole places: of a directory in which a node comes or goes, and of several documents at once."""
+"""Locks of a directory in which a node is created or deleted, and of several documents at once."""
 import contextlib
 import errno
 import os
@@ -11,19 +11,19 @@ from zcore.kernel.io.files import TEMP_PREFIX
 from zcore.kernel.io.holds import Held, locks_of
 from zcore.stores.keys import prefix_of
 
-# A new directory that is gone at once was pruned by another process, which cannot happen so often. Or the file system
-# takes no directories there, as /proc does.
+# If a new directory vanishes at once, another process pruned it, which cannot happen this often. Or the file system
+# does not allow directories there, like /proc.
 _MAX_TRIES = 100
 
 
 def hold_place(store, path, document, options):
-    """Return a context manager that keeps others from creating or deleting a node at `path`.
+    """Return a context manager that prevents others from creating or deleting a node at `path`.
 
-    There is no document to lock yet, so the directory is locked by `flock`. A file in it keeps it from being pruned
-    meanwhile, as a lock file does. A store without files has to keep out the threads of this process alone.
+    There is no document to lock yet, so the directory is locked by `flock`. A file in it prevents pruning meanwhile,
+    like a lock file. In a store without files, only the threads of this process are excluded.
 
-    The block gets a function that tells whether the directory still has its name. A move of a group above does not ask
-    for the places below the group.
+    The value of the block is a function that tells whether the directory still has its name. A move of a group above
+    does not wait for the locks below it.
     """
     return _Place(store, path, document, options) if options.lock else contextlib.nullcontext(_always)
 
@@ -33,12 +33,12 @@ def _always():
 
 
 class _Place(Held):
-    """A directory that is locked, and a file in it that keeps it from being pruned; see `hold_place`."""
+    """A locked directory, with a file in it that prevents pruning; see `hold_place`."""
 
     def __init__(self, store, path, document, options):
         import fcntl
 
-        # At the exit of the interpreter it could not be imported any more.
+        # Kept, because it could not be imported any more when the interpreter exits.
         self.fcntl = fcntl
         self.store = store
         self.path = path
@@ -65,7 +65,7 @@ class _Place(Held):
                          key=self.directory, errno=errno.ENOENT)
 
     def _hold_lock_file(self, directory):
-        """Do what `_lock_directory` does, by the lock file of the place."""
+        """Do the same as `_lock_directory`, with the lock file of the place."""
         self.store.make_directory(prefix_of(self.path))
         locks = self.store.file_locks(self.path, None)
         self.hold = locks.whole()
@@ -76,7 +76,7 @@ class _Place(Held):
         return locks.file.is_at
 
     def _lock_directory(self, directory):
-        """Make the directory if it is missing, and lock it. Return `is_at`, or None if it has lost its name by then."""
+        """Make the directory if missing, and lock it. Return `is_at`, or None if it has lost its name meanwhile."""
         self.store.make_directory(prefix_of(self.path))
         try:
             self.fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -101,7 +101,7 @@ class _Place(Held):
                             key=directory, errno=exc.errno) from exc
 
     def _is_locked(self):
-        """Lock the directory unless another descriptor holds it; return whether this one does now."""
+        """Lock the directory unless another descriptor holds it; return whether this one holds it now."""
         try:
             self.fcntl.flock(self.fd, self.fcntl.LOCK_EX | self.fcntl.LOCK_NB)
         except BlockingIOError:
@@ -109,7 +109,7 @@ class _Place(Held):
         return True
 
     def _check_others(self, directory):
-        """Raise LockError if this thread holds the directory in a call further up, as in a signal handler."""
+        """Raise LockError if this thread holds the directory in a call further up, for example in a signal handler."""
         for place in _living():
             if (place is not self and place.thread == self.thread and place.fd >= 0
                     and os.path.sameopenfile(place.fd, self.fd) and place._is_locked()):
@@ -131,7 +131,7 @@ class _Place(Held):
             raise StoreError(f"cannot write in {directory}: {exc.strerror}", key=directory, errno=exc.errno) from exc
 
     def is_at(self, directory):
-        """Return whether the directory that is held has this name."""
+        """Return whether the held directory has this name."""
         try:
             return self._has_name(directory)
         except OSError as exc:
@@ -144,13 +144,13 @@ class _Place(Held):
             return False
 
     def give_back(self, exception):
-        # It is called again if a signal handler raises in it. So a descriptor is forgotten right before its `close`:
-        # no Python function is called in between.
+        # Called again if a signal handler raises in it. So a descriptor is forgotten right before its `close`, and no
+        # Python function is called in between.
         if self.keeper is not None:
             try:
                 os.unlink(self.keeper, dir_fd=self.fd)
             except OSError:
-                # A file that stays is never listed, and is removed with other left-overs.
+                # If the file stays, it is never listed, and is removed with other left-overs.
                 pass
             self.keeper = None
         if self.fd >= 0:
@@ -163,7 +163,7 @@ class _Place(Held):
                 fd, self.fd = self.fd, -1
                 os.close(fd)
             except OSError:
-                # Nothing was written to it that could be lost.
+                # Nothing was written to it, so nothing is lost.
                 pass
         if self.hold is not None:
             self.hold.__exit__(None, None, None)
@@ -171,9 +171,9 @@ class _Place(Held):
 
 
 def hold_nodes(store, nodes, options):
-    """Return a context manager that keeps all other writers from some nodes, a list of `lookup.Standing`.
+    """Return a context manager that excludes all other writers from some nodes, a list of `lookup.Standing`.
 
-    Raises : NodeNotFoundError, when the block begins, if one of them is gone.
+    Raises : NodeNotFoundError, at the beginning of the block, if one of them was deleted.
     """
     return _Nodes(store, nodes, options) if options.lock else contextlib.nullcontext()
 
@@ -203,9 +203,9 @@ class _Nodes(Held):
 
 
 def _after_fork_in_child():
-    """Close the copies of descriptors, or a lock of the parent would live as long as the child does."""
+    """Close the copies of descriptors; otherwise a lock of the parent would live as long as the child."""
     for place in _living():
-        # The file is the parent's.
+        # The file belongs to the parent.
         place.keeper = None
         fd, place.fd = place.fd, -1
         if fd >= 0:

@@ -1,10 +1,10 @@
-"""Deletes nodes, with all nodes below them. To overwrite is to delete, and then to create.
+"""Deletes nodes, with all nodes below them. Overwriting means deleting, then creating.
 
-A group is deleted after its members. So a deletion that is cut off leaves a group that still stands, with the members
-that are not deleted yet, and the same call goes on. The document of an array is deleted before its chunks, so no kill
-leaves an array with holes. Nodes are found at any depth, also below directories that are no nodes. All are noted before
-anything changes, with one look at each directory. Every directory, also those of chunks, is listed before the first
-node goes. One that cannot be listed is an error that changes nothing.
+A group is deleted after its members. So an interrupted deletion leaves a group with the members that are not deleted
+yet, and the same call continues. The document of an array is deleted before its chunks, so no kill leaves an array with
+holes. Nodes are found at any depth, also below directories that are no nodes. All are noted before anything changes,
+with one look at each directory. Every directory, also of chunks, is listed before the first node is deleted. If one
+cannot be listed, that is an error and nothing changes.
 
 A link is removed, never followed. It may lead to a node of another hierarchy, or to one above. Only the store's own
 directory may be a link, as for every reader. Files that belong to no node stay.
@@ -45,7 +45,7 @@ def unlink(store, path):
 
 
 def make_way(store, path, format, metadata, options):
-    """Delete what a new node at `path` replaces: all nodes there and below, and what lost nodes have left.
+    """Delete everything that a new node at `path` replaces: all nodes there and below, and remains of lost nodes.
 
     The caller holds the place, and drops the copies above.
     """
@@ -54,21 +54,21 @@ def make_way(store, path, format, metadata, options):
     _erase(store, path, options, is_held=True)
     clear_left_over(store, prefix, format, metadata)
     if isinstance(metadata, ArrayMetadata):
-        # An empty directory may stand where a chunk has to be.
+        # An empty directory may have the name of a future chunk.
         store.prune(prefix + metadata.chunk_keys.folder(metadata.ndim), below=True)
 
 
 def clear_left_over(store, prefix, format, metadata):
-    """Erase what lost nodes have left where a new node of this format and metadata is to stand."""
+    """Erase the remains of lost nodes that a new node of this format and metadata would take for its own."""
     names = [*_names_of_chunks(store, prefix, metadata), *in_the_way(store, prefix, metadata)]
     if names or any(left_over(store, prefix, format, metadata)):
         clear(store, prefix, format, metadata, names)
 
 
 def in_the_way(store, prefix, metadata):
-    """Iterate over the keys that cannot stand beside the chunks of a new array.
+    """Iterate over the keys that cannot exist beside the chunks of a new array.
 
-    Such a key has the name of a directory of chunks, or lies below the name of a chunk. A deletion that was cut off may
+    Such a key has the name of a directory of chunks, or lies below the name of a chunk. An interrupted deletion may
     have left chunks of an array with another number of dimensions.
     """
     if not isinstance(metadata, ArrayMetadata):
@@ -88,16 +88,16 @@ def in_the_way(store, prefix, metadata):
 
 
 def _check_erasable(store, prefix, format, metadata):
-    """Raise StoreError if a node at `prefix` has, or would take for its own, what cannot be erased, such as a FIFO.
+    """Raise StoreError if something that cannot be erased, such as a FIFO, has a name of a node at `prefix`.
 
-    `metadata` are None where they are damaged. Unless they are a group's, every directory below `prefix` is listed. So
-    one that cannot be listed is an error, too.
+    `metadata` are None if they are damaged. Unless they are a group's, every directory below `prefix` is listed. So
+    a directory that cannot be listed is an error, too.
     """
     store.check_no_special(prefix, _documents_beside(format))
     if isinstance(metadata, GroupMetadata):
         return
     for key in store.list_special(prefix):
-        # Behind a link nothing is erased.
+        # Nothing is erased behind a link.
         if (metadata is not None and _may_be_chunk(key[len(prefix):], metadata)
                 and link_on_the_way(store, prefix, key, {}) is None):
             raise StoreError(f"{key!r} of {store!r} is neither a file nor a directory: it is not erased, and nothing "
@@ -105,7 +105,7 @@ def _check_erasable(store, prefix, format, metadata):
 
 
 def _may_be_chunk(name, metadata):
-    """Return whether a chunk, or a directory of chunks, may have a name."""
+    """Return whether a chunk, or a directory of chunks, may have this name."""
     keys, ndim = metadata.chunk_keys, metadata.ndim
     return keys.decode(name, ndim) is not None or keys.leads_to_chunks(name, ndim)
 
@@ -117,7 +117,7 @@ def _erase(store, path, options, *, is_held=False):
     """
     found = []
     for place, nodes in nodes_at(store, path, is_replaced=is_held):
-        # What cannot be listed or erased is found before the first node goes.
+        # Fails before the first node is deleted if something cannot be listed or erased.
         for node, metadata in nodes:
             _check_erasable(store, prefix_of(place), node.format, metadata)
         found.append((place, any([isinstance(metadata, GroupMetadata) for _, metadata in nodes])))
@@ -137,7 +137,7 @@ def _erase(store, path, options, *, is_held=False):
                   else hold_place(store, place, standing[0].document, options)):
                 are_arrays = [_erase_node(node, options) for node in standing]
             if any(are_arrays):
-                # Nodes may lie among the chunks. They are looked for when these are gone.
+                # Nodes may exist among the chunks. They are looked for after the chunks are erased.
                 pending += [below for below, _ in nodes_at(store, place, takes_links=False)]
         store.prune(prefix_of(place))
     return bool(found)
@@ -162,11 +162,11 @@ def has_members(store, path):
 def nodes_at(store, path, *, is_replaced=False, takes_links=True):
     """Iterate over (path, nodes) of the node at `path` and of all below it, groups before their members.
 
-    `nodes` are pairs of `lookup.Standing` and metadata, one for each document. Of a link the path is given without
-    nodes. What lies below an array is left out.
+    `nodes` are pairs of `lookup.Standing` and metadata, one for each document. For a link, the path is given without
+    nodes. Everything below an array is left out.
 
-    `is_replaced`: a document at `path` may be a link to nowhere. Anywhere else that is a StoreError.
-    `takes_links`: links to nowhere right below `path` may be members, even if there is no group.
+    `is_replaced`: a document at `path` may be a broken link. Anywhere else that is a StoreError.
+    `takes_links`: broken links right below `path` may be members, even if there is no group.
     """
     pending = [path]
     while pending:
@@ -179,7 +179,7 @@ def nodes_at(store, path, *, is_replaced=False, takes_links=True):
         listing = store.list_dir(prefix)
         if not (is_replaced and place == path) and any([name[len(prefix):] in FORMAT_OF
                                                         for name in listing.unreachable]):
-            lookup.standing(store, place)     # raises: it cannot be told which chunks belong to the node
+            lookup.standing(store, place)     # raises, because the chunks of the node are unknown
         found = [(node, node.parse()) for node in _standing(store, place, listing.keys)
                  if _is_of(place[len(prefix_of(path)):], node)]
         if found:
@@ -187,7 +187,7 @@ def nodes_at(store, path, *, is_replaced=False, takes_links=True):
         if found and all([isinstance(metadata, ArrayMetadata) for _, metadata in found]):
             continue
         if found or (takes_links and place == path):
-            # Members on a disk that is not mounted would come back with it.
+            # Members on an unmounted disk would reappear when it is mounted.
             yield from [(name, []) for name in listing.unreachable if store.is_link(name + "/")]
         pending += [below[:-1] for below in reversed(listing.prefixes)]
 
@@ -200,7 +200,7 @@ def _standing(store, place, keys):
 
 
 def _is_of(path, node):
-    """Return whether the format of a document has nodes of this path. A reserved name belongs to no node."""
+    """Return whether the format of a document allows nodes of this path. A reserved name belongs to no node."""
     try:
         lookup.check_names(path, node.format)
     except InvalidKeyError:
@@ -217,7 +217,7 @@ def _leads_to_nodes(store, prefix):
 def _erase_node(node, options):
     """Erase a node while no object of it is being written; return whether it is an array.
 
-    There is no node as soon as the document is gone, and no kill brings it back.
+    The node no longer exists as soon as the document is erased, and no kill brings it back.
     """
     store, path = node.store, node.path
     prefix = prefix_of(path)
@@ -248,14 +248,14 @@ def _names_of_chunks(store, prefix, metadata):
 
 
 def clear(store, prefix, format, metadata, names=None):
-    """Erase all that a node has beside its document: attributes, a copy of metadata, chunks.
+    """Erase everything that a node has beside its document: attributes, a copy of metadata, chunks.
 
     `names`: the keys of the chunks, if they are known.
     """
     for document in _documents_beside(format):
         store.erase(prefix + document)
     if format.chunk_directory is not None:
-        # The directory belongs to the format, with all that lies in it.
+        # The directory belongs to the format, with everything in it.
         store.erase_prefix(f"{prefix}{format.chunk_directory}/")
     elif isinstance(metadata, ArrayMetadata):
         links = {}
@@ -284,7 +284,7 @@ def _documents_beside(format):
 def link_on_the_way(store, prefix, key, links):
     """Return the topmost directory between a prefix and a key below it that is a link, or None.
 
-    `links` is a dict that keeps the answers, as many keys share a directory.
+    `links` is a dict that caches the answers, because many keys share a directory.
     """
     end = key.find("/", len(prefix))
     while end >= 0:

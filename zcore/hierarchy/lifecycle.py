@@ -1,21 +1,21 @@
-"""Creates nodes, changes their shape and attributes, and moves them, in an order that no kill turns into wrong data.
+"""Creates, changes and moves nodes in an order that leaves no wrong data after a kill.
 
 ========  ==========================================================================================================
 create    attributes, then the elements, then the metadata document: a node exists from its last write on
-delete    see `zcore.hierarchy.deletion`; to overwrite is to delete, and then to create
+delete    see `zcore.hierarchy.deletion`; overwriting means deleting, then creating
 shrink    the document first, then objects outside are erased and border objects reset beyond the new shape
 grow      objects outside the old shape are erased, border objects reset beyond it, then the document
 append    the data, then the document
 ========  ==========================================================================================================
 
-Where locks hold back this process alone (`Store.swaps`), the document decides among processes. It is replaced only
-while it is the one that was read. An append puts the new shape there first, which reserves its rows, and then writes
-them: another append reserves the rows behind them. What a killed change has left in the place of new rows is reset
-before, by compare-and-swap: an object is read, then the document is compared, then the object is replaced if nothing
-has changed it since. So no row of another append is reset, because it was written after its reservation.
+Where locks exclude only this process (`Store.swaps`), the document decides among processes. It is replaced only while
+it is the one that was read. An append first writes the new shape there, which reserves its rows, and then writes the
+rows: another append reserves the rows behind them. Before that, remains of a killed change in these rows are reset by
+compare-and-swap: an object is read, then the document is compared, then the object is replaced if it has not changed
+since. So no row of another append is reset, because it was written after its reservation.
 
-Each step runs under the whole-range lock of the document. While there is none, the directory is locked. Objects to
-erase are found by listing those that exist, never by probing the chunks of the grid.
+Each step runs under the whole-range lock of the document. Without a document, the directory is locked. Objects to
+erase are found by listing the existing ones, never by probing the chunks of the grid.
 """
 import contextlib
 import errno
@@ -47,12 +47,12 @@ from zcore.stores.base import directory_at
 from zcore.stores.keys import prefix_of
 from zcore.stores.memory import MemoryStore
 
-# Objects that are erased between two looks at the document.
+# Objects that are erased between two checks of the document.
 _MAX_UNCHECKED = 16
 
 
 def create(store, path, format, metadata, attributes, options, *, data=None, overwrite=False, is_below=False):
-    """Create an array or a group, and the groups above it that are missing.
+    """Create an array or a group, and missing groups above it.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def create(store, path, format, metadata, attributes, options, *, data=None, ove
     data : ndarray, optional
         The elements of an array, of its shape and type.
     overwrite : bool
-        Replace the node that stands there, with all nodes below it and all that lost nodes have left.
+        Replace the existing node, with all nodes below it and all remains of lost nodes.
     is_below : bool
         It is part of a change further up, which drops the consolidated metadata above.
 
@@ -77,15 +77,15 @@ def create(store, path, format, metadata, attributes, options, *, data=None, ove
     Raises
     ------
     NodeExistsError
-        A node stands there, and `overwrite` is false; or an array stands above.
+        The node exists and `overwrite` is false; or an array exists above it.
     StoreError
         There is no node, but attributes or chunks that the new one would take for its own, and `overwrite` is false.
 
     Notes
     -----
-    Elements are written before the document, so an array that was cut off does not stand there half filled. Where locks
-    hold back this process alone (`Store.swaps`) a document that cannot be opened comes first. It keeps out other
-    processes, whose chunks would get mixed with these.
+    Elements are written before the document, so an interrupted creation leaves no half-filled array. Where locks
+    exclude only this process (`Store.swaps`), a document that cannot be opened comes first. It excludes other
+    processes, whose chunks would mix with these.
     """
     kind, document, attributes_document, view = documents_of(path, format, metadata, attributes, options)
     prefix, name = prefix_of(path), kind.name_of_document(format)
@@ -99,7 +99,7 @@ def create(store, path, format, metadata, attributes, options, *, data=None, ove
             is_free = store.is_empty(prefix)
             if not is_free and not overwrite:
                 check_free(store, path, format, metadata, attributes, options, data)
-            # An overwriting also replaces documents that are unreachable.
+            # Overwriting also replaces unreachable documents.
             failed = lookup.pass_over_damage if overwrite else None
             is_replaced = not is_free and bool(lookup.standing(store, path, failed))
             with consolidated.dropped(store, path, itself=is_replaced, is_below=is_below):
@@ -117,15 +117,15 @@ def create(store, path, format, metadata, attributes, options, *, data=None, ove
                     # The place is held, and there is no array that another writer could have opened.
                     ArrayBinding(store, path, format, options, view).write_once(view, whole(metadata.shape), data,
                                                                            exclusive=True)
-                    # That took its time. The document must stand where the elements are, and below groups.
+                    # Writing took time. The document must be where the elements are, and below groups.
                     if not is_here():
                         continue
                     try:
                         create_ancestors(store, path, format)
                     except NodeExistsError:
-                        clear(store, prefix, format, metadata)      # the elements that were written here, no more
+                        clear(store, prefix, format, metadata)      # only the elements that were written here
                         raise
-                # If the directory is locked, no other creator can have come meanwhile.
+                # If the directory is locked, no other process can have created a node meanwhile.
                 if not store.swaps and (is_replaced or overwrite) or directory_at(store) is not None:
                     store.set(prefix + name, document)
                 elif not store.set_if_not_exists(prefix + name, document):
@@ -133,15 +133,15 @@ def create(store, path, format, metadata, attributes, options, *, data=None, ove
             if store.swaps:
                 return _bound(kind, store, path, format, options, view)
             if is_here() or store.get(prefix + name) != document:
-                # While it is held: later another node may stand here, or a group above may have another path.
+                # While it is held: later another node may be here, or a group above may have another path.
                 return kind(store, path, format, options)
         # A group above was moved before the document was written. So the document is in a new directory that was not
-        # held, without groups above it and without elements. All is made again, as if the move had come first.
+        # locked, without groups above it and without elements. Everything is made again, as if the move had come first.
         overwrite = True
 
 
 def _set_attributes(store, path, key, document):
-    """Write the attributes of a node that is to be created; of two processes, one succeeds."""
+    """Write the attributes of a node that is being created; of two processes, one succeeds."""
     if not store.swaps:
         store.set(key, document)
     elif not store.set_if_not_exists(key, document) and store.get(key) != document:
@@ -153,10 +153,10 @@ def _created_meanwhile(store, path):
 
 
 def _create_in_service(store, path, format, document, view, data, options):
-    """Create an array with its elements where locks hold back this process alone, and return its binding.
+    """Create an array with its elements where locks exclude only this process, and return its binding.
 
-    A document that cannot be opened holds the place meanwhile, see `zcore.hierarchy.unfinished`. Where the service does
-    not compare, or the caller wants no locks, the document itself holds it.
+    A document that cannot be opened holds the place meanwhile, see `zcore.hierarchy.unfinished`. If the service has no
+    compare-and-swap, or the caller wants no locks, the real document holds it.
     """
     key, box = prefix_of(path) + format.array_document, whole(data.shape)
     place, identity = unfinished(document), None
@@ -193,8 +193,7 @@ def _bound(kind, store, path, format, options, view):
 def documents_of(path, format, metadata, attributes, options):
     """Return (class of the binding, document, document of the attributes or None, view) of a new node; see `create`.
 
-    A node that could not be opened, for instance with codecs that do not go together, is an error before anything is
-    changed.
+    A node that could not be opened, for instance with contradicting codecs, is an error before anything is changed.
     """
     if options.dimension_separator is not None:
         raise TypeError("dimension_separator is for opening an array; a new array takes chunk_key_encoding")
@@ -207,14 +206,14 @@ def documents_of(path, format, metadata, attributes, options):
 
 
 def check_free(store, path, format, metadata, attributes=None, options=None, data=None):
-    """Raise unless a node can be made at `path` without anything being replaced; see `create` for the parameters.
+    """Raise unless a node can be made at `path` without replacing anything; see `create` for the parameters.
 
-    Chunks and attributes that the same creation wrote before it was cut off are no error: it writes them once more.
+    Chunks and attributes from an earlier, interrupted run of the same creation are no error: they are written again.
 
     Raises
     ------
     NodeExistsError
-        A node stands there.
+        The node exists.
     StoreError
         There are attributes or chunks that the new node would take for its own, or something is unreachable.
     """
@@ -242,14 +241,14 @@ def _left_over(store, path, key):
 
 
 def move(store, source, destination, options):
-    """Move the node at `source`, with all that lies below it, to the path `destination`.
+    """Move the node at `source`, with everything below it, to the path `destination`.
 
     Raises
     ------
     NodeNotFoundError
-        No node stands at `source`.
+        There is no node at `source`.
     NodeExistsError
-        Something stands at `destination`, or it lies below `source`.
+        Something exists at `destination`, or `destination` lies below `source`.
     """
     found = lookup.standing(store, source)
     if not found:
@@ -261,24 +260,24 @@ def move(store, source, destination, options):
     create_ancestors(store, destination, found[0].format)
     with (consolidated.dropped(store, source, itself=True), consolidated.dropped(store, destination),
           hold_nodes(store, found, options)):
-        # Another creator at the destination has made its directory, and then the move fails.
+        # If another process has made the directory of the destination, the move fails.
         store.move(prefix_of(source), prefix_of(destination), DOCUMENTS)
     store.prune(prefix_of(source))
 
 
 def kind_of(node):
-    """Return the kind of a node, in words."""
+    """Return the kind of a node, as text."""
     metadata = node.parse()
     return "a damaged node" if metadata is None else "an array" if isinstance(metadata, ArrayMetadata) else "a group"
 
 
 def create_ancestors(store, path, format):
-    """Create the groups on the way to `path` that are missing, from the root down.
+    """Create missing groups above `path`, from the root down.
 
     Raises
     ------
     NodeExistsError
-        An array stands above.
+        An array exists above.
     StoreError
         There are attributes that a new group would take for its own.
     """
@@ -288,14 +287,14 @@ def create_ancestors(store, path, format):
         # All copies above any of them are above the deepest one.
         with consolidated.dropped(store, missing[0]):
             for path in reversed(missing):
-                # Held, as an array may be created here at this moment. Its document comes after its elements.
+                # Locked, because an array may be being created here. Its document comes after its elements.
                 with hold_place(store, path, format.group_document, Options()):
                     if not _stands_as_group(store, path):
                         store.set_if_not_exists(prefix_of(path) + format.group_document, document)
 
 
 def _stands_as_group(store, path):
-    """Whether a group stands at `path`. Raises : NodeExistsError, if it is an array."""
+    """Return whether a group is at `path`. Raises : NodeExistsError, if it is an array."""
     standing = lookup.standing(store, path)
     if any([isinstance(node.parse(), ArrayMetadata) for node in standing]):
         raise NodeExistsError(f"an array stands at {store.describe(path)}, nothing can be below it", path=path)
@@ -303,17 +302,17 @@ def _stands_as_group(store, path):
 
 
 def missing_above(store, path, format):
-    """Return the paths of the groups above `path` that are missing, from below; see `create_ancestors`."""
+    """Return the paths of missing groups above `path`, upwards; see `create_ancestors`."""
     missing = []
     while path and format.has_groups:
         path = path.rpartition("/")[0]
         if _stands_as_group(store, path):
-            # Its creator has made the groups above it.
+            # The groups above it were created with it.
             break
         lookup.check_no_special(store, path, format)
         group = format.new_group({})
         if any(deletion.left_over(store, prefix_of(path), format, group)):
-            # A group may just be created or deleted here.
+            # A group may be being created or deleted here.
             with hold_place(store, path, format.group_document, Options()), contextlib.suppress(NodeExistsError):
                 check_free(store, path, format, group)
         missing.append(path)
@@ -321,9 +320,9 @@ def missing_above(store, path, format):
 
 
 def resize(binding, shape):
-    """Change the shape of an array; elements that stay keep their values, new ones have the fill value.
+    """Change the shape of an array. Remaining elements keep their values, new ones have the fill value.
 
-    The cost is that of the objects at the border and outside, and a listing of those that exist.
+    Costs the objects at the border and outside, and a listing of existing objects.
 
     Raises
     ------
@@ -343,7 +342,7 @@ def _resize(binding, shape):
         new = metadata.shape
         if new == old:
             return
-        # First of all: if they cannot be listed, or lie behind a link, nothing changes.
+        # First: if they cannot be listed, or lie behind a link, nothing changes.
         objects = list(binding.stored_chunks())
         added = _outside(binding, exclusive.metadata, old, objects) if any(map(int.__gt__, new, old)) else None
         removed = _outside(binding, metadata, new, objects) if any(map(int.__lt__, new, old)) else None
@@ -360,9 +359,9 @@ def _resize(binding, shape):
 def append(binding, values, axis):
     """Append `values`, an ndarray of the stored type, along `axis`; return the new shape.
 
-    Appends of several threads and processes come one after the other, each whole. A kill leaves the old length. At a
-    service the rows are reserved first: a kill may leave rows with the fill value, as may an error if another process
-    has changed the document meanwhile.
+    Appends of several threads and processes happen one after the other, each as a whole. A kill leaves the old length.
+    In a service the rows are reserved first: a kill may leave rows with the fill value, and so may an error if another
+    process has changed the document meanwhile.
     """
     return until_won(lambda: _append(binding, values, axis))
 
@@ -383,14 +382,14 @@ def _append(binding, values, axis):
             if _compares(binding):
                 _append_in_service(binding, exclusive, box, values, axis, metadata)
                 return metadata.shape
-            # Every object that the new elements touch is replaced or erased, so nothing old shows in them.
+            # Every object that the new elements touch is replaced or erased, so no old values appear in them.
             binding.write_once(exclusive.view, box, values, exclusive=True, metadata=metadata, old_shape=old)
             exclusive.replace_metadata(metadata)
         return metadata.shape
 
 
 def _compares(binding):
-    """Return whether other processes are kept from changing an array by compare-and-swap alone."""
+    """Return whether only compare-and-swap prevents other processes from changing an array."""
     return binding.store.swaps and bool(binding.options.lock)
 
 
@@ -403,7 +402,7 @@ def _append_in_service(binding, exclusive, box, values, axis, metadata):
     if not values.size:
         exclusive.replace_metadata(metadata)
         return
-    # With rows up to the end of the last object: these values do not cover it, and others may write the rest.
+    # Includes rows up to the end of the last object: these values do not cover it, and others may write the rest.
     end = _end_of_objects(metadata, axis)
     padded = metadata.resized(tuple([end if d == axis else n for d, n in enumerate(metadata.shape)]))
     rows = set()
@@ -420,7 +419,7 @@ def _append_in_service(binding, exclusive, box, values, axis, metadata):
     try:
         binding.write_once(exclusive.view, box, values, exclusive=True, metadata=padded)
     except BaseException:
-        # The rows are given back, unless another process has appended behind them.
+        # The reservation is undone, unless another process has appended behind it.
         with contextlib.suppress(ZcoreError):
             exclusive.replace_metadata(old)
         raise
@@ -430,7 +429,7 @@ def _append_in_service(binding, exclusive, box, values, axis, metadata):
 
 
 def _end_of_objects(metadata, axis):
-    """Return where the last object along an axis ends, beyond the shape or not."""
+    """Return the end of the last object along an axis, beyond the shape or not."""
     n_objects = metadata.grid_shape[axis]
     if n_objects == 0:
         return 0
@@ -439,9 +438,9 @@ def _end_of_objects(metadata, axis):
 
 
 def _reset_in_service(binding, exclusive, shape, metadata, objects):
-    """Reset the elements beyond `shape` in objects that an array of larger `metadata` is to have.
+    """Reset the elements beyond `shape` in objects of an array that grows to `metadata`.
 
-    Objects that it will not have either stay: the next growth resets them.
+    Objects outside the new shape stay: the next growth resets them.
     """
     grid, tasks = metadata.grid_shape, []
     for _, coords in objects:
@@ -457,7 +456,7 @@ def _reset_in_service(binding, exclusive, shape, metadata, objects):
 
 
 def _outside(binding, metadata, shape, objects):
-    """Return the keys of the objects outside of `shape`, and the numbers of those that reach beyond it.
+    """Return the keys of the objects outside of `shape`, and the numbers of those that extend beyond it.
 
     `objects`: pairs of key and coordinates, see `ArrayBinding.stored_chunks`.
 
@@ -476,7 +475,7 @@ def _outside(binding, metadata, shape, objects):
             border.append(task)
         else:
             continue
-        # Else an error when it is erased or reset would come after the document has changed.
+        # Otherwise the error would come when it is erased or reset, after the document has changed.
         binding.store.check_no_special("", (key,))
         link = deletion.link_on_the_way(binding.store, binding.prefix, key, links)
         if link is not None:
@@ -499,7 +498,7 @@ def _reset(binding, exclusive, shape, outside, border):
 
 
 def change_attributes(binding, change):
-    """Call ``change(attributes)`` with a dict, store what it has made of it in one write, and return its result.
+    """Call ``change(attributes)`` with a dict, store the changed dict in one write, and return the result of `change`.
 
     Two writers that change attributes at the same time both succeed.
     """
@@ -535,9 +534,9 @@ def change_attributes(binding, change):
 
 
 def read_attributes(binding):
-    """Return the attributes as they are stored now, a new dict.
+    """Return the stored attributes, a new dict.
 
-    Raises : NodeNotFoundError, if the node is gone.
+    Raises : NodeNotFoundError, if the node was deleted.
     """
     format = binding.format
     if format.has_inline_attributes:
@@ -547,7 +546,7 @@ def read_attributes(binding):
             return format.parse_node(binding.document_name, raw, binding.path).attributes
     try:
         raw = binding.store.get(binding.prefix + format.attributes_document, (0, MAX_NBYTES + 1))
-        # In this order: when a node is deleted, the document goes first.
+        # In this order: when a node is deleted, the document is erased first.
         if not binding.store.exists(binding.document):
             raise binding.not_found(f"{binding.document} does not exist")
         return format.parse_attributes(raw, binding.path)

@@ -1,4 +1,4 @@
-"""Finds the node at a path of a store, or says what is there instead."""
+"""Finds the node at a path of a store, or reports what exists there instead."""
 import errno
 import os
 
@@ -35,9 +35,9 @@ _OTHER, _OTHER_NAME = "meta", "Zarr v1"
 _ANY = (*DOCUMENTS, _OTHER)
 # Documents that are looked for, by format; None: in any format.
 _LOOKED_FOR = {None: _ANY, **{name: (*documents, _OTHER) for name, documents in NODE_DOCUMENTS.items()}}
-# Errors of the system that concern one node: links in circles or to nowhere, what is no file, missing permission.
+# Errors of the system that concern one node: circular or broken links, special files, missing permission.
 _OF_ONE_NODE = frozenset((errno.ELOOP, errno.ENOENT, errno.ESPIPE, errno.ENXIO, errno.EACCES, errno.EPERM))
-# Documents that make it another node for a reader of their format alone.
+# Documents that make a different node of the place, for a reader of only their format.
 _CONTRADICTING = {document: DOCUMENTS[i + 1:] for i, document in enumerate(DOCUMENTS)}
 
 
@@ -48,7 +48,7 @@ def path_of(path, zarr_format=None):
     ----------
     path : str or None
     zarr_format : {3, 2, "zmeta"}, optional
-        Of the node, if it is known. A format may have other spellings of a path, and reserved names.
+        Format of the node, if it is known. A format may have other spellings of a path, and reserved names.
 
     Raises
     ------
@@ -72,7 +72,7 @@ def path_of(path, zarr_format=None):
 
 
 def check_names(path, format):
-    """Raise InvalidKeyError when the format has no node of this path."""
+    """Raise InvalidKeyError if the format allows no node of this path."""
     if path and any([sign in path for sign in format.names.signs]):
         for name in path.split("/"):
             if reason := format.names.fault(name):
@@ -80,7 +80,7 @@ def check_names(path, format):
 
 
 def check_new_names(path, format):
-    """Do the same for a node that is to be created, and warn of a name that is not portable."""
+    """Do the same for a new node, and warn if its name is not portable."""
     check_names(path, format)
     for name in path.split("/") if path else ():
         if advice := format.names.advice(name):
@@ -88,7 +88,7 @@ def check_new_names(path, format):
 
 
 def find_or_read_set(store, path, zarr_format, options):
-    """Return the result of `find`. If the directory holds a reference set in Parquet instead of a node, look into that.
+    """Return the result of `find`. If there is a Parquet reference set in the directory instead of a node, search it.
 
     This is done for reading only.
     """
@@ -109,9 +109,9 @@ def find(store, path, zarr_format, options):
     MetadataError
         Its document is damaged.
     UnsupportedError
-        It is of a format, or needs something, that zcore does not have.
+        It has a format, or needs a feature, that zcore does not have.
     InvalidKeyError
-        A name in its path is one that its format reserves.
+        A name in its path is reserved by its format.
     """
     documents = _LOOKED_FOR[zarr_format]
     # One byte more than a document may have: the format refuses it, whatever the size of the file.
@@ -140,12 +140,12 @@ def find(store, path, zarr_format, options):
 
 
 def _warn_of_others(store, path, document, others):
-    """Warn when documents of other nodes lie beside the one that counts."""
+    """Warn if documents of other nodes lie beside the one that counts."""
     name = FORMAT_OF[document]
     try:
         existing = store.existing(prefix_of(path), others)
     except StoreError as error:
-        # The node can be opened all the same. Without permission to list, S3 answers so for missing objects.
+        # The node can still be opened. Without permission to list, S3 gives this answer for missing objects.
         if not store.n_requests:
             pass_over_damage(error)
             warn(f"{store.describe(path)} holds {document}, and what may be a document of another node: {error}")
@@ -157,7 +157,7 @@ def _warn_of_others(store, path, document, others):
 
 
 class Standing:
-    """One document that makes `path` a node, of whichever format."""
+    """One document that makes `path` a node, of any format."""
 
     __slots__ = ("store", "path", "format", "document")
 
@@ -168,9 +168,9 @@ class Standing:
         self.document = document
 
     def parse(self):
-        """Return the metadata in the document; None if it is damaged, or needs what zcore does not have.
+        """Return the metadata in the document; None if it is damaged, or needs a feature that zcore does not have.
 
-        Of an array whose creation has not ended they are those that it will have.
+        For an array whose creation has not ended, return its future metadata.
         """
         raw = self.store.get(prefix_of(self.path) + self.document, (0, MAX_NBYTES + 1))
         if raw is None:
@@ -189,12 +189,12 @@ def standing(store, path, failed=None):
     store : Store
     path : str
     failed : callable, optional
-        ``failed(error)`` is called for each document that is unreachable, which is left out then unless it raises.
+        Called as ``failed(error)`` for each unreachable document, which is left out unless `failed` raises.
 
     Raises
     ------
     StoreError
-        A document is unreachable and there is no `failed`, or the way to all of them is.
+        A document is unreachable and there is no `failed`, or the directory of all of them is unreachable.
     """
     prefix = prefix_of(path)
     found, is_told = [], False
@@ -212,9 +212,9 @@ def standing(store, path, failed=None):
 
 
 def stands(store, path):
-    """Return whether a node stands at `path`, or a link that is unreachable and could be one.
+    """Return whether a node is at `path`, or an unreachable link that could be one.
 
-    Raises : StoreError, if something else is unreachable there.
+    Raises : StoreError, if something else there is unreachable.
     """
     try:
         return bool(standing(store, path))
@@ -225,18 +225,18 @@ def stands(store, path):
 
 
 def check_free(store, path):
-    """Raise StoreError if a document that makes `path` a node is there and unreachable.
+    """Raise StoreError if a document that makes `path` a node exists but is unreachable.
 
-    Then the chunks beside it are no left-overs.
+    Then the chunks beside it belong to that node.
     """
     store.get_first(prefix_of(path), DOCUMENTS, 0)
 
 
 def check_no_special(store, path, format):
-    """Raise StoreError if something that is no file has the name of a node's document at `path`.
+    """Raise StoreError if a special file has the name of a node's document at `path`.
 
-    `find` raises the same error, as no node is there. What is there belongs to no node, so creating one does not remove
-    it, even with `overwrite`.
+    `find` raises the same error, as there is no node. The special file belongs to no node, so creating one does not
+    remove it, even with `overwrite`.
     """
     names = _ANY if format.has_inline_attributes else (*_ANY, format.attributes_document)
     store.check_no_special(prefix_of(path), names)
@@ -252,7 +252,7 @@ def members(store, path):
 def children(store, path):
     """Iterate over the paths of the nodes right below `path`, sorted; reserved names are left out.
 
-    One that is unreachable, or whose document is, is among them. To open it is an error that says why.
+    Unreachable nodes, and nodes with unreachable documents, are included. Opening them is an error with the reason.
     """
     n = len(prefix_of(path))
     for prefix in may_be_nodes(store, path):
@@ -270,7 +270,7 @@ def children(store, path):
 
 
 def may_be_nodes(store, path):
-    """Return the prefixes right below `path` where nodes may be, sorted: directories, and unreachable links.
+    """Return the prefixes right below `path` that may be nodes, sorted: directories, and unreachable links.
 
     A FIFO, a socket or a device is never a node.
     """
@@ -279,16 +279,16 @@ def may_be_nodes(store, path):
 
 
 def is_damage(error):
-    """Return whether an error concerns one node alone, so that others can be used.
+    """Return whether an error concerns only one node, so that others can be used.
 
-    Errors that may hit any of them, such as no descriptors left or a disk that fails, do not count.
+    Errors that may affect all nodes, such as no descriptors left or a failing disk, do not count.
     """
     return isinstance(error, (MetadataError, UnsupportedError)) or (
         isinstance(error, StoreError) and error.errno in _OF_ONE_NODE)
 
 
 def pass_over_damage(error):
-    """Raise an error unless it concerns one node alone; see `is_damage`."""
+    """Raise an error unless it concerns only one node; see `is_damage`."""
     if not is_damage(error):
         raise error
 
@@ -301,7 +301,7 @@ def check_replaceable(store, path):
 
 
 def not_found(store, path, zarr_format, options, what="array"):
-    """Return the error of a node that is not there. It says what is there instead."""
+    """Return the error for a node that does not exist. It tells what exists there instead."""
     place = store.describe(path)
     directory = directory_at(store, prefix_of(path))
     if directory is not None and not os.path.lexists(directory):
@@ -320,9 +320,9 @@ def check_is_asked_for(binding, shape, chunks, dtype, fill_value):
     Parameters
     ----------
     binding : ArrayBinding
-        Of the array that was found.
+        Binding of the array that was found.
     shape, chunks, dtype, fill_value
-        As `zcore.open` takes them. None, and for the fill value ``...``, asks for nothing. Neither do chunks that zcore
+        As for `zcore.open`. None (for the fill value ``...``) is not compared, and neither are chunks that zcore
         chooses.
     """
     if shape is chunks is dtype is None and fill_value is ...:
@@ -342,7 +342,7 @@ def check_is_asked_for(binding, shape, chunks, dtype, fill_value):
         asked["dtype"] = binding.format.as_dtype(dtype)
     asked = {name: value for name, value in asked.items() if value != found[name]}
     if fill_value is not ... and "dtype" not in asked:
-        # The format's reading of a fill value, taken from an array of one element.
+        # The format's form of a fill value, from an array of one element.
         one = binding.format.new_array((1,), metadata.dtype, (1,), fill_value)
         # Compared by its bytes, as NaN does not equal itself.
         if (one.fill_value is None, one.fill_bytes) != (metadata.fill_value is None, metadata.fill_bytes):

@@ -1,24 +1,24 @@
 """A document that holds the place of an array while its elements are written, and that cannot be opened.
 
-In a service the document alone keeps other processes away, so one has to stand there before the first element. If it
-could be opened, the array would read as fill values where elements are still to come. After a creation that was cut
-off it would do so for ever. So one member that every reader needs is put into a mapping::
+In a service, only the document excludes other processes, so one must exist before the first element is written. If it
+could be opened, the array would read as fill values for elements that are not written yet. After an interrupted
+creation it would do so forever. So one member that every reader needs is put into a mapping::
 
     {"zarr_format": {"being created, or cut off: overwrite=True replaces it": 3, "by": "5a3c…"}, "shape": [4], …}
 
-Programs that create nodes find one there. Programs that open it find a document that is wrong. The random text makes
-the tags of objects (ETag) differ, also where they are made of the bytes.
+Programs that create nodes find a document there. Programs that open it find an invalid document. The random text makes
+the tags of objects (ETag) differ, even if they are computed from the bytes.
 """
 import json
 import os
 
 MARK = "being created, or cut off: overwrite=True replaces it"
-# The documents of 2016 have no version, but a shape.
+# Documents of 2016 have no version, but a shape.
 _MEMBERS = ("zarr_format", "shape")
 
 
 def unfinished(document):
-    """Return what holds the place of a document, bytes of JSON."""
+    """Return a placeholder for a document, bytes of JSON."""
     said = json.loads(document)
     name = _MEMBERS[0] if _MEMBERS[0] in said else _MEMBERS[1]
     said[name] = {MARK: said[name], "by": os.urandom(8).hex()}
@@ -26,7 +26,7 @@ def unfinished(document):
 
 
 def finished(raw):
-    """Return the document whose place `raw` holds, or None if it holds none."""
+    """Return the document for which `raw` is a placeholder, or None if it is none."""
     if MARK.encode() not in raw:
         return None
     try:

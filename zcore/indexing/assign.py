@@ -1,8 +1,8 @@
-"""What is stored when a value is assigned, by NumPy's rules: an ndarray of the array's type and the selection's shape.
+"""Converts assigned values by NumPy's rules to an ndarray of the array's type and the selection's shape.
 
-Where NumPy's ways of assignment differ from each other (to one element, from an array, from nested lists), the way that
-would be taken is taken here. One thing is stricter: bytes that belong to no field of a structure are zero, since NumPy
-leaves there what was in memory before, and that must not leave the process.
+NumPy has several ways of assignment (to one element, from an array, from nested lists), which differ. This module uses
+the way that NumPy would use. One rule is stricter: bytes that belong to no field of a structure are zero. NumPy leaves
+old memory there, which must not leave the process.
 """
 import numpy as np
 
@@ -13,30 +13,30 @@ def assigned(values, dtype, shape, way):
     Parameters
     ----------
     values : object
-        What NumPy would take.
+        Any value that NumPy accepts.
     dtype : numpy.dtype
     shape : tuple of int
-        Of the selection.
+        Shape of the selection.
     way : str
-        What is assigned to: an "element", a "view" that consists of slices, "points" in any order, or those where a
-        "mask" of the whole array is true, which takes values of at most one dimension, whatever would broadcast.
+        The kind of selection: an "element"; a "view" that consists of slices; "points" in any order; or a "mask" of the
+        whole array, which accepts only values of at most one dimension, even if others would broadcast.
 
     Raises
     ------
     ValueError, TypeError, OverflowError
-        What NumPy raises: the shapes do not fit, or the type does not hold a value.
+        As in NumPy: the shapes do not fit, or the type does not hold a value.
     """
     if way == "element":
-        # Here NumPy takes some values that it refuses for a slice, and the other way round.
+        # Here NumPy accepts some values that it refuses for a slice, and the other way round.
         cell = np.zeros(1, dtype)
         cell[0] = values
         return cell.reshape(())
     if isinstance(values, np.ndarray):
-        # A wrong shape is found before a wrong type.
+        # A wrong shape is reported before a wrong type.
         _check_for_mask(values, way)
         broadcast = _broadcast(values, shape)
         if 0 in shape and (way != "points" or values.ndim):
-            # No element is looked at, whether the type holds it or not.
+            # Without elements, NumPy does not check whether the type holds the values.
             return cast_to(broadcast, dtype)
         return _broadcast(cast_to(values, dtype), shape)
     cast = cast_to(values, dtype)
@@ -48,12 +48,12 @@ def assigned(values, dtype, shape, way):
 
 
 def cast_to(values, dtype):
-    """Return values as an ndarray of type `dtype` and of their own shape; `assigned` has what may be raised."""
+    """Return values as an ndarray of type `dtype` and of their own shape; for errors see `assigned`."""
     if not isinstance(values, (np.ndarray, np.generic)):
         values = np.asarray(values, dtype)
     if values.dtype == dtype and not _has_padding(dtype):
         return np.asarray(values)
-    # By assignment: np.asarray would wrap a number that does not fit, and copy the bytes of no field.
+    # By assignment: np.asarray would wrap a number that does not fit, and copy bytes that belong to no field.
     cast = np.zeros(values.shape, dtype)
     cast[...] = values
     return cast
@@ -65,7 +65,7 @@ def _check_for_mask(values, way):
 
 
 def _has_padding(dtype):
-    """Whether items have bytes that belong to no field."""
+    """Return whether items have bytes that belong to no field."""
     if dtype.subdtype is not None:
         return _has_padding(dtype.subdtype[0])
     if dtype.names is None:
@@ -75,12 +75,12 @@ def _has_padding(dtype):
 
 
 def _broadcast(values, shape):
-    """Return values broadcast as NumPy's assignment does: leading dimensions of length 1 may be too many."""
+    """Return values broadcast as in NumPy's assignment, which drops extra leading dimensions of length 1."""
     if values.shape == shape:
         return values
     squeezed = values
     while squeezed.ndim > len(shape) and squeezed.shape[0] == 1:
-        # With the ellipsis a 0-d array stays one: a scalar would lose the byte order.
+        # The ellipsis keeps a 0-d array: a scalar would lose the byte order.
         squeezed = squeezed[0, ...]
     try:
         return np.broadcast_to(squeezed, shape)

@@ -1,18 +1,18 @@
-"""Fields of structured elements: which ones a selection names, and the bytes of an element that are theirs."""
+"""Fields of structured elements: the fields that a selection names, and their bytes in an element."""
 from collections import namedtuple
 
 import numpy as np
 
 from zcore.errors import SelectionError
 
-# The bytes of one field of an element: `dtype` is its type, which may be an array of others.
+# The bytes of one field of an element. `dtype` is its type, which may be a subarray.
 Part = namedtuple("Part", ("name", "offset", "nbytes", "dtype"))
 
 
 def split_fields(selection, dtype):
-    """Return (fields, rest) of what stands in brackets: None, one name, or a list of names; and all that is no name.
+    """Split the content of brackets into (fields, rest): None, one name, or a list of names; and everything else.
 
-    As in NumPy a name or a list of names stands alone; as in zarr-python names may stand in a tuple with indices.
+    As in NumPy, a name or a list of names may stand alone; as in zarr-python, names may be in a tuple with indices.
 
     >>> split_fields(("x", 0), np.dtype("i4,f8"))
     ('x', (0,))
@@ -33,7 +33,7 @@ def split_fields(selection, dtype):
 
 
 def _names(index):
-    """Return what NumPy takes for one field or several, else None."""
+    """Return the field name or list of names that an index means in NumPy, else None."""
     if isinstance(index, str):
         return str(index)
     if isinstance(index, np.ndarray) and index.dtype.kind == "U" and index.ndim == 1:
@@ -44,7 +44,7 @@ def _names(index):
 
 
 def fields_argument(fields, dtype):
-    """Return the keyword `fields` of zarr-python's methods as `split_fields` gives them; empty ones are all.
+    """Return the keyword `fields` of zarr-python's methods in the form of `split_fields`; empty means all fields.
 
     Raises : SelectionError, if there are no such fields.
     """
@@ -60,7 +60,7 @@ def fields_argument(fields, dtype):
 
 
 def type_of(fields, dtype):
-    """Return the type of the elements of fields, as NumPy has it: that of one, or a structure with gaps.
+    """Return NumPy's type of the selected fields: the type of one field, or a structure with gaps.
 
     Raises : ValueError, KeyError as NumPy, if there are no such fields.
     """
@@ -72,7 +72,7 @@ def type_of(fields, dtype):
 
 
 def packed_type(fields, dtype):
-    """Return the type of the elements of several fields without gaps, as zarr-python has it."""
+    """Return the type of several fields without gaps, as in zarr-python."""
     return np.dtype([(name, dtype[name]) for name in fields])
 
 

@@ -1,12 +1,12 @@
-"""NumPy's indexing, all of it: what stands in the brackets, turned into a `Product`.
+"""NumPy's indexing: converts every selection in brackets to a `Product`.
 
-NumPy user guide, "Indexing on ndarrays". Lists, arrays and masks are *advanced* indices, and are broadcast against each
-other; the dimensions of their broadcast shape stand in the result where the advanced indices stood, if these are
-neighbours, else before all others. With one advanced index, integers are advanced as well. A mask is what its nonzero
-elements' indices would be, True and False by themselves a dimension of length 1 or 0.
+NumPy user guide, "Indexing on ndarrays". Lists, arrays and masks are *advanced* indices and are broadcast against each
+other. If the advanced indices are adjacent, the dimensions of their broadcast shape take their place in the result;
+otherwise they come first. With one advanced index, integers are advanced as well. A mask means the indices of its
+nonzero elements; True or False alone means a dimension of length 1 or 0.
 
-Lists that do not share a dimension of the broadcast shape are independent of each other: ``a[rows[:, None], columns]``,
-`numpy.ix_` in short, is the product of two lists, not one list of points.
+Lists that do not share a dimension of the broadcast shape are independent of each other: ``a[rows[:, None], columns]``
+(or `numpy.ix_`) is the product of two lists, not one list of points.
 """
 import math
 from operator import index as as_integer
@@ -23,14 +23,14 @@ _LOWEST, _HIGHEST = np.iinfo(np.intp).min, np.iinfo(np.intp).max
 
 
 def indexed(selection, shape):
-    """Return the `Product` of ``a[selection]`` for an array of `shape`; a `Box`, if that is what turns up in arrays.
+    """Return the `Product` of ``a[selection]`` for an array of `shape`; a `Box` if the arrays select one.
 
     Raises
     ------
     SelectionError
-        Whatever NumPy calls an IndexError.
+        Every case that is an IndexError in NumPy.
     ValueError, TypeError
-        As NumPy: a slice of step 0, or of no integers; a ragged list.
+        As in NumPy: a slice of step 0, or not of integers; a ragged list.
 
     >>> indexed(([4, 0], None, slice(None)), (5, 3)).shape
     (2, 1, 3)
@@ -89,7 +89,7 @@ def indexed(selection, shape):
 def normal_index(index):
     """Return an index as None, Ellipsis, slice, int, or ndarray of bool or intp.
 
-    Raises : SelectionError, if it is no index; ValueError, for a ragged list.
+    Raises : SelectionError, if it is invalid; ValueError, for a ragged list.
     """
     if index is None or index is Ellipsis or isinstance(index, slice) or type(index) is int:
         return index
@@ -97,7 +97,7 @@ def normal_index(index):
         try:
             return as_integer(index)
         except Exception:
-            # As in NumPy: of what is no integer, for whatever reason, an array may be made.
+            # As in NumPy, anything that is no integer may still become an array.
             pass
     array = np.asarray(index)
     kind = array.dtype.kind
@@ -112,7 +112,7 @@ def normal_index(index):
     if not array.ndim:
         return int(array)
     if array.size and not np.can_cast(array.dtype, np.intp):
-        # A cast would make of the largest numbers negative ones, which count from the end.
+        # A cast would turn the largest numbers into negative ones, which count from the end.
         for number in (int(array.min()), int(array.max())):
             if not _LOWEST <= number <= _HIGHEST:
                 raise HugeIndexError(f"index {number} is out of bounds for any array")
@@ -120,12 +120,12 @@ def normal_index(index):
 
 
 def _is_alone(mask, indices):
-    """Whether no other index is advanced."""
+    """Return whether no other index is advanced."""
     return not any([isinstance(index, (int, np.ndarray)) and index is not mask for index in indices])
 
 
 def _n_dims(index):
-    """How many dimensions of the array an index takes; an ellipsis takes what is left."""
+    """Return the number of the array's dimensions that an index uses; 0 for an ellipsis, which uses the rest."""
     if index is None or index is Ellipsis:
         return 0
     return index.ndim if isinstance(index, np.ndarray) and index.dtype == bool else 1
@@ -136,7 +136,7 @@ def _n_dims_behind(indices, ellipsis):
 
 
 def _complete(indices, shape):
-    """Add the ellipsis that is not written, and check what can be before a number is looked at."""
+    """Add a missing ellipsis, and make all checks that do not need the numbers in arrays."""
     ellipses = sum([index is Ellipsis for index in indices])
     if ellipses > 1:
         raise SelectionError("an index can only have a single ellipsis ('...')")
@@ -150,7 +150,7 @@ def _complete(indices, shape):
     for index in indices:
         if isinstance(index, np.ndarray) and index.dtype == bool:
             for i, length in enumerate(index.shape):
-                # NumPy does not look at a mask's dimension without elements.
+                # NumPy does not check a mask's dimension of length 0.
                 if length and length != shape[d + i]:
                     raise SelectionError(
                         f"boolean index did not match indexed array along axis {d + i}; size of axis is "
@@ -159,13 +159,13 @@ def _complete(indices, shape):
 
 
 def joined(arrays, slices, shape):
-    """Return (groups, result) of index arrays that are broadcast against each other, both as `Product` takes them.
+    """Return (groups, result) for `Product` of index arrays that are broadcast against each other.
 
     Parameters
     ----------
     arrays : list of (dims, arrays)
     slices : list
-        Of the `Product`; gets the dimensions whose array is one index.
+        Slices for the `Product`; filled in for dimensions whose array is a single index.
     shape : tuple of int
     """
     given = [array for _, several in arrays for array in several]
@@ -182,7 +182,7 @@ def joined(arrays, slices, shape):
         else:
             for d, array in zip(dims, several, strict=False):  # True is one without a dimension
                 slices[d] = (in_bounds(int(array.reshape(-1)[0]), d, shape[d]), 1, 1)
-    # What shares an axis, or has one between two of another one's, goes together.
+    # Arrays with common or overlapping axes form one group.
     merged = []
     for low, high, members in sorted(parts, key=lambda part: part[:2]):
         if merged and low < merged[-1][1]:
@@ -204,7 +204,7 @@ def joined(arrays, slices, shape):
 
 
 def _broadcast(shapes):
-    """Return the shape that all are broadcast to; NumPy's own function stops at 32 dimensions."""
+    """Return the shape to which all are broadcast. NumPy's own function supports only 32 dimensions."""
     broadcast = [1] * max([len(shape) for shape in shapes])
     for shape in shapes:
         for i in range(-len(shape), 0):
@@ -217,7 +217,7 @@ def _broadcast(shapes):
 
 
 def _without_axes(array, n_behind, n_kept):
-    """Return an array without the axes of length 1 that others have behind, and before, the `n_kept` axes."""
+    """Return an array without the axes of length 1 before and behind the `n_kept` axes, which other arrays use."""
     if math.prod(array.shape) == 0:
         return array
     stop = array.ndim - n_behind

@@ -1,15 +1,16 @@
-"""The normal form of every selection that is no box: a product of groups, and how its result is arranged.
+"""The normal form of every selection that is no box: a product of groups, and the arrangement of its result.
 
-Each dimension of an array is selected by a slice, by a list of indices of its own, or by lists that several dimensions
-share, index by index: a group, with a point for each index. What is selected is the product of slices and groups, so
+Each dimension of an array is selected by a slice, by its own list of indices, or by lists that several dimensions
+share, index by index. Such dimensions form a group, with a point for each index. The selection is the product of slices
+and groups:
 
     a[:, [3, 1], ::2]         slice × 2 points of dimension 1 × slice
     a[[3, 1], :, [0, 9]]      2 points of dimensions 0 and 2 × slice
     a.oindex[[3, 1], [0, 9]]  2 points of dimension 0 × 2 points of dimension 1
 
-In memory the elements are met in the *worked* shape, that of `counts`: a dimension for each of the array. A group has
-its points in its first dimension, in the others it has the length 1. The result that the caller sees has the same
-elements, with other dimensions: `worked` gives a view of it in that shape.
+The kernel uses the *worked* shape, that of `counts`, with one dimension for each dimension of the array. A group has
+its points in its first dimension; its other dimensions have length 1. The result for the caller has the same elements
+in other dimensions: `worked` returns a view of it in the worked shape.
 """
 import math
 
@@ -19,7 +20,7 @@ from zcore.errors import SelectionError
 from zcore.kernel.select.points import checked
 
 MAX_NDIM = 64  # of numpy.ndarray
-DENSE = 16     # A mask that is true for one of so many elements stays one.
+DENSE = 16     # A mask stays a mask if at least one in so many elements is true.
 
 
 class Product:
@@ -28,35 +29,35 @@ class Product:
     Parameters
     ----------
     shape : tuple of int
-        Of the array.
+        Shape of the array.
     slices : list of (start, step, count) or None
-        For each dimension of the array, steps may be negative; None for a dimension of a group.
+        For each dimension of the array; steps may be negative. None for a dimension of a group.
     groups : list of (dims, arrays, lengths)
-        Ascending dimensions, and for each an ndarray of integers that broadcasts to `lengths`. Or a mask in place of
-        the arrays, made by `dense`; then it is the only group.
+        Ascending dimensions, and for each an ndarray of integers that broadcasts to `lengths`. Instead of the arrays,
+        there may be a mask from `dense`; then it must be the only group.
     result : list of (d, lengths)
-        The dimensions of the result, as they follow each other: lengths of all that belong to the slice or group of
-        dimension d, the first one of a group. None in place of d: all lengths are 1.
+        The dimensions of the result in order: all lengths of the slice or group of dimension d, the first dimension of
+        a group. If d is None, all lengths are 1.
     way : str
         How values are assigned to it: see `zcore.indexing.assign`.
 
     Attributes
     ----------
     starts, steps, counts : tuple of int
-        The slices; of a group, which is none, what `Plan` wants there.
+        The slices; for dimensions of a group, the values that `Plan` expects.
     groups : tuple of (dims, vectors or mask)
-        As `Points` takes them; what turned out to be slices, and single points, are none any more.
+        As for `Points`, without groups that became slices or single points.
     shape : tuple of int
-        Of the result.
+        Shape of the result.
     is_empty : bool
-        Nothing is selected.
+        Whether nothing is selected.
     is_element : bool
-        Always False: one element alone is selected by a box.
+        Always False: a single element is selected by a box.
 
     Raises
     ------
     SelectionError
-        An index out of bounds, or a result of too many dimensions.
+        An index is out of bounds, or the result has too many dimensions.
     """
 
     __slots__ = ("starts", "steps", "counts", "groups", "shape", "is_empty", "is_element", "way", "_merged",
@@ -81,7 +82,7 @@ class Product:
             vectors = []
             for d, array in zip(dims, arrays, strict=True):
                 if n == 0:
-                    # As in NumPy, indices that are broadcast away are not looked at.
+                    # As in NumPy, indices are not checked if the broadcast shape is empty.
                     slices[d] = (0, 1, 0)
                     continue
                 vector, step = checked(array, shape[d], d)
@@ -100,7 +101,7 @@ class Product:
         self._arrange(result)
 
     def _arrange(self, result):
-        """Note how a result becomes the worked shape."""
+        """Prepare the conversion of a result to the worked shape."""
         owners = {d: axis for axis, (d, _) in enumerate(result) if d is not None}
         free = [axis for axis, (d, _) in enumerate(result) if d is None]
         self._merged = tuple([math.prod(lengths) for _, lengths in result])
@@ -126,7 +127,7 @@ class Product:
     def worked(self, array):
         """Return (view, is_view) of an array of the result's shape: the same elements in the worked shape.
 
-        A copy where several dimensions cannot be one: strides that no view of that shape has.
+        It is a copy if the strides do not allow a view, because several dimensions must become one.
         """
         merged = array
         if array.shape != self._merged:
@@ -136,22 +137,22 @@ class Product:
 
 
 def dense(mask):
-    """Return a copy of a mask that is better kept as one than as indices, and how many elements it selects, else None.
+    """Return (copy of a mask, number of selected elements) if a mask takes less memory than indices, else None.
 
-    Indices take 8 bytes and more for each dimension and element that is selected, the mask a byte for any element.
+    Indices take at least 8 bytes for each dimension and selected element; the mask takes one byte for every element.
     """
     n = np.count_nonzero(mask)
     if n * DENSE < mask.size or n < 2 or (mask.ndim == 1 and n == mask.size):
         return None
-    # Of booleans only that are 0 or 1, whatever they are in the caller's memory.
+    # Copies all nonzero bytes as 1, because the caller's memory may hold other values for True.
     return np.not_equal(mask.view(np.uint8), 0, order="C"), n
 
 
 def _broadcast(vector, shape, lengths):
-    """Return `vector`, the elements of an array of `shape`, as one of all `lengths`."""
+    """Return `vector`, the elements of an array of `shape`, broadcast to `lengths` and flattened."""
     if math.prod(lengths) == len(vector):
         return vector
-    # Not np.broadcast_to, which stops at 32 dimensions.
+    # Not np.broadcast_to, which supports only 32 dimensions.
     points = np.empty(lengths, np.int64)
     points[...] = vector.reshape(shape)
     return points.reshape(-1)

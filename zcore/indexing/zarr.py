@@ -1,8 +1,8 @@
 """zarr-python's other kinds of selection: orthogonal, by coordinates, by a mask, and by blocks.
 
-zarr-python 3, "Advanced indexing". Each becomes what NumPy's indexing becomes, a `Product` or slices, of which
-`Tasks.select` (`zcore/kernel/select/tasks.pyx`) makes the tasks of a plan. Where zarr-python refuses a negative step or
-an empty list, these are taken.
+zarr-python 3, "Advanced indexing". Each becomes a `Product` or slices, like NumPy's indexing; `Tasks.select`
+(`zcore/kernel/select/tasks.pyx`) makes the tasks of a plan from it. A negative step and an empty list, which
+zarr-python refuses, are accepted.
 """
 from operator import index as as_integer
 
@@ -20,9 +20,9 @@ def orthogonal(selection, shape):
     Raises
     ------
     SelectionError
-        An index out of bounds, too many of them, or one that is no integer, slice, list or mask of one dimension.
+        An index is out of bounds; there are too many; or one is no integer, slice, list or mask of one dimension.
     ValueError
-        A slice of step 0.
+        A slice has step 0.
 
     >>> orthogonal(([1, 0], slice(None), [True, False, True]), (2, 5, 3)).shape
     (2, 5, 2)
@@ -57,7 +57,7 @@ def coordinates(selection, shape):
     Raises
     ------
     SelectionError
-        Another number of them, an index out of bounds, or shapes that cannot be broadcast.
+        The number of indices is wrong, one is out of bounds, or the shapes cannot be broadcast.
     """
     given = selection if isinstance(selection, tuple) else (selection,)
     indices = [normal_index(index) for index in given]
@@ -74,9 +74,9 @@ def coordinates(selection, shape):
 
 
 def masked(mask, shape):
-    """Return the `Product` of the elements where a mask of the array's own shape is true, in C order.
+    """Return the `Product` of the elements where a mask of the array's shape is true, in C order.
 
-    Raises : SelectionError, if it is no such mask.
+    Raises : SelectionError, if it is not such a mask.
     """
     if isinstance(mask, tuple) and len(mask) == 1:
         mask = mask[0]
@@ -109,7 +109,7 @@ def blocks(selection, metadata):
     Raises
     ------
     SelectionError
-        An index out of bounds, too many of them, or one that is no integer or slice of step 1.
+        An index is out of bounds; there are too many; or one is no integer or slice of step 1.
     """
     slices = []
     grid = metadata.grid_shape
@@ -135,7 +135,7 @@ def _origin(metadata, d, chunk):
 
 
 def _completed(selection, shape):
-    """Return a selection as one index for each dimension, none of which is an ellipsis or a new axis."""
+    """Return a selection as one index for each dimension, without ellipsis and new axes."""
     given = list(selection) if isinstance(selection, tuple) else [selection]
     indices = [normal_index(index) for index in given]
     n_ellipses = sum([index is Ellipsis for index in indices])

@@ -1,1 +1,1 @@
-"""The handles of the user, `Array` and `Group`: their attributes, and how they are displayed."""
+"""The user's handles, `Array` and `Group`, with their attributes and their display."""

@@ -1,8 +1,8 @@
 """`Array`, the user's handle on an open array, with NumPy's behaviour and the names of zarr-python and h5py.
 
-The methods come in this order: properties of the document; reading; writing; zarr-python's ways of selecting; display;
-and how all selections end in one read or one write of the `ArrayBinding`. Names and meanings of properties are those of
-zarr-python, except that codecs are always named in the terms of Zarr v3.
+Order of the methods: properties of the document; reading; writing; zarr-python's kinds of selection; display; and the
+common end of all selections, one read or one write of the `ArrayBinding`. Names and meanings of properties are those of
+zarr-python, except that codecs are always named as in Zarr v3.
 """
 import math
 from functools import partial
@@ -24,11 +24,11 @@ from zcore.nodes.node import Handle
 class Array(Handle):
     """A chunked array in a store.
 
-    Made by `zcore.open` and `zcore.create_array`. Indexing reads and writes as a NumPy array does, and returns
-    ndarrays, which have the arithmetic: ``a[...] + 1``. No element is kept in memory between two calls, unless there is
-    a `cache`. The shape is that of the moment when the array was opened; `refresh` looks again.
+    Made by `zcore.open` and `zcore.create_array`. Indexing reads and writes like indexing a NumPy array. Reading
+    returns ndarrays; use these for arithmetic: ``a[...] + 1``. Without a `cache`, no element is kept in memory between
+    two calls. The shape is that of the moment when the array was opened; `refresh` reads it again.
 
-    Ctrl-C takes effect between chunks: a read or write ends when each thread is done with its chunk.
+    Ctrl-C takes effect between chunks: a read or write ends when each thread has finished its chunk.
 
     Examples
     --------
@@ -57,7 +57,7 @@ class Array(Handle):
 
     @property
     def dtype(self):
-        """Type of the elements, a numpy.dtype, byte order included."""
+        """Type of the elements, a numpy.dtype with byte order."""
         return self._binding.metadata.dtype
 
     @property
@@ -82,12 +82,12 @@ class Array(Handle):
 
     @property
     def chunks(self):
-        """Elements of a chunk per dimension; in an array of shards, of an inner chunk.
+        """Elements of a chunk per dimension; with shards, of an inner chunk.
 
         Raises
         ------
         UnsupportedError
-            The chunks differ in shape; `read_chunk_sizes` has them all. It is a NotImplementedError, as in zarr-python.
+            The chunks differ in shape; `read_chunk_sizes` lists them. It is a NotImplementedError, as in zarr-python.
         """
         view = self._binding.view
         return self._one_shape("chunks") if view.chain.shards is None else view.chain.inner_shape
@@ -99,8 +99,7 @@ class Array(Handle):
         Raises
         ------
         UnsupportedError
-            The shards differ in shape; `write_chunk_sizes` has them all. It is a NotImplementedError, as in
-            zarr-python.
+            The shards differ in shape; `write_chunk_sizes` lists them. It is a NotImplementedError, as in zarr-python.
         """
         return None if self._binding.chain.shards is None else self._one_shape("shards")
 
@@ -113,9 +112,9 @@ class Array(Handle):
 
     @property
     def read_chunk_sizes(self):
-        """Elements of each chunk, a tuple for each dimension, as dask has them; border chunks are cut at the border.
+        """Elements of each chunk, a tuple for each dimension, as in dask; border chunks are cut at the border.
 
-        In an array of shards, of what they are cut into.
+        With shards, of the inner chunks.
 
         Raises : OutOfMemoryError, if there are more than 2**24 chunks along a dimension.
         """
@@ -126,7 +125,7 @@ class Array(Handle):
 
     @property
     def write_chunk_sizes(self):
-        """The same of each stored object: of shards, where the array has these.
+        """Elements of each stored object, in the form of `read_chunk_sizes`: of the shards, if there are any.
 
         Raises : OutOfMemoryError, if there are more than 2**24 objects along a dimension.
         """
@@ -135,15 +134,15 @@ class Array(Handle):
 
     @property
     def fill_value(self):
-        """Value of elements never written; None when the document leaves it undefined.
+        """Value of elements never written; None if the document leaves it undefined.
 
-        Then they read as zero, as empty text or bytes, and, in Zarr v2, dates as not a time.
+        If it is undefined, they read as zero, as empty text or bytes, and, in Zarr v2, dates as not a time.
         """
         return self._binding.metadata.fill_value
 
     @property
     def order(self):
-        """Order of the elements in a chunk: ``"C"``, ``"F"`` where the dimensions are reversed, None for any other."""
+        """Order of the elements in a chunk: ``"C"``, ``"F"`` if the dimensions are reversed, None for any other."""
         order = self._binding.chain.order
         if order is None:
             return "C"
@@ -156,24 +155,24 @@ class Array(Handle):
 
     @property
     def codecs(self):
-        """The codecs of a stored object, but for `bytes`; those of a chunk are the three below."""
+        """The codecs of a stored object, except `bytes`; the codecs of a chunk are the three below."""
         return self._binding.chain.codecs
 
     @property
     def filters(self):
-        """The codecs of a chunk from array to array, a tuple; order F is one, `TransposeCodec`."""
+        """The codecs of a chunk from array to array, a tuple; order F is one of them, `TransposeCodec`."""
         return tuple([codec for codec in self._chunk_chain.codecs if codec.kind == "array_array"])
 
     @property
     def serializer(self):
-        """The codec that makes bytes of a chunk."""
+        """The codec of a chunk from array to bytes."""
         chain = self._chunk_chain
         found = [codec for codec in chain.codecs if codec.kind == "array_bytes"]
         return found[0] if found else chain.serializer
 
     @property
     def compressors(self):
-        """The codecs of a chunk from bytes to bytes, a tuple; checksums are among them."""
+        """The codecs of a chunk from bytes to bytes, a tuple, including checksums."""
         return tuple([codec for codec in self._chunk_chain.codecs if codec.kind == "bytes_bytes"])
 
     @property
@@ -198,7 +197,7 @@ class Array(Handle):
 
     @property
     def strict(self):
-        """Whether files are refused that the formats forbid, and that could be read."""
+        """Whether to refuse files that can be read although the formats forbid them."""
         return self._binding.options.strict
 
     @property
@@ -208,7 +207,7 @@ class Array(Handle):
 
     @property
     def cdata_shape(self):
-        """Chunks per dimension; in an array of shards, inner chunks."""
+        """Chunks per dimension; with shards, inner chunks."""
         view = self._binding.view
         if view.chain.shards is None:
             return view.metadata.grid_shape
@@ -231,12 +230,12 @@ class Array(Handle):
 
     @property
     def nchunks(self):
-        """Chunks of the grid, stored or not."""
+        """Number of chunks of the grid, stored or not."""
         return math.prod(self.cdata_shape)
 
     @property
     def nchunks_initialized(self):
-        """Chunks of the grid whose object exists, all chunks of a shard that does; costs a listing."""
+        """Number of chunks of the grid whose object exists; counts all chunks of existing shards. Costs a listing."""
         view = self._binding.view
         metadata, inner_shape = view.metadata, view.chain.inner_shape
         if inner_shape is None:
@@ -262,13 +261,13 @@ class Array(Handle):
     # reading
 
     def __getitem__(self, selection):
-        """Return the selected elements as NumPy does: a new ndarray; one that integers select alone as a scalar.
+        """Return the selected elements as NumPy does: a new ndarray, or a scalar if only integers select it.
 
         Parameters
         ----------
         selection : object
-            All that NumPy takes: integers, slices with any step, ..., newaxis, lists, arrays, masks; names of fields,
-            also together with these. Each chunk is decoded once, whatever the order of the indices.
+            Everything that NumPy accepts: integers, slices with any step, ..., newaxis, lists, arrays, masks; names of
+            fields, also together with these. Each chunk is decoded once, in any order of the indices.
 
         Raises
         ------
@@ -296,15 +295,15 @@ class Array(Handle):
         return out[()] if box.is_element else out
 
     def read(self, selection=..., out=None):
-        """Return the selected elements, in `out` if that is given.
+        """Return the selected elements, in `out` if given.
 
         Parameters
         ----------
         selection : object
             As in brackets.
         out : buffer, optional
-            Writable, of the selection's shape and type; any strides. Elements of a whole chunk are decoded straight
-            into it where they lie in it as in the chunk.
+            Writable, of the selection's shape and type; any strides. Whole chunks are decoded directly into it if the
+            layout of their elements is the same.
 
         Raises
         ------
@@ -330,18 +329,18 @@ class Array(Handle):
         return self._get(*self._selected(selection), out)
 
     async def async_read(self, selection=..., out=None):
-        """Return the selected elements, in `out` if that is given, as `read` does; other coroutines run meanwhile.
+        """Return the selected elements, in `out` if given, like `read`; other coroutines run meanwhile.
 
         The elements are read by threads: ``await asyncio.gather(a.async_read(0), b.async_read(0))`` reads from both.
-        If the task is cancelled, the read stops as by Ctrl-C, after the chunk that each thread is at; requests to a
-        service are left to themselves. Only then the task ends, so that `out` is no longer written to.
+        If the task is cancelled, the read stops as by Ctrl-C, when each thread has finished its chunk. Requests to a
+        service are abandoned. The task ends only after that, so `out` is no longer written to.
 
         Parameters
         ----------
         selection : object
             As in brackets.
         out : buffer, optional
-            As for `read`. Of a read that was cancelled or has failed, it may have some of the elements.
+            As for `read`. After a cancelled or failed read it may have some of the elements.
 
         Raises
         ------
@@ -361,25 +360,25 @@ class Array(Handle):
         return await awaited(partial(self.read, selection, out))
 
     def read_many(self, selections, out=None):
-        """Return many parts of one shape, one behind the other; a chunk that several of them touch is decoded once.
+        """Return many parts of one shape, stacked; a chunk that several of them need is decoded once.
 
-        For minibatches: what ``numpy.stack([a[selection] for selection in selections])`` returns, in one go.
+        For minibatches: returns ``numpy.stack([a[selection] for selection in selections])``, with one read.
 
         Parameters
         ----------
         selections : iterable
-            Of integers, slices and ``...``, each as in brackets. Their results have one shape.
+            Of integers, slices and ``...``, each as in brackets. The results must have one shape.
         out : buffer, optional
-            Writable, of the shape ``(number of selections, *shape of each)`` and of the array's type; any strides.
+            Writable, of shape ``(number of selections, *shape of each)`` and the array's type; any strides.
 
         Raises
         ------
         SelectionError
-            A selection does not fit the array, is not of that kind, or has another shape than the first one; the
-            message begins with its number.
+            A selection does not fit the array, is of another kind, or has another shape than the first one. The message
+            begins with its number.
         ValueError, TypeError
-            `out` has another shape or type, or is not writable; or there are neither selections nor `out`, so that the
-            shape is not known.
+            `out` has another shape or type, or is not writable; or there are neither selections nor `out`, so the shape
+            is unknown.
         OutOfMemoryError, ChunkError, StoreError
             See `read`.
 
@@ -418,10 +417,10 @@ class Array(Handle):
         Parameters
         ----------
         dest : ndarray
-            Of any strides. Where it has the array's type, and `dest_sel` names a view of it, elements are decoded
-            straight into it.
+            Of any strides. If it has the array's type, and `dest_sel` selects a view of it, elements are decoded
+            directly into it.
         source_sel, dest_sel : object, optional
-            The part of the array to read, and where to put it; by default all. The first must broadcast to the second.
+            The part of the array to read, and its destination; by default all. The first must broadcast to the second.
 
         Raises
         ------
@@ -456,7 +455,7 @@ class Array(Handle):
         ----------
         source : ndarray
         source_sel, dest_sel : object, optional
-            The part of it to write, and where to in the array; by default all.
+            The part of it to write, and its destination in the array; by default all.
 
         Raises
         ------
@@ -500,7 +499,7 @@ class Array(Handle):
         return chain.from_iterable(self._slabs())
 
     def _slabs(self):
-        """Yield the array in rows of chunks: a chunk is decoded once, however many rows of elements it has."""
+        """Yield the array in rows of chunks, so that a chunk is decoded once for all of its rows of elements."""
         view = self._binding.view
         shape, inner_shape = view.metadata.shape, view.chain.inner_shape
         n_rows = (inner_shape or view.metadata.chunk_shape)[0]
@@ -512,7 +511,7 @@ class Array(Handle):
             start, i = stop, i + 1
 
     def __contains__(self, value):
-        """Whether an element equals `value`, as in NumPy; reads a row of chunks at a time until one does."""
+        """Whether an element equals `value`, as in NumPy. Reads one row of chunks at a time, until one contains it."""
         if np.ndim(value) or not self.shape:
             return value in self[...]
         return any(value in slab for slab in self._slabs())
@@ -534,7 +533,7 @@ class Array(Handle):
         Parameters
         ----------
         selection : object
-            As for reading. Of an element that is named several times the last value stays.
+            As for reading. If an element is selected several times, the last value stays.
         values : object
             Any value that NumPy takes, or an `Array`, which is read whole.
 
@@ -556,7 +555,7 @@ class Array(Handle):
     def write(self, selection, values):
         """Write values, also from the memory of any object with a buffer; see `__setitem__`.
 
-        Of an array of the stored type nothing is copied as a whole, whatever its strides.
+        An array of the stored type is not copied as a whole, whatever its strides.
 
         Parameters
         ----------
@@ -568,7 +567,7 @@ class Array(Handle):
         self[selection] = values if isinstance(values, (np.ndarray, Array)) else _of_buffer(values)
 
     def resize(self, *shape):
-        """Change the shape; elements that stay keep their values, new ones have the fill value.
+        """Change the shape. Remaining elements keep their values, new ones have the fill value.
 
         Parameters
         ----------
@@ -595,17 +594,16 @@ class Array(Handle):
         lifecycle.resize(self._binding, shape_of(shape[0] if len(shape) == 1 else shape))
 
     def append(self, data, axis=0):
-        """Add elements behind the last ones along `axis`; returns the new shape.
+        """Add elements at the end along `axis`; return the new shape.
 
-        Appends of several threads and processes come one after the other, each whole: a reader, or a kill, sees the
-        old length or the new one. A handle that was opened before sees the new one after `refresh`. At a service the
-        rows are reserved by the document before they are written: until then, and after a kill, they have the fill
-        value.
+        Appends of several threads and processes happen one after the other, each as a whole: a reader, or a kill, sees
+        the old length or the new one. A handle that was opened before sees the new one after `refresh`. In a service,
+        the document reserves the rows before they are written; until then, and after a kill, they have the fill value.
 
         Parameters
         ----------
         data : array_like
-            Of the array's shape in all other dimensions; one frame for a stack is ``frame[None]``.
+            Of the array's shape in all other dimensions. For one frame of a stack, pass ``frame[None]``.
         axis : int
             Negative ones count from the last.
 
@@ -630,14 +628,14 @@ class Array(Handle):
             raise ValueError(f"axis is {axis}, the array has {self.ndim} dimensions")
         return lifecycle.append(self._binding, cast_to(read_whole(data), self.dtype), axis % self.ndim)
 
-    # zarr-python's ways of selecting
+    # zarr-python's kinds of selection
     #
-    # All take `fields`, a name or a list of names of a structured type: only these are read or changed. `out` is memory
-    # for the result, of its shape and type; values are broadcast and cast as in brackets. The rules are zarr-python's
-    # ("Advanced indexing").
+    # All have `fields`, a name or a list of names of a structured type: only these fields are read or changed. `out` is
+    # memory for the result, of its shape and type; values are broadcast and cast as in brackets. The rules are
+    # zarr-python's ("Advanced indexing").
 
     def get_basic_selection(self, selection=..., *, out=None, fields=None):
-        """Return what integers, slices and an ellipsis select.
+        """Return the elements selected by integers, slices and an ellipsis.
 
         Parameters
         ----------
@@ -645,7 +643,7 @@ class Array(Handle):
         out : buffer, optional
             Memory for the result, of its shape and type; see `zcore.Array.read`.
         fields : str or list of str, optional
-            Of a structured type: only these are read.
+            Fields of a structured type: only these are read.
 
         Raises
         ------
@@ -657,7 +655,7 @@ class Array(Handle):
         return self._get_named(_basic(selection, self.shape), out, fields)
 
     def set_basic_selection(self, selection, value, *, fields=None):
-        """Write to what integers, slices and an ellipsis select.
+        """Write to the elements selected by integers, slices and an ellipsis.
 
         Parameters
         ----------
@@ -665,7 +663,7 @@ class Array(Handle):
         value : object
             Any value that NumPy takes, or an `Array`, which is read whole; broadcast and cast by NumPy's rules.
         fields : str or list of str, optional
-            Of a structured type: only these are changed.
+            Fields of a structured type: only these are changed.
 
         Raises
         ------
@@ -677,7 +675,7 @@ class Array(Handle):
         self._set_named(_basic(selection, self.shape), value, fields)
 
     def get_orthogonal_selection(self, selection, *, out=None, fields=None):
-        """Return the product of what slices, lists and masks of one dimension select, each by itself.
+        """Return the outer product of slices, lists and masks of one dimension.
 
         `selection` has one of these, or an integer, for each dimension; `out`, `fields` and errors are those of
         `get_basic_selection`.
@@ -690,14 +688,14 @@ class Array(Handle):
         return self._get_named(self._product("orthogonal", selection), out, fields)
 
     def set_orthogonal_selection(self, selection, value, *, fields=None):
-        """Write to the product of what slices, lists and masks of one dimension select, each by itself.
+        """Write to the outer product of slices, lists and masks of one dimension.
 
         `selection` as for `get_orthogonal_selection`; `value`, `fields` and errors as for `set_basic_selection`.
         """
         self._set_named(self._product("orthogonal", selection), value, fields)
 
     def get_coordinate_selection(self, selection, *, out=None, fields=None):
-        """Return the elements at points, in the shape to which their indices are broadcast.
+        """Return the elements at points, in the shape to which their indices broadcast.
 
         `selection` has a list of indices, or an integer, for each dimension; `out`, `fields` and errors are those of
         `get_basic_selection`.
@@ -709,7 +707,7 @@ class Array(Handle):
         return self._get_named(self._product("coordinates", selection), out, fields)
 
     def set_coordinate_selection(self, selection, value, *, fields=None):
-        """Write to the elements at points; of an element that is named twice, the last value stays.
+        """Write to the elements at points; if an element is selected several times, the last value stays.
 
         `selection` as for `get_coordinate_selection`; `value`, `fields` and errors as for `set_basic_selection`.
         """
@@ -737,7 +735,7 @@ class Array(Handle):
     def get_block_selection(self, selection, *, out=None, fields=None):
         """Return blocks: integers and slices count stored objects, chunks or shards; no dimension is dropped.
 
-        `selection` has one of them for each dimension, slices of step 1; `out`, `fields` and errors are those of
+        `selection` has one of them for each dimension; slices have step 1; `out`, `fields` and errors are those of
         `get_basic_selection`.
 
         >>> import zcore
@@ -755,28 +753,28 @@ class Array(Handle):
 
     @property
     def oindex(self):
-        """Orthogonal selection by brackets, to read and to write: ``a.oindex[[3, 1], :, [0, 2]]``."""
+        """Orthogonal selection with brackets, for reading and writing: ``a.oindex[[3, 1], :, [0, 2]]``."""
         return _Indexer(self, lambda selection: self._product("orthogonal", selection))
 
     @property
     def vindex(self):
-        """Selection of points by brackets, to read and to write: ``a.vindex[[3, 1], [0, 2]]``, or of a mask."""
+        """Selection of points with brackets, for reading and writing: ``a.vindex[[3, 1], [0, 2]]``, or a mask."""
         return _Indexer(self, lambda selection: self._product("points", selection))
 
     @property
     def blocks(self):
-        """Selection of stored objects by brackets, to read and to write: ``a.blocks[0, 1:]``."""
+        """Selection of stored objects with brackets, for reading and writing: ``a.blocks[0, 1:]``."""
         return _Indexer(self, self._blocks)
 
     @property
     def lazy(self):
-        """Selection of views that read nothing yet: ``a.lazy[2:10, ::3][..., 0]``; see `zcore.nodes.lazy.LazyView`."""
+        """Views that read nothing until used: ``a.lazy[2:10, ::3][..., 0]``; see `zcore.nodes.lazy.LazyView`."""
         from zcore.nodes.lazy import LazyIndexer
 
         return LazyIndexer(self)
 
     def _product(self, kind, selection):
-        # Imported here, as few callers select so.
+        # Imported here, because few callers need it.
         from zcore.indexing import zarr as selections
 
         return getattr(selections, kind)(selection, self.shape)
@@ -794,7 +792,7 @@ class Array(Handle):
         self._binding.check_writable()
         self._set(selected, read_whole(value), fields_argument(fields, self.dtype))
 
-    # for people
+    # display
 
     @property
     def info(self):
@@ -813,7 +811,7 @@ class Array(Handle):
         })
 
     def _shown_grid(self):
-        """Return the rows of chunks, and of objects where these are not the chunks; the last one counts objects."""
+        """Return the rows for chunks, and for objects if these are shards; the last row counts objects."""
         chunks, objects = self._shown_shapes()
         grid = f"{objects}, {self.metadata.n_chunks} in a grid of {self.metadata.grid_shape}"
         return {"chunks": grid} if self._binding.chain.shards is None else {
@@ -833,21 +831,21 @@ class Array(Handle):
         return f" {self.shape} {type_name(self.dtype)}, chunks {chunks}{shards}"
 
     def _repr_html_(self):
-        """Return the array for a notebook: a table, its attributes, and its chunks drawn; lists nothing."""
+        """Return the array for a notebook: a table, its attributes, and a drawing of its chunks. Lists no objects."""
         from zcore.nodes.html import array_html
 
         return array_html(self)
 
     def _shown_shapes(self):
-        """Return the shapes of chunks and of stored objects, for people."""
+        """Return the shapes of chunks and of stored objects as text for display."""
         view = self._binding.view
         objects = shown_chunks(view.metadata.chunk_shape, view.metadata.edges)
         return (objects if view.chain.shards is None else shown_chunks(view.chain.inner_shape)), objects
 
-    # how a selection is read and written
+    # the common end of all selections
 
     def _selected(self, selection):
-        """Return (box or product, fields) of the selection in brackets; see `split_fields`."""
+        """Return (box or product, fields) of a selection in brackets; see `split_fields`."""
         box = basic(selection, self.shape)
         if box is not None:
             return box, None
@@ -858,7 +856,7 @@ class Array(Handle):
         return box if box is not None else indexed(selection, self.shape), fields
 
     def _get(self, selected, fields=None, out=None, *, packed=False):
-        """Return the selected elements, in `out` if that is given.
+        """Return the selected elements, in `out` if given.
 
         Parameters
         ----------
@@ -866,7 +864,7 @@ class Array(Handle):
         fields : str or list of str, optional
         out : buffer, optional
         packed : bool
-            Of several fields make a type without gaps.
+            For several fields, return a type without gaps.
         """
         dtype = self.dtype
         if fields is not None:
@@ -898,7 +896,7 @@ class Array(Handle):
         return result
 
     def _read(self, selected, out, part=None):
-        """Read into an ndarray of the selection's shape; of a part only that."""
+        """Read into an ndarray of the selection's shape; with `part`, only that part of the elements."""
         out = np.asarray(out)
         try:
             if type(selected) is Box:
@@ -939,9 +937,9 @@ class Array(Handle):
             self._write(selected, values, part)
 
     def _write(self, selected, values, part=None):
-        """Write an ndarray of the selection's shape and type; of a part only that."""
+        """Write an ndarray of the selection's shape and type; with `part`, only that part of the elements."""
         if not values.size:
-            return      # without a look at the store, whatever kind it is and whichever code would write to it
+            return      # without looking at the store, so the result is the same for all stores and all ways of writing
         try:
             if type(selected) is Box:
                 self._binding.write(selected, values if selected.expand is None else values[selected.expand], part)
@@ -953,11 +951,11 @@ class Array(Handle):
 
 
 class _NoOneShape(UnsupportedError, AttributeError):
-    """Chunks differ in shape. To `getattr` with a default, which dask uses, the attribute is not there."""
+    """Chunks differ in shape. For `getattr` with a default, which dask uses, the attribute is missing."""
 
 
 def allocated(shape, dtype):
-    """Return an array for a result. Its size may come from a hostile document."""
+    """Return an array for a result. Its size may come from a hostile document, so failure is a zcore error."""
     try:
         return np.empty(shape, dtype)
     except (MemoryError, ValueError) as exc:
@@ -967,7 +965,7 @@ def allocated(shape, dtype):
 
 
 def _checked_out(out, shape, dtype):
-    """Return the caller's memory as an ndarray, if it is one for a result of that shape and type."""
+    """Return the caller's memory as an ndarray, after checking that it fits a result of that shape and type."""
     if not isinstance(out, np.ndarray):
         try:
             out = np.asarray(memoryview(out))
@@ -983,7 +981,7 @@ def _checked_out(out, shape, dtype):
 
 
 class _Indexer:
-    """Brackets with a meaning of their own."""
+    """Brackets for a kind of selection."""
 
     __slots__ = ("_array", "_select")
 
@@ -1008,7 +1006,7 @@ def _basic(selection, shape):
 
 
 def _boxes(selections, shape):
-    """Return the boxes of basic selections, which have one shape."""
+    """Return the boxes of basic selections, which must have one shape."""
     boxes = []
     for i, selection in enumerate(selections):
         try:
@@ -1024,7 +1022,7 @@ def _boxes(selections, shape):
 
 
 def read_whole(values):
-    """Return the elements of an array of zcore; return anything else unchanged."""
+    """Return the elements of a zcore array; return anything else unchanged."""
     return values[...] if isinstance(values, Array) else values
 
 

@@ -1,4 +1,4 @@
-"""An array seen as one of another type: cast while it is read."""
+"""A view of an array with another type: casts while it reads."""
 from itertools import chain
 
 import numpy as np
@@ -7,7 +7,7 @@ from zcore.indexing.fields import split_fields
 
 
 class Casted:
-    """A view of an array whose elements are cast to `dtype` as NumPy's `astype` does; it reads, and never writes.
+    """A view of an array whose elements are cast to `dtype` like NumPy's `astype`. It can only read.
 
     Examples
     --------
@@ -41,7 +41,7 @@ class Casted:
     def __getitem__(self, selection):
         fields, selection = split_fields(selection, self.dtype)
         selected, of_array = self._array._selected(selection)
-        # An array in any case: elements may be of Python's types, or arrays themselves.
+        # Always an array: elements may have Python types, or be arrays themselves.
         found = self._array._get(selected, of_array).astype(self.dtype)
         if fields is not None:
             found = found[fields]

@@ -11,8 +11,8 @@ class Attributes(MutableMapping):
     Every access reads the stored attributes anew. Every change is one atomic write under the node's lock, so two
     writers that set different attributes lose none. `update` with several attributes is one write.
 
-    NaN and infinities are no JSON. The older formats have always had them; in Zarr v3 setting one is a ValueError, and
-    one that another program has written is kept until its attribute is changed.
+    NaN and infinities are no JSON. The older formats have always stored them. In Zarr v3, setting one is a ValueError;
+    one from another program is kept until its attribute is changed.
     """
 
     __slots__ = ("_binding",)
@@ -21,13 +21,13 @@ class Attributes(MutableMapping):
         self._binding = binding
 
     def asdict(self):
-        """Return all attributes as a new dict; one read."""
+        """Return all attributes as a new dict, with one read."""
         return lifecycle.read_attributes(self._binding)
 
     def as_opened(self):
-        """Return all attributes as the handle's last look at the node has found them, as a new dict.
+        """Return all attributes from the handle's last look at the node, as a new dict.
 
-        That look may have been at consolidated metadata. Only if it has found no attributes they are read now.
+        That look may have been at consolidated metadata. If it found no attributes, they are read now.
         """
         view = self._binding.view
         known = view.attributes if view.metadata.attributes is None else view.metadata.attributes
@@ -40,8 +40,8 @@ class Attributes(MutableMapping):
         return self.asdict()[name]
 
     def get(self, name, default=None):
-        """Return the value of an attribute, or `default` when there is none of this name."""
-        # The method of `Mapping` would take the error of a node that is gone, a KeyError, for that of a missing name.
+        """Return the value of an attribute, or `default` if there is none of this name."""
+        # `Mapping.get` would treat the error of a deleted node, which is a KeyError, as a missing name.
         return self.asdict().get(name, default)
 
     def __iter__(self):
@@ -60,7 +60,7 @@ class Attributes(MutableMapping):
         self.pop(name)
 
     def update(self, *args, **kwargs):
-        """Set several attributes in one write; takes what `dict.update` takes."""
+        """Set several attributes in one write; same arguments as `dict.update`."""
         new = dict(*args, **kwargs)
         self._change(lambda attributes: attributes.update(new))
 
@@ -70,14 +70,14 @@ class Attributes(MutableMapping):
         Parameters
         ----------
         new : mapping
-            Names and values of those to set.
+            Names and values to set.
         gone : iterable of str
-            Names of those to remove.
+            Names to remove.
 
         Raises
         ------
         KeyError
-            One of `gone` is not there; nothing is changed then.
+            One of `gone` does not exist; nothing is changed.
         """
         new, gone = dict(new), list(gone)
 
@@ -101,7 +101,7 @@ class Attributes(MutableMapping):
         self.put({})
 
     def pop(self, name, *default):
-        """Remove an attribute and return its value, or `default` when there is none."""
+        """Remove an attribute and return its value, or `default` if there is none."""
         return self._change(lambda attributes: attributes.pop(name, *default))
 
     def popitem(self):
@@ -109,7 +109,7 @@ class Attributes(MutableMapping):
         return self._change(dict.popitem)
 
     def setdefault(self, name, default=None):
-        """Return an attribute, which is set to `default` first when there is none."""
+        """Return an attribute; set it to `default` first if there is none."""
         return self._change(lambda attributes: attributes.setdefault(name, default))
 
     def _change(self, change):

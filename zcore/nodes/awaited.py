@@ -1,4 +1,4 @@
-"""Calls that a coroutine awaits while another thread makes them."""
+"""Lets a coroutine await calls that another thread makes."""
 import asyncio
 import contextlib
 
@@ -6,10 +6,10 @@ from zcore import workers
 
 
 async def awaited(function):
-    """Return ``function()``, which another thread calls.
+    """Call ``function()`` in another thread and return its result.
 
-    If the task is cancelled, the call is stopped, and the task goes on when nothing of the call touches any memory, so
-    that the caller may reuse its own. The call goes on if the loop is closed meanwhile; its result is dropped then.
+    If the task is cancelled, the call is stopped. The task ends only when the call no longer touches any memory, so the
+    caller may reuse its own. If the loop is closed, the call continues and its result is dropped.
     """
     loop = asyncio.get_running_loop()
     ended = loop.create_future()
@@ -30,13 +30,13 @@ async def awaited(function):
                 await asyncio.wait((ended,))
         raise
     except GeneratorExit:
-        # The coroutine is closed, perhaps by the thread of the call, which cannot wait for itself.
+        # The coroutine was closed, perhaps by the thread of the call, which cannot wait for itself.
         stop.stop()
         raise
     if exception is not None:
         try:
             raise exception
         finally:
-            # Its traceback leads here.
+            # Its traceback refers to this frame.
             del exception, ended
     return value

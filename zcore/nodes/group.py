@@ -1,4 +1,4 @@
-"""The group that the user holds: a mapping of names to arrays and groups."""
+"""`Group`, the user's handle on a group: a mapping of names to arrays and groups."""
 from zcore.engine.binding import ArrayBinding
 from zcore.engine.options import Options
 from zcore.errors import InvalidKeyError, NodeExistsError, NodeNotFoundError, ZcoreError, warn
@@ -16,8 +16,8 @@ class Group(Handle):
     """A node of a hierarchy that holds arrays and other groups.
 
     Made by `zcore.open_group` and `zcore.create_group`. A mapping of names, or paths such as ``"2016/temperature"``, to
-    arrays and groups, which are looked up in the store when they are asked for. ``group[name] = values`` makes an array
-    of values, ``del group[name]`` deletes a member and all below it.
+    arrays and groups, which are looked up in the store on access. ``group[name] = values`` creates an array of values,
+    ``del group[name]`` deletes a member and everything below it.
 
     Examples
     --------
@@ -32,16 +32,16 @@ class Group(Handle):
 
     def __init__(self, binding, copy=None):
         super().__init__(binding)
-        # The consolidated metadata by which members are listed, or None. A handle for reading opens them by it, too.
+        # The consolidated metadata for listing members, or None. A read-only handle also opens members from it.
         self._copy = copy
 
     @property
     def metadata(self):
-        """All that the group's document says as of the last look, and the copy of metadata by which it is listed."""
+        """The metadata of the group as of the last look, with the consolidated metadata that is used for listing."""
         metadata = self._binding.metadata
         if self._copy is None or metadata.consolidated is not None:
             return metadata
-        return metadata.replace(consolidated=self._copy)     # which Zarr v2 has in a document of its own
+        return metadata.replace(consolidated=self._copy)     # Zarr v2 has it in a document of its own
 
     # members
 
@@ -69,7 +69,7 @@ class Group(Handle):
         Raises
         ------
         NodeNotFoundError
-            There is none; it is a KeyError.
+            There is no such member; it is a KeyError.
         InvalidKeyError
             No node can have this name.
         MetadataError, UnsupportedError
@@ -87,11 +87,11 @@ class Group(Handle):
         return Group(found, self._copy.below(path) if self._copy is not None and path in self._copy else None)
 
     def get(self, name, default=None):
-        """Return a member, or `default` when there is none of this name."""
+        """Return a member, or `default` if there is none of this name."""
         try:
             found = self._find(name)
         except InvalidKeyError:
-            # No node can have it.
+            # No node can have this name.
             return default
         return default if found is None else self._member(found)
 
@@ -108,7 +108,7 @@ class Group(Handle):
             yield path[n:]
 
     def _names(self):
-        """Return the names that may be those of members. Opening them tells."""
+        """Return the names of possible members. Only opening them tells whether they are nodes."""
         if self._copy is not None:
             return iter(self)
         binding = self._binding
@@ -127,24 +127,24 @@ class Group(Handle):
         return (node for _, node in self.members())
 
     def items(self):
-        """Iterate over the pairs of name and member right below."""
+        """Iterate over the (name, member) pairs right below."""
         return self.members()
 
     def members(self, max_depth=0):
         """Iterate over (path relative to the group, node), groups before their members.
 
-        A member that cannot be opened, since it is damaged or unreachable or needs a feature that zcore does not have,
-        is left out with a warning that says why. Iterating over the group gives the names of all.
+        A member that cannot be opened (it is damaged or unreachable, or needs a feature that zcore does not have) is
+        left out with a warning that gives the reason. Iterating over the group gives the names of all.
 
         Parameters
         ----------
         max_depth : int or None
-            0 gives the members right below; None all.
+            0: the members right below; None: all levels.
 
         Raises
         ------
         ValueError, TypeError
-            `max_depth` is no such number.
+            `max_depth` is invalid.
 
         Examples
         --------
@@ -164,9 +164,9 @@ class Group(Handle):
                 yield path, node
 
     def walk(self, max_depth=None):
-        """Iterate over (path relative to the group, node) as `members` does, but all levels deep, and leave none out.
+        """Iterate over (path relative to the group, node) like `members`, but over all levels, and leave none out.
 
-        Instead of a member that cannot be opened it gives the `ZcoreError` that says why.
+        For a member that cannot be opened, the node is the `ZcoreError` with the reason.
 
         Examples
         --------
@@ -193,7 +193,7 @@ class Group(Handle):
                 way.pop()
 
     def _children(self):
-        """Iterate over (name, node) of the members right below; instead of one that cannot be opened, the error."""
+        """Iterate over (name, node) of the members right below; for one that cannot be opened, node is the error."""
         for name in self._names():
             try:
                 node = self.get(name)
@@ -203,13 +203,13 @@ class Group(Handle):
                 yield name, error
                 continue
             if node is None:
-                continue     # no node, a name that its format reserves, or deleted meanwhile
+                continue     # no node, a reserved name, or deleted meanwhile
             if type(node) is Group and node.store.leads_up(node._binding.prefix):
                 continue     # as in `lookup.members`
             yield name, node
 
     def nmembers(self, max_depth=0):
-        """Return the number of `members`, `max_depth` levels deep; None counts all."""
+        """Return the number of `members`, `max_depth` levels deep; None counts all levels."""
         return sum(1 for _ in self.members(max_depth))
 
     def arrays(self):
@@ -237,7 +237,7 @@ class Group(Handle):
         return (node for _, node in self.groups())
 
     def visititems(self, function):
-        """Call ``function(path, node)`` for all members below; stop at the first result that is not None, return it."""
+        """Call ``function(path, node)`` for all members below, until a result is not None, and return that result."""
         for path, node in self.members(None):
             result = function(path, node)
             if result is not None:
@@ -258,12 +258,12 @@ class Group(Handle):
                                              f"{_counted(len(are_arrays) - n_arrays, 'group')} below"})
 
     def tree(self, max_depth=None):
-        """Return the hierarchy below as text, a node a line; of one that cannot be opened the error.
+        """Return the hierarchy below as text, one line per node; for a node that cannot be opened, the error.
 
         Parameters
         ----------
         max_depth : int, optional
-            0 shows the members right below; by default all are shown.
+            0 shows only the members right below; by default all levels.
         """
         _check_depth(max_depth)
         return "\n".join([printable(self.name), *_branches(self, max_depth)])
@@ -271,19 +271,19 @@ class Group(Handle):
     # changes
 
     def create_array(self, name, **keywords):
-        """Create an array below, and the groups between that are missing.
+        """Create an array below, and missing groups between.
 
         Parameters
         ----------
         name : str
-            Or a path below the group.
+            A name, or a path below the group.
         **keywords
-            Those of `zcore.create_array`; where nothing is said, the format and the options are the group's.
+            As for `zcore.create_array`; defaults of the format and the options are those of the group.
 
         Raises
         ------
         NodeExistsError
-            A node is there, and `overwrite` is false.
+            The node exists, and `overwrite` is false.
         ReadOnlyError
             The group was opened for reading.
         ValueError, TypeError, UnsupportedError
@@ -292,9 +292,9 @@ class Group(Handle):
         return Array(self._create(creation.create_array, name, **keywords))
 
     def __setitem__(self, name, data):
-        """Create an array that holds `data`. It replaces an array of that name, or the left-overs of one.
+        """Create an array that holds `data`. It replaces an array of that name, or what a deleted array left behind.
 
-        Raises : NodeExistsError, if a group is there, or nodes lie below: they would be lost.
+        Raises : NodeExistsError, if a group exists there, or nodes exist below: they would be lost.
         """
         found, path = self.get(name), self._path_of(name)
         if not isinstance(found, Array) and (found is not None or deletion.has_members(self.store, path)):
@@ -302,14 +302,14 @@ class Group(Handle):
         self.create_array(name, data=data, overwrite=True)
 
     def empty(self, name, shape, *, dtype="f8", **keywords):
-        """Create an array of which nothing is written.
+        """Create an array without writing any elements.
 
         `name`, `shape`, `dtype` and `keywords` are those of `create_array`.
         """
         return self.create_array(name, shape=shape, dtype=dtype, **keywords)
 
     def full(self, name, shape, fill_value, *, dtype="f8", **keywords):
-        """Create an array of one value, `fill_value`; the rest as for `empty`."""
+        """Create an array filled with `fill_value`; other parameters as for `empty`."""
         return self.empty(name, shape, dtype=dtype, fill_value=fill_value, **keywords)
 
     def zeros(self, name, shape, *, dtype="f8", **keywords):
@@ -321,7 +321,7 @@ class Group(Handle):
         return self.full(name, shape, 1, **keywords)
 
     def create_group(self, name, **keywords):
-        """Create a group below, and those between that are missing; keywords and errors as for `create_array`."""
+        """Create a group below, and missing groups between; keywords and errors as for `create_array`."""
         return Group(self._create(creation.create_group, name, **keywords))
 
     def create_hierarchy(self, nodes, *, overwrite=False):
@@ -330,9 +330,9 @@ class Group(Handle):
         Parameters
         ----------
         nodes : mapping of str to ArrayMetadata or GroupMetadata
-            By their paths below the group.
+            By path below the group.
         overwrite : bool
-            Replace the nodes that are there.
+            Replace existing nodes.
 
         Returns
         -------
@@ -353,14 +353,14 @@ class Group(Handle):
         return create(binding.store, self._path_of(name), options, **{"zarr_format": binding.format.name, **keywords})
 
     def require_array(self, name, *, shape, dtype, **keywords):
-        """Return the array of this name, which is created when there is none; keywords as for `create_array`.
+        """Return the array of this name; create it if there is none. Keywords as for `create_array`.
 
         Raises
         ------
         ArrayMismatchError
-            The array that is there has another shape or type.
+            The existing array has another shape or type.
         NodeExistsError
-            A group is there.
+            A group has this name.
         """
         def check(found):
             lookup.check_is_asked_for(found._binding, shape, None, dtype, ...)
@@ -368,14 +368,14 @@ class Group(Handle):
         return self._required(name, Array, lambda: self.create_array(name, shape=shape, dtype=dtype, **keywords), check)
 
     def require_group(self, name, **keywords):
-        """Return the group of this name, which is created when there is none.
+        """Return the group of this name; create it if there is none.
 
-        Raises : NodeExistsError, if an array is there.
+        Raises : NodeExistsError, if an array has this name.
         """
         return self._required(name, Group, lambda: self.create_group(name, **keywords))
 
     def _required(self, name, kind, make, check=None):
-        """Return the member of this name, which is created when there is none; other processes may do the same."""
+        """Return the member of this name; create it if there is none. Other processes may do the same."""
         path = self._path_of(name)
 
         def find():
@@ -392,16 +392,16 @@ class Group(Handle):
         return creation.found_or_made(find, make, path)
 
     def move(self, source, destination):
-        """Give the member `source` another path below the group; groups above it that are missing are created.
+        """Move the member `source` to another path below the group; create missing groups above it.
 
-        In a directory that is one rename.
+        In a directory, this is one rename.
 
         Raises
         ------
         NodeNotFoundError
             There is no such member.
         NodeExistsError
-            Something is at the destination, or it lies below the source.
+            Something exists at the destination, or the destination lies below the source.
         """
         binding = self._binding
         binding.check_writable()
@@ -411,31 +411,31 @@ class Group(Handle):
     def __delitem__(self, name):
         """Delete a member and all nodes below it, readable or not.
 
-        Of a member that is a link, reachable or not, the link is removed and never what it leads to.
+        If the member is a link, reachable or not, only the link is removed, never its target.
 
-        Raises : NodeNotFoundError, if there is none.
+        Raises : NodeNotFoundError, if there is no such member.
         """
         self._binding.check_writable()
         self._copy = None
-        # Not opened: a damaged member can go, too.
+        # Not opened, so that a damaged member can be deleted, too.
         if not lifecycle.delete(self._binding.store, self._path_of(name), self._binding.options):
             raise NodeNotFoundError(f"{self._binding.describe()} has no member {name!r}", path=self._path_of(name))
 
     def refresh(self):
-        """Look at the group's document again, and list its members from the store. Returns the group."""
+        """Read the group's document again, and list its members from the store. Return the group."""
         self._copy = None
         return super().refresh()
 
-    # Python's protocols, and IPython's
+    # protocols of Python and IPython
 
     def _repr_html_(self):
-        """Return the hierarchy for a notebook: a tree that opens, no more of it than a person looks at."""
+        """Return the hierarchy for a notebook: a collapsible tree, limited to a readable size."""
         from zcore.nodes.html import group_html
 
         return group_html(self)
 
     def _ipython_key_completions_(self):
-        """Return the names of the members, which a prompt offers behind ``group["``."""
+        """Return the names of the members, for completion behind ``group["``."""
         return list(self)
 
 
@@ -445,7 +445,7 @@ def node_of(binding):
 
 
 def _check_depth(max_depth):
-    """Raise unless a value is one of `max_depth=`."""
+    """Raise unless a value is valid for `max_depth=`."""
     if max_depth is not None and (isinstance(max_depth, bool) or not hasattr(max_depth, "__index__")):
         raise TypeError(f"max_depth is {max_depth!r:.60}, expected an integer or None")
     if max_depth is not None and max_depth < 0:
@@ -457,7 +457,7 @@ def _counted(n, noun):
 
 
 def _branches(group, max_depth):
-    """Yield a line for each node below, in the order of `Group.members`; names do nothing to a terminal."""
+    """Yield a line for each node below, in the order of `Group.members`. Control characters in names are escaped."""
     way = [("", list(group._children())[::-1])]
     while way:
         indent, children = way[-1]

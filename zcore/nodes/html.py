@@ -1,7 +1,7 @@
-"""Arrays and groups for a notebook, as HTML: a table, attributes that open, chunks drawn, a tree that opens.
+"""Arrays and groups for a notebook, as HTML: a table, attributes, a drawing of the chunks, a tree of the members.
 
-Names and attributes are whatever a file says they are: everything is escaped, and bounded. Nothing but the style below
-is needed, no script and nothing from elsewhere. Light and dark follow the notebook's theme where it tells one, else the
+Names and attributes come from files: everything is escaped and limited in size. Only the style below is used: no
+script, and nothing is loaded from elsewhere. Light and dark follow the notebook's theme if it sets one, otherwise the
 reader's system.
 """
 import json
@@ -16,9 +16,9 @@ from zcore.model.value import text_of
 from zcore.nodes.info import type_name
 from zcore.text.printable import printable
 
-MAX_NODES = 200                # of a tree
+MAX_NODES = 200                # nodes in a tree
 MAX_ATTRIBUTES = 100
-MAX_LETTERS = 300              # of one attribute
+MAX_LETTERS = 300              # characters of one attribute
 N_OPEN = 1                     # levels of a tree that are open at first
 
 _LIGHT = ("--zc-back:#fff;--zc-ink:#1b1f24;--zc-dim:#5b6570;--zc-line:#d5dbe1;--zc-front:#dcebf5;--zc-top:#eef5fa;"
@@ -55,7 +55,7 @@ background:none;overflow-wrap:anywhere;max-width:48em}}
 
 
 def array_html(array):
-    """Return an array as HTML; its elements are not read, and its objects not listed."""
+    """Return an array as HTML, without reading elements or listing objects."""
     return f'{STYLE}<div class="zcore">{_name(array)}{_array_body(array)}{_attributes(array)}</div>'
 
 
@@ -74,7 +74,7 @@ def group_html(group):
 
 
 def _branches(children, above, level):
-    """Return a list of the nodes right below one; of a tree that is no deeper than a path can be."""
+    """Return a list of the nodes right below a node. Its depth is bounded by the depth of a path."""
     if above not in children:
         return ""
     return "<ul>" + "".join([_branch(children, name, path, node, level) for name, path, node in children[above]]) + (
@@ -112,7 +112,7 @@ def _array_body(array):
 
 
 def _attributes(node):
-    """Return the attributes, folded up; of a node that is gone meanwhile, why there are none."""
+    """Return the attributes, collapsed; for a node that was deleted meanwhile, the error."""
     try:
         attributes = node.attrs.asdict()
     except ZcoreError as error:
@@ -128,21 +128,21 @@ def _attributes(node):
 
 
 def _escaped(value):
-    """Return a value as text that HTML takes for nothing else."""
+    """Return a value as escaped text of limited length."""
     text = text_of(value, str)
     return escape(printable(text if len(text) <= MAX_LETTERS else text[:MAX_LETTERS - 1] + "…"))
 
 
-SIDE = 140                     # of the longest dimension, in pixels
-SHORTEST = 0.12                # of it, of any other
-DEPTH = (0.42, -0.42)          # how a pixel of depth is seen: to the right, and upwards
-MAX_LINES = 64                 # in one direction: more would be one surface
-NARROWEST = 2.2                # pixels between two lines
-ROOM = 26                      # for what is written at an edge
+SIDE = 140                     # length of the longest dimension, in pixels
+SHORTEST = 0.12                # minimum length of other dimensions, relative to it
+DEPTH = (0.42, -0.42)          # direction of depth in the drawing, per pixel: to the right, and upwards
+MAX_LINES = 64                 # in one direction: more would look like a solid surface
+NARROWEST = 2.2                # minimum pixels between two lines
+ROOM = 26                      # pixels for the text at an edge
 
 
 def chunks_svg(array):
-    """Return the drawing of an array's chunks; None for one without dimensions or elements.
+    """Return a drawing of an array's chunks; None for an array without dimensions or elements.
 
     >>> import zcore
     >>> svg = chunks_svg(zcore.zeros((4, 6), chunks=(2, 3)))
@@ -164,7 +164,7 @@ def chunks_svg(array):
     names = metadata.dimension_names or (None,) * len(shape)
     labels = [f"{names[d]} {shape[d]}" if names[d] else str(shape[d]) for d in drawn]
     if len(drawn) == 1:
-        # A row is a grid of one row, which has no length of its own to tell.
+        # A vector is drawn as a grid of one row; the row's length has no label.
         lengths, labels = [SIDE * 2 * SHORTEST, lengths[0] * 2], ["", labels[0]]
         objects, chunks = [(), objects[0]], [(), chunks[0]]
     seen = [length * (0.6 if len(lengths) == 3 and i == 0 else 1) for i, length in enumerate(lengths)]
@@ -174,7 +174,7 @@ def chunks_svg(array):
 
 
 def _cuts(length, chunk, edges, n_chunks):
-    """Return where a dimension is cut, as parts of its length; nothing where there would be too many lines."""
+    """Return the cuts of a dimension, as fractions of its length; empty if there would be too many lines."""
     if n_chunks > MAX_LINES:
         return ()
     sizes = chunk_sizes((length,), (chunk,), None if edges is None else (edges,))[0]
@@ -228,6 +228,6 @@ def _outline(corner, first, second):
 
 
 def _lines(corner, along, across, cuts):
-    """Return a path of lines that run `across` a face, and cut its side `along`."""
+    """Return a path of lines that run `across` a face and cut its side `along`."""
     return "".join(f"M{corner[0] + along[0] * cut:.1f} {corner[1] + along[1] * cut:.1f}l{across[0]:.1f} {across[1]:.1f}"
                    for cut in cuts)

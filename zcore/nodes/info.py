@@ -1,4 +1,4 @@
-"""The result of `info`: a node described in lines for people, and row by row for programs."""
+"""The result of `info`: a description of a node, as text for people and as rows for programs."""
 from collections.abc import Mapping
 
 from zcore.model.value import text_of
@@ -6,7 +6,7 @@ from zcore.text.printable import printable
 
 
 class Info(Mapping):
-    """Rows of a description: names and values. Its `repr` and `str` are a line each.
+    """Rows of a description: names and values. `repr` and `str` give one line per row.
 
     Parameters
     ----------
@@ -38,5 +38,5 @@ class Info(Mapping):
 
 
 def type_name(dtype):
-    """Return how people write a type: structures by their fields."""
+    """Return the display name of a type: structures by their fields."""
     return str(dtype) if dtype.names is None else str(dtype.descr)

@@ -1,4 +1,4 @@
-"""Views of an array that read nothing until their elements are asked for."""
+"""Views of an array that read nothing until their elements are needed."""
 import operator
 
 import numpy as np
@@ -7,16 +7,16 @@ from zcore.errors import SelectionError
 
 
 class LazyView:
-    """A part of an array that was selected and not read; made by ``array.lazy[selection]``.
+    """A selected part of an array that is not read yet; made by ``array.lazy[selection]``.
 
-    A view is indexed again by integers, slices with any step and an ellipsis, and gives another view. NumPy reads it:
-    ``np.asarray(view)``, and so do matplotlib, napari and dask. Assigning writes to the array.
+    Indexing a view with integers, slices with any step and an ellipsis gives another view. ``np.asarray(view)`` reads
+    it, and so do matplotlib, napari and dask. Assigning to a view writes to the array.
 
     Parameters
     ----------
     array : Array
     parts : sequence of range or int
-        Of each dimension of the array the indices, or the one index.
+        For each dimension of the array the selected indices, or one index.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ class LazyView:
 
     @property
     def chunks(self):
-        """About how many elements of the view lie in a chunk, per dimension.
+        """Approximate number of elements of the view per chunk, per dimension.
 
         Raises : UnsupportedError, if the chunks of the array differ in shape.
         """
@@ -82,7 +82,7 @@ class LazyView:
         return f"<zcore.LazyView {self.shape} {self.dtype} of {self.array.shape}>"
 
     def __getitem__(self, selection):
-        """Return the view of a part; nothing is read.
+        """Return the view of a part, without reading.
 
         Raises : SelectionError, if an index lies outside, or is no integer, slice or ellipsis.
         """
@@ -99,7 +99,7 @@ class LazyView:
         return elements if dtype is None else elements.astype(dtype, copy=False)
 
     def _selected(self, selection):
-        """Return the parts that are left of these."""
+        """Return the parts of the array that a selection of the view leaves."""
         selection = selection if isinstance(selection, tuple) else (selection,)
         n_given = sum([index is not Ellipsis for index in selection])
         if len(selection) - n_given > 1 or n_given > self.ndim:
@@ -114,7 +114,7 @@ class LazyView:
 
 
 def _indexed(part, index, dimension):
-    """Return the part of a part; `dimension` is that of the array."""
+    """Return the selected part of a part; `dimension` is the array's dimension."""
     if not isinstance(index, slice):
         try:
             index = operator.index(None if isinstance(index, bool | np.bool_) else index)
@@ -129,14 +129,14 @@ def _indexed(part, index, dimension):
 
 
 def _slices(parts):
-    """Return what selects the indices of all parts in the array."""
+    """Return the selection of all parts in the array."""
     return tuple([part if type(part) is int else
                   slice(part.start, part.stop if part.stop >= 0 else None, part.step) if part else slice(0)
                   for part in parts])
 
 
 class LazyIndexer:
-    """Brackets that give views: ``array.lazy[selection]``."""
+    """Brackets that return views: ``array.lazy[selection]``."""
 
     __slots__ = ("_whole",)
 

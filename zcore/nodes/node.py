@@ -8,9 +8,9 @@ from zcore.nodes.attributes import Attributes
 class Handle:
     """A handle on one node.
 
-    Two handles are equal if they lead to the same path of equal stores, whatever each knows of the node. Copies and
-    pickles lead there, too, and know what the handle knew. They do not look at the store before their first use. Only a
-    `MemoryStore` is copied with a handle, by `copy.deepcopy` and by pickle.
+    Two handles are equal if they lead to the same path of equal stores, whatever metadata each has read. Copies and
+    pickles lead to the same node and keep the metadata that the handle has read. They do not look at the store before
+    their first use. Only a `MemoryStore` is copied with a handle, by `copy.deepcopy` and by pickle.
     """
 
     __slots__ = ("_binding", "__weakref__")
@@ -20,7 +20,7 @@ class Handle:
 
     @property
     def metadata(self):
-        """All that the node's document says, an `ArrayMetadata` or `GroupMetadata`, as of the last look."""
+        """The metadata in the node's document as of the last look, an `ArrayMetadata` or `GroupMetadata`."""
         return self._binding.metadata
 
     @property
@@ -29,7 +29,7 @@ class Handle:
         return Attributes(self._binding)
 
     def update_attributes(self, attributes):
-        """Set several attributes in one write; returns the handle."""
+        """Set several attributes in one write; return the handle."""
         self.attrs.update(attributes)
         return self
 
@@ -64,7 +64,7 @@ class Handle:
         return self._binding.options.read_only or self._binding.store.read_only
 
     def refresh(self):
-        """Look at the node's document again: another writer may have changed it. Returns the handle.
+        """Read the node's document again, because another writer may have changed it. Return the handle.
 
         Raises : NodeNotFoundError, if the node is gone; MetadataError, if the document breaks a rule.
         """
@@ -74,7 +74,7 @@ class Handle:
     def close(self):
         """Finish the archive that `zcore.open` or `zcore.create_array` has made for this handle.
 
-        Any other handle has nothing to close: every call leaves the store as it says.
+        Other handles have nothing to close: every call completes its own writes.
 
         Raises : StoreError, if the archive cannot be finished.
         """
@@ -103,7 +103,7 @@ class Handle:
                                  binding.options.as_keywords(), binding.view.raw, binding.view.identity)
 
     def __dask_tokenize__(self):
-        """Return what dask calls equal arrays by: the place, and the document as it was read last."""
+        """Return dask's token, which equal arrays share: the place, and the document as it was read last."""
         binding = self._binding
         place = binding.store.uri or repr(binding.store)
         return "zcore", type(self).__name__, place, binding.path, binding.view.raw, binding.view.identity

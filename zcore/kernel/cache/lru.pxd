@@ -14,7 +14,7 @@ cdef enum:
 cdef struct Kept:              # content that was read; released by each holder
     Identity identity          # of the file
     int64_t base               # offset of the content in the file
-    int64_t size               # number of bytes in the file; 0, or the file's size, for the whole file
+    int64_t size               # its bytes in the file; for a whole file, `base` is 0 and this is the file's size
     int64_t form               # how the content was decoded: other forms do not match
     int64_t n_bytes            # of `words`
     int64_t n_holders

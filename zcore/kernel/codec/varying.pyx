@@ -1,5 +1,7 @@
 # cython: language_level=3, cdivision=True, freethreading_compatible=True
-"""Rows of items of varying length: the number of items, then the size and the bytes of each. Numbers are uint32, "<".
+"""Rows of items of varying length: the number of items, then the size and the bytes of each.
+
+All numbers are little-endian uint32.
 
 zarr-extensions, codecs "vlen-utf8" and "vlen-bytes". Compiled because they visit every item. Text in NumPy's
 `StringDType` is moved between its own memory and the row without the GIL and without an object per item. Every size is

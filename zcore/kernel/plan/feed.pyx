@@ -160,8 +160,11 @@ cdef class Feed:
             free(brought)
 
     def read_one(self, int64_t task, value, size=None, identity=None):
-        """Pass one object to the plan. `size` is its full size if `value` may be only its beginning. `identity` is the
-        identity it was read with, used to cache its chunk."""
+        """Pass one object to the plan.
+
+        `size` is its full size if `value` may be only its beginning. Its chunk is cached with `identity`, the identity
+        with which it was read.
+        """
         cdef Brought brought
         cdef Identity known
         cdef _Buffers held = _Buffers(1)

@@ -24,7 +24,7 @@ cdef extern from "select/points.h" nogil:
 
 cdef enum:
     TABLE = 512                # points in one table of offsets
-    FEW_POINTS = 8             # at most this many points are moved one by one, if each moves much
+    FEW_POINTS = 8             # fewer points than this are moved one by one, if each moves much
     MARKED_POINTS = 8          # per block of a chunk: up to this many points, each is looked up in its block
     POINT_NBYTES = 512         # of a chunk per point: with more points, the chunk is decoded as a whole
 

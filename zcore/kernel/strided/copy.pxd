@@ -29,7 +29,7 @@ cdef struct Runs:              # layout of the items of a chunk, in their order,
 
 
 # Drops dimensions of length 1 and sorts the others: the largest stride of the target first; of equal ones, the largest
-# of the source first. `by_source` sorts the other way round.
+# of the source first. With `by_source`, source and target change roles.
 cdef void copy_sort(Copy *spec, bint by_source) noexcept nogil
 # Merges each dimension into the one outside it if it continues that on both sides.
 cdef void copy_merge(Copy *spec) noexcept nogil
