@@ -517,7 +517,7 @@ def _identity():
     global _known
     pid = os.getpid()
     if _known.get("pid") != pid:
-        import hashlib     # which loads OpenSSL
+        import hashlib  # which loads OpenSSL
 
         started = machine = None
         with contextlib.suppress(OSError, IndexError, ValueError):

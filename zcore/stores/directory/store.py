@@ -182,7 +182,7 @@ class DirectoryStore(Store):
         return locks_of((directory, document), directory, document)
 
     def file_locks(self, path: str, document: str | None) -> ObjectLocks:
-        from zcore.stores.directory.lock_file import NODE, PLACE, LockFile    # few programs need it
+        from zcore.stores.directory.lock_file import NODE, PLACE, LockFile  # few programs need it
 
         directory = os.path.join(self.path, path) if path else self.path
         if document is None:
