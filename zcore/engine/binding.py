@@ -5,6 +5,7 @@ depends on the metadata alone: the codec chain, the pattern of the chunk keys, t
 then makes one plan, which the kernel runs. The kernel opens the objects that are files; all others are brought to it,
 see `zcore.engine.requests`.
 """
+import math
 import os
 from functools import partial
 from itertools import count
@@ -765,14 +766,14 @@ class ArrayBinding(NodeBinding):
         view, options = self.view, self.options
         dtype = view.metadata.dtype
         if (type(self._locate()) is not Directory or view.identity is None or not view.chain.is_native
-                or has_varying_items(dtype) or dtype.names is not None):
+                or has_varying_items(dtype) or dtype.itemsize > MAX_SEARCHED):
             return None
         threads = min(options.threads or config.threads, MAX_THREADS)
         locks = self.locks() if options.lock else None
         if locks is not None and locks.file is not None:
             return None
-        return Transfers(self.opened(view), locks, options.chunks,
-                     form_of(view, options.strict), threads, n_callers, dtype.kind == "b", not options.read_only)
+        return Transfers(self.opened(view), locks, options.chunks, form_of(view, options.strict), threads, n_callers,
+                         tuple(_bools_of(dtype)), not options.read_only)
 
     # objects
 
@@ -840,6 +841,19 @@ def _is_reachable(ask, name):
     except StoreError:
         return False
     return True
+
+
+def _bools_of(dtype, offset=0):
+    """Iterate over the offsets in bytes of all booleans in an element of a type."""
+    if dtype.subdtype is not None:
+        base, shape = dtype.subdtype
+        for i in range(math.prod(shape)):
+            yield from _bools_of(base, offset + i * base.itemsize)
+    elif dtype.names is not None:
+        for name in dtype.names:
+            yield from _bools_of(dtype.fields[name][0], offset + dtype.fields[name][1])
+    elif dtype.kind == "b":
+        yield offset
 
 
 def _make_true_one(out):

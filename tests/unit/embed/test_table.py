@@ -120,6 +120,16 @@ def test_bytes_that_are_no_booleans_read_as_true(tmp_path):
         assert handle.read((0, 0), (4, 2), "u1").tolist() == [[0, 1], [1, 1], [0, 0], [0, 0]]
 
 
+def test_bytes_that_are_no_booleans_read_as_true_in_structures(tmp_path):
+    dtype = np.dtype([("a", "u1"), ("b", "?"), ("c", [("d", "u1"), ("e", "?", (2,))])])
+    zcore.create_array(tmp_path / "a", shape=(3,), chunks=(2,), dtype=dtype, compressors=None, zarr_format=2)
+    (tmp_path / "a" / "0").write_bytes(bytes([7, 2, 7, 255, 0, 9, 1, 9, 0, 8]))
+    with Handle(tmp_path / "a") as handle:
+        found = handle.read((0,), (3,), dtype)
+    assert list(found.tobytes()) == [7, 1, 7, 1, 0, 9, 1, 9, 0, 1, 0, 0, 0, 0, 0]
+    assert zcore.open(tmp_path / "a")[...].tobytes() == found.tobytes()
+
+
 def test_shapes(array):
     with Handle(place_of(array)) as handle:
         assert handle.lengths("shape") == array.shape

@@ -19,7 +19,8 @@ cdef class Transfers:
     cdef ObjectLocks locks
     cdef ChunkCache chunks
     cdef int64_t form
-    cdef bint is_bool
+    cdef int64_t n_bools
+    cdef int64_t *bools        # where in an element booleans lie
     cdef bint writes
     cdef int n_threads         # of a call that names no number
     cdef int dirfd             # of the objects, for reading

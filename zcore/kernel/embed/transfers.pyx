@@ -73,8 +73,8 @@ cdef class Transfers:
     n_callers : int
         For so many threads at once plans are made now. For more of them the GIL is taken, each time there are more than
         ever before.
-    is_bool : bool
-        Elements are booleans, of which some programs store other bytes than 0 and 1.
+    bools : tuple of int
+        Where in an element booleans lie, of which some programs store other bytes than 0 and 1: offsets in bytes.
     writes : bool
         Else every write is left undone.
     """
@@ -82,9 +82,11 @@ cdef class Transfers:
     def __cinit__(self):
         self.dirfd = -1
         self.readers = self.writers = NULL
+        self.bools = NULL
 
     def __init__(self, OpenArray array not None, ObjectLocks locks, ChunkCache chunks, int64_t form, int n_threads,
-                 int n_callers, bint is_bool, bint writes):
+                 int n_callers, tuple bools not None, bint writes):
+        cdef int64_t i
         self.array = array
         self.opened = array.opened
         assert self.opened.directory != NULL and self.opened.document != NULL and self.opened.has_identity
@@ -92,7 +94,13 @@ cdef class Transfers:
         self.chunks = chunks
         self.form = form
         self.n_threads = n_threads
-        self.is_bool = is_bool
+        self.n_bools = len(bools)
+        if bools:
+            self.bools = <int64_t *>malloc(self.n_bools * sizeof(int64_t))
+            if self.bools == NULL:
+                raise MemoryError
+            for i in range(self.n_bools):
+                self.bools[i] = bools[i]
         self.writes = writes
         self.is_trusted = self.opened.n_content < 0
         self.plans = []
@@ -112,6 +120,7 @@ cdef class Transfers:
         while self.writers != NULL:
             idle, self.writers = self.writers, self.writers.next
             free(idle)
+        free(self.bools)
         if self.dirfd >= 0:
             close(self.dirfd)
 
@@ -181,6 +190,7 @@ cdef class Transfers:
         cdef int fd = -1
         cdef bint is_old
         cdef bint done
+        cdef int64_t i
         if self.dirfd < 0:
             return False
         n_threads = n_threads or self.n_threads
@@ -203,8 +213,9 @@ cdef class Transfers:
         done = done and document_stands(self.opened)
         if fd >= 0:
             close(fd)
-        if done and self.is_bool:
-            _make_true_one(data, self.opened.ndim, box.counts, strides)
+        if done:
+            for i in range(self.n_bools):
+                _make_true_one(data + self.bools[i], self.opened.ndim, box.counts, strides)
         return done
 
     cdef bint write(self, const Selected *box, const char *data, const int64_t *strides,
