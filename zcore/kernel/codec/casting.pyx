@@ -419,7 +419,7 @@ cdef bint _cast_block(const Cast *spec, const void *src, void *dst, int64_t n) n
 # scalar map
 
 cdef bint _take_keys(const Cast *spec, item_t *numbers, uint8_t *chosen, int64_t n) noexcept nogil:
-    """Find which numbers are mapped and by which pair (counted from 1), and set them to zero. Whether there are any."""
+    """Find the mapped numbers and their pairs (counted from 1), and set them to zero. Return whether there are any."""
     cdef item_t key
     cdef uint8_t any_chosen = 0
     cdef int64_t i

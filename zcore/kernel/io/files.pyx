@@ -267,7 +267,7 @@ cdef int _unreachable(int dirfd, const char *name) noexcept nogil:
     """Return an errno if `name`, which was not found, is unreachable; 0 if it is absent.
 
     Reading an absent object gives the fill value, so an unmounted disk or migrated content must not count as absent.
-    Neither must an object whose directory is no directory and no file.
+    If its directory is a special file (neither a directory nor a file), the object is unreachable as well.
     """
     cdef char path[MAX_KEY_NBYTES + 1]
     cdef c_stat found
