@@ -34,8 +34,8 @@ SHARED = "zcore.kernel.cython_shared"
 INCLUDE, START = "zcore/include", "zcore_start"
 COMPILE = ["-std=c11", "-D_GNU_SOURCE", "-DNPY_NO_DEPRECATED_API=NPY_2_0_API_VERSION",
            "-fvisibility=hidden", "-Wno-unused-function"]
-# By module. It is never asked which floating point exceptions a cast has raised, and gcc makes vectors of loops that
-# select only where it may raise others; clang takes that for granted. No number comes out otherwise.
+# By module. The floating point exceptions of a cast are never read. Without them, gcc vectorizes loops that select
+# numbers, as clang always does; the numbers are the same.
 COMPILE_ONLY = {"casting": ["-fno-trapping-math"]}
 # Never in a file's header comment, which would win over what is said here and take the checks out of the debug build.
 CHECKS = ("boundscheck", "wraparound", "initializedcheck")

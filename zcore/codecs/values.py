@@ -18,8 +18,7 @@ from zcore.codecs.casting import (
     widened,
 )
 from zcore.errors import CodecError
-from zcore.kernel.codec.casting import MAX_MAPPED, OUT_OF_RANGE, ROUNDINGS
-from zcore.kernel.codec.filters import ITEM_TYPES
+from zcore.kernel.codec.casting import ITEM_TYPES, MAX_MAPPED, OUT_OF_RANGE, ROUNDINGS
 from zcore.kernel.codec.program import Program
 from zcore.model.fill_value import fill_bytes, real_bytes
 

@@ -1,16 +1,15 @@
 # cython: language_level=3, cdivision=True, freethreading_compatible=True
-"""Casts numbers from one type to another by zarr-extensions, codec "cast_value".
+"""Numbers cast from one type to another by the rules of zarr-extensions, codec "cast_value".
 
 Compiled because it visits every number. `zcore.codecs.casting` does the same in NumPy, for types that C does not have.
 
-The scalar map applies first. Then a number is rounded to one of its two neighbours in the target type, and the range is
-checked after that: a number that is rounded to the largest float is in range; a number that is rounded to the value
-after it is not. NaN and infinity are no integers.
+Mapped numbers are taken out first. Every other number is rounded to one of its two neighbours in the target type. Only
+then it is compared with the range: a number that is rounded to the largest float is in range; a number that is rounded
+to the value that would follow the largest float is not. NaN and infinity are not integers.
 
-Numbers go through a block that stays in the L1 cache. The loops of a block have no branches, so that the compiler can
-vectorise them: they write a result for every number and note whether one of them cannot be cast. That number is
-searched afterwards. In C, converting a float that is out of the range of an integer is undefined, so each number is
-compared first.
+Numbers go through a block that stays in the first-level cache. The loops have no branches, so the compiler can
+vectorize them: they write a result for every number and note whether one of them is an error. A second pass finds the
+first error. In C, a float out of the range of an integer must not be converted, so each float is compared first.
 """
 from libc.math cimport copysign, fabs, fmod, isfinite, ldexp
 from libc.stdint cimport (
@@ -18,36 +17,30 @@ from libc.stdint cimport (
 )
 from libc.string cimport memcpy
 
-from zcore.kernel.codec.filters import ITEM_TYPES
 from zcore.kernel.codec.table cimport CodecFunctions, Step, Workspace, add_codec, items_bound
-from zcore.kernel.numbers cimport F4, F8, I1, I2, I4, I8, U1, U2, U4, item_nbytes, item_t, real_t
+from zcore.kernel.numbers cimport F4, F8, I1, I2, I4, I8, U1, U2, U4, U8, item_nbytes, item_t, real_t
 from zcore.kernel.status cimport CAST_INTEGER, CAST_NATURAL, CAST_REAL, CAST_SPECIAL, OK, Status, fail
 
-cdef enum Rounding:            # positions in `ROUNDINGS`
-    NEAREST_EVEN = 0
-    TOWARDS_ZERO = 1
-    TOWARDS_POSITIVE = 2
-    TOWARDS_NEGATIVE = 3
-    NEAREST_AWAY = 4
-
-cdef enum OutOfRange:          # positions in `OUT_OF_RANGE`
+cdef enum OutOfRange:          # indices into `OUT_OF_RANGE`
     REFUSE = 0
     CLAMP = 1
-    WRAP = 2                   # integers only
+    WRAP = 2                   # only for integer targets
 
 cdef enum:
     MAX_PAIRS = 8
 
 cdef struct Cast:
-    int item                   # an Item: the source type
-    int as_item                # an Item: the target type
+    int item                   # the Item to cast from
+    int as_item                # the Item to cast to
     int rounding               # a Rounding
     int out_of_range           # an OutOfRange
-    int n_pairs                # pairs of the scalar map; an item is in the first bytes of each key and each value
+    int n_pairs                # mapped numbers; the first bytes of a key and of a value hold an item
     uint64_t keys[8]
     uint64_t values[8]
 
-# Names in the codec's configuration, in the order of `Rounding` and `OutOfRange`.
+# The typestr without its byte order, at the index that `Item` gives it.
+ITEM_TYPES = ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8")
+# Names in the specification of the codec, at the indices of `Rounding` and `OutOfRange`.
 ROUNDINGS = ("nearest-even", "towards-zero", "towards-positive", "towards-negative", "nearest-away")
 OUT_OF_RANGE = (None, "clamp", "wrap")
 MAX_MAPPED = MAX_PAIRS
@@ -56,21 +49,21 @@ cdef extern from *:
     """
     #define TWO_64 0x1p64
     #define TWO_128 0x1p128
-    /* From this magnitude on, every number of the type is whole. */
+    /* From here on every number of a type is whole. */
     #define WHOLE_F4 0x1p23f
     #define WHOLE_F8 0x1p52
+    /* Of a float and of a double, in its own precision. */
+    #define zc_magnitude(x) _Generic((x), float: fabsf, default: fabs)(x)
+    #define zc_with_sign(size, x) _Generic((x), float: copysignf, default: copysign)(size, x)
     """
     const double TWO_64
     const double TWO_128
     const float WHOLE_F4
     const double WHOLE_F8
-    float fabsf(float) nogil
-    float copysignf(float, float) nogil
+    double magnitude "zc_magnitude" (double x) nogil
+    double with_sign "zc_with_sign" (double size, double x) nogil
 
-cdef enum:
-    BLOCK_ITEMS = 512
-
-# Ranges of the integer types, by Item.
+# The ranges of the integers, at the indices of their Items.
 cdef int64_t _LOW[8]
 cdef uint64_t _HIGH[8]
 _LOW[:] = [-2**7, -2**15, -2**31, INT64_MIN, 0, 0, 0, 0]
@@ -96,18 +89,25 @@ ctypedef fused int_t:
     uint32_t
     uint64_t
 
-ctypedef fused bits_t:
-    uint8_t
-    uint16_t
-    uint32_t
-    uint64_t
+ctypedef fused as_t:
+    int_t
+    real_t
 
 ctypedef union Block:
     int8_t i1[BLOCK_ITEMS]
     double f8[BLOCK_ITEMS]
 
+# Casts a block of aligned numbers. Returns whether there is a number for which no rule gives a result.
+ctypedef bint (*cast_function)(const Cast *spec, const void *src, void *dst, int64_t n) noexcept nogil
+# Finds the mapped numbers of a block, by which pair (from 1 on), and sets them to zero. Returns whether any is mapped.
+ctypedef bint (*take_function)(const Cast *spec, void *numbers, uint8_t *chosen, int64_t n) noexcept nogil
+# Writes the values of the numbers that were found.
+ctypedef void (*put_function)(const Cast *spec, void *numbers, const uint8_t *chosen, int64_t n) noexcept nogil
 
-# one block: returns whether some number is out of range and has no rule
+cdef cast_function _casts[10][10]
+cdef take_function _takes[10]
+cdef put_function _puts[10]
+
 
 cdef bint _ints_to_ints(const Cast *spec, const int_s *src, int_t *dst, int64_t n) noexcept nogil:
     cdef int_s low = <int_s>max(_LOW[spec.item], _LOW[spec.as_item])
@@ -132,63 +132,46 @@ cdef bint _ints_to_ints(const Cast *spec, const int_s *src, int_t *dst, int64_t 
     return is_bad != 0
 
 
-cdef inline real_t _magnitude(real_t x) noexcept nogil:
-    if real_t is float:
-        return fabsf(x)
-    else:
-        return fabs(x)
-
-
-cdef inline real_t _signed(real_t size, real_t x) noexcept nogil:
-    if real_t is float:
-        return copysignf(size, x)
-    else:
-        return copysign(size, x)
-
-
-cdef inline real_t _nearest(real_t size) noexcept nogil:
-    """The integer nearest to a magnitude, the even one of two: adding `whole` rounds off all binary fraction digits."""
+cdef inline real_t _nearest(real_t x) noexcept nogil:
+    """Return the nearest integer, the even one of two, as a float: the sum drops all fractional digits."""
     cdef real_t whole
-    cdef real_t rounded
     if real_t is float:
         whole = WHOLE_F4
     else:
         whole = WHOLE_F8
-    rounded = (size + whole) - whole
-    # The comparison is false for NaN.
-    return rounded if size < whole else size
+    cdef real_t size = magnitude(x)
+    cdef real_t rounded = (size + whole) - whole
+    # False for NaN.
+    rounded = rounded if size < whole else size
+    return <real_t>with_sign(rounded, x)
 
 
-cdef void _round(int rounding, const real_t *src, real_t *dst, int64_t n) noexcept nogil:
-    """Round floats to integers, as floats. NaN and infinity stay. Zero may have either sign."""
+cdef void round_block(int rounding, const real_t *src, real_t *dst, int64_t n) noexcept nogil:
     cdef real_t x
-    cdef real_t size
     cdef real_t whole
-    # No fraction reaches 1.
-    cdef real_t up_from = <real_t>(0.5 if rounding == NEAREST_AWAY else 1)
+    cdef real_t none = 0
+    cdef real_t one = 1
+    cdef real_t up = rounding == TOWARDS_POSITIVE
+    cdef real_t down = rounding == TOWARDS_NEGATIVE
+    # No remainder is as large as 1.
+    cdef real_t up_from = 0.5 if rounding == NEAREST_AWAY else 1
     cdef int64_t i
     if rounding == NEAREST_EVEN:
         for i in range(n):
-            x = src[i]
-            dst[i] = _signed(_nearest(_magnitude(x)), x)
-    elif rounding == TOWARDS_POSITIVE:
+            dst[i] = _nearest(src[i])
+    elif rounding == TOWARDS_POSITIVE or rounding == TOWARDS_NEGATIVE:
         for i in range(n):
             x = src[i]
-            whole = _signed(_nearest(_magnitude(x)), x)
-            dst[i] = whole + <real_t>(1 if whole < x else 0)
-    elif rounding == TOWARDS_NEGATIVE:
-        for i in range(n):
-            x = src[i]
-            whole = _signed(_nearest(_magnitude(x)), x)
-            dst[i] = whole - <real_t>(1 if whole > x else 0)
+            whole = _nearest(x)
+            whole = whole + (up if whole < x else none)
+            dst[i] = whole - (down if whole > x else none)
     else:
         for i in range(n):
-            x = src[i]
-            size = _magnitude(x)
-            whole = _nearest(size)
-            whole = whole - <real_t>(1 if whole > size else 0)
-            whole = whole + <real_t>(1 if size - whole >= up_from else 0)
-            dst[i] = _signed(whole, x)
+            x = magnitude(src[i])
+            whole = _nearest(x)
+            whole = whole - (one if whole > x else none)
+            whole = whole + (one if x - whole >= up_from else none)
+            dst[i] = with_sign(whole, src[i])
 
 
 cdef uint64_t _lowest_bits(double whole) noexcept nogil:
@@ -200,32 +183,30 @@ cdef uint64_t _lowest_bits(double whole) noexcept nogil:
 cdef bint _reals_to_ints(const Cast *spec, const real_t *src, int_t *dst, int64_t n) noexcept nogil:
     cdef real_t rounded[BLOCK_ITEMS]
     cdef real_t low = <real_t>_LOW[spec.as_item]
-    # The number after the last one is a power of 2, which is exact as a float; the last one may not be.
+    # One more than the last integer is a power of 2, which is a float; the last integer may not be one.
     cdef real_t end = <real_t>(_HIGH[spec.as_item] // 2 + 1) * 2
-    cdef int_t first = <int_t>_LOW[spec.as_item]
     cdef int_t last = <int_t>_HIGH[spec.as_item]
+    cdef real_t top = <real_t>last
     cdef real_t x
     cdef real_t held
     cdef int_t number
     cdef int is_bad = 0
     cdef int64_t i
-    _round(spec.rounding, src, rounded, n)
+    round_block(spec.rounding, src, rounded, n)
     if spec.out_of_range == CLAMP:
-        if sizeof(int_t) < sizeof(real_t):
-            for i in range(n):
-                x = rounded[i]
-                is_bad |= x - x != 0
-                # NaN becomes `low`.
-                held = x if x > low else low
-                held = held if held < <real_t>last else <real_t>last
-                dst[i] = <int_t>held
-        else:
-            for i in range(n):
-                x = rounded[i]
-                is_bad |= x - x != 0
-                number = <int_t>(x if (x >= low) & (x < end) else 0)
-                number = first if x < low else number
-                dst[i] = last if x >= end else number
+        if sizeof(int_t) >= sizeof(real_t):
+            # The last float below `end`.
+            top = end - end / (WHOLE_F4 if real_t is float else WHOLE_F8) / 2
+        for i in range(n):
+            x = rounded[i]
+            is_bad |= x - x != 0
+            # NaN becomes `low`.
+            held = x if x > low else low
+            held = held if held < top else top
+            number = <int_t>held
+            if sizeof(int_t) >= sizeof(real_t):
+                number = last if x >= end else number
+            dst[i] = number
         return is_bad
     for i in range(n):
         x = rounded[i]
@@ -244,7 +225,7 @@ cdef bint _reals_to_ints(const Cast *spec, const real_t *src, int_t *dst, int64_
 
 
 cdef bint _goes_up(bint is_below_half, bint is_half, bint is_odd, bint is_negative, int rounding) noexcept nogil:
-    """Whether a magnitude between two numbers is rounded away from zero."""
+    """Return whether a magnitude between two numbers is rounded to the one that is farther from zero."""
     if rounding == TOWARDS_ZERO:
         return False
     if rounding == TOWARDS_POSITIVE:
@@ -280,7 +261,7 @@ cdef bint _ints_to_reals(const Cast *spec, const int_s *src, real_t *dst, int64_
     cdef int_s is_large = 0
     cdef bint is_negative
     cdef int64_t i
-    # The machine rounds an integer that is not exact to the nearest float.
+    # The processor rounds to the nearest float.
     for i in range(n):
         dst[i] = <real_t>src[i]
     if spec.rounding == NEAREST_EVEN or 8 * sizeof(int_s) <= <size_t>n_digits:
@@ -299,7 +280,7 @@ cdef bint _ints_to_reals(const Cast *spec, const int_s *src, real_t *dst, int64_
 
 
 cdef float _next_float(float size, int step) noexcept nogil:
-    """Return the float after (1) or before (-1) a magnitude; infinity follows the largest."""
+    """Return the next float above (1) or below (-1) a magnitude; infinity follows the largest float."""
     cdef uint32_t bits
     memcpy(&bits, &size, sizeof(uint32_t))
     bits += <uint32_t>step
@@ -327,98 +308,39 @@ cdef float _to_float(double x, int rounding) noexcept nogil:
     return <float>copysign(lower, x)
 
 
-cdef bint _doubles_to_floats(const Cast *spec, const double *src, float *dst, int64_t n) noexcept nogil:
+cdef bint _reals_to_reals(const Cast *spec, const real_t *src, as_t *dst, int64_t n) noexcept nogil:
     cdef int is_bad = 0
     cdef int64_t i
-    # Beyond the range the result is infinity (C, annex F), as `clamp` demands.
+    # A float64 beyond the range of float32 becomes infinity (C, annex F), as `clamp` asks for.
     for i in range(n):
-        dst[i] = <float>src[i]
-    if spec.rounding != NEAREST_EVEN:
-        for i in range(n):
-            if isfinite(src[i]):
-                dst[i] = _to_float(src[i], spec.rounding)
-    if spec.out_of_range == REFUSE:
-        for i in range(n):
-            is_bad |= (src[i] - src[i] == 0) & (dst[i] - dst[i] != 0)
+        dst[i] = <as_t>src[i]
+    if sizeof(as_t) < sizeof(real_t):
+        if spec.rounding != NEAREST_EVEN:
+            for i in range(n):
+                if isfinite(src[i]):
+                    dst[i] = <as_t>_to_float(src[i], spec.rounding)
+        if spec.out_of_range == REFUSE:
+            for i in range(n):
+                is_bad |= (src[i] - src[i] == 0) & (dst[i] - dst[i] != 0)
     return is_bad
 
 
-cdef bint _ints(const Cast *spec, const int_s *src, void *dst, int64_t n) noexcept nogil:
-    if spec.as_item == I1:
-        return _ints_to_ints(spec, src, <int8_t *>dst, n)
-    if spec.as_item == I2:
-        return _ints_to_ints(spec, src, <int16_t *>dst, n)
-    if spec.as_item == I4:
-        return _ints_to_ints(spec, src, <int32_t *>dst, n)
-    if spec.as_item == I8:
-        return _ints_to_ints(spec, src, <int64_t *>dst, n)
-    if spec.as_item == U1:
-        return _ints_to_ints(spec, src, <uint8_t *>dst, n)
-    if spec.as_item == U2:
-        return _ints_to_ints(spec, src, <uint16_t *>dst, n)
-    if spec.as_item == U4:
-        return _ints_to_ints(spec, src, <uint32_t *>dst, n)
-    if spec.as_item < F4:
-        return _ints_to_ints(spec, src, <uint64_t *>dst, n)
-    if spec.as_item == F4:
-        return _ints_to_reals(spec, src, <float *>dst, n)
-    return _ints_to_reals(spec, src, <double *>dst, n)
-
-
-cdef bint _reals(const Cast *spec, const real_t *src, void *dst, int64_t n) noexcept nogil:
-    cdef int64_t i
-    if spec.as_item == I1:
-        return _reals_to_ints(spec, src, <int8_t *>dst, n)
-    if spec.as_item == I2:
-        return _reals_to_ints(spec, src, <int16_t *>dst, n)
-    if spec.as_item == I4:
-        return _reals_to_ints(spec, src, <int32_t *>dst, n)
-    if spec.as_item == I8:
-        return _reals_to_ints(spec, src, <int64_t *>dst, n)
-    if spec.as_item == U1:
-        return _reals_to_ints(spec, src, <uint8_t *>dst, n)
-    if spec.as_item == U2:
-        return _reals_to_ints(spec, src, <uint16_t *>dst, n)
-    if spec.as_item == U4:
-        return _reals_to_ints(spec, src, <uint32_t *>dst, n)
-    if spec.as_item < F4:
-        return _reals_to_ints(spec, src, <uint64_t *>dst, n)
-    if spec.as_item == spec.item:
-        memcpy(dst, src, n * sizeof(real_t))
-        return False
-    if real_t is double:
-        return _doubles_to_floats(spec, src, <float *>dst, n)
+cdef bint _cast(const Cast *spec, const item_t *src, as_t *dst, int64_t n) noexcept nogil:
+    if item_t in real_t:
+        if as_t in real_t:
+            return _reals_to_reals(spec, src, dst, n)
+        else:
+            return _reals_to_ints(spec, src, dst, n)
     else:
-        for i in range(n):
-            (<double *>dst)[i] = src[i]
-        return False
-
-
-cdef bint _cast_block(const Cast *spec, const void *src, void *dst, int64_t n) noexcept nogil:
-    if spec.item == I1:
-        return _ints(spec, <const int8_t *>src, dst, n)
-    if spec.item == I2:
-        return _ints(spec, <const int16_t *>src, dst, n)
-    if spec.item == I4:
-        return _ints(spec, <const int32_t *>src, dst, n)
-    if spec.item == I8:
-        return _ints(spec, <const int64_t *>src, dst, n)
-    if spec.item == U1:
-        return _ints(spec, <const uint8_t *>src, dst, n)
-    if spec.item == U2:
-        return _ints(spec, <const uint16_t *>src, dst, n)
-    if spec.item == U4:
-        return _ints(spec, <const uint32_t *>src, dst, n)
-    if spec.item < F4:
-        return _ints(spec, <const uint64_t *>src, dst, n)
-    if spec.item == F4:
-        return _reals(spec, <const float *>src, dst, n)
-    return _reals(spec, <const double *>src, dst, n)
+        if as_t in real_t:
+            return _ints_to_reals(spec, src, dst, n)
+        else:
+            return _ints_to_ints(spec, src, dst, n)
 
 
 # scalar map
 
-cdef bint _take_keys(const Cast *spec, item_t *numbers, uint8_t *chosen, int64_t n) noexcept nogil:
+cdef bint _take(const Cast *spec, item_t *numbers, uint8_t *chosen, int64_t n) noexcept nogil:
     """Find the mapped numbers and their pairs (counted from 1), and set them to zero. Return whether there are any."""
     cdef item_t key
     cdef uint8_t any_chosen = 0
@@ -426,7 +348,7 @@ cdef bint _take_keys(const Cast *spec, item_t *numbers, uint8_t *chosen, int64_t
     cdef int k
     for i in range(n):
         chosen[i] = 0
-    # Of pairs with the same key the first one counts.
+    # If several pairs have the same key, the first pair counts.
     for k in range(spec.n_pairs - 1, -1, -1):
         memcpy(&key, &spec.keys[k], sizeof(item_t))
         for i in range(n):
@@ -443,38 +365,46 @@ cdef bint _take_keys(const Cast *spec, item_t *numbers, uint8_t *chosen, int64_t
     return any_chosen != 0
 
 
-cdef bint _take(const Cast *spec, void *numbers, uint8_t *chosen, int64_t n) noexcept nogil:
-    if spec.item == F4:
-        return _take_keys(spec, <float *>numbers, chosen, n)
-    if spec.item == F8:
-        return _take_keys(spec, <double *>numbers, chosen, n)
-    # Integers are equal if their bits are.
-    if item_nbytes(spec.item) == 1:
-        return _take_keys(spec, <uint8_t *>numbers, chosen, n)
-    if item_nbytes(spec.item) == 2:
-        return _take_keys(spec, <uint16_t *>numbers, chosen, n)
-    if item_nbytes(spec.item) == 4:
-        return _take_keys(spec, <uint32_t *>numbers, chosen, n)
-    return _take_keys(spec, <uint64_t *>numbers, chosen, n)
-
-
-cdef void _put_values(const Cast *spec, bits_t *numbers, const uint8_t *chosen, int64_t n) noexcept nogil:
+cdef void _put(const Cast *spec, item_t *numbers, const uint8_t *chosen, int64_t n) noexcept nogil:
     cdef int64_t i
     for i in range(n):
         if chosen[i]:
-            # No assignment: it would use the bits as an integer, and other code reads them as floats.
-            memcpy(&numbers[i], &spec.values[chosen[i] - 1], sizeof(bits_t))
+            memcpy(&numbers[i], &spec.values[chosen[i] - 1], sizeof(item_t))
 
 
-cdef void _put(const Cast *spec, void *numbers, const uint8_t *chosen, int64_t n) noexcept nogil:
-    if item_nbytes(spec.as_item) == 1:
-        _put_values(spec, <uint8_t *>numbers, chosen, n)
-    elif item_nbytes(spec.as_item) == 2:
-        _put_values(spec, <uint16_t *>numbers, chosen, n)
-    elif item_nbytes(spec.as_item) == 4:
-        _put_values(spec, <uint32_t *>numbers, chosen, n)
-    else:
-        _put_values(spec, <uint64_t *>numbers, chosen, n)
+cdef void _fill_row(int item, item_t *_) noexcept:
+    """Fill the row of one type in the tables of functions."""
+    _takes[item] = <take_function>_take[item_t]
+    _puts[item] = <put_function>_put[item_t]
+    _casts[item][<int>I1] = <cast_function>_cast[item_t, int8_t]
+    _casts[item][<int>I2] = <cast_function>_cast[item_t, int16_t]
+    _casts[item][<int>I4] = <cast_function>_cast[item_t, int32_t]
+    _casts[item][<int>I8] = <cast_function>_cast[item_t, int64_t]
+    _casts[item][<int>U1] = <cast_function>_cast[item_t, uint8_t]
+    _casts[item][<int>U2] = <cast_function>_cast[item_t, uint16_t]
+    _casts[item][<int>U4] = <cast_function>_cast[item_t, uint32_t]
+    _casts[item][<int>U8] = <cast_function>_cast[item_t, uint64_t]
+    _casts[item][<int>F4] = <cast_function>_cast[item_t, float]
+    _casts[item][<int>F8] = <cast_function>_cast[item_t, double]
+
+
+_fill_row(I1, <int8_t *>NULL)
+_fill_row(I2, <int16_t *>NULL)
+_fill_row(I4, <int32_t *>NULL)
+_fill_row(I8, <int64_t *>NULL)
+_fill_row(U1, <uint8_t *>NULL)
+_fill_row(U2, <uint16_t *>NULL)
+_fill_row(U4, <uint32_t *>NULL)
+_fill_row(U8, <uint64_t *>NULL)
+_fill_row(F4, <float *>NULL)
+_fill_row(F8, <double *>NULL)
+
+cdef Cast _AS_IN_C
+_AS_IN_C.out_of_range = WRAP
+
+
+cdef void convert(int item, int as_item, const void *src, void *dst, int64_t n) noexcept nogil:
+    _casts[item][as_item](&_AS_IN_C, src, dst, n)
 
 
 # runs of numbers
@@ -482,40 +412,34 @@ cdef void _put(const Cast *spec, void *numbers, const uint8_t *chosen, int64_t n
 cdef int _blame(const Cast *spec, const uint8_t *block, int64_t first, int64_t n, Status *status) noexcept nogil:
     """Record the first number of a block that cannot be cast; `first` is the index of the block's first number."""
     cdef int64_t nbytes = item_nbytes(spec.item)
+    cdef cast_function cast = _casts[spec.item][spec.as_item]
     cdef int64_t i = 0
     cdef Block one
-    cdef float small
     cdef double number
     cdef int64_t bits
     cdef int code
-    while i < n - 1 and not _cast_block(spec, block + i * nbytes, &one, 1):
+    while i < n - 1 and not cast(spec, block + i * nbytes, &one, 1):
         i += 1
     block += i * nbytes
     if spec.item < F4:
-        # As int64 or uint64, it has the same lowest bits.
-        widened = spec[0]
-        widened.as_item = I8
-        widened.out_of_range = WRAP
-        _cast_block(&widened, block, &bits, 1)
+        # An int64 or uint64 of the same value has the same bits.
+        convert(spec.item, I8, block, &bits, 1)
         code = CAST_INTEGER if spec.item < U1 else CAST_NATURAL
-        return fail(status, code, (first + i) * nbytes, spec.as_item, bits)
-    if spec.item == F4:
-        memcpy(&small, block, sizeof(float))
-        number = small
     else:
-        memcpy(&number, block, sizeof(double))
-    if isfinite(number) and spec.as_item < F4:
-        _round(spec.rounding, &number, &number, 1)
-    memcpy(&bits, &number, sizeof(double))
-    code = CAST_REAL if isfinite(number) else CAST_SPECIAL
+        convert(spec.item, F8, block, &number, 1)
+        code = CAST_REAL if isfinite(number) else CAST_SPECIAL
+        if code == CAST_REAL and spec.as_item < F4:
+            round_block(spec.rounding, &number, &number, 1)
+        memcpy(&bits, &number, sizeof(double))
     return fail(status, code, (first + i) * nbytes, spec.as_item, bits)
 
 
 cdef int _cast_run(const Cast *spec, const uint8_t *src, uint8_t *dst, int64_t n, Status *status) noexcept nogil:
-    """Cast `n` items at `src` to `dst`, neither of which needs to be aligned: 0, or a Code.
+    """Cast `n` items from `src` to `dst`, neither of which needs to be aligned: 0, or a Code.
 
-    `status` records the first item that cannot be cast and has no rule as `found`, and its byte as `offset`.
+    For the first item that cannot be cast, `status` has the item as `found` and its byte as `offset`.
     """
+    cdef cast_function cast = _casts[spec.item][spec.as_item]
     cdef int64_t nbytes = item_nbytes(spec.item)
     cdef int64_t as_nbytes = item_nbytes(spec.as_item)
     cdef bint is_copied = spec.n_pairs > 0 or <uintptr_t>src % <uintptr_t>nbytes != 0
@@ -536,13 +460,13 @@ cdef int _cast_run(const Cast *spec, const uint8_t *src, uint8_t *dst, int64_t n
             memcpy(&taken, source, count * nbytes)
             source = <const uint8_t *>&taken
         if spec.n_pairs:
-            is_mapped = _take(spec, &taken, chosen, count)
+            is_mapped = _takes[spec.item](spec, &taken, chosen, count)
         if is_moved:
             target = <uint8_t *>&given
-        if _cast_block(spec, source, target, count):
+        if cast(spec, source, target, count):
             return _blame(spec, source, first, count, status)
         if is_mapped:
-            _put(spec, target, chosen, count)
+            _puts[spec.as_item](spec, target, chosen, count)
         if is_moved:
             memcpy(dst + first * as_nbytes, &given, count * as_nbytes)
         first += count
@@ -562,7 +486,7 @@ cdef int64_t _decode(const Step *step, const uint8_t *src, int64_t n_bytes, uint
 
 
 cdef int _set_cast(Cast *cast, str dtype, str astype, str rounding, object out_of_range, pairs) except -1:
-    """Fill a `Cast`; `pairs` holds the bytes of keys and values of the scalar map."""
+    """Fill a `Cast`; `pairs` has the bytes of the numbers that are mapped and of their values."""
     cdef const uint8_t[::1] raw
     cdef int k
     if dtype not in ITEM_TYPES or astype not in ITEM_TYPES:
@@ -586,7 +510,7 @@ cdef int _set_cast(Cast *cast, str dtype, str astype, str rounding, object out_o
 
 
 cdef int _configure(Step *step, tuple parameters) except -1:
-    # Two casts: for encoding and for decoding.
+    # The first is for encoding, the second for decoding.
     cdef Cast *casts = <Cast *>step.parameters
     dtype, astype, rounding, (encode, encode_pairs), (decode, decode_pairs) = parameters
     _set_cast(&casts[0], dtype, astype, rounding, encode, encode_pairs)

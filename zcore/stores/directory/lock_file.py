@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
 import json
 import os
 import platform
@@ -518,6 +517,8 @@ def _identity():
     global _known
     pid = os.getpid()
     if _known.get("pid") != pid:
+        import hashlib  # which loads OpenSSL
+
         started = machine = None
         with contextlib.suppress(OSError, IndexError, ValueError):
             # It may be that of another container, with numbers of processes of its own.

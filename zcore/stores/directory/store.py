@@ -23,7 +23,6 @@ from zcore.kernel.io.holds import ObjectLocks, locks_of
 from zcore.model.value import as_bool
 from zcore.stores.base import OBJECTS, ByteRange, Directory, Identity, Listing, Objects, Store
 from zcore.stores.directory import atomic, cleanup, listing, spelling
-from zcore.stores.directory.lock_file import NODE, PLACE, LockFile
 from zcore.stores.directory.reading import NO_FILE, check_absent, identity_of, is_special_file, read_file, stat_file
 from zcore.stores.keys import NATIVE, POSIX, check_key, check_prefix, key_to_path, prefix_of
 from zcore.stores.openers import kind_of
@@ -183,6 +182,8 @@ class DirectoryStore(Store):
         return locks_of((directory, document), directory, document)
 
     def file_locks(self, path: str, document: str | None) -> ObjectLocks:
+        from zcore.stores.directory.lock_file import NODE, PLACE, LockFile  # few programs need it
+
         directory = os.path.join(self.path, path) if path else self.path
         if document is None:
             return locks_of((directory, PLACE), file=partial(LockFile, directory, PLACE))

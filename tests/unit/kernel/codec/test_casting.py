@@ -4,8 +4,7 @@ import pytest
 
 from tests.each import each
 from zcore.errors import CodecError
-from zcore.kernel.codec.casting import MAX_MAPPED, OUT_OF_RANGE, ROUNDINGS
-from zcore.kernel.codec.filters import ITEM_TYPES
+from zcore.kernel.codec.casting import ITEM_TYPES, MAX_MAPPED, OUT_OF_RANGE, ROUNDINGS
 from zcore.kernel.codec.program import Program
 
 INTEGERS, FLOATS = ITEM_TYPES[:8], ITEM_TYPES[8:]
