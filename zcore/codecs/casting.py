@@ -181,11 +181,19 @@ def _magnitudes(integers):
     return np.where(integers < 0, np.uint64(0) - integers.astype(np.uint64), integers.astype(np.uint64))
 
 
-def _as_float64(numbers, rounding):
+def _exact(numbers):
+    """Return numbers as float64 if that holds all of them, else None."""
     if numbers.dtype.kind == "f":
         return numbers
     if not numbers.size or (numbers.max() <= 2**53 and numbers.min() >= -2**53):
         return numbers.astype(np.float64)
+    return None
+
+
+def _as_float64(numbers, rounding):
+    exact = _exact(numbers)
+    if exact is not None:
+        return exact
     size = _magnitudes(numbers)
     large = size > np.uint64(2**53)
     # The number of bits to drop, and the two neighbours of the integer, in units of the last kept bit.
@@ -226,10 +234,9 @@ def _sticky(numbers):
 
     For integers that float64 does not hold, the last kept bit stands for all dropped bits.
     """
-    if numbers.dtype.kind == "f":
-        return numbers
-    if not numbers.size or (numbers.max() <= 2**53 and numbers.min() >= -2**53):
-        return numbers.astype(np.float64)
+    exact = _exact(numbers)
+    if exact is not None:
+        return exact
     size = _magnitudes(numbers)
     large = size > np.uint64(2**53)
     cut = (size >> np.uint64(11)) | (size & np.uint64(2**11 - 1) != 0)

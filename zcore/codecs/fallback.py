@@ -37,7 +37,7 @@ def fallback_codec(name, configuration):
     """
     id = name.removeprefix("numcodecs.")
     if id in REFUSED:
-        raise UnsupportedError(f"the codec {id!r} is never run: decoding it runs whatever code the data name",
+        raise UnsupportedError(f"the codec {id!r} is never run: its decoder runs code from the data",
                                feature=f"codec {id}")
     try:
         from numcodecs import get_codec, registry

@@ -54,7 +54,7 @@ class PackbitsCodec(Codec):
         first = self.first_bit or 0
         last = n_bits - 1 if self.last_bit is None else self.last_bit
         if not first <= last < n_bits:
-            raise ValueError(f"bits {first} to {last} are none of an item of {n_bits} bits")
+            raise ValueError(f"bits {first} to {last} are outside of an item of {n_bits} bits")
         return n, dtype.itemsize // n, first, last - first + 1
 
     def encoded_nbytes(self, dtype, shape):
@@ -104,7 +104,7 @@ class PackbitsCodec(Codec):
             padding = int(packed[at])
             packed = packed[1:] if at == 0 else packed[:at]
             if padding != -n_items * n_bits % 8:
-                raise CodecError(f"{padding} bits are said to fill up the last byte, expected {-n_items * n_bits % 8}",
+                raise CodecError(f"chunk states {padding} padding bits, expected {-n_items * n_bits % 8}",
                                  codec=self.name, direction="decode", offset=at, expected=-n_items * n_bits % 8,
                                  found=padding)
         is_signed = dtype.kind == "i" or dtype.name in ("int2", "int4")

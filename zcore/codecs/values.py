@@ -174,7 +174,7 @@ class CastValue(Codec):
         if out_of_range not in OUT_OF_RANGE:
             raise ValueError(f"out_of_range is {out_of_range!r:.60}, expected 'clamp' or 'wrap'")
         if out_of_range == "wrap" and not is_integer(self._type):
-            raise ValueError(f"out_of_range is 'wrap', which floats ({data_type}) do not")
+            raise ValueError(f"out_of_range is 'wrap', but {data_type} is a type of floats, which do not wrap")
         _check_map(scalar_map)
         self.data_type, self.rounding, self.out_of_range, self.scalar_map = (
             data_type, rounding, out_of_range, scalar_map)

@@ -2,7 +2,7 @@
 
 `NodeBinding` is the common base of arrays and groups. When an array is opened, its `ArrayBinding` resolves all that
 depends on the metadata alone: the codec chain, the pattern of the chunk keys, the directory. Each read and each write
-then makes one plan, which the kernel runs. The kernel opens the objects that are files; all others are brought to it,
+then makes one plan, which the kernel runs. The kernel opens the objects that are files; all others are passed to it,
 see `zcore.engine.requests`.
 """
 import math
@@ -266,7 +266,7 @@ class Exclusive(Held):
             raise self.lost()
 
     def replace_metadata(self, metadata):
-        """Write a new document and go on holding the array, under the new one."""
+        """Write a new document and continue to hold the array, now with the new document."""
         binding = self._binding
         raw = binding.render(binding.format, metadata)
         if self._hold is not None and self._hold.dir_fd >= 0:
@@ -634,8 +634,8 @@ class ArrayBinding(NodeBinding):
 
     def replaced_often(self, n):
         """Return the error of an array whose document changed during each of `n` reads."""
-        return StoreError(f"{self.document}: the document was replaced during each of {n} reads, so that what was read "
-                          "may be of several arrays; read again", key=self.document)
+        return StoreError(f"{self.document}: the document was replaced during each of {n} reads, so the elements "
+                          "may be from several arrays; read again", key=self.document)
 
     def _check_inside(self, box, metadata):
         if not box.fits(metadata.shape):

@@ -139,8 +139,8 @@ def _bring_shard(feed, source, key, task):
             return
         except _Replaced:
             continue
-    raise StoreError(f"{key}: it was replaced by another object each of {2 * MAX_REPLACED} times that it was read in "
-                     "parts", key=key)
+    raise StoreError(f"{key}: it was replaced by another object during each of {2 * MAX_REPLACED} reads in parts",
+                     key=key)
 
 
 def _index_of(feed, source, key, task):
@@ -247,8 +247,8 @@ class Writer:
             found = self._store.get_with_identity(key, part) or (None, None)
             with contextlib.suppress(_Replaced):
                 return self._merged(feed, task, key, *found, keeps_filled)
-        raise StoreError(f"{key}: it was replaced by another object each of {MAX_REPLACED} times that it was read in "
-                         "parts", key=key)
+        raise StoreError(f"{key}: it was replaced by another object during each of {MAX_REPLACED} reads in parts",
+                         key=key)
 
     def _merged(self, feed, task, key, old, identity, keeps_filled):
         """Return an object with the new elements. `old` may be cut off behind the maximum size of its chunks."""
@@ -282,12 +282,12 @@ def swap(store, key, byte_range, changed):
         if value is UNCHANGED:
             return
         if found is not None and identity is None:
-            raise LockError(f"{key} has no tag (ETag) by which a change in between would be seen; lock=None writes "
-                            "nonetheless", key=key)
+            raise LockError(f"{key} has no tag (ETag), so a change by another writer would go unnoticed; "
+                            "lock=None writes anyway", key=key)
         if store.set_if_same(key, value, identity) is not None:
             return
         pause(i)
-    raise LockError(f"{key}: others have replaced it each of {MAX_SWAPS} times that it was read to be changed", key=key)
+    raise LockError(f"{key}: other writers replaced it during each of {MAX_SWAPS} attempts to change it", key=key)
 
 
 def pause(i):

@@ -109,9 +109,8 @@ def _resolved(format, document, raw, path, options):
 def _separated(format, metadata, separator, path):
     """Return the metadata of an array with the caller's separator of chunk keys."""
     if not format.has_dimension_separator:
-        raise ArrayMismatchError("the array is not of Zarr v2: its document names its chunks, and takes no "
-                                 "dimension_separator", path=path, asked={"zarr_format": 2},
-                                 found={"zarr_format": format.name})
+        raise ArrayMismatchError("the array is not of Zarr v2, and only Zarr v2 takes a dimension_separator",
+                                 path=path, asked={"zarr_format": 2}, found={"zarr_format": format.name})
     separated = format.with_separator(metadata, separator)
     found = separated.chunk_keys.separator
     if found != separator:

@@ -67,7 +67,7 @@ def consolidate(binding, attributes_of):
                 _drop_at(store, path, is_above=True)
         if is_true:
             return
-    raise StoreError(f"{binding.describe()}: what lies below changes faster than it can be copied",
+    raise StoreError(f"{binding.describe()}: the nodes below change faster than they can be copied",
                      key=binding.document)
 
 

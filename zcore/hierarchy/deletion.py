@@ -59,7 +59,7 @@ def make_way(store, path, format, metadata, options):
 
 
 def clear_left_over(store, prefix, format, metadata):
-    """Erase the remains of lost nodes that a new node of this format and metadata would take for its own."""
+    """Erase the remains of lost nodes that a new node of this format and metadata would treat as its own."""
     names = [*_names_of_chunks(store, prefix, metadata), *in_the_way(store, prefix, metadata)]
     if names or any(left_over(store, prefix, format, metadata)):
         clear(store, prefix, format, metadata, names)
@@ -269,7 +269,7 @@ def clear(store, prefix, format, metadata, names=None):
 
 
 def left_over(store, prefix, format, metadata):
-    """Iterate over the keys that a new node of this format and metadata would take for its own."""
+    """Iterate over the keys that a new node of this format and metadata would treat as its own."""
     for name in store.existing(prefix, _documents_beside(format)):
         yield prefix + name
     if isinstance(metadata, ArrayMetadata):

@@ -79,7 +79,7 @@ def create(store, path, format, metadata, attributes, options, *, data=None, ove
     NodeExistsError
         The node exists and `overwrite` is false; or an array exists above it.
     StoreError
-        There is no node, but attributes or chunks that the new one would take for its own, and `overwrite` is false.
+        There is no node, but attributes or chunks that the new one would treat as its own, and `overwrite` is false.
 
     Notes
     -----
@@ -215,7 +215,7 @@ def check_free(store, path, format, metadata, attributes=None, options=None, dat
     NodeExistsError
         The node exists.
     StoreError
-        There are attributes or chunks that the new node would take for its own, or something is unreachable.
+        There are attributes or chunks that the new node would treat as its own, or something is unreachable.
     """
     standing = lookup.standing(store, path)
     if standing:
@@ -279,7 +279,7 @@ def create_ancestors(store, path, format):
     NodeExistsError
         An array exists above.
     StoreError
-        There are attributes that a new group would take for its own.
+        There are attributes that a new group would treat as its own.
     """
     missing = missing_above(store, path, format)
     if missing:
@@ -480,7 +480,7 @@ def _outside(binding, metadata, shape, objects):
         link = deletion.link_on_the_way(binding.store, binding.prefix, key, links)
         if link is not None:
             raise StoreError(f"{link!r} of {binding.store!r} is a link to a directory: the chunks there may belong "
-                             "to another array, and are not erased; put the directory in the place of the link",
+                             "to another array, and are not erased; replace the link by the directory",
                              key=link)
     return outside, border
 

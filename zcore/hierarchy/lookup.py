@@ -306,7 +306,7 @@ def not_found(store, path, zarr_format, options, what="array"):
     directory = directory_at(store, prefix_of(path))
     if directory is not None and not os.path.lexists(directory):
         # The default mode is for reading. In zarr-python it creates.
-        reason = f"{place} does not exist" + ("; opened with mode='a' it would be created" if options.read_only else "")
+        reason = f"{place} does not exist" + ("; mode='a' creates it" if options.read_only else "")
     elif zarr_format is not None and (other := find(store, path, None, Options(strict=options.strict))) is not None:
         reason = f"{place} is a {other.format.title} {other.what}, zarr_format={zarr_format!r} was asked for"
     else:

@@ -61,7 +61,7 @@ def cast_to(values, dtype):
 
 def _check_for_mask(values, way):
     if way == "mask" and values.ndim > 1:
-        raise TypeError(f"elements where a mask is true are assigned a value or a vector, not {values.ndim} dimensions")
+        raise TypeError(f"a mask selection accepts a single value or a vector, not {values.ndim} dimensions")
 
 
 def _has_padding(dtype):

@@ -138,7 +138,7 @@ def from_descr(descr, default_order=None):
             {"names": names, "formats": formats, "offsets": offsets, "titles": titles, "itemsize": offset}
         )
     except (ValueError, TypeError, RuntimeError) as exc:
-        raise ValueError(f"the fields make no data type: {exc}") from exc
+        raise ValueError(f"the fields do not form a data type: {exc}") from exc
 
 
 def _subarray_shape(shape):
@@ -182,7 +182,7 @@ def to_descr(dtype):
 
 def _to_typestr(dtype):
     if dtype.subdtype is not None:
-        raise ValueError(f"{dtype!r} is a shape of its own: put its shape behind the array's")
+        raise ValueError(f"{dtype!r} is a subarray type: append its shape to the array's")
     text = dtype.str
     if dtype.kind not in "biufcSUVmM" or (dtype.kind in "fc" and dtype.itemsize not in _SIZES[dtype.kind]):
         raise _unsupported(str(dtype))

@@ -107,7 +107,7 @@ class Array(Handle):
         metadata = self._binding.metadata
         if metadata.edges is not None:
             raise _NoOneShape(f"the {what} of this array differ in shape; read_chunk_sizes and write_chunk_sizes "
-                                   "have them all", feature=f"{what} of a rectilinear grid")
+                                   "list them all", feature=f"{what} of a rectilinear grid")
         return metadata.chunk_shape
 
     @property
@@ -518,8 +518,8 @@ class Array(Handle):
 
     def __bool__(self):
         if self.size > 1:
-            raise ValueError("the truth value of an array of several elements is ambiguous: `a.size`, `a[...].any()` "
-                             "or `a[...].all()` says what is meant")
+            raise ValueError("the truth value of an array of several elements is ambiguous; use `a.size`, "
+                             "`a[...].any()` or `a[...].all()`")
         return bool(self[...])
 
     # writing

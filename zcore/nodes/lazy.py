@@ -94,7 +94,7 @@ class LazyView:
 
     def __array__(self, dtype=None, copy=None):
         if copy is False:
-            raise ValueError("the elements of a view are read, which makes an array")
+            raise ValueError("a view cannot become a NumPy array without a copy")
         elements = np.asarray(self.array[_slices(self._parts)])
         return elements if dtype is None else elements.astype(dtype, copy=False)
 

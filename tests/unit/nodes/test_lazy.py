@@ -63,7 +63,7 @@ def test_other_selections_are_refused(array, selection):
 
 
 def test_numpy_is_told_that_a_view_is_read(array):
-    with pytest.raises(ValueError, match="read"):
+    with pytest.raises(ValueError, match="without a copy"):
         np.array(array.lazy[0], copy=False)
     assert np.asarray(array.lazy[0, 0], dtype="f4").dtype == np.float32
 

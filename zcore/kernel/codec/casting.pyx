@@ -338,9 +338,10 @@ cdef bint _cast(const Cast *spec, const item_t *src, as_t *dst, int64_t n) noexc
             return _ints_to_ints(spec, src, dst, n)
 
 
-# mapped numbers
+# scalar map
 
 cdef bint _take(const Cast *spec, item_t *numbers, uint8_t *chosen, int64_t n) noexcept nogil:
+    """Find the mapped numbers and their pairs (counted from 1), and set them to zero. Return whether there are any."""
     cdef item_t key
     cdef uint8_t any_chosen = 0
     cdef int64_t i

@@ -267,7 +267,7 @@ cdef int _unreachable(int dirfd, const char *name) noexcept nogil:
     """Return an errno if `name`, which was not found, is unreachable; 0 if it is absent.
 
     Reading an absent object gives the fill value, so an unmounted disk or migrated content must not count as absent.
-    Neither must an object whose directory is no directory and no file.
+    If its directory is a special file (neither a directory nor a file), the object is unreachable as well.
     """
     cdef char path[MAX_KEY_NBYTES + 1]
     cdef c_stat found
@@ -335,56 +335,49 @@ cdef int object_identify(int fd, Identity *identity, Status *status) noexcept no
     return OK
 
 
-cdef int object_read_at(int fd, int64_t offset, int64_t n_bytes, uint8_t *dst, Status *status) noexcept nogil:
+cdef int64_t _read_up_to(int fd, int64_t offset, int64_t n_bytes, uint8_t *dst, Status *status) noexcept nogil:
+    """Read until `n_bytes` bytes are there or the file ends; return their number, or FAILED."""
     cdef int64_t n_read = 0
     cdef int64_t n
     while n_read < n_bytes:
         n = pread(fd, dst + n_read, <size_t>(n_bytes - n_read), offset + n_read)
         if n == 0:
-            return fail(status, SHARD_CUT, offset + n_read, offset + n_bytes, offset + n_read)
+            break
         if n > 0:
             n_read += n
         elif errno != EINTR:
-            return fail_errno(status, IO_READ, errno)
+            fail_errno(status, IO_READ, errno)
+            return FAILED
+    return n_read
+
+
+cdef int object_read_at(int fd, int64_t offset, int64_t n_bytes, uint8_t *dst, Status *status) noexcept nogil:
+    cdef int64_t n_read = _read_up_to(fd, offset, n_bytes, dst, status)
+    if n_read == FAILED:
+        return status.code
+    if n_read < n_bytes:
+        return fail(status, SHARD_CUT, offset + n_read, offset + n_bytes, offset + n_read)
     return OK
 
 
 cdef int64_t object_read_start(int fd, int64_t limit, Buffer *buffer, Identity *identity,
                                Status *status) noexcept nogil:
-    cdef int64_t n_bytes = 0
-    cdef int64_t n = object_identify(fd, identity, status)
-    if n != OK:
-        return n
+    cdef int code = object_identify(fd, identity, status)
+    if code != OK:
+        return code
     limit = min(limit, identity.size)
     if buffer_reserve(buffer, limit + 1, status) != OK:
         return FAILED
-    while n_bytes < limit:
-        n = pread(fd, buffer.data + n_bytes, <size_t>(limit - n_bytes), n_bytes)
-        if n == 0:
-            break
-        if n > 0:
-            n_bytes += n
-        elif errno != EINTR:
-            fail_errno(status, IO_READ, errno)
-            return FAILED
-    return n_bytes
+    return _read_up_to(fd, 0, limit, buffer.data, status)
 
 
 cdef int64_t object_read_rest(int fd, int64_t n_bytes, int64_t limit, Buffer *buffer, Status *status) noexcept nogil:
     cdef int64_t n
-    while n_bytes <= limit:
-        if n_bytes == buffer.capacity:
-            # The object grew while it was read; another program is writing it in place.
-            return n_bytes
-        n = pread(fd, buffer.data + n_bytes, <size_t>(buffer.capacity - n_bytes), n_bytes)
-        if n == 0:
-            return n_bytes
-        if n > 0:
-            n_bytes += n
-        elif errno != EINTR:
-            fail_errno(status, IO_READ, errno)
-            return FAILED
-    return n_bytes
+    if n_bytes > limit:
+        return n_bytes
+    # The capacity ends the read if the object grew meanwhile, because another program is writing it in place.
+    n = _read_up_to(fd, n_bytes, buffer.capacity - n_bytes, buffer.data + n_bytes, status)
+    return n if n == FAILED else n_bytes + n
 
 
 cdef const uint8_t *content_at(const Content *content, int64_t offset, int64_t n_bytes, Buffer *scratch,

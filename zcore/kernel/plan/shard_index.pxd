@@ -59,18 +59,18 @@ cdef class ShardProgram:
     cdef int _order[MAX_NDIM]
     cdef Program index_program
     cdef bint turned           # the words are stored in the other byte order
-    # Maximum size of a shard of so many chunks, if it is not read in parts from its own file.
+    # Maximum size of a shard of `n_chunks` chunks, if it is not read in parts from its own file.
     cdef int64_t max_of(self, int64_t n_chunks) noexcept nogil
     # The same with the codecs behind the shard.
     cdef int64_t max_stored(self, int64_t n_chunks) noexcept nogil
-    # Undoes the codecs behind a shard of so many chunks. `content` gets its bytes, in `buffer` or in place. OK or a
+    # Undoes the codecs behind a shard of `n_chunks` chunks. `content` gets its bytes, in `buffer` or in place. OK or a
     # code.
     cdef int unwrap(self, int64_t n_chunks, const uint8_t *stored, int64_t n_bytes, Content *content, Buffer *buffer,
                     Workspace *work, Status *status) noexcept nogil
     # Applies these codecs to the bytes of a shard: see `Program.encode`.
     cdef int64_t wrap(self, const uint8_t *shard, int64_t n_bytes, Buffer *buffer, const uint8_t **stored,
                       Workspace *work, Status *status) noexcept nogil
-    # Computes the form of the index of a shard of so many chunks that begins at `base` of its content.
+    # Computes the form of the index of a shard of `n_chunks` chunks that begins at `base` of its content.
     cdef void form_of(self, int64_t n_chunks, int64_t base, IndexForm *form) noexcept nogil
     # Reads the index of a shard of `size` bytes into 2 * n_chunks words.
     cdef int read_index(self, const IndexForm *form, const Content *content, int64_t size, uint64_t *words,
@@ -81,7 +81,7 @@ cdef class ShardProgram:
     # Takes the extent of a chunk from the index, and checks it against the shard's size and the longest encoding.
     cdef int extent_of(self, const IndexForm *form, const uint64_t *words, int64_t position, int64_t size,
                        int64_t limit, Extent *extent, Status *status) noexcept nogil
-    # Byte range of the index of a shard of so many chunks, in the form of stores.
+    # Byte range of the index of a shard of `n_chunks` chunks, in the form of stores.
     cdef tuple index_part(self, int64_t n_chunks)
     # Coordinates of the chunk at a position (in the order of the index) of a shard of that shape.
     cdef tuple position_coords(self, int64_t position, object shard_shape)

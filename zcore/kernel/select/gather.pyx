@@ -76,17 +76,22 @@ cdef void move_points(Points points, const Span *spans, const Sides *sides) noex
                 if g != innermost:
                     _add_offsets(points, &points.groups[g], index[g], spans, sides, &chunk_offset, &data_offset)
             _move_block(&slices, sides, chunk + chunk_offset, chunk_at, data + data_offset, data_at, n)
-            g = points.n_groups - 1
-            while g >= 0:
-                if g != innermost:
-                    index[g] += 1
-                    if index[g] < spans[points.groups[g].dims[0]].count:
-                        break
-                    index[g] = 0
-                g -= 1
-            if g < 0:
+            if not _next_points(points, spans, innermost, index):
                 break
         first += n
+
+
+cdef inline bint _next_points(Points points, const Span *spans, int skipped, int64_t *index) noexcept nogil:
+    """Advance `index`, one point of each group except `skipped`; return False behind the last combination."""
+    cdef int g = points.n_groups - 1
+    while g >= 0:
+        if g != skipped:
+            index[g] += 1
+            if index[g] < spans[points.groups[g].dims[0]].count:
+                return True
+            index[g] = 0
+        g -= 1
+    return False
 
 
 cdef int _innermost(Points points, const Span *spans) noexcept nogil:
@@ -146,14 +151,7 @@ cdef int64_t mark_blocks(Points points, const Span *spans, const Sides *sides, i
         for g in range(points.n_groups):
             _add_offsets(points, &points.groups[g], index[g], spans, sides, &offset, &other)
         n_marked += _mark(low + offset, high + offset, blocksize, needed)
-        g = points.n_groups - 1
-        while g >= 0:
-            index[g] += 1
-            if index[g] < spans[points.groups[g].dims[0]].count:
-                break
-            index[g] = 0
-            g -= 1
-        if g < 0:
+        if not _next_points(points, spans, -1, index):
             return n_marked
 
 
