@@ -295,6 +295,8 @@ MAX_THREADS = 1024
 N_UNSEEN = 32
 # A read or write whose document was replaced this many times excludes other writers; otherwise it might never end.
 MAX_STALE = 8
+# Larger elements are not searched for booleans.
+MAX_SEARCHED = 1 << 16
 
 
 class ArrayBinding(NodeBinding):
