@@ -763,19 +763,28 @@ class ArrayBinding(NodeBinding):
 
         `n_callers`: expected number of threads that read or write at once.
         """
-        from zcore.kernel.embed.transfers import Transfers
+        from zcore.kernel.embed.transfers import LayoutTransfers, Transfers
 
-        view, options = self.view, self.options
+        view, options, located = self.view, self.options, self._locate()
         dtype = view.metadata.dtype
-        if (type(self._locate()) is not Directory or view.identity is None or not view.chain.is_native
-                or has_varying_items(dtype) or dtype.itemsize > MAX_SEARCHED):
+        if view.identity is None or has_varying_items(dtype) or dtype.itemsize > MAX_SEARCHED:
             return None
         threads = min(options.threads or config.threads, MAX_THREADS)
+        bools = tuple(_bools_of(dtype))
+        if type(located) is Strided and view.trusted and not located.is_decoded:
+            file = located.open()
+            if not (isinstance(file, int) and _is_in(file, view.identity)):
+                return None
+            return LayoutTransfers(self.opened(view),
+                                   lambda *arguments: self._layout(located, view, None)(*arguments),
+                                   file, threads, n_callers, bools)
+        if type(located) is not Directory or not view.chain.is_native:
+            return None
         locks = self.locks() if options.lock else None
         if locks is not None and locks.file is not None:
             return None
         return Transfers(self.opened(view), locks, options.chunks, form_of(view, options.strict), threads, n_callers,
-                         tuple(_bools_of(dtype)), not options.read_only)
+                         bools, not options.read_only)
 
     # objects
 
@@ -843,6 +852,15 @@ def _is_reachable(ask, name):
     except StoreError:
         return False
     return True
+
+
+def _is_in(file, identity):
+    """Return whether a document of this identity is in the file of a descriptor. If not, the descriptor is closed."""
+    status = os.fstat(file)
+    if (status.st_ino, status.st_mtime_ns, status.st_ctime_ns) == (identity[1], *identity[3:]):
+        return True
+    os.close(file)
+    return False
 
 
 def _bools_of(dtype, offset=0):

@@ -5,6 +5,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -60,21 +61,36 @@ def test_the_header_stands_alone(language, standard):
                     "-Wextra", "-Wpedantic", "-Werror", f"{zcore.get_include()}/zcore.h"], check=True)
 
 
-@needs("cc")
-@pytest.mark.parametrize("keywords", [{}, {"shards": (1000,)}, {"zarr_format": 2},
-                                      {"zarr_format": 2, "dtype": [("x", "f8")]}],
-                         ids=["v3", "shards", "v2", "structures"])
-def test_reads_and_writes_of_files_need_no_gil(tmp_path, keywords):
-    z = zcore.create_array(tmp_path / "a", shape=(3000,), chunks=(100,), **{"dtype": "f8", **keywords})
-    z[...] = np.arange(3000.0).astype(z.dtype)
+@pytest.fixture
+def while_the_gil_is_held(tmp_path):
+    """A function of (array of 8-byte elements, their number, whether they are written): 0 if no call needed the GIL."""
     library = tmp_path / "gil.so"
     subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-Wall", f"-I{zcore.get_include()}", str(SOURCE / "gil.c"),
                     "-lpthread", "-o", str(library)], check=True)
     # A PyDLL calls with the GIL held.
     call = ctypes.PyDLL(str(library)).while_the_gil_is_held
-    call.argtypes = [ctypes.py_object, ctypes.c_int64, ctypes.c_double]
-    assert call(z, 3000, 20.0) == 0
+    call.argtypes = [ctypes.py_object, ctypes.c_int64, ctypes.c_int, ctypes.c_double]
+    return lambda array, n, writes: call(array, n, writes, 20.0)
+
+
+@needs("cc")
+@pytest.mark.parametrize("keywords", [{}, {"shards": (1000,)}, {"zarr_format": 2},
+                                      {"zarr_format": 2, "dtype": [("x", "f8")]}],
+                         ids=["v3", "shards", "v2", "structures"])
+def test_reads_and_writes_of_files_need_no_gil(tmp_path, while_the_gil_is_held, keywords):
+    z = zcore.create_array(tmp_path / "a", shape=(3000,), chunks=(100,), **{"dtype": "f8", **keywords})
+    z[...] = np.arange(3000.0).astype(z.dtype)
+    assert while_the_gil_is_held(z, 3000, True) == 0
     assert np.array_equal(z[...].view("f8"), np.arange(3000) + 20)
+
+
+@needs("cc")
+@pytest.mark.parametrize("dtype", ["<f8", ">i8", [("x", "<f4"), ("y", "?"), ("z", "S3")]])
+def test_reads_of_asdf_files_need_no_gil(tmp_path, while_the_gil_is_held, dtype):
+    zcore.asdf.write(tmp_path / "a.asdf", {"a": np.arange(3000).astype(dtype), "b": np.arange(7)})
+    time.sleep(2.1)      # of a younger file, Python compares the document
+    z = zcore.open(tmp_path / "a.asdf", path="a")
+    assert while_the_gil_is_held(z, 3000, False) == 0
 
 
 @needs("cc")

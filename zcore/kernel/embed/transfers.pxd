@@ -3,7 +3,8 @@ from libc.stdint cimport int64_t
 
 from zcore.kernel.cache.chunks cimport ChunkCache
 from zcore.kernel.io.holds cimport ObjectLocks
-from zcore.kernel.plan.plan cimport Plan
+from zcore.kernel.plan.plan cimport Plan, PlanOptions
+from zcore.kernel.plan.read cimport ReadPlan
 from zcore.kernel.select.open_array cimport OpenArray, Opened
 from zcore.kernel.select.tasks cimport Selected
 
@@ -37,6 +38,12 @@ cdef class Transfers:
     cdef bint read(self, const Selected *box, char *data, const int64_t *strides, int n_threads) noexcept nogil
     cdef bint write(self, const Selected *box, const char *data, const int64_t *strides,
                     int n_threads) noexcept nogil
+
+    # What differs between kinds of arrays.
+    cdef object _open(self)
+    cdef ReadPlan _reader(self, object nothing, PlanOptions options)
+    cdef bint _begin(self, int *held) noexcept nogil
+    cdef bint _stands(self) noexcept nogil
 
     cdef object _add(self, bint writes)
     cdef Idle *_grow(self, bint writes) noexcept with gil

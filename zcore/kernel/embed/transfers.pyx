@@ -17,6 +17,7 @@ from posix.unistd cimport close
 
 from zcore.kernel.atomics cimport zc_load, zc_store, zc_swap_if
 from zcore.kernel.cache.chunks cimport ChunkCache
+from zcore.kernel.io.files cimport Identity, identify_fd, same_identity
 from zcore.kernel.io.holds cimport ObjectLocks
 from zcore.kernel.plan.document cimport document_hold, document_is_old, document_stands
 from zcore.kernel.plan.plan cimport Plan, PlanOptions
@@ -54,7 +55,6 @@ os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
 @cython.no_gc_clear
-@cython.final
 cdef class Transfers:
     """Reads and writes boxes of one array in a directory.
 
@@ -89,7 +89,6 @@ cdef class Transfers:
         cdef int64_t i
         self.array = array
         self.opened = array.opened
-        assert self.opened.directory != NULL and self.opened.document != NULL and self.opened.has_identity
         self.locks = locks
         self.chunks = chunks
         self.form = form
@@ -104,8 +103,7 @@ cdef class Transfers:
         self.writes = writes
         self.is_trusted = self.opened.n_content < 0
         self.plans = []
-        # A directory that cannot be opened is found out by the call that misses it.
-        self.dirfd = open(self.opened.directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        self._open()
         for _ in range(n_callers):
             self._give(&self.readers, self._grow(False))
             if writes:
@@ -124,17 +122,24 @@ cdef class Transfers:
         if self.dirfd >= 0:
             close(self.dirfd)
 
+    cdef object _open(self):
+        """Open what stays open as long as this exists."""
+        assert self.opened.directory != NULL and self.opened.document != NULL and self.opened.has_identity
+        # A directory that cannot be opened is found out by the call that misses it.
+        self.dirfd = open(self.opened.directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+
+    cdef ReadPlan _reader(self, object nothing, PlanOptions options):
+        """Return a plan that reads, of a selection of nothing."""
+        cdef ReadPlan plan = ReadPlan(self.array, nothing, None, options)
+        if self.chunks is not None:
+            plan.keep(self.chunks, self.form)
+        return plan
+
     cdef object _add(self, bint writes):
-        cdef ReadPlan reader
         nothing = whole((0,) * self.opened.ndim)
         options = PlanOptions(opens_files=False, n_threads=self.n_threads, locks=self.locks if writes else None,
                               token=int.from_bytes(os.urandom(8)))
-        if writes:
-            plan = WritePlan(self.array, nothing, None, options)
-        else:
-            plan = reader = ReadPlan(self.array, nothing, None, options)
-            if self.chunks is not None:
-                reader.keep(self.chunks, self.form)
+        plan = WritePlan(self.array, nothing, None, options) if writes else self._reader(nothing, options)
         self.plans.append(plan)
         return plan
 
@@ -185,23 +190,33 @@ cdef class Transfers:
             zc_run_together(<int>n, _work, <void *>plan)
         return zc_load(&plan.stop) == 0 and plan.status.code == OK and plan.n_deferred == 0
 
-    cdef bint read(self, const Selected *box, char *data, const int64_t *strides, int n_threads) noexcept nogil:
-        cdef Idle *idle
-        cdef int fd = -1
+    cdef bint _begin(self, int *held) noexcept nogil:
+        """Whether a read may begin; `held` may become a descriptor that stays open until it is over."""
         cdef bint is_old
-        cdef bint done
-        cdef int64_t i
         if self.dirfd < 0:
             return False
-        n_threads = n_threads or self.n_threads
         if not zc_load(&self.is_trusted):
             # Held open, nothing else can have its identity meanwhile.
             # Before its content is compared: later it might be written in place, and be old enough by then.
             is_old = document_is_old(self.opened)
-            fd = document_hold(self.opened)
-            if fd < 0:
+            held[0] = document_hold(self.opened)
+            if held[0] < 0:
                 return False
             zc_store(&self.is_trusted, is_old)
+        return True
+
+    cdef bint _stands(self) noexcept nogil:
+        """Whether what was read is of this array."""
+        return document_stands(self.opened)
+
+    cdef bint read(self, const Selected *box, char *data, const int64_t *strides, int n_threads) noexcept nogil:
+        cdef Idle *idle
+        cdef int held = -1
+        cdef bint done
+        cdef int64_t i
+        n_threads = n_threads or self.n_threads
+        if not self._begin(&held):
+            return False
         idle = self._take(&self.readers)
         done = idle != NULL
         if done:
@@ -210,9 +225,9 @@ cdef class Transfers:
                     and self._run(<Plan>idle.plan, n_threads))
             (<Plan>idle.plan).dirfd = -1
             self._give(&self.readers, idle)
-        done = done and document_stands(self.opened)
-        if fd >= 0:
-            close(fd)
+        done = done and self._stands()
+        if held >= 0:
+            close(held)
         if done:
             for i in range(self.n_bools):
                 _make_true_one(data + self.bools[i], self.opened.ndim, box.counts, strides)
@@ -237,6 +252,55 @@ cdef class Transfers:
         (<Plan>idle.plan).close_directory()
         self._give(&self.writers, idle)
         return done
+
+
+@cython.no_gc_clear
+@cython.final
+cdef class LayoutTransfers(Transfers):
+    """Reads boxes of one array whose elements lie uncompressed in a file, which stays open. Never writes.
+
+    Parameters
+    ----------
+    array : OpenArray
+    make_reader : callable
+        Returns a `LayoutReadPlan`; the arguments are those of `ReadPlan`.
+    file : int
+        A descriptor of the file, which this closes. A file that has changed since is left to the caller.
+    n_threads, n_callers, bools
+        See `Transfers`.
+    """
+
+    cdef object make_reader
+    cdef int file
+    cdef Identity identity
+
+    def __cinit__(self):
+        self.file = -1
+
+    def __init__(self, OpenArray array not None, make_reader, int file, int n_threads, int n_callers,
+                 tuple bools not None):
+        self.file = file
+        self.make_reader = make_reader
+        if identify_fd(file, &self.identity) != 0:
+            raise OSError(f"cannot look at descriptor {file}")
+        Transfers.__init__(self, array, None, None, 0, n_threads, n_callers, bools, False)
+
+    def __dealloc__(self):
+        if self.file >= 0:
+            close(self.file)
+
+    cdef object _open(self):
+        return None
+
+    cdef ReadPlan _reader(self, object nothing, PlanOptions options):
+        return self.make_reader(self.array, nothing, None, options)
+
+    cdef bint _begin(self, int *held) noexcept nogil:
+        return True
+
+    cdef bint _stands(self) noexcept nogil:
+        cdef Identity now
+        return identify_fd(self.file, &now) == 0 and same_identity(&now, &self.identity)
 
 
 cdef void _make_true_one(char *data, int ndim, const int64_t *counts, const int64_t *strides) noexcept nogil:
