@@ -1,7 +1,7 @@
 # cython: language_level=3, cdivision=True, freethreading_compatible=True
 """The filters `delta` and `fixedscaleoffset` of numcodecs, and `scale_offset` of zarr-extensions for floats.
 
-They go over the items of a chunk in their stored order.
+They process the items of a chunk in their stored order.
 
 Compiled because they visit every item. Items go through a block that stays in the first-level cache: they are converted
 to the type of the arithmetic, changed in place, and converted to the type in which they are stored.
@@ -167,9 +167,9 @@ def filter_items(str dtype not None, str astype not None, bint real):
     Parameters
     ----------
     dtype, astype : str
-        Of the decoded and the encoded items, without byte order.
+        Types of the decoded and the encoded items, without byte order.
     real : bool
-        The filter computes with floating point numbers: 8-byte integers have no C form. Else it computes with
+        Whether the filter computes in floating point; then 8-byte integers have no C form. Otherwise it computes with
         integers, or with one floating point type.
 
     Raises

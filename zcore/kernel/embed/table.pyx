@@ -2,11 +2,11 @@
 """The functions behind `zcore.h`: handles of open arrays for callers that hold no GIL.
 
 Compiled because these callers are C. A read or write of an array in a directory goes to its `Transfers` and needs no
-Python at all. All else, and whatever `Transfers` has left undone, goes to the callables that `install` was given, with
-the GIL.
+Python. Everything else, and everything that `Transfers` leaves undone, goes to the callables from `install`, with the
+GIL.
 
-A handle is no address but a number: the place of a slot, and how often that was used. So a handle that was closed is
-told from one that is open, always, and no memory is looked at that was given back.
+A handle is not an address but a number: the index of a slot, and how often the slot was used. So a closed handle is
+always distinguished from an open one, and no freed memory is accessed.
 """
 import os
 
@@ -36,8 +36,8 @@ cdef extern from "Python.h" nogil:
     int PyBUF_READ, PyBUF_WRITE
 
 cdef enum:
-    MAX_THREADS = 64           # of one call
-    BLOCK = 1024               # slots that are allocated at once, and never freed
+    MAX_THREADS = 64           # per call
+    BLOCK = 1024               # slots that are allocated at once and never freed
     MAX_BLOCKS = 1024
     INDEX_BITS = 20
 
@@ -48,7 +48,7 @@ cdef enum Asked:
     SYNC
 
 cdef struct Slot:
-    int64_t generation         # how often it was used: that of the open handle, if there is one
+    int64_t generation         # how often the slot was used; the open handle, if any, has this number
     int64_t n_inside           # calls that are using it
     bint is_open
     void *handle               # a Handle
@@ -57,7 +57,7 @@ cdef struct Slot:
 cdef Slot *_blocks[MAX_BLOCKS]
 cdef int64_t _n_slots = 0
 cdef int64_t _first_free = 0
-cdef int64_t _guard = 0        # spin lock of these
+cdef int64_t _guard = 0        # spin lock of the slots
 
 _calls = None
 _CODES = {
@@ -79,7 +79,7 @@ _CODES = {
 
 
 def install(calls):
-    """Take what is done in Python.
+    """Set the functions that need Python.
 
     Parameters
     ----------
@@ -93,17 +93,17 @@ def install(calls):
 
 
 cdef class Handle:
-    """What a handle stands for.
+    """The array behind a handle.
 
-    The lengths, the type and the `Transfers` are those of the array as this handle has seen it last. They are taken
-    over under the GIL and under `guard`, and read under the latter.
+    The lengths, the type and the `Transfers` are those of the array as of the handle's last look. They are changed
+    under the GIL and under `guard`, and read under `guard`.
     """
 
     cdef object array
-    cdef object seen           # by which `update` tells whether anything is new
+    cdef object seen           # `update` compares it to find changes
     cdef Transfers transfers   # None: each call takes the GIL
     cdef void *current         # the same, for calls without the GIL
-    cdef list retired          # `Transfers` that calls may be using still
+    cdef list retired          # `Transfers` that calls may still be using
     cdef int64_t guard
     cdef int ndim
     cdef int64_t shape[MAX_NDIM]
@@ -112,7 +112,7 @@ cdef class Handle:
     cdef zcore_dtype dtype
 
     cdef int update(self) except -1:
-        """Take over what the array says now."""
+        """Take over the array's current state."""
         cdef Transfers old
         cdef bytes name
         cdef int d
@@ -122,7 +122,7 @@ cdef class Handle:
         seen, shape, chunks, objects, kind, byte_order, itemsize, name, transfers = described
         if self.seen is not None and (len(shape), ord(kind), itemsize) != (self.ndim, self.dtype.kind,
                                                                            self.dtype.itemsize):
-            # Callers have memory for as many lengths as before, and for elements of that size.
+            # The caller's memory fits the old number of lengths and the old element size.
             raise errors.StoreError("the array was replaced by one of another type or number of dimensions; open it "
                                     "again")
         if len(shape) > ZCORE_MAX_NDIM:
@@ -144,7 +144,7 @@ cdef class Handle:
         return 0
 
     cdef void *borrow(self) noexcept nogil:
-        """The `Transfers` of now, which stay until `give_back`; or NULL."""
+        """Return the current `Transfers`, which stay valid until `give_back`; or NULL."""
         cdef void *transfers
         while not zc_swap_if(&self.guard, 0, 1):
             pass
@@ -166,7 +166,7 @@ cdef bint _is_used(Transfers transfers):
 # handles
 
 cdef Slot *_slot_of(const zcore_array *array) noexcept nogil:
-    """The slot of a handle, open or not; NULL for what never was a handle."""
+    """Return the slot of a handle, open or not; NULL if the number never was a handle."""
     cdef int64_t number = <int64_t><intptr_t>array
     cdef int64_t index = (number & ((1 << INDEX_BITS) - 1)) - 1
     if number <= 0 or index < 0 or index >= zc_load(&_n_slots):
@@ -175,7 +175,7 @@ cdef Slot *_slot_of(const zcore_array *array) noexcept nogil:
 
 
 cdef Slot *_enter(const zcore_array *array, zcore_error *error) noexcept nogil:
-    """The slot of an open handle, which stays open until `_leave`; else NULL, with the error."""
+    """Return the slot of an open handle, which stays open until `_leave`; else NULL, with the error."""
     cdef Slot *slot = _slot_of(array)
     if slot != NULL:
         zc_add(&slot.n_inside, 1)
@@ -244,7 +244,7 @@ cdef void _close(zcore_array *array) noexcept nogil:
     if not closes:
         return
     python = _leave_python()
-    # Added to, not only read: so either that call is counted here, or it sees that the handle is closed.
+    # An atomic addition, not only a load: either the other call is counted here, or it sees that the handle is closed.
     while zc_add(&slot.n_inside, 0):
         zc_back_off(n_waits)
         n_waits += 1
@@ -261,7 +261,8 @@ cdef void _close(zcore_array *array) noexcept nogil:
 
 
 def _after_fork_in_child():
-    # Calls of other threads of the parent are none of this process. Those of this thread have ended, as it has forked.
+    # Calls of the parent's other threads do not exist in this process. Calls of this thread have ended, because it
+    # forked.
     cdef int64_t i
     global _guard
     _guard = 0
@@ -274,7 +275,7 @@ def _after_fork_in_child():
 os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
-# A caller that holds the GIL must not keep it while it waits for others: they may need it to get on.
+# A caller that holds the GIL must not keep it while it waits for other threads, which may need it to continue.
 
 cdef PyThreadState *_leave_python() noexcept nogil:
     return PyEval_SaveThread() if PyGILState_Check() else NULL
@@ -308,7 +309,7 @@ cdef int _fail_at(zcore_error *error, int code, const char *sentence, int d, int
 
 
 cdef int _raised(zcore_error *error, object exception) noexcept:
-    """Note an exception of Python; returns -1."""
+    """Record a Python exception in `error`; return -1."""
     cdef bytes message
     cdef Py_ssize_t n
     try:
@@ -450,7 +451,7 @@ cdef void _get_dtype(const zcore_array *array, zcore_dtype *dtype) noexcept nogi
 cdef int _select(Handle handle, const int64_t *start, const int64_t *count, const int64_t *step, const void *data,
                  const int64_t *strides, int n_threads, Selected *box, int64_t *all_strides, int64_t *n_items,
                  zcore_error *error) noexcept nogil:
-    """Look at what a caller wants; 0, or -1 with the error."""
+    """Check a caller's request; return 0, or -1 with the error."""
     cdef int64_t stride = handle.dtype.itemsize
     cdef int d = handle.ndim - 1
     n_items[0] = 1
@@ -483,7 +484,7 @@ cdef int _select(Handle handle, const int64_t *start, const int64_t *count, cons
 
 
 cdef bint _overlaps(Handle handle, const Selected *box, const int64_t *strides) noexcept nogil:
-    """Whether elements of the caller may lie in each other: each stride has to reach over all smaller ones."""
+    """Return whether the caller's elements may overlap: each stride must exceed the reach of all smaller ones."""
     cdef bint used[MAX_NDIM]
     cdef int64_t reach = handle.dtype.itemsize
     cdef int64_t smallest
@@ -512,7 +513,7 @@ cdef bint _overlaps(Handle handle, const Selected *box, const int64_t *strides) 
 
 cdef int _move(Slot *slot, const Selected *box, char *data, const int64_t *strides, bint is_write, int n_threads,
                zcore_error *error) noexcept with gil:
-    """Read or write with the GIL: what `Transfers` does not do, and whatever has failed there."""
+    """Read or write with the GIL, if `Transfers` does not support it or has failed."""
     cdef Handle handle = <Handle>slot.handle
     cdef int64_t low = 0
     cdef int64_t high = handle.dtype.itemsize
@@ -616,7 +617,7 @@ cdef int64_t _get_attrs(zcore_array *array, char *json, int64_t size, zcore_erro
 
 cdef int _ask(zcore_array *array, Asked what, const int64_t *shape, const char *name, const char *json,
               zcore_error *error) noexcept with gil:
-    """Do what only Python does; `shape`, `name` and `json` are what it needs."""
+    """Do what needs Python; `shape`, `name` and `json` are its arguments."""
     cdef Slot *slot = _enter(array, error)
     cdef Handle handle
     cdef int code = -1
@@ -685,7 +686,7 @@ _table.set_attr = _set_attr
 _table.sync = _sync
 
 CAPSULE = PyCapsule_New(<void *>&_table, "zcore.embed._C_API", NULL)
-# Of each function by its name in `zcore.h`: for numba, cffi and ctypes.
+# Address of each function by its name in `zcore.h`, for numba, cffi and ctypes.
 ADDRESSES = {
     "zcore_open": <intptr_t><void *>_table.open, "zcore_create": <intptr_t><void *>_table.create,
     "zcore_from_object": <intptr_t><void *>_table.from_object, "zcore_close": <intptr_t><void *>_table.close,

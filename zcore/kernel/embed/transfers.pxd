@@ -23,18 +23,18 @@ cdef class Transfers:
     cdef int64_t n_bools
     cdef int64_t *bools        # where in an element booleans lie
     cdef bint writes
-    cdef int n_threads         # of a call that names no number
-    cdef int dirfd             # of the objects, for reading
-    cdef int64_t is_trusted    # no other document can have its identity
+    cdef int n_threads         # for calls without a number of threads
+    cdef int dirfd             # directory of the objects, for reading
+    cdef int64_t is_trusted    # no other document can have the document's identity
     cdef list plans            # all of them, idle or not
     cdef Idle *readers
     cdef Idle *writers
-    cdef int64_t guard         # spin lock of the two
-    cdef int64_t n_inside      # calls that use this: counted by the caller
+    cdef int64_t guard         # spin lock of `readers` and `writers`
+    cdef int64_t n_inside      # calls that use this; the caller counts them
     cdef object __weakref__
 
-    # Both: whether that was done; if not, the caller has to do the whole again in another way, which says why. `data`
-    # and `strides` are those of the caller's elements; `n_threads` is 0 for the setting.
+    # Both return whether everything was done. If not, the caller must do all of it again in another way, which raises
+    # the error. `data` and `strides` are those of the caller's elements; `n_threads` 0 means the setting.
     cdef bint read(self, const Selected *box, char *data, const int64_t *strides, int n_threads) noexcept nogil
     cdef bint write(self, const Selected *box, const char *data, const int64_t *strides,
                     int n_threads) noexcept nogil

@@ -1,10 +1,10 @@
 # cython: language_level=3, cdivision=True, freethreading_compatible=True
 """Boxes of one open array, read and written without the GIL, for callers that are not Python.
 
-Compiled because there is no Python in it: plans are made beforehand, and each call takes one that is idle and aims it
-at its box. What is out of the ordinary (a document that was replaced, a damaged chunk, a full disk) is only noted as
-not done. The caller then does the whole again through the engine, which finds out what it is and has the words for it.
-Reading twice is harmless, and so is writing the same elements twice.
+Compiled because it needs no Python: plans are made beforehand, and each call takes an idle one and sets its box. In all
+other cases (a replaced document, a damaged chunk, a full disk) the call only returns that it is not done. The caller
+then does everything again through the engine, which finds the reason and raises the error. Reading twice is harmless,
+and so is writing the same elements twice.
 """
 import os
 import weakref
@@ -43,7 +43,8 @@ _all = weakref.WeakSet()
 
 
 def _after_fork_in_child():
-    # Other threads of the parent may have been in the middle of anything. Their plans are lost, not used by two.
+    # The parent's other threads may have been in the middle of a plan. Such plans are dropped, so that none is used
+    # twice.
     cdef Transfers transfers
     for transfers in list(_all):
         transfers.guard = 0
@@ -61,22 +62,22 @@ cdef class Transfers:
     Parameters
     ----------
     array : OpenArray
-        It has a directory, a document and the identity of that, and its program runs without Python.
+        Must have a directory, a document and its identity; its program must run without Python.
     locks : ObjectLocks or None
-        None writes without locks.
+        None: write without locks.
     chunks : ChunkCache or None
-        Where reads look for decoded chunks, and keep them.
+        Cache for decoded chunks.
     form : int
         See `ReadPlan.keep`.
     n_threads : int
-        Of a call that names no number.
+        For calls without a number of threads.
     n_callers : int
-        For so many threads at once plans are made now. For more of them the GIL is taken, each time there are more than
-        ever before.
+        Number of threads for which plans are made now. If more threads call at the same time than ever before, a new
+        plan is made with the GIL.
     bools : tuple of int
-        Where in an element booleans lie, of which some programs store other bytes than 0 and 1: offsets in bytes.
+        Offsets in bytes of the booleans in an element. Some programs store other bytes than 0 and 1 for these.
     writes : bool
-        Else every write is left undone.
+        If False, every write is left undone.
     """
 
     def __cinit__(self):
@@ -144,7 +145,7 @@ cdef class Transfers:
         return plan
 
     cdef Idle *_grow(self, bint writes) noexcept with gil:
-        """Make one plan more; NULL if that fails."""
+        """Make one more plan; NULL if that fails."""
         cdef Idle *idle = <Idle *>malloc(sizeof(Idle))
         if idle == NULL:
             return NULL
@@ -182,7 +183,7 @@ cdef class Transfers:
         zc_store(&self.guard, 0)
 
     cdef bint _run(self, Plan plan, int n_threads) noexcept nogil:
-        """Run a plan that was begun anew, and tell whether every task of it is done."""
+        """Run a plan that was begun anew, and return whether all of its tasks are done."""
         cdef int64_t n = min(<int64_t>n_threads, plan.n_tasks * plan.task_threads)
         if plan.n_tasks * plan.task_nbytes < MIN_SHARED_NBYTES:
             n = 1
@@ -196,8 +197,8 @@ cdef class Transfers:
         if self.dirfd < 0:
             return False
         if not zc_load(&self.is_trusted):
-            # Held open, nothing else can have its identity meanwhile.
-            # Before its content is compared: later it might be written in place, and be old enough by then.
+            # While the document is held open, no other one can have its identity. Before the content is compared: a
+            # later write in place might already be old enough when checked afterwards.
             is_old = document_is_old(self.opened)
             held[0] = document_hold(self.opened)
             if held[0] < 0:
@@ -304,7 +305,7 @@ cdef class LayoutTransfers(Transfers):
 
 
 cdef void _make_true_one(char *data, int ndim, const int64_t *counts, const int64_t *strides) noexcept nogil:
-    """Replace every byte but 0 by 1, as the engine does with booleans."""
+    """Replace every byte except 0 by 1, as the engine does with booleans."""
     cdef int64_t i
     if ndim == 0:
         data[0] = data[0] != 0
