@@ -22,6 +22,7 @@ from zarr.registry import register_pipeline
 from zarr.storage import StorePath
 
 import zcore
+from zcore.kernel.select.batches import coords_of
 from zcore.stores.zarr_python import store_of_zarr
 from zcore.zarr.selection import request_of
 from zcore.zarr.store import Store
@@ -170,29 +171,28 @@ class ZcoreCodecPipeline(CodecPipeline):
         values = buffer.as_ndarray_like()
         if type(getter) is not StorePath or not isinstance(values, np.ndarray):
             return None, None, None
-        keys = _Keys(self._form, getter.path)
-        array = self._array(keys.path, bool(spec.config.write_empty_chunks), loop, [item[0].path for item in batch])
+        path, prefix = _split(self._form, getter.path)
+        array = self._array(path, bool(spec.config.write_empty_chunks), loop, batch)
         if array is None:
             return None, None, None
-        try:
-            pieces = [(keys.coords(item[0].path), item[2], item[3]) for item in batch]
-        except ValueError:
+        coords = coords_of(batch, prefix, self._form.separator, self._form.ndim)
+        if coords is None:
             return None, None, None
         try:
-            request = _request_inside(array, pieces, drop_axes)
+            request = _request_inside(array, batch, coords, drop_axes)
         except zcore.SelectionError:
             # Another handle, zarr-python's for one, has resized the array.
             array.refresh()
             try:
-                request = _request_inside(array, pieces, drop_axes)
+                request = _request_inside(array, batch, coords, drop_axes)
             except zcore.SelectionError:
                 request = None
         return array, request, values
 
-    def _array(self, path, write_empty_chunks, loop, keys):
+    def _array(self, path, write_empty_chunks, loop, batch):
         """Return the array of zcore at a path of the store, or None if zcore cannot open it as zarr-python has.
 
-        Raises : NodeNotFoundError, if there is no document, and none of the chunks with `keys`.
+        Raises : NodeNotFoundError, if there is no document, and none of the chunks of the batch.
         """
         key = path, write_empty_chunks, id(loop)
         if key not in self._arrays:
@@ -203,7 +203,7 @@ class ZcoreCodecPipeline(CodecPipeline):
                                          write_empty_chunks=write_empty_chunks)
             except zcore.NodeNotFoundError:
                 # Its document may be known from a consolidated copy alone. Without chunks it is gone.
-                if not store.existing("", keys):
+                if not store.existing("", [item[0].path for item in batch]):
                     raise
                 array = None
             except zcore.ZcoreError:
@@ -218,44 +218,37 @@ class ZcoreCodecPipeline(CodecPipeline):
             return None
         store = store_of_zarr(self.store, loop=loop)
         locks = store.file_locks if zcore.config.lock == "file" else store.locks
-        return locks(_Keys(self._form, getter.path).path, self._form.document)
+        return locks(_split(self._form, getter.path)[0], self._form.document)
 
 
-class _Keys:
-    """The keys of an array's chunks, taken apart: the path of the array, and the coordinates of each chunk."""
-
-    def __init__(self, form, key):
-        n_parts = form.ndim + form.n_extra if form.separator == "/" else 1
-        parts = key.split("/")
-        self.path = "/".join(parts[:-max(n_parts, 1)])
-        self._start = len(self.path) + bool(self.path)
-        self._form = form
-
-    def coords(self, key):
-        """Return the coordinates of the chunk with a key; it is a ValueError if it is none of the array."""
-        form = self._form
-        if not form.ndim:
-            return ()
-        coords = tuple(map(int, key[self._start:].split(form.separator)[form.n_extra:]))
-        if len(coords) != form.ndim:
-            raise ValueError(f"{key!r} is no key of a chunk of {form.ndim} dimensions")
-        return coords
+def _split(form, key):
+    """Return the path of the array that has a chunk with a key, and what stands before the coordinates in its keys."""
+    n_last = form.ndim + form.n_extra if form.separator == "/" else 1
+    path = "/".join(key.split("/")[:-max(n_last, 1)])
+    if not form.ndim:
+        return path, key
+    return path, (path + "/" if path else "") + ("c" + form.separator) * form.n_extra
 
 
-def _request_inside(array, pieces, drop_axes):
+def _request_inside(array, batch, coords, drop_axes):
     """Return the result of `request_of`; it is a SelectionError if a piece lies outside the array."""
-    request = request_of(pieces, _offsets(array.metadata), drop_axes)
+    request = request_of(batch, coords, _places(array.metadata), drop_axes)
     if request is not None and any(stop > length for stop, length in zip(request.stops, array.shape, strict=True)):
         raise zcore.SelectionError(f"the selection ends at {request.stops}, the array has the shape {array.shape}")
     return request
 
 
-def _offsets(metadata):
-    """Return a function of (dimension, chunk coordinate) that returns the first element of the chunk."""
+def _places(metadata):
+    """Return a function of (dimension, chunk coordinate): the first element of the chunk, and its length."""
     if metadata.edges is None:
-        return lambda d, coord: metadata.chunk_shape[d] * coord
+        return lambda d, coord: (metadata.chunk_shape[d] * coord, metadata.chunk_shape[d])
     zeros = [0] * len(metadata.shape)
-    return lambda d, coord: metadata.place_of([*zeros[:d], coord, *zeros[d + 1:]])[0][d]
+
+    def place(d, coord):
+        origins, lengths = metadata.place_of([*zeros[:d], coord, *zeros[d + 1:]])
+        return origins[d], lengths[d]
+
+    return place
 
 
 def _index_of(request):

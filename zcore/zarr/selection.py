@@ -6,9 +6,13 @@ puts the pieces together: to a product of one index per dimension, as slices and
 of points. It checks every piece: pieces that make no such selection are left to zarr-python.
 """
 from collections import namedtuple
-from math import prod
+from sys import maxsize
 
 import numpy as np
+
+from zcore.kernel.select.batches import product_of
+
+_UNLIMITED = maxsize     # no length of an array is greater
 
 
 # ``result[where] = array.get_<way>_selection(selection)``, where `way` is "basic", "orthogonal" or "coordinate".
@@ -33,42 +37,38 @@ class Request(namedtuple("Request", ("way", "selection", "where"))):
         return tuple([part.stop if isinstance(part, slice) else int(part.max()) + 1 for part in where])
 
 
-def request_of(pieces, offset_of, drop_axes=()):
-    """Return the `Request` that the pieces are together, or None if they are no such selection.
+def request_of(batch, coords, place_of, drop_axes=()):
+    """Return the `Request` that the pieces of a batch are together, or None if they are no such selection.
 
     Parameters
     ----------
-    pieces : list of (coords, chunk_selection, out_selection)
+    batch : list of (getter, spec, chunk_selection, out_selection, ...)
         As zarr-python's indexers yield them; at least one.
-    offset_of : callable
-        Returns for (dimension, chunk coordinate) the first element of that chunk along the dimension.
+    coords : ndarray
+        The coordinates of the chunks, see `coords_of`.
+    place_of : callable
+        Returns for (dimension, chunk coordinate) the first element of that chunk along the dimension, and its length.
     drop_axes : tuple of int
         Dimensions of the chunks that the result does not have.
     """
-    return _product(pieces, offset_of, drop_axes) if isinstance(pieces[0][2], tuple) else _points(pieces, offset_of)
+    if isinstance(batch[0][3], tuple):
+        return _product(batch, coords, place_of, drop_axes)
+    return _points(batch, coords, place_of)
 
 
-def _product(pieces, offset_of, drop_axes):
+def _product(batch, coords, place_of, drop_axes):
     """Return the request whose pieces are the product of one part per dimension and chunk coordinate, or None."""
-    ndim = len(pieces[0][0])
-    dims = range(ndim)
+    first = batch[0][2]
+    ndim = coords.shape[1]
+    if not isinstance(first, tuple) or len(first) != ndim:
+        return None
     # Basic selections drop the dimensions of integers without naming them; the others name them.
-    kept = [d for d in dims if d not in drop_axes and not isinstance(pieces[0][1][d], (int, np.integer))]
-    if any(len(chunk) != ndim or len(out) != len(kept) for _, chunk, out in pieces):
+    kept = [d for d in range(ndim) if d not in drop_axes and not isinstance(first[d], (int, np.integer))]
+    parts = product_of(batch, coords, tuple([kept.index(d) if d in kept else -1 for d in range(ndim)]))
+    if parts is None:
         return None
-    out_dim = {d: i for i, d in enumerate(kept)}
-    parts = [{} for _ in dims]
-    for coords, chunk, out in pieces:
-        for d in dims:
-            part = chunk[d], out[out_dim[d]] if d in out_dim else None
-            known = parts[d].setdefault(coords[d], part)
-            if known is not part and not (_same(known[0], part[0]) and _same(known[1], part[1])):
-                return None
-    if len(pieces) != prod(map(len, parts)) or len({coords for coords, _, _ in pieces}) != len(pieces):
-        return None
-    ordered = [sorted(part.items()) for part in parts]
-    selection = [_joined([(offset_of(d, coord), chunk) for coord, (chunk, _) in ordered[d]]) for d in dims]
-    where = [_joined([(0, out) for _, (_, out) in ordered[d]]) for d in kept]
+    selection = [_joined([(*place_of(d, coord), chunk) for coord, chunk, _ in parts[d]]) for d in range(ndim)]
+    where = [_joined([(0, _UNLIMITED, out) for _, _, out in parts[d]]) for d in kept]
     if any(part is None for part in (*selection, *where)):
         return None
     if not any(isinstance(part, np.ndarray) for part in (*selection, *where)):
@@ -77,25 +77,36 @@ def _product(pieces, offset_of, drop_axes):
 
 
 def _joined(parts):
-    """Return one index for parts along a dimension, each (offset, index): a number, a slice or an array; else None."""
-    first = parts[0][1]
+    """Return one index for parts along a dimension, each (offset, length, index): a number, a slice or an array.
+
+    None if they are no such index, or if one of them reaches beyond its length.
+    """
+    offset, length, first = parts[0]
     if isinstance(first, (int, np.integer)):
-        return parts[0][0] + int(first) if len(parts) == 1 else None
-    if all(isinstance(index, slice) for _, index in parts):
+        return offset + int(first) if len(parts) == 1 and 0 <= first < length else None
+    if all([isinstance(index, slice) for _, _, index in parts]):
         step = first.step or 1
         start = stop = None
-        for offset, index in parts:
-            if (index.step or 1) != step or step < 1 or index.start is None or index.stop is None:
+        is_one = True
+        for offset, length, index in parts:
+            if (index.step or 1) != step or step < 1 or index.start is None or index.stop is None or (
+                    not 0 <= index.start <= index.stop <= length):
                 return None
             if start is None:
                 start = offset + index.start
             elif offset + index.start != stop:
-                break
+                is_one = False
             # Where the next element of this selection lies, if there is one.
             stop = offset + index.start + -(-(index.stop - index.start) // step) * step
-        else:
+        if is_one:
             return slice(start, stop - step + 1, step)
-    return np.concatenate([offset + _indices(index) for offset, index in parts])
+    found = []
+    for offset, length, index in parts:
+        indices = _indices(index)
+        if not _lies_within(indices, length):
+            return None
+        found.append(offset + indices)
+    return np.concatenate(found)
 
 
 def _indices(index):
@@ -106,22 +117,32 @@ def _indices(index):
     return np.flatnonzero(index) if index.dtype == bool else index.reshape(-1)
 
 
-def _same(one, other):
-    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
-        return np.array_equal(one, other)
-    return one == other
+def _lies_within(indices, length):
+    return not indices.size or (indices.min() >= 0 and indices.max() < length)
 
 
-def _points(pieces, offset_of):
+def _points(batch, coords, place_of):
     """Return the request for the points that the pieces name, or None."""
-    ndim = len(pieces[0][0])
+    n, ndim = coords.shape
     columns, where = [[] for _ in range(ndim)], []
-    for coords, chunk, out in pieces:
+    for item in batch:
+        chunk = item[2]
         chunk = chunk if isinstance(chunk, tuple) else (chunk,)
-        if len(chunk) != ndim or not all(isinstance(index, np.ndarray) and index.ndim == 1 and index.dtype.kind in "iu"
-                                         for index in chunk):
+        if len(chunk) != ndim or not all([
+                isinstance(index, np.ndarray) and index.ndim == 1 and index.dtype.kind in "iu"
+                and index.shape == chunk[0].shape for index in chunk]):
             return None
-        for d, index in enumerate(chunk):
-            columns[d].append(offset_of(d, coords[d]) + index)
-        where.append(_indices(out))
-    return Request("coordinate", tuple([np.concatenate(column) for column in columns]), np.concatenate(where))
+        for column, index in zip(columns, chunk, strict=True):
+            column.append(index)
+        where.append(_indices(item[3]))
+    n_points = [len(index) for index in columns[0]]
+    selection = []
+    for d, column in enumerate(columns):
+        chunks, chunk_of = np.unique(coords[:, d], return_inverse=True)
+        places = np.array([place_of(d, coord) for coord in chunks.tolist()], np.int64)[chunk_of]
+        origins, lengths = np.repeat(places, n_points, axis=0).T
+        indices = np.concatenate(column)
+        if not np.all((indices >= 0) & (indices < lengths)):
+            return None
+        selection.append(origins + indices.astype(np.int64))
+    return Request("coordinate", tuple(selection), np.concatenate(where))
