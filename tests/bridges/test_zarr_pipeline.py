@@ -1,5 +1,6 @@
 """`zcore.zarr.ZcoreCodecPipeline`: the elements are NumPy's, none is lost, and zarr-python does what zcore cannot."""
 import asyncio
+import contextlib
 import itertools
 import multiprocessing
 import pickle
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 import zcore
 import zcore.config
-from zcore.kernel.select.batches import coords_of
+from zcore.kernel.select.batches import coords_of, joined
 
 zarr = pytest.importorskip("zarr")
 
@@ -379,8 +380,7 @@ def pieces_of(selection, shape, chunks):
 def request_of(pieces, chunks):
     """Return the request for pieces of a grid of equal chunks."""
     batch = [(None, None, chunk, out) for _, chunk, out in pieces]
-    return bridge.request_of(batch, np.array([coords for coords, _, _ in pieces]),
-                             lambda d, coord: (chunks[d] * coord, chunks[d]))
+    return bridge.request_of(batch, np.array([coords for coords, _, _ in pieces]), chunks)
 
 
 slices = st.tuples(st.integers(0, 19), st.integers(1, 20), st.integers(1, 5)).map(
@@ -454,3 +454,49 @@ def test_a_key_that_is_none_of_the_array_is_refused(key):
 
 def found_coords(keys, prefix, separator, ndim):
     return coords_of([(SimpleNamespace(path=key),) for key in keys], prefix, separator, ndim)
+
+
+@pytest.mark.parametrize("parts, grid, expected", [
+    ([(0, slice(0, 4)), (1, slice(0, 4)), (2, slice(0, 1))], 4, slice(0, 9)),
+    ([(5, slice(3, 4, 7))], 4, slice(23, 24, 7)),
+    ([(0, slice(1, 4, 3)), (1, slice(0, 4, 3))], 4, slice(1, 8, 3)),
+    ([(0, slice(1, 4, 2)), (1, slice(0, 4, 2))], 4, [1, 3, 4, 6]),
+    ([(0, slice(0, 4)), (2, slice(0, 4))], 4, [0, 1, 2, 3, 8, 9, 10, 11]),
+    ([(0, slice(0, 2)), (1, slice(0, 2, 2))], 2, None),
+    ([(3, 1)], 4, 13), ([(3, np.int64(1))], 4, 13), ([(0, 1), (1, 1)], 4, None), ([(0, 4)], 4, None),
+    ([(0, np.array([[3], [1]])), (2, np.array([[0]]))], 4, [3, 1, 8]),
+    ([(1, np.array([False, True, True, False]))], 4, [5, 6]),
+    ([(1, slice(0, 3)), (2, slice(0, 2))], [(0, 1), (1, 3), (4, 2)].__getitem__, slice(1, 6)),
+    ([(1, slice(0, 4)), (2, slice(0, 2))], [(0, 1), (1, 3), (4, 2)].__getitem__, None),
+    ([(2**40, slice(0, 1))], 2**40, None), ([(2**61, slice(0, 1))], 4, None), ([(0, slice(0, 1, 2**62))], 4, None),
+    ([(2**30, slice(1, 2))], 2**30, slice(2**60 + 1, 2**60 + 2)), ([(0, "a")], 4, None),
+    ([(0, slice(0, 2**70))], 4, None),
+])
+def test_parts_of_a_dimension_are_one_index_or_none(parts, grid, expected):
+    parts = [(coord, index, index) for coord, index in parts]
+    found = joined(parts, 1, grid)
+    if isinstance(expected, list):
+        assert found.tolist() == expected
+    else:
+        assert type(found) is type(expected)
+        if isinstance(expected, slice):
+            assert range(2**62)[found] == range(2**62)[expected]
+        else:
+            assert found == expected
+
+
+def test_a_write_that_is_cancelled_ends_before_its_value_is_free(tmp_path):
+    """The caller may use the memory of the value again when the task is over."""
+    array = zarr.create_array(tmp_path, shape=(64, 4096), chunks=(1, 64), dtype="i4")
+    value = np.full(array.shape, 5, "i4")
+
+    async def use():
+        task = asyncio.create_task(array._async_array.setitem(..., value))
+        await asyncio.sleep(0.005)
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+        value[...] = 6
+
+    asyncio.run(use())
+    assert set(np.unique(array[...])) <= {0, 5}

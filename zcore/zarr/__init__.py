@@ -8,9 +8,7 @@ pipeline has::
 or ``ZARR_CODEC_PIPELINE__PATH=zcore.zarr.ZcoreCodecPipeline`` in the environment.
 """
 import asyncio
-import os
 from collections import namedtuple
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import numpy as np
@@ -23,14 +21,12 @@ from zarr.storage import StorePath
 
 import zcore
 from zcore.kernel.select.batches import coords_of
+from zcore.nodes.awaited import awaited
 from zcore.stores.zarr_python import store_of_zarr
 from zcore.zarr.selection import request_of
 from zcore.zarr.store import Store
 
 __all__ = ["Store", "ZcoreCodecPipeline"]
-
-# A thread waits for each call; the kernel shares a call among threads of its own.
-N_THREADS = 32
 
 
 class ZcoreCodecPipeline(CodecPipeline):
@@ -114,7 +110,7 @@ class ZcoreCodecPipeline(CodecPipeline):
         batch = list(batch_info)
         if not batch:
             return ()
-        done = await _in_thread(self._read, batch, out, drop_axes, asyncio.get_running_loop())
+        done = await awaited(partial(self._read, batch, out, drop_axes, asyncio.get_running_loop()))
         return done if done is not None else await self._fallback.read(batch, out, drop_axes)
 
     async def write(self, batch_info, value, drop_axes=()):
@@ -123,7 +119,7 @@ class ZcoreCodecPipeline(CodecPipeline):
         if self.store.read_only:
             await self._fallback.write(batch, value, drop_axes)     # which refuses it
         elif batch:
-            await _in_thread(self._write, batch, value, drop_axes, asyncio.get_running_loop())
+            await awaited(partial(self._write, batch, value, drop_axes, asyncio.get_running_loop()))
 
     # In a thread of their own, as a store of zarr-python answers on the loop that waits for them.
 
@@ -232,23 +228,18 @@ def _split(form, key):
 
 def _request_inside(array, batch, coords, drop_axes):
     """Return the result of `request_of`; it is a SelectionError if a piece lies outside the array."""
-    request = request_of(batch, coords, _places(array.metadata), drop_axes)
+    request = request_of(batch, coords, _grid(array.metadata), drop_axes)
     if request is not None and any(stop > length for stop, length in zip(request.stops, array.shape, strict=True)):
         raise zcore.SelectionError(f"the selection ends at {request.stops}, the array has the shape {array.shape}")
     return request
 
 
-def _places(metadata):
-    """Return a function of (dimension, chunk coordinate): the first element of the chunk, and its length."""
+def _grid(metadata):
+    """Return for each dimension how its chunks lie, see `request_of`."""
     if metadata.edges is None:
-        return lambda d, coord: (metadata.chunk_shape[d] * coord, metadata.chunk_shape[d])
-    zeros = [0] * len(metadata.shape)
-
-    def place(d, coord):
-        origins, lengths = metadata.place_of([*zeros[:d], coord, *zeros[d + 1:]])
-        return origins[d], lengths[d]
-
-    return place
+        return metadata.chunk_shape
+    return tuple([length if unequal is None else unequal.place
+                  for length, unequal in zip(metadata.chunk_shape, metadata.edges, strict=True)])
 
 
 def _index_of(request):
@@ -284,24 +275,6 @@ def _agrees(array, form):
     if not texts and array.dtype.newbyteorder("=") != form.dtype.newbyteorder("="):
         return False
     return array.metadata.edges is not None or array.metadata.chunk_shape == tuple(form.chunks or ())
-
-
-_threads = None
-
-
-def _forget_threads():
-    """Have the child of a fork make threads of its own."""
-    global _threads
-    _threads = ThreadPoolExecutor(N_THREADS, thread_name_prefix="zcore-zarr")
-
-
-_forget_threads()
-os.register_at_fork(after_in_child=_forget_threads)
-
-
-async def _in_thread(function, *args):
-    """Return what a function returns that runs in a thread, of a pool that zarr-python's coroutines do not use."""
-    return await asyncio.get_running_loop().run_in_executor(_threads, partial(function, *args))
 
 
 register_pipeline(ZcoreCodecPipeline)

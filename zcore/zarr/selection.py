@@ -6,13 +6,12 @@ puts the pieces together: to a product of one index per dimension, as slices and
 of points. It checks every piece: pieces that make no such selection are left to zarr-python.
 """
 from collections import namedtuple
-from sys import maxsize
 
 import numpy as np
 
-from zcore.kernel.select.batches import product_of
+from zcore.kernel.select.batches import indices_of, joined, product_of
 
-_UNLIMITED = maxsize     # no length of an array is greater
+_LIMIT = 2**62      # of positions: sums of two fit into 64 bits
 
 
 # ``result[where] = array.get_<way>_selection(selection)``, where `way` is "basic", "orthogonal" or "coordinate".
@@ -37,7 +36,7 @@ class Request(namedtuple("Request", ("way", "selection", "where"))):
         return tuple([part.stop if isinstance(part, slice) else int(part.max()) + 1 for part in where])
 
 
-def request_of(batch, coords, place_of, drop_axes=()):
+def request_of(batch, coords, grid, drop_axes=()):
     """Return the `Request` that the pieces of a batch are together, or None if they are no such selection.
 
     Parameters
@@ -46,17 +45,18 @@ def request_of(batch, coords, place_of, drop_axes=()):
         As zarr-python's indexers yield them; at least one.
     coords : ndarray
         The coordinates of the chunks, see `coords_of`.
-    place_of : callable
-        Returns for (dimension, chunk coordinate) the first element of that chunk along the dimension, and its length.
+    grid : tuple
+        For each dimension the length of the chunks, or a function that returns for a coordinate the first element of
+        the chunk and its length.
     drop_axes : tuple of int
         Dimensions of the chunks that the result does not have.
     """
     if isinstance(batch[0][3], tuple):
-        return _product(batch, coords, place_of, drop_axes)
-    return _points(batch, coords, place_of)
+        return _product(batch, coords, grid, drop_axes)
+    return _points(batch, coords, grid)
 
 
-def _product(batch, coords, place_of, drop_axes):
+def _product(batch, coords, grid, drop_axes):
     """Return the request whose pieces are the product of one part per dimension and chunk coordinate, or None."""
     first = batch[0][2]
     ndim = coords.shape[1]
@@ -67,61 +67,17 @@ def _product(batch, coords, place_of, drop_axes):
     parts = product_of(batch, coords, tuple([kept.index(d) if d in kept else -1 for d in range(ndim)]))
     if parts is None:
         return None
-    selection = [_joined([(*place_of(d, coord), chunk) for coord, chunk, _ in parts[d]]) for d in range(ndim)]
-    where = [_joined([(0, _UNLIMITED, out) for _, _, out in parts[d]]) for d in kept]
-    if any(part is None for part in (*selection, *where)):
+    selection = tuple([joined(parts[d], 1, grid[d]) for d in range(ndim)])
+    where = tuple([joined(parts[d], 2, None) for d in kept])
+    kinds = set(map(type, selection + where))
+    if type(None) in kinds:
         return None
-    if not any(isinstance(part, np.ndarray) for part in (*selection, *where)):
-        return Request("basic", tuple(selection), tuple(where))
-    return Request("orthogonal", tuple(map(_indices, selection)), tuple(map(_indices, where)))
+    if np.ndarray not in kinds:
+        return Request("basic", selection, where)
+    return Request("orthogonal", tuple(map(indices_of, selection)), tuple(map(indices_of, where)))
 
 
-def _joined(parts):
-    """Return one index for parts along a dimension, each (offset, length, index): a number, a slice or an array.
-
-    None if they are no such index, or if one of them reaches beyond its length.
-    """
-    offset, length, first = parts[0]
-    if isinstance(first, (int, np.integer)):
-        return offset + int(first) if len(parts) == 1 and 0 <= first < length else None
-    if all([isinstance(index, slice) for _, _, index in parts]):
-        step = first.step or 1
-        start = stop = None
-        is_one = True
-        for offset, length, index in parts:
-            if (index.step or 1) != step or step < 1 or index.start is None or index.stop is None or (
-                    not 0 <= index.start <= index.stop <= length):
-                return None
-            if start is None:
-                start = offset + index.start
-            elif offset + index.start != stop:
-                is_one = False
-            # Where the next element of this selection lies, if there is one.
-            stop = offset + index.start + -(-(index.stop - index.start) // step) * step
-        if is_one:
-            return slice(start, stop - step + 1, step)
-    found = []
-    for offset, length, index in parts:
-        indices = _indices(index)
-        if not _lies_within(indices, length):
-            return None
-        found.append(offset + indices)
-    return np.concatenate(found)
-
-
-def _indices(index):
-    """Return the indices that a slice, an integer, or an array of one dimension but for its shape stands for."""
-    if isinstance(index, slice):
-        return np.arange(index.start, index.stop, index.step or 1)
-    index = np.asarray(index)
-    return np.flatnonzero(index) if index.dtype == bool else index.reshape(-1)
-
-
-def _lies_within(indices, length):
-    return not indices.size or (indices.min() >= 0 and indices.max() < length)
-
-
-def _points(batch, coords, place_of):
+def _points(batch, coords, grid):
     """Return the request for the points that the pieces name, or None."""
     n, ndim = coords.shape
     columns, where = [[] for _ in range(ndim)], []
@@ -134,12 +90,16 @@ def _points(batch, coords, place_of):
             return None
         for column, index in zip(columns, chunk, strict=True):
             column.append(index)
-        where.append(_indices(item[3]))
+        where.append(indices_of(item[3]))
     n_points = [len(index) for index in columns[0]]
     selection = []
     for d, column in enumerate(columns):
-        chunks, chunk_of = np.unique(coords[:, d], return_inverse=True)
-        places = np.array([place_of(d, coord) for coord in chunks.tolist()], np.int64)[chunk_of]
+        if isinstance(grid[d], int):
+            if int(coords[:, d].max()) >= _LIMIT // grid[d]:
+                return None
+            places = np.stack((coords[:, d] * grid[d], np.full(n, grid[d])), axis=1)
+        else:
+            places = np.array([grid[d](coord) for coord in coords[:, d].tolist()])
         origins, lengths = np.repeat(places, n_points, axis=0).T
         indices = np.concatenate(column)
         if not np.all((indices >= 0) & (indices < lengths)):

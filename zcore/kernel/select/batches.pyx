@@ -11,7 +11,10 @@ from libc.stdint cimport INT64_MAX, int64_t
 cdef enum:
     ZERO = 48                  # the code point of the digit 0
 
+cdef int64_t LIMIT = (<int64_t>1) << 61        # of positions and steps: sums of two fit into 64 bits
+
 cdef type _NDARRAY = np.ndarray
+cdef tuple _INTEGERS = (int, np.integer)
 
 
 def coords_of(list batch not None, str prefix not None, str separator not None, int ndim):
@@ -161,3 +164,96 @@ cdef bint _same(object one, object other) except -1:
     if isinstance(one, _NDARRAY) or isinstance(other, _NDARRAY):
         return np.array_equal(one, other)
     return one == other
+
+
+def joined(list parts not None, int which, grid):
+    """Return one index of a dimension for the parts of it that lie in its chunks.
+
+    Parameters
+    ----------
+    parts : list of tuple
+        Of `product_of`, at least one: (coordinate, index into the chunk, index into the result).
+    which : int
+        1 joins the indices into the chunks, 2 those into the result.
+    grid : int, callable or None
+        The length of the chunks, or a function that returns for a coordinate the first element of the chunk and its
+        length. None for indices into the result, which are positions there.
+
+    Returns
+    -------
+    int, slice, ndarray or None
+        None if there is no such index, or if a part reaches out of its chunk, where other elements would be meant.
+
+    >>> joined([(1, slice(2, 5, 3), None), (2, slice(0, 4, 3), None)], 1, 5)
+    slice(7, 14, 3)
+    >>> joined([(0, slice(2, 6), None)], 1, 5) is None
+    True
+    """
+    cdef bint is_regular = True
+    for part in parts:
+        index = part[which]
+        if type(index) is slice:
+            if index.start is None or index.stop is None:
+                return None
+        elif isinstance(index, _NDARRAY):
+            is_regular = False
+        elif isinstance(index, _INTEGERS) and len(parts) == 1:
+            offset, length = _place_in(grid, part[0])
+            return offset + int(index) if 0 <= index < length else None
+        else:
+            return None
+    try:
+        return _slice_of(parts, which, grid) if is_regular else _indices_of_all(parts, which, grid)
+    except OverflowError:
+        return None
+
+
+cdef object _slice_of(list parts, int which, object grid):
+    """The slice that slices are together, their indices if there are gaps, or None."""
+    cdef int64_t first = 0
+    cdef int64_t step = 1
+    cdef int64_t behind = 0    # where the next element lies, if there is one
+    cdef int64_t offset, length, start, stop
+    cdef bint is_first = True
+    cdef bint has_gaps = False
+    for part in parts:
+        index = part[which]
+        offset, length = _place_in(grid, part[0])
+        start, stop = index.start, index.stop
+        if is_first:
+            step = index.step or 1
+            first = behind = offset + start
+            is_first = False
+        if step != (index.step or 1) or not (
+                0 < step < LIMIT and 0 <= offset < LIMIT and 0 <= start <= stop <= length < LIMIT):
+            return None
+        has_gaps |= behind != offset + start
+        behind = offset + start + (stop - start + step - 1) // step * step
+    return _indices_of_all(parts, which, grid) if has_gaps else slice(first, behind - step + 1, step)
+
+
+cdef object _indices_of_all(list parts, int which, object grid):
+    """The indices that all parts are together, or None if one of them reaches out of its chunk."""
+    found = []
+    for part in parts:
+        offset, length = _place_in(grid, part[0])
+        indices = indices_of(part[which])
+        if indices.size and (indices.min() < 0 or indices.max() >= length):
+            return None
+        found.append(offset + indices)
+    return np.concatenate(found)
+
+
+cpdef indices_of(index):
+    """Return the indices that a slice, an integer, or an array of one dimension but for its shape stands for."""
+    if type(index) is slice:
+        return np.arange(index.start, index.stop, index.step or 1)
+    index = np.asarray(index)
+    return np.flatnonzero(index) if index.dtype == bool else index.reshape(-1)
+
+
+cdef tuple _place_in(object grid, object coord):
+    """The first element of a chunk along a dimension, and its length; see `joined`."""
+    if grid is None:
+        return 0, LIMIT - 1
+    return (coord * grid, grid) if type(grid) is int else grid(coord)
