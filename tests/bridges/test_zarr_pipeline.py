@@ -1,10 +1,12 @@
 """`zcore.zarr.ZcoreCodecPipeline`: the elements are NumPy's, none is lost, and zarr-python does what zcore cannot."""
 import asyncio
+import contextlib
 import itertools
 import multiprocessing
 import pickle
 import shutil
 import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from hypothesis import strategies as st
 
 import zcore
 import zcore.config
+from zcore.kernel.select.batches import coords_of, joined
 
 zarr = pytest.importorskip("zarr")
 
@@ -374,6 +377,12 @@ def pieces_of(selection, shape, chunks):
     return [tuple(zip(*pieces, strict=True)) for pieces in itertools.product(*per_dim)]
 
 
+def request_of(pieces, chunks):
+    """Return the request for pieces of a grid of equal chunks."""
+    batch = [(None, None, chunk, out) for _, chunk, out in pieces]
+    return bridge.request_of(batch, np.array([coords for coords, _, _ in pieces]), chunks)
+
+
 slices = st.tuples(st.integers(0, 19), st.integers(1, 20), st.integers(1, 5)).map(
     lambda found: slice(found[0], max(found[0] + 1, found[1]), found[2]))
 
@@ -384,7 +393,7 @@ def test_pieces_are_put_together_to_the_selection_they_were_cut_from(dimensions,
     selection = tuple([part for part, _ in dimensions])
     pieces = pieces_of(selection, shape, chunks)
     random.shuffle(pieces)
-    request = bridge.request_of(pieces, lambda d, coord: chunks[d] * coord)
+    request = request_of(pieces, chunks)
     whole = np.arange(np.prod(shape)).reshape(shape)
     result = np.full(whole[selection].shape, -1)
     way = np.ix_ if request.way == "orthogonal" else lambda *parts: parts
@@ -392,11 +401,102 @@ def test_pieces_are_put_together_to_the_selection_they_were_cut_from(dimensions,
     np.testing.assert_array_equal(result, whole[selection])
 
 
+def with_last(chunk=None, out=None):
+    """Return a function that gives the last of some pieces another index."""
+    return lambda pieces: [*pieces[:-1], (pieces[-1][0], chunk or pieces[-1][1], out or pieces[-1][2])]
+
+
 @pytest.mark.parametrize("spoil", [
     lambda pieces: pieces[:-1], lambda pieces: [*pieces, pieces[0]], lambda pieces: [*pieces[:-1], pieces[0]],
-    lambda pieces: [*pieces[:-1], (pieces[-1][0], (slice(0, 1), slice(0, 1)), pieces[-1][2])],
-], ids=["one is missing", "one stands twice", "one instead of another", "one is smaller"])
+    with_last(chunk=(slice(0, 1), slice(0, 1))), with_last(out=(slice(4, 6), slice(2, 5))),
+    with_last(chunk=(slice(0, 2),)), with_last(out=(slice(4, 6), slice(3, 6), 0)), with_last(chunk=(slice(0, 2), 1)),
+], ids=["one is missing", "one stands twice", "one instead of another", "one is smaller", "one goes elsewhere",
+        "one has fewer dimensions", "one has more in the result", "one has an integer"])
 def test_pieces_that_make_no_selection_are_refused(spoil):
     pieces = pieces_of((slice(0, 6, 1), slice(0, 6, 1)), (6, 6), (2, 3))
-    assert bridge.request_of(pieces, lambda d, coord: (2, 3)[d] * coord) is not None
-    assert bridge.request_of(spoil(pieces), lambda d, coord: (2, 3)[d] * coord) is None
+    assert request_of(pieces, (2, 3)) is not None
+    assert request_of(spoil(pieces), (2, 3)) is None
+
+
+@pytest.mark.parametrize("index", [
+    slice(0, 3), slice(-1, 1), slice(None, 2), slice(2, 0, -1), slice(0, 2, -1), 2, -1, np.array([0, 2]),
+    np.array([-1, 0])], ids=str)
+def test_a_piece_that_reaches_out_of_its_chunk_is_refused(index):
+    """It would be an element of another chunk in the whole selection."""
+    out = () if isinstance(index, int) else (slice(0, 2),)
+    assert request_of([((1,), (1,) if isinstance(index, int) else (slice(0, 2),), out)], (2,)) is not None
+    assert request_of([((1,), (index,), out)], (2,)) is None
+
+
+@pytest.mark.parametrize("index", [([0, 2],), ([-1, 0],), ([0, 1, 1],), (0,)], ids=str)
+def test_points_that_do_not_lie_in_their_chunk_are_refused(index):
+    where = np.arange(2)
+    pieces = [((2, 1), (np.array([0, 1]), np.array([1, 2])), where)]
+    found = request_of(pieces, (2, 3))
+    assert [part.tolist() for part in found.selection] == [[4, 5], [4, 5]]
+    assert request_of([((2, 1), (np.array(*index), np.array([1, 2])), where)], (2, 3)) is None
+
+
+@pytest.mark.parametrize("separator", "/.")
+def test_coordinates_are_those_of_the_keys(separator):
+    coords = np.random.default_rng(0).integers(0, 2**50, (20, 3))
+    keys = [f"ä/c{separator}{separator.join(map(str, row))}" for row in coords.tolist()]
+    np.testing.assert_array_equal(found_coords(keys, f"ä/c{separator}", separator, 3), coords)
+    assert found_coords(["a/c"], "a/c", separator, 0).shape == (1, 0)
+
+
+@pytest.mark.parametrize("key", ["b/1/2", "a/1", "a/1/2/3", "a/1/2/", "a/1/", "a//2", "a/1.2", "a/01/2", "a/-1/2",
+                                 "a/+1/2", "a/1/2 ", "a/1/1_0", "a/1/\u0663", "a/1/99999999999999999999", "a/",
+                                 "", "a"])
+def test_a_key_that_is_none_of_the_array_is_refused(key):
+    assert found_coords(["a/1/2", key], "a/", "/", 2) is None
+
+
+def found_coords(keys, prefix, separator, ndim):
+    return coords_of([(SimpleNamespace(path=key),) for key in keys], prefix, separator, ndim)
+
+
+@pytest.mark.parametrize("parts, grid, expected", [
+    ([(0, slice(0, 4)), (1, slice(0, 4)), (2, slice(0, 1))], 4, slice(0, 9)),
+    ([(5, slice(3, 4, 7))], 4, slice(23, 24, 7)),
+    ([(0, slice(1, 4, 3)), (1, slice(0, 4, 3))], 4, slice(1, 8, 3)),
+    ([(0, slice(1, 4, 2)), (1, slice(0, 4, 2))], 4, [1, 3, 4, 6]),
+    ([(0, slice(0, 4)), (2, slice(0, 4))], 4, [0, 1, 2, 3, 8, 9, 10, 11]),
+    ([(0, slice(0, 2)), (1, slice(0, 2, 2))], 2, None),
+    ([(3, 1)], 4, 13), ([(3, np.int64(1))], 4, 13), ([(0, 1), (1, 1)], 4, None), ([(0, 4)], 4, None),
+    ([(0, np.array([[3], [1]])), (2, np.array([[0]]))], 4, [3, 1, 8]),
+    ([(1, np.array([False, True, True, False]))], 4, [5, 6]),
+    ([(1, slice(0, 3)), (2, slice(0, 2))], [(0, 1), (1, 3), (4, 2)].__getitem__, slice(1, 6)),
+    ([(1, slice(0, 4)), (2, slice(0, 2))], [(0, 1), (1, 3), (4, 2)].__getitem__, None),
+    ([(2**40, slice(0, 1))], 2**40, None), ([(2**61, slice(0, 1))], 4, None), ([(0, slice(0, 1, 2**62))], 4, None),
+    ([(2**30, slice(1, 2))], 2**30, slice(2**60 + 1, 2**60 + 2)), ([(0, "a")], 4, None),
+    ([(0, slice(0, 2**70))], 4, None),
+])
+def test_parts_of_a_dimension_are_one_index_or_none(parts, grid, expected):
+    parts = [(coord, index, index) for coord, index in parts]
+    found = joined(parts, 1, grid)
+    if isinstance(expected, list):
+        assert found.tolist() == expected
+    else:
+        assert type(found) is type(expected)
+        if isinstance(expected, slice):
+            assert range(2**62)[found] == range(2**62)[expected]
+        else:
+            assert found == expected
+
+
+def test_a_write_that_is_cancelled_ends_before_its_value_is_free(tmp_path):
+    """The caller may use the memory of the value again when the task is over."""
+    array = zarr.create_array(tmp_path, shape=(64, 4096), chunks=(1, 64), dtype="i4")
+    value = np.full(array.shape, 5, "i4")
+
+    async def use():
+        task = asyncio.create_task(array._async_array.setitem(..., value))
+        await asyncio.sleep(0.005)
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+        value[...] = 6
+
+    asyncio.run(use())
+    assert set(np.unique(array[...])) <= {0, 5}

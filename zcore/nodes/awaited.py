@@ -12,31 +12,39 @@ async def awaited(function):
     caller may reuse its own. If the loop is closed, the call continues and its result is dropped.
     """
     loop = asyncio.get_running_loop()
-    ended = loop.create_future()
+    waiting = loop.create_future()
+    ended = []     # (value, exception), when nothing of the call goes on any more
+
+    def end(value, exception):
+        ended.append((value, exception))
+        if not waiting.done():
+            waiting.set_result(None)
 
     def done(value, exception):
         # If the loop is closed, the result is dropped.
         with contextlib.suppress(RuntimeError):
-            loop.call_soon_threadsafe(ended.set_result, (value, exception))
+            loop.call_soon_threadsafe(end, value, exception)
 
     stop = workers.later(function, done)
     try:
-        value, exception = await asyncio.shield(ended)
+        await waiting
     except asyncio.CancelledError:
         stop.stop()
-        while not ended.done():
-            # Cancelled again: the memory is still in use.
+        while not ended:
+            # Perhaps cancelled again: the memory is still in use.
+            waiting = loop.create_future()
             with contextlib.suppress(asyncio.CancelledError):
-                await asyncio.wait((ended,))
+                await waiting
         raise
     except GeneratorExit:
         # The coroutine was closed, perhaps by the thread of the call, which cannot wait for itself.
         stop.stop()
         raise
+    value, exception = ended.pop()
     if exception is not None:
         try:
             raise exception
         finally:
             # Its traceback refers to this frame.
-            del exception, ended
+            del exception
     return value

@@ -8,9 +8,7 @@ pipeline has::
 or ``ZARR_CODEC_PIPELINE__PATH=zcore.zarr.ZcoreCodecPipeline`` in the environment.
 """
 import asyncio
-import os
 from collections import namedtuple
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import numpy as np
@@ -22,14 +20,13 @@ from zarr.registry import register_pipeline
 from zarr.storage import StorePath
 
 import zcore
+from zcore.kernel.select.batches import coords_of
+from zcore.nodes.awaited import awaited
 from zcore.stores.zarr_python import store_of_zarr
 from zcore.zarr.selection import request_of
 from zcore.zarr.store import Store
 
 __all__ = ["Store", "ZcoreCodecPipeline"]
-
-# A thread waits for each call; the kernel shares a call among threads of its own.
-N_THREADS = 32
 
 
 class ZcoreCodecPipeline(CodecPipeline):
@@ -113,7 +110,7 @@ class ZcoreCodecPipeline(CodecPipeline):
         batch = list(batch_info)
         if not batch:
             return ()
-        done = await _in_thread(self._read, batch, out, drop_axes, asyncio.get_running_loop())
+        done = await awaited(partial(self._read, batch, out, drop_axes, asyncio.get_running_loop()))
         return done if done is not None else await self._fallback.read(batch, out, drop_axes)
 
     async def write(self, batch_info, value, drop_axes=()):
@@ -122,7 +119,7 @@ class ZcoreCodecPipeline(CodecPipeline):
         if self.store.read_only:
             await self._fallback.write(batch, value, drop_axes)     # which refuses it
         elif batch:
-            await _in_thread(self._write, batch, value, drop_axes, asyncio.get_running_loop())
+            await awaited(partial(self._write, batch, value, drop_axes, asyncio.get_running_loop()))
 
     # In a thread of their own, as a store of zarr-python answers on the loop that waits for them.
 
@@ -170,29 +167,28 @@ class ZcoreCodecPipeline(CodecPipeline):
         values = buffer.as_ndarray_like()
         if type(getter) is not StorePath or not isinstance(values, np.ndarray):
             return None, None, None
-        keys = _Keys(self._form, getter.path)
-        array = self._array(keys.path, bool(spec.config.write_empty_chunks), loop, [item[0].path for item in batch])
+        path, prefix = _split(self._form, getter.path)
+        array = self._array(path, bool(spec.config.write_empty_chunks), loop, batch)
         if array is None:
             return None, None, None
-        try:
-            pieces = [(keys.coords(item[0].path), item[2], item[3]) for item in batch]
-        except ValueError:
+        coords = coords_of(batch, prefix, self._form.separator, self._form.ndim)
+        if coords is None:
             return None, None, None
         try:
-            request = _request_inside(array, pieces, drop_axes)
+            request = _request_inside(array, batch, coords, drop_axes)
         except zcore.SelectionError:
             # Another handle, zarr-python's for one, has resized the array.
             array.refresh()
             try:
-                request = _request_inside(array, pieces, drop_axes)
+                request = _request_inside(array, batch, coords, drop_axes)
             except zcore.SelectionError:
                 request = None
         return array, request, values
 
-    def _array(self, path, write_empty_chunks, loop, keys):
+    def _array(self, path, write_empty_chunks, loop, batch):
         """Return the array of zcore at a path of the store, or None if zcore cannot open it as zarr-python has.
 
-        Raises : NodeNotFoundError, if there is no document, and none of the chunks with `keys`.
+        Raises : NodeNotFoundError, if there is no document, and none of the chunks of the batch.
         """
         key = path, write_empty_chunks, id(loop)
         if key not in self._arrays:
@@ -203,7 +199,7 @@ class ZcoreCodecPipeline(CodecPipeline):
                                          write_empty_chunks=write_empty_chunks)
             except zcore.NodeNotFoundError:
                 # Its document may be known from a consolidated copy alone. Without chunks it is gone.
-                if not store.existing("", keys):
+                if not store.existing("", [item[0].path for item in batch]):
                     raise
                 array = None
             except zcore.ZcoreError:
@@ -218,44 +214,32 @@ class ZcoreCodecPipeline(CodecPipeline):
             return None
         store = store_of_zarr(self.store, loop=loop)
         locks = store.file_locks if zcore.config.lock == "file" else store.locks
-        return locks(_Keys(self._form, getter.path).path, self._form.document)
+        return locks(_split(self._form, getter.path)[0], self._form.document)
 
 
-class _Keys:
-    """The keys of an array's chunks, taken apart: the path of the array, and the coordinates of each chunk."""
-
-    def __init__(self, form, key):
-        n_parts = form.ndim + form.n_extra if form.separator == "/" else 1
-        parts = key.split("/")
-        self.path = "/".join(parts[:-max(n_parts, 1)])
-        self._start = len(self.path) + bool(self.path)
-        self._form = form
-
-    def coords(self, key):
-        """Return the coordinates of the chunk with a key; it is a ValueError if it is none of the array."""
-        form = self._form
-        if not form.ndim:
-            return ()
-        coords = tuple(map(int, key[self._start:].split(form.separator)[form.n_extra:]))
-        if len(coords) != form.ndim:
-            raise ValueError(f"{key!r} is no key of a chunk of {form.ndim} dimensions")
-        return coords
+def _split(form, key):
+    """Return the path of the array that has a chunk with a key, and what stands before the coordinates in its keys."""
+    n_last = form.ndim + form.n_extra if form.separator == "/" else 1
+    path = "/".join(key.split("/")[:-max(n_last, 1)])
+    if not form.ndim:
+        return path, key
+    return path, (path + "/" if path else "") + ("c" + form.separator) * form.n_extra
 
 
-def _request_inside(array, pieces, drop_axes):
+def _request_inside(array, batch, coords, drop_axes):
     """Return the result of `request_of`; it is a SelectionError if a piece lies outside the array."""
-    request = request_of(pieces, _offsets(array.metadata), drop_axes)
+    request = request_of(batch, coords, _grid(array.metadata), drop_axes)
     if request is not None and any(stop > length for stop, length in zip(request.stops, array.shape, strict=True)):
         raise zcore.SelectionError(f"the selection ends at {request.stops}, the array has the shape {array.shape}")
     return request
 
 
-def _offsets(metadata):
-    """Return a function of (dimension, chunk coordinate) that returns the first element of the chunk."""
+def _grid(metadata):
+    """Return for each dimension how its chunks lie, see `request_of`."""
     if metadata.edges is None:
-        return lambda d, coord: metadata.chunk_shape[d] * coord
-    zeros = [0] * len(metadata.shape)
-    return lambda d, coord: metadata.place_of([*zeros[:d], coord, *zeros[d + 1:]])[0][d]
+        return metadata.chunk_shape
+    return tuple([length if unequal is None else unequal.place
+                  for length, unequal in zip(metadata.chunk_shape, metadata.edges, strict=True)])
 
 
 def _index_of(request):
@@ -291,24 +275,6 @@ def _agrees(array, form):
     if not texts and array.dtype.newbyteorder("=") != form.dtype.newbyteorder("="):
         return False
     return array.metadata.edges is not None or array.metadata.chunk_shape == tuple(form.chunks or ())
-
-
-_threads = None
-
-
-def _forget_threads():
-    """Have the child of a fork make threads of its own."""
-    global _threads
-    _threads = ThreadPoolExecutor(N_THREADS, thread_name_prefix="zcore-zarr")
-
-
-_forget_threads()
-os.register_at_fork(after_in_child=_forget_threads)
-
-
-async def _in_thread(function, *args):
-    """Return what a function returns that runs in a thread, of a pool that zarr-python's coroutines do not use."""
-    return await asyncio.get_running_loop().run_in_executor(_threads, partial(function, *args))
 
 
 register_pipeline(ZcoreCodecPipeline)

@@ -6,9 +6,12 @@ puts the pieces together: to a product of one index per dimension, as slices and
 of points. It checks every piece: pieces that make no such selection are left to zarr-python.
 """
 from collections import namedtuple
-from math import prod
 
 import numpy as np
+
+from zcore.kernel.select.batches import indices_of, joined, product_of
+
+_LIMIT = 2**62      # of positions: sums of two fit into 64 bits
 
 
 # ``result[where] = array.get_<way>_selection(selection)``, where `way` is "basic", "orthogonal" or "coordinate".
@@ -33,95 +36,73 @@ class Request(namedtuple("Request", ("way", "selection", "where"))):
         return tuple([part.stop if isinstance(part, slice) else int(part.max()) + 1 for part in where])
 
 
-def request_of(pieces, offset_of, drop_axes=()):
-    """Return the `Request` that the pieces are together, or None if they are no such selection.
+def request_of(batch, coords, grid, drop_axes=()):
+    """Return the `Request` that the pieces of a batch are together, or None if they are no such selection.
 
     Parameters
     ----------
-    pieces : list of (coords, chunk_selection, out_selection)
+    batch : list of (getter, spec, chunk_selection, out_selection, ...)
         As zarr-python's indexers yield them; at least one.
-    offset_of : callable
-        Returns for (dimension, chunk coordinate) the first element of that chunk along the dimension.
+    coords : ndarray
+        The coordinates of the chunks, see `coords_of`.
+    grid : tuple
+        For each dimension the length of the chunks, or a function that returns for a coordinate the first element of
+        the chunk and its length.
     drop_axes : tuple of int
         Dimensions of the chunks that the result does not have.
     """
-    return _product(pieces, offset_of, drop_axes) if isinstance(pieces[0][2], tuple) else _points(pieces, offset_of)
+    if isinstance(batch[0][3], tuple):
+        return _product(batch, coords, grid, drop_axes)
+    return _points(batch, coords, grid)
 
 
-def _product(pieces, offset_of, drop_axes):
+def _product(batch, coords, grid, drop_axes):
     """Return the request whose pieces are the product of one part per dimension and chunk coordinate, or None."""
-    ndim = len(pieces[0][0])
-    dims = range(ndim)
+    first = batch[0][2]
+    ndim = coords.shape[1]
+    if not isinstance(first, tuple) or len(first) != ndim:
+        return None
     # Basic selections drop the dimensions of integers without naming them; the others name them.
-    kept = [d for d in dims if d not in drop_axes and not isinstance(pieces[0][1][d], (int, np.integer))]
-    if any(len(chunk) != ndim or len(out) != len(kept) for _, chunk, out in pieces):
+    kept = [d for d in range(ndim) if d not in drop_axes and not isinstance(first[d], (int, np.integer))]
+    parts = product_of(batch, coords, tuple([kept.index(d) if d in kept else -1 for d in range(ndim)]))
+    if parts is None:
         return None
-    out_dim = {d: i for i, d in enumerate(kept)}
-    parts = [{} for _ in dims]
-    for coords, chunk, out in pieces:
-        for d in dims:
-            part = chunk[d], out[out_dim[d]] if d in out_dim else None
-            known = parts[d].setdefault(coords[d], part)
-            if known is not part and not (_same(known[0], part[0]) and _same(known[1], part[1])):
-                return None
-    if len(pieces) != prod(map(len, parts)) or len({coords for coords, _, _ in pieces}) != len(pieces):
+    selection = tuple([joined(parts[d], 1, grid[d]) for d in range(ndim)])
+    where = tuple([joined(parts[d], 2, None) for d in kept])
+    kinds = set(map(type, selection + where))
+    if type(None) in kinds:
         return None
-    ordered = [sorted(part.items()) for part in parts]
-    selection = [_joined([(offset_of(d, coord), chunk) for coord, (chunk, _) in ordered[d]]) for d in dims]
-    where = [_joined([(0, out) for _, (_, out) in ordered[d]]) for d in kept]
-    if any(part is None for part in (*selection, *where)):
-        return None
-    if not any(isinstance(part, np.ndarray) for part in (*selection, *where)):
-        return Request("basic", tuple(selection), tuple(where))
-    return Request("orthogonal", tuple(map(_indices, selection)), tuple(map(_indices, where)))
+    if np.ndarray not in kinds:
+        return Request("basic", selection, where)
+    return Request("orthogonal", tuple(map(indices_of, selection)), tuple(map(indices_of, where)))
 
 
-def _joined(parts):
-    """Return one index for parts along a dimension, each (offset, index): a number, a slice or an array; else None."""
-    first = parts[0][1]
-    if isinstance(first, (int, np.integer)):
-        return parts[0][0] + int(first) if len(parts) == 1 else None
-    if all(isinstance(index, slice) for _, index in parts):
-        step = first.step or 1
-        start = stop = None
-        for offset, index in parts:
-            if (index.step or 1) != step or step < 1 or index.start is None or index.stop is None:
-                return None
-            if start is None:
-                start = offset + index.start
-            elif offset + index.start != stop:
-                break
-            # Where the next element of this selection lies, if there is one.
-            stop = offset + index.start + -(-(index.stop - index.start) // step) * step
-        else:
-            return slice(start, stop - step + 1, step)
-    return np.concatenate([offset + _indices(index) for offset, index in parts])
-
-
-def _indices(index):
-    """Return the indices that a slice, an integer, or an array of one dimension but for its shape stands for."""
-    if isinstance(index, slice):
-        return np.arange(index.start, index.stop, index.step or 1)
-    index = np.asarray(index)
-    return np.flatnonzero(index) if index.dtype == bool else index.reshape(-1)
-
-
-def _same(one, other):
-    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
-        return np.array_equal(one, other)
-    return one == other
-
-
-def _points(pieces, offset_of):
+def _points(batch, coords, grid):
     """Return the request for the points that the pieces name, or None."""
-    ndim = len(pieces[0][0])
+    n, ndim = coords.shape
     columns, where = [[] for _ in range(ndim)], []
-    for coords, chunk, out in pieces:
+    for item in batch:
+        chunk = item[2]
         chunk = chunk if isinstance(chunk, tuple) else (chunk,)
-        if len(chunk) != ndim or not all(isinstance(index, np.ndarray) and index.ndim == 1 and index.dtype.kind in "iu"
-                                         for index in chunk):
+        if len(chunk) != ndim or not all([
+                isinstance(index, np.ndarray) and index.ndim == 1 and index.dtype.kind in "iu"
+                and index.shape == chunk[0].shape for index in chunk]):
             return None
-        for d, index in enumerate(chunk):
-            columns[d].append(offset_of(d, coords[d]) + index)
-        where.append(_indices(out))
-    return Request("coordinate", tuple([np.concatenate(column) for column in columns]), np.concatenate(where))
+        for column, index in zip(columns, chunk, strict=True):
+            column.append(index)
+        where.append(indices_of(item[3]))
+    n_points = [len(index) for index in columns[0]]
+    selection = []
+    for d, column in enumerate(columns):
+        if isinstance(grid[d], int):
+            if int(coords[:, d].max()) >= _LIMIT // grid[d]:
+                return None
+            places = np.stack((coords[:, d] * grid[d], np.full(n, grid[d])), axis=1)
+        else:
+            places = np.array([grid[d](coord) for coord in coords[:, d].tolist()])
+        origins, lengths = np.repeat(places, n_points, axis=0).T
+        indices = np.concatenate(column)
+        if not np.all((indices >= 0) & (indices < lengths)):
+            return None
+        selection.append(origins + indices.astype(np.int64))
+    return Request("coordinate", tuple(selection), np.concatenate(where))
