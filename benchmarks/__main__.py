@@ -81,21 +81,14 @@ def _parser():
     others.add_argument("--threads", type=int, default=2)
     others.add_argument("--repeats", type=int, default=9)
     others.add_argument("--quick", action="store_true")
-    files = commands.add_parser("asdf", help="read and write ASDF files beside the asdf package")
-    files.add_argument("--repeats", type=int, default=7)
-    files.add_argument("--quick", action="store_true")
-    lanes = commands.add_parser("pipelines", help="read and write by zarr-python with each codec pipeline")
-    lanes.add_argument("--repeats", type=int, default=7)
-    lanes.add_argument("--quick", action="store_true")
-    sets = commands.add_parser("datasets", help="open and read datasets of xarray with each engine")
-    sets.add_argument("--repeats", type=int, default=9)
-    sets.add_argument("--quick", action="store_true")
-    inside = commands.add_parser("embedding", help="reads by zcore.h in C beside a bare loop and HDF5")
-    inside.add_argument("--repeats", type=int, default=9)
-    inside.add_argument("--quick", action="store_true")
-    written = commands.add_parser("checkpoint", help="checkpoints of MPI ranks by zcore.h and by parallel HDF5")
-    written.add_argument("--repeats", type=int, default=9)
-    written.add_argument("--quick", action="store_true")
+    for name, repeats, what in (("asdf", 7, "read and write ASDF files beside the asdf package"),
+                                ("pipelines", 7, "read and write by zarr-python with each codec pipeline"),
+                                ("datasets", 9, "open and read datasets of xarray with each engine"),
+                                ("embedding", 9, "reads by zcore.h in C beside a bare loop and HDF5"),
+                                ("checkpoint", 9, "checkpoints of MPI ranks by zcore.h and by parallel HDF5")):
+        command = commands.add_parser(name, help=what)
+        command.add_argument("--repeats", type=int, default=repeats)
+        command.add_argument("--quick", action="store_true")
     alone = commands.add_parser("kernels", help="time the kernel's leaf functions against memcpy")
     alone.add_argument("--quick", action="store_true")
     counted = commands.add_parser("lines", help="count the lines of code of zcore by room, without docs and comments")

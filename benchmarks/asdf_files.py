@@ -4,14 +4,12 @@
 file, which asdf has written; asdf reads into memory of its own, as zcore does, and neither compares checksums unless
 the case says so. Libraries take turns, the first round is not counted, and a wrong answer has no time.
 """
-import gc
 import os
 import statistics
 import subprocess
 import sys
 import tempfile
 import threading
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,6 +17,7 @@ import numpy as np
 
 import zcore
 from benchmarks import children
+from benchmarks.timing import timed
 
 SIZE = 8192                    # of the image, each way: 256 MiB of float32
 PACKED_SIZE = 3072             # of the images that are compressed
@@ -218,30 +217,19 @@ def _measure_case(top, case, images, repeats):
 def _round(library, case, path, image, new):
     act = getattr(library, case.act)
     if case.act == "write":
-        seconds, _ = _timed(lambda: act(new, image, None if case.file == "raw" else case.file))
+        seconds, _ = timed(act, new, image, None if case.file == "raw" else case.file)
         right = np.array_equal(Zcore.read_all(new), image)
         os.unlink(new)
     else:
         # An open takes microseconds.
         count = 20 if case.act in ("open", "tree") else 1
-        seconds, result = _timed(lambda: [act(path) for _ in range(count)][-1])
+        seconds, result = timed(lambda: [act(path) for _ in range(count)][-1])
         seconds /= count
         right = case.act in ("open", "tree") or np.array_equal(
             result, image[_middle(image)] if case.act == "window" else image)
     if not right:
         raise ValueError("the array differs from the one written")
     return seconds
-
-
-def _timed(call):
-    gc.collect()
-    gc.disable()
-    try:
-        start = time.perf_counter()
-        result = call()
-        return time.perf_counter() - start, result
-    finally:
-        gc.enable()
 
 
 def _best_read(top, repeats):
@@ -265,8 +253,8 @@ def _best_read(top, repeats):
     case = Case("read, raw, and two threads with preadv", "read_all", "raw", 1 / 1.1)
     timing = Timing(case, {"zcore": [], "asdf": []})
     for _ in range(repeats):
-        timing.seconds["zcore"].append(_timed(lambda: Zcore.read_all(path))[0])
-        timing.seconds["asdf"].append(_timed(fill)[0])
+        timing.seconds["zcore"].append(timed(Zcore.read_all, path)[0])
+        timing.seconds["asdf"].append(timed(fill)[0])
     return timing
 
 

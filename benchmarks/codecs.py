@@ -5,13 +5,11 @@ files know all the codecs; here each library has a document of its own over the 
 zcore once and lies in memory; each library reads these chunks, and what it writes is read by zcore. Libraries take
 turns, the first round is not counted, and a wrong answer has no time.
 """
-import gc
 import json
 import os
 import shutil
 import statistics
 import tempfile
-import time
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -19,6 +17,7 @@ import numpy as np
 import zcore
 from benchmarks import adapters
 from benchmarks.encodings import V2, V3
+from benchmarks.timing import timed
 
 N_CHUNKS = 64
 LIBRARIES = ("zcore", "zarr", "zarrs", "tensorstore")
@@ -235,21 +234,10 @@ def _measure_case(top, case, libraries, repeats, length):
             else Timing(case.name, name, *map(tuple, samples[name])) for name in libraries]
 
 
-def _timed(call):
-    gc.collect()
-    gc.disable()
-    try:
-        start = time.perf_counter()
-        result = call()
-        return time.perf_counter() - start, result
-    finally:
-        gc.enable()
-
-
 def _read(library, path, case, expected):
     library.activate()
     handle = library.open(path, case.view)
-    seconds, result = _timed(lambda: library.read(handle))
+    seconds, result = timed(library.read, handle)
     if not _same(result, expected):
         raise ValueError("the array read differs from the one written")
     return seconds
@@ -261,7 +249,7 @@ def _write(library, path, case, values, length, name):
     _create(path, case, [len(source)], length, name)
     library.activate()
     handle = library.open_to_write(path, case.view)
-    seconds, _ = _timed(lambda: library.write(handle, source))
+    seconds, _ = timed(library.write, handle, source)
     if not _same(zcore.open(path)[...], expected):
         raise ValueError("the chunk files do not hold the array written")
     return seconds

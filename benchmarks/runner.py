@@ -21,6 +21,7 @@ import numpy as np
 
 from benchmarks import adapters, children, data, fixtures, machine, object_server, reference_sets, workloads
 from benchmarks.encodings import V3
+from benchmarks.timing import timed
 
 _FIRST = 10  # elements read by the workloads of kind "open"
 _OPENS_IN_A_ROW = 20  # of a sample, where one library follows the other
@@ -111,7 +112,11 @@ def run(selected, names, options, report=None):
 
 def measure(bench, workload, libraries):
     """Return everything measured on one workload, as a dictionary."""
-    samples, failed = _KINDS[workload.kind](bench, workload, libraries)
+    try:
+        samples, failed = _KINDS[workload.kind](bench, workload, libraries)
+    except ImportError as exc:
+        # Of a server, for example. The other workloads are still measured.
+        samples, failed = {}, dict.fromkeys(libraries, str(exc))
     nbytes = 4
     for length in workload.shape:
         nbytes *= length
@@ -166,16 +171,6 @@ def _take(bench, workload, libraries, operation):
     return samples, failed
 
 
-@contextlib.contextmanager
-def _no_collection():
-    gc.collect()
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
-
-
 def _handle(library, fixture):
     library.activate()
     view = library.view_of(fixture.layout)
@@ -183,37 +178,17 @@ def _handle(library, fixture):
 
 
 def _read(bench, workload, libraries):
-    expected, fixture = bench.array(workload.shape), bench.fixture(workload)
-
-    def operation(name, library, i):
-        handle = _handle(library, fixture)
-        with _no_collection():
-            start = time.perf_counter()
-            result = library.read(handle)
-            elapsed = time.perf_counter() - start
-        if not data.same(result, expected):
-            raise WrongResult("the array read differs from the one written")
-        return elapsed
-
-    return _take(bench, workload, libraries, operation)
+    return _read_at_once(bench, workload, libraries)
 
 
 def _remote(bench, workload, libraries):
-    expected, fixture = bench.array(workload.shape), bench.fixture(workload)
-    with object_server.serving(workload.server, fixture.path(V3)) as place:
+    with object_server.serving(workload.server, bench.fixture(workload).path(V3)) as place:
 
-        def operation(name, library, i):
+        def handle_of(library, fixture):
             library.activate()
-            handle = library.open_remote(place)
-            with _no_collection():
-                start = time.perf_counter()
-                result = library.read(handle)
-                elapsed = time.perf_counter() - start
-            if not data.same(result, expected):
-                raise WrongResult("the array read differs from the one written")
-            return elapsed
+            return library.open_remote(place)
 
-        return _take(bench, workload, libraries, operation)
+        return _read_at_once(bench, workload, libraries, handle_of=handle_of)
 
 
 def _parts(bench, workload, libraries):
@@ -232,10 +207,7 @@ def _read_boxes(bench, workload, libraries, method):
 
     def operation(name, library, i):
         handle = _handle(library, fixture)
-        with _no_collection():
-            start = time.perf_counter()
-            results = getattr(library, method)(handle, boxes)
-            elapsed = time.perf_counter() - start
+        elapsed, results = timed(getattr(library, method), handle, boxes)
         if not all(data.same(result, source[box]) for result, box in zip(results, boxes, strict=True)):
             raise WrongResult("a part read differs from the one written")
         return elapsed
@@ -277,18 +249,15 @@ def _random_lists(bench, workload):
     return tuple(chosen.integers(0, length, workload.count) for length in workload.shape)
 
 
-def _read_at_once(bench, workload, libraries, method, arguments, selection):
+def _read_at_once(bench, workload, libraries, method="read", arguments=(), selection=(), handle_of=_handle):
     """Measure one call; `selection` is what NumPy is asked for the same elements."""
     expected, fixture = bench.array(workload.shape)[selection], bench.fixture(workload)
 
     def operation(name, library, i):
-        handle = _handle(library, fixture)
-        with _no_collection():
-            start = time.perf_counter()
-            result = getattr(library, method)(handle, *arguments)
-            elapsed = time.perf_counter() - start
+        handle = handle_of(library, fixture)
+        elapsed, result = timed(getattr(library, method), handle, *arguments)
         if not data.same(result, expected):
-            raise WrongResult("the part read differs from the one written")
+            raise WrongResult("what was read differs from what was written")
         return elapsed
 
     return _take(bench, workload, libraries, operation)
@@ -328,10 +297,7 @@ def _read_elements(bench, workload, libraries, handle_of):
 
     def operation(name, library, i):
         handle = handle_of(library, fixture)
-        with _no_collection():
-            start = time.perf_counter()
-            results = library.read_elements(handle, places)
-            elapsed = time.perf_counter() - start
+        elapsed, results = timed(library.read_elements, handle, places)
         if not data.same(np.array(results), expected):
             raise WrongResult("an element read differs from the one written")
         return elapsed
@@ -380,10 +346,7 @@ def _write(bench, workload, libraries):
         handle = library.open_to_write(path, view)
         if on_disk:
             os.sync()  # so that nobody pays for the dirty pages of another
-        with _no_collection():
-            start = time.perf_counter()
-            library.write(handle, source)
-            elapsed = time.perf_counter() - start
+        elapsed, _ = timed(library.write, handle, source)
         if not fixtures.written_correctly(path, view, source, workload.layout):
             raise WrongResult("the chunk files do not hold the array written")
         if not on_disk:
@@ -409,10 +372,7 @@ def _write_box(bench, workload, libraries):
         view = library.view_of(workload.layout)
         shutil.copytree(fixture.path(view), path)
         handle = library.open_to_write(path, view)
-        with _no_collection():
-            start = time.perf_counter()
-            library.write_box(handle, box, values)
-            elapsed = time.perf_counter() - start
+        elapsed, _ = timed(library.write_box, handle, box, values)
         if not fixtures.written_correctly(path, view, changed, workload.layout):
             raise WrongResult("the chunk files do not hold the array as it was changed")
         shutil.rmtree(path)
@@ -438,10 +398,7 @@ def _append(bench, workload, libraries):
         view = library.view_of(workload.layout)
         fixtures.create(path, view, empty)
         handle = library.open_to_write(path, view)
-        with _no_collection():
-            start = time.perf_counter()
-            library.append(handle, parts)
-            elapsed = time.perf_counter() - start
+        elapsed, _ = timed(library.append, handle, parts)
         if (fixtures.shape_of(path, view) != workload.shape
                 or not fixtures.written_correctly(path, view, source, workload.layout)):
             raise WrongResult("document and chunk files do not hold what was appended")
@@ -462,10 +419,7 @@ def _create(bench, workload, libraries):
     def operation(name, library, i):
         path = os.path.join(top, f"{name}-{i}")
         library.activate()
-        with _no_collection():
-            start = time.perf_counter()
-            library.create_group(path, names, workload.shape, workload.chunks)
-            elapsed = time.perf_counter() - start
+        elapsed, _ = timed(library.create_group, path, names, workload.shape, workload.chunks)
         if not fixtures.group_holds(path, workload.count, workload.layout):
             raise WrongResult("the documents are not those of the arrays asked for")
         shutil.rmtree(path)
@@ -484,10 +438,7 @@ def _list(bench, workload, libraries):
 
     def operation(name, library, i):
         library.activate()
-        with _no_collection():
-            start = time.perf_counter()
-            found = library.list_group(path)
-            elapsed = time.perf_counter() - start
+        elapsed, found = timed(library.list_group, path)
         if sorted(found) != expected:
             raise WrongResult("the arrays listed are not those of the group")
         return elapsed
@@ -561,10 +512,7 @@ def _set(bench, workload, libraries):
 
     def operation(name, library, i):
         library.activate()
-        with _no_collection():
-            start = time.perf_counter()
-            handle = library.open_set(path, workload.spelling)
-            elapsed = time.perf_counter() - start
+        elapsed, handle = timed(library.open_set, path, workload.spelling)
         if not library.set_says(handle, expected):
             raise WrongResult("the set says something else than was written")
         return elapsed

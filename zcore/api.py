@@ -308,8 +308,10 @@ def _new_archive(store, mode, path):
     UnsupportedError
         A part of an existing archive would be replaced.
     """
+    if mode in ("r", "r+"):
+        return None
     place = os.fspath(store) if isinstance(store, (str, os.PathLike)) else None
-    if mode in ("r", "r+") or not isinstance(place, str) or not names_archive(place):
+    if not isinstance(place, str) or not names_archive(place):
         return None
     if not os.path.lexists(place):
         return "w" if mode == "w" else "x"

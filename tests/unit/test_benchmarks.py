@@ -400,6 +400,17 @@ class TestRunner:
         assert {tuple(turns[i:i + 2]) for i in range(0, len(turns), 2)} == {("a", "b"), ("b", "a")}
         assert [len(samples) for samples in found["samples"].values()] == [60, 60]
 
+    def test_a_server_that_is_not_installed_costs_only_its_own_workload(self, tmp_path, monkeypatch):
+        def serving(*arguments):
+            raise ImportError("no moto")
+
+        monkeypatch.setattr(runner.object_server, "serving", serving)
+        workload = workloads.quick(workloads.select(["s3_small_moto"])[0])
+        with runner.Bench(runner.Options(quick=True, directory=str(tmp_path)), report=lambda line: None) as bench:
+            found = runner.measure(bench, workload, {"a": None, "b": None})
+        assert found["failed"] == {"a": "no moto", "b": "no moto"}
+        assert found["summary"] == {}
+
     def test_a_run_is_kept_to_its_cores_and_they_are_given_back(self):
         before = machine.usable_cores()
         with machine.kept_to_cores(1) as n:

@@ -297,6 +297,7 @@ N_UNSEEN = 32
 MAX_STALE = 8
 # Larger elements are not searched for booleans.
 MAX_SEARCHED = 1 << 16
+_NOTHING_KNOWN = Known(None, None, None)
 
 
 class ArrayBinding(NodeBinding):
@@ -310,7 +311,7 @@ class ArrayBinding(NodeBinding):
     def __init__(self, store, path, format, options, view=None):
         self.directory = self._located = self.elements = self._elements_of = None
         self._opened = None, None
-        self._known = Known(None, None, None)
+        self._known = _NOTHING_KNOWN
         self._document_path = False
         super().__init__(store, path, format, options, view)
 

@@ -79,8 +79,7 @@ def kind_of(store_like) -> Kind | None:
     For a path this costs one `stat`, and for a file whose ending is not in the table a read of its first bytes. None
     for a missing path, and for any other kind.
     """
-    if isinstance(store_like, os.PathLike):
-        store_like = os.fspath(store_like)
+    store_like = _as_text(store_like)
     if not isinstance(store_like, str):
         if isinstance(store_like, Store):
             return STORE
@@ -105,6 +104,12 @@ def kind_of(store_like) -> Kind | None:
     is_parquet = named_kind(store_like.rstrip("/")) is PARQUET and os.path.isfile(
         os.path.join(store_like, PARQUET_DOCUMENT))
     return PARQUET if is_parquet else DIRECTORY
+
+
+def _as_text(store_like):
+    """Return the text of a path object; anything else as it is."""
+    # `os.PathLike` is asked last: for a str it costs more than all else here.
+    return os.fspath(store_like) if type(store_like) is not str and isinstance(store_like, os.PathLike) else store_like
 
 
 def is_url(text: str) -> bool:
@@ -157,8 +162,7 @@ def store_of(store_like, read_only: bool, fsync: bool, check_base: bool = True, 
     ValueError
         `fsync` is true, and it is a store without it.
     """
-    if isinstance(store_like, os.PathLike):
-        store_like = os.fspath(store_like)
+    store_like = _as_text(store_like)
     if isinstance(store_like, str):
         if new is not None and names_archive(store_like):
             if fsync:
