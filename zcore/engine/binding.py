@@ -359,7 +359,7 @@ class ArrayBinding(NodeBinding):
 
     # reading
 
-    def read(self, box, out, field=None):
+    def read(self, box, out, field=None, *, holds_zeros=False):
         """Read the selected elements into `out`, an ndarray of the selection's counts and the stored type.
 
         Parameters
@@ -369,6 +369,8 @@ class ArrayBinding(NodeBinding):
             For boxes, with a first dimension for the boxes.
         field : Part, optional
             Only this part of the elements; `out` has its type.
+        holds_zeros : bool
+            All bytes of `out` are 0, so that a fill value of 0 need not be set.
 
         Raises
         ------
@@ -384,26 +386,28 @@ class ArrayBinding(NodeBinding):
         if known.view is not view:
             known = self._known = Known(view, view, None)
         if not self.knows_documents(view):
-            self.read_once(view, box, out, field, partial(self._is_alike, view, box))
+            self.read_once(view, box, out, field, partial(self._is_alike, view, box), holds_zeros=holds_zeros)
             return
         with_witnesses = known.witnesses is not None
         if known.document.trusted or known.witnesses:
-            if self.read_once(view, box, out, field, partial(self._is_known, known, box)):
+            if self.read_once(view, box, out, field, partial(self._is_known, known, box), holds_zeros=holds_zeros):
                 return
-            with_witnesses = True
+            with_witnesses, holds_zeros = True, False
         elif known.document is view and type(self._locate()) is Directory:
-            if self.read_once(view, box, out, field, partial(self._is_held, view), holds=True):
+            if self.read_once(view, box, out, field, partial(self._is_held, view), holds=True,
+                              holds_zeros=holds_zeros):
                 return
-            with_witnesses = True
+            with_witnesses, holds_zeros = True, False
         for i in range(MAX_STALE):
             # Only an array whose document was seen to change needs witnesses.
             with Watch(self, self.view, box, with_witnesses or i > 0) as watch:
-                if self.read_once(watch.view, box, out, field, watch.stands):
+                if self.read_once(watch.view, box, out, field, watch.stands, holds_zeros=holds_zeros):
                     return
+            holds_zeros = False
         self._read_alone(box, out, field)
 
-    def read_once(self, view, box, out, field, stands, holds=False):
-        """Read by a view; return whether the result is valid.
+    def read_once(self, view, box, out, field, stands, holds=False, holds_zeros=False):
+        """Read by a view; return whether the result is valid. If it is not, elements of `out` may have changed.
 
         ``stands(plan)`` decides that at the end, and may raise. A damaged chunk is an error only if the result is
         valid, since a replaced array looks damaged. With `holds` the plan keeps the document open: then no other
@@ -419,7 +423,7 @@ class ArrayBinding(NodeBinding):
         n_threads = min(options.threads or config.threads, MAX_THREADS)
         elements = _moved_by(view, out)
         plan = (layout or ReadPlan)(self.opened(view), box, elements, PlanOptions(
-            n_threads=n_threads, opens_files=native, extents=extents,
+            n_threads=n_threads, opens_files=native, extents=extents, holds_zeros=holds_zeros,
             part=None if field is None else (field.offset, field.nbytes)))
         if holds and not plan.hold_document():
             return False

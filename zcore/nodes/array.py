@@ -20,6 +20,9 @@ from zcore.model.metadata import shape_of
 from zcore.nodes.info import Info, type_name
 from zcore.nodes.node import Handle
 
+# The C library takes memory of this size from the system, whose pages are zero, so zeros cost nothing.
+_MIN_ZEROS = 1 << 25
+
 
 class Array(Handle):
     """A chunked array in a store.
@@ -291,7 +294,7 @@ class Array(Handle):
             out = self._get(box, fields)
             return out[()] if box.is_element else out
         out = allocated(box.shape, self.dtype)
-        self._read(box, out)
+        self._read(box, out, is_new=True)
         return out[()] if box.is_element else out
 
     def read(self, selection=..., out=None):
@@ -892,19 +895,24 @@ class Array(Handle):
             result = holder[fields]
         else:
             result = allocated(selected.shape, wanted)
-            self._read(selected, result, None if fields is None else part_of(fields, dtype))
+            self._read(selected, result, None if fields is None else part_of(fields, dtype), is_new=True)
         return result
 
-    def _read(self, selected, out, part=None):
-        """Read into an ndarray of the selection's shape; with `part`, only that part of the elements."""
+    def _read(self, selected, out, part=None, *, is_new=False):
+        """Read into an ndarray of the selection's shape; with `part`, only that part of the elements.
+
+        `is_new`: the ndarray is as `allocated` has made it.
+        """
         out = np.asarray(out)
+        zeros = is_new and _holds_zeros(out)
         try:
             if type(selected) is Box:
-                self._binding.read(selected, out if selected.expand is None else out[selected.expand], part)
+                self._binding.read(selected, out if selected.expand is None else out[selected.expand], part,
+                                   holds_zeros=zeros)
             elif not selected.is_empty:
                 elements, is_view = selected.worked(out)
                 if is_view:
-                    self._binding.read(selected, elements, part)
+                    self._binding.read(selected, elements, part, holds_zeros=zeros)
                 else:
                     whole = allocated(out.shape, out.dtype)
                     self._binding.read(selected, selected.worked(whole)[0], part)
@@ -955,13 +963,25 @@ class _NoOneShape(UnsupportedError, AttributeError):
 
 
 def allocated(shape, dtype):
-    """Return an array for a result. Its size may come from a hostile document, so failure is a zcore error."""
+    """Return an array for a result. Its size may come from a hostile document, so failure is a zcore error.
+
+    A large array holds zeros; see `_holds_zeros`.
+    """
     try:
-        return np.empty(shape, dtype)
+        result = np.empty(shape, dtype)
+        if result.nbytes >= _MIN_ZEROS:
+            result = None      # before as much memory is asked for again
+            result = np.zeros(shape, dtype)
+        return result
     except (MemoryError, ValueError) as exc:
         nbytes = math.prod(shape) * dtype.itemsize
         raise OutOfMemoryError(f"no memory for the {nbytes} bytes of a result of shape {shape} and type "
                                f"{type_name(dtype)}", nbytes=nbytes) from exc
+
+
+def _holds_zeros(result):
+    """Whether an array that `allocated` has just made holds zeros."""
+    return result.nbytes >= _MIN_ZEROS and not result.dtype.hasobject
 
 
 def _checked_out(out, shape, dtype):

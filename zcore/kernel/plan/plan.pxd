@@ -67,6 +67,7 @@ cdef class PlanOptions:
     cdef public object old_shape
     cdef public ObjectLocks locks
     cdef public uint64_t token
+    cdef public bint holds_zeros
 
 
 cdef class Plan(Tasks):

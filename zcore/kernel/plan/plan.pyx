@@ -87,11 +87,14 @@ cdef class PlanOptions:
         Locks of the array. None: write without locks, and do not check the document.
     token : int
         Random; part of the names of temporary files of a plan that writes its own files.
+    holds_zeros : bool
+        All bytes of the caller's elements are 0. A plan that reads then leaves those of absent files as they are, if
+        the fill value has only zero bytes too.
     """
 
     def __init__(self, *, int n_threads=1, bint opens_files=True, part=None, Extents extents=None,
                  IndexCache indices=None, tasks=None, Plan resume=None, old_shape=None, ObjectLocks locks=None,
-                 uint64_t token=0):
+                 uint64_t token=0, bint holds_zeros=False):
         self.n_threads = n_threads
         self.opens_files = opens_files
         self.part = part
@@ -102,6 +105,7 @@ cdef class PlanOptions:
         self.old_shape = old_shape
         self.locks = locks
         self.token = token
+        self.holds_zeros = holds_zeros
 
 
 cdef class Plan(Tasks):

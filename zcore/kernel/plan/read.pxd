@@ -8,6 +8,7 @@ from zcore.kernel.plan.shard_read cimport ShardReader
 
 cdef class ReadPlan(Plan):
     cdef ShardReader shards    # if objects are shards, else None
+    cdef bint is_filled        # the caller's elements have the fill value already
     # Elements of varying length: of a chunk, or the fill value if there is no chunk (`n_bytes` is -1).
     cdef int _move_items(self, const uint8_t *encoded, int64_t n_bytes, const Axis *axes, const Span *spans,
                          Worker *worker) noexcept with gil

@@ -35,6 +35,7 @@ cdef class ReadPlan(Plan):
         Plan.__init__(self, array, selection, elements, options)
         if self.levels is not None:
             self.shards = ShardReader(self, options)
+        self.is_filled = options.holds_zeros and self.items is None and _is_zero(self.opened.fill, self.opened.itemsize)
 
     cdef int adapt(self, int n_threads) noexcept nogil:
         Plan.adapt(self, n_threads)
@@ -94,6 +95,9 @@ cdef class ReadPlan(Plan):
             return code
         if self.opened.missing_raises:
             return fail(&worker.status, MISSING, 0, 0, 0)
+        if self.is_filled and worker.brought == NULL:
+            # A file is looked for once in a plan, so no earlier content of it was moved to the elements.
+            return OK
         return self.fill_selected(self.objects, spans, worker)
 
     cdef int fill_selected(self, const Axis *axes, const Span *spans, Worker *worker) noexcept nogil:
@@ -236,3 +240,11 @@ cdef class ReadPlan(Plan):
         if code == OK:
             self.move(spans, &worker.layout, False, <char *>worker.decoded.data)
         return code
+
+
+cdef bint _is_zero(const char *value, int64_t n_bytes) noexcept nogil:
+    cdef int64_t i
+    for i in range(n_bytes):
+        if value[i] != 0:
+            return False
+    return True
