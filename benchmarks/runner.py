@@ -181,6 +181,21 @@ def _read(bench, workload, libraries):
     return _read_at_once(bench, workload, libraries)
 
 
+def _absent(bench, workload, libraries):
+    expected = np.zeros(workload.shape, np.float32)
+    path = os.path.join(bench.places[workload.place], workload.name)
+    fixtures.create(path, V3, workload.layout)
+
+    def operation(name, library, i):
+        library.activate()
+        elapsed, result = timed(library.read, library.open(path, V3))
+        if not data.same(result, expected):
+            raise WrongResult("an absent element is not the fill value")
+        return elapsed
+
+    return _take(bench, workload, libraries, operation)
+
+
 def _remote(bench, workload, libraries):
     with object_server.serving(workload.server, bench.fixture(workload).path(V3)) as place:
 
@@ -546,7 +561,7 @@ def _set_of(bench, workload):
     return path
 
 
-_KINDS = {"read": _read, "parts": _parts, "parts_at_once": _parts_at_once, "box": _box,
+_KINDS = {"read": _read, "absent": _absent, "parts": _parts, "parts_at_once": _parts_at_once, "box": _box,
           "points": _points, "mask": _mask, "product": _product, "strided": _strided,
           "write_box": _write_box, "append": _append, "elements": _elements,
           "kept_elements": _kept_elements, "open": _open, "write": _write,

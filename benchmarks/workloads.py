@@ -46,9 +46,10 @@ class Workload:
     name : str
     title : str
         What is measured, for the report.
-    kind : {"read", "parts", "parts_at_once", "box", "points", "mask", "product", "strided", "elements", \
+    kind : {"read", "absent", "parts", "parts_at_once", "box", "points", "mask", "product", "strided", "elements", \
 "kept_elements", "write", "write_box", "append", "open", "create", "list", "import", "import_open", "memory", \
 "write_memory", "set", "set_memory", "remote"}
+        ``absent`` reads an array without chunks;
         ``parts`` reads `count` chunks, each before the next one is asked for; ``box`` reads what `taken` says;
         ``points`` reads `count` random elements at once, ``mask`` a random half of all, ``product`` `count` random rows
         in as many random columns, ``strided`` slices with the steps that are `taken`; ``write_box`` changes what
@@ -156,6 +157,8 @@ WORKLOADS = (
              (8192, 8192), (256, 256), (2048, 2048), "v3", place="tmpfs", max_repeats=5, targets=_AHEAD),
     Workload("write_one_shard", "write a shard of 64 MB, its chunks of 64 KB, on tmpfs", "write",
              (4096, 4096), (128, 128), (4096, 4096), "v3", place="tmpfs", max_repeats=5, targets=_AHEAD),
+    Workload("read_absent", "read 256 MB, none of the 64 chunks of 4 MB is stored, fill value 0", "absent",
+             (8192, 8192), (1024, 1024), encoding="v3", targets=(Target(FASTEST, at_least=20),)),
     Workload("read_row", "read one row, through 8 square chunks of 4 MB", "box",
              (8192, 8192), (1024, 1024), taken=(517, None), samples_per_repeat=3, targets=_TWICE),
     Workload("read_column", "read one column, through 8 square chunks of 4 MB", "box",
