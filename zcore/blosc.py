@@ -99,7 +99,7 @@ def decompress(chunk, out=None, *, itemsize=0, n_threads=1):
 
 
 def header(chunk):
-    """Return the header of a chunk, a `BloscHeaderInfo`, as it stands there, without judging it.
+    """Return the header of a chunk, a `BloscHeaderInfo`, as it is, without judging it.
 
     Parameters
     ----------

@@ -31,7 +31,7 @@ def warn(message, category=UserWarning):
 def noted():
     """Return a context manager that gives a list, and keeps in it what `warn` is told meanwhile.
 
-    The reader of a document does not know where it stands, and what it says may be kept for others that are equal. The
+    The reader of a document does not know where it lies, and its content may be kept for others that are equal. The
     caller that knows the place tells it with the messages by `warn_of`, as errors are given theirs by `locate`.
     """
     outer, notes = getattr(_thread, "notes", None), []
@@ -101,7 +101,7 @@ class NodeNotFoundError(ZcoreError, KeyError, FileNotFoundError):
 
 
 class NodeExistsError(ZcoreError, FileExistsError):
-    """An array or group stands at `path` already and the mode forbids to replace it."""
+    """There is an array or group at `path` already, and the mode forbids to replace it."""
 
     fields = ("path",)
 

@@ -156,7 +156,7 @@ def test_a_group_makes_the_same(tmp_path):
         "z": [[0] * 3] * 2, "o": [1.0] * 4, "a/f": [7.5] * 3, "e": ["", ""], "d": [[1, 2]]}
     group["d"] = 5
     assert group["d"][()] == 5
-    with pytest.raises(zcore.NodeExistsError, match="a group stands at"):
+    with pytest.raises(zcore.NodeExistsError, match="there is a group at"):
         group["a"] = 5
     assert "a/f" in group
 

@@ -23,7 +23,7 @@ class Block:
     number : int
         In the order of the file, from 0.
     header : BlockHeader
-        As it stands in the file.
+        As in the file.
     """
 
     __slots__ = ("_source", "_verifies", "header", "number")

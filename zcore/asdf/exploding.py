@@ -1,6 +1,6 @@
 """One file and its blocks, as one or as many files.
 
-ASDF file layout, "Exploded form": a file of header and tree alone, which is YAML as it stands, and a file with one
+ASDF file layout, "Exploded form": a file of header and tree alone, which is YAML by itself, and a file with one
 block for each block; arrays name the file of their block by a relative URI.
 """
 import os

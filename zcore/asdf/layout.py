@@ -73,7 +73,7 @@ def parse_header(data):
     Raises
     ------
     AsdfFormatError
-        The line is not ``#ASDF``, white space and a version; a byte order mark stands before it.
+        The line is not ``#ASDF``, white space and a version; there is a byte order mark before it.
     UnsupportedError
         Another major version.
 

@@ -235,7 +235,7 @@ def _check_no_header(source, offset):
     except AsdfFormatError:
         return
     if end == source.size or source.read(end, 16).startswith((layout.BLOCK_MAGIC, layout.INDEX_MAGIC[:16])):
-        raise AsdfFormatError(f"at byte {offset} stands the header of a block without its magic", offset=offset,
+        raise AsdfFormatError(f"at byte {offset} there is the header of a block without its magic", offset=offset,
                               member="magic")
 
 
@@ -256,7 +256,7 @@ def _next_valid(source, offset, limit=None):
 
 
 def _check_streamed(source, header):
-    """Raise AsdfFormatError when a block that is streamed also has sizes, and something stands where it would end.
+    """Raise AsdfFormatError when a block that is streamed also has sizes, and there is something where it would end.
 
     Notes : ASDF file layout, "Flags": the sizes are ignored, and writers have zeros there. One flipped bit would make
     all following blocks its content.

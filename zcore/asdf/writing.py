@@ -139,7 +139,7 @@ class Form:
     checksum : bool
         Whether blocks have an MD5, of the bytes that are stored.
     index : bool
-        Whether a block index stands at the end.
+        Whether there is a block index at the end.
     pad : int
         Bytes of room behind the tree and in each block.
     block_align : int

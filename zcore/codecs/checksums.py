@@ -1,6 +1,6 @@
 """Checksums behind, or before, their bytes: 4 bytes, little-endian.
 
-`crc32c` (Zarr v3, codec "crc32c") stands behind. Of numcodecs' four, `crc32` and `adler32` stand before, `crc32c` and
+`crc32c` (Zarr v3, codec "crc32c") follows them. Of numcodecs' four, `crc32` and `adler32` precede them, `crc32c` and
 `fletcher32` (HDF5's) behind; `location` changes that, except for `fletcher32`. Most flipped bits in a compressed chunk
 decode without an error; only a checksum finds them.
 """

@@ -656,8 +656,8 @@ class ArrayBinding(NodeBinding):
 
         If `field`, a `Part`, is given, only that part of the elements is written, and `values` has its type.
 
-        Every object is replaced under its lock, and only while the document that the plan was made from stands. If the
-        document was replaced, it is read again and the rest is planned anew.
+        Every object is replaced under its lock, and only while the document that the plan was made from is in
+        place. If it was replaced, it is read again and the rest is planned anew.
 
         Raises
         ------

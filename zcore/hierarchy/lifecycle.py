@@ -219,7 +219,7 @@ def check_free(store, path, format, metadata, attributes=None, options=None, dat
     """
     standing = lookup.standing(store, path)
     if standing:
-        raise NodeExistsError(f"{kind_of(standing[0])} stands at {store.describe(path)} already", path=path)
+        raise NodeExistsError(f"{store.describe(path)} holds {kind_of(standing[0])} already", path=path)
     lookup.check_free(store, path)
     prefix, made = prefix_of(path), None
     for key in deletion.left_over(store, prefix, format, metadata):
@@ -252,7 +252,7 @@ def move(store, source, destination, options):
     """
     found = lookup.standing(store, source)
     if not found:
-        raise NodeNotFoundError(f"no node stands at {store.describe(source)}", path=source)
+        raise NodeNotFoundError(f"there is no node at {store.describe(source)}", path=source)
     if destination == source or destination.startswith(prefix_of(source)):
         raise NodeExistsError(f"{store.describe(destination)} lies below {store.describe(source)}", path=destination)
     if not store.is_empty(prefix_of(destination)):
@@ -297,7 +297,7 @@ def _stands_as_group(store, path):
     """Return whether a group is at `path`. Raises : NodeExistsError, if it is an array."""
     standing = lookup.standing(store, path)
     if any([isinstance(node.parse(), ArrayMetadata) for node in standing]):
-        raise NodeExistsError(f"an array stands at {store.describe(path)}, nothing can be below it", path=path)
+        raise NodeExistsError(f"there is an array at {store.describe(path)}, so nothing can be below it", path=path)
     return bool(standing)
 
 

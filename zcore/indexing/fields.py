@@ -12,7 +12,8 @@ Part = namedtuple("Part", ("name", "offset", "nbytes", "dtype"))
 def split_fields(selection, dtype):
     """Split the content of brackets into (fields, rest): None, one name, or a list of names; and everything else.
 
-    As in NumPy, a name or a list of names may stand alone; as in zarr-python, names may be in a tuple with indices.
+    As in NumPy, a name or a list of names may be the whole selection. As in zarr-python, names may be in a tuple with
+    indices.
 
     >>> split_fields(("x", 0), np.dtype("i4,f8"))
     ('x', (0,))

@@ -298,7 +298,7 @@ class Group(Handle):
         """
         found, path = self.get(name), self._path_of(name)
         if not isinstance(found, Array) and (found is not None or deletion.has_members(self.store, path)):
-            raise NodeExistsError(f"a group stands at {path}, or nodes lie below; del it first", path=path)
+            raise NodeExistsError(f"there is a group at {path}, or there are nodes below; del it first", path=path)
         self.create_array(name, data=data, overwrite=True)
 
     def empty(self, name, shape, *, dtype="f8", **keywords):

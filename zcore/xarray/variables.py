@@ -126,7 +126,7 @@ def _declared(source):
 
 
 def _nczarr_names(members):
-    """Return the names that netcdf-c gives to dimensions, and where they stand; None for none, and for a scalar."""
+    """Return the names that netcdf-c gives to dimensions, and their positions; None for none, and for a scalar."""
     for member in _NCZARR:
         found = members.get(member)
         for key in _NCZARR_DIMENSIONS if isinstance(found, dict) else ():

@@ -1,6 +1,6 @@
 """Bridges to zarr-python: its arrays read and written by zcore's kernel, and its stores opened by zcore.
 
-One line of configuration makes zarr-python, and all that stand on it, use the kernel and its locks, which no other
+One line of configuration makes zarr-python, and all that build on it, use the kernel and its locks, which no other
 pipeline has::
 
     zarr.config.set({"codec_pipeline.path": "zcore.zarr.ZcoreCodecPipeline"})
@@ -218,7 +218,7 @@ class ZcoreCodecPipeline(CodecPipeline):
 
 
 def _split(form, key):
-    """Return the path of the array that has a chunk with a key, and what stands before the coordinates in its keys."""
+    """Return the path of the array that has a chunk with a key, and what precedes the coordinates in its keys."""
     n_last = form.ndim + form.n_extra if form.separator == "/" else 1
     path = "/".join(key.split("/")[:-max(n_last, 1)])
     if not form.ndim:
@@ -248,7 +248,7 @@ def _index_of(request):
 
 
 # What zarr-python says of an array: `chunks` is None for a grid of chunks that differ in shape. `n_extra` parts of a
-# chunk's key, ``c`` for one, stand before the coordinates.
+# chunk's key, ``c`` for one, precede the coordinates.
 _Form = namedtuple("_Form", ("ndim", "dtype", "chunks", "document", "separator", "n_extra"))
 
 

@@ -33,7 +33,7 @@ def test_into_a_group_and_out_of_an_archive(run, weather, equal):
 def test_a_copy_does_not_replace_unless_asked(run, weather):
     zcore.save_array("b.zarr", np.arange(3))
     code, out, err = run("cp", weather, "b.zarr")
-    assert (code, out) == (1, "") and "stands at" in err and zcore.open("b.zarr").shape == (3,)
+    assert (code, out) == (1, "") and "there is a node at" in err and zcore.open("b.zarr").shape == (3,)
     assert run("cp", weather, "b.zarr", "--overwrite")[0] == 0
     assert "height" in zcore.open("b.zarr")
 

@@ -154,7 +154,7 @@ def test_create(tmp_path):
         assert (handle.read((0, 0), (3, 3)) == 3).all()
     z = zcore.open(tmp_path / "a")
     assert (z.shape, z.chunks, z.shards, z.dtype, dict(z.attrs)) == ((100, 50), (10, 10), (50, 50), "f4", {"x": 1})
-    with pytest.raises(CallError, match="stands at") as caught:
+    with pytest.raises(CallError, match="holds an array already") as caught:
         asked("create", place, 2, numbers((100, 50)), None, b"<f4", None)
     assert caught.value.code == 3
 

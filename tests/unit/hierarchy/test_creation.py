@@ -479,7 +479,7 @@ def test_a_group_that_is_deleted_meanwhile_stands_above_the_new_array(tmp_path, 
 
 
 def test_a_group_that_becomes_an_array_meanwhile_has_nothing_below(tmp_path, during_creation):
-    with pytest.raises(zcore.NodeExistsError, match="an array stands"):
+    with pytest.raises(zcore.NodeExistsError, match="there is an array"):
         during_creation(lambda: zcore.create_array(tmp_path, name="g/s", data=np.arange(5), overwrite=True), seconds=60)
     assert np.array_equal(zcore.load(tmp_path, "g/s"), np.arange(5))
     assert zcore.verify(tmp_path).problems == []
@@ -489,7 +489,7 @@ def test_only_what_was_written_goes_when_nothing_can_stand_there(tmp_path, durin
     notes = tmp_path / "g/s/a/notes.txt"
     notes.parent.mkdir()
     notes.write_text("mine")
-    with pytest.raises(zcore.NodeExistsError, match="an array stands"):
+    with pytest.raises(zcore.NodeExistsError, match="there is an array"):
         during_creation(lambda: zcore.create_array(tmp_path, name="g/s", data=np.arange(5), overwrite=True), seconds=60)
     assert [path for path in (tmp_path / "g/s/a").rglob("*") if path.is_file()] == [notes]
 

@@ -22,7 +22,7 @@ ROOT = STSCI + "core/asdf-"
 
 
 class Inline:
-    """An array whose elements are to stand in the tree.
+    """An array whose elements are written into the tree.
 
     Parameters
     ----------
@@ -310,6 +310,6 @@ def _unordered(datatype):
 
 
 def _is_short(items):
-    """Whether a list stands on one line: it holds numbers, or the shape of a stream."""
+    """Whether a list is written on one line: it holds numbers, or the shape of a stream."""
     return all([isinstance(item, bool | int | float | type(None)) or type(item) is str and item == "*"
                 for item in items])

@@ -1,4 +1,4 @@
-"""Arrays whose elements stand in the tree itself, as lists in lists."""
+"""Arrays whose elements are in the tree itself, as lists in lists."""
 import math
 
 import numpy as np

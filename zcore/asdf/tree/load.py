@@ -121,7 +121,7 @@ class _Frame:
     __slots__ = ("value", "target", "is_mapping", "key", "has_key", "merged", "anchor", "mark")
 
     def __init__(self, value, target, is_mapping, anchor, mark):
-        self.value = value        # as it stands in the tree
+        self.value = value        # as in the tree
         self.target = target      # the dict or list that takes the members
         self.is_mapping = is_mapping
         self.key = None

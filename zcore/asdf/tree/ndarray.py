@@ -33,7 +33,7 @@ class NDArrayNode:
     def __init__(self, tag, members, origin, is_list=False):
         self.tag = tag
         self.members = members
-        self.is_list = is_list  # the elements stand in place of the mapping
+        self.is_list = is_list  # the elements are in the place of the mapping
         self._origin = origin
         self._form = None
 

@@ -148,7 +148,7 @@ class Origin:
         return AllowedTargets(base, self.allowed).path_of(uri, uri if found is not None else unquote(uri))
 
     def find(self, pointer, seen):
-        """Return (value, origin) of a JSON pointer into the tree, as it stands there.
+        """Return (value, origin) of a JSON pointer into the tree, unconverted.
 
         `seen` are the references that lead here, so that one that leads to itself is found.
         """
@@ -169,7 +169,7 @@ class Origin:
 
 
 class Reference(TaggedMapping):
-    """A ``{$ref: uri}`` of a tree: the value that stands elsewhere, in this file or in another one.
+    """A ``{$ref: uri}`` of a tree: the value lies elsewhere, in this file or in another one.
 
     It is written as it was read. `resolve` returns the value.
     """

@@ -87,7 +87,7 @@ class TaggedSequence(list):
 
 
 class TaggedScalar(str):
-    """A text with a `tag`: the scalar as it stands in the tree, whatever type the tag means."""
+    """A text with a `tag`: the scalar as in the tree, whatever type the tag means."""
 
     __slots__ = ("tag",)
 

@@ -1,5 +1,5 @@
 # cython: language_level=3, cdivision=True, freethreading_compatible=True
-"""Codecs of four 32-bit checksums, which stand behind or before the bytes of an object.
+"""Codecs of four 32-bit checksums, which follow or precede the bytes of an object.
 
 Compiled because they run over every byte of the chunks. CRC-32C has a module of its own; CRC-32 and Adler-32 are
 zlib's. Fletcher-32 is HDF5's variant (HDF5 file format specification, filter 3): two sums modulo 65535 over big-endian

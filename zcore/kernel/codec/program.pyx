@@ -356,7 +356,7 @@ cdef class Program:
             n_done += 1
             target = buffer.data if n_done == n_moves else room + half * (n_done % 2)
             j = i + _moves(&self.steps[i])
-            # Checksums that stand before the bytes need their room there.
+            # Checksums that precede the bytes need their room there.
             while j < n_steps and not _moves(&self.steps[j]):
                 target += SUM_NBYTES if self.steps[j].at_start else 0
                 j += 1

@@ -30,7 +30,7 @@ cdef struct Step:              # a codec with its parameters, in a program
     int64_t unit               # bytes of an item before and after encoding; 0: the codec knows no items
     int64_t as_unit            # a codec that knows items gets whole items only
     int64_t itemsize           # item size of the chunk's elements, 0: unknown
-    bint at_start              # the checksum stands before the bytes
+    bint at_start              # the checksum precedes the bytes
 
 cdef struct Contexts:          # state of a codec's library between calls; all NULL at first
     void *decoder

@@ -2,7 +2,7 @@
 
 Zarr v3, codec "sharding_indexed", "Binary shard format"::
 
-    chunk chunk chunk ... index        the index may also stand first
+    chunk chunk chunk ... index        the index may also be first
     index = (offset, nbytes) of each chunk of the shard, in C order; 64-bit words, then the output of its own codecs
 
 Offsets count from the first byte of the shard, and an empty chunk has 2**64 - 1 twice.

@@ -104,7 +104,7 @@ cdef class ShardProgram:
     turned : bool
         The words of the index are stored in the other byte order than the machine's.
     at_start : bool
-        The index stands first in a shard, not last.
+        The index is first in a shard, not last.
     max_nbytes : int, optional
         Maximum size of a shard as a chunk of another shard, or before the codecs behind it; of the largest, if shards
         differ in shape.

@@ -431,7 +431,7 @@ cdef class ShardWriter(Crews):
         cdef Buffer *index = &worker.levels[new.level].index
         cdef int code
         (<ShardProgram>self.levels.programs[new.level]).form_of(n_chunks, 0, &new.form)
-        # The index may stand before the first chunk.
+        # The index may precede the first chunk.
         new.size = new.form.n_bytes if (<ShardProgram>self.levels.programs[new.level]).at_start else 0
         code = buffer_reserve(index, n_words * <int64_t>sizeof(uint64_t), &worker.status)
         if code == OK and new.built == NULL:

@@ -90,7 +90,7 @@ cdef class Scratch:
 def members_of(bytes raw not None, check=None, *, ReferenceTable table=None, compact=None, bint takes_null=False):
     """Return the members of a document's JSON object, up to the member with which there are too many.
 
-    References that stand behind version 1 are read at once, so most documents are parsed in one pass.
+    References that follow version 1 are read at once, so most documents are parsed in one pass.
 
     Parameters
     ----------
@@ -478,7 +478,7 @@ cdef int _bytes(const Text *text, const String *string, Scratch scratch, Bytes *
         found.data = scratch.data
         if found.n < 0:
             raise _wrong(string.start, "half of a pair of surrogates" if found.n == HALF_PAIR else
-                         "a string that is not JSON: a backslash before what it may not stand before")
+                         "a string that is not JSON: a backslash before a character that it cannot escape")
     return 0
 
 

@@ -18,7 +18,7 @@ cdef tuple _INTEGERS = (int, np.integer)
 
 
 def coords_of(list batch not None, str prefix not None, str separator not None, int ndim):
-    """Return the coordinates of the chunks of a batch, as they stand in the keys.
+    """Return the coordinates of the chunks of a batch, taken from the keys.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ def product_of(list batch not None, const int64_t[:, ::1] coords not None, tuple
     cdef Py_ssize_t n_product = 1
     cdef Py_ssize_t i, d, at, out_dim
     cdef tuple chunk, out, part
-    # Of each dimension the parts in the order in which they appear first, and where each coordinate stands there.
+    # Of each dimension the parts in the order in which they appear first, and the position of each coordinate there.
     cdef list parts = [[] for _ in range(ndim)]
     cdef list places = [{} for _ in range(ndim)]
     cdef list parts_of_dim

@@ -40,7 +40,7 @@ NAMES = frozenset((NODE, PLACE))
 STALE_SECONDS = 60.0
 RENEWED_SECONDS = 5.0
 # A process that waits looks who holds the lock so often. A longer break counts as no more than `MAX_BREAK` seconds: the
-# file system, or the process, may have stood still, and the holder with it.
+# file system, or the process, may have paused, and the holder with it.
 LOOK_SECONDS = 0.25
 MAX_BREAK = 1.0
 # Between two tries to get a lock: at most so many times what a call of the file system takes, so that processes that
@@ -99,12 +99,12 @@ class LockFile:
         return _Share(self)
 
     def check(self):
-        """Raise LockError unless the lock is held still: others take over the lock of a process that stood still."""
+        """Raise LockError unless the lock is still held: others take over the lock of a process that paused."""
         try:
             _again(os.stat, f"{self.name}/{_HELD}/{self._id}", dir_fd=self._fd)
         except FileNotFoundError as exc:
             raise LockError(
-                f"the lock of {self.directory} was taken over by another process, since this one had stood still for "
+                f"the lock of {self.directory} was taken over by another process, since this one had paused for "
                 f"{STALE_SECONDS:.0f} seconds: what both have written meanwhile may be lost", key=self.directory,
                 errno=exc.errno) from exc
         except OSError as exc:

@@ -47,7 +47,7 @@ def copy(source, destination, *, path="", destination_path="", chunks=None, shar
     memory : int or str
         Maximum memory for elements and for their codecs.
     overwrite : bool
-        Replace the node that stands at the destination, with all below it. A directory is replaced with all that lies
+        Replace the node at the destination, with all below it. A directory is replaced with all that lies
         in it. A file is replaced as a whole, so one node in it cannot be replaced.
     threads : int, optional
         By default `zcore.config.threads`.
@@ -71,7 +71,7 @@ def copy(source, destination, *, path="", destination_path="", chunks=None, shar
     NodeNotFoundError
         There is no node at the source, or it was deleted before it was copied.
     NodeExistsError
-        A node, or a file, stands at the destination, and `overwrite` is false.
+        There is a node or a file at the destination, and `overwrite` is false.
     ValueError, TypeError, UnsupportedError
         The destination cannot express the request.
     ChunkError, StoreError

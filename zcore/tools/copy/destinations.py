@@ -69,7 +69,7 @@ class Unmarked:
 
 
 class StoreSink:
-    """Nodes made in a store, below a path where no node stands.
+    """Nodes made in a store, below a path without a node.
 
     Parameters
     ----------
@@ -170,7 +170,7 @@ def sink_of(destination, path, order, overwrite, root_format, zarr_format, losse
     Raises
     ------
     NodeExistsError
-        Something stands there, and `overwrite` is false.
+        There is something, and `overwrite` is false.
     """
     if (kind := file_kind(destination)) is not None:
         with _file(os.fspath(destination), kind, path, overwrite, root_format, zarr_format, losses, threads) as sink:
@@ -220,7 +220,7 @@ def directory_of(store, path):
 
 
 def settle(store, path):
-    """Finish or remove a copy to a path that was cut off. Then the old node or the new one stands there."""
+    """Finish or remove a copy to a path that was cut off. Then the old node or the new one is there."""
     place = directory_of(store, path)
     if place is None:
         document_last.settle(store, path)
@@ -229,20 +229,20 @@ def settle(store, path):
 
 
 def _check_free(store, path, overwrite):
-    """Return whether a node stands at a path, to be overwritten.
+    """Return whether there is a node at a path, to be overwritten.
 
     Raises : NodeExistsError, if `overwrite` is false, or if something else is in the way.
     """
     if lookup.standing(store, path):
         if not overwrite:
-            raise NodeExistsError(f"a node stands at {store.describe(path)} already", path=path)
+            raise NodeExistsError(f"there is a node at {store.describe(path)} already", path=path)
         lookup.check_replaceable(store, path)
         return True
     lookup.check_free(store, path)
     place = directory_of(store, path)
     if place is None:
         if any(document_last.is_document(key) for key in store.list_prefix(prefix_of(path))):
-            raise NodeExistsError(f"nodes stand below {store.describe(path)}, where there is none: they are not "
+            raise NodeExistsError(f"there are nodes below {store.describe(path)}, which is none itself: they are not "
                                   "replaced", path=path)
     elif os.path.lexists(place) and not (os.path.isdir(place) and listing.is_empty(place)):
         raise NodeExistsError(f"{place} is there and holds no node: it is not replaced", path=path)

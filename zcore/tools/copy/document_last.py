@@ -2,7 +2,7 @@
 
 Documents come last, as a node exists from its document on.
 
-If no node stands at the destination, objects get their keys at once, and documents are kept back until all is there.
+If there is no node at the destination, objects get their keys at once, and documents are kept back until all is there.
 A node that is to be replaced stays until the new one is whole, which is made at a place of its own::
 
     __zc_copy/<hash of the path>/<random>/
@@ -14,7 +14,7 @@ A node that is to be replaced stays until the new one is whole, which is made at
 
 Then the old node is deleted, objects are moved to their keys, documents follow, and the journal is erased. There is no
 document below `__zc_copy/`, so no node. After a kill the next caller calls `settle`. It removes a copy for which
-nothing was deleted yet, and one in whose place something newer stands. Any other copy is finished.
+nothing was deleted yet, and one in whose place there is something newer. Any other copy is finished.
 
 A `MemoryStore` needs none of this: a node is made in another one, and put in its place in one step.
 """
@@ -142,9 +142,9 @@ class Staged(DocumentsLast):
         return self._inner.describe(prefix_of(self._path) + path)
 
     def finish(self):
-        """Put the node in the place of the one that stands there.
+        """Put the node in the place of the one that is there.
 
-        Raises : StoreError, also if the copy was removed meanwhile. After an error the old node stands unchanged, or
+        Raises : StoreError, also if the copy was removed meanwhile. After an error the old node is unchanged, or
             `settle` does the rest.
         """
         if not self._inner.exists(self._staging + _BEGUN):
@@ -242,7 +242,7 @@ def _make_way(store, path, documents):
 
 
 def _is_void(store, staging, said):
-    """Return whether a copy is not needed: the old node stands unchanged, or there is something newer than both."""
+    """Return whether a copy is not needed: the old node is unchanged, or there is something newer than both."""
     if not store.exists(staging + _DELETING):
         return True
     standing = lookup.standing(store, said["path"])
@@ -302,16 +302,16 @@ def _put(store, path, made, replace, overwrite):
 
 @contextlib.contextmanager
 def made_in(store, path, replace, overwrite):
-    """Return a context manager that gives a store, in which a node is made that is to stand at `path`.
+    """Return a context manager that gives a store, in which a node is made that will be at `path`.
 
-    If it ends without an error, the node stands there. After an error all is unchanged.
+    If it ends without an error, the node is there. After an error all is unchanged.
 
     Parameters
     ----------
     store : Store
     path : str
     replace : bool
-        A node stands there.
+        There is a node.
     overwrite : bool
         What lost nodes have left there may be erased. Else it is a StoreError.
     """

@@ -367,7 +367,7 @@ class Building:
                     os.rename(self.node, self.place)
             except OSError as exc:
                 if exc.errno in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR):
-                    raise NodeExistsError(f"something stands at {self.place} already", path=self.place) from exc
+                    raise NodeExistsError(f"there is something at {self.place} already", path=self.place) from exc
                 raise
             if self._fsync:
                 sync_directory(os.path.dirname(self.place))

@@ -124,7 +124,7 @@ def _pass_on_worker(source, target, is_begun, objects):
 
 
 def _check_place(target):
-    """Raise StoreError unless the array that is being made stands where it stood.
+    """Raise StoreError unless the array that is being made is still at its place.
 
     Another copy may have begun there with an equal document, so its identity is compared.
     """

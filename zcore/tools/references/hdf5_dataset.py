@@ -219,7 +219,7 @@ def _copy(dataset, prefix, chunks, found, to_copy, max_inlined):
 def _texts(dataset, region, max_inlined):
     """Return texts of a dataset, an array of objects.
 
-    One text of the file may stand in many elements: they are read one by one where all might be too many.
+    Many elements may share one text of the file: they are read one by one where all might be too many.
     """
     shape = tuple([part.stop - part.start for part in region])
     try:

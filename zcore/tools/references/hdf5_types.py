@@ -70,7 +70,7 @@ def filters_of(properties, mask):
         if config is None or (code == SHUFFLE and any(["elementsize" not in before for before in configs])):
             name = _NAMES.get(code) or name.decode(errors="replace") or f"number {code}"
             raise UnsupportedError(f"the filter {name!r:.60} of HDF5 has no counterpart in Zarr v2"
-                                   + (" where it stands" if config else ""), feature=f"the filter {name} of HDF5")
+                                   + (" at its place" if config else ""), feature=f"the filter {name} of HDF5")
         configs.append(config)
     compressor = configs.pop() if configs and configs[-1]["id"] in _COMPRESSORS else None
     return configs or None, compressor

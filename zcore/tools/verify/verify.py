@@ -247,7 +247,7 @@ class _Verification:
         return below
 
     def _has_nodes(self, prefix):
-        """Whether a node stands below a prefix, at any depth, or may stand where something is unreachable."""
+        """Whether there is a node below a prefix, at any depth, or may be one where something is unreachable."""
         try:
             return bool(self.store.existing(prefix, DOCUMENTS)) or any(
                 key.rpartition("/")[2] in DOCUMENTS for key in self.store.list_prefix(prefix))
