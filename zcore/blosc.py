@@ -36,7 +36,7 @@ def compress(content, *, cname="lz4", clevel=5, shuffle=1, typesize=1, blocksize
     shuffle : int
         0, 1 or 2 for no, byte or bit shuffle.
     typesize : int
-        Bytes of an item, which shuffling goes by; above 255 it is stored as 1.
+        Bytes of an item, for the shuffle; above 255 it is stored as 1.
     blocksize : int
         Bytes of a block, 0 lets Blosc choose.
     n_threads : int
@@ -67,7 +67,7 @@ def decompress(chunk, out=None, *, itemsize=0, n_threads=1):
     chunk : bytes-like
         Exactly one chunk.
     out : writable bytes-like, optional
-        Where the content goes, any C-contiguous buffer of as many bytes. A new `bytearray` otherwise.
+        Gets the content: any C-contiguous buffer of as many bytes. A new `bytearray` otherwise.
     itemsize : int
         If positive, the header's item size must be this or 1.
     n_threads : int

@@ -61,7 +61,7 @@ class _Config(ModuleType):
     def cache(self, nbytes):
         nbytes = room_of(nbytes, "cache")
         if nbytes or self._cache:
-            # What is beyond a lower limit goes at once.
+            # A lower limit drops what is beyond it at once.
             from zcore.kernel.cache.chunks import CHUNKS
             CHUNKS.resize(nbytes)
         self._cache = nbytes

@@ -131,7 +131,7 @@ class UnsupportedError(ZcoreError, NotImplementedError):
 
 
 def not_installed(needing, package, extra, feature):
-    """Return the error of a call that needs an optional package: `needing` is who does, and the verb."""
+    """Return the error of a call that needs an optional package: `needing` is its name and the verb."""
     return UnsupportedError(f"{needing} {package}, which is not installed; zcore's extra \"{extra}\" brings it",
                             feature=feature)
 
@@ -177,8 +177,8 @@ class NotADirectoryStoreError(StoreError, NotADirectoryError):
 class LockError(StoreError):
     """A lock could not be had.
 
-    The file system or the permissions do not allow it, and `lock=None` goes without; or the thread holds it already, in
-    a call that has not ended, and `errno` is EDEADLK.
+    The file system or the permissions do not allow it; `lock=None` writes without locks. Or the thread holds the lock
+    already, in a call that has not ended; then `errno` is EDEADLK.
     """
 
 

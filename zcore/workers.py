@@ -98,7 +98,7 @@ class _Job:
     def close(self, abandon):
         """Let no other thread in and wait for those inside: they write into the caller's memory.
 
-        With `abandon` not for those who are aside, nor if a signal handler raises meanwhile.
+        With `abandon`, do not wait for the threads that are aside, nor if a signal handler raises meanwhile.
         """
         interrupted = None
         while True:
@@ -295,7 +295,7 @@ class Stop:
 def later(function, done):
     """Have another thread call ``function()``; returns the `Stop` of the call.
 
-    ``done(value, exception)`` is called there when nothing of the call goes on any more, with what it has returned or
+    ``done(value, exception)`` is called there when all of the call has ended, with what it has returned or
     raised: StoppedError if it was stopped.
     """
     global _n_later, _n_pending

@@ -65,7 +65,7 @@ def store(source, target, region=None, *, compute=True):
     target : zcore.Array
         Open for writing. Workers must see its store.
     region : slice or tuple of slices, optional
-        Where `source` goes; by default all of `target`.
+        The part of `target` that gets `source`; by default all of it.
     compute : bool
         Return a `dask.delayed.Delayed` that writes, if false.
 

@@ -156,7 +156,7 @@ def to_descr(dtype):
     UnsupportedError
         If the type has no fixed, portable bytes: objects, variable strings, long double.
     ValueError
-        If its fields overlap or do not follow each other in memory. Assignment between structures goes by the order of
+        If its fields overlap or do not follow each other in memory. Assignment between structures follows the order of
         fields, so the order must be kept.
     """
     if dtype.names is None:

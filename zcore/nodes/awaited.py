@@ -13,7 +13,7 @@ async def awaited(function):
     """
     loop = asyncio.get_running_loop()
     waiting = loop.create_future()
-    ended = []     # (value, exception), when nothing of the call goes on any more
+    ended = []     # (value, exception), when all of the call has ended
 
     def end(value, exception):
         ended.append((value, exception))

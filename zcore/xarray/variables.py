@@ -99,7 +99,7 @@ class Dimensions:
                       for name, key in zip(declared, self._unnamed(array), strict=True)])
 
     def _unnamed(self, array):
-        """Return for each dimension what its new name goes by: its length, and how many of that came before."""
+        """Return for each dimension the parts of its new name: its length, and how many of this length came before."""
         n_before = Counter()
         keys = []
         for length, name in zip(array.shape, self._declared[array.path], strict=True):

@@ -61,7 +61,7 @@ def dump(tree, add_block, *, standard=STANDARD_VERSION, embed=False):
         Of dicts, lists, tuples, scalars, arrays, and values that `load` returns.
     add_block : callable
         Takes the memory of a block, an ndarray of uint8, or a block of another file, and returns the number that it
-        gets, or the URI of the file that it goes to. Called once for each; with ``streamed=True`` for a `Stream`.
+        gets, or the URI of the file that gets it. Called once for each; with ``streamed=True`` for a `Stream`.
     standard : str
         Version of the ASDF standard; it decides the versions of tags.
     embed : bool

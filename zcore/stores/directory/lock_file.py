@@ -39,7 +39,7 @@ NAMES = frozenset((NODE, PLACE))
 
 STALE_SECONDS = 60.0
 RENEWED_SECONDS = 5.0
-# A process that waits looks who holds the lock so often. A longer break counts as no more than `MAX_BREAK` seconds: the
+# A process that waits looks at the holder this often. A longer break counts as no more than `MAX_BREAK` seconds: the
 # file system, or the process, may have paused, and the holder with it.
 LOOK_SECONDS = 0.25
 MAX_BREAK = 1.0
@@ -79,7 +79,7 @@ class LockFile:
         self._shares = set()
         self._busy = None              # the share for which this lock is being got or given back
         self._since = 0.0
-        self._fd = self._file = -1     # of the directory, and of the file that says who this process is
+        self._fd = self._file = -1     # of the directory, and of the file that names this process
         self._id = None
         self._watch = Watch()
 
@@ -513,7 +513,7 @@ def _new_id():
 
 
 def _identity():
-    """Return who this process is, a dict. `machine` is None if others cannot be asked whether it has ended."""
+    """Return a dict that describes this process. `machine` is None if others cannot find out whether it has ended."""
     global _known
     pid = os.getpid()
     if _known.get("pid") != pid:

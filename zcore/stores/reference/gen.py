@@ -60,7 +60,7 @@ class Generation:
     Raises
     ------
     ReferenceFormatError
-        It breaks the rules of the format, or goes beyond the limit.
+        It breaks the rules of the format, or exceeds the limit.
     UnsupportedError
         A text needs more than `Templates` evaluates.
 
