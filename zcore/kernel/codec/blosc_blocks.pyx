@@ -17,8 +17,8 @@ from zcore.kernel.codec.blosc_header cimport (
     check_blocks, check_header, n_blocks, n_streams,
 )
 from zcore.kernel.codec.compress cimport (
-    BLOSC_MAX_NBYTES, BLOSC_OVERHEAD, LZ4, blosc_decode, blosc_decode_within, blosc_encode, decode_stream,
-    encode_stream_lz4,
+    BLOSC_MAX_NBYTES, BLOSC_OVERHEAD, LZ4, LZ4HC, ZLIB, ZSTD, blosc_decode, blosc_decode_within, blosc_encode,
+    decode_stream, encode_stream_lz4,
 )
 from zcore.kernel.codec.compress import compressor_code
 from zcore.kernel.codec.table cimport (
@@ -40,6 +40,9 @@ cdef enum:
     ROW_NBYTES = 512
     # From this step on, items are unshuffled one by one; below it, together with the items between them.
     SPARSE_STEP = 8
+    # A thread inside a chunk is worth its start from so many bytes on, and these if they are compressed slowly.
+    THREAD_NBYTES = 1 << 21
+    SLOW_THREAD_NBYTES = 1 << 19
     FORMAT_VERSION = 2
     FORMAT_VERSION_LZ4 = 1
 
@@ -469,6 +472,12 @@ cdef int64_t _decode(const Step *step, const uint8_t *src, int64_t n_bytes, uint
     return limit if blosc_decode(src, n_bytes, dst, limit, step.itemsize, work.n_threads, status) == OK else -1
 
 
+cdef int64_t _thread_nbytes(const Step *step, bint encodes) noexcept nogil:
+    # c-blosc starts its threads for each chunk. Meanwhile one thread decodes half a MB, or compresses it by LZ4.
+    cdef int compressor = (<const Blosc *>step.parameters).compressor
+    return SLOW_THREAD_NBYTES if encodes and compressor in (LZ4HC, ZLIB, ZSTD) else THREAD_NBYTES
+
+
 cdef BlockFunctions _blocks
 _blocks.is_blockwise = _is_blockwise
 _blocks.scatter = _scatter_chunk
@@ -485,4 +494,5 @@ _row.bound = _bound
 _row.encode = _encode
 _row.decode = _decode
 _row.blocks = &_blocks
+_row.thread_nbytes = _thread_nbytes
 add_codec("blosc", &_row)

@@ -53,6 +53,9 @@ cdef class Program:
     cdef int64_t encode(self, const uint8_t *src, int64_t n_bytes, Buffer *buffer, const uint8_t **encoded,
                         int n_threads, Workspace *work, Status *status) noexcept nogil
 
+    # How many of some threads are worth their start inside a chunk of so many decoded bytes; at least 1.
+    cdef int inner_threads(self, int64_t n_threads, int64_t n_bytes, bint encodes) noexcept nogil
+
     cdef int _add(self, Step *step, tuple spec) except -1
     cdef void _free(self) noexcept
     cdef int64_t _bound_before(self, int i, int64_t n_bytes, bint *is_exact) noexcept nogil

@@ -148,6 +148,16 @@ cdef class Program:
 
     # sizes
 
+    cdef int inner_threads(self, int64_t n_threads, int64_t n_bytes, bint encodes) noexcept nogil:
+        cdef const Step *step
+        cdef int i
+        for i in range(self.n_steps):
+            step = &self.steps[i]
+            if step.codec.thread_nbytes != NULL:
+                n_threads = min(n_threads, n_bytes // step.codec.thread_nbytes(step, encodes))
+                return <int>max(<int64_t>1, n_threads)
+        return 1
+
     cdef int64_t max_encoded(self, int64_t n_bytes) noexcept nogil:
         cdef bint is_exact = True
         return self._bound_before(self.n_steps, n_bytes, &is_exact)

@@ -61,6 +61,8 @@ ctypedef uint32_t (*sum_function)(const uint8_t *data, int64_t n_bytes) noexcept
 # Fills a step with the parameters from Python. ValueError, if they have no C form.
 ctypedef int (*configure_function)(Step *step, tuple parameters) except -1
 ctypedef void (*release_function)(Contexts *contexts) noexcept nogil
+# Decoded bytes of a chunk that are worth a thread inside it.
+ctypedef int64_t (*threads_function)(const Step *step, bint encodes) noexcept nogil
 
 cdef struct BlockFunctions:    # functions of a codec whose chunks are blocks that can be decoded alone; see `Program`
     # Whether decoding a chunk, or that part of it, block by block is worth it. Reads only the header, which is not yet
@@ -91,6 +93,7 @@ cdef struct CodecFunctions:
     make_function make         # or NULL
     const BlockFunctions *blocks    # or NULL
     release_function release   # frees its contexts, or NULL if it has none
+    threads_function thread_nbytes          # or NULL: the codec has no threads inside a chunk
 
 
 # Adds a row. The pointer stays valid.

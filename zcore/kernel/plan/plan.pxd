@@ -75,6 +75,7 @@ cdef class Plan(Tasks):
     cdef Program program       # program of a chunk; the open array keeps it alive
     cdef ShardLevels levels    # if objects are shards, else None
     cdef int n_inner_threads   # threads inside one chunk
+    cdef bint encodes          # whether the plan writes
     # the objects
     cdef int dirfd             # -1: the objects are not files
     cdef int document_fd       # descriptor of the document, if it is held; else -1

@@ -162,8 +162,9 @@ cdef class Plan(Tasks):
     cdef int adapt(self, int n_threads) noexcept nogil:
         self.task_threads = 1
         self.n_inner_threads = 1
-        if 0 < self.n_chunks < n_threads:
-            self.n_inner_threads = <int>(n_threads // self.n_chunks)
+        if 0 < self.n_chunks < n_threads and self.program is not None:
+            self.n_inner_threads = self.program.inner_threads(n_threads // self.n_chunks, self.layout.n_bytes,
+                                                              self.encodes)
         if self.levels is not None:
             self.levels.follow(self)
         return OK

@@ -40,6 +40,7 @@ cdef class WritePlan(Plan):
         cdef int d
         if options is None:
             options = PlanOptions()
+        self.encodes = True
         Plan.__init__(self, array, selection, elements, options)
         if self.levels is not None:
             self.shards = ShardWriter(self, options.n_threads)
