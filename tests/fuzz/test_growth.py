@@ -13,7 +13,7 @@ from unittest import mock
 import pytest
 
 import zcore
-from zcore.asdf import layout, scan
+from zcore.asdf import file_layout, scan
 from zcore.asdf.tree import scalars
 from zcore.codecs.chain import codec_of
 from zcore.errors import ZcoreError
@@ -191,24 +191,24 @@ def scanned(data):
 
 
 START = b"#ASDF 1.0.0\n"
-BLOCK = layout.render_block_header(48, 0, b"", 0, 0, 0, bytes(16))
+BLOCK = file_layout.render_block_header(48, 0, b"", 0, 0, 0, bytes(16))
 INDEX = START + BLOCK + b"#ASDF BLOCK INDEX\n%YAML 1.1\n---"
 cases("asdf-scan", scanned, {
     "comments": lambda n: START + b"#\n" * n, "long-comment": lambda n: START + b"#" * n,
     "blocks": lambda n: START + BLOCK * n, "spaced": lambda n: START + (BLOCK + b"x" * 10) * n,
-    "index": lambda n: START + BLOCK * n + layout.render_block_index([12 + 54 * i for i in range(n)]),
-    "wrong-index": lambda n: START + BLOCK * n + layout.render_block_index([13 + 54 * i for i in range(n)]),
+    "index": lambda n: START + BLOCK * n + file_layout.render_block_index([12 + 54 * i for i in range(n)]),
+    "wrong-index": lambda n: START + BLOCK * n + file_layout.render_block_index([13 + 54 * i for i in range(n)]),
     "index-digits": lambda n: INDEX + b" [" + b"1" * n + b"]\n...\n",
     "index-spaces": lambda n: INDEX + b" [" + b" " * n + b"x]\n...\n",
     "index-lines": lambda n: INDEX + b"\n" * n + b"x",
     "index-items": lambda n: INDEX + b"\n" + b"- 12\n" * n + b"x\n...\n",
     "index-commas": lambda n: INDEX + b" [" + b"1 , " * n + b"x]\n...\n",
     "indices": lambda n: START + BLOCK + b"#ASDF BLOCK INDEX\n" * n,
-    "magics": lambda n: START + BLOCK + layout.BLOCK_MAGIC * n,
+    "magics": lambda n: START + BLOCK + file_layout.BLOCK_MAGIC * n,
     "reaching": lambda n: START + b"".join([
-        layout.render_block_header(48, 0, b"", 64 * (n - i), 0, 0, bytes(16)) + b"y" * 10 for i in range(n)]),
+        file_layout.render_block_header(48, 0, b"", 64 * (n - i), 0, 0, bytes(16)) + b"y" * 10 for i in range(n)]),
     "tree-dots": lambda n: START + b"%YAML 1.1\n" + b"..\n" * n,
-    "tree-space": lambda n: START + b"%YAML 1.1\n...\n" + b" " * n + layout.BLOCK_MAGIC})
+    "tree-space": lambda n: START + b"%YAML 1.1\n...\n" + b" " * n + file_layout.BLOCK_MAGIC})
 
 # JSON, and documents of Zarr
 

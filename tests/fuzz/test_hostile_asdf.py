@@ -7,13 +7,13 @@ import zlib
 
 import pytest
 
-from zcore.asdf import layout, scan
+from zcore.asdf import file_layout, scan
 from zcore.asdf.blocks import BlockList
 from zcore.errors import ZcoreError
 
 WORDS = [struct.pack(">Q", n) for n in (0, 1, 47, 48, 54, 2**16, 2**31, 2**32 - 1, 2**63 - 1, 2**63, 2**64 - 1)]
-PARTS = [layout.BLOCK_MAGIC, b"#ASDF BLOCK INDEX\n", b"\n...\n", b"--- [", b"%YAML 1.1\n", b"zlib", b"lz4\0", b"bzp2",
-         b"\r\n", b"\0" * 16]
+PARTS = [file_layout.BLOCK_MAGIC, b"#ASDF BLOCK INDEX\n", b"\n...\n", b"--- [", b"%YAML 1.1\n", b"zlib",
+         b"lz4\0", b"bzp2", b"\r\n", b"\0" * 16]
 
 
 class Memory:

@@ -159,7 +159,8 @@ def test_index_that_lies_in_the_middle_is_not_believed(path):
     with open(path, "r+b") as file:
         data = file.read()
         file.seek(data.index(b"#ASDF BLOCK INDEX"))
-        file.write(zcore.asdf.layout.render_block_index([offsets[0], offsets[1] + 60, offsets[2] + 60, offsets[3]]))
+        wrong = [offsets[0], offsets[1] + 60, offsets[2] + 60, offsets[3]]
+        file.write(zcore.asdf.file_layout.render_block_index(wrong))
         file.truncate()
     with zcore.asdf.open(path) as file:
         assert [file.tree[str(i)].read().max() for i in range(4)] == [0, 1, 2, 3]

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import zcore
-from zcore.asdf import layout, scan
+from zcore.asdf import file_layout, scan
 from zcore.asdf.blocks import BlockList
 from zcore.asdf.writing import Form, NewBlocks, front_of, replacing, write_file
 from zcore.errors import AsdfFormatError
@@ -46,7 +46,7 @@ def test_index_and_walk_find_the_same_blocks(asdf_bytes, parts, noise, data):
     blocks = [asdf_bytes.block(part + asdf_bytes.block(part, allocated=data.draw(st.integers(len(part), 200))),
                                header_size=data.draw(st.integers(48, 60))) for part in parts]
     whole = asdf_bytes.file(*blocks, tree=b"", comments=b"", index=data.draw(st.sampled_from([True, None])))
-    magics = [i for i in range(len(whole)) if whole.startswith(layout.BLOCK_MAGIC, i)]
+    magics = [i for i in range(len(whole)) if whole.startswith(file_layout.BLOCK_MAGIC, i)]
     listed = sorted(set(data.draw(st.lists(st.sampled_from(magics), min_size=1)) + noise))
     for changed in (whole, asdf_bytes.file(*blocks, tree=b"", comments=b"", index=listed)):
         if data.draw(st.booleans()):
@@ -85,7 +85,7 @@ def test_blocks_that_are_written_are_read(tmp_path_factory, parts, name, checksu
 @settings(max_examples=300)
 def test_any_bytes_behind_the_header_are_blocks_or_an_error(data):
     """AS-BLK-02, AS-BLK-08: nothing else comes of them."""
-    for start in (b"", layout.BLOCK_MAGIC, layout.BLOCK_MAGIC + b"\0\x30\0\0\0\0\0\0\0\0"):
+    for start in (b"", file_layout.BLOCK_MAGIC, file_layout.BLOCK_MAGIC + b"\0\x30\0\0\0\0\0\0\0\0"):
         source = Memory(b"#ASDF 1.0.0\n" + start + data)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -27,7 +27,7 @@ def __getattr__(name):
     from importlib import import_module
 
     if name == "layout":
-        return import_module("zcore.asdf.layout")
+        return import_module("zcore.asdf.file_layout")
     if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(f"zcore.asdf.{_MODULE_OF[name]}"), name)

@@ -1,7 +1,7 @@
 """The blocks of an open ASDF file, and how they are read.
 
 A block is bytes; which array they are, the tree says. Nothing is read before it is asked for, and of an uncompressed
-block no more than that.
+block no more than that. `zcore.asdf.file_layout` parses the header of a block.
 """
 import mmap
 import os

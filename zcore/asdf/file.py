@@ -1,7 +1,7 @@
 """An ASDF file that is open."""
 import os
 
-from zcore.asdf import layout, scan, updating
+from zcore.asdf import file_layout, scan, updating
 from zcore.asdf.blocks import BlockList
 from zcore.asdf.source import FileSource
 from zcore.asdf.writing import Form
@@ -59,7 +59,7 @@ class AsdfFile:
     Examples
     --------
     >>> import tempfile, zcore
-    >>> block = zcore.asdf.layout.render_block_header(48, 0, b"", 2, 2, 2, bytes(16)) + b"ab"
+    >>> block = zcore.asdf.file_layout.render_block_header(48, 0, b"", 2, 2, 2, bytes(16)) + b"ab"
     >>> with tempfile.NamedTemporaryFile() as made:
     ...     _ = made.write(b"#ASDF 1.0.0\\n" + block)
     ...     made.flush()
@@ -117,7 +117,7 @@ class AsdfFile:
     @property
     def standard(self):
         """The version of the standard that the comments name; without one it is 1.0.0."""
-        return layout.standard_of(self.front.comments)
+        return file_layout.standard_of(self.front.comments)
 
     @property
     def is_writable(self):

@@ -12,7 +12,7 @@ entry costs a request: the first and the last one are compared here, and each ot
 from array import array
 from collections import namedtuple
 
-from zcore.asdf import layout
+from zcore.asdf import file_layout
 from zcore.errors import AsdfFormatError, warn
 
 # Header and comments are looked for in this much of the file's beginning, and most trees end there.
@@ -40,18 +40,18 @@ def read_front(source):
         The version of the file format is another one.
     """
     data = source.read(0, _START_NBYTES)
-    version, start = layout.parse_header(data)
-    comments, end = layout.parse_comments(data, start)
-    if len(data) - end < layout.MAX_LINE_NBYTES and len(data) < source.size:
-        data = source.read(0, _START_NBYTES + layout.MAX_COMMENTS_NBYTES)
-        comments, end = layout.parse_comments(data, start)
+    version, start = file_layout.parse_header(data)
+    comments, end = file_layout.parse_comments(data, start)
+    if len(data) - end < file_layout.MAX_LINE_NBYTES and len(data) < source.size:
+        data = source.read(0, _START_NBYTES + file_layout.MAX_COMMENTS_NBYTES)
+        comments, end = file_layout.parse_comments(data, start)
     start = end
-    if start == source.size or data.startswith(layout.BLOCK_MAGIC, start):
+    if start == source.size or data.startswith(file_layout.BLOCK_MAGIC, start):
         return Front(version, comments, start, start)
-    if len(data) - start < layout.MAX_LINE_NBYTES and len(data) < source.size:
-        raise AsdfFormatError(f"{start} bytes of comments, expected at most {layout.MAX_COMMENTS_NBYTES}",
+    if len(data) - start < file_layout.MAX_LINE_NBYTES and len(data) < source.size:
+        raise AsdfFormatError(f"{start} bytes of comments, expected at most {file_layout.MAX_COMMENTS_NBYTES}",
                               offset=start, member="comments")
-    layout.check_tree_start(data, start)
+    file_layout.check_tree_start(data, start)
     return Front(version, comments, start, _tree_end(source, data, start))
 
 
@@ -59,9 +59,9 @@ def _tree_end(source, data, start):
     """Return the offset behind the tree; `data` are the first bytes of the file."""
     offset, look_from = 0, start
     while True:
-        end = layout.find_tree_end(data, look_from, offset + len(data) == source.size)
+        end = file_layout.find_tree_end(data, look_from, offset + len(data) == source.size)
         # A tree that was cut off in front of the blocks: their bytes may hold the same line.
-        block = data.find(layout.BLOCK_MAGIC, look_from, None if end is None else end)
+        block = data.find(file_layout.BLOCK_MAGIC, look_from, None if end is None else end)
         if block >= 0:
             raise AsdfFormatError(f"the tree has no end before the block at byte {offset + block}", offset=start,
                                   member="tree")
@@ -109,18 +109,18 @@ def find_magic(source, offset):
         offset = source.skip_hole(offset)
         data = source.read(offset, n_bytes)
         n_bytes = min(16 * n_bytes, _PIECE_NBYTES)
-        found = data.find(layout.BLOCK_MAGIC)
+        found = data.find(file_layout.BLOCK_MAGIC)
         if found >= 0:
             return offset + found
-        if len(data) < len(layout.BLOCK_MAGIC):
+        if len(data) < len(file_layout.BLOCK_MAGIC):
             return None
-        offset += len(data) - len(layout.BLOCK_MAGIC) + 1
+        offset += len(data) - len(file_layout.BLOCK_MAGIC) + 1
     return None
 
 
 def read_block_header(source, offset):
     """Return the `BlockHeader` at `offset`; raises AsdfFormatError."""
-    return layout.parse_block_header(source.read(offset, layout.BLOCK_HEADER_NBYTES), offset, source.size)
+    return file_layout.parse_block_header(source.read(offset, file_layout.BLOCK_HEADER_NBYTES), offset, source.size)
 
 
 def by_index(source, first):
@@ -136,8 +136,8 @@ def by_index(source, first):
     if place is None or place < first:
         return None
     data = source.read(place, source.size - place)
-    offsets = layout.parse_block_index(data)
-    if offsets is None or offsets[0] != first or offsets[-1] + layout.BLOCK_HEADER_NBYTES > place:
+    offsets = file_layout.parse_block_index(data)
+    if offsets is None or offsets[0] != first or offsets[-1] + file_layout.BLOCK_HEADER_NBYTES > place:
         return None
     ends = [*offsets[1:], place]
     numbers = sorted({0, len(offsets) - 1}) if source.is_far else range(len(offsets))
@@ -156,7 +156,7 @@ def find_index(source):
     n_bytes = _SMALL_NBYTES
     while True:
         start = max(0, source.size - n_bytes)
-        found = source.read(start, n_bytes).rfind(layout.INDEX_MAGIC)
+        found = source.read(start, n_bytes).rfind(file_layout.INDEX_MAGIC)
         if found >= 0:
             return start + found
         if start == 0 or n_bytes >= _MAX_INDEX_NBYTES or not _may_be_index(source, start):
@@ -200,14 +200,14 @@ def _following(source, header):
         _check_streamed(source, header)
         return None
     end = header.end
-    start = source.read(end, len(layout.INDEX_MAGIC))
-    if start.startswith(layout.BLOCK_MAGIC):
+    start = source.read(end, len(file_layout.INDEX_MAGIC))
+    if start.startswith(file_layout.BLOCK_MAGIC):
         return end
-    if end == source.size or start == layout.INDEX_MAGIC:
+    if end == source.size or start == file_layout.INDEX_MAGIC:
         return None
     following = _next_valid(source, end)
     # Where this block would end if it had a header of the common size, and no space to spare.
-    earlier = _next_valid(source, header.offset + layout.BLOCK_HEADER_NBYTES + header.used, end)
+    earlier = _next_valid(source, header.offset + file_layout.BLOCK_HEADER_NBYTES + header.used, end)
     if earlier is not None:
         raise AsdfFormatError(f"the block at byte {header.offset} ends at byte {end} by its sizes, and another one "
                               f"begins at {earlier}", offset=header.offset, member="allocated_size")
@@ -225,16 +225,16 @@ def _check_no_header(source, offset):
     One flipped bit would take the block from the list. But where zeros are, a block was going to be appended when that
     was stopped (see `updating`).
     """
-    data = source.read(offset, layout.BLOCK_HEADER_NBYTES)
-    n_magic = len(layout.BLOCK_MAGIC)
-    if layout.BLOCK_MAGIC.startswith(data[:n_magic].rstrip(b"\0")):
+    data = source.read(offset, file_layout.BLOCK_HEADER_NBYTES)
+    n_magic = len(file_layout.BLOCK_MAGIC)
+    if file_layout.BLOCK_MAGIC.startswith(data[:n_magic].rstrip(b"\0")):
         return
-    data = layout.BLOCK_MAGIC + data[n_magic:]
+    data = file_layout.BLOCK_MAGIC + data[n_magic:]
     try:
-        end = layout.parse_block_header(data, offset, source.size).end
+        end = file_layout.parse_block_header(data, offset, source.size).end
     except AsdfFormatError:
         return
-    if end == source.size or source.read(end, 16).startswith((layout.BLOCK_MAGIC, layout.INDEX_MAGIC[:16])):
+    if end == source.size or source.read(end, 16).startswith((file_layout.BLOCK_MAGIC, file_layout.INDEX_MAGIC[:16])):
         raise AsdfFormatError(f"at byte {offset} there is the header of a block without its magic", offset=offset,
                               member="magic")
 
@@ -261,8 +261,9 @@ def _check_streamed(source, header):
     Notes : ASDF file layout, "Flags": the sizes are ignored, and writers have zeros there. One flipped bit would make
     all following blocks its content.
     """
-    data = source.read(header.offset, layout.BLOCK_HEADER_NBYTES)
+    data = source.read(header.offset, file_layout.BLOCK_HEADER_NBYTES)
     end = header.data_offset + int.from_bytes(data[14:22], "big")
-    if end > header.data_offset and source.read(end, 16).startswith((layout.BLOCK_MAGIC, layout.INDEX_MAGIC[:16])):
+    begins = file_layout.BLOCK_MAGIC, file_layout.INDEX_MAGIC[:16]
+    if end > header.data_offset and source.read(end, 16).startswith(begins):
         raise AsdfFormatError(f"the block at byte {header.offset} is streamed, and by its sizes it ends at byte {end}, "
                               "where another part begins", offset=header.offset, member="flags")

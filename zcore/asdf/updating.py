@@ -7,7 +7,7 @@ old and new content share their bytes. `append_block` is: it changes nothing tha
 import contextlib
 import os
 
-from zcore.asdf import checksums, compression, layout
+from zcore.asdf import checksums, compression, file_layout
 from zcore.asdf.blocks import Block
 from zcore.asdf.writing import STANDARD, NewBlocks, front_of, write_at, write_blanks, write_new
 from zcore.buffers import flat_view
@@ -89,7 +89,7 @@ def update_in_place(file, compression, checksum, embed):
             os.fsync(fd)
             header = _header(block.header.header_size, name, block.allocated, stored, data_size, checksum)
             # A longer header keeps the bytes behind its fields.
-            write_at(fd, header[:layout.BLOCK_HEADER_NBYTES], block.offset)
+            write_at(fd, header[:file_layout.BLOCK_HEADER_NBYTES], block.offset)
             os.fsync(fd)
         for name, stored, data_size in appended:
             _append(file, name, stored, data_size, checksum)
@@ -112,7 +112,7 @@ def _writing(file):
 
 def _header(header_size, name, allocated, stored, data_size, checksum):
     digest = checksums.digest_of([stored]) if checksum else None
-    return layout.render_block_header(header_size, 0, name, allocated, len(stored), data_size, digest)
+    return file_layout.render_block_header(header_size, 0, name, allocated, len(stored), data_size, digest)
 
 
 def _places(file, blocks):
@@ -173,7 +173,7 @@ def _append(file, name, stored, data_size, checksum):
     the old blocks are followed by nothing, zeros, or a block that nothing refers to. The header is written before the
     content, which could otherwise be taken for blocks, and the magic of the header is written last.
     """
-    found, n_magic = file.blocks.found, len(layout.BLOCK_MAGIC)
+    found, n_magic = file.blocks.found, len(file_layout.BLOCK_MAGIC)
     header = _header(48, name, len(stored), stored, data_size, checksum)
     with _writing(file) as fd:
         if len(found.offsets):
@@ -193,7 +193,7 @@ def _append(file, name, stored, data_size, checksum):
         write_at(fd, stored, offset + len(header))
         os.fsync(fd)
         if found.is_indexed or not len(found.offsets):
-            write_at(fd, layout.render_block_index([*found.offsets, offset]), end)
+            write_at(fd, file_layout.render_block_index([*found.offsets, offset]), end)
             os.fsync(fd)
     file.source.refresh()
     file.blocks.forget(file.front)

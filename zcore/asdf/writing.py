@@ -10,13 +10,13 @@ import stat
 import numpy as np
 
 from zcore import workers
-from zcore.asdf import checksums, compression, layout
+from zcore.asdf import checksums, compression, file_layout
 from zcore.asdf.blocks import Block
 from zcore.buffers import flat_view
 from zcore.errors import StoreError, ZcoreError
 from zcore.kernel.io.files import TEMP_PREFIX
 
-STANDARD = f"#ASDF_STANDARD {layout.STANDARD_VERSION}"
+STANDARD = f"#ASDF_STANDARD {file_layout.STANDARD_VERSION}"
 _COPY_NBYTES = 1 << 20
 _PARALLEL_NBYTES = 1 << 22            # from which on memory is hashed while it is written
 _CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
@@ -123,7 +123,7 @@ def front_of(comments, text):
 
     Notes : ASDF file layout, "Blocks": without a tree the first block follows the header at once.
     """
-    header = b"#ASDF %s\n" % layout.FORMAT_VERSION.encode()
+    header = b"#ASDF %s\n" % file_layout.FORMAT_VERSION.encode()
     if not text:
         return header
     # The end of the file may have stood for the last newline.
@@ -187,13 +187,13 @@ def write_file(fd, front, blocks, form):
         offsets.append(offset)
         offset = _write_block(fd, offset, content, blocks.compression, form)
     if blocks.streamed is not None:
-        header = layout.render_block_header(48, layout.STREAMED, b"", 0, 0, 0, None)
+        header = file_layout.render_block_header(48, file_layout.STREAMED, b"", 0, 0, 0, None)
         offset = write_at(fd, header, offset)
         content = blocks.streamed
         for piece in content.stored_pieces() if isinstance(content, Block) else [content]:
             offset = write_at(fd, piece, offset)
     elif offsets and form.index:
-        write_at(fd, layout.render_block_index(offsets), offset)
+        write_at(fd, file_layout.render_block_index(offsets), offset)
     elif offsets:
         # The last block may end with room that nothing was written to.
         os.ftruncate(fd, offset)
@@ -217,7 +217,7 @@ def _write_block(fd, offset, content, name, form):
         Compression. A block of a file that has it already, or any for None, is copied as it is stored.
     form : Form
     """
-    begin = offset + layout.BLOCK_HEADER_NBYTES
+    begin = offset + file_layout.BLOCK_HEADER_NBYTES
     if isinstance(content, Block):
         if name in (None, content.compression):
             return _copy_block(fd, offset, content, form)
@@ -236,9 +236,9 @@ def _write_block(fd, offset, content, name, form):
 
 
 def _write_header(fd, offset, name, used, data_size, digest, form):
-    begin = offset + layout.BLOCK_HEADER_NBYTES
+    begin = offset + file_layout.BLOCK_HEADER_NBYTES
     following = form.aligned(begin + used)
-    write_at(fd, layout.render_block_header(48, 0, name, following - begin, used, data_size, digest), offset)
+    write_at(fd, file_layout.render_block_header(48, 0, name, following - begin, used, data_size, digest), offset)
     return following
 
 
@@ -266,13 +266,13 @@ def _copy_block(fd, offset, block, form):
     """Write a block as it is stored elsewhere. Damage is found here: it must not get a new checksum."""
     if block.verifies:
         block.verify()
-    end = offset + layout.BLOCK_HEADER_NBYTES
+    end = offset + file_layout.BLOCK_HEADER_NBYTES
     md5 = checksums.new_md5() if form.checksum else None
     for piece in block.stored_pieces(_COPY_NBYTES):
         if md5 is not None:
             md5.update(piece)
         end = write_at(fd, piece, end)
-    used = end - offset - layout.BLOCK_HEADER_NBYTES
+    used = end - offset - file_layout.BLOCK_HEADER_NBYTES
     digest = md5 and md5.digest()
     if form.checksum and block.checksum is not None and not block.verifies:
         digest = block.checksum

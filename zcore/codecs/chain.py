@@ -78,7 +78,7 @@ def codec_of(name, configuration):
         if name in _LATER:
             cls = import_module(f"zcore.codecs.{_LATER[name]}").CODECS[name]
         elif name.startswith("numcodecs."):
-            from zcore.codecs.fallback import fallback_codec
+            from zcore.codecs.from_numcodecs import fallback_codec
 
             return fallback_codec(name, configuration)
     if cls is None:

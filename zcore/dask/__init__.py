@@ -43,7 +43,7 @@ def from_zcore(source, path="", chunks=None, *, name=None, inline_array=True, **
     """
     if isinstance(source, zcore.Array):
         if path or keywords:
-            raise TypeError("path and keywords are for a place that is opened, and the source is an array")
+            raise TypeError("path and keywords cannot be given with an open array; they are for a store or a path")
         array = source
     else:
         array = zcore.open_array(source, path=path, **keywords)

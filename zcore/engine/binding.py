@@ -27,7 +27,7 @@ from zcore.errors import (
 )
 from zcore.formats.json_documents import MAX_NBYTES
 from zcore.indexing.fields import part_of
-from zcore.kernel.io.holds import Held
+from zcore.kernel.io.object_locks import Held
 from zcore.kernel.plan.element_read import Elements
 from zcore.kernel.plan.plan import PlanOptions
 from zcore.kernel.plan.read import ReadPlan
@@ -756,7 +756,7 @@ class ArrayBinding(NodeBinding):
         return plan
 
     def stands(self, view):
-        """Return whether the document is that of `view`. An object is held meanwhile, so the answer stays true."""
+        """Return whether the stored document is that of `view`. The caller holds an object's lock, so it stays so."""
         if view.trusted:
             return self.store.identity(self.document) == view.identity
         return self.store.get(self.document) == view.raw

@@ -10,7 +10,7 @@ from itertools import islice
 
 from zcore.engine.views import is_trusted
 from zcore.errors import LockError, StoreError
-from zcore.kernel.io.holds import Stopped
+from zcore.kernel.io.object_locks import Stopped
 from zcore.kernel.plan.feed import UNCHANGED, Feed
 from zcore.stores.base import Extents
 from zcore.stores.ranges import MAX_BLOCK, MAX_GAP, merged

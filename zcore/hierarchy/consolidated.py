@@ -1,12 +1,12 @@
 """Consolidated metadata: a copy of all documents below a group, which a reader may list instead of the store.
 
 A copy describes the moment when it was made. Each change of a node first drops the copies of all groups above it, also
-above the store's own directory. So no copy is ever silently wrong. A kill in between costs the copy.
+above the store's own directory. A kill in between costs the copy.
 
 Changes continue while a copy is made. So a change may come after the documents were read and before the copy is
 written. Therefore all documents are read again after the copy is written, and a change drops the copies again at its
-end. One of the two notices the other: the second reading finds the change, or the second drop finds the copy. Only a
-kill right before the second drop leaves a copy without the change.
+end. One of the two notices the other: the second reading finds the change, or the second drop finds the copy. So a copy
+can be out of date only if a process is killed right before the second drop.
 """
 import contextlib
 import os

@@ -8,7 +8,7 @@ from functools import partial
 
 from zcore.errors import LockError, NodeNotFoundError, StoreError
 from zcore.kernel.io.files import TEMP_PREFIX
-from zcore.kernel.io.holds import Held, locks_of
+from zcore.kernel.io.object_locks import Held, locks_of
 from zcore.stores.keys import prefix_of
 
 # If a new directory vanishes at once, another process pruned it, which cannot happen this often. Or the file system

@@ -2,7 +2,8 @@
 
 Each dimension of an array is selected by a slice, by its own list of indices, or by lists that several dimensions
 share, index by index. Such dimensions form a group, with a point for each index. The selection is the product of slices
-and groups:
+and groups. `zcore.indexing.numpy` and `zcore.indexing.oindex_vindex` make it; `Tasks.select` of the kernel makes tasks
+of it:
 
     a[:, [3, 1], ::2]         slice × 2 points of dimension 1 × slice
     a[[3, 1], :, [0, 9]]      2 points of dimensions 0 and 2 × slice

@@ -1,12 +1,12 @@
 """Arrays of zcore for the ranks of an MPI program.
 
-Each function is collective: all ranks of a communicator call it, and an error of one rank is an error of all, so none
-waits for ever. The communicator is one of mpi4py (extra "mpi"), or has its methods `Get_rank`, `Get_size`, `bcast`,
+Each function is collective: all ranks of a communicator call it, and an error on one rank is raised on all ranks, so no
+rank hangs. The communicator is one of mpi4py (extra "mpi"), or has its methods `Get_rank`, `Get_size`, `bcast`,
 `allgather` and `alltoall`.
 
 Ranks write and read by the array's own methods, which are not collective. Ranks that write parts of one chunk lose
-nothing, as zcore locks it; where each rank has whole chunks, see `aligned_box`, none waits for another. Where no lock
-holds between the hosts, `write` is the way to write parts of chunks.
+nothing, as zcore locks it. Ranks that write whole chunks, see `aligned_box`, do not wait for each other. If locks do
+not work between the hosts, write parts of chunks by `write`.
 
 Examples
 --------

@@ -778,12 +778,12 @@ class Array(Handle):
 
     def _product(self, kind, selection):
         # Imported here, because few callers need it.
-        from zcore.indexing import zarr as selections
+        from zcore.indexing import oindex_vindex
 
-        return getattr(selections, kind)(selection, self.shape)
+        return getattr(oindex_vindex, kind)(selection, self.shape)
 
     def _blocks(self, selection):
-        from zcore.indexing.zarr import blocks
+        from zcore.indexing.oindex_vindex import blocks
 
         return basic(blocks(selection, self._binding.metadata), self.shape)
 

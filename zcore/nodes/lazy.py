@@ -119,8 +119,8 @@ def _indexed(part, index, dimension):
         try:
             index = operator.index(None if isinstance(index, bool | np.bool_) else index)
         except TypeError:
-            raise SelectionError(f"a view is indexed by integers, slices and an ellipsis, not by {index!r:.60}; "
-                                 "np.asarray(view) reads it", dimension=dimension) from None
+            raise SelectionError(f"a lazy view takes integers, slices and an ellipsis, found {index!r:.60}; for other "
+                                 "indices use np.asarray(view)", dimension=dimension) from None
     try:
         return part[index]
     except IndexError:

@@ -25,7 +25,7 @@ from operator import index
 from zcore import workers
 from zcore.buffers import flat_view
 from zcore.errors import ReadOnlyError, StoreError
-from zcore.kernel.io.holds import ObjectLocks, locks_of
+from zcore.kernel.io.object_locks import ObjectLocks, locks_of
 from zcore.stores.keys import POSIX, check_key, check_prefix
 
 ByteRange = tuple[int | None, int | None]

@@ -11,7 +11,7 @@ from itertools import count
 
 from zcore.buffers import flat_view
 from zcore.errors import KeyConflictError
-from zcore.kernel.io.holds import ObjectLocks
+from zcore.kernel.io.object_locks import ObjectLocks
 from zcore.model.value import as_bool
 from zcore.stores.base import ByteRange, Identity, Listing, Store, resolve_range
 from zcore.stores.keys import check_key, check_prefix

@@ -12,7 +12,7 @@ from collections import namedtuple
 
 from zcore.errors import LockError, StoreError
 from zcore.kernel.io.files import exchange
-from zcore.kernel.io.holds import ObjectLocks, Stopped
+from zcore.kernel.io.object_locks import ObjectLocks, Stopped
 from zcore.stores.directory.lock_file import NODE, LockFile, this_process
 from zcore.stores.keys import TEMPORARY
 

@@ -22,7 +22,7 @@ from zcore.formats.zarr_v2.chain import from_chain
 _NCZARR = ("_NCZARR_ARRAY", "_nczarr_array")
 _NCZARR_DIMENSIONS = ("dimrefs", "dimension_references", "dimensions")
 
-# Prefix and separator of chunk keys that need not be told.
+# Default prefix and separator of chunk keys, which `encoding` leaves out.
 _KEYS = {2: ("", "."), 3: ("c", "/")}
 
 
@@ -63,7 +63,7 @@ def shown(attributes):
 class Dimensions:
     """The names of the dimensions of all arrays of a dataset, or of a tree of datasets.
 
-    A dimension without a name gets ``dim_0``, ``dim_1`` and so on. Unnamed dimensions of one length share a name, so
+    A dimension without a name gets ``dim_0``, ``dim_1`` and so on. Unnamed dimensions of equal length share a name, so
     that arrays of one shape have the same dimensions. Within an array every unnamed dimension has a name of its own.
     No new name is one that the files use already, for a dimension or a variable.
 

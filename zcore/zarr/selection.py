@@ -1,4 +1,4 @@
-"""One selection of an array, put together again from the pieces in which zarr-python asks for it.
+"""Rebuilds a whole selection from the pieces, one for each chunk, that zarr-python passes to a codec pipeline.
 
 zarr-python cuts a selection along the chunks before it calls a codec pipeline: for each chunk it names the elements of
 the chunk and those of the result. zcore's kernel takes whole selections, with all chunks in one plan. So this module
@@ -18,7 +18,7 @@ _LIMIT = 2**62      # of positions: sums of two fit into 64 bits
 class Request(namedtuple("Request", ("way", "selection", "where"))):
     """A selection of an array, and an index into its result, both with an entry for each dimension.
 
-    Of points `where` is one array, of the positions in a result of one dimension.
+    For points, `where` is one array: positions in a result of one dimension.
     """
 
     __slots__ = ()
@@ -31,7 +31,7 @@ class Request(namedtuple("Request", ("way", "selection", "where"))):
 
     @property
     def result_shape(self):
-        """The shape of the result, of which all positions are in `where`."""
+        """The shape of the result; `where` has all its positions."""
         where = self.where if isinstance(self.where, tuple) else (self.where,)
         return tuple([part.stop if isinstance(part, slice) else int(part.max()) + 1 for part in where])
 

@@ -6,7 +6,7 @@ import warnings
 import pytest
 
 import zcore
-from zcore.asdf import layout
+from zcore.asdf import file_layout
 from zcore.errors import AsdfFormatError, NodeNotFoundError, StoreError, UnsupportedError
 
 
@@ -196,7 +196,7 @@ def test_streamed_block(opened, asdf_bytes):
     offset = len(data) - len(streamed)
     for index in ([100, offset], [100], [offset]):
         # An index that could be believed, if the block were another one.
-        text = layout.render_block_index(index)
+        text = file_layout.render_block_index(index)
         assert contents(opened(data + text)) == [b"a", b"rows" + text]
 
 
@@ -242,7 +242,7 @@ def test_index_whose_every_entry_is_a_header_is_not_used_if_one_is_no_block(open
     plain = asdf_bytes.file(first, asdf_bytes.block(b"b"))
     begin, end = 100, 100 + len(first)
     for index in ([begin, begin + 55, begin + 116, end], [begin, begin + 116, end], [begin, begin + 55]):
-        file = opened(plain + layout.render_block_index(index))
+        file = opened(plain + file_layout.render_block_index(index))
         assert list(file.blocks.found.offsets) == [begin, end] and not file.blocks.found.is_indexed
 
 

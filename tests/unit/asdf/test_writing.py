@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import zcore
-from zcore.asdf import layout, writing
+from zcore.asdf import file_layout, writing
 from zcore.asdf.writing import NewBlocks
 from zcore.errors import (
     AsdfFormatError,
@@ -49,15 +49,15 @@ def check(path, n_blocks, **arrays):
 
 
 def test_a_written_file_byte_by_byte(path):
-    """AS-HDR-01, AS-COM-02, AS-TREE-03, AS-BLK-01, AS-CHK-01, AS-IDX-01, AS-IDX-10: in the order of the layout."""
+    """AS-HDR-01, AS-COM-02, AS-TREE-03, AS-BLK-01, AS-CHK-01, AS-IDX-01, AS-IDX-10: in the order of the file_layout."""
     zcore.asdf.write(path, {"a": A, "b": B})
     data = path.read_bytes()
     assert data.startswith(b"#ASDF 1.0.0\n#ASDF_STANDARD 1.6.0\n%YAML 1.1\n")
     first = data.index(b"\n...\n") + 5
     second = first + 54 + A.nbytes
     assert data[first:] == (
-        layout.render_block_header(48, 0, b"", A.nbytes, A.nbytes, A.nbytes, hashlib.md5(A).digest()) + A.tobytes()
-        + layout.render_block_header(48, 0, b"", 100, 100, 100, hashlib.md5(B).digest()) + B.tobytes()
+        file_layout.render_block_header(48, 0, b"", A.nbytes, A.nbytes, A.nbytes, hashlib.md5(A).digest()) + A.tobytes()
+        + file_layout.render_block_header(48, 0, b"", 100, 100, 100, hashlib.md5(B).digest()) + B.tobytes()
         + b"#ASDF BLOCK INDEX\n%%YAML 1.1\n--- [%d, %d]\n...\n" % (first, second))
     check(path, 2, a=A, b=B)
 
@@ -474,7 +474,7 @@ def test_rows_are_appended(path):
         rows.append(np.empty((0, 2, 3), "i4"))
         assert rows.n_rows == 5
     assert path.read_bytes() == empty + np.r_[np.arange(6), np.arange(24)].astype(">i4").tobytes()
-    assert empty[-54:] == layout.render_block_header(48, 1, b"", 0, 0, 0, bytes(16))
+    assert empty[-54:] == file_layout.render_block_header(48, 1, b"", 0, 0, 0, bytes(16))
     with zcore.asdf.stream(path) as rows:
         assert repr(rows) == f"<RowWriter of {path}: {rows.n_rows} rows of shape (2, 3), dtype=>i4>"
         assert rows.n_rows == 5

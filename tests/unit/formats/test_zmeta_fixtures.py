@@ -34,8 +34,9 @@ def decompress(chunk):
 def read(directory):
     """Read an array with nothing of zcore but its metadata."""
     array = zmeta.parse_array((directory / "__zmeta__").read_bytes(), directory.name)
-    filled = np.frombuffer(array.fill_bytes * max(array.size, 1), array.dtype)
-    elements = filled[:array.size].reshape(array.shape).copy()
+    # NumPy's `copy` would leave the bytes between the fields of a structure undefined.
+    filled = np.frombuffer(bytearray(array.fill_bytes * max(array.size, 1)), array.dtype)
+    elements = filled[:array.size].reshape(array.shape)
     for file in sorted(directory.glob("__zdata__/*")):
         coords = array.chunk_keys.decode(f"__zdata__/{file.name}", array.ndim)
         if coords is None or any(i >= n for i, n in zip(coords, array.grid_shape, strict=True)):

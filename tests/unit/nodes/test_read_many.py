@@ -11,7 +11,7 @@ import pytest
 import zcore
 from tests.both_ways import WAYS, directory
 from tests.unit.stores.servers import http_server
-from zcore.codecs.fallback import FallbackBytes
+from zcore.codecs.from_numcodecs import FallbackBytes
 from zcore.kernel.cache.chunks import ChunkCache
 
 pytest.importorskip("numcodecs", reason="numcodecs is not installed (extra numcodecs)")

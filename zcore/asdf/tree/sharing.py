@@ -1,8 +1,7 @@
 """Which memory becomes which block: arrays that overlap in memory share one, and are views of it.
 
 The block of several arrays is the memory from the first byte that one of them reaches to the last. An array that
-overlaps with no other is its own block; if there are gaps between its elements, or they lie over one another, a copy
-without.
+overlaps with no other gets its own block. If its elements have gaps or overlap, a contiguous copy is stored.
 """
 import numpy as np
 
@@ -86,5 +85,5 @@ def _memory_from(array, n_bytes):
 def _strides_of(array):
     if array.flags.c_contiguous:
         return None
-    # Of dimensions of one element NumPy's strides may be anything.
+    # NumPy's stride is arbitrary in a dimension of length 1.
     return tuple([stride if n > 1 else array.itemsize for n, stride in zip(array.shape, array.strides, strict=True)])

@@ -17,7 +17,7 @@ _SEPARATORS = {"default": "/", "v2": "."}
 def parse_grid(value, shape):
     """Return `(chunk_shape, edges)` of `ArrayMetadata` for the `chunk_grid` of an array of `shape`.
 
-    In a dimension of length 0, a chunk length of 0 counts as 1, because some writers leave it so.
+    Some writers store a chunk length of 0 for a dimension of length 0. It is read as 1.
 
     Raises : ValueError, if a rule is broken; UnsupportedError, if the grid is not known.
     """

@@ -2,7 +2,7 @@
 from libc.stdint cimport int64_t
 
 from zcore.kernel.cache.chunks cimport ChunkCache
-from zcore.kernel.io.holds cimport ObjectLocks
+from zcore.kernel.io.object_locks cimport ObjectLocks
 from zcore.kernel.plan.plan cimport Plan, PlanOptions
 from zcore.kernel.plan.read cimport ReadPlan
 from zcore.kernel.select.open_array cimport OpenArray, Opened

@@ -1,7 +1,8 @@
 # cython: language_level=3, cdivision=True, freethreading_compatible=True
 """The locks for replacing stored objects and changing metadata documents.
 
-Compiled because every written object is locked, without the GIL, in about two microseconds.
+Compiled because every written object is locked, without the GIL, in about two microseconds. `WritePlan` calls it for
+objects that are files, and `ObjectLocks` (`object_locks.pyx`) from Python.
 
 A writer opens the document once a call (never shared between threads or across a fork) and locks one object at a time.
 After every lock it checks whether the name still leads to the locked inode, because a replaced document takes its locks

@@ -14,7 +14,7 @@ from zcore.kernel.cache.lru cimport Kept
 from zcore.kernel.io.locks cimport Holder
 from zcore.kernel.codec.program cimport Program
 from zcore.kernel.codec.table cimport Workspace
-from zcore.kernel.io.holds cimport ObjectLocks
+from zcore.kernel.io.object_locks cimport ObjectLocks
 from zcore.kernel.plan.shard_index cimport Extent, IndexCache
 from zcore.kernel.plan.shard_levels cimport ShardLevels
 from zcore.kernel.status cimport MAX_SHARD_LEVELS, Status

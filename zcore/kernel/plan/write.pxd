@@ -2,7 +2,7 @@
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 
 from zcore.kernel.select.grid cimport Span
-from zcore.kernel.io.holds cimport ObjectLocks
+from zcore.kernel.io.object_locks cimport ObjectLocks
 from zcore.kernel.plan.plan cimport Plan, Worker
 from zcore.kernel.plan.shard_write cimport ShardWriter
 from zcore.kernel.select.tasks cimport Layout

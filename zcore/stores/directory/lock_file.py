@@ -29,7 +29,7 @@ from _thread import RLock, get_ident, start_new_thread
 from time import localtime, monotonic, sleep, strftime
 
 from zcore.errors import LockError, warn
-from zcore.kernel.io.holds import Held
+from zcore.kernel.io.object_locks import Held
 from zcore.stores.keys import TEMPORARY
 from zcore.text.printable import printable
 

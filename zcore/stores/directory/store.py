@@ -19,7 +19,7 @@ from functools import lru_cache, partial
 from zcore.buffers import flat_view
 from zcore.errors import KeyConflictError, NotADirectoryStoreError, StoreError
 from zcore.kernel.io.documents import existing, read_first
-from zcore.kernel.io.holds import ObjectLocks, locks_of
+from zcore.kernel.io.object_locks import ObjectLocks, locks_of
 from zcore.model.value import as_bool
 from zcore.stores.base import OBJECTS, ByteRange, Directory, Identity, Listing, Objects, Store
 from zcore.stores.directory import atomic, cleanup, listing, spelling

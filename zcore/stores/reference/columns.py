@@ -25,7 +25,7 @@ class Column:
     Parameters
     ----------
     text : Text
-    product : Product
+    product : Ranges
     """
 
     def __init__(self, text, product):

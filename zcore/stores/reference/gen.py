@@ -80,7 +80,7 @@ class Generation:
         self._max_characters = max(MAX_CHARACTERS, CHARACTERS_EACH * limit)
         for i, item in enumerate(gen):
             _check_members(item, f"gen[{i}]")
-            product = Product(item["dimensions"], f"gen[{i}].dimensions", limit)
+            product = Ranges(item["dimensions"], f"gen[{i}].dimensions", limit)
             self.count += product.size
             if self.count > limit:
                 raise _wrong(f"gen[{i}].dimensions", f"expected {limit} references in all at the most, "
@@ -106,7 +106,7 @@ class Generation:
                 yield batch
 
 
-class Product:
+class Ranges:
     """The cartesian product of the variables of an item; its elements are numbered in C order, none is made.
 
     Attributes

@@ -1,5 +1,7 @@
 """The templates of a reference set, and the texts that use them: ``http://{{ u }}/{{ f(c='a') }}_{{ (i + 1) * 10 }}``.
 
+`gen.py` expands ``gen`` with them.
+
 The specification says "jinja-str" ("References specification", version 1), and the document is not trusted. The
 format needs little of jinja2's language, so only that is accepted:
 

@@ -28,7 +28,7 @@ import zlib
 from hashlib import blake2b
 
 from zcore.errors import StoreError, warn
-from zcore.kernel.io.holds import ObjectLocks
+from zcore.kernel.io.object_locks import ObjectLocks
 from zcore.stores.forks import renew_in_children
 from zcore.stores.keys import TEMPORARY
 from zcore.stores.zip.members import (

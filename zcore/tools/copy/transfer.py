@@ -1,4 +1,4 @@
-"""Copies elements from one array to another: objects as they are stored, or elements by slabs: read, cast, written.
+"""Copies an array: objects as they are stored where that is possible, else slabs of elements.
 
 A part is marked as done when it is in place, so that a later process does not repeat it.
 """
@@ -34,15 +34,15 @@ from zcore.tools.stored import Stored, count_of, is_same_fill, slabs_with_more
 # Larger objects, in decoded bytes, are copied by the system from file to file.
 _LARGE = 1 << 20
 _WAITING_NBYTES = 1 << 26     # decoded bytes of objects in flight from or to a service
-_SHARE_NBYTES = 1 << 26       # decoded bytes of the objects that a worker is given at once ...
-_MAX_SHARE = 1 << 10          # and how many these are
-_CHECK_SECONDS = 0.1          # between two looks of a worker whether the copy is still at its place in a service
+_SHARE_NBYTES = 1 << 26       # decoded bytes of the objects that a worker gets at once
+_MAX_SHARE = 1 << 10          # the most objects that a worker gets at once
+_CHECK_SECONDS = 0.1          # how often a worker checks that its copy in a service was not replaced
 MAX_MARKS = 1 << 12           # lines of one pass in the journal
 _VARYING_NBYTES = 64          # assumed size of an item of varying length
 
 
 class Progress:
-    """Counts how much of a copy is done, and tells a callable if there is one.
+    """Counts the bytes that are copied, and reports them to `tell`, if given.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def pass_objects(source, target, is_begun, progress, client=None):
         Some objects may be there already. Each of them is whole.
     progress : Progress
     client : object, optional
-        On whose workers this is done, see `zcore.tools.spread`.
+        Client of dask whose workers do the copy, see `zcore.tools.spread`.
     """
     metadata = source.metadata
     grid, keys, prefix = metadata.grid_shape, target.metadata.chunk_keys, target.prefix
@@ -208,8 +208,8 @@ class Slabs:
         Maximum bytes for all elements and objects in memory.
     threads : int or None
     work : object
-        ``done``, a set of the parts that are done, and ``mark(text)``; ``between``, a directory or None, and
-        ``drop_between()``.
+        Journal of the copy: ``done``, the set of finished parts, and ``mark(text)``. Intermediate array: ``between``,
+        its directory or None, and ``drop_between()``.
     name : str
         Of the array, a part of that text.
     progress : Progress
@@ -235,7 +235,7 @@ class Slabs:
         self.passes = passes(source.shape, source.object_shape, target.object_shape, per_element, room)
 
     def run(self):
-        """Do all that is not done."""
+        """Copy the slabs that are not copied yet."""
         if self._is_done("all"):
             self.progress.advance(self.target.nbytes)
             return
@@ -269,7 +269,7 @@ class Slabs:
         shape, left = source.shape, self.target.nbytes * weight
         numbers = self._needed(source, target, slab)
         n = count_of(numbers)
-        # Those of one step are marked together, by the last of them: the journal grows no longer than that.
+        # Slabs are marked in groups, by their last one, so that a pass writes at most `MAX_MARKS` lines to the journal.
         n_at_once = -(-n // MAX_MARKS) or 1
         steps = [(first, min(first + n_at_once, n)) for first in range(0, n, n_at_once)]
         done = {stop for _, stop in steps if self._is_done(stage, numbers[stop - 1])}
@@ -390,9 +390,9 @@ class StoredTarget:
         return _target_on_worker, (Array(self.binding), config.lock)
 
     def on_worker(self):
-        """Return the array for a worker, which may be late: another copy may be building its own there by then.
+        """Return the array for a worker. Another copy may have replaced it before the worker begins.
 
-        It takes the locks of this process, by which it finds out.
+        The worker finds that out by the locks of this process.
         """
         made, arguments = self.__reduce__()
         return made(*arguments)

@@ -12,7 +12,7 @@ import pytest
 
 from zcore.errors import LockError, StoreError
 from zcore.kernel.io.files import TEMP_PREFIX
-from zcore.kernel.io.holds import ObjectLocks, Stopped, locks_of
+from zcore.kernel.io.object_locks import ObjectLocks, Stopped, locks_of
 
 DOCUMENT = "document"
 

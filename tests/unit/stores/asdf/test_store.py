@@ -51,7 +51,8 @@ def raw_file(path, body, *blocks):
     """Write a file whose tree is a text; blocks are raw."""
     text = f"#ASDF 1.0.0\n%YAML 1.1\n%TAG ! tag:stsci.edu:asdf/\n---\n{body}\n...\n".encode()
     for block in blocks:
-        text += zcore.asdf.layout.render_block_header(48, 0, b"", len(block), len(block), len(block), bytes(16)) + block
+        n = len(block)
+        text += zcore.asdf.file_layout.render_block_header(48, 0, b"", n, n, n, bytes(16)) + block
     path.write_bytes(text)
     return path
 
@@ -410,7 +411,7 @@ def test_chunks_of_which_some_are_compressed_by_asdf(path, cls):
     chunked(path, [1, 2, -1, 3], *[values[i:i + 2].tobytes() for i in (0, 2)], shape=(8,), chunks=(2,))
     packed = zlib.compress(values[6:].tobytes())
     with open(path, "ab") as file:
-        file.write(zcore.asdf.layout.render_block_header(48, 0, b"zlib", len(packed), len(packed), 4, bytes(16)))
+        file.write(zcore.asdf.file_layout.render_block_header(48, 0, b"zlib", len(packed), len(packed), 4, bytes(16)))
         file.write(packed)
     array = zcore.open(cls(path))["z"]
     assert array[...].tolist() == [0, 1, 2, 3, 7, 7, 6, 7] and array[6] == 6

@@ -324,7 +324,7 @@ def test_what_a_hostile_asdf_file_claims(site, tmp_path, asdf_file):
     text = (b"#ASDF 1.0.0\n#ASDF_STANDARD 1.6.0\n%YAML 1.1\n%TAG ! tag:stsci.edu:asdf/\n--- !core/asdf-1.1.0\n"
             b"a: !core/ndarray-1.1.0\n  source: 0\n  datatype: int32\n  byteorder: little\n"
             b"  shape: [4611686018427387, 64]\n...\n")
-    header = zcore.asdf.layout.render_block_header(48, 0, b"", 4, 4, 4, bytes(16))
+    header = zcore.asdf.file_layout.render_block_header(48, 0, b"", 4, 4, 4, bytes(16))
     site.files["x.asdf"] = text + header + b"abcd"
     with pytest.raises(AsdfFormatError):
         zcore.open(f"{site.url}/x.asdf")["a"][0, 0]

@@ -4,7 +4,7 @@ import struct
 import pytest
 
 from tests.each import each
-from zcore.asdf import layout
+from zcore.asdf import file_layout
 from zcore.errors import AsdfFormatError, UnsupportedError
 
 
@@ -15,7 +15,7 @@ from zcore.errors import AsdfFormatError, UnsupportedError
 ])
 def test_header(data, version, end):
     """AS-HDR-01: token, white space, version, either newline."""
-    assert layout.parse_header(data) == (version, end)
+    assert file_layout.parse_header(data) == (version, end)
 
 
 @pytest.mark.parametrize("data", [
@@ -26,7 +26,7 @@ def test_header(data, version, end):
 def test_header_that_is_none(data):
     """AS-HDR-01, AS-HDR-03: no token, no version, no newline within a bound, a byte order mark."""
     with pytest.raises(AsdfFormatError) as caught:
-        layout.parse_header(data)
+        file_layout.parse_header(data)
     assert caught.value.offset == 0 and caught.value.member == "header"
 
 
@@ -34,16 +34,16 @@ def test_header_of_another_version():
     """AS-HDR-02: other major versions are refused, a later minor one is read with a warning."""
     for version in (b"0.1.0", b"2.0.0", b"10.0.0"):
         with pytest.raises(UnsupportedError, match=version.decode()):
-            layout.parse_header(b"#ASDF " + version + b"\n")
+            file_layout.parse_header(b"#ASDF " + version + b"\n")
     with pytest.warns(UserWarning, match=r"1\.2\.0"):
-        assert layout.parse_header(b"#ASDF 1.2.0\n") == ("1.2.0", 12)
+        assert file_layout.parse_header(b"#ASDF 1.2.0\n") == ("1.2.0", 12)
 
 
 def test_comments():
     """AS-COM-01: all lines that begin with #; a blank line ends them."""
     data = b"#ASDF 1.0.0\n#ASDF_STANDARD 1.5.0\r\n# mine \xff\n#\n\n# not this"
-    assert layout.parse_comments(data, 12) == (["#ASDF_STANDARD 1.5.0", "# mine \ufffd", "#"], 45)
-    assert layout.parse_comments(b"#ASDF 1.0.0\n# the last", 12) == (["# the last"], 22)
+    assert file_layout.parse_comments(data, 12) == (["#ASDF_STANDARD 1.5.0", "# mine \ufffd", "#"], 45)
+    assert file_layout.parse_comments(b"#ASDF 1.0.0\n# the last", 12) == (["# the last"], 22)
 
 
 @pytest.mark.parametrize(("comments", "standard"), [
@@ -54,7 +54,7 @@ def test_comments():
 ])
 def test_version_of_the_standard(comments, standard):
     """AS-COM-02: the comment ASDF_STANDARD; 1.0.0 without one, or when it cannot be read."""
-    assert layout.standard_of(comments) == standard
+    assert file_layout.standard_of(comments) == standard
 
 
 @pytest.mark.parametrize(("text", "end"), [
@@ -65,29 +65,29 @@ def test_version_of_the_standard(comments, standard):
 ])
 def test_end_of_a_tree(text, end):
     """AS-TREE-03, AS-TREE-04: a line of three dots at its beginning, and nothing else on it."""
-    assert layout.find_tree_end(text, 0, True) == layout.find_tree_end(text, 0, False) == end
+    assert file_layout.find_tree_end(text, 0, True) == file_layout.find_tree_end(text, 0, False) == end
 
 
 def test_end_of_a_tree_at_the_end_of_the_file():
     """AS-TREE-03: the end of the file stands for the last newline."""
     for text in (b"%YAML 1.1\n---\n...", b"%YAML 1.1\n---\n...\r"):
-        assert layout.find_tree_end(text, 0, True) == len(text)
-        assert layout.find_tree_end(text, 0, False) is None
+        assert file_layout.find_tree_end(text, 0, True) == len(text)
+        assert file_layout.find_tree_end(text, 0, False) is None
     for text in (b"%YAML 1.1\n---\n", b"%YAML 1.1\n---\n..", b"%YAML 1.1\n---\na...\n", b"%YAML 1.1\n--- a\n...b\n"):
-        assert layout.find_tree_end(text, 0, True) is None
+        assert file_layout.find_tree_end(text, 0, True) is None
 
 
 @pytest.mark.parametrize("line", [b"", b"---\n", b"%TAG ! x\n", b"%YAML\n", b"%YAML 1.1", b"a: 1\n", b" %YAML 1.1\n"])
 def test_tree_begins_with_the_version_of_yaml(line):
     """AS-TREE-01, AS-TREE-12: nothing else may stand there."""
-    layout.check_tree_start(b"x%YAML 1.1\r\n", 1)
+    file_layout.check_tree_start(b"x%YAML 1.1\r\n", 1)
     with pytest.raises(AsdfFormatError) as caught:
-        layout.check_tree_start(b"x" + line, 1)
+        file_layout.check_tree_start(b"x" + line, 1)
     assert caught.value.offset == 1 and caught.value.member == "tree"
 
 
 def header(header_size=48, flags=0, compression=b"", allocated=10, used=10, data_size=10, checksum=bytes(16)):
-    return layout.render_block_header(header_size, flags, compression, allocated, used, data_size, checksum)
+    return file_layout.render_block_header(header_size, flags, compression, allocated, used, data_size, checksum)
 
 
 def test_block_header_byte_by_byte():
@@ -97,7 +97,7 @@ def test_block_header_byte_by_byte():
     assert data[14:22] == bytes(range(1, 9)) and data[22:30] == b"\0\0\0\0\0\0\0\x07"
     assert data[30:38] == struct.pack(">Q", 2**40) and data[38:54] == bytes(range(16)) and data[54:] == bytes(12)
     with pytest.warns(UserWarning, match="0x80000000"):
-        found = layout.parse_block_header(data, 100, 10**6)
+        found = file_layout.parse_block_header(data, 100, 10**6)
     assert found == (100, 60, 2**31, b"lz4", 0x0102030405060708, 7, 2**40, bytes(range(16)))
     assert found.data_offset == 166 and found.end == 166 + 0x0102030405060708 and not found.is_streamed
 
@@ -115,9 +115,9 @@ def test_block_header_byte_by_byte():
 ])
 def test_block_header_whose_fields_contradict_each_other(fields, member):
     """AS-BLK-03, AS-BLK-04, AS-BLK-08, AS-STR-03: sizes that cannot be; all arithmetic is exact."""
-    layout.parse_block_header(header(), 0, 1000)
+    file_layout.parse_block_header(header(), 0, 1000)
     with pytest.raises(AsdfFormatError) as caught:
-        layout.parse_block_header(header(**fields), 0, 1000)
+        file_layout.parse_block_header(header(**fields), 0, 1000)
     assert caught.value.member == member and caught.value.offset == 0
 
 
@@ -127,18 +127,18 @@ def test_block_header_that_is_too_short():
     for n in range(48):
         data[4:6] = struct.pack(">H", n)
         with pytest.raises(AsdfFormatError, match="at least 48"):
-            layout.parse_block_header(data, 0, 1000)
+            file_layout.parse_block_header(data, 0, 1000)
     for n in range(4, 54):
         with pytest.raises(AsdfFormatError, match="in the block header"):
-            layout.parse_block_header(header()[:n], 0, n)
+            file_layout.parse_block_header(header()[:n], 0, n)
     with pytest.raises(AsdfFormatError, match="expected a block"):
-        layout.parse_block_header(b"\xd3BLX" + header()[4:], 0, 1000)
+        file_layout.parse_block_header(b"\xd3BLX" + header()[4:], 0, 1000)
 
 
 def test_sizes_of_a_streamed_block():
     """AS-STR-01: the content reaches to the end of the file, whatever the sizes are."""
     for sizes in ({}, {"allocated": 0, "used": 0, "data_size": 0}, {"used": 2**64 - 1, "data_size": 3}):
-        found = layout.parse_block_header(header(flags=1, checksum=bytes(range(16)), **sizes), 30, 100)
+        found = file_layout.parse_block_header(header(flags=1, checksum=bytes(range(16)), **sizes), 30, 100)
         assert found.used == found.allocated == found.data_size == 16 and found.end == 100
         assert found.checksum == bytes(16) and found.is_streamed
 
@@ -152,8 +152,8 @@ def test_sizes_of_a_streamed_block():
 ])
 def test_block_index(text, offsets):
     """AS-IDX-01: flow or block style, either newline, zeros behind; the line of YAML's version may be missing."""
-    assert layout.parse_block_index(b"#ASDF BLOCK INDEX\n" + text) == offsets
-    assert layout.parse_block_index(layout.render_block_index(offsets)) == offsets
+    assert file_layout.parse_block_index(b"#ASDF BLOCK INDEX\n" + text) == offsets
+    assert file_layout.parse_block_index(file_layout.render_block_index(offsets)) == offsets
 
 
 @each("text", [
@@ -165,17 +165,18 @@ def test_block_index(text, offsets):
 ])
 def test_block_index_that_is_not_believed(text):
     """AS-IDX-02, AS-IDX-07: anything else than a list of offsets that increase by a header at least is no index."""
-    assert layout.parse_block_index(b"#ASDF BLOCK INDEX\n" + text) is None
-    assert layout.parse_block_index(b"#ASDF BLOCK INDEX " + text) is None
+    assert file_layout.parse_block_index(b"#ASDF BLOCK INDEX\n" + text) is None
+    assert file_layout.parse_block_index(b"#ASDF BLOCK INDEX " + text) is None
 
 
 def test_block_index_of_a_million_entries_is_read_in_one_pass():
     offsets = list(range(0, 10**8, 1000))
-    assert layout.parse_block_index(layout.render_block_index(offsets)) == offsets
-    assert layout.parse_block_index(layout.render_block_index(offsets)[:-3] + b"x") is None
+    assert file_layout.parse_block_index(file_layout.render_block_index(offsets)) == offsets
+    assert file_layout.parse_block_index(file_layout.render_block_index(offsets)[:-3] + b"x") is None
 
 
 def test_space_in_what_is_no_block_index_is_read_in_one_pass():
     """Many blanks between the last number and what is no bracket: work that grows with their square takes hours."""
     for space in (b" ", b"\n"):
-        assert layout.parse_block_index(b"#ASDF BLOCK INDEX\n%YAML 1.1\n--- [1" + space * 2**22 + b"-\n...\n") is None
+        raw = b"#ASDF BLOCK INDEX\n%YAML 1.1\n--- [1" + space * 2**22 + b"-\n...\n"
+        assert file_layout.parse_block_index(raw) is None
