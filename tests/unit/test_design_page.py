@@ -23,19 +23,19 @@ def layers():
 
 
 def drawn():
-    """Return the map: from top to bottom a floor of rooms, and in each room its files and folders."""
+    """Return the map: from top to bottom a layer of packages, and in each package its files and folders."""
     floors = []
     for units in layers():
         modules = [unit for unit in units if not (PACKAGE / unit).is_dir()]
         lines = [] if not modules else [" ".join(modules)]
         for unit in units:
             if (PACKAGE / unit).is_dir():
-                lines += _room(PACKAGE / unit)
+                lines += _package(PACKAGE / unit)
         floors.append("\n".join(lines))
     return f"\n{'-' * 100}\n".join(floors) + "\n"
 
 
-def _room(folder, depth=0):
+def _package(folder, depth=0):
     """Return the lines of a folder: its own files, then each folder in it."""
     files = sorted({path.stem for path in folder.iterdir() if path.suffix in SUFFIXES and path.stem != "__init__"})
     head = f"{'    ' * depth}{folder.name}/"
@@ -43,7 +43,7 @@ def _room(folder, depth=0):
                  break_on_hyphens=False).splitlines() or [head]
     for below in sorted(folder.iterdir()):
         if (below / "__init__.py").exists():
-            lines += _room(below, depth + 1)
+            lines += _package(below, depth + 1)
     return lines
 
 
@@ -52,11 +52,11 @@ def test_map_is_the_one_of_the_sources():
         "docs/design.md is out of date: python tests/unit/test_design_page.py")
 
 
-def test_every_room_has_a_row():
-    table = PAGE.read_text(encoding="utf-8").partition("| room |")[2].partition("\n\n")[0]
+def test_every_package_has_a_row():
+    table = PAGE.read_text(encoding="utf-8").partition("| package |")[2].partition("\n\n")[0]
     cells = re.findall(r"^\| ([^|]*) \|", table, re.MULTILINE)
-    rooms = [room for cell in cells for room in re.findall(r"`(\w+)`", cell)]
-    assert sorted(rooms) == sorted(unit for units in layers() for unit in units)
+    packages = [package for cell in cells for package in re.findall(r"`(\w+)`", cell)]
+    assert sorted(packages) == sorted(unit for units in layers() for unit in units)
 
 
 def test_steps_of_the_read_and_the_write_are_where_they_are_said_to_be():

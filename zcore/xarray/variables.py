@@ -203,7 +203,7 @@ def _encoding(array, dimensions):
         encoding["filters"] = tuple(map(_document, array.filters))
         encoding["serializer"] = _document(array.serializer)
     if array.dtype.kind == "T" or not array.dtype.isnative:
-        # Told here, as xarray would note the native order that it makes of it.
+        # Set here, because xarray converts to the native byte order and would record that instead.
         encoding["dtype"] = array.dtype
     return encoding
 

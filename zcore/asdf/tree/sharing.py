@@ -75,7 +75,7 @@ def _copy(array):
 
 
 def _memory_from(array, n_bytes):
-    """Return the bytes from the first one of an array on, as many as its neighbours prove to be there."""
+    """Return `n_bytes` of memory from an array's first byte on; the arrays that overlap with it cover so much."""
     # With an ellipsis the result is an array, even one of no dimensions.
     lowest = array[(..., *[slice(None, None, -1 if stride < 0 else 1) for stride in array.strides])]
     one = lowest[(..., *[slice(0, 1)] * array.ndim)].reshape(1).view(np.uint8)

@@ -9,7 +9,7 @@ MAX_PLANES = 8
 
 
 def chunk_map(grid, sizes, width=None):
-    """Return the lines of a map: a sign for each object, planes of the last two dimensions one below the other.
+    """Return the lines of a map: one sign for each object; planes of the last two dimensions are one below the other.
 
     `grid` has the number of objects per dimension, `sizes` is a dict of the bytes of those that exist, by their
     coordinates. Lines have at most `width` signs, by default as many as the terminal.

@@ -1,7 +1,7 @@
 """Aliases: whether a file system ignores case, and whether a key is spelled like its file.
 
 On a system that ignores case, ``FOO`` opens the file ``foo``. The names that the directories list answer both
-questions. `path_of` maps a prefix to the path of its directory, so tests can replace the lookup.
+questions. `path_of` maps a prefix to the path of its directory. It is a parameter so that tests can replace it.
 """
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def is_spelled_so(path_of: Callable[[str], str], key: str) -> bool:
     """
     parent = ""
     for part in key.split("/"):
-        # A name without letters has one spelling, so directories of chunks need not be listed.
+        # Names without letters, such as chunk indices, have one spelling. Their directories are not listed.
         if part.lower() != part.upper() and not _lists(path_of(parent), part):
             return False
         parent = f"{parent}{part}/"
