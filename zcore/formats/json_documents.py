@@ -17,6 +17,7 @@ from zcore.model.fill_value import fill_scalar, real_from_json
 from zcore.text.strict_json import STRICT, WITH_CONSTANTS, RepeatedMember, TooManyDigitsError, checked
 
 MAX_NBYTES = 2**24  # of a document; parsed JSON needs some twenty times as much memory
+_PLAIN = frozenset((str, int, float, bool, type(None)))  # without parts
 MAX_DEPTH = 64  # nested lists and objects; zarr-python's limit
 
 _STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)', re.DOTALL)  # the last one may have no end
@@ -232,9 +233,19 @@ def render_json_lines(members, bare_constants=()):
       "attributes": {}
     }
     """
+    return join_lines(render_lines(members, bare_constants))
+
+
+def render_lines(members, bare_constants=()):
+    """Return lines of `render_json_lines`, as one text for `join_lines`, for documents with parts that repeat."""
     _check_writable(members, 1)
-    lines = [f"  {_quote(member)}: {_encoded_loosely(value) if member in bare_constants else _encoded_strictly(value)}"
-             for member, value in members.items()]
+    return ",\n".join([
+        f"  {_quote(member)}: {_encoded_loosely(value) if member in bare_constants else _encoded_strictly(value)}"
+        for member, value in members.items()])
+
+
+def join_lines(*lines):
+    """Return the object that has the lines of several calls of `render_lines`, as bytes."""
     return _readable("{\n" + ",\n".join(lines) + "\n}")
 
 
@@ -283,10 +294,19 @@ def _scalar(value):
     raise TypeError(f"{value!r:.60} of type {type(value).__name__} is no JSON value{advice}")
 
 
+def _one_line(allow_nan):
+    """Return the function of a `json.JSONEncoder`, whose `encode` makes its compiled part anew for each value."""
+    make = json.encoder.c_make_encoder
+    if make is None:
+        return json.JSONEncoder(default=_scalar, allow_nan=allow_nan, check_circular=False).encode
+    encode = make(None, _scalar, _quote, None, ": ", ", ", False, False, allow_nan)
+    return lambda value: "".join(encode(value, 0))
+
+
 _quote = json.encoder.encode_basestring_ascii  # as `_encode` writes text
-_encode = json.JSONEncoder(default=_scalar, allow_nan=False, check_circular=False).encode
+_encode = _one_line(False)
 _encode_indented = json.JSONEncoder(default=_scalar, indent=4, sort_keys=True).encode
-_encoded_loosely = partial(checked, json.JSONEncoder(default=_scalar, check_circular=False).encode)
+_encoded_loosely = partial(checked, _one_line(True))
 
 
 def _check_writable(value, depth):
@@ -299,5 +319,6 @@ def _check_writable(value, depth):
     if depth > MAX_DEPTH:
         raise ValueError(f"more than {MAX_DEPTH} nested lists and objects")
     for part in value:
-        if isinstance(part, (dict, list, tuple)):  # most are not; a call for each would take longer than json
+        # Most parts are plain; a call for each would take longer than json.
+        if type(part) not in _PLAIN and isinstance(part, (dict, list, tuple)):
             _check_writable(part, depth + 1)

@@ -10,16 +10,17 @@ can be out of date only if a process is killed right before the second drop.
 """
 import contextlib
 import os
+from functools import lru_cache
 
 from zcore.engine.binding import ArrayBinding, GroupBinding, until_won
 from zcore.engine.options import Options
 from zcore.engine.views import metadata_of, view_from_elsewhere
-from zcore.errors import MetadataError, NodeNotFoundError, StoreError, UnsupportedError, noted, warn_of
+from zcore.errors import MetadataError, NodeNotFoundError, StoreError, UnsupportedError, ZcoreError, noted, warn_of
 from zcore.formats import DOCUMENTS, FORMAT_OF, FORMATS, format_of
 from zcore.formats.consolidated_nodes import ConsolidatedNodes
 from zcore.formats.json_documents import MAX_NBYTES
 from zcore.hierarchy import lookup
-from zcore.kernel.io.documents import existing
+from zcore.kernel.io.documents import Look, existing
 from zcore.model.metadata import ArrayMetadata, GroupMetadata
 from zcore.stores.base import directory_at
 from zcore.stores.directory.store import DirectoryStore
@@ -244,6 +245,65 @@ def _drop_at(store, path, is_above):
         elif format.may_have_copy(raw):
             _drop_inline(store, path, format, raw)
         documents = documents[i + 1:]
+
+
+def look_above(store, path, format):
+    """Return a `Look` at each group above a new node, the lowest first, if none of them can have a copy; else None.
+
+    The store is a directory, and there is nothing but a group of this format right above the node. As long as the looks
+    stay the same, no copy needs to be dropped. This is much faster than `drop`.
+    """
+    base = directory_at(store)
+    if base is None or not path or not format.has_groups:
+        return None
+    document, others, arrays = _names_in_groups(format)
+    looks = []
+    within, beyond = _directories_above(base, path.rpartition("/")[0])
+    for directory in within:
+        look = Look(directory, document, others, () if looks else arrays, MAX_NBYTES + 1)
+        if not _is_plain(look, format) or not (looks or _is_group(look, format)):
+            return None
+        looks.append(look)
+    for directory in beyond:
+        look = Look(directory, document, others, (), MAX_NBYTES + 1)
+        if not _is_plain(look, format):
+            return None
+        looks.append(look)
+        if look.raw is None:
+            break
+    return looks
+
+
+@lru_cache(maxsize=8)
+def _names_in_groups(format):
+    """Return the document of a group; the others that may have a copy, or say that there is one; those of arrays."""
+    others = {*_GROUP_DOCUMENTS, format.consolidated_document} - {format.group_document, None}
+    arrays = set(DOCUMENTS).difference(_GROUP_DOCUMENTS)
+    return os.fsencode(format.group_document), tuple(map(os.fsencode, others)), tuple(map(os.fsencode, arrays))
+
+
+@lru_cache(maxsize=64)
+def _directories_above(base, path):
+    """Return the directories of the groups at and above `path` in a store, and those above the store, upwards."""
+    within, beyond = [base], []
+    for name in path.split("/") if path else ():
+        within.append(f"{within[-1]}{os.sep}{name}")
+    while os.path.dirname(base) != base:
+        base = os.path.dirname(base)
+        beyond.append(base)
+    return tuple(map(os.fsencode, reversed(within))), tuple(map(os.fsencode, beyond))
+
+
+def _is_plain(look, format):
+    return look.is_plain and (look.raw is None or not format.may_have_copy(look.raw))
+
+
+def _is_group(look, format):
+    try:
+        return look.raw is not None and isinstance(metadata_of(format, format.group_document, look.raw, ""),
+                                                   GroupMetadata)
+    except ZcoreError:
+        return False
 
 
 def _drop_inline(store, path, format, raw):

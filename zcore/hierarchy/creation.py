@@ -58,7 +58,7 @@ class NewNode:
         `is_topmost`: none of the other nodes is above this one.
         """
         lookup.check_names(path, self.format)
-        _check_replaceable(store, path, overwrite)
+        lifecycle.check_replaceable(store, path, overwrite)
         lifecycle.documents_of(path, self.format, self.metadata, self.attributes, options)
         if is_topmost:
             lifecycle.missing_above(store, path, self.format)
@@ -68,18 +68,12 @@ class NewNode:
     def put(self, store, path, options, overwrite):
         """Create the node, and return its binding."""
         lookup.check_new_names(path, self.format)
-        _check_replaceable(store, path, overwrite)
         try:
             return lifecycle.create(store, path, self.format, self.metadata, self.attributes, options, data=self.data,
                                     overwrite=overwrite)
         except ZcoreError as error:
             error.locate(store.describe(path))
             raise
-
-
-def _check_replaceable(store, path, overwrite):
-    if not overwrite or not store.is_link(prefix_of(path)):     # a link is replaced, wherever it leads
-        lookup.check_replaceable(store, path)
 
 
 def create_array(store, path, options, *, overwrite=False, **keywords):
@@ -240,8 +234,7 @@ def _checked(attributes):
 
 def _check_can_compress(codecs):
     for codec in codecs:
-        cname = codec.configuration.get("cname")
-        if codec.name == "blosc" and not blosc.can_compress(cname):
+        if codec.name == "blosc" and not blosc.can_compress(cname := codec.configuration.get("cname")):
             raise UnsupportedError(
                 f"the linked c-blosc cannot compress by {cname}; it has "
                 f"{', '.join(filter(blosc.can_compress, blosc.COMPRESSORS))}", feature=cname)

@@ -91,6 +91,11 @@ def create(store, path, format, metadata, attributes, options, *, data=None, ove
     prefix, name = prefix_of(path), kind.name_of_document(format)
     if store.read_only:
         raise ReadOnlyError(f"{store!r} is read-only: no {kind.what} can be created", key=prefix + name)
+    if data is None and not overwrite:
+        binding = _create_whole(store, path, format, kind, document, attributes_document, view, options)
+        if binding is not None:
+            return binding
+    check_replaceable(store, path, overwrite)
     while True:
         create_ancestors(store, path, format)
         if overwrite:
@@ -107,8 +112,8 @@ def create(store, path, format, metadata, attributes, options, *, data=None, ove
                     lookup.check_no_special(store, path, format)
                     if overwrite:
                         deletion.make_way(store, path, format, metadata, options)
-                if kind is ArrayBinding:
-                    store.make_directory(prefix + metadata.chunk_keys.folder(metadata.ndim))
+                if kind is ArrayBinding and format.chunk_directory is not None:
+                    store.make_directory(f"{prefix}{format.chunk_directory}/")
                 if attributes_document is not None:
                     _set_attributes(store, path, prefix + format.attributes_document, attributes_document)
                 if data is not None and store.swaps:
@@ -138,6 +143,36 @@ def create(store, path, format, metadata, attributes, options, *, data=None, ove
         # A group above was moved before the document was written. So the document is in a new directory that was not
         # locked, without groups above it and without elements. Everything is made again, as if the move had come first.
         overwrite = True
+
+
+def _create_whole(store, path, format, kind, document, attributes_document, view, options):
+    """Create a node without elements in one step, where nothing is, and return its binding.
+
+    Its directory appears with its documents in it, so no lock is needed. None if that was not done, because something
+    is there or above that the steps of `create` have to look at.
+    """
+    above = consolidated.look_above(store, path, format)
+    if above is None:
+        return None
+    names, values = (kind.name_of_document(format),), (document,)
+    if attributes_document is not None:
+        names, values = (format.attributes_document, *names), (attributes_document, *values)
+    is_same = False
+    try:
+        identity = store.set_whole(prefix_of(path), names, values)
+        is_same = all([look.is_same() for look in above])
+    finally:
+        # As `consolidated.dropped` does after a change.
+        if not is_same:
+            consolidated.drop(store, path)
+    if identity is None:
+        return None
+    if not is_same:
+        # A group above may have been moved.
+        return kind(store, path, format, options)
+    if view.notes:
+        warn_of(store.describe(path), view.notes)
+    return kind(store, path, format, options, view._replace(identity=identity, trusted=False))
 
 
 def _set_attributes(store, path, key, document):
@@ -203,6 +238,12 @@ def documents_of(path, format, metadata, attributes, options):
     document = kind.render(format, metadata)
     view = view_of(format, kind.name_of_document(format), document, None, path, options, 0)
     return kind, document, format.render_attributes(attributes) if attributes else None, view
+
+
+def check_replaceable(store, path, overwrite):
+    """Raise NodeExistsError if there is a node that this version does not replace."""
+    if not overwrite or not store.is_link(prefix_of(path)):     # a link is replaced, wherever it leads
+        lookup.check_replaceable(store, path)
 
 
 def check_free(store, path, format, metadata, attributes=None, options=None, data=None):

@@ -138,6 +138,8 @@ def normalize_grid(chunks, shape, itemsize, max_nbytes=None, what="chunks"):
     >>> normalize_grid([[2, 3, 5], -1], (10, 4), itemsize=4)
     ((5, 4), (Edges(((2, 1), (3, 1), (5, 1))), None))
     """
+    if type(chunks) is tuple and len(chunks) == len(shape) and all([type(n) is int and n > 0 for n in chunks]):
+        return chunks, None     # as most callers write it
     if is_listed(chunks):
         chunks = list(chunks)
     if type(chunks) is not list or not any(map(is_listed, chunks)):

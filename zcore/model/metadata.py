@@ -26,7 +26,7 @@ def shape_of(lengths):
     """
     if isinstance(lengths, TEXT):
         raise TypeError(f"shape: expected an integer or a sequence of integers, found {lengths!r:.60}")
-    return check_shape(lengths if np.iterable(lengths) else (lengths,))
+    return check_shape(lengths if type(lengths) is tuple or np.iterable(lengths) else (lengths,))
 
 
 def check_shape(shape):
@@ -34,7 +34,7 @@ def check_shape(shape):
     lengths = _integers(shape, "shape", 0)
     if len(lengths) > MAX_NDIM:
         raise UnsupportedError(f"an array of {len(lengths)} dimensions", feature=f"more than {MAX_NDIM} dimensions")
-    if math.prod(length or 1 for length in lengths) > MAX_LENGTH:
+    if math.prod([length or 1 for length in lengths]) > MAX_LENGTH:
         raise ValueError("shape: expected fewer than 2**63 elements")
     return lengths
 

@@ -34,6 +34,21 @@ def as_bool(value, keyword, allowed="True or False"):
     return bool(value)
 
 
+class Same:
+    """A key of a cache that equals only the key of the same object. Equal values may differ in text, as 1 and True."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value):
+        self.value = value
+
+    def __eq__(self, other):
+        return self.value is other.value
+
+    def __hash__(self):
+        return id(self.value)
+
+
 class Value:
     """A value with the fields named in `_fields`. The constructor has the same parameters in the same order."""
 

@@ -491,6 +491,15 @@ class Store(ABC):
         self._check_writable("make_directory", prefix)
         check_prefix(prefix, self.key_flavour)
 
+    def set_whole(self, prefix: str, names: Sequence[str], values: Sequence[bytes]) -> Identity | None:
+        """Make `values` the values of ``prefix + name``, in one step, if nothing has the name of `prefix`.
+
+        Returns the identity of the last one. None if nothing was done: there is something, or a directory above is
+        missing, or the store cannot do it. Then `set` does it step by step, and raises the errors.
+        """
+        self._check_writable("set_whole", prefix)
+        return None
+
     def prune(self, prefix: str, below: bool = False) -> None:
         """Remove the empty directories that an erased prefix leaves in some stores: at, above and maybe `below` it."""
         check_prefix(prefix, self.key_flavour)

@@ -305,8 +305,10 @@ def test_a_creation_goes_on_where_it_was_cut_off_and_only_there(tmp_path, place,
 def test_a_document_that_has_come_meanwhile_is_not_replaced():
     """Locks of a store of somebody else keep out this process alone."""
     class Elsewhere(zcore.MemoryStore):
-        def make_directory(self, prefix):
-            self.set(prefix.replace("c/", "") + "zarr.json", b"of another process")
+        def is_empty(self, prefix):
+            is_empty = super().is_empty(prefix)
+            self.set(prefix + "zarr.json", b"of another process")
+            return is_empty
 
     store = Elsewhere()
     with pytest.raises(zcore.NodeExistsError):

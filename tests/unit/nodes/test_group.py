@@ -303,8 +303,17 @@ def test_a_node_that_is_replaced_by_one_of_another_kind(group):
     assert isinstance(group["a"], zcore.Group) and np.array_equal(group["g/h/c"][...], [7] * 3)
 
 
-def test_what_was_created_is_not_taken_for_what_replaces_it_at_once(group, store, monkeypatch):
-    hold_place = lifecycle.hold_place
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_what_was_created_is_not_taken_for_what_replaces_it_at_once(group, store, monkeypatch, is_whole):
+    """Where nothing is, a directory appears in one step; else, and in other stores, the place is held for some."""
+    hold_place, set_whole = lifecycle.hold_place, type(store).set_whole
+
+    def set_and_replace(*arguments):
+        monkeypatch.undo()
+        made = set_whole(*arguments)
+        if made is not None:
+            group.create_array("a", shape=2, dtype="f8", overwrite=True)
+        return made
 
     @contextlib.contextmanager
     def hold_until_another_comes(*arguments):
@@ -313,7 +322,11 @@ def test_what_was_created_is_not_taken_for_what_replaces_it_at_once(group, store
         monkeypatch.setattr(lifecycle, "hold_place", hold_place)
         group.create_array("a", shape=2, dtype="f8", overwrite=True)
 
-    monkeypatch.setattr(lifecycle, "hold_place", hold_until_another_comes)
+    if is_whole and isinstance(store, zcore.DirectoryStore):
+        monkeypatch.setattr(type(store), "set_whole", set_and_replace)
+    else:
+        monkeypatch.setattr(lifecycle, "hold_place", hold_until_another_comes)
+        monkeypatch.setattr(type(store), "set_whole", lambda *_: None)
     created = group.create_array("a", shape=4, dtype="i4")
     assert (created.shape, created.dtype, group["a"].dtype) == ((4,), np.int32, np.float64)
 
@@ -329,25 +342,30 @@ def test_a_node_that_goes_while_it_is_moved(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("zarr_format", WITH_GROUPS)
-@pytest.mark.parametrize("step", ["directory", "attributes", "document", "done"])
+@pytest.mark.parametrize("step", ["directory", "attributes", "document", "done", "before whole", "after whole"])
 def test_a_group_is_moved_while_a_node_below_is_created(tmp_path, zarr_format, step):
     """The node is there as a whole, listed, at the one path or the other, and nothing else is."""
     class Store(zcore.DirectoryStore):
         """The move comes right before a step, or when all steps are done."""
 
         moves = False
-        n_made = 0
+
+        def set_whole(self, prefix, names, values):
+            """Does nothing, so all steps are taken; or is one step."""
+            self._meet(step == "before whole")
+            made = super().set_whole(prefix, names, values) if "whole" in step else None
+            self._meet(step == "after whole")
+            return made
 
         def _meet(self, met):
             if self.moves and met:
                 self.moves = False
                 zcore.open_group(tmp_path, "r+").move("g", "moved")
 
-        def make_directory(self, prefix):
-            # First that of the node, then that of the chunks, which may be the same.
-            self.n_made += prefix.startswith("g/x/")
-            self._meet(step == "directory" and self.n_made == 2)
-            super().make_directory(prefix)
+        def is_empty(self, prefix):
+            is_empty = super().is_empty(prefix)
+            self._meet(step == "directory" and prefix == "g/x/")
+            return is_empty
 
         def set(self, key, value):
             attributes = key.endswith(".zattrs") or zarr_format == 3
@@ -360,7 +378,7 @@ def test_a_group_is_moved_while_a_node_below_is_created(tmp_path, zarr_format, s
     group.create_group("g", attributes={"n": 1})
     store.moves = True
     create = lambda: group.create_array("g/x", shape=2, chunks=1, dtype="i1", attributes={"n": 2})  # noqa: E731
-    if step == "done":
+    if step in ("done", "after whole"):
         with pytest.raises(zcore.NodeNotFoundError):
             create()
         assert [path for path, _ in group.members(None)] == ["moved", "moved/x"]

@@ -245,6 +245,11 @@ def as_dtype(dtype):
 
 
 def named_dtype(dtype):
+    """Return the result of `_named_dtype`, which programs ask for again and again by the same name."""
+    return _dtype_of_name(dtype) if type(dtype) is str else _named_dtype(dtype)
+
+
+def _named_dtype(dtype):
     """Return `(dtype, name)` for a name or an object of Zarr v3, or for an argument of `numpy.dtype`.
 
     `name` is the name or object of Zarr v3, else None. `str` is text and `bytes` are bytes, both of varying length; see
@@ -270,3 +275,6 @@ def named_dtype(dtype):
     if dtype.itemsize == 0:
         raise ValueError(f"data type {dtype.str!r} has items of no bytes; text needs a length, such as 'U10'")
     return packed(dtype), None
+
+
+_dtype_of_name = lru_cache(maxsize=256)(_named_dtype)

@@ -21,9 +21,11 @@ Source: Zarr v3 core 3.1, "Metadata". Where it is silent, or real documents diff
 Other modules parse and render the parts of a document: `dtypes`, `fill`, `grids`, `chain` and `consolidated`; `new` and
 `new_chain` make the metadata of a new array.
 """
+from functools import lru_cache
+
 from zcore.errors import UnsupportedError
 from zcore.formats.base import Format
-from zcore.formats.json_documents import Document, render_json_lines
+from zcore.formats.json_documents import Document, join_lines, render_json_lines, render_lines
 from zcore.formats.zarr_v3.chain import byte_order_of, check_chain, parse_chain, render_chain
 from zcore.formats.zarr_v3.consolidated import parse_consolidated, render_consolidated
 from zcore.formats.zarr_v3.dtypes import as_dtype, parse_data_type, render_data_type, stored_byte_order
@@ -32,7 +34,8 @@ from zcore.formats.zarr_v3.fill import parse_fill, render_fill
 from zcore.formats.zarr_v3.grids import parse_grid, parse_key_encoding, render_grid, render_key_encoding
 from zcore.formats.zarr_v3.new import new_array, new_group
 from zcore.model import node_names
-from zcore.model.metadata import ArrayMetadata, GroupMetadata, check_chunk_shape, check_shape
+from zcore.model.metadata import ArrayMetadata, GroupMetadata, check_chunk_shape, check_shape, has_varying_items
+from zcore.model.value import Same
 
 _COMMON_MEMBERS = frozenset(("zarr_format", "node_type", "attributes"))
 _ARRAY_MEMBERS = _COMMON_MEMBERS | {
@@ -71,7 +74,13 @@ class ZarrV3(Format):
         UnsupportedError
             If Zarr v3 has no such type.
         """
-        return render_json_lines(_members_of(metadata), _WITH_ATTRIBUTES)
+        if (type(metadata) is not ArrayMetadata or metadata.extra or metadata.edges is not None
+                or metadata.data_type is not None or has_varying_items(metadata.dtype)):
+            return render_json_lines(_members_of(metadata), _WITH_ATTRIBUTES)
+        shared = _shared_lines(metadata.dtype, metadata.chunk_shape, Same(metadata.chunk_keys), metadata.fill_bytes,
+                               Same(metadata.codecs))
+        return join_lines(_BEGIN, render_lines({"shape": list(metadata.shape)}), shared,
+                          render_lines(_last_members(metadata), _WITH_ATTRIBUTES))
 
     render_group = render_array  # the type of the metadata decides
 
@@ -182,21 +191,36 @@ def _members_of(metadata):
 
 
 def _array_members(metadata):
-    dtype = metadata.dtype
-    data_type = render_data_type(dtype) if metadata.data_type is None else metadata.data_type
-    check_chain(metadata.codecs, dtype, data_type)
-    members = {
-        "zarr_format": 3,
-        "node_type": "array",
-        "shape": list(metadata.shape),
+    return {**_FIRST, "shape": list(metadata.shape), **_middle_members(
+        metadata.dtype, metadata.data_type, metadata.chunk_shape, metadata.edges, metadata.chunk_keys,
+        metadata.fill_value, metadata.fill_bytes, metadata.codecs), **_last_members(metadata)}
+
+
+def _middle_members(dtype, data_type, chunk_shape, edges, chunk_keys, fill_value, raw, codecs):
+    if data_type is None:
+        data_type = render_data_type(dtype)
+    check_chain(codecs, dtype, data_type)
+    return {
         "data_type": data_type,
-        "chunk_grid": render_grid(metadata.chunk_shape, metadata.edges),
-        "chunk_key_encoding": render_key_encoding(metadata.chunk_keys),
-        "fill_value": render_fill(dtype, metadata.fill_value, metadata.fill_bytes, data_type),
-        "codecs": render_chain(metadata.codecs),
-        "attributes": metadata.attributes or {},
-        "storage_transformers": [],
+        "chunk_grid": render_grid(chunk_shape, edges),
+        "chunk_key_encoding": render_key_encoding(chunk_keys),
+        "fill_value": render_fill(dtype, fill_value, raw, data_type),
+        "codecs": render_chain(codecs),
     }
+
+
+def _last_members(metadata):
+    members = {"attributes": metadata.attributes or {}, "storage_transformers": []}
     if metadata.dimension_names is not None:
         members["dimension_names"] = list(metadata.dimension_names)
     return members
+
+
+_FIRST = {"zarr_format": 3, "node_type": "array"}
+_BEGIN = render_lines(_FIRST)
+
+
+@lru_cache(maxsize=64)
+def _shared_lines(dtype, chunk_shape, chunk_keys, raw, codecs):
+    """Return the lines between `shape` and `attributes`, which many arrays of a program share; see `Same`."""
+    return render_lines(_middle_members(dtype, None, chunk_shape, None, chunk_keys.value, None, raw, codecs.value))

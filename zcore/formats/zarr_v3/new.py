@@ -5,6 +5,7 @@ would need the whole shard.
 """
 import math
 from collections.abc import Mapping
+from functools import lru_cache
 
 from zcore.formats.codec_specs import MAX_BLOSC_NBYTES
 from zcore.formats.zarr_v3.chain import byte_order_of, check_chain, render_chain
@@ -18,6 +19,7 @@ from zcore.model.chunk_keys import ChunkKeyEncoding
 from zcore.model.fill_value import fill_bytes, fill_scalar
 from zcore.model.foreign_dtypes import is_foreign
 from zcore.model.metadata import ArrayMetadata, CodecSpec, GroupMetadata, has_varying_items, shape_of
+from zcore.model.value import Same
 
 AUTO_SHARD = "64 MiB"
 _INDEX_CODECS = (CodecSpec("bytes", {"endian": "little"}), CHECKSUM)
@@ -86,8 +88,11 @@ def new_array(shape, dtype, chunks=None, fill_value=..., codecs=None, *, order="
     shape = shape_of(shape)
     dtype, data_type = named_dtype(dtype)
     if codecs is None:
-        serializer = None if serializer is None or serializer == "auto" else spec_of(serializer, dtype, len(shape))
-        dtype = _in_byte_order_of((serializer,) if serializer is not None else (), dtype)
+        if serializer is None or serializer == "auto":
+            serializer = None
+        else:
+            serializer = spec_of(serializer, dtype, len(shape))
+            dtype = _in_byte_order_of((serializer,), dtype)
         chunk_shape, shard_shape, edges, index_location = _chunks_and_shards(chunks, shards, shape, dtype.itemsize)
         chain = new_chain(dtype, chunk_shape, order, filters, serializer, compressors, checksum)
         if shard_shape is not None:
@@ -99,14 +104,21 @@ def new_array(shape, dtype, chunks=None, fill_value=..., codecs=None, *, order="
         chain = specs_of(codecs, dtype, len(shape))
         dtype = _in_byte_order_of(chain, dtype)
         chunk_shape, edges = normalize_grid(chunks, shape, dtype.itemsize)
-    name = render_data_type(dtype)
-    check_chain(chain, dtype, name)
+    name = _checked_name(dtype, Same(chain))
     value, raw = _fill(dtype, fill_value)
     return ArrayMetadata(
         shape, dtype, chunk_shape, _chunk_keys(chunk_key_encoding), chain, value, raw, 3,
         {} if attributes is None else dict(attributes), dimension_names,
         data_type=None if data_type == name else data_type, edges=edges,
     )
+
+
+@lru_cache(maxsize=64)
+def _checked_name(dtype, chain):
+    """Return the name of a type in documents. Raises : ValueError, if the chain, a `Same`, cannot store it."""
+    name = render_data_type(dtype)
+    check_chain(chain.value, dtype, name)
+    return name
 
 
 def _in_byte_order_of(chain, dtype):

@@ -5,6 +5,7 @@ are completed, such as the item size of blosc.
 """
 import math
 from collections.abc import Mapping
+from functools import lru_cache
 
 import numpy as np
 
@@ -24,6 +25,9 @@ def new_chain(dtype, chunk_shape, order, filters, serializer, compressors, check
 
     By default no codec follows shards, because their chunks could not be read one by one then.
     """
+    if math.prod(chunk_shape) * dtype.itemsize <= MAX_BLOSC_NBYTES and (
+            order, filters, serializer, compressors) == ("C", None, None, "auto"):
+        return _default_chain(dtype, bool(checksum))
     ndim = len(chunk_shape)
     chain = ()
     if order not in ("C", "F"):
@@ -53,6 +57,13 @@ def new_chain(dtype, chunk_shape, order, filters, serializer, compressors, check
     if checksum and not is_sharded and chain[-1].name != "crc32c":
         chain += (CHECKSUM,)
     return chain
+
+
+@lru_cache(maxsize=64)
+def _default_chain(dtype, checksum):
+    """Return the default chain of a type. Arrays share it, so its text is rendered once."""
+    chain = _serializer(dtype), _completed(CodecSpec("blosc"), dtype)
+    return (*chain, CHECKSUM) if checksum else chain
 
 
 def _filtered_type(filters, dtype):

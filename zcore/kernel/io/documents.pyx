@@ -1,5 +1,5 @@
 # cython: language_level=3, cdivision=True, freethreading_compatible=True
-"""Metadata documents: find and read them whole, for Python.
+"""Metadata documents: find and read them whole, and see whether they change, for Python.
 
 Compiled because a scheduler opens a handle for every task, and Python would spend half of that time between the system
 calls.
@@ -12,8 +12,11 @@ from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 from posix.fcntl cimport AT_FDCWD
 
+cimport cython
+
 from zcore.kernel.io.files cimport (
-    ABSENT, FAILED, Buffer, Identity, buffer_free, object_close, object_read_start, object_stands, object_try_open,
+    ABSENT, FAILED, Buffer, Identity, buffer_free, identify_name, object_close, object_read_start, object_stands,
+    object_try_open, same_identity,
 )
 from zcore.kernel.status cimport Status, status_clear
 
@@ -108,3 +111,94 @@ def existing(bytes directory not None, tuple names not None):
         if code != ABSENT:
             found.append(i)
     return found
+
+
+@cython.final
+cdef class Look:
+    """One document of a directory, at a moment when some others were missing; `is_same` tells if it still is so.
+
+    The document stays open as long as the look lives. So no other file gets its inode, and another document is never
+    taken for this one.
+
+    Parameters
+    ----------
+    directory : bytes
+    name : bytes
+        Of the document, relative to `directory`.
+    others : tuple of bytes
+        Documents that must be missing, now and later.
+    beside : tuple of bytes
+        Documents that must be missing now.
+    limit : int
+        Maximum number of bytes to read.
+
+    Attributes
+    ----------
+    raw : bytes or None
+        Content of the document; None if it is missing.
+    is_plain : bool
+        Whether the others are missing. It is false, too, if something is unreachable.
+    """
+
+    cdef readonly bytes raw
+    cdef readonly bint is_plain
+    cdef bytes directory
+    cdef bytes name
+    cdef tuple others
+    cdef Identity identity
+    cdef int fd
+
+    def __cinit__(self, bytes directory not None, bytes name not None, tuple others not None, tuple beside not None,
+                  int64_t limit):
+        cdef char path[MAX_PATH_NBYTES]
+        cdef Status status
+        cdef Buffer buffer
+        cdef int64_t n = ABSENT
+        self.fd = -1
+        self.directory, self.name, self.others = directory, name, others
+        status_clear(&status)
+        buffer.data, buffer.capacity = NULL, 0
+        _join(path, directory, name)
+        with nogil:
+            self.fd = object_try_open(AT_FDCWD, path, &status)
+            if self.fd >= 0:
+                n = object_read_start(self.fd, limit, &buffer, &self.identity, &status)
+            elif self.fd == FAILED:
+                n = FAILED
+        try:
+            if n >= 0:
+                self.raw = PyBytes_FromStringAndSize(<char *>buffer.data, n)
+        finally:
+            buffer_free(&buffer)
+        self.is_plain = n != FAILED and _are_missing(directory, others) and _are_missing(directory, beside)
+
+    def __dealloc__(self):
+        if self.fd >= 0:
+            object_close(self.fd)
+
+    def is_same(self):
+        """Return whether a document of this name is still the same file, or still missing, and so are the others."""
+        cdef char path[MAX_PATH_NBYTES]
+        cdef Identity now
+        cdef int error
+        if self.raw is None:
+            return _are_missing(self.directory, (self.name, *self.others))
+        _join(path, self.directory, self.name)
+        with nogil:
+            error = identify_name(AT_FDCWD, path, &now)
+        return error == 0 and same_identity(&now, &self.identity) and _are_missing(self.directory, self.others)
+
+
+cdef bint _are_missing(bytes directory, tuple names) except -1:
+    cdef char path[MAX_PATH_NBYTES]
+    cdef Status status
+    cdef int code = ABSENT
+    cdef Py_ssize_t i
+    status_clear(&status)
+    for i in range(len(names)):
+        _join(path, directory, names[i])
+        with nogil:
+            code = object_stands(AT_FDCWD, path, &status)
+        if code != ABSENT:
+            return False
+    return True
