@@ -91,8 +91,8 @@ def create(store, path, format, metadata, attributes, options, *, data=None, ove
     prefix, name = prefix_of(path), kind.name_of_document(format)
     if store.read_only:
         raise ReadOnlyError(f"{store!r} is read-only: no {kind.what} can be created", key=prefix + name)
-    if data is None and not overwrite:
-        binding = _create_whole(store, path, format, kind, document, attributes_document, view, options)
+    if data is None and not overwrite and options.lock != "file":
+        binding = _create_at_once(store, path, format, kind, document, attributes_document, view, options)
         if binding is not None:
             return binding
     check_replaceable(store, path, overwrite)
@@ -145,11 +145,11 @@ def create(store, path, format, metadata, attributes, options, *, data=None, ove
         overwrite = True
 
 
-def _create_whole(store, path, format, kind, document, attributes_document, view, options):
-    """Create a node without elements in one step, where nothing is, and return its binding.
+def _create_at_once(store, path, format, kind, document, attributes_document, view, options):
+    """Create a node without elements where nothing is, by one call of the store, and return its binding.
 
-    Its directory appears with its documents in it, so no lock is needed. None if that was not done, because something
-    is there or above that the steps of `create` have to look at.
+    The steps are those of `create`, but what a new directory cannot hold is not looked for, and what is known of the
+    groups above is not asked twice. None if that was not done: then `create` takes its steps, or raises the reason.
     """
     above = consolidated.look_above(store, path, format)
     if above is None:
@@ -159,7 +159,7 @@ def _create_whole(store, path, format, kind, document, attributes_document, view
         names, values = (format.attributes_document, *names), (attributes_document, *values)
     is_same = False
     try:
-        identity = store.set_whole(prefix_of(path), names, values)
+        identity = store.make_directory_with(prefix_of(path), names, values, options.lock is not None)
         is_same = all([look.is_same() for look in above])
     finally:
         # As `consolidated.dropped` does after a change.
@@ -167,7 +167,7 @@ def _create_whole(store, path, format, kind, document, attributes_document, view
             consolidated.drop(store, path)
     if identity is None:
         return None
-    if not is_same:
+    if not is_same or not identity:
         # A group above may have been moved.
         return kind(store, path, format, options)
     if view.notes:

@@ -491,13 +491,23 @@ class Store(ABC):
         self._check_writable("make_directory", prefix)
         check_prefix(prefix, self.key_flavour)
 
-    def set_whole(self, prefix: str, names: Sequence[str], values: Sequence[bytes]) -> Identity | None:
-        """Make `values` the values of ``prefix + name``, in one step, if nothing has the name of `prefix`.
+    def make_directory_with(self, prefix: str, names: Sequence[str], values: Sequence[bytes],
+                            is_locked: bool) -> Identity | tuple | None:
+        """Make the directory of `prefix`, where nothing is, and `values` the values of ``prefix + name``, in this order.
 
-        Returns the identity of the last one. None if nothing was done: there is something, or a directory above is
-        missing, or the store cannot do it. Then `set` does it step by step, and raises the errors.
+        Returns the identity of the last one, which is empty if it is not known. None if the last one was not set. Then
+        `make_directory` and `set` do it, or tell why it cannot be done.
+
+        Parameters
+        ----------
+        prefix : str
+            The directory above exists.
+        names, values : sequence
+            At most two.
+        is_locked : bool
+            Lock the directory (`flock`) meanwhile.
         """
-        self._check_writable("set_whole", prefix)
+        self._check_writable("make_directory_with", prefix)
         return None
 
     def prune(self, prefix: str, below: bool = False) -> None:

@@ -303,14 +303,14 @@ def test_a_node_that_is_replaced_by_one_of_another_kind(group):
     assert isinstance(group["a"], zcore.Group) and np.array_equal(group["g/h/c"][...], [7] * 3)
 
 
-@pytest.mark.parametrize("is_whole", [True, False])
-def test_what_was_created_is_not_taken_for_what_replaces_it_at_once(group, store, monkeypatch, is_whole):
-    """Where nothing is, a directory appears in one step; else, and in other stores, the place is held for some."""
-    hold_place, set_whole = lifecycle.hold_place, type(store).set_whole
+@pytest.mark.parametrize("at_once", [True, False])
+def test_what_was_created_is_not_taken_for_what_replaces_it_at_once(group, store, monkeypatch, at_once):
+    """Where nothing is, a store makes it by one call; else, and in other stores, it takes steps."""
+    hold_place, make_with = lifecycle.hold_place, type(store).make_directory_with
 
-    def set_and_replace(*arguments):
+    def make_and_replace(*arguments):
         monkeypatch.undo()
-        made = set_whole(*arguments)
+        made = make_with(*arguments)
         if made is not None:
             group.create_array("a", shape=2, dtype="f8", overwrite=True)
         return made
@@ -322,11 +322,11 @@ def test_what_was_created_is_not_taken_for_what_replaces_it_at_once(group, store
         monkeypatch.setattr(lifecycle, "hold_place", hold_place)
         group.create_array("a", shape=2, dtype="f8", overwrite=True)
 
-    if is_whole and isinstance(store, zcore.DirectoryStore):
-        monkeypatch.setattr(type(store), "set_whole", set_and_replace)
+    if at_once and isinstance(store, zcore.DirectoryStore):
+        monkeypatch.setattr(type(store), "make_directory_with", make_and_replace)
     else:
         monkeypatch.setattr(lifecycle, "hold_place", hold_until_another_comes)
-        monkeypatch.setattr(type(store), "set_whole", lambda *_: None)
+        monkeypatch.setattr(type(store), "make_directory_with", lambda *_: None)
     created = group.create_array("a", shape=4, dtype="i4")
     assert (created.shape, created.dtype, group["a"].dtype) == ((4,), np.int32, np.float64)
 
@@ -342,7 +342,7 @@ def test_a_node_that_goes_while_it_is_moved(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("zarr_format", WITH_GROUPS)
-@pytest.mark.parametrize("step", ["directory", "attributes", "document", "done", "before whole", "after whole"])
+@pytest.mark.parametrize("step", ["directory", "attributes", "document", "done", "before all", "after all"])
 def test_a_group_is_moved_while_a_node_below_is_created(tmp_path, zarr_format, step):
     """The node is there as a whole, listed, at the one path or the other, and nothing else is."""
     class Store(zcore.DirectoryStore):
@@ -350,11 +350,11 @@ def test_a_group_is_moved_while_a_node_below_is_created(tmp_path, zarr_format, s
 
         moves = False
 
-        def set_whole(self, prefix, names, values):
-            """Does nothing, so all steps are taken; or is one step."""
-            self._meet(step == "before whole")
-            made = super().set_whole(prefix, names, values) if "whole" in step else None
-            self._meet(step == "after whole")
+        def make_directory_with(self, *arguments):
+            """Do nothing, so that all steps are taken; or be one step."""
+            self._meet(step == "before all")
+            made = super().make_directory_with(*arguments) if step.endswith("all") else None
+            self._meet(step == "after all")
             return made
 
         def _meet(self, met):
@@ -378,7 +378,7 @@ def test_a_group_is_moved_while_a_node_below_is_created(tmp_path, zarr_format, s
     group.create_group("g", attributes={"n": 1})
     store.moves = True
     create = lambda: group.create_array("g/x", shape=2, chunks=1, dtype="i1", attributes={"n": 2})  # noqa: E731
-    if step in ("done", "after whole"):
+    if step in ("done", "after all"):
         with pytest.raises(zcore.NodeNotFoundError):
             create()
         assert [path for path, _ in group.members(None)] == ["moved", "moved/x"]

@@ -17,7 +17,7 @@ from posix.unistd cimport close, pread, pwrite
 
 from zcore.kernel.status cimport (
     CHUNK_LONG, IO_MKDIR, IO_OPEN, IO_READ, IO_RENAME, IO_UNLINK, IO_WRITE, NO_MEMORY, OK, SHARD_CUT, WANTED, Status,
-    fail, fail_errno, status_clear,
+    fail, fail_errno,
 )
 
 cdef extern from *:
@@ -73,7 +73,6 @@ cdef extern from *:
         ZC_AGAIN(renameat(dirfd, name, dirfd, new_name));
     }
     static int zc_unlinkat(int dirfd, const char *name) { ZC_AGAIN(unlinkat(dirfd, name, 0)); }
-    static int zc_rmdir(const char *name) { ZC_AGAIN(rmdir(name)); }
     static int zc_fsync(int fd) { ZC_AGAIN(fsync(fd)); }
 
     /* renameat that fails with EEXIST if the new name exists, or, with `exchanges`, exchanges the two names. Other
@@ -112,11 +111,9 @@ cdef extern from *:
     int zc_rename(int dirfd, const char *name, const char *new_name, int exchanges) nogil
     int renameat "zc_renameat"(int dirfd, const char *name, const char *new_name) nogil
     int unlinkat "zc_unlinkat"(int dirfd, const char *name) nogil
-    int rmdir "zc_rmdir"(const char *name) nogil
     void *zc_allocate(int64_t n_bytes) nogil
 
 TEMP_PREFIX = ZC_TEMP_PREFIX.decode()      # prefix of the names of files that are being written
-NEW_PREFIX = f"{TEMP_PREFIX}new."          # prefix of the names of directories in which a directory is made
 
 
 def exchange(bytes first not None, bytes second not None):
@@ -593,82 +590,6 @@ cdef int object_erase(int dirfd, const char *name, Staging *staging, Status *sta
         if error:
             return fail_errno(status, IO_WRITE, error)
     return OK
-
-
-cdef int _write_new(const char *path, const uint8_t *data, int64_t n_bytes, Identity *identity) noexcept nogil:
-    """Write a file that does not exist: 0 or an errno."""
-    cdef Status status
-    cdef int fd = openat(AT_FDCWD, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o666)
-    cdef int error
-    if fd < 0:
-        return errno
-    status_clear(&status)
-    error = status.sys_errno if stage_write(fd, data, n_bytes, 0, &status) != OK else identify_fd(fd, identity)
-    # A network file system may report a full disk only here.
-    if close(fd) != 0 and error == 0 and errno != EINTR:
-        error = errno
-    return error
-
-
-def new_directory(bytes hidden not None, bytes path not None, tuple names not None, tuple values not None):
-    """Make a directory with files, which appears whole, where nothing has its name.
-
-    It is made in a hidden directory, and gets its name by one rename. Other programs may list hidden directories, and
-    would take one with a document for a node. So it lies one level deeper. If it cannot be made, nothing is left of it,
-    unless the directory above was moved meanwhile.
-
-    Parameters
-    ----------
-    hidden, path : bytes
-        Absolute paths of the hidden directory, which must not exist, and of the new one.
-    names, values : tuple of bytes
-        Of the files.
-
-    Returns
-    -------
-    tuple of int, or int
-        Identity of the last file, as from `read_first`; or the errno of the failure.
-    """
-    cdef char inner[MAX_KEY_NBYTES]
-    cdef char file[MAX_KEY_NBYTES]
-    cdef const char *top = hidden
-    cdef const char *target = path
-    cdef const char *name
-    cdef const char *data
-    cdef int64_t n_bytes
-    cdef Identity identity
-    cdef int n_files = 0
-    cdef int error
-    if len(hidden) + max(map(len, names)) + 8 > MAX_KEY_NBYTES:
-        return ENAMETOOLONG
-    snprintf(inner, MAX_KEY_NBYTES, "%s/n", top)
-    with nogil:
-        error = errno if mkdirat(AT_FDCWD, top) != 0 else 0
-    if error:
-        return error
-    with nogil:
-        error = errno if mkdirat(AT_FDCWD, inner) != 0 else 0
-    while error == 0 and n_files < len(names):
-        name, data, n_bytes = names[n_files], values[n_files], len(values[n_files])
-        snprintf(file, MAX_KEY_NBYTES, "%s/%s", inner, name)
-        with nogil:
-            error = _write_new(file, <const uint8_t *>data, n_bytes, &identity)
-        n_files += 1
-    with nogil:
-        if error == 0 and zc_rename(AT_FDCWD, inner, target, 0) != 0:
-            error = errno
-    while error and n_files > 0:
-        n_files -= 1
-        name = names[n_files]
-        snprintf(file, MAX_KEY_NBYTES, "%s/%s", inner, name)
-        unlinkat(AT_FDCWD, file)
-    with nogil:
-        if error:
-            rmdir(inner)
-        rmdir(top)
-    if error:
-        return error
-    return identity.device, identity.inode, identity.size, identity.mtime_ns, identity.ctime_ns
 
 
 def sync_files(str directory not None):

@@ -54,6 +54,9 @@ cdef void unlock_whole(Holder *holder) noexcept nogil
 cdef int holder_replace(Holder *holder, const uint8_t *data, int64_t n_bytes, Staging *staging,
                         Status *status) noexcept nogil
 
+# Notes a descriptor that holds a lock and that the child of a fork closes: its slot, or -1. Forgotten before it is closed.
+cdef int note_copy(int fd) noexcept nogil
+cdef void forget_copy(int slot) noexcept nogil
 # In the child of a fork: closes the copies of the parent's open documents, since a lock lives as long as any copy.
 cdef void close_copies() noexcept nogil
 # Number of these closings. A lock that was taken under another number is a parent's.

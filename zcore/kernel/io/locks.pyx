@@ -62,13 +62,18 @@ cdef uint64_t key_hash(const char *key) noexcept nogil:
     return h ^ (h >> 32)
 
 
-cdef int _note(int fd) noexcept nogil:
+cdef int note_copy(int fd) noexcept nogil:
     """Note an open descriptor; return its slot, or -1 if all slots are taken."""
     cdef int i
     for i in range(N_SLOTS):
         if zc_load(&_open_fds[i]) == 0 and zc_swap_if(&_open_fds[i], 0, fd + 1):
             return i
     return -1
+
+
+cdef void forget_copy(int slot) noexcept nogil:
+    if slot >= 0:
+        zc_store(&_open_fds[slot], 0)
 
 
 cdef int _open_document(Holder *holder, Status *status) noexcept nogil:
@@ -92,14 +97,13 @@ cdef int _open_document(Holder *holder, Status *status) noexcept nogil:
         close(fd)
         return fail_errno(status, LOCK_FAILED, error)
     holder.fd = fd
-    holder.slot = _note(fd)
+    holder.slot = note_copy(fd)
     return OK
 
 
 cdef void _close_document(Holder *holder) noexcept nogil:
     if holder.fd >= 0:
-        if holder.slot >= 0:
-            zc_store(&_open_fds[holder.slot], 0)
+        forget_copy(holder.slot)
         close(holder.fd)
         holder.fd = -1
 

@@ -10,7 +10,6 @@ import errno
 import os
 import stat
 
-from zcore.kernel.io.files import NEW_PREFIX
 from zcore.stores.directory.listing import is_text
 from zcore.stores.directory.reading import is_file
 from zcore.stores.keys import is_temporary
@@ -103,9 +102,7 @@ def remove_empty_below(directory: str) -> None:
 
 
 def remove_temporary(directory: str, before: float) -> int:
-    """Remove the temporary files, and the remains of nodes that were being created, below `directory`.
-
-    Only those with a last write before the time `before` (seconds).
+    """Remove the temporary files below `directory` with a last write before the time `before` (seconds).
 
     Returns : their number.
     """
@@ -113,11 +110,10 @@ def remove_temporary(directory: str, before: float) -> int:
     n_removed = 0
     while pending:
         for entry in _entries(pending.pop()):
-            is_directory = entry.is_dir(follow_symlinks=False)
-            if is_directory and not entry.name.startswith(NEW_PREFIX):
+            if entry.is_dir(follow_symlinks=False):
                 pending.append(entry.path)
             elif is_temporary(entry.name) and _is_older(entry, before):
-                _ignore_missing(remove_directory if is_directory else os.unlink, entry.path)
+                _ignore_missing(os.unlink, entry.path)
                 n_removed += 1
     return n_removed
 

@@ -15,12 +15,11 @@ import os
 import stat
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache, partial
-from itertools import count
 
 from zcore.buffers import flat_view
 from zcore.errors import KeyConflictError, NotADirectoryStoreError, StoreError
 from zcore.kernel.io.documents import existing, read_first
-from zcore.kernel.io.files import NEW_PREFIX, new_directory
+from zcore.kernel.io.new_directory import new_directory
 from zcore.kernel.io.object_locks import ObjectLocks, locks_of
 from zcore.model.value import as_bool
 from zcore.stores.base import OBJECTS, ByteRange, Directory, Identity, Listing, Objects, Store
@@ -33,8 +32,6 @@ from zcore.trust.base_path import absolute_base
 # Devices whose file systems distinguish upper from lower case, as this process has found. (ext4 can switch a single
 # empty directory to ignore case. If that happens after this process has examined the device, aliases go unnoticed.)
 _CASE_SENSITIVE = set()
-# Errors of a system, or file system, that cannot rename without replacing.
-_NO_RENAMES = frozenset((errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP))
 
 
 class DirectoryStore(Store):
@@ -95,7 +92,6 @@ class DirectoryStore(Store):
         self.allow_aliases = as_bool(allow_aliases, "allow_aliases")
         # Whether the file system ignores case: None until a key shows it.
         self._ignores_case = False if allow_aliases else None
-        self._can_set_whole = True
         if as_bool(check_base, "check_base"):
             self._check_base()
 
@@ -352,18 +348,13 @@ class DirectoryStore(Store):
                 raise KeyConflictError(f"{directory} cannot be a directory: it, or a part of its path, is a file or a "
                                        "broken link", key=prefix, errno=exc.errno) from exc
 
-    def set_whole(self, prefix: str, names: Sequence[str], values: Sequence[bytes]) -> Identity | None:
-        super().set_whole(prefix, names, values)
-        if not (prefix and self._can_set_whole) or self.fsync or self.confined or self._ignores_case is not False:
+    def make_directory_with(self, prefix: str, names: Sequence[str], values: Sequence[bytes],
+                            is_locked: bool) -> Identity | tuple | None:
+        super().make_directory_with(prefix, names, values, is_locked)
+        if not prefix or self.fsync or self.confined or self._ignores_case is not False:
             return None
-        path = self._directory_of(prefix)
-        hidden = f"{os.path.dirname(path)}{os.sep}{NEW_PREFIX}{next(_hidden):x}"
-        made = new_directory(os.fsencode(hidden), os.fsencode(path), _file_names(tuple(names), self.key_flavour),
-                             tuple(values))
-        if type(made) is tuple:
-            return made
-        self._can_set_whole = made not in _NO_RENAMES
-        return None
+        return new_directory(os.fsencode(self._directory_of(prefix)), _file_names(tuple(names), self.key_flavour),
+                             tuple(values), is_locked)
 
     def _writable_path(self, key):
         path = self._file_of(key)
@@ -527,17 +518,6 @@ class DirectoryStore(Store):
         # The system's messages are "illegal seek" and "no such device".
         reason = NO_FILE if exc.errno in (errno.ESPIPE, errno.ENXIO) else exc.strerror or exc
         return StoreError(f"cannot {action} {what}: {reason}", key=key, errno=exc.errno)
-
-
-def _new_names():
-    """Begin anew the numbers in hidden names, which no other process may use at the same time."""
-    global _hidden
-    _hidden = count(int.from_bytes(os.urandom(8), "big"))
-
-
-_new_names()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_new_names)
 
 
 def _current_directory(path):
