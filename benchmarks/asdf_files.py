@@ -25,7 +25,7 @@ N_BLOCKS = 1000
 _MEMORY = """
 import sys
 import numpy as np
-from benchmarks.children import peak_of
+from benchmarks.memory import peak_of
 from benchmarks.asdf_files import LIBRARIES
 library, path = LIBRARIES[sys.argv[1]], sys.argv[2]
 library.read_all(path)  # what is imported by the first call is no memory of the second

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.memory import peak_of
+
 _ROOT = Path(__file__).resolve().parent.parent
 
 _IMPORT = """
@@ -64,27 +66,6 @@ def _run(arguments):
     if done.returncode:
         raise RuntimeError((done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1])
     return done.stdout
-
-
-def _status_nbytes(member):
-    for line in Path("/proc/self/status").read_text("ascii").splitlines():
-        if line.startswith(member):
-            return int(line.split()[1]) * 1024
-    raise OSError(f"/proc/self/status has no {member}")
-
-
-def peak_of(call):
-    """Return the peak memory of a call, and its result: Linux resets the high-water mark, elsewhere it only grows."""
-    if sys.platform == "linux":
-        Path("/proc/self/clear_refs").write_text("5", "ascii")  # 5: peak resident size := present one
-        before = _status_nbytes("VmRSS:")
-        result = call()
-        return _status_nbytes("VmHWM:") - before, result
-    import resource
-
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    result = call()
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before, result
 
 
 def _answer(name, threads, path, view, source=None):

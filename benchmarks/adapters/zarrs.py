@@ -19,5 +19,5 @@ class Adapter(zarr_python.Adapter):
     def __init__(self, threads):
         super().__init__(threads, pipeline="batched")
         self.settings |= {"codec_pipeline.path": "zarrs.ZarrsCodecPipeline", "codec_pipeline.strict": True}
-        self.kinds = self.kinds - {"import_open", "create", "list", "remote", *self.cannot}
+        self.kinds = self.kinds - {"import_open", "create", "list", "member", "remote", *self.cannot}
         self.module = "zarrs"

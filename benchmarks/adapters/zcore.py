@@ -19,7 +19,8 @@ _FORMATS = {ZMETA: "zmeta", V2: 2, V3: 3}
 
 class Adapter(Base):
     views = (ZMETA, V2, V3, REFERENCES)
-    kinds = Base.kinds | {"import", "import_open", "create", "list", "kept_elements", "set", "set_memory", "remote"}
+    kinds = Base.kinds | {"import", "import_open", "create", "list", "member", "kept_elements", "set", "set_memory",
+                          "remote"}
     module = "zcore"
 
     def versions(self):
@@ -68,3 +69,6 @@ class Adapter(Base):
 
     def list_group(self, path):
         return [(name, array.shape, str(array.dtype)) for name, array in open_group(path).arrays()]
+
+    def open_member(self, path, name):
+        return open_group(path)[name]

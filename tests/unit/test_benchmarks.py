@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 import shutil
+import sys
 import urllib.error
 import urllib.request
 
@@ -36,6 +37,7 @@ from benchmarks import (
     workloads,
 )
 from benchmarks.fixtures import Layout
+from benchmarks.timing import timed
 
 SHAPES = [((64,), (16,)), ((12, 20), (4, 5)), ((4, 6, 8), (1, 6, 8)), ((4, 6, 8), (2, 3, 8)), ((8, 1, 4), (2, 1, 4))]
 
@@ -367,6 +369,19 @@ class TestAdapters:
         assert "no_such_module" in skipped["absent"]
 
 
+    def test_an_installed_distribution_brings_a_library(self, tmp_path, monkeypatch):
+        (tmp_path / "another.py").write_text("from benchmarks.adapters import Base\n"
+                                             "class Adapter(Base):\n    kinds = frozenset({'read'})\n", "utf-8")
+        distribution = tmp_path / "another-1.0.dist-info"
+        distribution.mkdir()
+        (distribution / "METADATA").write_text("Metadata-Version: 2.1\nName: another\nVersion: 1.0\n", "utf-8")
+        (distribution / "entry_points.txt").write_text("[zcore.benchmarks]\nanother = another\n", "utf-8")
+        monkeypatch.syspath_prepend(tmp_path)
+        assert adapters.names()[-1] == "another"
+        found, skipped = adapters.load_all(["another"], 3)
+        assert skipped == {} and found["another"].threads == 3 and found["another"].kinds == {"read"}
+
+
 class TestRunner:
     @pytest.mark.parametrize("name", ["read_tiles", "open_blocked", "write_tmpfs", "read_shard_parts", "read_row",
                                       "read_elements", "create_arrays", "list_arrays", "read_points", "read_mask",
@@ -380,6 +395,17 @@ class TestRunner:
         assert found["summary"] == {}
         assert found["failed"]["wrong"].startswith("WrongResult")
         assert list(tmp_path.iterdir()) == []
+
+    def test_the_memory_of_a_call_is_its_peak(self, tmp_path):
+        def operation(name, library, i):
+            return timed(np.ones, 2**22)[0]
+
+        workload = workloads.select(["read_tiles"])[0]
+        with runner.Bench(runner.Options(repeats=2, directory=str(tmp_path)), report=lambda line: None) as bench:
+            taken = runner.take(bench, workload, {"one": None}, operation)
+        peak, of_result = taken.peaks["one"]
+        assert of_result == 8 * 2**22 and len(taken.samples["one"]) == 2
+        assert sys.platform != "linux" or 0.95 < peak / of_result < 1.5
 
     def test_every_library_has_its_turn_in_a_random_order(self, tmp_path):
         class Recorder(Wrong):
@@ -512,6 +538,32 @@ class TestCommand:
         assert command.main(["report", str(out)]) == 0
         assert capsys.readouterr().out == printed
         assert "read_tiles: read 256 MB" in printed
+
+    @pytest.mark.filterwarnings("ignore")
+    def test_every_suite_is_measured_and_gets_a_page(self, tmp_path):
+        pytest.importorskip("matplotlib")
+        pytest.importorskip("zarr")
+        chosen = {"rows": "read_tiles,write_tmpfs,write_v2",
+                  "curves": "read_chunks_1024,write_chunks_1024,list_10,member_10",
+                  "heftie": "read zstd 1,write zstd 1,read blosc-lz4 3; shuffle,write blosc-lz4 3; shuffle",
+                  "zarr_benchmarks": "read all; uncompressed,read objects by 2; uncompressed,"
+                                     "round trip; compressed; shards"}
+        results = []
+        for suite, names in chosen.items():
+            results.append(tmp_path / f"{suite}.json")
+            assert command.main(["run", "--quick", "--suite", suite, "--workloads", names, "--out", str(results[-1]),
+                                 "--libraries", "zcore,zarr,bare_loop", "--directory", str(tmp_path)]) == 0
+            result = json.loads(results[-1].read_text("utf-8"))
+            assert [found["name"] for found in result["runs"][0]["workloads"]] == names.split(",")
+            for found in result["runs"][0]["workloads"]:
+                assert not found["failed"] and set(found["peaks"]) >= {"zcore"}
+            # Else there is no page of it: its times mean nothing.
+            results[-1].write_text(json.dumps(result | {"quick": False}), "utf-8")
+        page = tmp_path / "page.html"
+        assert command.main(["report", *map(str, results), "--html", str(page), "--before", str(results[0])]) == 0
+        text = page.read_text("utf-8")
+        assert text.count("<svg") == 3 + 2 + 1 + 1 and text.count("<h2>") == 4
+        assert "<td>round trip; compressed; shards" in text
 
     @pytest.mark.parametrize("option", [["--libraries", "zarrr"], ["--workloads", "reed"], ["--threads", "0"]])
     def test_unknown_names_are_usage_errors(self, option):
