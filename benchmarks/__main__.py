@@ -1,5 +1,5 @@
 """The command ``python -m benchmarks``: run, list, report, codecs, asdf, pipelines, datasets, embedding, checkpoint,
-kernels and lines."""
+kernels, instructions and lines."""
 import argparse
 import json
 import subprocess
@@ -16,6 +16,7 @@ from benchmarks import (
     data,
     datasets,
     embedding,
+    instructions,
     kernels,
     lines,
     machine,
@@ -91,6 +92,8 @@ def _parser():
         command.add_argument("--quick", action="store_true")
     alone = commands.add_parser("kernels", help="time the kernel's leaf functions against memcpy")
     alone.add_argument("--quick", action="store_true")
+    executed = commands.add_parser("instructions", help="count the instructions of some calls by callgrind")
+    executed.add_argument("--write", action="store_true", help="and make the ceilings of them, for this Python")
     counted = commands.add_parser("lines", help="count the lines of code of zcore by room, without docs and comments")
     counted.add_argument("--json", action="store_true")
     return parser
@@ -215,6 +218,12 @@ def main(argv=None):
     if arguments.command == "checkpoint":
         small = {"ranks": (2,), "n_fields": 2, "n_rows": 128, "chunk_rows": 32} if arguments.quick else {}
         print(checkpoint.render(checkpoint.measure(repeats=arguments.repeats, **small)))
+        return 0
+    if arguments.command == "instructions":
+        found = instructions.measure()
+        if arguments.write:
+            instructions.write(found)
+        print(instructions.render(found))
         return 0
     if arguments.command == "lines":
         rooms = lines.measure()
