@@ -74,6 +74,7 @@ def _parser():
     show.add_argument("file", type=Path, nargs="*", help="default: the newest of benchmarks/results, for a page the "
                                                          "newest of each suite")
     show.add_argument("--html", type=Path, default=None, help="make this page, with plots (needs the extra \"plot\")")
+    show.add_argument("--plots", type=Path, default=None, help="write its plots as SVG files to this folder")
     show.add_argument("--before", type=Path, default=None, help="for a page: a former result of the suite rows")
     show.add_argument("--base", choices=list(adapters.LIBRARIES), default=None, help="compare the others with this one")
     show.add_argument("--out", type=Path, default=None)
@@ -162,12 +163,15 @@ def _report(arguments):
     paths = arguments.file or sorted(_RESULTS.glob("*.json"))
     if not paths:
         raise SystemExit(f"no result in {_RESULTS}: run `python -m benchmarks run` first")
-    if arguments.html:
+    if arguments.html or arguments.plots:
         from benchmarks import page
 
         newest = {result.get("suite", "rows"): result for result in map(_loaded, paths) if not result["quick"]}
-        text = page.render(newest, arguments.before and _loaded(arguments.before))
-        arguments.html.write_text(text, "utf-8")
+        if arguments.html:
+            text = page.render(newest, arguments.before and _loaded(arguments.before))
+            arguments.html.write_text(text, "utf-8")
+        if arguments.plots:
+            page.write_plots(newest, arguments.plots)
         return 0
     text = report.render(_loaded(paths[-1]), arguments.base)
     if arguments.out:

@@ -29,9 +29,9 @@ def measure():
     _marks()
     with tempfile.TemporaryDirectory() as top:
         environment = {**os.environ, "PYTHONHASHSEED": "0", "ZCORE_NUM_THREADS": "1"}
-        done = subprocess.run(["valgrind", "--tool=callgrind", "--instr-atstart=no", f"--callgrind-out-file={top}/out",
-                               sys.executable, "-m", "benchmarks.instructions", top], capture_output=True, text=True, check=False,
-                              env=environment)
+        command = ["valgrind", "--tool=callgrind", "--instr-atstart=no", f"--callgrind-out-file={top}/out",
+                   sys.executable, "-m", "benchmarks.instructions", top]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
         if done.returncode:
             raise RuntimeError(done.stderr[-2000:])
         found = {}

@@ -22,6 +22,9 @@ _PLOTS = {
              (plots.peaks, "Memory: the peak of a full read over the size of its result.")),
     "curves": ((plots.chunk_costs, "What a chunk costs. The dotted line is where a chunk's bytes begin to cost zcore "
                                    "more than its being a chunk."),
+               (plots.thread_gains, "What a second thread brings."),
+               (plots.shard_costs, "Chunks of 16 KB as files of their own, and in shards."),
+               (plots.element_costs, "Single elements of one chunk."),
                (plots.group_costs, "A group against the number of its arrays.")),
     "heftie": ((plots.heftie, "A volume of 16-bit integers by compressor and level."),),
     "zarr_benchmarks": ((plots.zarr_benchmarks, "All at once, object by object, and a round trip."),),
@@ -58,6 +61,13 @@ def render(results, before=None):
     return head + "<h1>Benchmarks of zcore</h1>\n" + "\n".join(sections) + "</html>\n"
 
 
+def write_plots(results, folder):
+    """Write the plots of all results as SVG files, named by the functions that draw them; `folder` is there."""
+    for suite, result in results.items():
+        for draw, _ in _PLOTS[suite]:
+            (folder / f"{draw.__name__}.svg").write_text(_svg(draw(result)), "utf-8")
+
+
 def _summary(result):
     found = plots.ratios_of(result)
     behind = sorted((ratio, name) for name, ratio in found.items() if ratio < 1)
@@ -85,14 +95,18 @@ def _marked(ratio):
 
 
 def _drawn(figure, caption):
-    drawn = io.StringIO()
-    # Without the date and the random names, the same result is the same page.
+    svg = _svg(figure)
+    return f"<figure>{svg[svg.index('<svg'):]}<figcaption>{html.escape(caption)}</figcaption></figure>"
+
+
+def _svg(figure):
     from matplotlib import rc_context
 
+    drawn = io.StringIO()
+    # Without the date and the random names, the same result is the same page.
     with rc_context({"svg.hashsalt": "zcore", "svg.fonttype": "none"}):
         figure.savefig(drawn, format="svg", metadata={"Date": None})
-    svg = drawn.getvalue()
-    return f"<figure>{svg[svg.index('<svg'):]}<figcaption>{html.escape(caption)}</figcaption></figure>"
+    return "\n".join(line.rstrip() for line in drawn.getvalue().splitlines()) + "\n"
 
 
 def _part(part):

@@ -82,10 +82,10 @@ def chunk_costs(curves):
 
 
 def costs(run, kind):
-    """Return {library: [(bytes of a chunk, microseconds a chunk), ...]} of a run of curves."""
+    """Return {library: [(bytes of a chunk, microseconds a chunk), ...]} of a run of curves, without those of shards."""
     found = {}
     for workload in run["workloads"]:
-        if workload["kind"] == kind:
+        if workload["kind"] == kind and "_chunks_" in workload["name"]:
             n_chunks = workload["nbytes"] // workload["chunk_nbytes"]
             for name, summary in workload["summary"].items():
                 found.setdefault(name, []).append((workload["chunk_nbytes"], summary["median"] / n_chunks * 1e6))
@@ -101,16 +101,68 @@ def crossover(line):
     return least / (most / most_bytes)
 
 
+def thread_gains(curves):
+    """Draw how many times as fast the most threads are as one, against the size of a chunk."""
+    one, most = curves["runs"][0], curves["runs"][-1]
+    figure = _figure(1, 2, 9, 3.6)
+    for axes, kind in zip(figure.axes, ("read", "write"), strict=True):
+        slow, fast = costs(one, kind), costs(most, kind)
+        for name in _LINES:
+            if name in slow and name in fast:
+                line = [(nbytes, cost / dict(fast[name])[nbytes]) for nbytes, cost in slow[name]]
+                axes.plot(*zip(*line, strict=True), "o-", color=_COLORS[name], label=name, markersize=3,
+                          linewidth=2 if name == ZCORE else 1)
+        axes.set(xscale="log", ylim=(0, None), xlabel="bytes of a chunk", title=kind,
+                 ylabel=f"times as fast with {most['threads']} threads as with {one['threads']}")
+        _bytes_axis(axes)
+    figure.axes[0].legend(frameon=False)
+    return figure
+
+
+def shard_costs(curves):
+    """Draw what a chunk of 16 KB costs against how many are in an object: read, written, and read one by one."""
+    figure = _figure(1, 3, 11, 3.6)
+    for axes, kind, title in zip(figure.axes, ("read", "write", "parts"), (
+            "read all", "write all", "read one by one"), strict=True):
+        _lines(axes, curves, f"{kind}_shards_", lambda workload: (
+            math.prod(workload["shards"] or workload["chunks"]) // math.prod(workload["chunks"]),
+            1e6 / (workload["count"] or math.prod(workload["shape"]) // math.prod(workload["chunks"]))))
+        axes.set(xscale="log", yscale="log", title=title, xlabel="chunks in an object", ylabel="microseconds a chunk")
+    figure.axes[0].legend(frameon=False)
+    return figure
+
+
+def element_costs(curves):
+    """Draw what a single element costs against the size of its chunk, without and with a cache of chunks."""
+    figure = _figure(1, 2, 9, 3.6)
+    for axes, kind, title in zip(figure.axes, ("elements_", "kept_elements_"), (
+            "no cache", "through a cache"), strict=True):
+        _lines(axes, curves, kind, lambda workload: (workload["chunk_nbytes"], 1e6 / workload["count"]))
+        axes.set(xscale="log", yscale="log", title=title, xlabel="bytes of a chunk", ylabel="microseconds an element")
+        _bytes_axis(axes)
+        axes.legend(frameon=False)
+    return figure
+
+
+def _lines(axes, curves, prefix, place):
+    """Draw a line for each library; `place` of a workload is its x, and what its seconds are multiplied by."""
+    lines = {}
+    for workload in curves["runs"][-1]["workloads"]:
+        if workload["name"].startswith(prefix):
+            x, scale = place(workload)
+            for name, summary in workload["summary"].items():
+                lines.setdefault(name, []).append((x, summary["median"] * scale))
+    for name, line in lines.items():
+        if name in _COLORS or name == "tensorstore_cache":
+            axes.plot(*zip(*line, strict=True), "o-", color=_COLORS.get(name, "#4dabf7"), label=name, markersize=3,
+                      linewidth=2 if name == ZCORE else 1)
+
+
 def group_costs(curves):
     """Draw the time of listing a group, and of opening one array of it, against how many arrays it has."""
     figure = _figure(1, 2, 9, 3.6)
-    run = curves["runs"][-1]
-    for axes, kind, title in zip(figure.axes, ("list", "member"), ("list all arrays", "open one array"), strict=True):
-        for name in _LINES:
-            line = [(workload["count"], workload["summary"][name]["median"] * 1e3) for workload in run["workloads"]
-                    if workload["kind"] == kind and name in workload["summary"]]
-            if line:
-                axes.plot(*zip(*line, strict=True), "o-", color=_COLORS[name], label=name, markersize=3)
+    for axes, kind, title in zip(figure.axes, ("list_", "member_"), ("list all arrays", "open one array"), strict=True):
+        _lines(axes, curves, kind, lambda workload: (workload["count"], 1e3))
         axes.set(xscale="log", yscale="log", title=title, xlabel="arrays in the group", ylabel="milliseconds")
     figure.axes[0].legend(frameon=False)
     return figure

@@ -256,7 +256,7 @@ def quick(workload):
     shape, chunks, shards = small(workload.shape), small(workload.chunks), small(workload.shards)
     if len(shape) == 1 and divisor == 1:
         # Of a curve, whose chunks have any size.
-        shape, chunks = (64,), (16,)
+        shape, chunks, shards = (128,), (16,), shards and (32,)
     # Sets are made of whole rows.
     count = min(workload.count, 1000 if workload.kind.startswith("set") else 5)
     return replace(workload, shape=shape, chunks=chunks, shards=shards, count=count,

@@ -563,7 +563,9 @@ class TestCommand:
         page = tmp_path / "page.html"
         assert command.main(["report", *map(str, results), "--html", str(page), "--before", str(results[0])]) == 0
         text = page.read_text("utf-8")
-        assert text.count("<svg") == 3 + 2 + 1 + 1 and text.count("<h2>") == 4
+        assert command.main(["report", *map(str, results), "--plots", str(tmp_path)]) == 0
+        assert len(list(tmp_path.glob("*.svg"))) == 2 + 5 + 1 + 1
+        assert text.count("<svg") == 3 + 5 + 1 + 1 and text.count("<h2>") == 4
         assert "<td>round trip; compressed; shards" in text
 
     @pytest.mark.parametrize("option", [["--libraries", "zarrr"], ["--workloads", "reed"], ["--threads", "0"]])
