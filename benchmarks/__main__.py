@@ -7,25 +7,13 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks import (
-    adapters,
-    asdf_files,
-    checkpoint,
-    codecs,
-    curves,
-    data,
-    datasets,
-    embedding,
-    instructions,
-    kernels,
-    lines,
-    machine,
-    pipelines,
-    published,
-    report,
-    runner,
-    workloads,
-)
+from benchmarks import adapters
+from benchmarks.comparisons import asdf_files, checkpoint, codecs, datasets, embedding, kernels, pipelines
+from benchmarks.counts import instructions, lines
+from benchmarks.harness import machine, runner
+from benchmarks.inputs import data
+from benchmarks.report import tables
+from benchmarks.suites import curves, published, workloads
 
 _RESULTS = Path(__file__).with_name("results")
 _SUITES = {"rows": workloads.WORKLOADS, "curves": curves.WORKLOADS, **published.SUITES}
@@ -135,7 +123,7 @@ def _run(arguments):
     if out is not None:
         out.write_text(json.dumps(result, indent=1) + "\n", "utf-8")
         print(f"wrote {out}", file=sys.stderr)
-    print(report.render(result), end="")
+    print(tables.render(result), end="")
     return int(any(workload["failed"] for run in result["runs"] for workload in run["workloads"]))
 
 
@@ -164,7 +152,7 @@ def _report(arguments):
     if not paths:
         raise SystemExit(f"no result in {_RESULTS}: run `python -m benchmarks run` first")
     if arguments.html or arguments.plots:
-        from benchmarks import page
+        from benchmarks.report import page
 
         newest = {result.get("suite", "rows"): result for result in map(_loaded, paths) if not result["quick"]}
         if arguments.html:
@@ -173,7 +161,7 @@ def _report(arguments):
         if arguments.plots:
             page.write_plots(newest, arguments.plots)
         return 0
-    text = report.render(_loaded(paths[-1]), arguments.base)
+    text = tables.render(_loaded(paths[-1]), arguments.base)
     if arguments.out:
         arguments.out.write_text(text, "utf-8")
     else:

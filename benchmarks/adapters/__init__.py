@@ -8,7 +8,7 @@ import importlib.metadata
 
 import numpy as np
 
-from benchmarks.encodings import ENCODINGS, V2, V3
+from benchmarks.inputs.encodings import ENCODINGS, V2, V3
 
 LIBRARIES = {
     "zcore": ("zcore", {}),

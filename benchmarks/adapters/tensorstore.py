@@ -14,8 +14,8 @@ import os
 import tensorstore
 
 from benchmarks.adapters import KEPT_NBYTES, N_REQUESTS, Base
-from benchmarks.encodings import V2
-from benchmarks.object_server import BUCKET
+from benchmarks.inputs.encodings import V2
+from benchmarks.inputs.object_server import BUCKET
 
 _VARIANTS = {  # settings of the context beside the common ones, kinds of workload on which they matter
     None: ({}, Base.kinds | {"import", "import_open", "create", "list", "member", "remote"}),

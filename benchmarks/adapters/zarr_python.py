@@ -8,8 +8,8 @@ import zarr
 import zarr.core.codec_pipeline
 
 from benchmarks.adapters import N_REQUESTS, Base
-from benchmarks.encodings import V2
-from benchmarks.object_server import BUCKET
+from benchmarks.inputs.encodings import V2
+from benchmarks.inputs.object_server import BUCKET
 
 _PIPELINES = {"batched": "BatchedCodecPipeline", "fused": "FusedCodecPipeline"}
 

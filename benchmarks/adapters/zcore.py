@@ -7,10 +7,10 @@ import importlib.metadata
 import os
 
 import zcore
-from benchmarks import reference_sets
 from benchmarks.adapters import KEPT_NBYTES, N_REQUESTS, Base
-from benchmarks.encodings import REFERENCES, V2, V3, ZMETA
-from benchmarks.object_server import BUCKET
+from benchmarks.inputs import reference_sets
+from benchmarks.inputs.encodings import REFERENCES, V2, V3, ZMETA
+from benchmarks.inputs.object_server import BUCKET
 from zcore import config, create_group, open_group
 from zcore import open as open_array
 

@@ -16,29 +16,15 @@ import pytest
 pytest.importorskip("blosc")
 
 from benchmarks import __main__ as command
-from benchmarks import (
-    adapters,
-    asdf_files,
-    checkpoint,
-    codecs,
-    data,
-    datasets,
-    embedding,
-    encodings,
-    fixtures,
-    instructions,
-    kernels,
-    lines,
-    machine,
-    object_server,
-    pipelines,
-    reference_sets,
-    report,
-    runner,
-    workloads,
-)
-from benchmarks.fixtures import Layout
-from benchmarks.timing import timed
+from benchmarks import adapters
+from benchmarks.comparisons import asdf_files, checkpoint, codecs, datasets, embedding, kernels, pipelines
+from benchmarks.counts import instructions, lines
+from benchmarks.harness import machine, runner
+from benchmarks.harness.timing import timed
+from benchmarks.inputs import data, encodings, fixtures, object_server, reference_sets
+from benchmarks.inputs.fixtures import Layout
+from benchmarks.report import tables
+from benchmarks.suites import workloads
 
 SHAPES = [((64,), (16,)), ((12, 20), (4, 5)), ((4, 6, 8), (1, 6, 8)), ((4, 6, 8), (2, 3, 8)), ((8, 1, 4), (2, 1, 4))]
 
@@ -466,30 +452,30 @@ class TestReport:
     def test_target_of_times(self, target, expected):
         summary = {"zcore": self.both(2.0), "p": self.both(4.0), "q": self.both(6.0), "bare_loop": self.both(1.0)}
         found = self.workload(summary, [target])
-        got = report.evaluate(found["targets"][0], found, 2)
+        got = tables.evaluate(found["targets"][0], found, 2)
         assert (got["against"], got["ratio"], got["met"]) == expected
 
     @pytest.mark.parametrize(("peak", "met"), [(1090, True), (1091, False)])
     def test_target_of_memory_adds_chunks_for_each_thread(self, peak, met):
         target = {"against": "result", "at_most": 1.05, "chunks_per_thread": 2}
         found = self.workload({"zcore": self.both(peak)}, [target], nbytes=1000, chunk_nbytes=10)
-        assert report.evaluate(found["targets"][0], found, 2)["met"] is met
+        assert tables.evaluate(found["targets"][0], found, 2)["met"] is met
 
     @pytest.mark.parametrize(("peak", "met"), [(300e6, True), (301e6, False)])
     def test_target_of_memory_in_megabytes(self, peak, met):
         workload = self.workload({"zcore": self.both(peak)}, [{"against": "MB", "at_most": 300}])
-        assert report.evaluate(workload["targets"][0], workload, 2)["met"] is met
+        assert tables.evaluate(workload["targets"][0], workload, 2)["met"] is met
 
     def test_target_without_a_measurement_is_open(self):
         found = self.workload({"p": self.both(1.0)}, [{"against": "fastest peer", "at_least": 2}])
-        assert report.evaluate(found["targets"][0], found, 2) is None
+        assert tables.evaluate(found["targets"][0], found, 2) is None
 
     def test_losses_and_failures_stand_in_the_report(self):
         summary = {"zcore": self.both(2.0), "fast": self.both(1.0), "slow": self.both(8.0)}
         found = self.workload(summary, [{"against": "fastest peer", "at_least": 1.1}])
         found["failed"] = {"broken": "WrongResult: differs"}
         found["cannot"] = {"unable": "left to another"}
-        text = report.render({
+        text = tables.render({
             "commit": "abc", "time": "now", "data": "smooth", "repeats": 1, "quick": False,
             "machine": machine.describe(spin_count=1000),
             "runs": [{"threads": 2, "versions": {}, "skipped": {"gone": "not here"}, "file_systems": {},
@@ -510,8 +496,8 @@ class TestReport:
             "machine": machine.describe(spin_count=1000),
             "runs": [{"threads": 2, "versions": {}, "skipped": {}, "file_systems": {}, "workloads": [found]}],
         }
-        assert "arget" not in report.render(result) and "missed" not in report.render(result)
-        assert "missed" in report.render({**result, "quick": False})
+        assert "arget" not in tables.render(result) and "missed" not in tables.render(result)
+        assert "missed" in tables.render({**result, "quick": False})
 
 
 class TestCommand:

@@ -1,7 +1,7 @@
 """What is measured, as data: one `Workload` a row, with the targets that zcore has to meet on it."""
 from dataclasses import dataclass, replace
 
-from benchmarks.fixtures import Layout
+from benchmarks.inputs.fixtures import Layout
 
 ZCORE = "zcore"
 BARE_LOOP = "bare_loop"

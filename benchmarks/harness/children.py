@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.memory import peak_of
+from benchmarks.harness.memory import peak_of
 
-_ROOT = Path(__file__).resolve().parent.parent
+_ROOT = Path(__file__).resolve().parents[2]
 
 _IMPORT = """
 import sys, time
@@ -35,18 +35,18 @@ def import_cost(module, entry=None):
 
 def peak_of_read(name, threads, path, view):
     """Return the peak memory (bytes above that before the read) and the digest of a full read in a new process."""
-    answer = json.loads(_run(["-m", "benchmarks.children", name, str(threads), path, view]))
+    answer = json.loads(_run(["-m", __name__, name, str(threads), path, view]))
     return answer["peak_nbytes"], answer["digest"]
 
 
 def peak_of_write(name, threads, path, view, source):
     """Return the peak memory (bytes above that before the write) of a full write of a ``.npy`` in a new process."""
-    return json.loads(_run(["-m", "benchmarks.children", name, str(threads), path, view, source]))["peak_nbytes"]
+    return json.loads(_run(["-m", __name__, name, str(threads), path, view, source]))["peak_nbytes"]
 
 
 def peak_of_set(name, threads, path, spelling):
     """Return the peak memory (bytes above that before) of opening a reference set in a new process, and its length."""
-    answer = json.loads(_run(["-m", "benchmarks.children", "--set", name, str(threads), path, spelling]))
+    answer = json.loads(_run(["-m", __name__, "--set", name, str(threads), path, spelling]))
     return answer["peak_nbytes"], answer["n_references"]
 
 

@@ -3,7 +3,7 @@ import contextlib
 import gc
 import time
 
-from benchmarks import memory
+from benchmarks.harness import memory
 
 _watchers = []
 

@@ -1,7 +1,7 @@
 """What a result file says, as Markdown: times, ratios, memory, targets; losses and failures like everything else."""
 from dataclasses import dataclass
 
-from benchmarks.workloads import BARE_LOOP, FASTEST, MEGABYTE, NUMPY, RESULT, STAT, ZCORE
+from benchmarks.suites.workloads import BARE_LOOP, FASTEST, MEGABYTE, NUMPY, RESULT, STAT, ZCORE
 
 _NOT_PEERS = (ZCORE, BARE_LOOP, NUMPY, STAT)
 

@@ -3,8 +3,8 @@ import html
 import io
 import re
 
-from benchmarks import plots, report
-from benchmarks.report import Table
+from benchmarks.report import plots, tables
+from benchmarks.report.tables import Table
 
 _STYLE = """
 :root { color-scheme: light }
@@ -54,7 +54,7 @@ def render(results, before=None):
                 body.append(_changes(before, result))
         body += [_drawn(draw(result), caption) for draw, caption in _PLOTS[suite]]
         body.append("<details><summary>All times, ratios, memory and versions</summary>"
-                    + "".join(_part(part) for part in report.parts(result)[1:]) + "</details>")
+                    + "".join(_part(part) for part in tables.parts(result)[1:]) + "</details>")
         sections.append("\n".join(body))
     head = ('<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>zcore: benchmarks</title>'
             f'<meta name="viewport" content="width=device-width"><style>{_STYLE}</style>')
@@ -75,7 +75,7 @@ def _summary(result):
             f"geometric mean of the ratios is {plots.geometric_mean(found.values()):.2f}.")
     if behind:
         text += " Behind: " + ", ".join(f"{html.escape(name)} {ratio:.2f}" for ratio, name in behind) + "."
-    return text + "</p>" + _part(report.parts(result)[0].partition("\n\n")[2])
+    return text + "</p>" + _part(tables.parts(result)[0].partition("\n\n")[2])
 
 
 def _changes(before, after):

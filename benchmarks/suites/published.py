@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from benchmarks import runner
-from benchmarks.encodings import V3
-from benchmarks.timing import timed
-from benchmarks.workloads import FASTEST, Target
+from benchmarks.harness import runner
+from benchmarks.harness.timing import timed
+from benchmarks.inputs.encodings import V3
+from benchmarks.suites.workloads import FASTEST, Target
 
 LIBRARIES = ("zcore", "zarr", "zarr_fused", "zarrs", "tensorstore")
 LEVELS = range(1, 10)

@@ -20,9 +20,12 @@ import time
 
 import numpy as np
 
-from benchmarks import adapters, children, data, fixtures, machine, object_server, reference_sets, workloads
-from benchmarks.encodings import V3
-from benchmarks.timing import timed, watched
+from benchmarks import adapters
+from benchmarks.harness import children, machine
+from benchmarks.harness.timing import timed, watched
+from benchmarks.inputs import data, fixtures, object_server, reference_sets
+from benchmarks.inputs.encodings import V3
+from benchmarks.suites import workloads
 
 _FIRST = 10  # elements read by the workloads of kind "open"
 _OPENS_IN_A_ROW = 20  # of a sample, where one library follows the other

@@ -1,6 +1,6 @@
 """Workloads whose size grows: what a chunk, a shard and an element cost by the size of chunks and shards, and a group
 by how many arrays it has."""
-from benchmarks.workloads import Workload
+from benchmarks.suites.workloads import Workload
 
 CHUNK_NBYTES = tuple(2**exponent for exponent in range(10, 27, 2))
 SHARD_LENGTHS = (1, 16, 256, 4096)  # chunks of 16 KB in an object; 1: no shards

@@ -7,9 +7,9 @@ import statistics
 
 from matplotlib.figure import Figure
 
-from benchmarks import report
-from benchmarks.published import CALLERS, LEVELS
-from benchmarks.workloads import BARE_LOOP, ZCORE
+from benchmarks.report import tables
+from benchmarks.suites.published import CALLERS, LEVELS
+from benchmarks.suites.workloads import BARE_LOOP, ZCORE
 
 _COLORS = {ZCORE: "#c2255c", "zarr": "#9aa5b1", "zarr_fused": "#5c6f82", "zarrs": "#e8890c", "tensorstore": "#2b6cb0",
            BARE_LOOP: "#2f9e44"}
@@ -47,7 +47,7 @@ def ratios_of(result):
     """Return {name: fastest peer's median / zcore's} of the last run of a result, of times only."""
     found = {}
     for workload in result["runs"][-1]["workloads"]:
-        peer = report.fastest_peer(workload)
+        peer = tables.fastest_peer(workload)
         if peer and ZCORE in workload["summary"] and workload["unit"] == "seconds":
             found[workload["name"]] = workload["summary"][peer]["median"] / workload["summary"][ZCORE]["median"]
     return found

@@ -30,7 +30,7 @@ def measure():
     with tempfile.TemporaryDirectory() as top:
         environment = {**os.environ, "PYTHONHASHSEED": "0", "ZCORE_NUM_THREADS": "1"}
         command = ["valgrind", "--tool=callgrind", "--instr-atstart=no", f"--callgrind-out-file={top}/out",
-                   sys.executable, "-m", "benchmarks.instructions", top]
+                   sys.executable, "-m", "benchmarks.counts.instructions", top]
         done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
         if done.returncode:
             raise RuntimeError(done.stderr[-2000:])
@@ -71,7 +71,7 @@ def _python():
 def _marks():
     import ctypes
 
-    from benchmarks import native
+    from benchmarks.harness import native
 
     return ctypes.CDLL(str(native.compiled(Path(__file__).with_name("callgrind_marks.c"))))
 
