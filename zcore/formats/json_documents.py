@@ -222,7 +222,8 @@ def render_json_lines(members, bare_constants=()):
     """Return an object as bytes: strict JSON, a line for each member, in their sequence, ASCII, no final newline.
 
     This is easier to read than a line for each number, and several times faster, because json indents in Python. In the
-    members in `bare_constants`, numbers that JSON does not have are written as by `render_json`.
+    members in `bare_constants`, numbers that JSON does not have are written as by `render_json`. A value may be its own
+    text, see `Encoded`.
 
     Raises : as `render_json`; ValueError too if another member holds a NaN or an infinity.
 
@@ -233,9 +234,32 @@ def render_json_lines(members, bare_constants=()):
     }
     """
     _check_writable(members, 1)
-    lines = [f"  {_quote(member)}: {_encoded_loosely(value) if member in bare_constants else _encoded_strictly(value)}"
-             for member, value in members.items()]
+    lines = [f"  {_quote(member)}: {_encoded(value, member in bare_constants)}" for member, value in members.items()]
     return _readable("{\n" + ",\n".join(lines) + "\n}")
+
+
+class Encoded(str):
+    """The JSON text of a value."""
+
+    __slots__ = ()
+
+
+def encoded(value):
+    """Return the text of a member's value, as `render_json_lines` writes it.
+
+    Raises : as `render_json_lines`.
+
+    >>> encoded({"name": "bytes"})
+    '{"name": "bytes"}'
+    """
+    _check_writable([value], 1)
+    return Encoded(_encoded_strictly(value))
+
+
+def _encoded(value, is_loose):
+    if type(value) is Encoded:
+        return value
+    return _encoded_loosely(value) if is_loose else _encoded_strictly(value)
 
 
 def check_attributes(attributes, old):

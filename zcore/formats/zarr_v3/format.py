@@ -21,9 +21,12 @@ Source: Zarr v3 core 3.1, "Metadata". Where it is silent, or real documents diff
 Other modules parse and render the parts of a document: `dtypes`, `fill`, `grids`, `chain` and `consolidated`; `new` and
 `new_chain` make the metadata of a new array.
 """
+from functools import lru_cache
+from operator import is_
+
 from zcore.errors import UnsupportedError
 from zcore.formats.base import Format
-from zcore.formats.json_documents import Document, render_json_lines
+from zcore.formats.json_documents import Document, encoded, render_json_lines
 from zcore.formats.zarr_v3.chain import byte_order_of, check_chain, parse_chain, render_chain
 from zcore.formats.zarr_v3.consolidated import parse_consolidated, render_consolidated
 from zcore.formats.zarr_v3.dtypes import as_dtype, parse_data_type, render_data_type, stored_byte_order
@@ -71,7 +74,7 @@ class ZarrV3(Format):
         UnsupportedError
             If Zarr v3 has no such type.
         """
-        return render_json_lines(_members_of(metadata), _WITH_ATTRIBUTES)
+        return render_json_lines(_members_of(metadata, _encoded_fixed_members), _WITH_ATTRIBUTES)
 
     render_group = render_array  # the type of the metadata decides
 
@@ -168,35 +171,75 @@ def _transformers_error(document, transformers):
                             f"transformer {label!r:.60}", feature=f"storage transformer {label[:60]}")
 
 
-def _members_of(metadata):
-    """Return the members of the document of a node."""
+def _members_of(metadata, fixed_members=None):
+    """Return the members of the document of a node.
+
+    `fixed_members` returns those of an array that no resize changes; by default `_fixed_members`.
+    """
     known = _ARRAY_MEMBERS - {"storage_transformers"} if type(metadata) is ArrayMetadata else _GROUP_MEMBERS
     if not known.isdisjoint(metadata.extra):
         raise ValueError(f"extra members {sorted(known.intersection(metadata.extra))} are the format's own")
     if type(metadata) is ArrayMetadata:
-        return {**_array_members(metadata), **metadata.extra}
+        return {**_array_members(metadata, fixed_members or _fixed_members), **metadata.extra}
     members = {"zarr_format": 3, "node_type": "group", "attributes": metadata.attributes or {}}
     if metadata.consolidated is not None:
         members["consolidated_metadata"] = render_consolidated(metadata.consolidated, _members_of)
     return {**members, **metadata.extra}
 
 
-def _array_members(metadata):
-    dtype = metadata.dtype
-    data_type = render_data_type(dtype) if metadata.data_type is None else metadata.data_type
-    check_chain(metadata.codecs, dtype, data_type)
+def _array_members(metadata, fixed_members):
     members = {
         "zarr_format": 3,
         "node_type": "array",
         "shape": list(metadata.shape),
-        "data_type": data_type,
-        "chunk_grid": render_grid(metadata.chunk_shape, metadata.edges),
-        "chunk_key_encoding": render_key_encoding(metadata.chunk_keys),
-        "fill_value": render_fill(dtype, metadata.fill_value, metadata.fill_bytes, data_type),
-        "codecs": render_chain(metadata.codecs),
+        **fixed_members(metadata),
         "attributes": metadata.attributes or {},
         "storage_transformers": [],
     }
     if metadata.dimension_names is not None:
         members["dimension_names"] = list(metadata.dimension_names)
     return members
+
+
+def _fixed_members(metadata):
+    """Return the members of an array that do not change when its shape or its attributes do."""
+    dtype = metadata.dtype
+    data_type = render_data_type(dtype) if metadata.data_type is None else metadata.data_type
+    check_chain(metadata.codecs, dtype, data_type)
+    return {
+        "data_type": data_type,
+        "chunk_grid": render_grid(metadata.chunk_shape, metadata.edges),
+        "chunk_key_encoding": render_key_encoding(metadata.chunk_keys),
+        "fill_value": render_fill(dtype, metadata.fill_value, metadata.fill_bytes, data_type),
+        "codecs": render_chain(metadata.codecs),
+    }
+
+
+class _Identical:
+    """Key of a cache: the metadata of an array, equal to others whose parts are the same objects.
+
+    Parts that are only equal may have another text: 1, 1.0 and True are equal.
+    """
+
+    __slots__ = ("metadata", "parts")
+
+    def __init__(self, metadata):
+        self.metadata = metadata
+        self.parts = (metadata.codecs, metadata.dtype, metadata.data_type, metadata.edges, metadata.chunk_keys,
+                      metadata.fill_value, metadata.fill_bytes)
+
+    def __eq__(self, other):
+        return all(map(is_, self.parts, other.parts)) and self.metadata.chunk_shape == other.metadata.chunk_shape
+
+    def __hash__(self):
+        return id(self.metadata.codecs)
+
+
+def _encoded_fixed_members(metadata):
+    """Return the same as text. An array that grows gets a new document with each append."""
+    return _encoded_of(_Identical(metadata))
+
+
+@lru_cache(maxsize=16)
+def _encoded_of(key):
+    return {name: encoded(value) for name, value in _fixed_members(key.metadata).items()}
