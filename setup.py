@@ -219,5 +219,6 @@ if __name__ == "__main__":
     setup(
         ext_modules=[make_extension(source, VARIANT, LIBS, DEFLATE) for source in kernel_sources()],
         cmdclass={"build_ext": BuildKernel},
-        options={"build": {"build_base": build_base(VARIANT, LIBS, DEFLATE)}, "build_ext": {"parallel": os.cpu_count() or 1}},
+        options={"build": {"build_base": build_base(VARIANT, LIBS, DEFLATE)},
+                 "build_ext": {"parallel": os.cpu_count() or 1}},
     )

@@ -279,7 +279,7 @@ cdef int64_t _zlib_decode(const Step *step, const uint8_t *src, int64_t n_bytes,
     cdef int result
     libs.zc_forget_failures()
     n_out = libs.zc_inflate(&work.contexts[step.codec.number].decoder, gzip, src, n_bytes, dst, limit)
-    if n_out >= 0:
+    if n_out == limit or (n_out >= 0 and not is_exact):
         return n_out
     memset(&stream, 0, sizeof(stream))
     result = libs.inflateInit2_(&stream, GZIP_WINDOW_BITS if gzip else ZLIB_WINDOW_BITS, version, sizeof(stream))

@@ -6,7 +6,6 @@ blosc distribution does not ship their headers. libdeflate is linked only where 
 from libc.stdint cimport int64_t, uint8_t
 
 
-
 cdef extern from "blosc.h" nogil:
     const char *blosc_list_compressors()
     const char *blosc_get_version_string()
