@@ -28,8 +28,8 @@ class Adapter(Base):
 
     @staticmethod
     def extras():
-        """Return the versions of what the extra "gzip" brings, where it is installed: gzip is another with it."""
-        found = {}
+        """Return the library that does gzip, and the versions of the extra "gzip" where it is installed."""
+        found = {"deflate": zcore.show_config(mode="dicts")["libraries"]["deflate"]}
         for name in ("isal", "zlib-ng"):
             with contextlib.suppress(importlib.metadata.PackageNotFoundError):
                 found[name] = importlib.metadata.version(name)
