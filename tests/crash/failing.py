@@ -60,6 +60,7 @@ VERBS = {
     "append": lambda: opened().append(np.ones((3, 8))),
     "attributes": lambda: opened().attrs.__setitem__("a", 1),
     "create": lambda: create(base + "/g/new/one"),
+    "create_beside": lambda: zcore.open_group(base + "/g", "r+").create_array("y", shape=4, dtype="i4"),
     "overwrite": lambda: create(base + "/g/x"),
     "delete": lambda: zcore.open_group(base + "/g", mode="r+").__delitem__("x"),
     "move": lambda: zcore.open_group(base + "/g", mode="r+").move("x", "y"),

@@ -110,6 +110,46 @@ def test_a_change_in_the_middle_of_a_copy(group, change):
     assert store.key is None and before != told(group) == copied(group)
 
 
+@pytest.mark.parametrize("zarr_format", WITH_GROUPS)
+@pytest.mark.parametrize("at", ["", "g"])
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_copy_that_is_made_while_a_directory_gets_a_node(place, lock_kind, monkeypatch, zarr_format, at, moment):
+    """The groups above had no copy when they were looked at."""
+    if lock_kind == "file":
+        pytest.skip("with lock files, it takes the steps of other stores")
+    group = zcore.create_group(place, zarr_format=zarr_format)
+    group.create_array("g/a", shape=4, chunks=2, dtype="i1")
+    make_with, happened = zcore.DirectoryStore.make_directory_with, []
+
+    def consolidate():
+        zcore.consolidate_metadata(place, path=at)
+        happened.append(copied(zcore.open_group(f"{place}/{at}")))
+
+    def meet(*arguments):
+        if moment == "before":
+            consolidate()
+        made = make_with(*arguments)
+        assert made
+        if moment == "after":
+            consolidate()
+        return made
+
+    monkeypatch.setattr(zcore.DirectoryStore, "make_directory_with", meet)
+    group.create_array("g/new", shape=3, dtype="i1")
+    assert happened[0] is not None
+    for path in ("", "g"):
+        above = zcore.open_group(f"{place}/{path}")
+        assert copied(above) in (None, told(above))
+
+
+def test_a_copy_above_the_store_is_dropped(place):
+    zcore.create_group(place).create_group("g")
+    zcore.consolidate_metadata(place)
+    assert copied(zcore.open_group(place)) is not None
+    zcore.open_group(place + "/g", "r+").create_array("new", shape=3, dtype="i1")
+    assert copied(zcore.open_group(place)) is None
+
+
 def test_what_never_holds_still_has_no_copy(group):
     """Each time that the copy is written, an array grows."""
     store = group.store

@@ -1,5 +1,7 @@
-"""`kill -9` of a call that creates an array with its elements: nothing stands there, or all of it, and it goes on."""
+"""`kill -9` of a call that creates an array: nothing stands there, or all of it, and it goes on. And races."""
 import pytest
+
+import zcore
 
 pytestmark = pytest.mark.usefixtures("lock_kind")
 
@@ -53,3 +55,88 @@ def test_a_kill_of_what_creates_an_array_with_its_elements(crew, place, zarr_for
     [hits] = crew.results([process])
     print(hits)
     assert sum(hits.values()) >= n_rounds and hits["partly"] > 0
+
+
+EMPTY = """
+import os, random, signal, time
+
+zarr_format, n_rounds = json.loads(sys.argv[2])
+rng = random.Random(1)
+
+
+def create(name):
+    return group.create_array(name, shape=6, chunks=4, dtype="i4", attributes={"x": name})
+
+
+ready()
+group = zcore.create_group(path, path="g", zarr_format=zarr_format)
+for n in range(n_rounds):
+    pid = os.fork()
+    if pid == 0:
+        try:
+            for i in range(10**6):
+                create(f"{n}-{i}")
+        finally:
+            os._exit(1)
+    while not os.path.exists(f"{path}/g/{n}-0"):
+        time.sleep(0)
+    time.sleep(rng.uniform(0, 0.01))
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+found = dict(group.arrays())
+hits = {"nodes": len(found), "rests": 0}
+for name in os.listdir(f"{path}/g"):
+    if "-" in name and name not in found:
+        hits["rests"] += 1
+        found[name] = create(name)
+for name, array in found.items():
+    assert array.shape == (6,) and array.attrs == {"x": name}
+    if name.endswith("-0"):
+        array[1:] = 5
+        assert array[...].tolist() == [0, 5, 5, 5, 5, 5]
+print(json.dumps(hits))
+"""
+
+
+@pytest.mark.parametrize("n_rounds", [30, pytest.param(500, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("zarr_format", [3, 2])
+def test_a_kill_of_what_creates_arrays_without_elements(crew, place, zarr_format, n_rounds):
+    process = crew.start(place, EMPTY, [zarr_format, n_rounds])
+    crew.go([process])
+    [hits] = crew.results([process])
+    print(hits)
+    assert hits["nodes"] > n_rounds
+
+
+RACE = """
+group = zcore.open_group(path, "r+", zarr_format=3)
+mine = []
+ready()
+for i in range(given["n"]):
+    try:
+        if given["way"] == "data":
+            group.create_array(str(i), data=np.full(4, given["me"], "i4"), chunks=2, attributes={"by": given["me"]})
+        else:
+            group.create_array(str(i), shape=4, dtype="i4", chunks=2, fill_value=given["me"],
+                               attributes={"by": given["me"]})
+        mine.append(i)
+    except zcore.NodeExistsError:
+        pass
+print(json.dumps(mine))
+"""
+
+
+@pytest.mark.parametrize("ways", [("empty", "empty", "empty"), ("empty", "data", "empty")])
+def test_of_processes_that_create_the_same_arrays_one_succeeds(crew, place, ways):
+    """Whether it writes elements or not; and its array has all of its attributes and elements, none of another one."""
+    n = 300
+    group = zcore.create_group(place)
+    processes = [crew.start(place, RACE, {"n": n, "me": me, "way": way}) for me, way in enumerate(ways, 1)]
+    crew.go(processes)
+    made = crew.results(processes)
+    assert sorted(sum(made, [])) == list(range(n))
+    for me, mine in enumerate(made, 1):
+        for i in mine:
+            array = group[str(i)]
+            assert array.attrs == {"by": me} and array[...].tolist() == [me] * 4
+    assert zcore.verify(place).problems == []

@@ -12,9 +12,9 @@ import zcore
 
 HERE = Path(__file__).parent
 VERBS = ["read", "write", "merge", "fill", "fsync", "read_shards", "write_shards", "shrink", "grow", "append",
-         "attributes", "create", "overwrite", "delete", "move", "members", "consolidate", "verify", "copy", "read_zip",
-         "write_zip", "read_asdf", "write_asdf"]
-QUICK = ["merge", "fsync", "read_zip", "read_asdf"]
+         "attributes", "create", "create_beside", "overwrite", "delete", "move", "members", "consolidate", "verify", "copy",
+         "read_zip", "write_zip", "read_asdf", "write_asdf"]
+QUICK = ["merge", "fsync", "create_beside", "read_zip", "read_asdf"]
 
 
 @pytest.fixture(scope="module")

@@ -95,7 +95,8 @@ def create(store, path, format, metadata, attributes, options, *, data=None, ove
         binding = _create_at_once(store, path, format, kind, document, attributes_document, view, options)
         if binding is not None:
             return binding
-    check_replaceable(store, path, overwrite)
+    if not is_below:
+        check_replaceable(store, path, overwrite)
     while True:
         create_ancestors(store, path, format)
         if overwrite:

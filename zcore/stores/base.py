@@ -493,10 +493,10 @@ class Store(ABC):
 
     def make_directory_with(self, prefix: str, names: Sequence[str], values: Sequence[bytes],
                             is_locked: bool) -> Identity | tuple | None:
-        """Make the directory of `prefix`, where nothing is, and `values` the values of ``prefix + name``, in this order.
+        """Make the directory of `prefix`, where nothing is, and set ``prefix + name`` for each of `names`, in this order.
 
         Returns the identity of the last one, which is empty if it is not known. None if the last one was not set. Then
-        `make_directory` and `set` do it, or tell why it cannot be done.
+        `make_directory` and `set` do it, or raise the reason.
 
         Parameters
         ----------

@@ -433,6 +433,7 @@ def interrupted(call, n):
 
 HOLDING = {
     "create": lambda base: zcore.create_array(base / "a", shape=4, chunks=2, dtype="i4"),
+    "create below": lambda base: zcore.create_array(base, name="a", shape=4, chunks=2, dtype="i4"),
     "overwrite": lambda base: zcore.create_array(base / "old", data=np.arange(4), chunks=2, overwrite=True),
     "delete": lambda base: zcore.open_group(base, "r+").__delitem__("old"),
     "resize": lambda base: zcore.open(base / "old", "r+").resize(3),

@@ -54,7 +54,7 @@ cdef void unlock_whole(Holder *holder) noexcept nogil
 cdef int holder_replace(Holder *holder, const uint8_t *data, int64_t n_bytes, Staging *staging,
                         Status *status) noexcept nogil
 
-# Notes a descriptor that holds a lock and that the child of a fork closes: its slot, or -1. Forgotten before it is closed.
+# Notes a descriptor that holds a lock, for the child of a fork to close: its slot, or -1. Forget it before closing.
 cdef int note_copy(int fd) noexcept nogil
 cdef void forget_copy(int slot) noexcept nogil
 # In the child of a fork: closes the copies of the parent's open documents, since a lock lives as long as any copy.

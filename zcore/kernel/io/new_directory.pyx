@@ -91,7 +91,8 @@ def new_directory(bytes path not None, tuple names not None, tuple values not No
     cdef int i
     files.n = len(names)
     for i in range(min(files.n, MAX_FILES)):
-        files.names[i], files.data[i], files.sizes[i] = names[i], <const uint8_t *><const char *>values[i], len(values[i])
+        files.names[i], files.data[i] = names[i], <const uint8_t *><const char *>values[i]
+        files.sizes[i] = len(values[i])
     with nogil:
         found = _make(directory, &files, is_locked, &identity) if 0 < files.n <= MAX_FILES else -1
     if found < 0:

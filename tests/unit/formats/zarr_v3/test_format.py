@@ -7,6 +7,8 @@ import pytest
 from tests.each import each
 from zcore.errors import MetadataError, NodeNotFoundError, UnsupportedError
 from zcore.formats import NODE_DOCUMENTS, format_of
+from zcore.formats.json_documents import render_json_lines
+from zcore.formats.zarr_v3.format import _members_of
 from zcore.model.chunk_keys import ChunkKeyEncoding
 from zcore.model.metadata import ArrayMetadata, CodecSpec, GroupMetadata
 
@@ -367,3 +369,22 @@ def test_type_and_codec_that_do_not_fit():
     ]:
         with pytest.raises(MetadataError, match=f"member 'codecs': '{codec}' cannot store the data type"):
             parse(data_type=data_type, fill_value=fill_value, codecs=[codec])
+
+
+@each("change", [
+    {"shape": (7, 3)}, {"chunk_shape": (2, 2)}, {"attributes": {"a": float("inf")}}, {"fill_value": -0.0},
+    {"fill_value": 0.0}, {"dtype": np.dtype(">f4")}, {"chunk_keys": ChunkKeyEncoding.v2(".")},
+    {"dimension_names": ("x", None)}, {"extra": {"storage_transformers": [], "mine": {"must_understand": False}}},
+    {"codecs": (CodecSpec("bytes", {"endian": "big"}), CodecSpec("some", {"level": 1}))},
+    {"codecs": (CodecSpec("bytes", {"endian": "big"}), CodecSpec("some", {"level": True}))},
+    {"codecs": (CodecSpec("bytes", {"endian": "big"}), CodecSpec("some", {"level": 1.0}))},
+])
+def test_lines_that_arrays_share_are_those_of_each(change):
+    """They are rendered once for all arrays. Codecs that are equal, but differ in text, are not the same."""
+    plain = ArrayMetadata((4, 3), ">f4", (2, 3), ChunkKeyEncoding.v3(), (CodecSpec("bytes", {"endian": "big"}),),
+                          fill_value=1, attributes={})
+    if change.get("dtype", plain.dtype) != plain.dtype:
+        change = {**change, "codecs": (CodecSpec("bytes", {"endian": "little"}),)}
+    changed = plain.replace(**change)
+    for array in (plain, changed, plain, changed):
+        assert zarr_v3.render_array(array) == render_json_lines(_members_of(array), ("attributes",))
