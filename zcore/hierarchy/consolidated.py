@@ -270,8 +270,10 @@ def look_above(store, path, format):
 def _looks_around(store, path, format, itself):
     """Return a `Look` at each group above a node, and at the copy beside it, if there is no copy; else None."""
     base = directory_at(store)
-    if base is None or not format.has_groups:
+    if base is None:
         return None
+    if not format.has_groups:
+        format = format_of(3)
     (directory, *within), beyond = _directories_above(base, path)
     looks = []
     if itself:
