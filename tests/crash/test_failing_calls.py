@@ -12,8 +12,8 @@ import zcore
 
 HERE = Path(__file__).parent
 VERBS = ["read", "write", "merge", "fill", "fsync", "read_shards", "write_shards", "shrink", "grow", "append",
-         "attributes", "create", "create_beside", "overwrite", "delete", "move", "members", "consolidate", "verify", "copy",
-         "read_zip", "write_zip", "read_asdf", "write_asdf"]
+         "attributes", "create", "create_beside", "overwrite", "delete", "move", "members", "consolidate", "verify",
+         "copy", "read_zip", "write_zip", "read_asdf", "write_asdf"]
 QUICK = ["merge", "fsync", "create_beside", "read_zip", "read_asdf"]
 
 
