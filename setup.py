@@ -5,6 +5,9 @@ Environment
 ZCORE_LIBS : ``bundled`` (default) or ``system``
     Where c-blosc, zstd, LZ4 and zlib come from: the static archive that the `blosc` distribution installs, or the
     shared libraries of the system (with `CFLAGS` and `LDFLAGS` where they lie off the compiler's path).
+ZCORE_DEFLATE : ``libdeflate`` or ``zlib``
+    Which library does gzip and zlib; by default libdeflate, if the compiler finds it. The bundled build prefers its
+    static archive.
 ZCORE_DEBUG : ``1``
     Cython's bounds checks on, C assertions on, no optimisation.
 ZCORE_SANITIZE : ``1``
@@ -17,7 +20,11 @@ or flags, and an in-place build copies an extension only where it is newer.
 import hashlib
 import importlib.metadata
 import os
+import shlex
+import subprocess
 import sys
+import sysconfig
+import tempfile
 from pathlib import Path
 
 import Cython
@@ -27,6 +34,15 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 LIBRARIES = ("blosc", "zstd", "lz4", "z")
+# What links libdeflate, in the order of preference.
+LIBDEFLATE = {"bundled": ("-l:libdeflate.a", "-ldeflate"), "system": ("-ldeflate",)}
+PROBE = """
+#include <libdeflate.h>
+#if LIBDEFLATE_VERSION_MAJOR == 1 && LIBDEFLATE_VERSION_MINOR < 7
+#error "it has no level 0"
+#endif
+void *probe(void) { return libdeflate_alloc_compressor(0) ? 0 : libdeflate_alloc_decompressor(); }
+"""
 LINKS_LIBRARIES = "compress"     # the only module that calls them: a second copy would be a second set of symbols
 # What Cython would write into every module (memoryviews, functions, imports) stands in one: half of the kernel's size.
 SHARED = "zcore.kernel.cython_shared"
@@ -76,6 +92,32 @@ def chosen_libs():
     return libs
 
 
+def chosen_deflate(libs):
+    """Return the linker's flag for libdeflate, or "" for zlib."""
+    name = os.environ.get("ZCORE_DEFLATE") or ""
+    if name not in ("", "libdeflate", "zlib"):
+        raise SystemExit(f"ZCORE_DEFLATE must be libdeflate or zlib, not {name!r}")
+    found = "" if name == "zlib" else next(filter(is_linkable, LIBDEFLATE[libs]), "")
+    if name == "libdeflate" and not found:
+        raise SystemExit("ZCORE_DEFLATE=libdeflate: the compiler finds no libdeflate of at least 1.7: install it with "
+                         "its header, and set CFLAGS and LDFLAGS where it lies off the compiler's path")
+    return found
+
+
+def is_linkable(flag):
+    """Return whether an extension that calls libdeflate can be compiled, and linked by `flag`."""
+    compiler = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC"))
+    flags = [shlex.split(os.environ.get(name) or "") for name in ("CPPFLAGS", "CFLAGS", "LDFLAGS")]
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder, "probe.c")
+        source.write_text(PROBE)
+        command = [*compiler, *sum(flags, []), "-shared", "-fPIC", str(source), flag, "-o", f"{folder}/probe.so"]
+        try:
+            return subprocess.run(command, capture_output=True).returncode == 0
+        except OSError:
+            return False
+
+
 def blosc_files():
     """Return the paths of `blosc.h` and `libblosc.a` as the installed `blosc` distribution lists them.
 
@@ -105,7 +147,7 @@ def kernel_sources():
     return [Path(SHARED.replace(".", "/") + ".pyx"), *sorted(Path("zcore/kernel").rglob("*.pyx"))]
 
 
-def make_extension(source, variant, libs):
+def make_extension(source, variant, libs, deflate=""):
     """Return the extension of one `.pyx` file of the kernel, or of `SHARED`, whose C Cython makes of nothing."""
     _, compile_flags, link_flags = VARIANTS[variant]
     name = ".".join(source.with_suffix("").parts)
@@ -123,6 +165,9 @@ def make_extension(source, variant, libs):
             extension.extra_objects.append(str(archive))
             extension.define_macros.append(("ZCORE_BUNDLED", "1"))
             extension.extra_link_args += [*hidden_symbols(), "-lpthread"]
+        if deflate:
+            extension.extra_link_args.append(deflate)
+            extension.define_macros.append(("ZCORE_LIBDEFLATE", "1"))
     return extension
 
 
@@ -130,8 +175,8 @@ class BuildKernel(build_ext):
     """Generate the C when a build really happens: the same script also runs when only metadata are asked for."""
 
     def run(self):
-        base = Path(build_base(VARIANT, LIBS))
-        stamp, current = Path("build/stamp"), build_stamp(VARIANT, LIBS)
+        base = Path(build_base(VARIANT, LIBS, DEFLATE))
+        stamp, current = Path("build/stamp"), build_stamp(VARIANT, LIBS, DEFLATE)
         force = bool(self.force) or not stamp.exists() or stamp.read_text() != current
         stamp.unlink(missing_ok=True)
         # On Linux the workers are forked; where they are spawned a handful of modules is sooner done in this process.
@@ -156,22 +201,24 @@ class BuildKernel(build_ext):
         self.compiler.create_static_lib(objects, START, output_dir=str(root / "zcore/lib"))
 
 
-def build_base(variant, libs):
+def build_base(variant, libs, deflate):
     """Return the folder of the intermediate files of one combination."""
-    return f"build/{variant}-{libs}"
+    return f"build/{variant}-{libs}{'-libdeflate' if deflate else ''}"
 
 
-def build_stamp(variant, libs):
+def build_stamp(variant, libs, deflate):
     """Return a text that changes with everything the generated C depends on and no timestamp shows."""
     # NumPy brings its own .pxd files, from which functions are generated into the C.
     script = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
-    return f"{variant} {libs} {Cython.__version__} {numpy.__version__} {script}"
+    return f"{variant} {libs} {deflate} {Cython.__version__} {numpy.__version__} {script}"
 
 
 if __name__ == "__main__":
     VARIANT, LIBS = chosen_variant(), chosen_libs()
+    DEFLATE = chosen_deflate(LIBS)
     setup(
-        ext_modules=[make_extension(source, VARIANT, LIBS) for source in kernel_sources()],
+        ext_modules=[make_extension(source, VARIANT, LIBS, DEFLATE) for source in kernel_sources()],
         cmdclass={"build_ext": BuildKernel},
-        options={"build": {"build_base": build_base(VARIANT, LIBS)}, "build_ext": {"parallel": os.cpu_count() or 1}},
+        options={"build": {"build_base": build_base(VARIANT, LIBS, DEFLATE)},
+                 "build_ext": {"parallel": os.cpu_count() or 1}},
     )

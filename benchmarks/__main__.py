@@ -1,5 +1,5 @@
 """The command ``python -m benchmarks``: run, list, report, codecs, asdf, pipelines, datasets, embedding, checkpoint,
-kernels and lines."""
+kernels, instructions and lines."""
 import argparse
 import json
 import subprocess
@@ -7,24 +7,16 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks import (
-    adapters,
-    asdf_files,
-    checkpoint,
-    codecs,
-    data,
-    datasets,
-    embedding,
-    kernels,
-    lines,
-    machine,
-    pipelines,
-    report,
-    runner,
-    workloads,
-)
+from benchmarks import adapters
+from benchmarks.comparisons import asdf_files, checkpoint, codecs, datasets, embedding, kernels, pipelines
+from benchmarks.counts import instructions, lines
+from benchmarks.harness import machine, runner
+from benchmarks.inputs import data
+from benchmarks.report import tables
+from benchmarks.suites import curves, published, workloads
 
 _RESULTS = Path(__file__).with_name("results")
+_SUITES = {"rows": workloads.WORKLOADS, "curves": curves.WORKLOADS, **published.SUITES}
 
 
 def _names(text):
@@ -40,18 +32,9 @@ def _counts(text):
 
 def _library_names(text):
     names = _names(text)
-    unknown = sorted(set(names) - set(adapters.LIBRARIES))
+    unknown = sorted(set(names) - set(adapters.names()))
     if unknown:
-        raise argparse.ArgumentTypeError(f"no library {', '.join(unknown)}; there are {', '.join(adapters.LIBRARIES)}")
-    return names
-
-
-def _workload_names(text):
-    names = _names(text)
-    try:
-        workloads.select(names)
-    except ValueError as exc:
-        raise argparse.ArgumentTypeError(str(exc)) from exc
+        raise argparse.ArgumentTypeError(f"no library {', '.join(unknown)}; there are {', '.join(adapters.names())}")
     return names
 
 
@@ -59,10 +42,12 @@ def _parser():
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure zcore and its peers.")
     commands = parser.add_subparsers(dest="command", required=True)
     run = commands.add_parser("run", help="measure, write a JSON file and print the report")
-    run.add_argument("--libraries", type=_library_names, default=list(adapters.LIBRARIES),
-                     help=f"of {','.join(adapters.LIBRARIES)}")
-    run.add_argument("--workloads", type=_workload_names, default=None,
-                     help=f"of {','.join(workload.name for workload in workloads.WORKLOADS)}")
+    run.add_argument("--suite", choices=list(_SUITES), default="rows",
+                     help="rows of the table (the default), curves by size, or what others have published")
+    run.add_argument("--libraries", type=_library_names, default=adapters.names(),
+                     help=f"of {','.join(adapters.names())}")
+    run.add_argument("--workloads", type=_names, default=None, help="names of the suite's, see the command list")
+    run.add_argument("--planes", type=int, default=None, help="of a published volume; less than all takes less time")
     run.add_argument("--threads", type=_counts, default=[2], help="threads of each library; several: 1,2")
     run.add_argument("--repeats", type=int, default=7)
     run.add_argument("--data", choices=data.KINDS, default="smooth")
@@ -71,9 +56,14 @@ def _parser():
     run.add_argument("--quick", action="store_true", help="tiny sizes, one repeat: checks the harness and the answers")
     run.add_argument("--out", type=Path, default=None,
                      help="result file (default: benchmarks/results/<time>-<commit>.json; none for a quick run)")
-    commands.add_parser("list", help="name the workloads and say what each measures")
-    show = commands.add_parser("report", help="print the Markdown of a result file")
-    show.add_argument("file", type=Path, nargs="?", help="default: the newest of benchmarks/results")
+    listed = commands.add_parser("list", help="name the workloads and say what each measures")
+    listed.add_argument("--suite", choices=list(_SUITES), default="rows")
+    show = commands.add_parser("report", help="print the Markdown of a result file, or make one page of several")
+    show.add_argument("file", type=Path, nargs="*", help="default: the newest of benchmarks/results, for a page the "
+                                                         "newest of each suite")
+    show.add_argument("--html", type=Path, default=None, help="make this page, with plots (needs the extra \"plot\")")
+    show.add_argument("--plots", type=Path, default=None, help="write its plots as SVG files to this folder")
+    show.add_argument("--before", type=Path, default=None, help="for a page: a former result of the suite rows")
     show.add_argument("--base", choices=list(adapters.LIBRARIES), default=None, help="compare the others with this one")
     show.add_argument("--out", type=Path, default=None)
     others = commands.add_parser("codecs", help="read and write with codecs of other types: text, bits, casts")
@@ -91,20 +81,23 @@ def _parser():
         command.add_argument("--quick", action="store_true")
     alone = commands.add_parser("kernels", help="time the kernel's leaf functions against memcpy")
     alone.add_argument("--quick", action="store_true")
+    executed = commands.add_parser("instructions", help="count the instructions of some calls by callgrind")
+    executed.add_argument("--write", action="store_true", help="and make the ceilings of them, for this Python")
     counted = commands.add_parser("lines", help="count the lines of code of zcore by room, without docs and comments")
     counted.add_argument("--json", action="store_true")
     return parser
 
 
 def _run(arguments):
-    selected = workloads.select(arguments.workloads)
+    selected = workloads.select(arguments.workloads, _SUITES[arguments.suite])
     repeats = 1 if arguments.quick else arguments.repeats
     result = {
         "format": 1,
+        "suite": arguments.suite,
         "time": machine.now(),
         "commit": machine.commit(),
         "machine": machine.describe(**({"spin_count": 10**6} if arguments.quick else {})),
-        "data": arguments.data,
+        "data": "uint16" if arguments.suite in published.SUITES else f'float32 "{arguments.data}"',
         "seed": arguments.seed,
         "repeats": repeats,
         "quick": arguments.quick,
@@ -117,26 +110,34 @@ def _run(arguments):
             continue
         options = runner.Options(repeats=repeats, threads=threads, quick=arguments.quick, kind=arguments.data,
                                  seed=arguments.seed, directory=arguments.directory)
-        result["runs"].append(runner.run(selected, arguments.libraries, options))
+        if arguments.suite in published.SUITES:
+            made = published.run(selected, arguments.libraries, options, arguments.planes)
+        else:
+            made = runner.run(selected, arguments.libraries, options)
+        result["runs"].append(made)
     out = arguments.out
     if out is None and not arguments.quick:
         _RESULTS.mkdir(exist_ok=True)
-        out = _RESULTS / f"{result['time'].replace(':', '')}-{result['commit'] or 'unknown'}.json"
+        suite = "" if arguments.suite == "rows" else f"-{arguments.suite}"
+        out = _RESULTS / f"{result['time'].replace(':', '')}-{result['commit'] or 'unknown'}{suite}.json"
     if out is not None:
         out.write_text(json.dumps(result, indent=1) + "\n", "utf-8")
         print(f"wrote {out}", file=sys.stderr)
-    print(report.render(result), end="")
+    print(tables.render(result), end="")
     return int(any(workload["failed"] for run in result["runs"] for workload in run["workloads"]))
 
 
 def _run_in_child(arguments, threads):
     with tempfile.TemporaryDirectory() as directory:
         out = Path(directory, "run.json")
-        command = [sys.executable, "-m", "benchmarks", "run", "--threads", str(threads), "--out", str(out),
+        command = [sys.executable, "-m", "benchmarks", "run", "--suite", arguments.suite, "--out", str(out),
+                   "--threads", str(threads),
                    "--libraries", ",".join(arguments.libraries), "--repeats", str(arguments.repeats),
                    "--data", arguments.data, "--seed", str(arguments.seed)]
         if arguments.workloads:
             command += ["--workloads", ",".join(arguments.workloads)]
+        if arguments.planes:
+            command += ["--planes", str(arguments.planes)]
         if arguments.directory:
             command += ["--directory", arguments.directory]
         if arguments.quick:
@@ -146,12 +147,21 @@ def _run_in_child(arguments, threads):
 
 
 def _report(arguments):
-    path = arguments.file
-    if path is None:
-        path = max(_RESULTS.glob("*.json"), default=None)  # names begin with the time
-        if path is None:
-            raise SystemExit(f"no result in {_RESULTS}: run `python -m benchmarks run` first")
-    text = report.render(json.loads(path.read_text("utf-8")), arguments.base)
+    # Names begin with the time.
+    paths = arguments.file or sorted(_RESULTS.glob("*.json"))
+    if not paths:
+        raise SystemExit(f"no result in {_RESULTS}: run `python -m benchmarks run` first")
+    if arguments.html or arguments.plots:
+        from benchmarks.report import page
+
+        newest = {result.get("suite", "rows"): result for result in map(_loaded, paths) if not result["quick"]}
+        if arguments.html:
+            text = page.render(newest, arguments.before and _loaded(arguments.before))
+            arguments.html.write_text(text, "utf-8")
+        if arguments.plots:
+            page.write_plots(newest, arguments.plots)
+        return 0
+    text = tables.render(_loaded(paths[-1]), arguments.base)
     if arguments.out:
         arguments.out.write_text(text, "utf-8")
     else:
@@ -159,13 +169,22 @@ def _report(arguments):
     return 0
 
 
+def _loaded(path):
+    return json.loads(path.read_text("utf-8"))
+
+
 def main(argv=None):
     """Run one command and return the exit status: 1 when a library failed or gave a wrong answer."""
-    arguments = _parser().parse_args(argv)
+    parser = _parser()
+    arguments = parser.parse_args(argv)
     if arguments.command == "run":
+        try:
+            workloads.select(arguments.workloads, _SUITES[arguments.suite])
+        except ValueError as exc:
+            parser.error(str(exc))
         return _run(arguments)
     if arguments.command == "list":
-        for workload in workloads.WORKLOADS:
+        for workload in _SUITES[arguments.suite]:
             print(f"{workload.name}: {workload.title}")
         return 0
     if arguments.command == "report":
@@ -191,6 +210,12 @@ def main(argv=None):
     if arguments.command == "checkpoint":
         small = {"ranks": (2,), "n_fields": 2, "n_rows": 128, "chunk_rows": 32} if arguments.quick else {}
         print(checkpoint.render(checkpoint.measure(repeats=arguments.repeats, **small)))
+        return 0
+    if arguments.command == "instructions":
+        found = instructions.measure()
+        if arguments.write:
+            instructions.write(found)
+        print(instructions.render(found))
         return 0
     if arguments.command == "lines":
         rooms = lines.measure()

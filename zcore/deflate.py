@@ -1,5 +1,7 @@
 """Deflate by faster libraries than zlib, where they are installed (the extra "gzip"): isal reads, zlib-ng writes.
 
+If libdeflate is linked, the kernel is as fast or faster, and only ASDF files use this module.
+
 Both are used from Python, which costs some dozen microseconds a chunk and spares, from `MIN_NBYTES` on, several times
 as much; neither holds the GIL. zlib-ng has zlib's levels, and packs a little closer; isal's few levels pack less. What
 they cannot do is left to the kernel's zlib: a stream that isal does not find whole, of the size expected and with
@@ -38,7 +40,7 @@ def writer():
 
 
 def is_faster(n_bytes):
-    """Return whether content of `n_bytes` bytes is decoded, and encoded, faster here than in the kernel."""
+    """Return whether content of `n_bytes` bytes is decoded, and encoded, faster here than by zlib in the kernel."""
     return n_bytes is not None and n_bytes >= MIN_NBYTES and reader() is not None and writer() is not None
 
 

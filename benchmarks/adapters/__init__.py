@@ -8,7 +8,7 @@ import importlib.metadata
 
 import numpy as np
 
-from benchmarks.encodings import ENCODINGS, V2, V3
+from benchmarks.inputs.encodings import ENCODINGS, V2, V3
 
 LIBRARIES = {
     "zcore": ("zcore", {}),
@@ -25,7 +25,7 @@ LIBRARIES = {
     "bare_loop": ("bare_loop", {}),
 }
 
-
+GROUP = "zcore.benchmarks"
 KEPT_NBYTES = 2**26
 N_REQUESTS = 32  # to a server at a time
 
@@ -125,6 +125,10 @@ class Base:
         """Write `data` over the whole array and return when readers see it."""
         handle[...] = data
 
+    def round_trip(self, source, target):
+        """Read all of one array and write it over all of another, opened for reading and for writing."""
+        self.write(target, self.read(source))
+
     def write_box(self, handle, box, values):
         """Write to one selection by slices and return when readers see it."""
         handle[box] = values
@@ -158,14 +162,25 @@ class Base:
         """Return (name, shape, dtype as text) of all arrays of a Zarr v3 group."""
         raise NotImplementedError
 
+    def open_member(self, path, name):
+        """Return a handle of one array of a Zarr v3 group, opened through the group where the library has groups."""
+        raise NotImplementedError
+
+
+def names():
+    """Return the names of all libraries: those of the table, and those that installed distributions bring."""
+    return [*LIBRARIES, *importlib.metadata.entry_points(group=GROUP).names]
+
 
 def load(name, threads):
     """Return the adapter of one library.
 
-    Raises : KeyError, if the table has no such name; ImportError, if the library or what it needs is not installed.
+    Raises : KeyError, if there is no such name; ImportError, if the library or what it needs is not installed.
     """
-    module, keywords = LIBRARIES[name]
-    return importlib.import_module(f"{__name__}.{module}").Adapter(threads, **keywords)
+    if name in LIBRARIES:
+        module, keywords = LIBRARIES[name]
+        return importlib.import_module(f"{__name__}.{module}").Adapter(threads, **keywords)
+    return importlib.metadata.entry_points(group=GROUP)[name].load().Adapter(threads)
 
 
 def load_all(names, threads):

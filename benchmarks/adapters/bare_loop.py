@@ -4,8 +4,8 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks import native
 from benchmarks.adapters import Base
+from benchmarks.harness import native
 
 
 class Adapter(Base):

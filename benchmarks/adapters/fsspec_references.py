@@ -8,9 +8,9 @@ import os
 import zarr
 from fsspec.implementations.reference import ReferenceFileSystem
 
-from benchmarks import reference_sets
 from benchmarks.adapters import zarr_python
-from benchmarks.encodings import REFERENCES
+from benchmarks.inputs import reference_sets
+from benchmarks.inputs.encodings import REFERENCES
 
 
 class Adapter(zarr_python.Adapter):

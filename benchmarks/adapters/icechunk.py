@@ -9,9 +9,9 @@ import os
 import icechunk
 import zarr
 
-from benchmarks import reference_sets
 from benchmarks.adapters import zarr_python
-from benchmarks.encodings import REFERENCES
+from benchmarks.inputs import reference_sets
+from benchmarks.inputs.encodings import REFERENCES
 
 
 class Adapter(zarr_python.Adapter):

@@ -14,11 +14,11 @@ import os
 import tensorstore
 
 from benchmarks.adapters import KEPT_NBYTES, N_REQUESTS, Base
-from benchmarks.encodings import V2
-from benchmarks.object_server import BUCKET
+from benchmarks.inputs.encodings import V2
+from benchmarks.inputs.object_server import BUCKET
 
 _VARIANTS = {  # settings of the context beside the common ones, kinds of workload on which they matter
-    None: ({}, Base.kinds | {"import", "import_open", "create", "remote"}),
+    None: ({}, Base.kinds | {"import", "import_open", "create", "list", "member", "remote"}),
     "mmap": ({"file_io_mode": {"mode": "memmap"}}, frozenset({"read", "memory"})),
     "sync": ({"file_io_sync": True}, frozenset({"write"})),
     "cache": ({}, frozenset({"parts", "parts_at_once", "kept_elements"})),
@@ -97,6 +97,9 @@ class Adapter(Base):
     def write(self, handle, data):
         handle.write(data, can_reference_source_data_indefinitely=True).result()
 
+    def round_trip(self, source, target):
+        target.write(source).result()
+
     def write_box(self, handle, box, values):
         handle[box].write(values, can_reference_source_data_indefinitely=True).result()
 
@@ -119,3 +122,14 @@ class Adapter(Base):
                                    context=self.context) for name in names]
         for one in making:
             one.result()
+
+    def list_group(self, path):
+        # There are no groups here either: what lies in the store is listed, and every array of it opened at once.
+        store = tensorstore.KvStore.open({"driver": "file", "path": path + "/"}, context=self.context).result()
+        names = [key.removesuffix(b"/zarr.json").decode() for key in store.list().result() if key.count(b"/") == 1]
+        opening = [(name, tensorstore.open(self._spec(os.path.join(path, name), "v3"), read=True,
+                                           context=self.context)) for name in names]
+        return [(name, array.result().shape, array.result().dtype.name) for name, array in opening]
+
+    def open_member(self, path, name):
+        return self.open(os.path.join(path, name), "v3")

@@ -8,8 +8,8 @@ import zarr
 import zarr.core.codec_pipeline
 
 from benchmarks.adapters import N_REQUESTS, Base
-from benchmarks.encodings import V2
-from benchmarks.object_server import BUCKET
+from benchmarks.inputs.encodings import V2
+from benchmarks.inputs.object_server import BUCKET
 
 _PIPELINES = {"batched": "BatchedCodecPipeline", "fused": "FusedCodecPipeline"}
 
@@ -37,7 +37,7 @@ class Adapter(Base):
             "async.concurrency": zarr.config.get("async.concurrency"),
         }
         if pipeline == "batched":  # what no pipeline takes part in is the same for both
-            self.kinds = self.kinds | {"import", "import_open", "create", "list"}
+            self.kinds = self.kinds | {"import", "import_open", "create", "list", "member"}
             self.module = "zarr"
 
     def activate(self):
@@ -76,3 +76,6 @@ class Adapter(Base):
     def list_group(self, path):
         group = zarr.open_group(path, mode="r", zarr_format=3)
         return [(name, array.shape, str(array.dtype)) for name, array in group.arrays()]
+
+    def open_member(self, path, name):
+        return zarr.open_group(path, mode="r", zarr_format=3)[name]

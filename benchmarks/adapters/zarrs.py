@@ -6,7 +6,7 @@ of indices and steps it leaves to that pipeline, so it has no time of its own on
 import zarrs  # noqa: F401 (zarr-python imports it by name; here it shows whether it is installed)
 
 from benchmarks.adapters import zarr_python
-from benchmarks.encodings import ENCODINGS
+from benchmarks.inputs.encodings import ENCODINGS
 
 _LEFT = "left to zarr-python's pipeline"
 
@@ -19,5 +19,5 @@ class Adapter(zarr_python.Adapter):
     def __init__(self, threads):
         super().__init__(threads, pipeline="batched")
         self.settings |= {"codec_pipeline.path": "zarrs.ZarrsCodecPipeline", "codec_pipeline.strict": True}
-        self.kinds = self.kinds - {"import_open", "create", "list", "remote", *self.cannot}
+        self.kinds = self.kinds - {"import_open", "create", "list", "member", "remote", *self.cannot}
         self.module = "zarrs"

@@ -7,10 +7,10 @@ import importlib.metadata
 import os
 
 import zcore
-from benchmarks import reference_sets
 from benchmarks.adapters import KEPT_NBYTES, N_REQUESTS, Base
-from benchmarks.encodings import REFERENCES, V2, V3, ZMETA
-from benchmarks.object_server import BUCKET
+from benchmarks.inputs import reference_sets
+from benchmarks.inputs.encodings import REFERENCES, V2, V3, ZMETA
+from benchmarks.inputs.object_server import BUCKET
 from zcore import config, create_group, open_group
 from zcore import open as open_array
 
@@ -19,7 +19,8 @@ _FORMATS = {ZMETA: "zmeta", V2: 2, V3: 3}
 
 class Adapter(Base):
     views = (ZMETA, V2, V3, REFERENCES)
-    kinds = Base.kinds | {"import", "import_open", "create", "list", "kept_elements", "set", "set_memory", "remote"}
+    kinds = Base.kinds | {"import", "import_open", "create", "list", "member", "kept_elements", "set", "set_memory",
+                          "remote"}
     module = "zcore"
 
     def versions(self):
@@ -27,8 +28,8 @@ class Adapter(Base):
 
     @staticmethod
     def extras():
-        """Return the versions of what the extra "gzip" brings, where it is installed: gzip is another with it."""
-        found = {}
+        """Return the library that does gzip, and the versions of the extra "gzip" where it is installed."""
+        found = {"deflate": zcore.show_config(mode="dicts")["libraries"]["deflate"]}
         for name in ("isal", "zlib-ng"):
             with contextlib.suppress(importlib.metadata.PackageNotFoundError):
                 found[name] = importlib.metadata.version(name)
@@ -68,3 +69,6 @@ class Adapter(Base):
 
     def list_group(self, path):
         return [(name, array.shape, str(array.dtype)) for name, array in open_group(path).arrays()]
+
+    def open_member(self, path, name):
+        return open_group(path)[name]

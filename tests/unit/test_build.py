@@ -3,6 +3,7 @@ import doctest
 import importlib
 import importlib.metadata
 import importlib.util
+import itertools
 import os
 import shutil
 import subprocess
@@ -16,6 +17,7 @@ import pytest
 import zcore.kernel
 from tests.each import each
 from zcore.kernel.build_info import build_info
+from zcore.kernel.codec.compress import library_versions
 
 KERNEL = Path(zcore.kernel.__file__).parent
 SETUP = Path(__file__).resolve().parents[2] / "setup.py"
@@ -30,7 +32,7 @@ def _module_of(path):
 @pytest.fixture
 def setup_script(monkeypatch):
     """Return setup.py as a module: its functions, with nothing built and none of its switches on."""
-    for name in ("ZCORE_DEBUG", "ZCORE_SANITIZE", "ZCORE_LIBS"):
+    for name in ("ZCORE_DEBUG", "ZCORE_SANITIZE", "ZCORE_LIBS", "ZCORE_DEFLATE"):
         monkeypatch.delenv(name, raising=False)
     spec = importlib.util.spec_from_file_location("zcore_setup", SETUP)
     module = importlib.util.module_from_spec(spec)
@@ -50,6 +52,8 @@ def test_variant_is_the_one_asked_for():
     built = build_info()
     assert built["variant"] == (expected_variant() or built["variant"])
     assert built["libraries"] == os.environ.get("ZCORE_LIBS", built["libraries"])
+    wanted = os.environ.get("ZCORE_DEFLATE")
+    assert not wanted or library_versions()["deflate"].split()[0] == wanted
     assert built["assertions"] is (built["variant"] != "release")
     assert built["bounds_checks"] is (built["variant"] == "debug")
 
@@ -104,6 +108,56 @@ def test_system_libraries_replace_the_archive(setup_script):
     assert extension.extra_objects == []
 
 
+@pytest.mark.parametrize("libs", ["bundled", "system"])
+def test_libdeflate_is_linked_into_one_extension_only(setup_script, libs):
+    for stem, n in (("select/grid", 0), ("codec/compress", 1), ("build_info", 0)):
+        source = Path("zcore/kernel") / f"{stem}.pyx"
+        extension = setup_script.make_extension(source, "release", libs, "-ldeflate")
+        assert extension.extra_link_args.count("-ldeflate") == n
+        assert extension.define_macros.count(("ZCORE_LIBDEFLATE", "1")) == n
+        assert "-ldeflate" not in setup_script.make_extension(source, "release", libs).extra_link_args
+
+
+@pytest.mark.parametrize(("libs", "linkable", "wanted", "flag"), [
+    ("bundled", ["-l:libdeflate.a", "-ldeflate"], None, "-l:libdeflate.a"),
+    ("bundled", ["-ldeflate"], "", "-ldeflate"),
+    ("system", ["-l:libdeflate.a", "-ldeflate"], "libdeflate", "-ldeflate"),
+    ("bundled", ["-l:libdeflate.a", "-ldeflate"], "zlib", ""),
+    ("bundled", [], None, ""),
+    ("system", [], "zlib", ""),
+])
+def test_libdeflate_is_taken_where_it_can_be_linked(setup_script, monkeypatch, libs, linkable, wanted, flag):
+    monkeypatch.setattr(setup_script, "is_linkable", linkable.__contains__)
+    if wanted is not None:
+        monkeypatch.setenv("ZCORE_DEFLATE", wanted)
+    assert setup_script.chosen_deflate(libs) == flag
+
+
+def test_libdeflate_that_is_asked_for_and_not_there_is_explained(setup_script, monkeypatch):
+    monkeypatch.setattr(setup_script, "is_linkable", lambda flag: False)
+    monkeypatch.setenv("ZCORE_DEFLATE", "libdeflate")
+    with pytest.raises(SystemExit, match=r"finds no libdeflate of at least 1\.7: .*CFLAGS and LDFLAGS"):
+        setup_script.chosen_deflate("bundled")
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+@pytest.mark.parametrize(("version", "is_found"), [((1, 6), False), ((1, 7), True), ((1, 25), True), ((2, 0), True)])
+def test_the_compiler_says_whether_libdeflate_is_there(setup_script, monkeypatch, tmp_path, version, is_found):
+    """A header and a library in a folder that CFLAGS and LDFLAGS name."""
+    (tmp_path / "libdeflate.h").write_text(
+        f"#define LIBDEFLATE_VERSION_MAJOR {version[0]}\n#define LIBDEFLATE_VERSION_MINOR {version[1]}\n"
+        "void *libdeflate_alloc_compressor(int);\nvoid *libdeflate_alloc_decompressor(void);\n")
+    source = tmp_path / "made.c"
+    source.write_text('#include "libdeflate.h"\nvoid *libdeflate_alloc_compressor(int level) { return 0; }\n'
+                      "void *libdeflate_alloc_decompressor(void) { return 0; }\n")
+    subprocess.run(["cc", "-shared", "-fPIC", source, "-o", tmp_path / "libmade.so"], check=True)
+    monkeypatch.setenv("CC", "cc")
+    monkeypatch.setenv("CFLAGS", f"-I{tmp_path}")
+    assert not setup_script.is_linkable("-lmade")
+    monkeypatch.setenv("LDFLAGS", f"-L{tmp_path}")
+    assert setup_script.is_linkable("-lmade") is is_found
+
+
 def test_debug_build_turns_the_checks_on(setup_script):
     directives, flags, _ = setup_script.VARIANTS["debug"]
     assert directives == {"boundscheck": True, "wraparound": True, "initializedcheck": True}
@@ -132,9 +186,9 @@ def test_casts_alone_are_compiled_without_floating_point_exceptions(setup_script
 
 
 def test_each_combination_has_a_folder_and_a_stamp_of_its_own(setup_script):
-    combinations = [(variant, libs) for variant in setup_script.VARIANTS for libs in ("bundled", "system")]
-    assert len({setup_script.build_base(*each) for each in combinations}) == len(combinations) == 6
-    assert len({setup_script.build_stamp(*each) for each in combinations}) == 6
+    combinations = list(itertools.product(setup_script.VARIANTS, ("bundled", "system"), ("", "-ldeflate")))
+    assert len({setup_script.build_base(*each) for each in combinations}) == len(combinations) == 12
+    assert len({setup_script.build_stamp(*each) for each in combinations}) == 12
 
 
 @pytest.mark.parametrize(("environment", "variant", "libs"), [
@@ -155,12 +209,13 @@ def test_environment_chooses_the_build(setup_script, monkeypatch, environment, v
     ({"ZCORE_SANITIZE": "2"}, "ZCORE_SANITIZE must be 0 or 1, not '2'"),
     ({"ZCORE_DEBUG": "1", "ZCORE_SANITIZE": "1"}, "two builds"),
     ({"ZCORE_LIBS": "shared"}, "ZCORE_LIBS must be bundled or system, not 'shared'"),
+    ({"ZCORE_DEFLATE": "isal"}, "ZCORE_DEFLATE must be libdeflate or zlib, not 'isal'"),
 ])
 def test_wrong_choice_is_refused(setup_script, monkeypatch, environment, words):
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     with pytest.raises(SystemExit, match=words):
-        (setup_script.chosen_variant(), setup_script.chosen_libs())
+        (setup_script.chosen_variant(), setup_script.chosen_libs(), setup_script.chosen_deflate("bundled"))
 
 
 def test_header_and_archive_are_found_by_the_list_of_files(setup_script):

@@ -1,4 +1,7 @@
-"""The faster libraries for gzip and zlib: contents and errors are those of the kernel, whatever they are given."""
+"""The faster libraries for gzip and zlib: contents and errors are those of the kernel, whatever they are given.
+
+A kernel with libdeflate does not use them. Here it does, except where a test says otherwise.
+"""
 import gzip
 import tracemalloc
 import zlib
@@ -8,7 +11,7 @@ import pytest
 
 import zcore
 from zcore import deflate
-from zcore.codecs import GzipCodec
+from zcore.codecs import GzipCodec, compressors
 from zcore.codecs.base import StepCodec
 from zcore.codecs.chain import CodecChain
 from zcore.codecs.compressors import NumcodecsZlib
@@ -26,6 +29,7 @@ installed = pytest.mark.skipif(deflate.reader() is None or deflate.writer() is N
 
 @pytest.fixture(autouse=True)
 def every_size(monkeypatch):
+    monkeypatch.setattr(compressors, "LIBDEFLATE", "")
     monkeypatch.setattr(deflate, "MIN_NBYTES", 0)
     views._parse.cache_clear()
     views._resolve.cache_clear()
@@ -126,6 +130,15 @@ def test_a_chain_runs_in_python_from_a_size_on(monkeypatch):
     for spec in (CodecSpec("gzip", {"level": 5}), CodecSpec("numcodecs.zlib", {"level": 1})):
         assert chain_of(499, spec, checksum).is_native and not chain_of(500, spec, checksum).is_native
     assert chain_of(500, CodecSpec("zstd", {"level": 0, "checksum": False})).is_native
+
+
+def test_with_libdeflate_everything_runs_in_the_kernel(monkeypatch):
+    monkeypatch.setattr(compressors, "LIBDEFLATE", "1.14")
+    monkeypatch.setattr(deflate, "is_faster", None)
+    assert chain_of(500, CodecSpec("gzip", {"level": 5})).is_native
+    encoded = GzipCodec(level=1).encode(CONTENT)
+    assert encoded == StepCodec.encode(GzipCodec(level=1), CONTENT)
+    assert GzipCodec().decode(encoded, len(CONTENT)) == CONTENT
 
 
 def test_without_the_libraries_everything_runs_in_the_kernel(monkeypatch):

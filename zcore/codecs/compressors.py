@@ -11,7 +11,7 @@ from zcore import blosc, deflate
 from zcore.codecs.base import Codec, Lenient, StepCodec, check_integer, check_size
 from zcore.errors import CodecError
 from zcore.kernel.codec.blosc_header import validate
-from zcore.kernel.codec.compress import COMPRESSORS, blosc_compress, zstd_levels
+from zcore.kernel.codec.compress import COMPRESSORS, LIBDEFLATE, blosc_compress, zstd_levels
 
 SHUFFLES = ("noshuffle", "shuffle", "bitshuffle")
 
@@ -188,11 +188,11 @@ class GzipCodec(StepCodec):
 
     def is_faster_in_python(self, n_bytes):
         """Return whether Python has a faster library for content of at most `n_bytes` bytes."""
-        return deflate.is_faster(n_bytes)
+        return not LIBDEFLATE and deflate.is_faster(n_bytes)
 
     def encode(self, data):
         """Return `data` encoded."""
-        if deflate.is_faster(len(data)):
+        if self.is_faster_in_python(len(data)):
             encoded = deflate.deflate(data, self.level, self._wbits)
             # A reader accepts at most the size that zlib could need.
             if len(encoded) <= self.max_encoded(len(data)):
@@ -207,7 +207,7 @@ class GzipCodec(StepCodec):
         CodecError
             `data` is damaged, or its content has another size.
         """
-        if deflate.is_faster(n_bytes):
+        if self.is_faster_in_python(n_bytes):
             content = deflate.inflate(data, n_bytes, at_most, self._wbits)
             if content is not None:
                 return content

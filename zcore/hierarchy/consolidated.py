@@ -195,16 +195,19 @@ def drop_copy(store, path):
 
 
 @contextlib.contextmanager
-def dropped(store, path, *, itself=False, is_below=False):
+def dropped(store, path, *, itself=False, is_below=False, format=None):
     """Return a context manager for a change of the node at `path`, which drops copies before and after it.
 
-    See `drop` for the parameters.
+    `format` is that of the node: with it, a directory store is looked at once. See `drop` for the other parameters.
     """
-    drop(store, path, itself=itself, is_below=is_below)
+    looks = None if format is None or is_below else _looks_around(store, path, format, itself)
+    if looks is None:
+        drop(store, path, itself=itself, is_below=is_below)
     try:
         yield
     finally:
-        drop(store, path, itself=itself, is_below=is_below)
+        if looks is None or not all([look.is_same() for look in looks]):
+            drop(store, path, itself=itself, is_below=is_below)
 
 
 def drop(store, path, *, itself=False, is_below=False):
@@ -257,11 +260,34 @@ def look_above(store, path, format):
     if base is None or not path or not format.has_groups:
         return None
     document, others, arrays = _names_in_groups(format)
-    looks = []
     within, beyond = _directories_above(base, path.rpartition("/")[0])
+    look = Look(within[0], document, others, arrays, MAX_NBYTES + 1)
+    if not _is_plain(look, format) or not _is_group(look, format):
+        return None
+    return _with_looks_above([look], within[1:], beyond, format)
+
+
+def _looks_around(store, path, format, itself):
+    """Return a `Look` at each group above a node, and at the copy beside it, if there is no copy; else None."""
+    base = directory_at(store)
+    if base is None or not format.has_groups:
+        return None
+    (directory, *within), beyond = _directories_above(base, path)
+    looks = []
+    if itself:
+        for document in _WITH_COPY_BESIDE:
+            looks.append(Look(directory, os.fsencode(document), (), (), 0))
+            if looks[-1].raw is not None or not looks[-1].is_plain:
+                return None
+    return _with_looks_above(looks, within, beyond, format)
+
+
+def _with_looks_above(looks, within, beyond, format):
+    """Return the looks with those at the groups above, or None if one of these can have a copy."""
+    document, others, _ = _names_in_groups(format)
     for directory in within:
-        look = Look(directory, document, others, () if looks else arrays, MAX_NBYTES + 1)
-        if not _is_plain(look, format) or not (looks or _is_group(look, format)):
+        look = Look(directory, document, others, (), MAX_NBYTES + 1)
+        if not _is_plain(look, format):
             return None
         looks.append(look)
     for directory in beyond:

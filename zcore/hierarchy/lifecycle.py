@@ -388,7 +388,7 @@ def _resize(binding, shape):
         objects = list(binding.stored_chunks())
         added = _outside(binding, exclusive.metadata, old, objects) if any(map(int.__gt__, new, old)) else None
         removed = _outside(binding, metadata, new, objects) if any(map(int.__lt__, new, old)) else None
-        with consolidated.dropped(binding.store, binding.path, itself=True):
+        with consolidated.dropped(binding.store, binding.path, itself=True, format=binding.format):
             if added is not None and _compares(binding):
                 _reset_in_service(binding, exclusive, old, metadata, objects)
             elif added is not None:
@@ -420,7 +420,7 @@ def _append(binding, values, axis):
         metadata = metadata.resized(old[:axis] + (old[axis] + values.shape[axis],) + old[axis + 1:])
         starts = tuple([old[d] if d == axis else 0 for d in range(len(old))])
         box = Box(starts, (1,) * len(old), values.shape)
-        with consolidated.dropped(binding.store, binding.path, itself=True):
+        with consolidated.dropped(binding.store, binding.path, itself=True, format=binding.format):
             if _compares(binding):
                 _append_in_service(binding, exclusive, box, values, axis, metadata)
                 return metadata.shape
@@ -556,7 +556,8 @@ def change_attributes(binding, change):
         return attributes
 
     def once():
-        with consolidated.dropped(store, binding.path, itself=True), binding.exclusive() as exclusive:
+        with (consolidated.dropped(store, binding.path, itself=True, format=binding.format),
+              binding.exclusive() as exclusive):
             store_changed(exclusive)
 
     def store_changed(exclusive):

@@ -493,7 +493,7 @@ class Store(ABC):
 
     def make_directory_with(self, prefix: str, names: Sequence[str], values: Sequence[bytes],
                             is_locked: bool) -> Identity | tuple | None:
-        """Make the directory of `prefix`, where nothing is, and set ``prefix + name`` for each of `names`, in order.
+        """Make the directory of `prefix`, where nothing is, and set ``prefix + name`` for each of `names` in turn.
 
         Returns the identity of the last one, which is empty if it is not known. None if the last one was not set. Then
         `make_directory` and `set` do it, or raise the reason.

@@ -43,6 +43,7 @@ def test_every_form_is_written_and_read(run, keywords):
     assert (code, err) == (0, "") and sorted(os.listdir(".")) == before
     found = json.loads(out)
     assert [row["threads"] for row in found["read"]] == [1, 3]
+    assert found["element_seconds"] > 0 and found["kept_element_seconds"] > 0
     assert found["forms"][0]["name"] == "as it is" and len(found["forms"]) >= 4
     if "chunks" not in keywords:
         assert found["forms"][0]["objects"] == found["objects"]
@@ -112,15 +113,16 @@ def form(name, stored, write, read, option="--option"):
 ])
 def test_advice_of_numbers(other, advice):
     array = zcore.create_array(zcore.MemoryStore(), data=np.ones((300, 300)), chunks=(100, 100))
-    assert list(advice_of(Sample(array, 10**6), [form("a", 100, 1, 1), other], {1: 2, 2: 1})) == advice
+    assert list(advice_of(Sample(array, 10**6), [form("a", 100, 1, 1), other], {1: 2, 2: 1}, (1, 1))) == advice
 
 
 def test_advice_of_chunks_and_threads(monkeypatch):
     small = zcore.create_array(zcore.MemoryStore(), data=np.ones((300, 300)), chunks=(10, 10))
     monkeypatch.setattr(measured, "MANY_OBJECTS", 100)
-    advice = list(advice_of(Sample(small, 1000), [], {1: 1, 2: 2}))
+    advice = list(advice_of(Sample(small, 1000), [], {1: 1, 2: 2}, (4e-5, 1e-6)))
     assert [re.split("[:,]", sentence)[0] for sentence in advice] == [
         "chunks of 800 bytes are small", "900 objects are many to list",
-        "one thread reads this sample faster than 2"]
+        "one thread reads this sample faster than 2", "an element takes 40.0 µs"]
+    assert 'through a cache of chunks: zcore.open(..., cache="' in advice[-1]
     monkeypatch.setattr(measured, "LARGE_CHUNK", 1000)
-    assert "are large" in next(advice_of(Sample(zcore.array(np.ones((100, 100))), 1000), [], {1: 1}))
+    assert "are large" in next(advice_of(Sample(zcore.array(np.ones((100, 100))), 1000), [], {1: 1}, (1, 1)))

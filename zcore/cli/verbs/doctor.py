@@ -87,7 +87,7 @@ EXTRAS = {
     "dask": (("dask",), "arrays of dask"),
     "mpi": (("mpi4py",), "ranks that share arrays"),
     "numcodecs": (("numcodecs",), "codecs that zcore lacks"),
-    "gzip": (("isal", "zlib_ng"), "faster gzip and zlib"),
+    "gzip": (("isal", "zlib_ng"), "faster gzip and zlib; if libdeflate is linked, in ASDF files only"),
     "ml": (("ml_dtypes",), "bfloat16 and its kin"),
     "snappy": (("cramjam",), "chunks of 2016 that are compressed by snappy"),
     "plot": (("matplotlib",), "pictures in files"),

@@ -22,6 +22,9 @@ from zcore.kernel.status cimport (
 
 COMPRESSORS = ("blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd")
 
+# Version of the linked libdeflate, or "": then zlib does all gzip and zlib.
+LIBDEFLATE = libs.ZC_LIBDEFLATE_VERSION.decode()
+
 cdef const char *_NAMES[6]
 _NAMES[0] = "blosclz"
 _NAMES[1] = "lz4"
@@ -275,6 +278,9 @@ cdef int64_t _zlib_decode(const Step *step, const uint8_t *src, int64_t n_bytes,
     cdef const char *version = libs.zlibVersion()
     cdef int result
     libs.zc_forget_failures()
+    n_out = libs.zc_inflate(&work.contexts[step.codec.number].decoder, gzip, src, n_bytes, dst, limit)
+    if n_out == limit or (n_out >= 0 and not is_exact):
+        return n_out
     memset(&stream, 0, sizeof(stream))
     result = libs.inflateInit2_(&stream, GZIP_WINDOW_BITS if gzip else ZLIB_WINDOW_BITS, version, sizeof(stream))
     if result != Z_OK:
@@ -345,11 +351,29 @@ cdef int64_t _zlib_encode(const Step *step, const uint8_t *src, int64_t n_bytes,
     return n_written
 
 
+cdef int64_t _libdeflate_encode(const Step *step, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t capacity,
+                                Workspace *work, Status *status) noexcept nogil:
+    # The same chunk always makes the same object: the header of a gzip member has no name and time 0.
+    cdef const Deflate *deflate = <const Deflate *>step.parameters
+    cdef int64_t n = libs.zc_deflate(&work.contexts[step.codec.number].encoder, deflate.level, deflate.is_gzip, src,
+                                     n_bytes, dst, capacity)
+    if n <= 0:
+        fail(status, STREAM_ENCODE if n == 0 else NO_MEMORY, 0, n_bytes, n)
+        return -1
+    return n
+
+
+cdef void _libdeflate_release(Contexts *contexts) noexcept nogil:
+    libs.zc_deflate_free(contexts.decoder, contexts.encoder)
+    contexts.decoder = contexts.encoder = NULL
+
+
 _gzip.parameters_nbytes = sizeof(Deflate)
 _gzip.configure = _configure_zlib
 _gzip.bound = stream_bound
-_gzip.encode = _zlib_encode
+_gzip.encode = _libdeflate_encode if LIBDEFLATE else _zlib_encode
 _gzip.decode = _zlib_decode
+_gzip.release = _libdeflate_release
 _zlib = _gzip
 add_codec("gzip", &_gzip)
 add_codec("zlib", &_zlib)
@@ -569,4 +593,5 @@ def library_versions():
         "zstd": f"{zstd // 10000}.{zstd // 100 % 100}.{zstd % 100}",
         "lz4": libs.LZ4_versionString().decode(),
         "zlib": libs.zlibVersion().decode(),
+        "deflate": f"libdeflate {LIBDEFLATE}" if LIBDEFLATE else "zlib",
     }

@@ -1,8 +1,9 @@
 """Prototypes of the C libraries inside the kernel: c-blosc and the libraries that its archive contains.
 
 Only `compress.pyx` links them. zstd, LZ4 and zlib are declared by hand: the archive defines their functions, but the
-blosc distribution does not ship their headers.
+blosc distribution does not ship their headers. libdeflate is linked only where it was found.
 """
+from libc.stdint cimport int64_t, uint8_t
 
 
 cdef extern from "blosc.h" nogil:
@@ -19,6 +20,14 @@ cdef extern from "codec/provided.h" nogil:
     int zc_blosc_compress(int level, int shuffle, size_t typesize, size_t n_bytes, const void *src, void *dst,
                           size_t capacity, const char *compressor, size_t blocksize, int n_threads)
     int zc_blosc_decompress(const void *src, void *dst, size_t n_bytes, int n_threads)
+
+# libdeflate, if it is linked; see libdeflate_calls.h.
+cdef extern from "codec/libdeflate_calls.h" nogil:
+    const char *ZC_LIBDEFLATE_VERSION          # "" without it
+    int64_t zc_inflate(void **decoder, bint is_gzip, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t limit)
+    int64_t zc_deflate(void **encoder, int level, bint is_gzip, const uint8_t *src, int64_t n_bytes, uint8_t *dst,
+                       int64_t capacity)
+    void zc_deflate_free(void *decoder, void *encoder)
 
 
 cdef extern from * nogil:

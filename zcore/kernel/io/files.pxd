@@ -78,12 +78,17 @@ cdef const uint8_t *content_at(const Content *content, int64_t offset, int64_t n
                                Status *status) noexcept nogil
 
 
+cdef enum:                      # whether the name of a writer's next object probably exists
+    NEW = 0
+    TAKEN = 1
+    UNKNOWN = 2                 # the file system cannot tell when it renames
+
 cdef struct Staging:            # how one writer replaces objects
     int fsync                   # 1: file and directory reach the disk before the call returns
     uint64_t token              # part of the names of temporary files: random for each writer
     uint64_t n_staged
     int default_mode            # 0666 under the umask, -1 until it is needed
-    int expected                # NEW, TAKEN or UNKNOWN: whether the next name probably exists
+    int expected                # NEW, TAKEN or UNKNOWN
     char name[4400]             # name of the staged temporary file, relative to the directory
 
 # Writes a temporary file beside `name`; the commit renames it to `name`. Between the two it can be dropped.

@@ -137,10 +137,6 @@ cdef enum:
     HUGE_PAGE = 1 << 21
     LARGE_NBYTES = 1 << 24     # a larger buffer is not kept from one object to the next
     MAX_KEY_NBYTES = 4300
-    # Whether the name of a writer's next object probably exists.
-    NEW = 0
-    TAKEN = 1
-    UNKNOWN = 2            # the file system cannot tell when it renames
 
 
 cdef int buffer_reserve(Buffer *buffer, int64_t n_bytes, Status *status) noexcept nogil:

@@ -25,7 +25,7 @@ from posix.unistd cimport close
 
 from zcore.kernel.atomics cimport zc_add, zc_back_off, zc_load, zc_store, zc_swap_if, zc_this_thread
 from zcore.kernel.io.files cimport (
-    Identity, identify_fd, identify_name, object_commit, object_drop, object_stage, same_identity,
+    TAKEN, Identity, identify_fd, identify_name, object_commit, object_drop, object_stage, same_identity,
 )
 from zcore.kernel.status cimport (
     INTERRUPTED, IO_OPEN, LOCK_FAILED, LOCK_OWN, OK, STALE, Status, fail, fail_errno,
@@ -341,6 +341,7 @@ cdef int holder_replace(Holder *holder, const uint8_t *data, int64_t n_bytes, St
                 fail_errno(status, LOCK_FAILED, code)
                 holder_close(&new)
     if code == OK:
+        staging.expected = TAKEN
         code = object_commit(holder.dirfd, holder.document, staging, status)
         if code != OK:
             holder_close(&new)

@@ -59,6 +59,20 @@ def test_array_of_the_core_text():
     assert zarr_v3.parse_array(document(), "x") == array
 
 
+def test_an_array_that_grows_keeps_the_rest_of_its_document():
+    for level in (1, 2):
+        changes = {"codecs": [LITTLE, {"name": "gzip", "configuration": {"level": level}}]}
+        metadata = parse(**changes)
+        for length in (10, 11, 12):
+            metadata = metadata.resized((length, 200, 3000))
+            written = zarr_v3.render_array(metadata)
+            assert written == zarr_v3.render_array(parse(**changes, shape=[length, 200, 3000]))
+            assert json.loads(written) == {**ARRAY, **changes, "shape": [length, 200, 3000], "storage_transformers": []}
+        assert json.loads(zarr_v3.render_array(metadata.replace(fill_value=7.0)))["fill_value"] == 7.0
+        assert json.loads(zarr_v3.render_array(metadata.replace(chunk_shape=(5, 20, 100))))["chunk_grid"] == {
+            "name": "regular", "configuration": {"chunk_shape": [5, 20, 100]}}
+
+
 def test_group():
     """V3-GRP-01"""
     group = parse(GROUP)

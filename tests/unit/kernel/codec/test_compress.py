@@ -23,7 +23,9 @@ def test_codes_are_those_of_the_header():
 
 def test_versions():
     versions = compress.library_versions()
-    assert versions["c-blosc"].startswith("1.") and set(versions) == {"c-blosc", "compressors", "zstd", "lz4", "zlib"}
+    assert versions["c-blosc"].startswith("1.")
+    assert set(versions) == {"c-blosc", "compressors", "zstd", "lz4", "zlib", "deflate"}
+    assert versions["deflate"] == (f"libdeflate {compress.LIBDEFLATE}" if compress.LIBDEFLATE else "zlib")
     assert {"blosclz", "lz4", "lz4hc", "zlib", "zstd"} <= set(versions["compressors"])
 
 

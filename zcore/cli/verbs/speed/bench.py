@@ -31,7 +31,7 @@ def configure(parser):
 
 def run(arguments):
     """Measure."""
-    from zcore.cli.verbs.speed.measured import Sample, advice_of, measure_forms
+    from zcore.cli.verbs.speed.measured import KEPT_NBYTES, Sample, advice_of, measure_forms
     from zcore.text.sizes import parse_nbytes
 
     try:
@@ -44,17 +44,18 @@ def run(arguments):
     sample = Sample(array, nbytes)
     with Progress(f"measuring {arguments.path}") as progress:
         read_seconds = {n: sample.read(n) for n in threads}
-        fetch_seconds = sample.fetch()
+        fetch_seconds, element_seconds = sample.fetch(), (sample.element(), sample.element(KEPT_NBYTES))
         forms = [] if folder is None else measure_forms(sample, folder, progress)
-    advice = list(advice_of(sample, forms, read_seconds))
+    advice = list(advice_of(sample, forms, read_seconds, element_seconds))
     if arguments.json:
         machine.show({
             "path": arguments.path, "nbytes": sample.nbytes, "nbytes_stored": sample.nbytes_stored,
             "objects": sample.n_objects, "fetch_seconds": fetch_seconds,
+            "element_seconds": element_seconds[0], "kept_element_seconds": element_seconds[1],
             "read": [{"threads": n, "seconds": seconds} for n, seconds in read_seconds.items()], "forms": forms,
             "advice": advice})
     else:
-        _print(sample, read_seconds, fetch_seconds, forms, advice)
+        _print(sample, read_seconds, fetch_seconds, element_seconds, forms, advice)
     return 0
 
 
@@ -81,7 +82,7 @@ def _folder(given, store):
     return os.path.dirname(os.path.abspath(directory))
 
 
-def _print(sample, read_seconds, fetch_seconds, forms, advice):
+def _print(sample, read_seconds, fetch_seconds, element_seconds, forms, advice):
     speed = megabytes_per_second
     print(f"sample: {nbytes_text(sample.nbytes)} in {plural(sample.n_objects, 'object')} of "
           f"{nbytes_text(sample.nbytes_stored)}; all in the system's cache")
@@ -90,6 +91,8 @@ def _print(sample, read_seconds, fetch_seconds, forms, advice):
     for n, seconds in read_seconds.items():
         print(f"{'read, ' + plural(n, 'thread'):17} {duration(seconds):>9}"
               f"  {speed(sample.nbytes, seconds):>6} MB/s, {duration(seconds / sample.n_objects)} an object")
+    print(f"one element       {duration(element_seconds[0]):>9}  and {duration(element_seconds[1])} through a cache of "
+          "chunks")
     if forms:
         print()
         print(table(("form", "files", "bytes", "ratio", "write MB/s", "read MB/s", "one chunk"), [

@@ -3,6 +3,7 @@
 All times are of files in the system's cache, the best of several, without the time of the disk.
 """
 import math
+import random
 import shutil
 import tempfile
 import time
@@ -15,6 +16,9 @@ from zcore.cli.slabs import slab_of
 from zcore.formats import format_of
 
 N_REPEATS = 3
+N_ELEMENTS = 10
+KEPT_NBYTES = 2**28            # of a cache of chunks
+KEPT_FASTER = 4                # times as fast is worth a cache
 SMALL_CHUNK = 2**16            # bytes decoded: below, the fixed costs of a chunk matter
 LARGE_CHUNK = 2**26            # bytes decoded: a selection of a few elements decodes all of them
 MANY_OBJECTS = 10_000          # as files in a directory
@@ -79,6 +83,21 @@ class Sample:
         array = zcore.open(self.array.store, path=self.array.path, threads=threads)
         out = np.empty(self.values.shape, self.values.dtype)
         return best_of(lambda: array.read(self.region, out=out))
+
+    def element(self, cache=None):
+        """Return the seconds of one of a few random elements of a chunk, read one by one.
+
+        Parameters
+        ----------
+        cache : int or None
+            Bytes of decoded chunks that are kept.
+        """
+        array = zcore.open(self.array.store, path=self.array.path, **({} if cache is None else {"cache": cache}))
+        chosen = random.Random(0)
+        starts, lengths = array.metadata.place_of(min(self.sizes))
+        places = [tuple(chosen.randrange(start, min(start + length, end)) for start, length, end
+                        in zip(starts, lengths, array.shape, strict=True)) for _ in range(N_ELEMENTS)]
+        return best_of(lambda: [array[place] for place in places]) / N_ELEMENTS
 
     def fetch(self):
         """Return the seconds that it takes to read the bytes of the objects, without decoding them."""
@@ -164,12 +183,13 @@ def _measured(path, values, keywords):
             "chunk_seconds": chunk}
 
 
-def advice_of(sample, rows, read_seconds):
+def advice_of(sample, rows, read_seconds, element_seconds):
     """Yield advice, a sentence each.
 
-    `rows` are those of `measure_forms`, `read_seconds` a dict of seconds by the number of threads.
+    `rows` are those of `measure_forms`, `read_seconds` a dict of seconds by the number of threads, `element_seconds` a
+    pair: of an element, and of one through a cache of chunks.
     """
-    from zcore.cli.show.printed import nbytes_text
+    from zcore.cli.show.printed import duration, nbytes_text
 
     array = sample.array
     chunk_nbytes = math.prod(array.chunks if array.metadata.edges is None else array.metadata.chunk_shape) * (
@@ -186,6 +206,10 @@ def advice_of(sample, rows, read_seconds):
         one, *_, most = sorted(read_seconds)
         if read_seconds[one] < read_seconds[most]:
             yield f"one thread reads this sample faster than {most}"
+    alone, kept = element_seconds
+    if alone >= KEPT_FASTER * kept:
+        yield (f"an element takes {duration(alone)}, as its chunk is decoded each time, and {duration(kept)} through a "
+               f'cache of chunks: zcore.open(..., cache="{nbytes_text(KEPT_NBYTES)}")')
     if not rows:
         return
     own = rows[0]

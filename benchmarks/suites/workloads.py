@@ -1,7 +1,7 @@
 """What is measured, as data: one `Workload` a row, with the targets that zcore has to meet on it."""
 from dataclasses import dataclass, replace
 
-from benchmarks.fixtures import Layout
+from benchmarks.inputs.fixtures import Layout
 
 ZCORE = "zcore"
 BARE_LOOP = "bare_loop"
@@ -47,8 +47,8 @@ class Workload:
     title : str
         What is measured, for the report.
     kind : {"read", "absent", "parts", "parts_at_once", "box", "points", "mask", "product", "strided", "elements", \
-"kept_elements", "write", "write_box", "append", "open", "create", "list", "import", "import_open", "memory", \
-"write_memory", "set", "set_memory", "remote"}
+"kept_elements", "write", "write_box", "append", "open", "create", "list", "member", "import", "import_open", \
+"memory", "write_memory", "set", "set_memory", "remote"}
         ``absent`` reads an array without chunks;
         ``parts`` reads `count` chunks, each before the next one is asked for; ``box`` reads what `taken` says;
         ``points`` reads `count` random elements at once, ``mask`` a random half of all, ``product`` `count` random rows
@@ -57,7 +57,8 @@ class Workload:
         the other;
         ``elements`` reads `count` single elements of one chunk one after the other, ``kept_elements`` the same through
         a cache of chunks, by the libraries that have one; ``create`` and ``list`` make and list `count` arrays in a
-        group; ``set`` opens a reference set of `count` references; ``remote`` reads all from a server.
+        group, ``member`` opens the last of them through the group; ``set`` opens a reference set of `count`
+        references; ``remote`` reads all from a server.
     shape, chunks : tuple of int
         Of the float32 array; empty for an import. The chunks divide the shape.
     shards : tuple of int or None
@@ -253,6 +254,9 @@ def quick(workload):
         return lengths and tuple(max(1, n // divisor) for n in lengths)
 
     shape, chunks, shards = small(workload.shape), small(workload.chunks), small(workload.shards)
+    if len(shape) == 1 and divisor == 1:
+        # Of a curve, whose chunks have any size.
+        shape, chunks, shards = (128,), (16,), shards and (32,)
     # Sets are made of whole rows.
     count = min(workload.count, 1000 if workload.kind.startswith("set") else 5)
     return replace(workload, shape=shape, chunks=chunks, shards=shards, count=count,
@@ -261,13 +265,13 @@ def quick(workload):
                                for i, n in zip(workload.taken, shape, strict=False)))
 
 
-def select(names=None):
+def select(names=None, table=WORKLOADS):
     """Return the workloads of these names in the table's order, all by default.
 
     Raises : ValueError, for a name that is not in the table.
     """
-    known = [workload.name for workload in WORKLOADS]
+    known = [workload.name for workload in table]
     unknown = sorted(set(names or ()) - set(known))
     if unknown:
         raise ValueError(f"no workload {', '.join(unknown)}; there are {', '.join(known)}")
-    return [workload for workload in WORKLOADS if not names or workload.name in names]
+    return [workload for workload in table if not names or workload.name in names]

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-_ROOT = Path(__file__).resolve().parent.parent
+from benchmarks.harness.memory import peak_of
+
+_ROOT = Path(__file__).resolve().parents[2]
 
 _IMPORT = """
 import sys, time
@@ -33,18 +35,18 @@ def import_cost(module, entry=None):
 
 def peak_of_read(name, threads, path, view):
     """Return the peak memory (bytes above that before the read) and the digest of a full read in a new process."""
-    answer = json.loads(_run(["-m", "benchmarks.children", name, str(threads), path, view]))
+    answer = json.loads(_run(["-m", __name__, name, str(threads), path, view]))
     return answer["peak_nbytes"], answer["digest"]
 
 
 def peak_of_write(name, threads, path, view, source):
     """Return the peak memory (bytes above that before the write) of a full write of a ``.npy`` in a new process."""
-    return json.loads(_run(["-m", "benchmarks.children", name, str(threads), path, view, source]))["peak_nbytes"]
+    return json.loads(_run(["-m", __name__, name, str(threads), path, view, source]))["peak_nbytes"]
 
 
 def peak_of_set(name, threads, path, spelling):
     """Return the peak memory (bytes above that before) of opening a reference set in a new process, and its length."""
-    answer = json.loads(_run(["-m", "benchmarks.children", "--set", name, str(threads), path, spelling]))
+    answer = json.loads(_run(["-m", __name__, "--set", name, str(threads), path, spelling]))
     return answer["peak_nbytes"], answer["n_references"]
 
 
@@ -64,27 +66,6 @@ def _run(arguments):
     if done.returncode:
         raise RuntimeError((done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1])
     return done.stdout
-
-
-def _status_nbytes(member):
-    for line in Path("/proc/self/status").read_text("ascii").splitlines():
-        if line.startswith(member):
-            return int(line.split()[1]) * 1024
-    raise OSError(f"/proc/self/status has no {member}")
-
-
-def peak_of(call):
-    """Return the peak memory of a call, and its result: Linux resets the high-water mark, elsewhere it only grows."""
-    if sys.platform == "linux":
-        Path("/proc/self/clear_refs").write_text("5", "ascii")  # 5: peak resident size := present one
-        before = _status_nbytes("VmRSS:")
-        result = call()
-        return _status_nbytes("VmHWM:") - before, result
-    import resource
-
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    result = call()
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before, result
 
 
 def _answer(name, threads, path, view, source=None):

@@ -16,8 +16,8 @@ import numpy as np
 
 import zcore
 from benchmarks import adapters
-from benchmarks.encodings import V2, V3
-from benchmarks.timing import timed
+from benchmarks.harness.timing import timed
+from benchmarks.inputs.encodings import V2, V3
 
 N_CHUNKS = 64
 LIBRARIES = ("zcore", "zarr", "zarrs", "tensorstore")

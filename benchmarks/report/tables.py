@@ -1,7 +1,21 @@
-"""Markdown of a result file: times, ratios, targets; losses and failures stand in it like everything else."""
-from benchmarks.workloads import BARE_LOOP, FASTEST, MEGABYTE, NUMPY, RESULT, STAT, ZCORE
+"""What a result file says, as Markdown: times, ratios, memory, targets; losses and failures like everything else."""
+from dataclasses import dataclass
+
+from benchmarks.suites.workloads import BARE_LOOP, FASTEST, MEGABYTE, NUMPY, RESULT, STAT, ZCORE
 
 _NOT_PEERS = (ZCORE, BARE_LOOP, NUMPY, STAT)
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of text under a header; the first column is to the left, ``**`` surrounds what is to be seen first."""
+
+    header: list
+    rows: list
+
+    def markdown(self):
+        lines = [self.header, ["---"] + ["---:"] * (len(self.header) - 1), *self.rows]
+        return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def render(result, base=None):
@@ -14,18 +28,23 @@ def render(result, base=None):
     base : str or None
         The library that the others are compared with; by default zcore, or the bare loop where zcore was not measured.
     """
-    parts = [_heading(result)]
+    return "\n\n".join(part.markdown() if isinstance(part, Table) else part for part in parts(result, base)) + "\n"
+
+
+def parts(result, base=None):
+    """Return the same as a list of `Table` and of texts, in Markdown."""
+    found = [_heading(result)]
     for run in result["runs"]:
         cores = f", on {run['cores']} cores" if "cores" in run else ""     # results of former versions do not say
-        parts.append(f"## {run['threads']} threads{cores}")
-        parts.append(_times(run))
+        found.append(f"## {run['threads']} threads{cores}")
+        found += _times(run)
         chosen = base or (ZCORE if any(ZCORE in w["summary"] for w in run["workloads"]) else BARE_LOOP)
-        parts.append(_ratios(run, chosen))
+        found += _ratios(run, chosen)
         if not result["quick"]:
             # Of times that mean nothing, a target missed or met would mean something to somebody.
-            parts.append(_targets(run))
-        parts.append(_remarks(run))
-    return "\n\n".join(part for part in parts if part) + "\n"
+            found += _targets(run)
+        found.append(_remarks(run))
+    return found
 
 
 def peers(workload):
@@ -76,16 +95,11 @@ def _heading(result):
         f"{machine['cpu']}, {machine['cores']} cores, load {machine['load'][0]}",
         f"two spinning threads do {machine['parallel_speed_of_2_threads']} times the work of one",
         f"{machine['system']}, Python {machine['python']}, NumPy {machine['numpy']}",
-        f"float32 data \"{result['data']}\", {result['repeats']} repeats",
+        f"{result['data']}, {result['repeats']} repeats",
     ]
     if result["quick"]:
         facts.append("**quick run: tiny sizes, the times mean nothing**")
     return "# Benchmarks\n\n" + "\n".join(f"- {fact}" for fact in facts)
-
-
-def _table(header, rows):
-    lines = [header, ["---"] + ["---:"] * (len(header) - 1), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def _cannot(workload):
@@ -120,7 +134,7 @@ def _times(run):
                 text = f"{middle} ({low})"
             cells.append(text)
         rows.append([f"{workload['name']}: {workload['title']}", *cells])
-    return "Median (minimum).\n\n" + _table(["workload", *names], rows)
+    return "Median (minimum).", Table(["workload", *names], rows)
 
 
 def _ratios(run, base):
@@ -137,13 +151,24 @@ def _ratios(run, base):
         least = {key: workload["summary"][fastest_peer(workload, key)][key] if peers(workload) else None
                  for key in ("median", "min")}
         cells.append(_ratio(least, own, mark=base == ZCORE) if peers(workload) else "–")
-        rows.append([workload["name"], *cells])
+        peaks = workload.get("peaks", {})  # results of former versions do not say
+        least_peak = min((peaks[name] for name in peers(workload) if name in peaks), default=None)
+        rows.append([workload["name"], *cells, _memory(peaks.get(base)), _memory(least_peak)])
     if not rows:
-        return ""
+        return ()
     explain = f"Other / {base}, of the medians and (of the minima): above 1, {base} is faster or smaller."
     if base == ZCORE:
         explain += " **Bold: zcore loses.**"
-    return explain + "\n\n" + _table(["workload", *names, FASTEST], rows)
+    explain += (" Memory is the peak of a call above what was there before it: times the size of its result, if that is"
+                " 1 MB or more.")
+    return explain, Table(["workload", *names, FASTEST, f"memory, {base}", "memory, least peer"], rows)
+
+
+def _memory(peak):
+    if peak is None:
+        return "–"
+    n_bytes, of_result = peak
+    return f"{n_bytes / of_result:.2f} ×" if of_result >= 10**6 else f"{n_bytes / 1e6:.1f} MB"
 
 
 def _ratio(other, own, mark):
@@ -166,9 +191,9 @@ def _targets(run):
             rows.append([workload["name"], against, found["bound"], f"{found['ratio']:.3f}",
                          "met" if found["met"] else "**missed**"])
     if not rows:
-        return ""
-    explain = "Targets, of medians: ≥ is other / zcore, ≤ is zcore / other."
-    return explain + "\n\n" + _table(["workload", "against", "target", "measured", ""], rows)
+        return ()
+    return ("Targets, of medians: ≥ is other / zcore, ≤ is zcore / other.",
+            Table(["workload", "against", "target", "measured", ""], rows))
 
 
 def _remarks(run):

@@ -13,7 +13,7 @@ from collections import namedtuple
 
 import numpy as np
 
-from benchmarks import machine
+from benchmarks.harness import machine
 
 Row = namedtuple("Row", ("workload", "times"))     # times: {pipeline: [seconds]}
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks import native
+from benchmarks.harness import native
 
 Row = namedtuple("Row", ("workload", "times"))     # times: {who: [seconds]}
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks import data, native
+from benchmarks.harness import native
+from benchmarks.inputs import data
 
 _MAX_NDIM = 64
 

@@ -2,8 +2,9 @@
 
 A sample is one call of one library. In each round every library has its turn, in a random order: in a fixed one each
 would inherit the caches and the freed memory of the same other one. The first round warms caches and pools and is not
-counted. The process is kept to as many cores as each library has threads. Garbage collection rests while the clock
-runs. A library that raises, or answers wrongly even once, is taken out and has no time on that workload.
+counted: it shows the memory that each takes. The process is kept to as many cores as each library has threads. Garbage
+collection rests while the clock runs. A library that raises, or answers wrongly even once, is taken out and has no time
+on that workload.
 """
 import contextlib
 import dataclasses
@@ -19,9 +20,12 @@ import time
 
 import numpy as np
 
-from benchmarks import adapters, children, data, fixtures, machine, object_server, reference_sets, workloads
-from benchmarks.encodings import V3
-from benchmarks.timing import timed
+from benchmarks import adapters
+from benchmarks.harness import children, machine
+from benchmarks.harness.timing import timed, watched
+from benchmarks.inputs import data, fixtures, object_server, reference_sets
+from benchmarks.inputs.encodings import V3
+from benchmarks.suites import workloads
 
 _FIRST = 10  # elements read by the workloads of kind "open"
 _OPENS_IN_A_ROW = 20  # of a sample, where one library follows the other
@@ -83,40 +87,71 @@ def run(selected, names, options, report=None):
     ----------
     selected : list of Workload
     names : list of str
-        Libraries, of `adapters.LIBRARIES`.
+        Libraries, of `adapters.names`.
     options : Options
     report : callable or None
         Takes lines about progress; standard error by default.
     """
+    with session(names, options, report) as (bench, libraries, facts):
+        for workload in selected:
+            workload = workloads.quick(workload) if options.quick else workload
+            able = {name: library for name, library in libraries.items() if library.takes_part(workload)}
+            facts["workloads"].append(measure(bench, workload, able) | {"cannot": {
+                name: library.cannot[workload.kind] for name, library in libraries.items()
+                if workload.kind in library.cannot}})
+        return facts
+
+
+@contextlib.contextmanager
+def session(names, options, report=None):
+    """Give the block a `Bench`, the libraries by name, and the facts of a run, whose workloads it fills in."""
     # Before anything is loaded, as libraries look at the cores when they make their pools.
     with machine.kept_to_cores(options.threads) as cores, Bench(options, report) as bench:
         libraries, skipped = adapters.load_all(names, options.threads)
         for name, reason in skipped.items():
             bench.say(f"{name}: skipped, {reason}")
-        measured = []
-        for workload in selected:
-            workload = workloads.quick(workload) if options.quick else workload
-            able = {name: library for name, library in libraries.items() if library.takes_part(workload)}
-            measured.append(measure(bench, workload, able) | {"cannot": {
-                name: library.cannot[workload.kind] for name, library in libraries.items()
-                if workload.kind in library.cannot}})
-        return {
+        yield bench, libraries, {
             "threads": options.threads,
             "cores": cores,
             "versions": {name: library.versions() for name, library in libraries.items()},
             "skipped": skipped,
             "file_systems": {place: machine.file_system(path) for place, path in bench.places.items()},
-            "workloads": measured,
+            "workloads": [],
         }
+
+
+@dataclasses.dataclass
+class Taken:
+    """What was measured on one workload.
+
+    Attributes
+    ----------
+    samples : dict of str to list of float
+        By library.
+    failed : dict of str to str
+        The reasons, by library.
+    peaks : dict of str to tuple of int
+        By library, of one call that is not in the samples: the most memory that it took, and of that its result.
+    """
+
+    samples: dict
+    failed: dict
+    peaks: dict = dataclasses.field(default_factory=dict)
+
+    def facts(self):
+        """Return it ready for JSON, with minima and medians."""
+        summary = {name: {"min": min(taken), "median": statistics.median(taken)}
+                   for name, taken in self.samples.items() if taken}
+        return {"samples": self.samples, "summary": summary, "peaks": self.peaks, "failed": self.failed}
 
 
 def measure(bench, workload, libraries):
     """Return everything measured on one workload, as a dictionary."""
     try:
-        samples, failed = _KINDS[workload.kind](bench, workload, libraries)
+        taken = _KINDS[workload.kind](bench, workload, libraries)
     except ImportError as exc:
         # Of a server, for example. The other workloads are still measured.
-        samples, failed = {}, dict.fromkeys(libraries, str(exc))
+        taken = Taken({}, dict.fromkeys(libraries, str(exc)))
     nbytes = 4
     for length in workload.shape:
         nbytes *= length
@@ -133,42 +168,41 @@ def measure(bench, workload, libraries):
                          "elements", "kept_elements", "write_box", "open", "memory", "remote"):
         out["stored_nbytes"] = bench.fixture(workload).stored_nbytes
     out["load"] = round(os.getloadavg()[0], 2)
-    out["samples"] = samples
-    out["summary"] = {
-        name: {"min": min(taken), "median": statistics.median(taken)} for name, taken in samples.items() if taken}
-    out["failed"] = failed
-    return out
+    return out | taken.facts()
 
 
-def _take(bench, workload, libraries, operation):
-    """Call `operation(name, library, i)` → sample over all rounds; return samples and failures by library."""
+def take(bench, workload, libraries, operation):
+    """Call `operation(name, library, i)` → sample over all rounds; return `Taken`."""
     limit = workload.max_repeats or bench.options.repeats
     rounds = min(bench.options.repeats, limit) * workload.samples_per_repeat
-    samples, failed = {name: [] for name in libraries}, {}
+    taken = Taken({name: [] for name in libraries}, {})
     names = list(libraries)
     if workload.blocked:
         turns = [(i, name) for name in names for i in range(-1, rounds)]
     else:
-        # Round -1 warms up.
+        # Round -1 warms up, and shows the memory.
         turns = [(i, name) for i in range(-1, rounds) for name in random.sample(names, len(names))]
     started = last_said = time.monotonic()
     for done, (i, name) in enumerate(turns):
-        if name in failed:
+        if name in taken.failed:
             continue
         if time.monotonic() - last_said > 5:
             last_said = time.monotonic()
             bench.say(f"{workload.name}: {done} of {len(turns)} samples")
         try:
-            sample = operation(name, libraries[name], i)
+            with watched() if i < 0 else contextlib.nullcontext() as peaks:
+                sample = operation(name, libraries[name], i)
         except Exception as exc:  # noqa: BLE001 (whatever a library raises is its result)
-            failed[name] = f"{type(exc).__name__}: {exc}".strip()
-            del samples[name]
-            bench.say(f"{workload.name}: {name} is out, {failed[name]}")
+            taken.failed[name] = f"{type(exc).__name__}: {exc}".strip()
+            del taken.samples[name]
+            bench.say(f"{workload.name}: {name} is out, {taken.failed[name]}")
             continue
         if i >= 0:
-            samples[name].append(sample)
+            taken.samples[name].append(sample)
+        elif peaks:
+            taken.peaks[name] = max(peaks)
     bench.say(f"{workload.name}: {len(turns)} samples in {time.monotonic() - started:.1f} s")
-    return samples, failed
+    return taken
 
 
 def _handle(library, fixture):
@@ -193,7 +227,7 @@ def _absent(bench, workload, libraries):
             raise WrongResult("an absent element is not the fill value")
         return elapsed
 
-    return _take(bench, workload, libraries, operation)
+    return take(bench, workload, libraries, operation)
 
 
 def _remote(bench, workload, libraries):
@@ -227,7 +261,7 @@ def _read_boxes(bench, workload, libraries, method):
             raise WrongResult("a part read differs from the one written")
         return elapsed
 
-    return _take(bench, workload, libraries, operation)
+    return take(bench, workload, libraries, operation)
 
 
 def _box(bench, workload, libraries):
@@ -275,7 +309,7 @@ def _read_at_once(bench, workload, libraries, method="read", arguments=(), selec
             raise WrongResult("what was read differs from what was written")
         return elapsed
 
-    return _take(bench, workload, libraries, operation)
+    return take(bench, workload, libraries, operation)
 
 
 def _elements(bench, workload, libraries):
@@ -300,8 +334,9 @@ def _kept_elements(bench, workload, libraries):
         of_stat.append(time.perf_counter() - start)
         return handle
 
-    samples, failed = _read_elements(bench, workload, libraries, handle_of)
-    return samples | {workloads.STAT: of_stat}, failed
+    taken = _read_elements(bench, workload, libraries, handle_of)
+    taken.samples[workloads.STAT] = of_stat
+    return taken
 
 
 def _read_elements(bench, workload, libraries, handle_of):
@@ -317,7 +352,7 @@ def _read_elements(bench, workload, libraries, handle_of):
             raise WrongResult("an element read differs from the one written")
         return elapsed
 
-    return _take(bench, workload, libraries, operation)
+    return take(bench, workload, libraries, operation)
 
 
 def _open(bench, workload, libraries):
@@ -342,7 +377,7 @@ def _open(bench, workload, libraries):
             raise WrongResult("the elements read differ from those written")
         return elapsed
 
-    return _take(bench, workload, libraries, operation)
+    return take(bench, workload, libraries, operation)
 
 
 def _write(bench, workload, libraries):
@@ -369,7 +404,7 @@ def _write(bench, workload, libraries):
         return elapsed
 
     try:
-        return _take(bench, workload, libraries, operation)
+        return take(bench, workload, libraries, operation)
     finally:
         shutil.rmtree(top, ignore_errors=True)
 
@@ -394,7 +429,7 @@ def _write_box(bench, workload, libraries):
         return elapsed
 
     try:
-        return _take(bench, workload, libraries, operation)
+        return take(bench, workload, libraries, operation)
     finally:
         shutil.rmtree(top, ignore_errors=True)
 
@@ -421,7 +456,7 @@ def _append(bench, workload, libraries):
         return elapsed
 
     try:
-        return _take(bench, workload, libraries, operation)
+        return take(bench, workload, libraries, operation)
     finally:
         shutil.rmtree(top)
 
@@ -441,7 +476,7 @@ def _create(bench, workload, libraries):
         return elapsed
 
     try:
-        return _take(bench, workload, libraries, operation)
+        return take(bench, workload, libraries, operation)
     finally:
         shutil.rmtree(top)
 
@@ -459,7 +494,24 @@ def _list(bench, workload, libraries):
         return elapsed
 
     try:
-        return _take(bench, workload, libraries, operation)
+        return take(bench, workload, libraries, operation)
+    finally:
+        shutil.rmtree(path)
+
+
+def _member(bench, workload, libraries):
+    path = os.path.join(bench.places[workload.place], workload.name)
+    fixtures.write_group(path, workload.count, workload.layout)
+
+    def operation(name, library, i):
+        library.activate()
+        elapsed, array = timed(library.open_member, path, fixtures.array_name(workload.count - 1))
+        if tuple(array.shape) != workload.shape:
+            raise WrongResult(f"the array that was opened has the shape {array.shape}")
+        return elapsed
+
+    try:
+        return take(bench, workload, libraries, operation)
     finally:
         shutil.rmtree(path)
 
@@ -473,8 +525,9 @@ def _import(bench, workload, libraries, entry=None):
             of_numpy.append(numpy_seconds)
         return seconds
 
-    samples, failed = _take(bench, workload, libraries, operation)
-    return samples | {workloads.NUMPY: of_numpy}, failed
+    taken = take(bench, workload, libraries, operation)
+    taken.samples[workloads.NUMPY] = of_numpy
+    return taken
 
 
 def _import_open(bench, workload, libraries):
@@ -495,7 +548,7 @@ def _memory(bench, workload, libraries):
             raise WrongResult("the array read differs from the one written")
         return peak
 
-    return _take(bench, workload, libraries, operation)
+    return take(bench, workload, libraries, operation)
 
 
 def _write_memory(bench, workload, libraries):
@@ -516,7 +569,7 @@ def _write_memory(bench, workload, libraries):
         return peak
 
     try:
-        return _take(bench, workload, libraries, operation)
+        return take(bench, workload, libraries, operation)
     finally:
         shutil.rmtree(top)
 
@@ -533,7 +586,7 @@ def _set(bench, workload, libraries):
         return elapsed
 
     try:
-        return _take(bench, workload, libraries, operation)
+        return take(bench, workload, libraries, operation)
     finally:
         os.unlink(path)
 
@@ -550,7 +603,7 @@ def _set_memory(bench, workload, libraries):
         return peak
 
     try:
-        return _take(bench, workload, libraries, operation)
+        return take(bench, workload, libraries, operation)
     finally:
         os.unlink(path)
 
@@ -565,5 +618,5 @@ _KINDS = {"read": _read, "absent": _absent, "parts": _parts, "parts_at_once": _p
           "points": _points, "mask": _mask, "product": _product, "strided": _strided,
           "write_box": _write_box, "append": _append, "elements": _elements,
           "kept_elements": _kept_elements, "open": _open, "write": _write,
-          "create": _create, "list": _list, "import": _import, "import_open": _import_open, "memory": _memory,
-          "write_memory": _write_memory, "set": _set, "set_memory": _set_memory, "remote": _remote}
+          "create": _create, "list": _list, "member": _member, "import": _import, "import_open": _import_open,
+          "memory": _memory, "write_memory": _write_memory, "set": _set, "set_memory": _set_memory, "remote": _remote}

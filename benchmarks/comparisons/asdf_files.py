@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 
 import zcore
-from benchmarks import children
-from benchmarks.timing import timed
+from benchmarks.harness import children
+from benchmarks.harness.timing import timed
 
 SIZE = 8192                    # of the image, each way: 256 MiB of float32
 PACKED_SIZE = 3072             # of the images that are compressed
@@ -25,8 +25,8 @@ N_BLOCKS = 1000
 _MEMORY = """
 import sys
 import numpy as np
-from benchmarks.children import peak_of
-from benchmarks.asdf_files import LIBRARIES
+from benchmarks.harness.memory import peak_of
+from benchmarks.comparisons.asdf_files import LIBRARIES
 library, path = LIBRARIES[sys.argv[1]], sys.argv[2]
 library.read_all(path)  # what is imported by the first call is no memory of the second
 nbytes, result = peak_of(lambda: library.read_all(path))
@@ -264,7 +264,7 @@ def _fill(fd, view, offset, start, stop):
 
 
 def _memory_of(library, path):
-    root = str(Path(__file__).resolve().parent.parent)
+    root = str(Path(__file__).resolve().parents[2])
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))}
     done = subprocess.run([sys.executable, "-c", _MEMORY, library, path], capture_output=True, text=True, check=True,
                           env=environment)

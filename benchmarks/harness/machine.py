@@ -57,7 +57,7 @@ def parallel_speed(threads=2, count=_SPIN_COUNT):
 
     None without a C compiler.
     """
-    from benchmarks import native
+    from benchmarks.harness import native
 
     try:
         spin = native.library().spin_threads
@@ -105,7 +105,7 @@ def describe(spin_count=_SPIN_COUNT):
 
 def commit():
     """Return the commit id of the checkout that holds the benchmarks, with ``+changes`` when it is not clean."""
-    root = Path(__file__).resolve().parent.parent
+    root = Path(__file__).resolve().parents[2]
     found = _output(["git", "-C", str(root), "rev-parse", "--short=12", "HEAD"])
     if found and _output(["git", "-C", str(root), "status", "--porcelain", "--untracked-files=no"]):
         found += "+changes"

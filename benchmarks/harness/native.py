@@ -36,7 +36,7 @@ def _blosc_files():
 
 
 def _build_directory():
-    beside = _SOURCE.parent.parent / "build" / "benchmarks"
+    beside = _SOURCE.parents[2] / "build" / "benchmarks"
     try:
         beside.mkdir(parents=True, exist_ok=True)
         if os.access(beside, os.W_OK):

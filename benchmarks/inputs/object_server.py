@@ -18,7 +18,7 @@ from pathlib import Path
 
 BUCKET = "bucket"
 KINDS = ("moto", "files")
-_ROOT = Path(__file__).resolve().parent.parent
+_ROOT = Path(__file__).resolve().parents[2]
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def serving(kind, directory):
 
         command = [sys.executable, "-P", "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
     else:
-        command = [sys.executable, "-P", "-m", "benchmarks.object_server", os.path.dirname(directory), str(port)]
+        command = [sys.executable, "-P", "-m", "benchmarks.inputs.object_server", os.path.dirname(directory), str(port)]
     path = os.pathsep.join(filter(None, [str(_ROOT), os.environ.get("PYTHONPATH")]))
     server = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": path}, stdout=subprocess.DEVNULL,
                               stderr=subprocess.DEVNULL)

@@ -15,8 +15,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks import encodings, reference_sets
-from benchmarks.encodings import DOCUMENTS, ENCODINGS, REFERENCES, V3, ZMETA
+from benchmarks.inputs import encodings, reference_sets
+from benchmarks.inputs.encodings import DOCUMENTS, ENCODINGS, REFERENCES, V3, ZMETA
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import tokenize
 from collections import namedtuple
 from pathlib import Path
 
-PACKAGE = Path(__file__).resolve().parents[1] / "zcore"
+PACKAGE = Path(__file__).resolve().parents[2] / "zcore"
 TOP = "(top)"          # the room of modules that stand right below the package
 
 _NO_CODE = {tokenize.COMMENT, tokenize.NL, tokenize.INDENT, tokenize.DEDENT, tokenize.ENCODING, tokenize.ENDMARKER}

@@ -1,0 +1,1 @@
+"""Counts instead of times: instructions and lines of code."""

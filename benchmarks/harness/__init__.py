@@ -1,0 +1,1 @@
+"""How a workload is run: times, memory, the machine, the bare loop in C."""

@@ -1,0 +1,1 @@
+"""The arrays, files and servers that are read and written."""
