@@ -79,8 +79,10 @@ class ZarrV3(Format):
             return render_json_lines(_members_of(metadata), _WITH_ATTRIBUTES)
         shared = _shared_lines(metadata.dtype, metadata.chunk_shape, Same(metadata.chunk_keys), metadata.fill_bytes,
                                Same(metadata.codecs))
-        return join_lines(_BEGIN, render_lines({"shape": list(metadata.shape)}), shared,
-                          render_lines(_last_members(metadata), _WITH_ATTRIBUTES))
+        last = (_END if not metadata.attributes and metadata.dimension_names is None
+                else render_lines(_last_members(metadata), _WITH_ATTRIBUTES))
+        # Python writes a list of integers as JSON does.
+        return join_lines(f'{_BEGIN},\n  "shape": {list(metadata.shape)}', shared, last)
 
     render_group = render_array  # the type of the metadata decides
 
@@ -218,6 +220,7 @@ def _last_members(metadata):
 
 _FIRST = {"zarr_format": 3, "node_type": "array"}
 _BEGIN = render_lines(_FIRST)
+_END = render_lines({"attributes": {}, "storage_transformers": []})
 
 
 @lru_cache(maxsize=64)
