@@ -273,7 +273,8 @@ def _looks_around(store, path, format, itself):
     if base is None:
         return None
     if not format.has_groups:
-        format = format_of(3)
+        # Its nodes may lie in groups of another format.
+        format = format_of(FORMAT_OF[_GROUP_DOCUMENTS[-1]])
     (directory, *within), beyond = _directories_above(base, path)
     looks = []
     if itself:
