@@ -1,19 +1,21 @@
 """The tree of an ASDF file: YAML 1.1 text to values.
 
-PyYAML's parser, that of libyaml where it is built in, gives the events of the text; values are made of them here, in
-one loop without recursion, so that no text is too deep for the stack. Nothing but plain data comes out: dicts, lists
-and scalars, arrays as `NDArrayNode`, and values with an unknown tag as plain data with that tag. No tag makes an object
-of a class that it names.
+A text in the form that programs write is read by compiled code, see `zcore.kernel.yaml.common_form`. Of any other text,
+and of one that is damaged, PyYAML's parser, that of libyaml where it is built in, gives the events; values are made of
+them here, in one loop without recursion, so that no text is too deep for the stack. Nothing but plain data comes out:
+dicts, lists and scalars, arrays as `NDArrayNode`, and values with an unknown tag as plain data with that tag. No tag
+makes an object of a class that it names.
 
 An anchor and its aliases are one object, as they are in the file; a mapping may be part of itself. Code that walks a
 tree has to expect it.
 """
 import re
+from functools import lru_cache
 
 from zcore.asdf.tree.dump import dump
 from zcore.asdf.tree.ndarray import NDArrayNode
 from zcore.asdf.tree.origin import Origin, Reference
-from zcore.asdf.tree.scalars import OWN_TAGS, SCALARS, complex_number, plain_value, value_of
+from zcore.asdf.tree.scalars import OWN_TAGS, SCALARS, complex_number, known_value, plain_signs, value_of
 from zcore.asdf.tree.tagged import (
     MAX_DEPTH,
     STSCI,
@@ -26,14 +28,17 @@ from zcore.asdf.tree.tagged import (
 )
 from zcore.asdf.tree.yaml_library import import_yaml, parser_of
 from zcore.errors import AsdfFormatError, UnsupportedError, warn
+from zcore.kernel.yaml import common_form
 
 __all__ = ["dump", "load"]
 
-MAX_PLAIN = 4096      # plain scalars that are known again
 MAX_MERGED = 1 << 20  # members that `<<` copies, all together
 
+_FIRST_LINE = b"%YAML 1.1\n"
+_TAG_LINE = b"%TAG ! " + STSCI.encode() + b"\n"
+
 _version = re.compile(rb"%YAML[ \t]+([0-9]+)\.([0-9]+)[ \t]*\r?(?:\n|$)").match
-_core = re.compile(re.escape(STSCI) + r"core/(ndarray|complex|integer)-([0-9]+)\.[0-9]+\.[0-9]+").fullmatch
+_core = lru_cache(re.compile(re.escape(STSCI) + r"core/(ndarray|complex|integer)-([0-9]+)\.[0-9]+\.[0-9]+").fullmatch)
 
 
 def load(text, blocks=(), *, origin=None):
@@ -78,10 +83,14 @@ def load(text, blocks=(), *, origin=None):
         return origin.root
     _check_version(text)
     yaml = import_yaml()
+    maker = _Maker(yaml, origin)
+    origin.root = maker.read(text)
+    if origin.root is not None:
+        return origin.root
     parser = None
     try:
         parser = parser_of(yaml, text)
-        origin.root = _Maker(yaml, origin).make(parser.get_event)
+        origin.root = maker.make(parser.get_event)
     except AsdfFormatError:
         raise
     except (yaml.YAMLError, ValueError) as exc:
@@ -135,7 +144,9 @@ _MERGE = object()  # in place of a key
 
 
 class _Maker:
-    """Makes a tree of events."""
+    """Makes a tree of a text, or of events."""
+
+    plain_value = staticmethod(known_value)
 
     def __init__(self, yaml, origin):
         self.yaml = yaml
@@ -143,7 +154,20 @@ class _Maker:
         self.anchors = {}
         self.n_merged = 0
         self.odd_tags = set()
-        self.plain = {}        # values of texts without a tag; most occur often
+        self.signs = plain_signs()
+
+    def read(self, text):
+        """Return the value of the document, or None if the text is not in the common form."""
+        start = len(_FIRST_LINE)
+        has_prefix = text.startswith(_TAG_LINE, start)
+        start += len(_TAG_LINE) if has_prefix else 0
+        root = None
+        if text.startswith(_FIRST_LINE):
+            root = common_form.read(text, start, STSCI if has_prefix else "!", self)
+        if root is None:
+            # PyYAML begins anew.
+            self.origin.arrays.clear()
+        return root
 
     def make(self, get_event):
         """Return the value of the only document; its other events are read to the end."""
@@ -155,14 +179,12 @@ class _Maker:
         event = get_event()
         if not isinstance(event, yaml.DocumentStartEvent):
             raise AsdfFormatError("the tree has no document")
-        stack, root, plain = [], None, self.plain
+        stack, root = [], None
         while True:
             event = get_event()
             kind = type(event)
             if kind is scalar:
-                value = plain.get(event.value, plain) if event.tag is None and event.implicit[0] else plain
-                if value is plain:
-                    value = self._scalar(event, bool(stack) and stack[-1].is_mapping and not stack[-1].has_key)
+                value = self._scalar(event, bool(stack) and stack[-1].is_mapping and not stack[-1].has_key)
                 if event.anchor is not None:
                     # An alias of << does not merge.
                     self.anchors[event.anchor] = event.value if value is _MERGE else value
@@ -196,20 +218,26 @@ class _Maker:
 
     def _opened(self, event, is_mapping):
         tag = event.tag
-        target = {} if is_mapping else []
-        value = target
-        if tag is not None and tag not in ("!", YAML + "map", YAML + "seq"):
-            found = self._known(tag)
-            if found == "ndarray":
-                value = NDArrayNode(tag, target, self.origin, is_list=not is_mapping)
-                self.origin.arrays.append(value)
-            elif found == "integer" and is_mapping:
-                value = target = IntegerNode(tag)
-            else:
-                value = target = (TaggedMapping if is_mapping else TaggedSequence)(tag)
+        if tag is None or tag in ("!", YAML + "map", YAML + "seq"):
+            value = target = {} if is_mapping else []
+        else:
+            value, target = self.opened(tag, is_mapping)
         if event.anchor is not None:
             self.anchors[event.anchor] = value
         return _Frame(value, target, is_mapping, event.anchor, event.start_mark)
+
+    def opened(self, tag, is_mapping):
+        """Return a new value with a tag, and the dict or list that takes its members."""
+        found = self._known(tag)
+        if found == "ndarray":
+            target = {} if is_mapping else []
+            value = NDArrayNode(tag, target, self.origin, is_list=not is_mapping)
+            self.origin.arrays.append(value)
+        elif found == "integer" and is_mapping:
+            value = target = IntegerNode(tag)
+        else:
+            value = target = (TaggedMapping if is_mapping else TaggedSequence)(tag)
+        return value, target
 
     def _known(self, tag):
         """Return the name of the type that a tag means, if zcore interprets it, or None."""
@@ -228,10 +256,14 @@ class _Maker:
         if frame.merged is not None:
             self._merge(frame, event)
         if type(value) is dict and isinstance(value.get("$ref"), str):
-            value = Reference(value, self.origin)
+            value = self.reference_of(value)
             if frame.anchor is not None and self.anchors.get(frame.anchor) is frame.value:
                 self.anchors[frame.anchor] = value
         return value
+
+    def reference_of(self, value):
+        """Return what stands for a dict with a ``$ref``."""
+        return Reference(value, self.origin)
 
     def _add(self, frame, value, event):
         """Take a key, or a value that needs more than an assignment."""
@@ -267,20 +299,17 @@ class _Maker:
         try:
             if tag is None or tag == "!":
                 if tag is None and event.implicit[0]:
-                    if text == "<<":
-                        return _MERGE if is_key else text
-                    value = plain_value(text)
-                    if len(self.plain) < MAX_PLAIN:
-                        self.plain[text] = value
-                    return value
+                    return _MERGE if is_key and text == "<<" else known_value(text)
                 return text
-            if tag in OWN_TAGS:
-                return value_of(tag, text)
-            if self._known(tag) == "complex":
-                return complex_number(text)
+            return self.scalar_of(tag, text)
         except AsdfFormatError as error:
             raise self._error(error.message, event) from error
-        return TaggedScalar(tag, text)
+
+    def scalar_of(self, tag, text):
+        """Return the value of a scalar with a tag."""
+        if tag in OWN_TAGS:
+            return value_of(tag, text)
+        return complex_number(text) if self._known(tag) == "complex" else TaggedScalar(tag, text)
 
     @staticmethod
     def _error(what, event):

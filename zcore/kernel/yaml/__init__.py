@@ -1,0 +1,1 @@
+"""YAML: texts in the form that programs write."""
