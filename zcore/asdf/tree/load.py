@@ -11,6 +11,7 @@ tree has to expect it.
 """
 import re
 from functools import lru_cache
+from weakref import ref
 
 from zcore.asdf.tree.dump import dump
 from zcore.asdf.tree.ndarray import NDArrayNode
@@ -79,18 +80,24 @@ def load(text, blocks=(), *, origin=None):
     if origin is None:
         origin = Origin(blocks, len(text))
     if not text:
-        origin.root = {}
-        return origin.root
+        return {}
     _check_version(text)
     yaml = import_yaml()
     maker = _Maker(yaml, origin)
-    origin.root = maker.read(text)
-    if origin.root is not None:
-        return origin.root
+    root = maker.read(text)
+    if root is None:
+        root = _parsed(yaml, text, maker)
+    if maker.has_references:
+        origin.root = root
+    return root
+
+
+def _parsed(yaml, text, maker):
+    """Return the value of any text, by PyYAML."""
     parser = None
     try:
         parser = parser_of(yaml, text)
-        origin.root = maker.make(parser.get_event)
+        return maker.make(parser.get_event)
     except AsdfFormatError:
         raise
     except (yaml.YAMLError, ValueError) as exc:
@@ -99,7 +106,6 @@ def load(text, blocks=(), *, origin=None):
     finally:
         if parser is not None:
             parser.dispose()
-    return origin.root
 
 
 def _check_version(text):
@@ -155,6 +161,7 @@ class _Maker:
         self.n_merged = 0
         self.odd_tags = set()
         self.signs = plain_signs()
+        self.has_references = False
 
     def read(self, text):
         """Return the value of the document, or None if the text is not in the common form."""
@@ -232,7 +239,7 @@ class _Maker:
         if found == "ndarray":
             target = {} if is_mapping else []
             value = NDArrayNode(tag, target, self.origin, is_list=not is_mapping)
-            self.origin.arrays.append(value)
+            self.origin.arrays.append(ref(value))
         elif found == "integer" and is_mapping:
             value = target = IntegerNode(tag)
         else:
@@ -263,6 +270,7 @@ class _Maker:
 
     def reference_of(self, value):
         """Return what stands for a dict with a ``$ref``."""
+        self.has_references = True
         return Reference(value, self.origin)
 
     def _add(self, frame, value, event):
