@@ -16,7 +16,7 @@ from weakref import ref
 from zcore.asdf.tree.dump import dump
 from zcore.asdf.tree.ndarray import NDArrayNode
 from zcore.asdf.tree.origin import Origin, Reference
-from zcore.asdf.tree.scalars import OWN_TAGS, SCALARS, complex_number, known_value, plain_signs, value_of
+from zcore.asdf.tree.scalars import OWN_TAGS, SCALARS, complex_number, plain_signs, plain_value, recalled, value_of
 from zcore.asdf.tree.tagged import (
     MAX_DEPTH,
     STSCI,
@@ -34,6 +34,8 @@ from zcore.kernel.yaml import common_form
 __all__ = ["dump", "load"]
 
 MAX_MERGED = 1 << 20  # members that `<<` copies, all together
+
+MAX_RECALLED = 64     # characters of a plain scalar whose value is kept
 
 _FIRST_LINE = b"%YAML 1.1\n"
 _TAG_LINE = b"%TAG ! " + STSCI.encode() + b"\n"
@@ -152,7 +154,8 @@ _MERGE = object()  # in place of a key
 class _Maker:
     """Makes a tree of a text, or of events."""
 
-    plain_value = staticmethod(known_value)
+    plain_value = staticmethod(plain_value)
+    recalled = staticmethod(recalled)
 
     def __init__(self, yaml, origin):
         self.yaml = yaml
@@ -307,7 +310,7 @@ class _Maker:
         try:
             if tag is None or tag == "!":
                 if tag is None and event.implicit[0]:
-                    return _MERGE if is_key and text == "<<" else known_value(text)
+                    return _MERGE if is_key and text == "<<" else (recalled if len(text) <= MAX_RECALLED else plain_value)(text)
                 return text
             return self.scalar_of(tag, text)
         except AsdfFormatError as error:

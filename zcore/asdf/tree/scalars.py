@@ -15,7 +15,6 @@ from zcore.asdf.tree.yaml_library import import_yaml
 from zcore.errors import AsdfFormatError
 
 MAX_DIGITS = 4300  # of an integer; Python's own bound, beyond which the work grows faster than the text
-MAX_RECALLED = 64  # characters of a plain scalar whose value is kept
 SCALARS = (bool, int, float, complex, str, bytes, datetime.date, type(None))
 MIN_INTEGER, MAX_INTEGER = -2**63 + 2, 2**63 - 1  # YAML subset, "Numeric literals": the range of numbers in a tree
 OWN_TAGS = frozenset(YAML + name for name in ("int", "float", "bool", "null", "timestamp", "binary", "str"))
@@ -53,12 +52,8 @@ def plain_value(text):
     return text
 
 
-_recalled = lru_cache(4096)(plain_value)
-
-
-def known_value(text):
-    """Return the same; most texts occur often, in one tree and in the next one."""
-    return _recalled(text) if len(text) <= MAX_RECALLED else plain_value(text)
+# Most texts occur often, in one tree and in the next one. It is for short ones.
+recalled = lru_cache(4096)(plain_value)
 
 
 @cache

@@ -26,6 +26,7 @@ from zcore.errors import AsdfFormatError
 cdef enum:
     MAX_DEPTH = 64             # of lists and mappings: they are read by recursion
     MAX_KEY_NBYTES = 1000      # libyaml refuses keys of more than 1024
+    MAX_RECALLED = 64          # characters of a plain text whose value is kept
     SAFE_DIGITS = 18           # a number of this many digits is below 2**63
     NEVER = 1 << 30            # no line is indented by so much
     # what a byte may be
@@ -67,8 +68,9 @@ def read(bytes text, Py_ssize_t start, str prefix, maker):
         What the ``!`` of a tag stands for.
     maker : object
         ``opened(tag, is_mapping)`` returns a new list or mapping with a tag, and the dict or list that takes its
-        members; ``scalar_of(tag, text)`` the value of a text with a tag, ``plain_value(text)`` that of a plain text
-        whose first sign is in the bytes ``signs``; ``reference_of(mapping)`` what stands for a dict with a ``$ref``.
+        members; ``scalar_of(tag, text)`` the value of a text with a tag; ``plain_value(text)`` that of a plain text
+        whose first sign is in the bytes ``signs``, and ``recalled(text)`` as well, which keeps it;
+        ``reference_of(mapping)`` what stands for a dict with a ``$ref``.
         AsdfFormatError of any of them means None.
     """
     try:
@@ -92,6 +94,7 @@ cdef class _Text:
     cdef dict anchors
     cdef object maker
     cdef object plain_value
+    cdef object recalled
     cdef uint8_t resolves[256]
 
     def __cinit__(self, bytes text, Py_ssize_t start, str prefix, maker):
@@ -104,6 +107,7 @@ cdef class _Text:
         self.anchors = {}
         self.maker = maker
         self.plain_value = maker.plain_value
+        self.recalled = maker.recalled
         self.is_key = False
         self.depth = 0
         for _ in range(256):
@@ -350,7 +354,8 @@ cdef class _Text:
                 number = 10 * number + (self.text[i] - c'0')
             else:
                 return number
-        return self.plain_value(PyUnicode_DecodeASCII(<const char *>self.text + start, end - start, NULL))
+        return (self.recalled if end - start <= MAX_RECALLED else self.plain_value)(
+            PyUnicode_DecodeASCII(<const char *>self.text + start, end - start, NULL))
 
     cdef Py_ssize_t _plain_end(self, Py_ssize_t at, bint in_flow) except -1:
         """Return where a plain text ends on its line, spaces included."""

@@ -17,7 +17,7 @@ from zcore.errors import AsdfFormatError, ZcoreError
 MAX_VALUES = 1 << 20  # of the attributes of a node: shared values may be many more than the text has
 MAX_DEPTH = 100
 # Most values of a tree: no arrays, and nothing below them.
-_SCALARS = frozenset((str, int, float, bool, type(None), complex, bytes, date, datetime, TaggedScalar))
+_LEAVES = frozenset((str, int, float, bool, type(None), complex, bytes, date, datetime, TaggedScalar, IntegerNode))
 _MAX_BITS = MAX_DIGITS * 3  # MAX_DIGITS decimal digits have more bits
 
 _ZARR_TAG = "asdf://asdf-format.org/zarr/tags/zarr-"
@@ -68,7 +68,7 @@ def root_of(tree):
         container, group = pending.pop()
         for key, value in _items(container):
             label = str(key).lower() if isinstance(key, bool) else str(key)
-            if type(value) in _SCALARS:
+            if type(value) in _LEAVES:
                 group.attributes[_free(label, group)] = value
                 continue
             value = _followed(value)
@@ -91,9 +91,9 @@ def root_of(tree):
 
 def _node_of(value):
     """Return the array node for a value of the tree, or None if it is no array."""
-    if isinstance(value, NDArrayNode):
+    if type(value) is NDArrayNode:
         return value
-    if isinstance(value, TaggedMapping) and str(value.tag).startswith(_ZARR_TAG) and (
+    if type(value) is TaggedMapping and str(value.tag).startswith(_ZARR_TAG) and (
             ".zarray" in value and "chunk_block_map" in value):
         return ChunkedNode(value)
     return None
@@ -112,11 +112,11 @@ def _add_mask(node, name, group):
 def _leading(tree):
     """Return the ids of all mappings and lists that lead to an array."""
     above, to_arrays, seen = {}, [], {id(tree)}
-    pending = [tree]
+    pending = [tree] if _is_container(tree) else []
     while pending:
         container = pending.pop()
-        for _, value in _items(container):
-            if type(value) in _SCALARS:
+        for value in container.values() if isinstance(container, dict) else container:
+            if type(value) in _LEAVES:
                 continue
             value = _followed(value)
             if _node_of(value) is not None:
@@ -138,7 +138,7 @@ def _leading(tree):
 
 def _followed(value):
     """Resolve a reference within the file. A reference to another file, or an invalid one, stays as it is."""
-    if isinstance(value, Reference) and value["$ref"].startswith("#"):
+    if type(value) is Reference and value["$ref"].startswith("#"):
         try:
             return value.resolve()
         except ZcoreError:
