@@ -9,7 +9,8 @@ yaml = pytest.importorskip("yaml")
 
 from tests.unit.asdf.made_blocks import MadeFile  # noqa: E402
 from zcore.asdf.tree.dump import Inline, Stream  # noqa: E402
-from zcore.asdf.tree.load import dump, load  # noqa: E402
+from zcore.asdf.tree.load import _Maker, dump, load  # noqa: E402
+from zcore.asdf.tree.ndarray import NDArrayNode  # noqa: E402
 from zcore.asdf.tree.origin import Origin, Reference  # noqa: E402
 from zcore.asdf.tree.tagged import IntegerNode, TaggedMapping  # noqa: E402
 from zcore.errors import ZcoreError  # noqa: E402
@@ -93,6 +94,103 @@ def test_mutated_trees(parser, n, monkeypatch):
         warnings.simplefilter("ignore")
         found = [use(mutated(rng)) for _ in range(n_rounds)]
     assert 0 < sum(found) < n_rounds
+
+
+PROGRAMS = [TEXT, b"""%YAML 1.1
+%TAG ! tag:stsci.edu:asdf/
+--- !core/asdf-1.1.0
+asdf_library: !core/software-1.0.0 {author: The ASDF Developers, homepage: 'http://github.com/asdf-format/asdf',
+  name: asdf, version: 6.0.0}
+wcs: !<tag:stsci.edu:gwcs/wcs-1.2.0>
+  steps:
+  - !<tag:stsci.edu:gwcs/step-1.1.0>
+    unit: [!unit/unit-1.0.0 pixel, !unit/unit-1.0.0 'pixel']
+    transform: &id001 !transform/compose-1.2.0
+      bounding_box:
+      - [-0.5, 1023.5]
+      - - -0.5
+        - x: 1
+          y: [a, {b: c, d: [e,
+            f]}]
+      forward: *id001
+      text: It is a long
+        text on two lines
+      quoted: 'it''s a long
+        text  on
+        two lines '
+      "key": "a b"
+  - {a: ~, b: yes, 1: 010, no: "1:30"}
+  -
+  - -
+  -
+    k: v
+empty:
+list:
+- a: 1
+  b:
+  - x
+  - w: 2020-01-02
+- b c d
+-7: -.5
+array: !core/ndarray-1.1.0 {source: 0, datatype: int8, shape: [2], byteorder: little}
+...
+"""]
+SIGNS = b" \n:-[]{},'\"#!&*ab01.?|>%@`~=<_/$(+"
+
+
+def reshaped(rng):
+    """A text in which lines and signs that have a meaning were changed."""
+    text = bytearray(rng.choice(PROGRAMS))
+    for _ in range(rng.choice((1, 1, 2, 3))):
+        at, kind = rng.randrange(40, len(text) - 3), rng.randrange(6)
+        if kind < 2:
+            text[at:at + rng.choice((0, 1))] = bytes([rng.choice(SIGNS)])
+        elif kind == 2:
+            del text[at:at + rng.randint(1, 4)]
+        elif kind == 3:
+            text[at:at] = rng.choice([*WORDS, b"\n  ", b"''", b"!x ", b"&a ", b"{a: b}", b"[a, b]", b"x: y\n", b", "])
+        else:
+            lines = bytes(text).split(b"\n")
+            i = rng.randrange(3, len(lines) - 2)
+            lines[i:i + 1] = rng.choice((
+                [b" " * rng.randint(1, 3) + lines[i]], [lines[i][rng.randint(1, 3):]], [], [lines[i], lines[i - 1]],
+                [lines[i], b" " * rng.randrange(9) + rng.choice((b"word", b"- w", b"k: v", b"]", b", a", b"'x'"))]))
+            text = bytearray(b"\n".join(lines))
+    return bytes(text)
+
+
+def form_of(value, seen):
+    """What a value of a tree is, with types, tags, the order of members, and what is one object."""
+    if isinstance(value, NDArrayNode):
+        return value.tag, value.is_list, form_of(value.members, seen)
+    if not isinstance(value, dict | list):
+        return type(value), repr(value), getattr(value, "tag", None)
+    if id(value) in seen:
+        return seen[id(value)]
+    seen[id(value)] = len(seen)
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    members = [(type(name), repr(name), form_of(item, seen)) for name, item in items]
+    return type(value), getattr(value, "tag", None), members
+
+
+@pytest.mark.parametrize("parser", ["libyaml", "python"])
+@pytest.mark.parametrize("n", [pytest.param(1, id="some"), pytest.param(30, id="many", marks=pytest.mark.slow)])
+def test_what_is_read_at_once_is_what_pyyaml_makes_of_it(parser, n, monkeypatch):
+    """AS-TREE-01: a text that is read without PyYAML is one that PyYAML reads, and has the same values."""
+    if parser == "python":
+        monkeypatch.delattr(yaml, "CSafeLoader", raising=False)
+    at_once = _Maker.read
+    monkeypatch.setattr(_Maker, "read", lambda self, text: None)
+    rng = random.Random(n)
+    n_read = 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for text in [*PROGRAMS, *[reshaped(rng) for _ in range((200 if parser == "python" else 4000) * n)]]:
+            tree = at_once(_Maker(yaml, Origin((), len(text))), text)
+            if tree is not None:
+                n_read += 1
+                assert form_of(tree, {}) == form_of(load(text), {}), text
+    assert n_read > 40 * n
 
 
 def test_every_cut_of_a_tree():

@@ -153,7 +153,7 @@ def by_index(source, first):
 
 
 def find_index(source):
-    """Return the offset of the last ``#ASDF BLOCK INDEX`` near the end of the file, or None; and the bytes from it on."""
+    """Return the offset of the last ``#ASDF BLOCK INDEX`` near the file's end, or None, and the bytes from it on."""
     n_bytes = _SMALL_NBYTES
     while True:
         start = max(0, source.size - n_bytes)

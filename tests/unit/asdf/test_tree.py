@@ -12,24 +12,111 @@ from tests.each import each  # noqa: E402
 from zcore.asdf.tree import load as tree_module  # noqa: E402
 from zcore.asdf.tree.load import dump, load  # noqa: E402
 from zcore.asdf.tree.ndarray import NDArrayNode  # noqa: E402
-from zcore.asdf.tree.origin import Reference, parts_of  # noqa: E402
+from zcore.asdf.tree.origin import Origin, Reference, parts_of  # noqa: E402
 from zcore.asdf.tree.scalars import complex_number, complex_text, plain_value  # noqa: E402
 from zcore.asdf.tree.tagged import IntegerNode, TaggedMapping, TaggedScalar, TaggedSequence  # noqa: E402
 from zcore.errors import AsdfFormatError, UnsupportedError  # noqa: E402
+
+
+def without_common_form(monkeypatch):
+    """Give all texts to PyYAML."""
+    monkeypatch.setattr(tree_module._Maker, "read", lambda self, text: None)
+
+
+def read_at_once(text):
+    """Return the tree if compiled code reads it, else None."""
+    return tree_module._Maker(yaml, Origin((), len(text))).read(text)
 
 
 def document(body, start="%YAML 1.1\n%TAG ! tag:stsci.edu:asdf/\n", opening="---\n"):
     return (start + opening + body + "\n...\n").encode()
 
 
-@pytest.fixture(params=["libyaml", "python"])
+@pytest.fixture(params=["common form", "libyaml", "python"])
 def parse(request, monkeypatch):
-    """`load` by each of the parsers that PyYAML has."""
+    """`load` by compiled code, where that reads the text, and by each of the parsers that PyYAML has."""
+    if request.param != "common form":
+        without_common_form(monkeypatch)
     if request.param == "python":
         monkeypatch.delattr(yaml, "CSafeLoader", raising=False)
     elif not hasattr(yaml, "CSafeLoader"):
         pytest.skip("PyYAML was built without libyaml")
     return lambda body, **options: load(document(body), **options)
+
+
+COMMON = [
+    ("a: 1", {"a": 1}), ("a: x y", {"a": "x y"}), ("a:\nb:", {"a": None, "b": None}), ("- 1\n- -1.5", [1, -1.5]),
+    ("-\n- x", [None, "x"]), ("- - a\n  - b\n- - c", [["a", "b"], ["c"]]),
+    ("- a: 1\n  b: 2\n- c", [{"a": 1, "b": 2}, "c"]), ("a:\n- x\n- y\nb: z", {"a": ["x", "y"], "b": "z"}),
+    ("a:\n  - x\nb:\n  c: d", {"a": ["x"], "b": {"c": "d"}}), ("a:\n-5: x", {"a": None, -5: "x"}),
+    ("-\n  - x", [["x"]]), ("-\n  a: 1", [{"a": 1}]),
+    ("a: [1, x y, [], {}, {b: c}]", {"a": [1, "x y", [], {}, {"b": "c"}]}),
+    ("a: [1,\n  2,\n\x20 3\n ]", {"a": [1, 2, 3]}),
+    ("a: {b: 1, 'c d': \"e\",\n  f: g\n  h}", {"a": {"b": 1, "c d": "e", "f": "g h"}}),
+    ("a: one\n  two\n  three", {"a": "one two three"}), ("a: 'it''s '", {"a": "it's "}),
+    ("a: ' one \n  two \n  '", {"a": " one two "}), ("a: '1'\nb: \"2\"", {"a": "1", "b": "2"}),
+    ("a: b#c:d\ne f: g", {"a": "b#c:d", "e f": "g"}), ("a:   b  \nc : d", {"a": "b", "c": "d"}),
+    ("a: 0\nb: 10\nc: 010\nd: 1e5\ne: 1.5", {"a": 0, "b": 10, "c": 8, "d": "1e5", "e": 1.5}),
+    ("2: a\ntrue: b\n'2': c", {2: "a", True: "b", "2": "c"}),
+    ("a: &x [1]\nb: *x\nc: [*x, &y z, *y]", {"a": [1], "b": [1], "c": [[1], "z", "z"]}),
+    ("a: !t\n  b: 1\nc: !<x:y>\n- 1\nd: !u v\ne: &n !w {f: *n}", ...),
+    ("a: " + "9" * 18 + "\nb: " + "9" * 30, {"a": 10**18 - 1, "b": 10**30 - 1}),
+    ("a: This " + "is long " * 20, {"a": ("This " + "is long " * 20).strip()}),
+]
+OTHER = [
+    "a: 1\na: 2", "a: b: c", "a: [1, 2", "a: ü", "a: \tb", "a: b # c", "# c\na: 1", "a: 1\n\nb: 2", "a: |\n  b",
+    "a: >\n  b", "a: \"b\\n\"", "a: \"b\n  c\"", "a: 'b\n\n  c'", "a: 'b\nc'", "a: b\n\n  c", "a: 'b", "? a\n: b",
+    "a: [b: c]", "a: {b}", "a: {b: }", "a: [b, ]", "a: {b:c}", "a: [x:y]", "a: [x?]", "a: {'b':c}", "a: *b",
+    "a: [*b *b]", "a: !!str b", "a: !x!y b", "a: !<x", "a: !t", "a: ! b", "a: !t !u b", "a: &x &y b", "a: &x",
+    "a: &x *x", "<<: {a: 1}", "a: <<", "a: =", "a: @b", "a: ,b", "- a\nb: c", "a: 1\n- b", " a: 1", "a: 1\n b: 2",
+    "a:\n   b: 1\n  c: 2", "a: 1\n  b: 2", "a: [1]\n  b: 2", "a", "[a]", "a: [b,\nc]", "a: [b\n\n  , c]",
+    "a: {b\n  : c}", "a: {? b: c}", "a: 'b' c", "a: [b] c", "--- a: 1", "a: 1\n--- b", "...", "a: 2020-13-40",
+    "a: !core/complex-1.0.0 x", "a: !core/ndarray-1.0.0 {? 1}", "a: " + "[" * 65 + "]" * 65, "k" * 1001 + ": 1",
+    "a: [b\n  c: d]", "a: -b", "a: -", "a: ?b", "a: :b", "a: {b: *x}", "!t a: 1", "- !t a: 1", "- &x a: 1", "&x a: 1",
+    "a: 'b'c",
+]
+
+
+@each("body, expected", COMMON)
+def test_the_common_form_is_read_at_once(body, expected, monkeypatch):
+    """AS-TREE-01: and PyYAML makes the same of it."""
+    tree = read_at_once(document(body))
+    with monkeypatch.context() as patched:
+        without_common_form(patched)
+        again = load(document(body))
+    assert repr(tree) == repr(again) and (expected is ... or repr(tree) == repr(expected))
+
+
+@each("body", OTHER)
+def test_any_other_form_is_left_to_pyyaml(body):
+    """AS-TREE-01: damaged texts, too."""
+    assert read_at_once(document(body)) is None
+
+
+@each("text", [
+    b"%YAML 1.1\n---\na: 1\n...", b"%YAML 1.1\n---\na: 1\n", b"%YAML 1.1\r\n---\r\na: 1\r\n...\r\n",
+    b"%YAML 1.1\n---\n...\n",
+    b"%YAML 1.1\n%TAG !e! x:\n---\na: 1\n...\n", b"%YAML 1.1\na: 1\n...\n", b"%YAML 1.1\n...\n", b"%YAML 1.1\n",
+    b"%YAML 1.1\n--- a\n...\n", b"%YAML 1.1\n---\na: 1\n...\nb: 1\n...\n", b"%YAML 1.1\n---\n  \n...\n",
+])
+def test_documents_in_any_other_form_are_left_to_pyyaml(text):
+    """AS-TREE-01, AS-TREE-02"""
+    assert read_at_once(text) is None
+
+
+def test_the_common_form_with_references(parse):
+    """AS-TREE-09"""
+    tree = parse("a: &a {$ref: '#/c'}\nb: *a\nc: [1]\nd: {$ref: 1}")
+    assert type(tree["a"]) is Reference and tree["a"] is tree["b"] and tree["a"].resolve() is tree["c"]
+    assert type(tree["d"]) is dict
+
+
+def test_nodes_of_a_text_that_is_left_to_pyyaml_are_counted_once():
+    """Those that were made before the doubt are no longer there."""
+    text = document("a: !core/ndarray-1.0.0 [1]\nb: ü")
+    origin = Origin((), len(text))
+    tree = load(text, origin=origin)
+    assert origin.nodes() == [tree["a"]]
 
 
 def test_scalars(parse):

@@ -310,7 +310,9 @@ class _Maker:
         try:
             if tag is None or tag == "!":
                 if tag is None and event.implicit[0]:
-                    return _MERGE if is_key and text == "<<" else (recalled if len(text) <= MAX_RECALLED else plain_value)(text)
+                    if is_key and text == "<<":
+                        return _MERGE
+                    return (recalled if len(text) <= MAX_RECALLED else plain_value)(text)
                 return text
             return self.scalar_of(tag, text)
         except AsdfFormatError as error:

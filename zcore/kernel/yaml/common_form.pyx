@@ -10,8 +10,8 @@ and whatever is in doubt is refused. The form is
 
 - ASCII without tabs and carriage returns, without comments and empty lines,
 - mappings and lists in block style, and in flow style over any number of lines,
-- plain texts that begin with a letter, a digit or one of ``_./$(+~``, or are a negative number, also over several lines;
-  texts in single quotes; texts in double quotes without a backslash on one line,
+- plain texts that begin with a letter, a digit or one of ``_./$(+~``, or are a negative number, and texts in single
+  quotes, over any number of lines; texts in double quotes without a backslash, on one line,
 - tags ``!name`` and ``!<uri>``, anchors and aliases,
 - no key that is there twice, is a list or mapping, or has a tag or an anchor; no ``<<``.
 """
@@ -99,6 +99,7 @@ cdef class _Text:
 
     def __cinit__(self, bytes text, Py_ssize_t start, str prefix, maker):
         cdef uint8_t sign
+        cdef int code
         self.whole = text
         self.text = <const uint8_t *>PyBytes_AS_STRING(text)
         self.n = PyBytes_GET_SIZE(text) - 4
@@ -110,8 +111,8 @@ cdef class _Text:
         self.recalled = maker.recalled
         self.is_key = False
         self.depth = 0
-        for _ in range(256):
-            self.resolves[_] = 0
+        for code in range(256):
+            self.resolves[code] = 0
         for sign in maker.signs:
             self.resolves[sign] = 1
 
