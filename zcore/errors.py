@@ -7,7 +7,6 @@ NumPy arrays would expect. Wrong types passed by a programmer stay `TypeError`. 
 import sys
 import warnings
 from _thread import _local  # of threading, without its import time
-from contextlib import contextmanager
 
 _thread = _local()
 
@@ -27,19 +26,22 @@ def warn(message, category=UserWarning):
     warnings.warn(message, category, stacklevel=level)
 
 
-@contextmanager
-def noted():
-    """Return a context manager that gives a list, and keeps in it what `warn` is told meanwhile.
+class noted:  # noqa: N801 (used like a function; a generator would cost more than what is read here)
+    """A context manager that gives a list, and keeps in it what `warn` is told meanwhile.
 
     The reader of a document does not know where it lies, and its content may be kept for others that are equal. The
     caller that knows the place tells it with the messages by `warn_of`, as errors are given theirs by `locate`.
     """
-    outer, notes = getattr(_thread, "notes", None), []
-    _thread.notes = notes
-    try:
-        yield notes
-    finally:
-        _thread.notes = outer
+
+    __slots__ = ("_outer",)
+
+    def __enter__(self):
+        self._outer = getattr(_thread, "notes", None)
+        _thread.notes = notes = []
+        return notes
+
+    def __exit__(self, *_):
+        _thread.notes = self._outer
 
 
 def warn_of(place, notes):

@@ -79,7 +79,7 @@ class AsdfFile:
             self.source.close()
             raise
         self.blocks = BlockList(self.source, self.front, verify)
-        self._tree = self._origin = None
+        self._tree = self._origin = self._root = self._arrays = None
 
     def _read_front(self):
         try:
@@ -102,7 +102,7 @@ class AsdfFile:
         self.source.refresh()
         self.front = self._read_front()
         self.blocks.forget(self.front)
-        self._tree = self._origin = None
+        self._tree = self._origin = self._root = self._arrays = None
 
     @property
     def header(self):
@@ -141,24 +141,31 @@ class AsdfFile:
             # A tree that came from a service may not name files here.
             path, allowed = (None, []) if self.source.is_far else (self.path, self._allowed)
             origin = Origin(self.blocks, len(text), path, allowed, AsdfFile)
-            if text:
-                try:
-                    with noted() as notes:
-                        load(text, origin=origin)
-                except (AsdfFormatError, UnsupportedError) as exc:
-                    exc.locate(self.path)
-                    raise
-                warn_of(self.path, notes)
-            else:
-                origin.root = {}
-            self._origin = origin
+            try:
+                with noted() as notes:
+                    self._root = load(text, origin=origin)
+            except (AsdfFormatError, UnsupportedError) as exc:
+                exc.locate(self.path)
+                raise
+            warn_of(self.path, notes)
+            self._origin, self._arrays = origin, origin.nodes()
         return self._origin
+
+    @property
+    def root(self):
+        """The tree as it was read."""
+        return self.origin and self._root
+
+    @property
+    def arrays(self):
+        """All nodes of arrays in the tree as it was read, a list."""
+        return self.origin and self._arrays
 
     @property
     def tree(self):
         """The tree: dicts, lists, scalars and arrays; an empty dict without one. See `zcore.asdf.tree.load`."""
         if self._tree is None:
-            self._tree = self.origin.root
+            self._tree = self.root
         return self._tree
 
     @tree.setter

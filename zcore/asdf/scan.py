@@ -94,8 +94,10 @@ def _first_block(source, front):
     """
     if front.tree_start == front.tree_end:
         return front.tree_end if front.tree_end < source.size else None
-    first = find_magic(source, front.tree_end)
     space = source.read(front.tree_end, _SMALL_NBYTES)
+    if space.startswith(file_layout.BLOCK_MAGIC):
+        return front.tree_end
+    first = find_magic(source, front.tree_end)
     begin = front.tree_end + len(space) - len(space.lstrip(b" \0\r\n"))
     if begin != first:
         _check_no_header(source, begin)
@@ -132,10 +134,9 @@ def by_index(source, first):
     first : int
         Offset of the first block.
     """
-    place = find_index(source)
+    place, data = find_index(source)
     if place is None or place < first:
         return None
-    data = source.read(place, source.size - place)
     offsets = file_layout.parse_block_index(data)
     if offsets is None or offsets[0] != first or offsets[-1] + file_layout.BLOCK_HEADER_NBYTES > place:
         return None
@@ -152,15 +153,16 @@ def by_index(source, first):
 
 
 def find_index(source):
-    """Return the offset of the last ``#ASDF BLOCK INDEX`` near the end of the file, or None."""
+    """Return the offset of the last ``#ASDF BLOCK INDEX`` near the file's end, or None, and the bytes from it on."""
     n_bytes = _SMALL_NBYTES
     while True:
         start = max(0, source.size - n_bytes)
-        found = source.read(start, n_bytes).rfind(file_layout.INDEX_MAGIC)
+        data = source.read(start, n_bytes)
+        found = data.rfind(file_layout.INDEX_MAGIC)
         if found >= 0:
-            return start + found
+            return start + found, data[found:]
         if start == 0 or n_bytes >= _MAX_INDEX_NBYTES or not _may_be_index(source, start):
-            return None
+            return None, b""
         n_bytes = min(16 * n_bytes, _MAX_INDEX_NBYTES)
 
 

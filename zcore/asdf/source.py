@@ -98,12 +98,20 @@ class FileSource:
 
     def read(self, offset, n_bytes):
         """Return the bytes from `offset` on, fewer than `n_bytes` where the file ends."""
-        end, parts = min(offset + n_bytes, self.size), []
+        end = min(offset + n_bytes, self.size)
+        if offset >= end:
+            return b""
+        part = self._read_once(offset, end - offset)
+        if len(part) == end - offset:
+            return part
+        parts = [part]
+        offset += len(part)
         # The system may read less at once, and the file may have been cut off.
-        while offset < end and (part := self._read_once(offset, end - offset)):
+        while part and offset < end:
+            part = self._read_once(offset, end - offset)
             parts.append(part)
             offset += len(part)
-        return parts[0] if len(parts) == 1 else b"".join(parts)
+        return b"".join(parts)
 
     def _read_once(self, offset, n_bytes):
         fd = self.fd

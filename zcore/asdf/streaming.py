@@ -73,7 +73,7 @@ class RowWriter:
 
     def __init__(self, file):
         self._file = file
-        nodes = [node for node in file.origin.arrays if node.is_streamed]
+        nodes = [node for node in file.arrays if node.is_streamed]
         if not nodes or not len(file.blocks) or not file.blocks[-1].is_streamed:
             raise AsdfFormatError(f"{file.path} has no streamed array", path=file.path, place=file.path)
         node, block = nodes[-1], file.blocks[-1]

@@ -43,14 +43,14 @@ def _text_of(file, add_block, embed):
 
 def referenced(file):
     """Return the numbers of the blocks that the arrays of the tree referred to when it was read."""
-    origin, n_blocks = file.origin, len(file.blocks)
-    sources = [None if node.is_list else node.members.get("source") for node in origin.arrays]
+    n_blocks = len(file.blocks)
+    sources = [None if node.is_list else node.members.get("source") for node in file.arrays]
     return {source % n_blocks for source in sources if isinstance(source, int) and -n_blocks <= source < n_blocks}
 
 
 def named_files(file):
     """Return the paths of the other files that arrays of the tree lie in, except those that may not be read."""
-    sources = [None if node.is_list else node.members.get("source") for node in file.origin.arrays]
+    sources = [None if node.is_list else node.members.get("source") for node in file.arrays]
     paths = []
     for source in {source for source in sources if isinstance(source, str)}:
         with contextlib.suppress(ZcoreError):

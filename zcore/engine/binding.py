@@ -309,7 +309,8 @@ class ArrayBinding(NodeBinding):
     what = "array"
 
     def __init__(self, store, path, format, options, view=None):
-        self.directory = self._located = self.elements = self._elements_of = None
+        self.directory = self.elements = self._elements_of = None
+        self._located = False      # not asked yet
         self._opened = None, None
         self._known = _NOTHING_KNOWN
         self._document_path = False
@@ -345,7 +346,7 @@ class ArrayBinding(NodeBinding):
         return made
 
     def _open(self, view, metadata):
-        if self._located is None:
+        if self._located is False:
             self._locate()      # also tells whether there is a directory
         options, chain, native = self.options, view.chain, self.directory is not None
         return OpenArray(
@@ -477,13 +478,12 @@ class ArrayBinding(NodeBinding):
     def _locate(self):
         """Return the answer of `Store.locate`: where compiled code finds the objects, or to ask the store."""
         found = self._located
-        if found is None:
+        if found is None or found is False:
             found = self.store.locate(self.prefix)
             if type(found) is Directory:
                 self.directory = os.fsencode(found.path)
             # Parts of files are located again in each call: an open file may be closed, or grow.
-            if type(found) is Directory or found is OBJECTS:
-                self._located = found
+            self._located = found if type(found) is Directory or found is OBJECTS else None
         return found
 
     def _layout(self, located, view, field):

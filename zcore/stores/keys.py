@@ -17,8 +17,9 @@ from zcore.trust.base_path import LONG, LONG_UNC, NATIVE, POSIX, WINDOWS, withou
 # Names of temporary files begin so. They are never keys.
 TEMPORARY = TEMP_PREFIX
 
-# Most keys match this and need no other check: ASCII parts that begin with a letter, a digit, "_" or "-".
-_is_ordinary = re.compile(r"(?:[\w-][\w.-]*/)*[\w-][\w.-]*", re.ASCII).fullmatch
+# Most keys match this and need no other check: ASCII parts that begin with a letter, a digit, "_" or "-", and documents
+# of Zarr v2.
+_is_ordinary = re.compile(r"(?:[\w-][\w.-]*/)*(?:[\w-][\w.-]*|\.z(?:array|attrs|group|metadata))", re.ASCII).fullmatch
 
 _WINDOWS_MAX_PATH = 259  # characters; longer absolute paths need the \\?\ form
 

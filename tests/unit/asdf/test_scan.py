@@ -3,6 +3,7 @@ import builtins
 import struct
 import warnings
 
+import numpy as np
 import pytest
 
 import zcore
@@ -356,6 +357,42 @@ def test_closed_file_is_not_read(opened, asdf_bytes):
     with pytest.raises(StoreError, match="closed"):
         file.blocks[0].read()
     assert bytes(data) == b"abc"
+
+
+def test_how_often_a_small_file_is_read(tmp_path, asdf_bytes, monkeypatch):
+    """Once for front, first block, index, and each header; once more for the header of a block that is used."""
+    import os
+
+    path = tmp_path / "small.asdf"
+    path.write_bytes(asdf_bytes.file(*[asdf_bytes.block(b"abc")] * 3, index=True))
+    calls = []
+    for name in ("open", "fstat", "pread", "lseek"):
+        call = getattr(os, name)
+        monkeypatch.setattr(os, name, lambda *given, name=name, call=call: calls.append(name) or call(*given))
+    with zcore.asdf.open(path) as file:
+        assert calls == ["open", "fstat", "pread"]
+        assert file.blocks[1].data_size == 3 and file.blocks.found.is_indexed
+    assert calls[3:] == ["pread"] * (1 + 1 + 3 + 1)
+
+
+def test_a_file_that_is_let_go_is_closed_at_once(tmp_path):
+    """Nothing of it holds itself, so no collection of garbage is awaited."""
+    import gc
+    import weakref
+
+    path = tmp_path / "a.asdf"
+    zcore.asdf.write(path, {"x": np.arange(3), "meta": {"a": [1, {"y": np.arange(4)}]}})
+    gc.disable()
+    try:
+        file = zcore.asdf.open(path)
+        array, source = file.tree["x"], weakref.ref(file.source)
+        assert array.read().tolist() == [0, 1, 2] and len(file.arrays) == 2
+        del file
+        assert array.read().tolist() == [0, 1, 2] and source() is not None
+        del array
+        assert source() is None
+    finally:
+        gc.enable()
 
 
 def test_opening_reads_only_the_beginning(tmp_path, asdf_bytes, monkeypatch):

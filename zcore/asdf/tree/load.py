@@ -9,6 +9,8 @@ An anchor and its aliases are one object, as they are in the file; a mapping may
 tree has to expect it.
 """
 import re
+from functools import lru_cache
+from weakref import ref
 
 from zcore.asdf.tree.dump import dump
 from zcore.asdf.tree.ndarray import NDArrayNode
@@ -33,7 +35,7 @@ MAX_PLAIN = 4096      # plain scalars that are known again
 MAX_MERGED = 1 << 20  # members that `<<` copies, all together
 
 _version = re.compile(rb"%YAML[ \t]+([0-9]+)\.([0-9]+)[ \t]*\r?(?:\n|$)").match
-_core = re.compile(re.escape(STSCI) + r"core/(ndarray|complex|integer)-([0-9]+)\.[0-9]+\.[0-9]+").fullmatch
+_core = lru_cache(re.compile(re.escape(STSCI) + r"core/(ndarray|complex|integer)-([0-9]+)\.[0-9]+\.[0-9]+").fullmatch)
 
 
 def load(text, blocks=(), *, origin=None):
@@ -74,14 +76,22 @@ def load(text, blocks=(), *, origin=None):
     if origin is None:
         origin = Origin(blocks, len(text))
     if not text:
-        origin.root = {}
-        return origin.root
+        return {}
     _check_version(text)
     yaml = import_yaml()
+    maker = _Maker(yaml, origin)
+    root = _parsed(yaml, text, maker)
+    if maker.has_references:
+        origin.root = root
+    return root
+
+
+def _parsed(yaml, text, maker):
+    """Return the value of a text."""
     parser = None
     try:
         parser = parser_of(yaml, text)
-        origin.root = _Maker(yaml, origin).make(parser.get_event)
+        return maker.make(parser.get_event)
     except AsdfFormatError:
         raise
     except (yaml.YAMLError, ValueError) as exc:
@@ -90,7 +100,6 @@ def load(text, blocks=(), *, origin=None):
     finally:
         if parser is not None:
             parser.dispose()
-    return origin.root
 
 
 def _check_version(text):
@@ -144,6 +153,7 @@ class _Maker:
         self.n_merged = 0
         self.odd_tags = set()
         self.plain = {}        # values of texts without a tag; most occur often
+        self.has_references = False
 
     def make(self, get_event):
         """Return the value of the only document; its other events are read to the end."""
@@ -196,20 +206,26 @@ class _Maker:
 
     def _opened(self, event, is_mapping):
         tag = event.tag
-        target = {} if is_mapping else []
-        value = target
-        if tag is not None and tag not in ("!", YAML + "map", YAML + "seq"):
-            found = self._known(tag)
-            if found == "ndarray":
-                value = NDArrayNode(tag, target, self.origin, is_list=not is_mapping)
-                self.origin.arrays.append(value)
-            elif found == "integer" and is_mapping:
-                value = target = IntegerNode(tag)
-            else:
-                value = target = (TaggedMapping if is_mapping else TaggedSequence)(tag)
+        if tag is None or tag in ("!", YAML + "map", YAML + "seq"):
+            value = target = {} if is_mapping else []
+        else:
+            value, target = self._tagged(tag, is_mapping)
         if event.anchor is not None:
             self.anchors[event.anchor] = value
         return _Frame(value, target, is_mapping, event.anchor, event.start_mark)
+
+    def _tagged(self, tag, is_mapping):
+        """Return a new value with a tag, and the dict or list that takes its members."""
+        found = self._known(tag)
+        if found == "ndarray":
+            target = {} if is_mapping else []
+            value = NDArrayNode(tag, target, self.origin, is_list=not is_mapping)
+            self.origin.arrays.append(ref(value))
+        elif found == "integer" and is_mapping:
+            value = target = IntegerNode(tag)
+        else:
+            value = target = (TaggedMapping if is_mapping else TaggedSequence)(tag)
+        return value, target
 
     def _known(self, tag):
         """Return the name of the type that a tag means, if zcore interprets it, or None."""
@@ -228,6 +244,7 @@ class _Maker:
         if frame.merged is not None:
             self._merge(frame, event)
         if type(value) is dict and isinstance(value.get("$ref"), str):
+            self.has_references = True
             value = Reference(value, self.origin)
             if frame.anchor is not None and self.anchors.get(frame.anchor) is frame.value:
                 self.anchors[frame.anchor] = value
@@ -276,11 +293,9 @@ class _Maker:
                 return text
             if tag in OWN_TAGS:
                 return value_of(tag, text)
-            if self._known(tag) == "complex":
-                return complex_number(text)
+            return complex_number(text) if self._known(tag) == "complex" else TaggedScalar(tag, text)
         except AsdfFormatError as error:
             raise self._error(error.message, event) from error
-        return TaggedScalar(tag, text)
 
     @staticmethod
     def _error(what, event):

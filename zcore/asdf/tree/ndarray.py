@@ -219,13 +219,16 @@ class NDArrayNode:
 
     @property
     def _layout(self):
-        if self._form is None or self.is_streamed:
+        form = self._form
+        if form is None:
             if self.source is None:
                 array = self._inline()
-                self._form = array.dtype, array.shape, None, None
+                form = array.dtype, array.shape, None, None
             else:
-                self._form = self._parsed()
-        return self._form
+                form = self._parsed()
+            if not self.is_streamed:
+                self._form = form
+        return form
 
     def _given(self):
         """Return type and shape of inline data as the tree has them, None where it leaves them open."""

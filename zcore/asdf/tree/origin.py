@@ -45,11 +45,12 @@ class Origin:
         self.n_text = n_text
         self.path = path
         self.allowed = allowed
+        # The tree, if it has references. Nodes hold their origin, and what holds itself is let go late, with its file.
         self.root = None
-        self.arrays = []       # all nodes of arrays that are still in the tree
+        self.arrays = []       # weak references to all nodes of arrays
         self._opener = opener
         self._others = {}
-        self._buffers = weakref.WeakValueDictionary()
+        self._buffers = None   # the decoded blocks that are in use, by their numbers
         self._counts = None
         # Reentrant: a signal handler may read.
         self._lock = RLock()
@@ -86,6 +87,8 @@ class Origin:
         is_whole = start == 0 and stop == block.data_size
         if not (block.is_compressed or is_whole or self._is_shared(key)):
             return _array_of(block.read_range(start, stop - start)), start
+        if self._buffers is None:
+            self._buffers = weakref.WeakValueDictionary()
         data = self._buffers.get(key)
         if data is None:
             self._buffers[key] = data = _array_of(block.read())
@@ -94,13 +97,17 @@ class Origin:
     def _is_shared(self, key):
         if self._counts is None:
             self._counts = counts = {}
-            for node in self.arrays:
+            for node in self.nodes():
                 source = None if node.is_list else node.members.get("source")
                 if isinstance(source, int):
                     source = self.number_of(source)
                 if isinstance(source, int | str):
                     counts[source] = counts.get(source, 0) + 1
         return self._counts.get(key, 0) > 1
+
+    def nodes(self):
+        """Return all nodes of arrays that are still held."""
+        return [node for node in [array() for array in self.arrays] if node is not None]
 
     # other files
 
@@ -147,12 +154,12 @@ class Origin:
         base = None if self.path is None else os.path.dirname(os.path.realpath(self.path))
         return AllowedTargets(base, self.allowed).path_of(uri, uri if found is not None else unquote(uri))
 
-    def find(self, pointer, seen):
-        """Return (value, origin) of a JSON pointer into the tree, unconverted.
+    def find(self, root, pointer, seen):
+        """Return (value, origin) of a JSON pointer into the tree `root`, unconverted.
 
         `seen` are the references that lead here, so that one that leads to itself is found.
         """
-        value, origin = self.root, self
+        value, origin = root, self
         for part in parts_of(pointer):
             while isinstance(value, Reference):
                 value, origin = value.follow(seen)
@@ -217,7 +224,7 @@ class Reference(TaggedMapping):
             raise AsdfFormatError(f"$ref: {self['$ref']!r:.200} leads to itself, or over more than {MAX_HOPS} others",
                                   member="$ref")
         seen.add(step)
-        return origin.find(unquote(pointer), seen)
+        return origin.find(other.root, unquote(pointer), seen)
 
 
 def parts_of(pointer):

@@ -6,16 +6,18 @@ group; all others are attributes with a reference to it.
 """
 import re
 from base64 import b64encode
-from datetime import date
+from datetime import date, datetime
 
 from zcore.asdf.tree.ndarray import NDArrayNode
 from zcore.asdf.tree.origin import Reference
 from zcore.asdf.tree.scalars import MAX_DIGITS, complex_text
-from zcore.asdf.tree.tagged import IntegerNode
+from zcore.asdf.tree.tagged import IntegerNode, TaggedMapping, TaggedScalar
 from zcore.errors import AsdfFormatError, ZcoreError
 
 MAX_VALUES = 1 << 20  # of the attributes of a node: shared values may be many more than the text has
 MAX_DEPTH = 100
+# Most values of a tree: no arrays, and nothing below them.
+_LEAVES = frozenset((str, int, float, bool, type(None), complex, bytes, date, datetime, TaggedScalar, IntegerNode))
 _MAX_BITS = MAX_DIGITS * 3  # MAX_DIGITS decimal digits have more bits
 
 _ZARR_TAG = "asdf://asdf-format.org/zarr/tags/zarr-"
@@ -66,6 +68,9 @@ def root_of(tree):
         container, group = pending.pop()
         for key, value in _items(container):
             label = str(key).lower() if isinstance(key, bool) else str(key)
+            if type(value) in _LEAVES:
+                group.attributes[_free(label, group)] = value
+                continue
             value = _followed(value)
             node = _node_of(value)
             # An attribute may have any name.
@@ -86,9 +91,9 @@ def root_of(tree):
 
 def _node_of(value):
     """Return the array node for a value of the tree, or None if it is no array."""
-    if isinstance(value, NDArrayNode):
+    if type(value) is NDArrayNode:
         return value
-    if isinstance(value, dict) and str(getattr(value, "tag", "")).startswith(_ZARR_TAG) and (
+    if type(value) is TaggedMapping and str(value.tag).startswith(_ZARR_TAG) and (
             ".zarray" in value and "chunk_block_map" in value):
         return ChunkedNode(value)
     return None
@@ -106,20 +111,23 @@ def _add_mask(node, name, group):
 
 def _leading(tree):
     """Return the ids of all mappings and lists that lead to an array."""
-    above, arrays, seen = {}, [], {id(tree)}
-    pending = [tree]
+    above, to_arrays, seen = {}, [], {id(tree)}
+    pending = [tree] if _is_container(tree) else []
     while pending:
         container = pending.pop()
-        for _, value in _items(container):
+        for value in container.values() if isinstance(container, dict) else container:
+            if type(value) in _LEAVES:
+                continue
             value = _followed(value)
-            above.setdefault(id(value), []).append(id(container))
             if _node_of(value) is not None:
-                arrays.append(id(value))
-            elif _is_container(value) and id(value) not in seen:
-                seen.add(id(value))
-                pending.append(value)
+                to_arrays.append(id(container))
+            elif _is_container(value):
+                above.setdefault(id(value), []).append(id(container))
+                if id(value) not in seen:
+                    seen.add(id(value))
+                    pending.append(value)
     leading = set()
-    pending = [parent for array in arrays for parent in above[array]]
+    pending = to_arrays
     while pending:
         container = pending.pop()
         if container not in leading:
@@ -130,7 +138,7 @@ def _leading(tree):
 
 def _followed(value):
     """Resolve a reference within the file. A reference to another file, or an invalid one, stays as it is."""
-    if isinstance(value, Reference) and value["$ref"].startswith("#"):
+    if type(value) is Reference and value["$ref"].startswith("#"):
         try:
             return value.resolve()
         except ZcoreError:
@@ -139,7 +147,7 @@ def _followed(value):
 
 
 def _is_container(value):
-    return isinstance(value, dict | list) and not isinstance(value, IntegerNode | Reference)
+    return isinstance(value, (dict, list)) and not isinstance(value, (IntegerNode, Reference))
 
 
 def _items(container):

@@ -128,7 +128,9 @@ class AsdfStore(BlockStore):
         ChecksumError
             The block has another checksum.
         """
-        node, name = self._find(check_key(key))
+        return self._value(*self._find(check_key(key)), byte_range)
+
+    def _value(self, node, name, byte_range):
         if name not in _documents_of(node):
             return self._chunk(node, name, byte_range) if self._has_chunk(node, name) else None
         value = self._document(node, name)
@@ -138,8 +140,9 @@ class AsdfStore(BlockStore):
     def get_with_identity(
         self, key: str, byte_range: ByteRange | None = None
     ) -> tuple[bytes, Identity | None] | None:
-        identity = self.identity(key)
-        value = self.get(key, byte_range)
+        node, name = self._find(check_key(key))
+        identity = self._identity(key, node, name)
+        value = self._value(node, name, byte_range)
         return None if value is None else (value, identity)
 
     def identity(self, key: str) -> Identity | None:
@@ -147,7 +150,9 @@ class AsdfStore(BlockStore):
 
         A hash of the device and the key distinguishes values of one size. None for elements in another file.
         """
-        node, name = self._find(check_key(key))
+        return self._identity(key, *self._find(check_key(key)))
+
+    def _identity(self, key, node, name):
         size = 0
         if name not in _documents_of(node):
             size = self.getsize(key)
@@ -162,17 +167,21 @@ class AsdfStore(BlockStore):
 
     def get_first(self, prefix, names, limit):
         # Without reading it: the content of a document may be wrong.
-        for i, name in enumerate(names):
-            if self._has(prefix + check_key(name)):
-                return (i, *self.get_with_identity(prefix + name, (0, limit))) if limit else (i, b"", None)
+        for i in self._standing(prefix, names):
+            return (i, *self.get_with_identity(prefix + names[i], (0, limit))) if limit else (i, b"", None)
         return None
 
     def existing(self, prefix: str, names: Sequence[str]) -> list[str]:
-        return [name for name in names if self._has(prefix + check_key(name))]
+        return [names[i] for i in self._standing(prefix, names)]
 
-    def _has(self, key):
-        node, name = self._find(key)
-        return name in _documents_of(node) or self._has_chunk(node, name)
+    def _standing(self, prefix, names):
+        """Iterate over the numbers of the names for which ``prefix + name`` is a key."""
+        parent, start = self._find(prefix)
+        documents = _documents_of(parent)
+        for i, name in enumerate(names):
+            node, rest = self._find(prefix + check_key(name)) if "/" in name else (parent, start + check_key(name))
+            if rest in (documents if node is parent else _documents_of(node)) or self._has_chunk(node, rest):
+                yield i
 
     def getsize(self, key: str) -> int | None:
         node, name = self._find(check_key(key))
