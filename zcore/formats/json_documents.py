@@ -294,19 +294,10 @@ def _scalar(value):
     raise TypeError(f"{value!r:.60} of type {type(value).__name__} is no JSON value{advice}")
 
 
-def _one_line(allow_nan):
-    """Return the function of a `json.JSONEncoder`, whose `encode` makes its compiled part anew for each value."""
-    make = json.encoder.c_make_encoder
-    if make is None:
-        return json.JSONEncoder(default=_scalar, allow_nan=allow_nan, check_circular=False).encode
-    encode = make(None, _scalar, _quote, None, ": ", ", ", False, False, allow_nan)
-    return lambda value: "".join(encode(value, 0))
-
-
 _quote = json.encoder.encode_basestring_ascii  # as `_encode` writes text
-_encode = _one_line(False)
+_encode = json.JSONEncoder(default=_scalar, allow_nan=False, check_circular=False).encode
 _encode_indented = json.JSONEncoder(default=_scalar, indent=4, sort_keys=True).encode
-_encoded_loosely = partial(checked, _one_line(True))
+_encoded_loosely = partial(checked, json.JSONEncoder(default=_scalar, check_circular=False).encode)
 
 
 def _check_writable(value, depth):

@@ -22,6 +22,7 @@ from zcore.model.metadata import ArrayMetadata, CodecSpec, GroupMetadata, has_va
 from zcore.model.value import Same
 
 AUTO_SHARD = "64 MiB"
+_KEYS = parse_key_encoding("default")
 _INDEX_CODECS = (CodecSpec("bytes", {"endian": "little"}), CHECKSUM)
 
 
@@ -221,7 +222,7 @@ def _fill(dtype, value):
 def _chunk_keys(encoding):
     """Return the `ChunkKeyEncoding` that a caller names; the separator may be beside the name, as in zarr-python."""
     if encoding is None:
-        return parse_key_encoding("default")
+        return _KEYS
     if isinstance(encoding, ChunkKeyEncoding):
         render_key_encoding(encoding)  # raises if Zarr v3 cannot express it
         return encoding
