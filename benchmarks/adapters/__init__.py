@@ -25,7 +25,7 @@ LIBRARIES = {
     "bare_loop": ("bare_loop", {}),
 }
 
-GROUP = "zcore.benchmarks"
+GROUP = "zcore_benchmarks"
 KEPT_NBYTES = 2**26
 N_REQUESTS = 32  # to a server at a time
 

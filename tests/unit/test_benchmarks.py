@@ -362,7 +362,7 @@ class TestAdapters:
         distribution = tmp_path / "another-1.0.dist-info"
         distribution.mkdir()
         (distribution / "METADATA").write_text("Metadata-Version: 2.1\nName: another\nVersion: 1.0\n", "utf-8")
-        (distribution / "entry_points.txt").write_text("[zcore.benchmarks]\nanother = another\n", "utf-8")
+        (distribution / "entry_points.txt").write_text("[zcore_benchmarks]\nanother = another\n", "utf-8")
         monkeypatch.syspath_prepend(tmp_path)
         assert adapters.names()[-1] == "another"
         found, skipped = adapters.load_all(["another"], 3)
