@@ -5,6 +5,7 @@ import pytest
 
 import zcore
 from zcore.formats import NAMES, format_of
+from zcore.hierarchy import consolidated
 
 pytestmark = pytest.mark.usefixtures("lock_kind")
 
@@ -140,6 +141,30 @@ def test_a_copy_that_is_made_while_a_directory_gets_a_node(place, lock_kind, mon
     for path in ("", "g"):
         above = zcore.open_group(f"{place}/{path}")
         assert copied(above) in (None, told(above))
+
+
+@pytest.mark.parametrize("zarr_format", WITH_GROUPS)
+@pytest.mark.parametrize("at", ["", "g"])
+@pytest.mark.parametrize("change", ["resize", "append", "attributes"])
+def test_a_copy_that_is_made_while_a_node_in_a_directory_changes(place, monkeypatch, zarr_format, at, change):
+    """The groups above had no copy when they were looked at."""
+    group = zcore.create_group(place, zarr_format=zarr_format)
+    group.create_array("g/a", shape=4, chunks=2, dtype="i1")
+    look, looked = consolidated._looks_around, []
+
+    def look_and_consolidate(*arguments):
+        looks = look(*arguments)
+        assert looks
+        zcore.consolidate_metadata(place, path=at)
+        looked.append(copied(zcore.open_group(f"{place}/{at}")))
+        return looks
+
+    monkeypatch.setattr(consolidated, "_looks_around", look_and_consolidate)
+    CHANGES[change](group)
+    assert looked[0] is not None
+    for path in ("", "g"):
+        group_above = zcore.open_group(f"{place}/{path}")
+        assert copied(group_above) in (None, told(group_above))
 
 
 def test_a_copy_above_the_store_is_dropped(place):
