@@ -11,7 +11,7 @@ from zcore.asdf.file import AsdfFile
 from zcore.asdf.tree.ndarray import NDArrayNode
 from zcore.errors import StoreError, TruncatedError, UnsupportedError
 from zcore.stores.asdf.store import AsdfStore, is_name_of_many, order_of
-from zcore.stores.base import OBJECTS, Extents, Identity, Objects, Strided, resolve_range
+from zcore.stores.base import OBJECTS, Extents, Objects, Strided, resolve_range
 from zcore.stores.remote.file import RemoteFile
 
 # Header, comments and most trees.
@@ -100,8 +100,8 @@ class RemoteAsdfStore(AsdfStore):
     def __reduce__(self):
         return RemoteAsdfStore, (self._remote,)
 
-    def identity(self, key: str) -> Identity | None:
-        """Return the identity of `key`: that of the version of the file that was opened, and of the key."""
+    def _identity(self, key, node, name):
+        # That of the version of the file that was opened, and of the key.
         size = self.getsize(key)
         return None if size is None else self._object.identity(key, size)
 
