@@ -79,6 +79,12 @@ class Bench:
             self._fixtures[layout] = fixtures.write(root, self.array(workload.shape), layout)
         return self._fixtures[layout]
 
+    def folder(self, workload):
+        """Return a new folder for a workload, which `measure` removes."""
+        path = os.path.join(self.places[workload.place], workload.name)
+        os.makedirs(path)
+        return path
+
 
 def run(selected, names, options, report=None):
     """Measure and return one run, ready for JSON.
@@ -152,6 +158,8 @@ def measure(bench, workload, libraries):
     except ImportError as exc:
         # Of a server, for example. The other workloads are still measured.
         taken = Taken({}, dict.fromkeys(libraries, str(exc)))
+    finally:
+        shutil.rmtree(os.path.join(bench.places[workload.place], workload.name), ignore_errors=True)
     nbytes = 4
     for length in workload.shape:
         nbytes *= length
@@ -217,7 +225,7 @@ def _read(bench, workload, libraries):
 
 def _absent(bench, workload, libraries):
     expected = np.zeros(workload.shape, np.float32)
-    path = os.path.join(bench.places[workload.place], workload.name)
+    path = os.path.join(bench.folder(workload), "made")
     fixtures.create(path, V3, workload.layout)
 
     def operation(name, library, i):
@@ -383,13 +391,12 @@ def _open(bench, workload, libraries):
 def _write(bench, workload, libraries):
     source = bench.array(workload.shape)
     on_disk = workload.place == "disk"
-    top = os.path.join(bench.places[workload.place], workload.name)
+    top = bench.folder(workload)
 
     def operation(name, library, i):
         # Always a new directory. On disk it stays until the end of the workload: many file systems write slower for
         # a while after files have been deleted.
         path = os.path.join(top, f"{name}-{i}")
-        os.makedirs(top, exist_ok=True)
         library.activate()
         view = library.view_of(workload.layout)
         fixtures.create(path, view, workload.layout)
@@ -403,10 +410,7 @@ def _write(bench, workload, libraries):
             shutil.rmtree(path)
         return elapsed
 
-    try:
-        return take(bench, workload, libraries, operation)
-    finally:
-        shutil.rmtree(top, ignore_errors=True)
+    return take(bench, workload, libraries, operation)
 
 
 def _write_box(bench, workload, libraries):
@@ -414,7 +418,7 @@ def _write_box(bench, workload, libraries):
     changed = bench.array(workload.shape).copy()
     changed[box] *= -1
     values = changed[box].copy()
-    top = os.path.join(bench.places[workload.place], workload.name)
+    top = bench.folder(workload)
 
     def operation(name, library, i):
         path = os.path.join(top, name)
@@ -428,19 +432,15 @@ def _write_box(bench, workload, libraries):
         shutil.rmtree(path)
         return elapsed
 
-    try:
-        return take(bench, workload, libraries, operation)
-    finally:
-        shutil.rmtree(top, ignore_errors=True)
+    return take(bench, workload, libraries, operation)
 
 
 def _append(bench, workload, libraries):
     source = bench.array(workload.shape)
     length = workload.chunks[0]
     parts = [source[at:at + length] for at in range(0, workload.shape[0], length)]
-    top = os.path.join(bench.places[workload.place], workload.name)
+    top = bench.folder(workload)
     empty = dataclasses.replace(workload.layout, shape=(0, *workload.shape[1:]))
-    os.makedirs(top)
 
     def operation(name, library, i):
         path = os.path.join(top, name)
@@ -455,16 +455,12 @@ def _append(bench, workload, libraries):
         shutil.rmtree(path)
         return elapsed
 
-    try:
-        return take(bench, workload, libraries, operation)
-    finally:
-        shutil.rmtree(top)
+    return take(bench, workload, libraries, operation)
 
 
 def _create(bench, workload, libraries):
     names = [fixtures.array_name(i) for i in range(workload.count)]
-    top = os.path.join(bench.places[workload.place], workload.name)
-    os.makedirs(top)
+    top = bench.folder(workload)
 
     def operation(name, library, i):
         path = os.path.join(top, f"{name}-{i}")
@@ -475,14 +471,11 @@ def _create(bench, workload, libraries):
         shutil.rmtree(path)
         return elapsed
 
-    try:
-        return take(bench, workload, libraries, operation)
-    finally:
-        shutil.rmtree(top)
+    return take(bench, workload, libraries, operation)
 
 
 def _list(bench, workload, libraries):
-    path = os.path.join(bench.places[workload.place], workload.name)
+    path = os.path.join(bench.folder(workload), "made")
     fixtures.write_group(path, workload.count, workload.layout)
     expected = [(fixtures.array_name(i), workload.shape, "float32") for i in range(workload.count)]
 
@@ -493,14 +486,11 @@ def _list(bench, workload, libraries):
             raise WrongResult("the arrays listed are not those of the group")
         return elapsed
 
-    try:
-        return take(bench, workload, libraries, operation)
-    finally:
-        shutil.rmtree(path)
+    return take(bench, workload, libraries, operation)
 
 
 def _member(bench, workload, libraries):
-    path = os.path.join(bench.places[workload.place], workload.name)
+    path = os.path.join(bench.folder(workload), "made")
     fixtures.write_group(path, workload.count, workload.layout)
 
     def operation(name, library, i):
@@ -510,10 +500,7 @@ def _member(bench, workload, libraries):
             raise WrongResult(f"the array that was opened has the shape {array.shape}")
         return elapsed
 
-    try:
-        return take(bench, workload, libraries, operation)
-    finally:
-        shutil.rmtree(path)
+    return take(bench, workload, libraries, operation)
 
 
 def _import(bench, workload, libraries, entry=None):
@@ -553,8 +540,7 @@ def _memory(bench, workload, libraries):
 
 def _write_memory(bench, workload, libraries):
     source = bench.array(workload.shape)
-    top = os.path.join(bench.places[workload.place], workload.name)
-    os.makedirs(top)
+    top = bench.folder(workload)
     np.save(os.path.join(top, "source.npy"), source)
 
     def operation(name, library, i):
@@ -568,10 +554,7 @@ def _write_memory(bench, workload, libraries):
         shutil.rmtree(path)
         return peak
 
-    try:
-        return take(bench, workload, libraries, operation)
-    finally:
-        shutil.rmtree(top)
+    return take(bench, workload, libraries, operation)
 
 
 def _set(bench, workload, libraries):
@@ -585,10 +568,7 @@ def _set(bench, workload, libraries):
             raise WrongResult("the set says something else than was written")
         return elapsed
 
-    try:
-        return take(bench, workload, libraries, operation)
-    finally:
-        os.unlink(path)
+    return take(bench, workload, libraries, operation)
 
 
 def _set_memory(bench, workload, libraries):
@@ -602,14 +582,11 @@ def _set_memory(bench, workload, libraries):
             raise WrongResult(f"the set has {n_found} references")
         return peak
 
-    try:
-        return take(bench, workload, libraries, operation)
-    finally:
-        os.unlink(path)
+    return take(bench, workload, libraries, operation)
 
 
 def _set_of(bench, workload):
-    path = os.path.join(bench.places[workload.place], f"{workload.name}.json")
+    path = os.path.join(bench.folder(workload), "set.json")
     reference_sets.write_set(path, workload.spelling, workload.count)
     return path
 
