@@ -331,6 +331,7 @@ def test_an_index_of_many_chunks_asks_for_no_memory(sharded, tmp_path):
     """2**26 chunks whose index no object has: refused by its size, before a gigabyte is asked for."""
     array = sharded.create(tmp_path, (2**26,), "u1", (2**26,), (1,))
     assert array[2**25] == 0
+    (tmp_path / "c").mkdir()
     (tmp_path / "c/0").write_bytes(bytes(1000))
     with pytest.raises(ShardIndexError, match="shard has 1000 bytes, its index alone needs 1073741828"):
         array[2**25]
