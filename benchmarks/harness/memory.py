@@ -1,5 +1,6 @@
 """How much memory a call takes at its peak."""
 import ctypes
+import gc
 import sys
 from pathlib import Path
 
@@ -20,7 +21,9 @@ def peak_of(call):
 
 
 def _give_back():
-    # What the C library has kept of former calls would hide what this one takes. Musl has no such function.
+    # What is freed while the call runs would hide what the call takes: garbage that is waiting for its collection, and
+    # memory that the C library has kept. Musl has no such function.
+    gc.collect()
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)
