@@ -2,6 +2,7 @@
 import doctest
 import inspect
 import re
+import shlex
 from functools import cache
 from pathlib import Path
 
@@ -35,8 +36,11 @@ def test_the_two_commands_stand_as_they_are_run():
 
 
 @pages
-def test_sessions(page, tmp_path, monkeypatch):
-    """All sessions of a page are one, in an empty folder; what they print is compared, ``...`` being any text."""
+def test_sessions(page, tmp_path, monkeypatch, capsys):
+    """All sessions of a page are one, in an empty folder; what they print is compared, ``...`` being any text.
+
+    Sessions of a terminal are run by `unit/cli/test_docs.py`, but for those that go on with the files of a page.
+    """
     monkeypatch.chdir(tmp_path)
     names = {}
     n_examples = 0
@@ -49,6 +53,18 @@ def test_sessions(page, tmp_path, monkeypatch):
         assert not runner.failures, "".join(complaints)
         n_examples += len(test.examples)
     assert n_examples >= 10 or page != README
+    for _, text in blocks(page, "console") if page.name == "start.md" else ():
+        check_typed(text, capsys)
+
+
+def check_typed(session, capsys):
+    """Run the commands of a session of a terminal, and compare what they print; ``...`` is any text."""
+    from zcore.__main__ import main
+
+    for line, expected in re.findall(r"^\$ zcore (.*)\n((?:(?!\$ ).*\n)*)", session, re.MULTILINE):
+        main(shlex.split(line))
+        printed = "".join(capsys.readouterr())
+        assert doctest.OutputChecker().check_output(expected, printed, doctest.ELLIPSIS), printed
 
 
 @pages
