@@ -3,9 +3,12 @@
 Names and keywords are those of zarr-python. `zeros` and its kin are one call to `create_array` each; without ``store=``
 their array lies in a `MemoryStore` of its own.
 """
+from __future__ import annotations
+
 import os
 import weakref
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
@@ -22,12 +25,66 @@ from zcore.nodes.group import Group, node_of
 from zcore.stores.memory import MemoryStore
 from zcore.stores.openers import names_archive, store_of
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Any, Literal, Unpack
+
+    import numpy.typing as npt
+
+    from zcore.model.metadata import ArrayMetadata, GroupMetadata
+    from zcore.nodes.keywords import (
+        CodecLike,
+        CodecsLike,
+        ConsolidatedKeywords,
+        LikeFilledKeywords,
+        LikeKeywords,
+        OpenArrayKeywords,
+        OpenGroupKeywords,
+        OpenKeywords,
+        PlacedFilledKeywords,
+        PlacedKeywords,
+        StoredFilledKeywords,
+        StoredKeywords,
+        StoredTypedKeywords,
+    )
+    from zcore.stores.base import StoreLike
+    from zcore.typing import (
+        Attributes,
+        CacheSize,
+        Chunks,
+        Cname,
+        DimensionNames,
+        DTypeLike,
+        Elements,
+        Format,
+        Lock,
+        Missing,
+        Mode,
+        Order,
+        Shape,
+        Shards,
+        Shuffle,
+    )
+
 MODES = ("r", "r+", "a", "w", "w-", "x")
 
 
-def open(store, mode="r", *, path="", shape=None, chunks=None, dtype=None, fill_value=..., cname=None, clevel=None,
-         shuffle=None, compressors="auto", zarr_format=None, dimension_separator=None, attributes=None, lock=True,
-         missing="fill", threads=None, strict=True, write_empty_chunks=False, fsync=False, cache=None):
+@overload
+def open(store: StoreLike, mode: Mode = "r", *, shape: Shape, **keywords: Unpack[OpenKeywords]) -> Array: ...
+
+
+@overload
+def open(store: StoreLike, mode: Mode = "r", *, shape: None = None,
+         **keywords: Unpack[OpenKeywords]) -> Array | Group: ...
+
+
+def open(store: StoreLike, mode: Mode = "r", *, path: str | None = "", shape: Shape | None = None,
+         chunks: Chunks = None, dtype: DTypeLike = None, fill_value: Any = ..., cname: Cname | None = None,
+         clevel: int | None = None, shuffle: Shuffle | None = None, compressors: CodecsLike | str | None = "auto",
+         zarr_format: Format | None = None, dimension_separator: Literal["/", "."] | None = None,
+         attributes: Attributes | None = None, lock: Lock = True, missing: Missing = "fill",
+         threads: int | None = None, strict: bool = True, write_empty_chunks: bool = False, fsync: bool = False,
+         cache: CacheSize | None = None) -> Array | Group:
     """Open an array or a group, or create it.
 
     Parameters
@@ -169,11 +226,15 @@ def _check_is_of_a_group(mode, **of_arrays):
         raise TypeError(f"mode {mode!r} creates an array and needs shape= and dtype=, as {given[0]}= is given")
 
 
-def create_array(store, *, name=None, shape=None, dtype=None, data=None, chunks="auto", shards=None, filters=None,
-                 serializer="auto", compressors="auto", codecs=None, order="C", fill_value=..., zarr_format=3,
-                 attributes=None, chunk_key_encoding=None, dimension_names=None, checksum=True, overwrite=False,
-                 lock=True, missing="fill", threads=None, strict=True, write_empty_chunks=False, fsync=False,
-                 cache=None):
+def create_array(store: StoreLike, *, name: str | None = None, shape: Shape | None = None, dtype: DTypeLike = None,
+                 data: Elements | None = None, chunks: Chunks = "auto", shards: Shards | None = None,
+                 filters: CodecsLike | None = None, serializer: CodecLike | str = "auto",
+                 compressors: CodecsLike | str | None = "auto", codecs: CodecsLike | None = None, order: Order = "C",
+                 fill_value: Any = ..., zarr_format: Format = 3, attributes: Attributes | None = None,
+                 chunk_key_encoding: str | Attributes | None = None, dimension_names: DimensionNames | None = None,
+                 checksum: bool = True, overwrite: bool = False, lock: Lock = True, missing: Missing = "fill",
+                 threads: int | None = None, strict: bool = True, write_empty_chunks: bool = False, fsync: bool = False,
+                 cache: CacheSize | None = None) -> Array:
     """Create an array, and the groups above it that are missing.
 
     Parameters
@@ -260,8 +321,10 @@ def create_array(store, *, name=None, shape=None, dtype=None, data=None, chunks=
         dimension_names=dimension_names, checksum=checksum, overwrite=overwrite)))
 
 
-def create_group(store, *, path="", zarr_format=3, attributes=None, overwrite=False, lock=True, missing="fill",
-                 threads=None, strict=True, write_empty_chunks=False, fsync=False, cache=None):
+def create_group(store: StoreLike, *, path: str | None = "", zarr_format: Format = 3,
+                 attributes: Attributes | None = None, overwrite: bool = False, lock: Lock = True,
+                 missing: Missing = "fill", threads: int | None = None, strict: bool = True,
+                 write_empty_chunks: bool = False, fsync: bool = False, cache: CacheSize | None = None) -> Group:
     """Create a group, and the groups above it that are missing.
 
     Parameters
@@ -338,7 +401,7 @@ def _handed(place, store, make):
     return node
 
 
-def open_array(store, mode="r", **keywords):
+def open_array(store: StoreLike, mode: Mode = "r", **keywords: Unpack[OpenArrayKeywords]) -> Array:
     """Open an array, or create it.
 
     Parameters
@@ -366,8 +429,10 @@ def open_array(store, mode="r", **keywords):
     return found
 
 
-def open_group(store, mode="r", *, path="", zarr_format=None, use_consolidated=None, attributes=None, lock=True,
-               missing="fill", threads=None, strict=True, write_empty_chunks=False, fsync=False, cache=None):
+def open_group(store: StoreLike, mode: Mode = "r", *, path: str | None = "", zarr_format: Format | None = None,
+               use_consolidated: bool | None = None, attributes: Attributes | None = None, lock: Lock = True,
+               missing: Missing = "fill", threads: int | None = None, strict: bool = True,
+               write_empty_chunks: bool = False, fsync: bool = False, cache: CacheSize | None = None) -> Group:
     """Open a group, or create it.
 
     Parameters
@@ -458,7 +523,8 @@ _ENCODING = frozenset(("dtype", "chunks", "shards", "filters", "serializer", "co
                        "zarr_format", "checksum"))
 
 
-def create(shape, *, store=None, path=None, dtype="f8", **keywords):
+def create(shape: Shape, *, store: StoreLike | None = None, path: str | None = None, dtype: DTypeLike = "f8",
+           **keywords: Unpack[StoredFilledKeywords]) -> Array:
     """Return a new array of `shape`.
 
     Parameters
@@ -483,7 +549,8 @@ def create(shape, *, store=None, path=None, dtype="f8", **keywords):
     return create_array(_store(store), name=path, shape=shape, dtype=dtype, **keywords)
 
 
-def array(data, *, store=None, path=None, **keywords):
+def array(data: Elements, *, store: StoreLike | None = None, path: str | None = None,
+          **keywords: Unpack[StoredTypedKeywords]) -> Array:
     """Return a new array that holds `data`: an `Array`, which is read whole, or anything that `numpy.asarray` takes.
 
     The copy of an `Array` also has its type, chunks, codecs and attributes, unless `keywords` say otherwise. `store`,
@@ -499,12 +566,12 @@ def array(data, *, store=None, path=None, **keywords):
     return create_array(_store(store), name=path, data=data, **settings)
 
 
-def empty(shape, **keywords):
+def empty(shape: Shape, **keywords: Unpack[PlacedFilledKeywords]) -> Array:
     """Return a new array in which nothing is written; it reads as the fill value. `keywords` as for `create`."""
     return create(shape, **keywords)
 
 
-def full(shape, fill_value, **keywords):
+def full(shape: Shape, fill_value: Any, **keywords: Unpack[PlacedKeywords]) -> Array:
     """Return a new array whose fill value is `fill_value`; `keywords` as for `create`.
 
     Only the metadata document is stored, until an element is written.
@@ -515,7 +582,7 @@ def full(shape, fill_value, **keywords):
     return create(shape, fill_value=fill_value, **keywords)
 
 
-def zeros(shape, **keywords):
+def zeros(shape: Shape, **keywords: Unpack[PlacedKeywords]) -> Array:
     """Return a new array of zeros; `keywords` as for `create`.
 
     >>> zeros(3, dtype="M8[D]")[0]
@@ -524,7 +591,7 @@ def zeros(shape, **keywords):
     return full(shape, zero_of(keywords.get("dtype")), **keywords)
 
 
-def ones(shape, **keywords):
+def ones(shape: Shape, **keywords: Unpack[PlacedKeywords]) -> Array:
     """Return a new array of ones; `keywords` as for `create`.
 
     >>> ones((2, 3), dtype="i4")[...].sum()
@@ -533,7 +600,7 @@ def ones(shape, **keywords):
     return full(shape, 1, **keywords)
 
 
-def empty_like(a, **keywords):
+def empty_like(a: Elements, **keywords: Unpack[LikeFilledKeywords]) -> Array:
     """Return a new array of the shape and type of `a`; for an `Array` also with its fill value, chunks and codecs.
 
     `keywords`, as for `create`, override these. The codecs of `a` are kept only if no keyword changes what they depend
@@ -547,17 +614,17 @@ def empty_like(a, **keywords):
     return create(**_settings_like(a, keywords))
 
 
-def full_like(a, fill_value, **keywords):
+def full_like(a: Elements, fill_value: Any, **keywords: Unpack[LikeKeywords]) -> Array:
     """Return a new array like `a` whose fill value is `fill_value`; see `empty_like`."""
     return empty_like(a, fill_value=fill_value, **keywords)
 
 
-def zeros_like(a, **keywords):
+def zeros_like(a: Elements, **keywords: Unpack[LikeKeywords]) -> Array:
     """Return a new array of zeros like `a`; see `empty_like`."""
     return full_like(a, zero_of(_settings_like(a, keywords)["dtype"]), **keywords)
 
 
-def ones_like(a, **keywords):
+def ones_like(a: Elements, **keywords: Unpack[LikeKeywords]) -> Array:
     """Return a new array of ones like `a`; see `empty_like`."""
     return full_like(a, 1, **keywords)
 
@@ -604,7 +671,8 @@ def _objects_of(metadata):
             for chunk, unequal in zip(metadata.chunk_shape, metadata.edges, strict=True)]
 
 
-def save(store, *arrays, path=None, zarr_format=3, overwrite=False, **named):
+def save(store: StoreLike, *arrays: Elements, path: str | None = None, zarr_format: Format = 3, overwrite: bool = False,
+         **named: Elements) -> None:
     """Store one array, or several as members of a group.
 
     Parameters
@@ -635,12 +703,14 @@ def save(store, *arrays, path=None, zarr_format=3, overwrite=False, **named):
         save_group(store, *arrays, path=path, zarr_format=zarr_format, overwrite=overwrite, **named)
 
 
-def save_array(store, data, *, path=None, **keywords):
+def save_array(store: StoreLike, data: Elements, *, path: str | None = None,
+               **keywords: Unpack[StoredTypedKeywords]) -> None:
     """Store one array; see `save`. `keywords` are those of `zcore.create_array`."""
     create_array(store, name=path, data=data, **keywords).close()
 
 
-def save_group(store, *arrays, path=None, zarr_format=3, overwrite=False, **named):
+def save_group(store: StoreLike, *arrays: Elements, path: str | None = None, zarr_format: Format = 3,
+               overwrite: bool = False, **named: Elements) -> None:
     """Store one or more arrays as members of a group; see `save`.
 
     Nothing is replaced unless all of them can be stored.
@@ -675,7 +745,8 @@ def _written(place, fsync, path, overwrite):
         yield store
 
 
-def load(store, path=None, *, zarr_format=None):
+def load(store: StoreLike, path: str | None = None, *,
+         zarr_format: Format | None = None) -> npt.NDArray[Any] | dict[str, npt.NDArray[Any]]:
     """Return an array as an ndarray, or a group as a dict: the path of each array below it, and its ndarray.
 
     Parameters
@@ -699,7 +770,7 @@ def load(store, path=None, *, zarr_format=None):
     return {name: member[...] for name, member in node.members(None) if isinstance(member, Array)}
 
 
-def group(store=None, *, overwrite=False, **keywords):
+def group(store: StoreLike | None = None, *, overwrite: bool = False, **keywords: Unpack[OpenGroupKeywords]) -> Group:
     """Open a group for reading and writing, or create it.
 
     Parameters
@@ -722,7 +793,7 @@ def group(store=None, *, overwrite=False, **keywords):
     return open_group(MemoryStore() if store is None else store, mode, **keywords)
 
 
-def open_consolidated(store, mode="r", **keywords):
+def open_consolidated(store: StoreLike, mode: Mode = "r", **keywords: Unpack[ConsolidatedKeywords]) -> Group:
     """Open a group and list its members from its consolidated metadata; see `zcore.open_group`.
 
     Raises : ValueError, if the group has no consolidated metadata; and what `zcore.open_group` raises.
@@ -730,7 +801,7 @@ def open_consolidated(store, mode="r", **keywords):
     return open_group(store, mode, use_consolidated=True, **keywords)
 
 
-def consolidate_metadata(store, *, path="", zarr_format=None):
+def consolidate_metadata(store: StoreLike, *, path: str | None = "", zarr_format: Format | None = None) -> Group:
     """Copy the metadata of all nodes below a group into one document; listing the group then reads only that document.
 
     A later change below the group first deletes the copy. A change at the same time is either in the copy, or the copy
@@ -763,7 +834,8 @@ def consolidate_metadata(store, *, path="", zarr_format=None):
     return Group(group._binding, consolidated.copy_of(group._binding))
 
 
-def create_hierarchy(*, store, nodes, overwrite=False, **options):
+def create_hierarchy(*, store: StoreLike, nodes: Mapping[str, ArrayMetadata | GroupMetadata], overwrite: bool = False,
+                     **options: Unpack[StoredKeywords]) -> Iterator[tuple[str, Array | Group]]:
     """Create arrays and groups from metadata, without elements.
 
     Parameters
@@ -808,7 +880,7 @@ def create_hierarchy(*, store, nodes, overwrite=False, **options):
     return iter([(path, node_of(binding)) for path, binding in made])
 
 
-def tree(place, *, path=None, max_depth=None):
+def tree(place: Group | StoreLike, *, path: str | None = None, max_depth: int | None = None) -> str:
     """Return a hierarchy as text, one line for each node.
 
     Parameters

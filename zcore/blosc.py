@@ -8,21 +8,34 @@
 >>> blosc.decompress(chunk) == bytes(1000)
 True
 """
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, overload
+
 from zcore.buffers import flat_view
 from zcore.errors import CodecError, UnsupportedError
 from zcore.kernel.codec.blosc_header import parse
 from zcore.kernel.codec.compress import COMPRESSORS, blosc_compress, blosc_decompress, can_compress
 from zcore.kernel.codec.shuffle import unbitshuffle, unshuffle
 
+if TYPE_CHECKING:
+    from typing import TypeVar
+
+    from zcore.kernel.codec.blosc_header import BloscHeaderInfo
+    from zcore.typing import Cname, Memory, Shuffle
+
+    _Out = TypeVar("_Out", bound=Memory)
+
 __all__ = ["COMPRESSORS", "can_compress", "compress", "decompress", "header"]
 
 
-def __dir__():
+def __dir__() -> list[str]:
     """Return the public names, for completion at a prompt."""
     return __all__
 
 
-def compress(content, *, cname="lz4", clevel=5, shuffle=1, typesize=1, blocksize=0, n_threads=1):
+def compress(content: Memory, *, cname: Cname = "lz4", clevel: int = 5, shuffle: Shuffle = 1, typesize: int = 1,
+             blocksize: int = 0, n_threads: int = 1) -> bytes:
     """Return the bytes of `content` as one chunk, a `bytes`.
 
     Parameters
@@ -57,6 +70,14 @@ def compress(content, *, cname="lz4", clevel=5, shuffle=1, typesize=1, blocksize
     """
     return blosc_compress(flat_view(content, "content"), cname=cname, clevel=clevel, shuffle=shuffle,
                           typesize=typesize, blocksize=blocksize, n_threads=n_threads)
+
+
+@overload
+def decompress(chunk: Memory, out: None = None, *, itemsize: int = 0, n_threads: int = 1) -> bytearray: ...
+
+
+@overload
+def decompress(chunk: Memory, out: _Out, *, itemsize: int = 0, n_threads: int = 1) -> _Out: ...
 
 
 def decompress(chunk, out=None, *, itemsize=0, n_threads=1):
@@ -98,7 +119,7 @@ def decompress(chunk, out=None, *, itemsize=0, n_threads=1):
     return content if out is None else out
 
 
-def header(chunk):
+def header(chunk: Memory) -> BloscHeaderInfo:
     """Return the header of a chunk, a `BloscHeaderInfo`, as it is, without judging it.
 
     Parameters

@@ -13,16 +13,22 @@ ZCORE_CACHE : memory for decoded chunks, such as ``64 MB``, that all arrays shar
 ZCORE_LOCK : how handles lock whose `lock` is True, the default: ``on``, by locks of the metadata document; ``file``, by
     lock files, where the file system has no locks of ranges, or they do not hold among hosts; ``off``, not at all.
 """
+from __future__ import annotations
+
 import os
 import sys
 from types import ModuleType
 
 from zcore.text.sizes import room_of
 
+TYPE_CHECKING = False      # of typing, without its import time
+if TYPE_CHECKING:
+    from typing import Any, Literal
+
 __version__ = "0.1.0"
 
 _SETTINGS = ("threads", "cache", "lock")
-LOCKS = ("on", "off", "file")
+LOCKS: tuple[str, ...] = ("on", "off", "file")
 _UNLIMITED = ("max", "-1")     # cpu.max of cgroup v2, cpu.cfs_quota_us of v1
 
 
@@ -92,17 +98,23 @@ _lock = None
 sys.modules[__name__].__class__ = _Config
 
 
-def __dir__():
+# For type checkers, which do not see the type of this module.
+threads: int
+cache: int | str
+lock: Literal["on", "off", "file"]
+
+
+def __dir__() -> list[str]:
     """Return the public names, for completion at a prompt: settings of a module's type are not found otherwise."""
     return ["available_cpus", "cache", "get_include", "lock", "show_config", "threads"]
 
 
-def get_include():
+def get_include() -> str:
     """Return the folder of `zcore.h`, for the `include_dirs` of a module or program that is built with it."""
     return os.path.join(os.path.dirname(os.path.abspath(__file__)), "include")
 
 
-def show_config(mode="stdout"):
+def show_config(mode: Literal["stdout", "dicts"] = "stdout") -> dict[str, dict[str, Any]] | None:
     """Print versions, libraries, instruction sets and settings, or return them.
 
     Parameters
@@ -170,14 +182,14 @@ def _cache_of_environment():
     return room_of(text, "environment variable ZCORE_CACHE") if text else 0
 
 
-def available_cpus():
+def available_cpus() -> int:
     """Return how many CPUs this process may use: those of its affinity, at most its groups' quota, at least 1."""
     n = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     quota = cgroup_quota()
     return max(1, n if quota is None else min(n, quota))
 
 
-def cgroup_quota(own="/proc/self/cgroup", root="/sys/fs/cgroup"):
+def cgroup_quota(own: str = "/proc/self/cgroup", root: str = "/sys/fs/cgroup") -> int | None:
     """Return the CPU quota of this process's control groups in CPUs, rounded up, or None without one.
 
     Parameters

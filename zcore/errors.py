@@ -4,14 +4,21 @@ The message says what was expected, what was found and where; everything in it i
 branch on fields and never parse text. A class also derives from the built-in that callers of dictionaries, files and
 NumPy arrays would expect. Wrong types passed by a programmer stay `TypeError`. What is worth a warning, `warn` tells.
 """
+from __future__ import annotations
+
 import sys
 import warnings
 from _thread import _local  # of threading, without its import time
 
+TYPE_CHECKING = False      # of typing, without its import time
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any, Literal
+
 _thread = _local()
 
 
-def warn(message, category=UserWarning):
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn of the line of the program by which zcore was called, not of one in here: how deep that lies may change.
 
     While the thread is in `noted`, the message is kept instead.
@@ -35,16 +42,16 @@ class noted:  # noqa: N801 (used like a function; a generator would cost more th
 
     __slots__ = ("_outer",)
 
-    def __enter__(self):
+    def __enter__(self) -> list[str]:
         self._outer = getattr(_thread, "notes", None)
         _thread.notes = notes = []
         return notes
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         _thread.notes = self._outer
 
 
-def warn_of(place, notes):
+def warn_of(place: str, notes: Iterable[str]) -> None:
     """Warn of each message, which was kept by `noted`, and name the place that it is about."""
     for message in notes:
         warn(message if place in message else f"{place}: {message}")
@@ -65,11 +72,22 @@ class ZcoreError(Exception):
         Of the array, as its store describes it. The text begins with it, unless the message names it already.
     **fields
         Values of the class's `fields`; a field that is not given is None.
+
+    Attributes
+    ----------
+    fields : tuple of str
+        Names of the facts: those that the class and its bases annotate.
     """
 
-    fields = ()
+    fields: tuple[str, ...] = ()
+    message: str
+    place: str | None
 
-    def __init__(self, message, *, place=None, **fields):
+    def __init_subclass__(cls, **keywords: object) -> None:
+        super().__init_subclass__(**keywords)
+        cls.fields = (*cls.fields, *[name for name in cls.__annotations__ if name not in cls.fields])
+
+    def __init__(self, message: str, *, place: str | None = None, **fields: Any) -> None:
         super().__init__(message)
         self.message = message
         self.place = place
@@ -78,16 +96,16 @@ class ZcoreError(Exception):
         if fields:
             raise TypeError(f"{type(self).__name__} has no field {', '.join(sorted(fields))}")
 
-    def locate(self, place):
+    def locate(self, place: str) -> None:
         """Note the place of the array where this happened, unless one is known: the innermost caller knows best."""
         if self.place is None:
             self.place = place
 
-    def __str__(self):
+    def __str__(self) -> str:
         # A KeyError base would quote the message, an OSError base would rebuild it from errno.
         return self.message if self.place is None or self.place in self.message else f"{self.place}: {self.message}"
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         fields = {name: getattr(self, name) for name in ("place", *self.fields)}
         return _rebuild, (type(self), self.message, fields)
 
@@ -99,40 +117,45 @@ def _rebuild(cls, message, fields):
 class NodeNotFoundError(ZcoreError, KeyError, FileNotFoundError):
     """There is no array or group at `path`, or not in the format that was asked for."""
 
-    fields = ("path", "format")
+    path: str | None
+    format: Literal[3, 2, "zmeta"] | None
 
 
 class NodeExistsError(ZcoreError, FileExistsError):
     """There is an array or group at `path` already, and the mode forbids to replace it."""
 
-    fields = ("path",)
+    path: str | None
 
 
 class ArrayMismatchError(ZcoreError, TypeError, ValueError):
     """The array at `path` is not of the kind that was asked for; `asked` and `found` are dicts of what differs."""
 
-    fields = ("path", "asked", "found")
+    path: str | None
+    asked: dict[str, Any] | None
+    found: dict[str, Any] | None
 
 
 class OutOfMemoryError(ZcoreError, MemoryError):
     """What was selected does not fit into memory: `nbytes` were asked for."""
 
-    fields = ("nbytes",)
+    nbytes: int | None
 
 
 class MetadataError(ZcoreError, ValueError):
     """A metadata document breaks a rule of its format; `member` names the offending part."""
 
-    fields = ("path", "document", "member")
+    path: str | None
+    document: str | None
+    member: str | None
 
 
 class UnsupportedError(ZcoreError, NotImplementedError):
     """The data are valid, but need a `feature` that zcore, or this build or installation of it, does not have."""
 
-    fields = ("feature",)
+    feature: str | None
 
 
-def not_installed(needing, package, extra, feature):
+def not_installed(needing: str, package: str, extra: str, feature: str) -> UnsupportedError:
     """Return the error of a call that needs an optional package: `needing` is its name and the verb."""
     return UnsupportedError(f"{needing} {package}, which is not installed; zcore's extra \"{extra}\" brings it",
                             feature=feature)
@@ -141,13 +164,13 @@ def not_installed(needing, package, extra, feature):
 class UnknownCodecError(UnsupportedError):
     """A codec chain names a `codec` that nothing installed provides."""
 
-    fields = ("feature", "codec")
+    codec: str | None
 
 
 class SelectionError(ZcoreError, IndexError):
     """An index does not fit the array: out of bounds in `dimension`, too many indices, or of a wrong kind."""
 
-    fields = ("dimension",)
+    dimension: int | None
 
 
 class HugeIndexError(SelectionError, OverflowError):
@@ -157,7 +180,8 @@ class HugeIndexError(SelectionError, OverflowError):
 class StoreError(ZcoreError, OSError):
     """A store could not carry out an operation on `key`; `errno` is the system's number where it gave one."""
 
-    fields = ("key", "errno")
+    key: str | None
+    errno: int | None
 
 
 class InvalidKeyError(StoreError, ValueError):
@@ -187,7 +211,8 @@ class LockError(StoreError):
 class ReferenceTargetError(StoreError):
     """The target of a reference is missing, too short, or not allowed."""
 
-    fields = ("key", "errno", "url", "range")
+    url: str | None
+    range: tuple[int, int | None] | None
 
 
 class ReferenceFormatError(MetadataError):
@@ -197,7 +222,8 @@ class ReferenceFormatError(MetadataError):
 class AsdfFormatError(MetadataError):
     """An ASDF file breaks a rule of the file layout."""
 
-    fields = ("path", "document", "member", "offset", "block")
+    offset: int | None
+    block: int | str | None
 
 
 class ChunkError(ZcoreError):
@@ -208,7 +234,14 @@ class ChunkError(ZcoreError):
     ``"encode"``.
     """
 
-    fields = ("key", "chunk_coords", "offset", "codec", "direction", "expected", "found", "inner_coords")
+    key: str | None
+    chunk_coords: tuple[int, ...] | None
+    offset: int | None
+    codec: str | None
+    direction: Literal["decode", "encode"] | None
+    expected: float | str | None
+    found: float | str | None
+    inner_coords: tuple[int, ...] | None
 
 
 class ChunkMemoryError(ChunkError, MemoryError):

@@ -22,7 +22,7 @@ LAYERS = (
     ("formats", "codecs", "stores", "indexing"),
     ("model", "asdf", "blosc"),
     ("kernel", "config", "trust"),
-    ("errors", "buffers", "capi", "deflate", "workers", "text"),
+    ("errors", "buffers", "capi", "deflate", "typing", "workers", "text"),
 )
 ROW = {unit: row for row, units in enumerate(LAYERS) for unit in units}
 # Allowed all the same: (importer, unit), and why.
@@ -246,10 +246,21 @@ def test_import_of_zcore_alone_brings_next_to_nothing():
         "zcore", "zcore.kernel", "zcore.kernel.build_info", "zcore.kernel.cython_shared"}
 
 
+def names_in_stub(path):
+    """Return the names that a stub imports, each with its module."""
+    statements = ast.parse(path.read_text(encoding="utf-8")).body
+    return {alias.asname or alias.name: statement.module for statement in statements
+            if isinstance(statement, ast.ImportFrom) for alias in statement.names}
+
+
+def test_public_names_of_asdf_are_the_same_for_type_checkers():
+    modules = {name: f"zcore.asdf.{module}" for name, module in zcore.asdf._MODULE_OF.items()}
+    assert names_in_stub(PACKAGE / "asdf" / "__init__.pyi") == {**modules, "file_layout": "zcore.asdf"}
+    assert zcore.asdf.layout is zcore.asdf.file_layout
+
+
 def test_public_names_are_the_same_for_type_checkers():
-    stub = ast.parse((PACKAGE / "__init__.pyi").read_text(encoding="utf-8"))
-    found = {alias.asname: statement.module for statement in stub.body if isinstance(statement, ast.ImportFrom)
-             for alias in statement.names}
+    found = names_in_stub(PACKAGE / "__init__.pyi")
     assert found == {**zcore._MODULE_OF, **dict.fromkeys(zcore._MODULES, "zcore")}
     assert zcore.__all__ == sorted(found)
     assert [name for name, module in zcore._MODULE_OF.items()

@@ -22,7 +22,7 @@ _MODULE_OF = {
 __all__ = sorted([*_MODULE_OF, "layout"])
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> object:
     """Import a public name at its first use."""
     from importlib import import_module
 
@@ -35,6 +35,6 @@ def __getattr__(name):
     return value
 
 
-def __dir__():
+def __dir__() -> list[str]:
     """Return the public names, for completion at a prompt."""
     return __all__

@@ -3,16 +3,30 @@
 A block is bytes; which array they are, the tree says. Nothing is read before it is asked for, and of an uncompressed
 block no more than that. `zcore.asdf.file_layout` parses the header of a block.
 """
+from __future__ import annotations
+
 import mmap
 import os
 from collections.abc import Sequence
-from operator import attrgetter
+from typing import TYPE_CHECKING, TypeVar, overload
 
 import numpy as np
 
 from zcore.asdf import checksums, compression, scan
 from zcore.buffers import flat_view
 from zcore.errors import AsdfFormatError, ChecksumError, OutOfMemoryError, TruncatedError, noted, warn_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy.typing as npt
+
+    from zcore.asdf.file_layout import BlockHeader
+    from zcore.asdf.scan import Found, Front
+    from zcore.asdf.source import FileSource
+    from zcore.typing import Memory
+
+    _Out = TypeVar("_Out", bound=Memory)
 
 
 class Block:
@@ -28,55 +42,88 @@ class Block:
 
     __slots__ = ("_source", "_verifies", "header", "number")
 
-    def __init__(self, source, number, header, verifies):
+    def __init__(self, source: FileSource, number: int, header: BlockHeader, verifies: bool) -> None:
         self._source = source
         self._verifies = verifies
-        self.number = number
-        self.header = header
+        self.number: int = number
+        self.header: BlockHeader = header
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         kind = "streamed" if self.is_streamed else self.compression or "raw"
         return f"<Block {self.number} at byte {self.offset}: {kind}, {self.data_size} bytes>"
 
-    offset = property(attrgetter("header.offset"), doc="Where the block begins in the file.")
-    data_offset = property(attrgetter("header.data_offset"), doc="Where its content begins in the file.")
-    allocated = property(attrgetter("header.allocated"), doc="Bytes that the file has room for.")
-    used = property(attrgetter("header.used"), doc="Bytes that are stored.")
-    data_size = property(attrgetter("header.data_size"), doc="Bytes that they decode to.")
-    is_streamed = property(attrgetter("header.is_streamed"), doc="Whether the block reaches to the end of the file.")
-    path = property(attrgetter("_source.path"), doc="The path of the file.")
+    @property
+    def offset(self) -> int:
+        """Where the block begins in the file."""
+        return self.header.offset
 
     @property
-    def compression(self):
+    def data_offset(self) -> int:
+        """Where its content begins in the file."""
+        return self.header.data_offset
+
+    @property
+    def allocated(self) -> int:
+        """Bytes that the file has room for."""
+        return self.header.allocated
+
+    @property
+    def used(self) -> int:
+        """Bytes that are stored."""
+        return self.header.used
+
+    @property
+    def data_size(self) -> int:
+        """Bytes that they decode to."""
+        return self.header.data_size
+
+    @property
+    def is_streamed(self) -> bool:
+        """Whether the block reaches to the end of the file."""
+        return self.header.is_streamed
+
+    @property
+    def path(self) -> str:
+        """The path of the file."""
+        return self._source.path
+
+    @property
+    def compression(self) -> str | None:
         """Name of the compression, None without one."""
         return self.header.compression.decode("latin-1") or None
 
     @property
-    def checksum(self):
+    def checksum(self) -> bytes | None:
         """The MD5 in the header, 16 bytes, None without one."""
         return None if self.header.checksum == checksums.NO_CHECKSUM else self.header.checksum
 
     @property
-    def is_compressed(self):
+    def is_compressed(self) -> bool:
         """Whether the stored bytes have to be decoded."""
         return bool(self.header.compression)
 
-    def is_of(self, source):
+    def is_of(self, source: FileSource) -> bool:
         """Return whether the block lies in a file that is open as `source`."""
         return self._source is source
 
     @property
-    def verifies(self):
+    def verifies(self) -> bool:
         """Whether the checksum is compared by default: the file was opened so, and the block can be decoded."""
         return self._verifies and (not self.is_compressed or self.compression in compression.KNOWN)
 
-    def extent(self):
+    def extent(self) -> tuple[str, int, int] | None:
         """Return (path, offset, length) of the data in the file, or None when they are compressed."""
         return None if self.is_compressed else (self.path, self.data_offset, self.used)
 
-    def descriptor(self):
+    def descriptor(self) -> int:
         """Return a new descriptor of the file, which the caller closes."""
         return os.dup(self._source.fd)
+
+    @overload
+    def read(self, out: None = None, *, verify: bool | None = None) -> memoryview: ...
+
+    @overload
+    def read(self, out: _Out, *, verify: bool | None = None) -> _Out: ...
 
     def read(self, out=None, *, verify=None):
         """Return the decoded data, a writable `memoryview` of new memory.
@@ -139,7 +186,7 @@ class Block:
         return AsdfFormatError(f"block {self.number} at byte {self.offset}: {exc.message}", place=self.path,
                                path=self.path, member=exc.member, offset=offset, block=self.number)
 
-    def read_range(self, offset, length):
+    def read_range(self, offset: int, length: int) -> memoryview:
         """Return `length` bytes of the data from `offset` on, a writable `memoryview`.
 
         Of an uncompressed block only these are read. Only for the whole block a checksum is compared, as by `read`.
@@ -159,7 +206,7 @@ class Block:
         self._source.read_into(self.data_offset + offset, view)
         return view
 
-    def memmap(self):
+    def memmap(self) -> npt.NDArray[np.uint8]:
         """Return the data as an array of bytes that is mapped from the file, and cannot be written to.
 
         Raises
@@ -186,11 +233,11 @@ class Block:
                                  offset=self.data_offset) from exc
         return np.frombuffer(mapped, "u1", self.used, skipped)
 
-    def stored_pieces(self, piece_nbytes=checksums.PIECE_NBYTES):
+    def stored_pieces(self, piece_nbytes: int = checksums.PIECE_NBYTES) -> Iterator[bytes]:
         """Iterate over the bytes as they are stored."""
         return self._source.pieces(self.data_offset, self.used, piece_nbytes)
 
-    def verify(self):
+    def verify(self) -> bool:
         """Compare the checksum; returns whether there is one.
 
         Raises : ChecksumError, if it is of other bytes.
@@ -225,24 +272,27 @@ class Block:
                             found=digest.hex(), direction="decode")
 
 
-class BlockList(Sequence):
+class BlockList(Sequence[Block]):
     """The blocks of a file, in its order; a negative number counts from the end.
 
     They are looked for at the first use. If the walk along the file ends with a fault, the blocks before
     it have their numbers; operations that need the number of blocks raise the fault.
     """
 
-    def __init__(self, source, front, verifies=True):
+    def __init__(self, source: FileSource, front: Front, verifies: bool = True) -> None:
         self._source = source
         self._front = front
         self._verifies = verifies
         self._found = None
         self._blocks = {}
 
-    path = property(attrgetter("_source.path"), doc="The path of the file.")
+    @property
+    def path(self) -> str:
+        """The path of the file."""
+        return self._source.path
 
     @property
-    def found(self):
+    def found(self) -> Found:
         """The result of `scan.find_blocks`."""
         if self._found is None:
             with noted() as notes:
@@ -256,12 +306,12 @@ class BlockList(Sequence):
             warn_of(self.path, notes)
         return self._found
 
-    def forget(self, front):
+    def forget(self, front: Front) -> None:
         """Look for the blocks anew: the file has changed."""
         self._front, self._found, self._blocks = front, None, {}
 
     @property
-    def fault(self):
+    def fault(self) -> AsdfFormatError | None:
         """The AsdfFormatError that the walk ended with, or None."""
         fault = self.found.fault
         if fault is None or fault.path is not None:
@@ -270,10 +320,16 @@ class BlockList(Sequence):
         fault.message = f"block {fault.block}: {fault.message}"
         return fault
 
-    def __len__(self):
+    def __len__(self) -> int:
         if self.fault is not None:
             raise self.fault.with_traceback(None)
         return len(self.found.offsets)
+
+    @overload
+    def __getitem__(self, number: int) -> Block: ...
+
+    @overload
+    def __getitem__(self, number: slice) -> list[Block]: ...
 
     def __getitem__(self, number):
         if isinstance(number, slice):
@@ -310,7 +366,7 @@ class BlockList(Sequence):
             raise AsdfFormatError(f"the block ends at byte {header.end}, and the block index has {following} next",
                                   offset=header.offset, member="allocated_size")
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         n = len(self.found.offsets)
         return f"<{n} block{'' if n == 1 else 's'} of {self.path}{', then a fault' if self.fault else ''}>"
 

@@ -3,15 +3,24 @@
 ASDF file layout, "Exploded form": a file of header and tree alone, which is YAML by itself, and a file with one
 block for each block; arrays name the file of their block by a relative URI.
 """
+from __future__ import annotations
+
 import os
+from typing import TYPE_CHECKING
 
 from zcore.asdf import updating
 from zcore.asdf.file import open
 from zcore.asdf.writing import Form, NewBlocks, write_new
 from zcore.errors import NodeExistsError, UnsupportedError
 
+if TYPE_CHECKING:
+    from typing import Literal
 
-def explode(path, target=None, *, overwrite=False, compression=None, checksum=True):
+    from zcore.typing import StrPath
+
+
+def explode(path: StrPath, target: StrPath | None = None, *, overwrite: bool = False,
+            compression: Literal["zlib", "bzp2", "lz4"] | None = None, checksum: bool = True) -> list[str]:
     """Write a file in exploded form beside it; returns the paths that were written, that of the tree first.
 
     Parameters
@@ -66,7 +75,9 @@ def explode(path, target=None, *, overwrite=False, compression=None, checksum=Tr
     return [target, *names]
 
 
-def implode(path, target=None, *, overwrite=False, compression=None, checksum=True, index=True, pad=0, block_align=1):
+def implode(path: StrPath, target: StrPath | None = None, *, overwrite: bool = False,
+            compression: Literal["zlib", "bzp2", "lz4"] | None = None, checksum: bool = True, index: bool = True,
+            pad: int = 0, block_align: int = 1) -> str:
     """Write a file in exploded form as one file; returns its path.
 
     Parameters
@@ -93,7 +104,8 @@ def implode(path, target=None, *, overwrite=False, compression=None, checksum=Tr
     return target
 
 
-def defragment(path, *, compression=None, checksum=True, index=True, pad=0, block_align=1, fsync=False):
+def defragment(path: StrPath, *, compression: Literal["zlib", "bzp2", "lz4"] | None = None, checksum: bool = True,
+               index: bool = True, pad: int = 0, block_align: int = 1, fsync: bool = False) -> None:
     """Write a file again without unused space. The bytes of its tree and the numbers of its blocks stay.
 
     Parameters

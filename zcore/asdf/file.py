@@ -1,5 +1,8 @@
 """An ASDF file that is open."""
+from __future__ import annotations
+
 import os
+from typing import TYPE_CHECKING
 
 from zcore.asdf import file_layout, scan, updating
 from zcore.asdf.blocks import BlockList
@@ -7,8 +10,18 @@ from zcore.asdf.source import FileSource
 from zcore.asdf.writing import Form
 from zcore.errors import AsdfFormatError, ReadOnlyError, UnsupportedError, noted, warn_of
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any, Literal, Self
 
-def open(path, mode="r", *, verify=True, allowed=None):
+    from zcore.asdf.scan import Front
+    from zcore.asdf.tree.ndarray import NDArrayNode
+    from zcore.asdf.tree.origin import Origin
+    from zcore.typing import Memory, StrPath
+
+
+def open(path: StrPath, mode: Literal["r", "rw"] = "r", *, verify: bool = True,
+         allowed: Sequence[StrPath] | None = None) -> AsdfFile:
     """Return the `AsdfFile` at `path`.
 
     Parameters
@@ -68,17 +81,18 @@ class AsdfFile:
     ('1.0.0', {}, 2, b'ab')
     """
 
-    def __init__(self, path, *, is_writable=False, verify=True, allowed=None, source=None):
-        self.path = path
+    def __init__(self, path: str, *, is_writable: bool = False, verify: bool = True,
+                 allowed: Sequence[StrPath] | None = None, source: FileSource | None = None) -> None:
+        self.path: str = path
         self._verifies = verify
         self._allowed = allowed
-        self.source = FileSource(path, is_writable) if source is None else source
+        self.source: FileSource = FileSource(path, is_writable) if source is None else source
         try:
-            self.front = self._read_front()
+            self.front: Front = self._read_front()
         except BaseException:
             self.source.close()
             raise
-        self.blocks = BlockList(self.source, self.front, verify)
+        self.blocks: BlockList = BlockList(self.source, self.front, verify)
         self._tree = self._origin = self._root = self._arrays = None
 
     def _read_front(self):
@@ -91,7 +105,7 @@ class AsdfFile:
         warn_of(self.path, notes)
         return front
 
-    def reread(self, reopen=False):
+    def reread(self, reopen: bool = False) -> None:
         """Read header and blocks again: the file was changed, or replaced by another one.
 
         Blocks of the old file can still be read.
@@ -105,32 +119,32 @@ class AsdfFile:
         self._tree = self._origin = self._root = self._arrays = None
 
     @property
-    def header(self):
+    def header(self) -> str:
         """The version of the file format."""
         return self.front.version
 
     @property
-    def comments(self):
+    def comments(self) -> list[str]:
         """The lines between header and tree, a list of str."""
         return list(self.front.comments)
 
     @property
-    def standard(self):
+    def standard(self) -> str:
         """The version of the standard that the comments name; without one it is 1.0.0."""
         return file_layout.standard_of(self.front.comments)
 
     @property
-    def is_writable(self):
+    def is_writable(self) -> bool:
         """Whether the file was opened for changes."""
         return self.source.is_writable
 
     @property
-    def tree_text(self):
+    def tree_text(self) -> bytes:
         """The text of the tree, bytes from ``%YAML`` to the end of the line ``...``; none without a tree."""
         return self.source.read(self.front.tree_start, self.front.tree_end - self.front.tree_start)
 
     @property
-    def origin(self):
+    def origin(self) -> Origin:
         """The `Origin` of the values of the tree: this file, and other files that they name."""
         if self._origin is None:
             # Brings PyYAML, if there is a tree.
@@ -152,33 +166,34 @@ class AsdfFile:
         return self._origin
 
     @property
-    def root(self):
+    def root(self) -> dict[str, Any]:
         """The tree as it was read."""
         return self.origin and self._root
 
     @property
-    def arrays(self):
+    def arrays(self) -> list[NDArrayNode]:
         """All nodes of arrays in the tree as it was read, a list."""
         return self.origin and self._arrays
 
     @property
-    def tree(self):
+    def tree(self) -> dict[str, Any]:
         """The tree: dicts, lists, scalars and arrays; an empty dict without one. See `zcore.asdf.tree.load`."""
         if self._tree is None:
             self._tree = self.root
         return self._tree
 
     @tree.setter
-    def tree(self, value):
+    def tree(self, value: dict[str, Any]) -> None:
         self._tree = value
 
-    def check_writable(self):
+    def check_writable(self) -> None:
         """Raise ReadOnlyError unless the file was opened for changes."""
         if not self.is_writable:
             raise ReadOnlyError(f"{self.path} was opened for reading; open it with mode='rw'", key=self.path)
 
-    def update(self, *, in_place=False, compression=None, checksum=True, index=True, pad=0, block_align=1, embed=False,
-               fsync=False):
+    def update(self, *, in_place: bool = False, compression: Literal["zlib", "bzp2", "lz4"] | None = None,
+               checksum: bool = True, index: bool = True, pad: int = 0, block_align: int = 1, embed: bool = False,
+               fsync: bool = False) -> bool:
         """Write the tree, as it is now, and its arrays to the file.
 
         Parameters
@@ -206,7 +221,8 @@ class AsdfFile:
         self.reread(reopen=True)
         return False
 
-    def append_block(self, content, *, compression=None, checksum=True):
+    def append_block(self, content: Memory, *, compression: Literal["zlib", "bzp2", "lz4"] | None = None,
+                     checksum: bool = True) -> int:
         """Add a block behind the last one; returns its number.
 
         Nothing in the tree refers to it yet. A kill at any moment leaves a file whose old blocks and tree are read.
@@ -228,7 +244,7 @@ class AsdfFile:
         self.check_writable()
         return updating.append_block(self, content, compression, checksum)
 
-    def verify(self):
+    def verify(self) -> int:
         """Compare the checksums of all blocks.
 
         Returns
@@ -245,15 +261,15 @@ class AsdfFile:
         """
         return sum([block.verify() for block in self.blocks])
 
-    def close(self):
+    def close(self) -> None:
         """Close the file; arrays that were read or mapped stay."""
         self.source.close()
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self.close()
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<AsdfFile {self.path!r}, mode {'rw' if self.is_writable else 'r'}>"

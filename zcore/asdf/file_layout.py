@@ -13,12 +13,17 @@ ASDF file layout (file format 1.0.0, asdf-standard 1.1.1 to 1.6.0); in order::
 Nothing here reads a file, and offsets count from its beginning unless said otherwise; `scan` walks along one. Errors
 name the offset; callers that know path and block add these.
 """
+from __future__ import annotations
+
 import re
 import struct
-from collections import namedtuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from zcore.asdf.tree.tagged import STANDARD_VERSION as STANDARD_VERSION
 from zcore.errors import AsdfFormatError, UnsupportedError, warn
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 FORMAT_VERSION = "1.0.0"
 BLOCK_MAGIC = b"\xd3BLK"              # no UTF-8, so never in a tree
@@ -42,32 +47,38 @@ _BLOCK_ITEMS = re.compile(rb"(?:[ \t]*\r?\n-[ \t]+\d+)+\s*")
 _OFFSET = re.compile(rb"\d+")
 
 
-class BlockHeader(namedtuple("BlockHeader", ("offset", "header_size", "flags", "compression", "allocated", "used",
-                                             "data_size", "checksum"))):
+class BlockHeader(NamedTuple):
     """A block header that was checked: `compression` is bytes without trailing zeros, all sizes are bytes.
 
     The sizes of a streamed block follow from the end of the file.
     """
 
-    __slots__ = ()
+    offset: int
+    header_size: int
+    flags: int
+    compression: bytes
+    allocated: int
+    used: int
+    data_size: int
+    checksum: bytes
 
     @property
-    def data_offset(self):
+    def data_offset(self) -> int:
         """Where the content begins."""
         return self.offset + 6 + self.header_size
 
     @property
-    def end(self):
+    def end(self) -> int:
         """The offset right behind the allocated space."""
         return self.data_offset + self.allocated
 
     @property
-    def is_streamed(self):
+    def is_streamed(self) -> bool:
         """Whether the content reaches to the end of the file."""
         return bool(self.flags & STREAMED)
 
 
-def parse_header(data):
+def parse_header(data: bytes) -> tuple[str, int]:
     """Return (version, offset behind the line) of the first line.
 
     Raises
@@ -97,7 +108,7 @@ def parse_header(data):
     return version, found.end()
 
 
-def parse_comments(data, start):
+def parse_comments(data: bytes, start: int) -> tuple[list[str], int]:
     """Return (list of str, offset behind them) of the lines from `start` on that begin with ``#``.
 
     Raises : AsdfFormatError, if one has no end.
@@ -120,7 +131,7 @@ def parse_comments(data, start):
     return comments, start
 
 
-def standard_of(comments):
+def standard_of(comments: Iterable[str]) -> str:
     """Return the version of the standard that the comments name, 1.0.0 when they do not.
 
     >>> standard_of(["# mine", "#ASDF_STANDARD 1.5.0"]), standard_of([])
@@ -133,7 +144,7 @@ def standard_of(comments):
     return "1.0.0"
 
 
-def check_tree_start(data, start):
+def check_tree_start(data: bytes, start: int) -> None:
     """Check the line with which a tree begins at `start`.
 
     Raises : AsdfFormatError, if it is not ``%YAML`` and a version. The reader of the tree checks which version.
@@ -144,7 +155,7 @@ def check_tree_start(data, start):
                               f"{data[start:start + 20]!r}", offset=start, member="tree")
 
 
-def find_tree_end(data, start, is_whole):
+def find_tree_end(data: bytes, start: int, is_whole: bool) -> int | None:
     """Return the offset behind the line ``...`` that ends a tree, or None.
 
     Parameters
@@ -170,7 +181,7 @@ def find_tree_end(data, start, is_whole):
     return None
 
 
-def parse_block_header(data, offset, file_size):
+def parse_block_header(data: bytes, offset: int, file_size: int) -> BlockHeader:
     """Return the `BlockHeader` at `offset` of a file.
 
     ========== ==== ===================================================
@@ -235,7 +246,8 @@ def parse_block_header(data, offset, file_size):
     raise AsdfFormatError(f"the block at byte {offset}: {why}", offset=offset, member=member)
 
 
-def render_block_header(header_size, flags, compression, allocated, used, data_size, checksum):
+def render_block_header(header_size: int, flags: int, compression: bytes, allocated: int, used: int, data_size: int,
+                        checksum: bytes) -> bytes:
     """Return the bytes of a block header, zeros where it is longer than its fields; `checksum` is an MD5 or None.
 
     >>> len(render_block_header(48, 0, b"zlib", 10, 10, 100, bytes(16)))
@@ -245,7 +257,7 @@ def render_block_header(header_size, flags, compression, allocated, used, data_s
                               checksum or bytes(16)) + bytes(header_size - _MIN_HEADER_SIZE)
 
 
-def parse_block_index(data):
+def parse_block_index(data: bytes) -> list[int]:
     """Return the offsets that a block index lists, or None when `data` are no index to be trusted.
 
     Parameters
@@ -278,7 +290,7 @@ def parse_block_index(data):
     return offsets
 
 
-def render_block_index(offsets):
+def render_block_index(offsets: Iterable[int]) -> bytes:
     """Return the block index of blocks at `offsets`.
 
     >>> render_block_index([2043, 16340])

@@ -9,11 +9,16 @@ blocks where there is space between them.
 A source has `size`, `read(offset, n_bytes)`, `skip_hole(offset)` and `is_far`, as `FileSource`. If it is far, each
 entry costs a request: the first and the last one are compared here, and each other one when its block is first used.
 """
+from __future__ import annotations
+
 from array import array
-from collections import namedtuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from zcore.asdf import file_layout
 from zcore.errors import AsdfFormatError, warn
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 # Header and comments are looked for in this much of the file's beginning, and most trees end there.
 _START_NBYTES = 1 << 16
@@ -22,11 +27,30 @@ _PIECE_NBYTES = 1 << 20
 # The index is looked for in this much of the file's end: room for a million blocks.
 _MAX_INDEX_NBYTES = 1 << 24
 
-# The part before the blocks. `tree_start` is the end of the comments, `tree_end` the same where there is no tree.
-Front = namedtuple("Front", ("version", "comments", "tree_start", "tree_end"))
-# `fault` is the error that the walk ended with, None when it came to the end; `end` is where the last block ends, and
-# `is_indexed` whether the index was trusted.
-Found = namedtuple("Found", ("offsets", "fault", "end", "is_indexed"))
+
+class Front(NamedTuple):
+    """The part before the blocks.
+
+    `tree_start` is the end of the comments, `tree_end` the same where there is no tree.
+    """
+
+    version: str
+    comments: Sequence[str]
+    tree_start: int
+    tree_end: int
+
+
+class Found(NamedTuple):
+    """The blocks of a file.
+
+    `fault` is the error that the walk ended with, None when it came to the end; `end` is where the last block ends, and
+    `is_indexed` whether the index was trusted.
+    """
+
+    offsets: Sequence[int]
+    fault: AsdfFormatError | None
+    end: int | None
+    is_indexed: bool
 
 
 def read_front(source):

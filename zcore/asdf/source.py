@@ -1,13 +1,19 @@
 """The open file of an ASDF file: opened once, read by position, never beyond its end."""
+from __future__ import annotations
+
 import contextlib
 import errno
 import os
 import stat
 import sys
 from itertools import count
+from typing import TYPE_CHECKING
 
 from zcore import config, workers
 from zcore.errors import NodeNotFoundError, StoreError, TruncatedError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _PIECE_NBYTES = 1 << 22               # that one thread reads at a time
 _PARALLEL_NBYTES = 1 << 23            # from which on a second thread pays
@@ -35,11 +41,11 @@ class FileSource:
         It cannot be opened, or is a directory, a pipe or the like.
     """
 
-    is_far = False
+    is_far: bool = False
 
-    def __init__(self, path, writable=False):
-        self.path = path
-        self.is_writable = writable
+    def __init__(self, path: str, writable: bool = False) -> None:
+        self.path: str = path
+        self.is_writable: bool = writable
         try:
             self._fd = os.open(path, _OPEN | (os.O_RDWR if writable else os.O_RDONLY))
         except FileNotFoundError as exc:
@@ -53,20 +59,20 @@ class FileSource:
         except BaseException:
             self.close()
             raise
-        self.size = status.st_size
+        self.size: int = status.st_size
 
     @property
-    def fd(self):
+    def fd(self) -> int:
         """The descriptor; StoreError once it is closed."""
         if self._fd is None:
             raise StoreError(f"{self.path} is closed", key=self.path, errno=errno.EBADF)
         return self._fd
 
-    def fault(self, operation, exc):
+    def fault(self, operation: str, exc: OSError) -> StoreError:
         """Return the error for an OSError."""
         return StoreError(f"cannot {operation} {self.path}: {exc.strerror or exc}", key=self.path, errno=exc.errno)
 
-    def refresh(self):
+    def refresh(self) -> None:
         """Ask for the size of the file again."""
         self.size = self._status().st_size
 
@@ -78,7 +84,7 @@ class FileSource:
                 raise
             raise self.fault("look at", exc) from exc
 
-    def close(self):
+    def close(self) -> None:
         """Close the file; bytes that were read stay.
 
         Raises : StoreError, if the system finds only now that something could not be written.
@@ -91,12 +97,12 @@ class FileSource:
         except OSError as exc:
             raise self.fault("close", exc) from exc
 
-    def __del__(self):
+    def __del__(self) -> None:
         if getattr(self, "_fd", None) is not None:
             with contextlib.suppress(StoreError):
                 self.close()
 
-    def read(self, offset, n_bytes):
+    def read(self, offset: int, n_bytes: int) -> bytes:
         """Return the bytes from `offset` on, fewer than `n_bytes` where the file ends."""
         end = min(offset + n_bytes, self.size)
         if offset >= end:
@@ -120,7 +126,7 @@ class FileSource:
         except OSError as exc:
             raise self.fault("read", exc) from exc
 
-    def skip_hole(self, offset):
+    def skip_hole(self, offset: int) -> int:
         """Return the offset of the next stored bytes from `offset` on: a sparse file may be larger than any disk.
 
         All bytes before it are zeros.
@@ -134,7 +140,7 @@ class FileSource:
             # Nothing more is stored; or the file system does not tell.
             return self.size if exc.errno == errno.ENXIO else offset
 
-    def read_into(self, offset, view):
+    def read_into(self, offset: int, view: memoryview) -> None:
         """Fill a flat view of bytes by those from `offset` on; large ones by several threads.
 
         Raises : TruncatedError, if the file ends before.
@@ -167,7 +173,7 @@ class FileSource:
                                      offset=offset, expected=offset + len(view), found=offset)
             offset, view = offset + n, view[n:]
 
-    def pieces(self, offset, n_bytes, piece_nbytes):
+    def pieces(self, offset: int, n_bytes: int, piece_nbytes: int) -> Iterator[bytes]:
         """Iterate over the bytes from `offset` on, `piece_nbytes` at a time.
 
         Raises : TruncatedError, if the file ends before.

@@ -4,8 +4,11 @@ ASDF file layout, "Flags": a streamed block reaches to the end of the file, so t
 kill leaves the old rows, new rows that are complete, and perhaps a part of a row. Readers leave the part out, and the
 next writer removes it.
 """
+from __future__ import annotations
+
 import contextlib
 import os
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,8 +16,16 @@ from zcore.asdf.file import open
 from zcore.asdf.writing import STANDARD, Form, NewBlocks, write_at, write_new
 from zcore.errors import AsdfFormatError
 
+if TYPE_CHECKING:
+    from typing import Any, Self
 
-def stream(path, tree=None):
+    import numpy.typing as npt
+
+    from zcore.asdf.file import AsdfFile
+    from zcore.typing import StrPath
+
+
+def stream(path: StrPath, tree: dict[str, Any] | None = None) -> RowWriter:
     """Return a `RowWriter` for the streamed array of a file.
 
     Parameters
@@ -71,28 +82,29 @@ class RowWriter:
         That the file has.
     """
 
-    def __init__(self, file):
+    def __init__(self, file: AsdfFile) -> None:
         self._file = file
         nodes = [node for node in file.arrays if node.is_streamed]
         if not nodes or not len(file.blocks) or not file.blocks[-1].is_streamed:
             raise AsdfFormatError(f"{file.path} has no streamed array", path=file.path, place=file.path)
         node, block = nodes[-1], file.blocks[-1]
-        self.dtype, self.shape = node.dtype, tuple(node.shape[1:])
+        self.dtype: np.dtype[Any] = node.dtype
+        self.shape: tuple[int, ...] = tuple(node.shape[1:])
         self._row_nbytes = self.dtype.itemsize * int(np.prod(self.shape, dtype=object))
         strides = np.empty((2, *self.shape), self.dtype).strides
         if node.block is not block or not self._row_nbytes or node.offset or tuple(node.strides) != strides:
             raise AsdfFormatError(f"{file.path}: its streamed array is not the rows of its last block, in C order",
                                   path=file.path, block=block.number)
-        self.n_rows = block.used // self._row_nbytes
+        self.n_rows: int = block.used // self._row_nbytes
         self._end = block.data_offset + self.n_rows * self._row_nbytes
         if self._end < file.source.size:
             # A part of a row, left by a kill.
             os.ftruncate(file.source.fd, self._end)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<RowWriter of {self._file.path}: {self.n_rows} rows of shape {self.shape}, dtype={self.dtype}>"
 
-    def append(self, rows):
+    def append(self, rows: npt.ArrayLike) -> None:
         """Append one row or several, cast to the type of the array as NumPy's `same_kind` allows.
 
         Raises
@@ -119,16 +131,16 @@ class RowWriter:
             raise self._file.source.fault("write", exc) from exc
         self.n_rows += len(rows)
 
-    def flush(self):
+    def flush(self) -> None:
         """Bring the appended rows to the disk."""
         os.fsync(self._file.source.fd)
 
-    def close(self):
+    def close(self) -> None:
         """Close the file."""
         self._file.close()
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self.close()

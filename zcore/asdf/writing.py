@@ -3,9 +3,12 @@
 A new file is written under a temporary name in its directory, and takes the place of the old one in one step: a kill at
 any moment leaves the old file or the new one.
 """
+from __future__ import annotations
+
 import contextlib
 import os
 import stat
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,6 +18,11 @@ from zcore.asdf.blocks import Block
 from zcore.buffers import flat_view
 from zcore.errors import StoreError, ZcoreError
 from zcore.kernel.io.files import TEMP_PREFIX
+
+if TYPE_CHECKING:
+    from typing import Any, Literal
+
+    from zcore.typing import StrPath
 
 STANDARD = f"#ASDF_STANDARD {file_layout.STANDARD_VERSION}"
 _COPY_NBYTES = 1 << 20
@@ -279,7 +287,9 @@ def _copy_block(fd, offset, block, form):
     return _write_header(fd, offset, block.header.compression, used, block.data_size, digest, form)
 
 
-def write(path, tree, *, compression=None, checksum=True, index=True, pad=0, block_align=1, embed=False, fsync=False):
+def write(path: StrPath, tree: dict[str, Any], *, compression: Literal["zlib", "bzp2", "lz4"] | None = None,
+          checksum: bool = True, index: bool = True, pad: int = 0, block_align: int = 1, embed: bool = False,
+          fsync: bool = False) -> None:
     """Write a tree and its arrays to a new file, in place of one that is there.
 
     Parameters

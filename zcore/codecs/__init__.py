@@ -1,12 +1,14 @@
 """Codecs: how a chunk is encoded. The classes have zarr-python's names."""
+from zcore.codecs.base import Codec
 from zcore.codecs.checksums import Crc32cCodec
 from zcore.codecs.compressors import BloscCodec, GzipCodec, ZstdCodec
 from zcore.codecs.layout import BytesCodec, TransposeCodec
 from zcore.codecs.sharding import ShardingCodec
 
-__all__ = ["BloscCodec", "BytesCodec", "Crc32cCodec", "GzipCodec", "ShardingCodec", "TransposeCodec", "ZstdCodec"]
+__all__ = ["BloscCodec", "BytesCodec", "Codec", "Crc32cCodec", "GzipCodec", "ShardingCodec",
+           "TransposeCodec", "ZstdCodec"]
 
 
-def __dir__():
+def __dir__() -> list[str]:
     """Return the public names, for completion at a prompt, without the submodules that imports leave here."""
     return __all__

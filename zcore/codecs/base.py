@@ -17,23 +17,34 @@ as arguments::
 - `is_move`: the codec only moves elements, so a fill value stays the same. For other codecs, `encode_fill` encodes the
   value of elements that were never written; with `checks_fill` it may refuse a fill value.
 """
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from zcore.errors import CodecError, warn
 from zcore.kernel.codec.program import Program
 from zcore.model.metadata import CodecSpec
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any, Self
+
+    import numpy.typing as npt
+
+    from zcore.typing import Buffer
+
 
 class Codec:
     """One codec. Subclasses define `name`, `kind`, and `_parameters`, the names of their parameters."""
 
-    name = None
-    kind = None
-    is_move = False
-    checks_fill = False
-    _parameters = ()
+    name: str
+    kind: str
+    is_move: bool = False
+    checks_fill: bool = False
+    _parameters: tuple[str, ...] = ()
 
     @classmethod
-    def from_configuration(cls, configuration):
+    def from_configuration(cls, configuration: Mapping[str, Any]) -> Self:
         """Return the codec of a document's configuration.
 
         Raises
@@ -43,23 +54,23 @@ class Codec:
         """
         return cls(**configuration)
 
-    def configuration(self):
+    def configuration(self) -> dict[str, Any]:
         """Return the configuration for documents, a dict."""
         return {name: getattr(self, name) for name in self._parameters}
 
-    def is_faster_in_python(self, n_bytes):
+    def is_faster_in_python(self, n_bytes: int) -> bool:
         """Return whether Python is faster than the C form for content of at most `n_bytes` bytes."""
         return False
 
-    def resolve(self, itemsize):
+    def resolve(self, itemsize: int) -> Codec:
         """Return the codec for items of `itemsize` bytes, with all parameters set."""
         return self
 
-    def spec(self):
+    def spec(self) -> CodecSpec:
         """Return the `CodecSpec` for documents."""
         return CodecSpec(self.name, self.configuration())
 
-    def encode_fill(self, fill):
+    def encode_fill(self, fill: npt.NDArray[Any]) -> Any:
         """Return the encoded fill value, a chunk of one element.
 
         Raises : ValueError, if the codec cannot store this fill value.
@@ -69,7 +80,7 @@ class Codec:
         except CodecError as exc:
             raise ValueError(f"the fill value cannot be stored by {self.name!r}: {exc.message}") from exc
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join([f'{n}={v!r}' for n, v in self.configuration().items()])})"
 
 
@@ -77,16 +88,16 @@ class StepCodec(Codec):
     """A codec from bytes to bytes that runs as a step of the kernel, also when it is called from Python."""
 
     kind = "bytes_bytes"
-    is_fixed = False  # whether the encoded size depends only on the size of the content
+    is_fixed: bool = False  # whether the encoded size depends only on the size of the content
 
     def _program(self):
         return Program((self.step(),))
 
-    def max_encoded(self, n_bytes):
+    def max_encoded(self, n_bytes: int) -> int | None:
         """Return the maximum encoded size of `n_bytes` bytes of content."""
         return self._program().encoded_bound(n_bytes)
 
-    def encode(self, data):
+    def encode(self, data: Buffer) -> Buffer:
         """Return `data` encoded.
 
         Raises
@@ -96,7 +107,7 @@ class StepCodec(Codec):
         """
         return self._program().encode_bytes(data, (self.name,))
 
-    def decode(self, data, n_bytes, at_most=False):
+    def decode(self, data: Buffer, n_bytes: int, at_most: bool = False) -> Buffer:
         """Return the content of `data`: exactly `n_bytes` bytes, or at most that with `at_most`. Never decodes more.
 
         Raises

@@ -4,10 +4,19 @@
 `fletcher32` (HDF5's) behind; `location` changes that, except for `fletcher32`. Most flipped bits in a compressed chunk
 decode without an error; only a checksum finds them.
 """
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from zcore.codecs.base import Codec, Lenient
 from zcore.errors import ChecksumError, CodecError
 from zcore.kernel.codec.checksums import fletcher32
 from zcore.kernel.codec.crc32c import crc32c
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from zcore.typing import Buffer
 
 NBYTES = 4
 
@@ -32,24 +41,24 @@ class Crc32cCodec(Codec):
 
     name = "crc32c"
     kind = "bytes_bytes"
-    is_fixed = True
-    sum_name = "crc32c"
-    location = "end"
+    is_fixed: bool = True
+    sum_name: str = "crc32c"
+    location: str = "end"
 
-    def max_encoded(self, n_bytes):
+    def max_encoded(self, n_bytes: int) -> int:
         """Return the size of `n_bytes` bytes with their checksum."""
         return n_bytes + NBYTES
 
-    def step(self):
+    def step(self) -> tuple[Any, ...]:
         """Return the step of a `Program`."""
         return (self.sum_name, self.location == "start")
 
-    def encode(self, data):
+    def encode(self, data: Buffer) -> bytes:
         """Return `data` with its checksum."""
         checksum = _SUMS[self.sum_name](data).to_bytes(NBYTES, "little")
         return checksum + bytes(data) if self.location == "start" else bytes(data) + checksum
 
-    def decode(self, data, n_bytes, at_most=False):
+    def decode(self, data: Buffer, n_bytes: int, at_most: bool = False) -> memoryview:
         """Return the bytes that the checksum covers, of any number.
 
         Raises

@@ -7,11 +7,20 @@ their older parameters. An object itself contains all parameters for decoding; t
 `numcodecs.bz2` and `numcodecs.lzma` use Python's standard library. Both decode in pieces and never decode more than the
 maximum content of a chunk.
 """
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from zcore import blosc, deflate
 from zcore.codecs.base import Codec, Lenient, StepCodec, check_integer, check_size
 from zcore.errors import CodecError
 from zcore.kernel.codec.blosc_header import validate
 from zcore.kernel.codec.compress import COMPRESSORS, LIBDEFLATE, blosc_compress, zstd_levels
+
+if TYPE_CHECKING:
+    from typing import Any, Literal, Self
+
+    from zcore.typing import Buffer, Cname
 
 SHUFFLES = ("noshuffle", "shuffle", "bitshuffle")
 
@@ -46,10 +55,12 @@ class BloscCodec(Codec):
 
     name = "blosc"
     kind = "bytes_bytes"
-    is_fixed = False
+    is_fixed: bool = False
     _parameters = ("typesize", "cname", "clevel", "shuffle", "blocksize")
 
-    def __init__(self, *, typesize=None, cname="zstd", clevel=5, shuffle=None, blocksize=0, strict=True):
+    def __init__(self, *, typesize: int | None = None, cname: Cname = "zstd", clevel: int = 5,
+                 shuffle: Literal["noshuffle", "shuffle", "bitshuffle", -1, 0, 1, 2] | None = None, blocksize: int = 0,
+                 strict: bool = True) -> None:
         if cname not in COMPRESSORS:
             raise ValueError(f"cname is {cname!r}, expected one of {', '.join(COMPRESSORS)}")
         if type(clevel) is not int or not 0 <= clevel <= 9:
@@ -71,11 +82,11 @@ class BloscCodec(Codec):
         self.blocksize = blocksize
         self.strict = strict
 
-    def max_encoded(self, n_bytes):
+    def max_encoded(self, n_bytes: int) -> int:
         """Return the maximum encoded size of `n_bytes` bytes: a header more, if nothing could be compressed."""
         return n_bytes + 16
 
-    def resolve(self, itemsize):
+    def resolve(self, itemsize: int) -> Self:
         """Return the codec for items of `itemsize` bytes, with all parameters set."""
         shuffle = self.shuffle or ("bitshuffle" if itemsize == 1 else "shuffle")
         # c-blosc records item sizes above 255 as 1.
@@ -83,11 +94,11 @@ class BloscCodec(Codec):
         return type(self)(typesize=typesize, cname=self.cname, clevel=self.clevel, shuffle=shuffle,
                           blocksize=self.blocksize, strict=self.strict)
 
-    def step(self):
+    def step(self) -> tuple[Any, ...]:
         """Return the step of a `Program`."""
         return ("blosc", self.cname, self.clevel, SHUFFLES.index(self.shuffle), self.typesize, self.blocksize)
 
-    def encode(self, data):
+    def encode(self, data: Buffer) -> bytes:
         """Return `data` as one chunk.
 
         Raises
@@ -98,7 +109,7 @@ class BloscCodec(Codec):
         return blosc_compress(data, cname=self.cname, clevel=self.clevel, shuffle=SHUFFLES.index(self.shuffle),
                               typesize=self.typesize, blocksize=self.blocksize)
 
-    def decode(self, data, n_bytes, at_most=False):
+    def decode(self, data: Buffer, n_bytes: int, at_most: bool = False) -> Buffer:
         """Return the content of one chunk: exactly `n_bytes` bytes, or at most that with `at_most`.
 
         Raises
@@ -142,14 +153,14 @@ class ZstdCodec(StepCodec):
     name = "zstd"
     _parameters = ("level", "checksum")
 
-    def __init__(self, *, level=0, checksum=False):
+    def __init__(self, *, level: int = 0, checksum: bool = False) -> None:
         check_integer("level", level, *zstd_levels())
         if type(checksum) is not bool:
             raise ValueError(f"checksum is {checksum!r}, expected True or False")
         self.level = level
         self.checksum = checksum
 
-    def step(self):
+    def step(self) -> tuple[Any, ...]:
         """Return the step of a `Program`."""
         return ("zstd", self.level, self.checksum)
 
@@ -178,19 +189,19 @@ class GzipCodec(StepCodec):
     _parameters = ("level",)
     _wbits = deflate.GZIP_WBITS
 
-    def __init__(self, *, level=5):
+    def __init__(self, *, level: int = 5) -> None:
         check_integer("level", level, -1, 9)
         self.level = level
 
-    def step(self):
+    def step(self) -> tuple[Any, ...]:
         """Return the step of a `Program`."""
         return (self.name.removeprefix("numcodecs."), self.level)
 
-    def is_faster_in_python(self, n_bytes):
+    def is_faster_in_python(self, n_bytes: int) -> bool:
         """Return whether Python has a faster library for content of at most `n_bytes` bytes."""
         return not LIBDEFLATE and deflate.is_faster(n_bytes)
 
-    def encode(self, data):
+    def encode(self, data: Buffer) -> Buffer:
         """Return `data` encoded."""
         if self.is_faster_in_python(len(data)):
             encoded = deflate.deflate(data, self.level, self._wbits)
@@ -199,7 +210,7 @@ class GzipCodec(StepCodec):
                 return encoded
         return super().encode(data)
 
-    def decode(self, data, n_bytes, at_most=False):
+    def decode(self, data: Buffer, n_bytes: int, at_most: bool = False) -> Buffer:
         """Return the content of `data`: exactly `n_bytes` bytes, or at most that with `at_most`. Never decodes more.
 
         Raises

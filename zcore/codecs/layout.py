@@ -5,12 +5,23 @@ order, in one byte order. Neither is a pass over the data in the kernel: they be
 elements between the chunk and the caller's array. `reshape` (zarr-extensions) gives the elements of a chunk another
 shape in the same C order, so it costs nothing either.
 """
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from zcore.codecs.base import Codec
 from zcore.errors import CodecError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any, Literal, Self
+
+    import numpy.typing as npt
+
+    from zcore.typing import Buffer
 
 
 class BytesCodec(Codec):
@@ -25,30 +36,30 @@ class BytesCodec(Codec):
     name = "bytes"
     kind = "array_bytes"
 
-    def __init__(self, *, endian="little"):
+    def __init__(self, *, endian: Literal["little", "big"] | None = "little") -> None:
         if endian not in ("little", "big", None):
             raise ValueError(f"endian is {endian!r}, expected 'little' or 'big'")
         self.endian = endian
 
     @classmethod
-    def from_configuration(cls, configuration):
+    def from_configuration(cls, configuration: Mapping[str, Any]) -> Self:
         """Return the codec of a document's configuration; without `endian` items have one byte."""
         return cls(endian=configuration.get("endian"))
 
-    def configuration(self):
+    def configuration(self) -> dict[str, Any]:
         """Return what documents record, a dict."""
         return {} if self.endian is None else {"endian": self.endian}
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"BytesCodec(endian={self.endian!r})"
 
-    def stored_dtype(self, dtype):
+    def stored_dtype(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
         """Return the type in the stored byte order."""
         if self.endian is None or dtype.byteorder == "|" or dtype.names is not None:
             return dtype
         return dtype.newbyteorder("<" if self.endian == "little" else ">")
 
-    def encoded_nbytes(self, dtype, shape):
+    def encoded_nbytes(self, dtype: np.dtype[Any], shape: tuple[int, ...]) -> int:
         """Return the size of a chunk's bytes."""
         if dtype.hasobject or dtype.kind == "T":
             raise ValueError(f"'bytes' stores items of one size, not {dtype}")
@@ -57,7 +68,7 @@ class BytesCodec(Codec):
             n_bytes *= length
         return n_bytes
 
-    def encode(self, chunk):
+    def encode(self, chunk: npt.NDArray[Any]) -> bytes:
         """Return the bytes of a chunk."""
         stored = self.stored_dtype(chunk.dtype)
         if stored == chunk.dtype:
@@ -67,7 +78,7 @@ class BytesCodec(Codec):
         # Made contiguous first: for other arrays, `tobytes` of NumPy before 2.4 supports only 32 dimensions.
         return chunk.astype(stored, "C", copy=False).tobytes()
 
-    def decode(self, data, dtype, shape):
+    def decode(self, data: Buffer, dtype: np.dtype[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:
         """Return `data` as a chunk.
 
         Raises
@@ -106,17 +117,17 @@ class TransposeCodec(Codec):
     kind = "array_array"
     is_move = True
 
-    def __init__(self, *, order):
+    def __init__(self, *, order: Sequence[int]) -> None:
         if (not isinstance(order, (list, tuple)) or not all(type(d) is int for d in order)
                 or sorted(order) != [*range(len(order))]):
             raise ValueError(f"order is {order!r}, expected a permutation of the dimensions")
-        self.order = tuple(order)
+        self.order: tuple[int, ...] = tuple(order)
 
-    def configuration(self):
+    def configuration(self) -> dict[str, Any]:
         """Return what documents record, a dict."""
         return {"order": list(self.order)}
 
-    def encoded_type(self, dtype, shape):
+    def encoded_type(self, dtype: np.dtype[Any], shape: tuple[int, ...]) -> tuple[np.dtype[Any], tuple[int, ...]]:
         """Return type and shape of the encoded chunk.
 
         Raises
@@ -128,15 +139,15 @@ class TransposeCodec(Codec):
             raise ValueError(f"'transpose' is of {len(self.order)} dimensions, expected {len(shape)}")
         return dtype, tuple([shape[d] for d in self.order])
 
-    def step(self, dtype):
+    def step(self, dtype: np.dtype[Any]) -> None:
         """Return None: see `CodecChain.order`."""
         return None
 
-    def encode(self, chunk):
+    def encode(self, chunk: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return a view of the chunk."""
         return chunk.transpose(self.order)
 
-    def decode(self, chunk, dtype, shape):
+    def decode(self, chunk: npt.NDArray[Any], dtype: np.dtype[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:
         """Return a view of the encoded chunk."""
         return chunk.transpose(np.argsort(self.order))
 

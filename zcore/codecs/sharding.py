@@ -4,8 +4,11 @@ Zarr v3, codec "sharding_indexed", "Binary shard format": the encoded chunks in 
 nbytes) of each chunk in C order. Both words are 2**64 - 1 for a chunk that holds only the fill value. The kernel reads
 and writes this format; `ShardingCodec` is the configuration, `Shards` has the chains of the chunks and of the index.
 """
+from __future__ import annotations
+
 import math
 from operator import index as exact_index
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,6 +22,10 @@ from zcore.kernel.select.box import whole
 from zcore.kernel.select.open_array import OpenArray
 from zcore.model.metadata import MAX_NDIM, CodecSpec, has_varying_items
 from zcore.model.named_codecs import named_codec
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any, Literal, Self, SupportsIndex
 
 LOCATIONS = ("start", "end")
 DEFAULT_CODECS = (CodecSpec("bytes", {"endian": "little"}),)
@@ -54,12 +61,15 @@ class ShardingCodec(Codec):
     name = "sharding_indexed"
     kind = "array_bytes"
 
-    def __init__(self, *, chunk_shape, codecs=DEFAULT_CODECS, index_codecs=DEFAULT_INDEX_CODECS, index_location="end"):
-        self.chunk_shape = tuple([exact_index(length) for length in chunk_shape])
+    def __init__(self, *, chunk_shape: Sequence[SupportsIndex],
+                 codecs: Sequence[Codec | CodecSpec | Mapping[str, Any]] = DEFAULT_CODECS,
+                 index_codecs: Sequence[Codec | CodecSpec | Mapping[str, Any]] = DEFAULT_INDEX_CODECS,
+                 index_location: Literal["start", "end"] = "end") -> None:
+        self.chunk_shape: tuple[int, ...] = tuple([exact_index(length) for length in chunk_shape])
         if any(length < 1 for length in self.chunk_shape):
             raise ValueError(f"chunk_shape is {self.chunk_shape}, expected lengths of at least 1")
-        self.codecs = _specs("codecs", codecs)
-        self.index_codecs = _specs("index_codecs", index_codecs)
+        self.codecs: tuple[CodecSpec, ...] = _specs("codecs", codecs)
+        self.index_codecs: tuple[CodecSpec, ...] = _specs("index_codecs", index_codecs)
         for spec in self.index_codecs:
             if spec.name not in FIXED_SIZE:
                 raise ValueError(f"index_codecs has {spec.name!r}, expected codecs whose output has a fixed size")
@@ -68,7 +78,7 @@ class ShardingCodec(Codec):
         self.index_location = index_location
 
     @classmethod
-    def from_configuration(cls, configuration):
+    def from_configuration(cls, configuration: Mapping[str, Any]) -> Self:
         """Return the codec of a document's configuration.
 
         Raises
@@ -92,12 +102,12 @@ class ShardingCodec(Codec):
         except (TypeError, ValueError) as exc:
             raise MetadataError(f"sharding_indexed: {exc}", member="codecs") from exc
 
-    def configuration(self):
+    def configuration(self) -> dict[str, Any]:
         """Return the configuration for documents, a dict."""
         return {"chunk_shape": list(self.chunk_shape), "codecs": _documents(self.codecs),
                 "index_codecs": _documents(self.index_codecs), "index_location": self.index_location}
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return (f"ShardingCodec(chunk_shape={self.chunk_shape}, codecs={_documents(self.codecs)}, "
                 f"index_codecs={_documents(self.index_codecs)}, index_location={self.index_location!r})")
 

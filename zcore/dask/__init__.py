@@ -3,15 +3,26 @@
 zcore locks every object that a write changes, so tasks may write regions that share chunks, in threads, processes and
 on the workers of a cluster that see the same files. No lock of dask's is needed.
 """
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import dask.array
 import numpy as np
 
 import zcore
 
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from zcore.nodes.keywords import PathlessKeywords
+    from zcore.storage import StoreLike
+
 __all__ = ["from_zcore", "store"]
 
 
-def from_zcore(source, path="", chunks=None, *, name=None, inline_array=True, **keywords):
+def from_zcore(source: zcore.Array | StoreLike, path: str = "", chunks: Any = None, *, name: str | None = None,
+               inline_array: bool = True, **keywords: Unpack[PathlessKeywords]) -> dask.array.Array:
     """Return a `dask.array.Array` of an array of zcore.
 
     Parameters
@@ -53,7 +64,8 @@ def from_zcore(source, path="", chunks=None, *, name=None, inline_array=True, **
                                  meta=np.empty((0,) * array.ndim, array.dtype))
 
 
-def store(source, target, region=None, *, compute=True):
+def store(source: dask.array.Array, target: zcore.Array, region: slice | tuple[slice, ...] | None = None, *,
+          compute: bool = True) -> Any:
     """Write an array of dask to an array of zcore, and wait until it is done.
 
     Chunks of dask may share chunks of the target: zcore locks each object while a task changes it. Tasks may run again

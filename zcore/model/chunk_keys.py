@@ -18,10 +18,17 @@ v2, v3 `v2`                           . or /             0       1.23.45
 An empty prefix or suffix adds no part to the key. `scalar` replaces the indices if there are none, as for the only
 chunk of a 0-d array.
 """
+from __future__ import annotations
+
 from operator import index as exact_index
+from typing import TYPE_CHECKING
 
 from zcore.errors import InvalidKeyError, SelectionError
 from zcore.model.value import Value
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Self
 
 MAX_INDEX_DIGITS = 19  # of 2**63 - 1, the largest chunk coordinate
 
@@ -65,8 +72,14 @@ class ChunkKeyEncoding(Value):
 
     __slots__ = ("directory", "prefix", "separator", "suffix", "scalar", "_head", "_tail", "_scalar_key")
     _fields = ("directory", "prefix", "separator", "suffix", "scalar")
+    directory: str
+    prefix: str
+    separator: str
+    suffix: str
+    scalar: str
 
-    def __init__(self, directory="", prefix="", separator=".", suffix="", scalar=None):
+    def __init__(self, directory: str = "", prefix: str = "", separator: str = ".", suffix: str = "",
+                 scalar: str | None = None) -> None:
         if scalar is None:
             scalar = "" if prefix else "0"
         store = object.__setattr__
@@ -87,21 +100,21 @@ class ChunkKeyEncoding(Value):
                 raise ValueError(f"chunk key {key!r}: the parts make a segment that is empty, '.' or '..'")
 
     @classmethod
-    def v3(cls, separator="/"):
+    def v3(cls, separator: str = "/") -> Self:
         """Return the `default` encoding of Zarr v3; a 0-d array's only chunk is ``c``."""
         return cls(prefix="c", separator=separator)
 
     @classmethod
-    def v2(cls, separator="."):
+    def v2(cls, separator: str = ".") -> Self:
         """Return the encoding of Zarr v2, which v3 calls `v2`; a 0-d array's only chunk is ``0``."""
         return cls(separator=separator)
 
     @classmethod
-    def zmeta(cls):
+    def zmeta(cls) -> Self:
         """Return the encoding of `__zmeta__` arrays (storage of 2016, "Array data")."""
         return cls(directory="__zdata__", suffix="blosc")
 
-    def v3_name(self):
+    def v3_name(self) -> str | None:
         """Return the `(name, separator)` of this encoding in Zarr v3 documents.
 
         Raises : ValueError, if there is none: v3 has `default` and `v2`, each with ``/`` or ``.``.
@@ -113,7 +126,7 @@ class ChunkKeyEncoding(Value):
                 return "v2", self.separator
         raise ValueError(f"Zarr v3 cannot record the chunk keys {self!r}; it knows 'default' and 'v2' with '/' or '.'")
 
-    def encode(self, chunk_coords):
+    def encode(self, chunk_coords: Sequence[int]) -> str:
         """Return the key of one chunk, relative to the array's path.
 
         Raises : SelectionError, on a negative coordinate.
@@ -131,7 +144,7 @@ class ChunkKeyEncoding(Value):
             indices.append(str(coord))
         return self._head + self.separator.join(indices) + self._tail
 
-    def decode(self, key, ndim):
+    def decode(self, key: str, ndim: int) -> tuple[int, ...]:
         """Return the chunk coordinates of `key` (relative to the array's path), or None.
 
         None means that `key` names no chunk of an array of `ndim` dimensions: another prefix or suffix, another number
@@ -150,7 +163,7 @@ class ChunkKeyEncoding(Value):
         except ValueError:
             return None
 
-    def folder(self, ndim):
+    def folder(self, ndim: int) -> str:
         """Return the common prefix (``""``, or with a final ``/``) of the keys of all chunks.
 
         >>> ChunkKeyEncoding.v3().folder(2), ChunkKeyEncoding.zmeta().folder(2), ChunkKeyEncoding.v2().folder(2)
@@ -159,7 +172,7 @@ class ChunkKeyEncoding(Value):
         head = self._head if ndim else self._scalar_key
         return head[:head.rfind("/") + 1]
 
-    def leads_to_chunks(self, name, ndim):
+    def leads_to_chunks(self, name: str, ndim: int) -> bool:
         """Return whether keys of chunks may lie below ``name/``; `name` is relative to the array.
 
         >>> [ChunkKeyEncoding.v3().leads_to_chunks(name, 2) for name in ("c", "c/4", "c/4/2", "d", "c/x")]
@@ -175,7 +188,7 @@ class ChunkKeyEncoding(Value):
         return len(parts) < ndim + bool(self._tail) and self.decode(
             head + "/".join(parts) + self._tail, len(parts)) is not None
 
-    def template(self, ndim):
+    def template(self, ndim: int) -> tuple[str, str, str]:
         """Return `(head, separator, tail)` as bytes: a key is head + separator.join(decimal indices) + tail.
 
         It is valid for every chunk of an array of `ndim` dimensions, also 0, and compiled code builds keys from it.
@@ -184,7 +197,7 @@ class ChunkKeyEncoding(Value):
             return self._scalar_key.encode("ascii"), b"", b""
         return self._head.encode("ascii"), self.separator.encode("ascii"), self._tail.encode("ascii")
 
-    def store_key(self, path, chunk_coords):
+    def store_key(self, path: str, chunk_coords: Sequence[int]) -> str:
         """Return the store key of a chunk of the array at `path`; it never begins with ``/``.
 
         Raises : InvalidKeyError, if `path` has a segment that is empty, ``.`` or ``..``.
@@ -199,7 +212,7 @@ class ChunkKeyEncoding(Value):
             raise InvalidKeyError(f"path {path!r} has a segment that is empty, '.' or '..', or a NUL", key=path)
         return f"{node}/{self.encode(chunk_coords)}"
 
-    def path_form(self, path, chunk_coords):
+    def path_form(self, path: str, chunk_coords: Sequence[int]) -> str:
         """Return the key in the draft's spelling, with the leading ``/`` of the array's path.
 
         Notes : the draft's words would give ``//1.23.45`` at the root, which it does not discuss; here ``/1.23.45``.

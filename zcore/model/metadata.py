@@ -4,8 +4,11 @@ These are frozen values. A format reads them from documents and writes documents
 store. Lengths are exact Python integers. They are checked once, here, so that 64-bit arithmetic on them cannot overflow
 elsewhere: no length, number of elements, or end of a chunk exceeds 2**63 - 1.
 """
+from __future__ import annotations
+
 import math
 from operator import index as exact_index
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,6 +17,15 @@ from zcore.model.chunk_grid import check_edges, dimensions_of
 from zcore.model.fill_value import fill_bytes as bytes_of_fill
 from zcore.model.fill_value import fill_scalar
 from zcore.model.value import TEXT, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import Any, Literal, Self
+
+    import numpy.typing as npt
+
+    from zcore.kernel.select.rectilinear import Edges
+    from zcore.model.chunk_keys import ChunkKeyEncoding
 
 MAX_NDIM = 64  # of numpy.ndarray
 MAX_LENGTH = 2**63 - 1
@@ -82,12 +94,14 @@ class CodecSpec(Value):
     """One member of a codec chain in Zarr v3's terms: a name and a configuration (a dict that must not be changed)."""
 
     __slots__ = _fields = ("name", "configuration")
+    name: str
+    configuration: Mapping[str, Any]
 
-    def __init__(self, name, configuration=None):
+    def __init__(self, name: str, configuration: Mapping[str, Any] | None = None) -> None:
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "configuration", {} if configuration is None else configuration)
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return hash(self.name)
 
 
@@ -134,9 +148,26 @@ class ArrayMetadata(Value):
         "shape", "dtype", "chunk_shape", "chunk_keys", "codecs", "fill_value", "fill_bytes", "zarr_format",
         "attributes", "dimension_names", "extra", "data_type", "edges",
     )
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    chunk_shape: tuple[int, ...]
+    chunk_keys: ChunkKeyEncoding
+    codecs: tuple[CodecSpec, ...]
+    fill_value: Any
+    fill_bytes: bytes
+    zarr_format: Literal[3, 2, "zmeta"]
+    attributes: Mapping[str, Any] | None
+    dimension_names: tuple[str | None, ...] | None
+    extra: Mapping[str, Any]
+    data_type: Any
+    edges: tuple[Edges | None, ...] | None
 
-    def __init__(self, shape, dtype, chunk_shape, chunk_keys, codecs, fill_value=None, fill_bytes=None, zarr_format=3,
-                 attributes=None, dimension_names=None, extra=None, data_type=None, edges=None):
+    def __init__(self, shape: Iterable[int], dtype: npt.DTypeLike, chunk_shape: Iterable[int],
+                 chunk_keys: ChunkKeyEncoding, codecs: Iterable[CodecSpec], fill_value: Any = None,
+                 fill_bytes: bytes | None = None, zarr_format: Literal[3, 2, "zmeta"] = 3,
+                 attributes: Mapping[str, Any] | None = None, dimension_names: Sequence[str | None] | None = None,
+                 extra: Mapping[str, Any] | None = None, data_type: Any = None,
+                 edges: Iterable[Edges | None] | None = None) -> None:
         shape = check_shape(shape)
         chunk_shape = check_chunk_shape(chunk_shape, shape)
         if edges is not None:
@@ -185,15 +216,15 @@ class ArrayMetadata(Value):
             self.zarr_format, self.attributes, self.dimension_names, self.extra, self.data_type, self.edges,
         )
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         if type(other) is not ArrayMetadata:
             return NotImplemented
         return self is other or self._compared() == other._compared()
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return hash((self.shape, self.dtype, self.chunk_shape, self.chunk_keys, self.codecs, self.fill_bytes))
 
-    def replace(self, **changes):
+    def replace(self, **changes: Any) -> Self:
         """Return a copy with other values for the named fields.
 
         >>> from zcore.model.chunk_keys import ChunkKeyEncoding
@@ -208,17 +239,17 @@ class ArrayMetadata(Value):
         return super().replace(**changes)
 
     @property
-    def ndim(self):
+    def ndim(self) -> int:
         """Number of dimensions."""
         return len(self.shape)
 
     @property
-    def itemsize(self):
+    def itemsize(self) -> int:
         """Bytes of one element."""
         return self.dtype.itemsize
 
     @property
-    def item_of_fill(self):
+    def item_of_fill(self) -> Any:
         """Value of elements of varying length that were never written: an empty item if the fill value is undefined."""
         if self.fill_value is not None:
             return self.fill_value
@@ -227,27 +258,27 @@ class ArrayMetadata(Value):
         return b"" if any([codec.name == "vlen-bytes" for codec in self.codecs]) else None
 
     @property
-    def size(self):
+    def size(self) -> int:
         """Number of elements: 1 for no dimensions, 0 if a length is 0."""
         return math.prod(self.shape)
 
     @property
-    def nbytes(self):
+    def nbytes(self) -> int:
         """Bytes of all elements, decoded."""
         return self.size * self.dtype.itemsize
 
     @property
-    def grid_shape(self):
+    def grid_shape(self) -> tuple[int, ...]:
         """Number of chunks in each dimension, including the last one that exceeds the array."""
         return tuple([-(-length // chunk) if unequal is None else unequal.count(length)
                       for length, chunk, unequal in dimensions_of(self.shape, self.chunk_shape, self.edges)])
 
     @property
-    def n_chunks(self):
+    def n_chunks(self) -> int:
         """Number of chunks of the grid, stored or not."""
         return math.prod(self.grid_shape)
 
-    def place_of(self, chunk_coords):
+    def place_of(self, chunk_coords: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Return the first element and the shape of a chunk of the grid, two tuples of int.
 
         >>> from zcore.kernel.select.rectilinear import Edges
@@ -261,7 +292,7 @@ class ArrayMetadata(Value):
                   for i, chunk, unequal in dimensions_of(chunk_coords, self.chunk_shape, self.edges)]
         return tuple([origin for origin, _ in places]), tuple([length for _, length in places])
 
-    def resized(self, shape):
+    def resized(self, shape: Iterable[int]) -> ArrayMetadata:
         """Return the metadata of the array with another shape.
 
         Chunks stay in place. If chunks of different lengths do not reach the new end, chunks of the last length are
@@ -274,7 +305,7 @@ class ArrayMetadata(Value):
             None if unequal is None else unequal.covering(length)
             for unequal, length in zip(self.edges, shape, strict=True)]))
 
-    def same_grid(self, other):
+    def same_grid(self, other: ArrayMetadata) -> bool:
         """Return whether the elements that are in both arrays lie in the same chunks."""
         if len(self.shape) != len(other.shape):
             return False
@@ -289,7 +320,7 @@ class ArrayMetadata(Value):
         return True
 
     @property
-    def chunk_nbytes(self):
+    def chunk_nbytes(self) -> int:
         """Decoded bytes of one full chunk; of one of the longest, if they differ."""
         return math.prod(self.chunk_shape) * self.dtype.itemsize
 
@@ -310,13 +341,19 @@ class GroupMetadata(Value):
     """
 
     __slots__ = _fields = ("zarr_format", "attributes", "consolidated", "extra")
+    zarr_format: Literal[3, 2]
+    attributes: Mapping[str, Any] | None
+    consolidated: Mapping[str, ArrayMetadata | GroupMetadata] | None
+    extra: Mapping[str, Any]
 
-    def __init__(self, zarr_format=3, attributes=None, consolidated=None, extra=None):
+    def __init__(self, zarr_format: Literal[3, 2] = 3, attributes: Mapping[str, Any] | None = None,
+                 consolidated: Mapping[str, ArrayMetadata | GroupMetadata] | None = None,
+                 extra: Mapping[str, Any] | None = None) -> None:
         store = object.__setattr__
         store(self, "zarr_format", zarr_format)
         store(self, "attributes", attributes)
         store(self, "consolidated", consolidated)
         store(self, "extra", {} if extra is None else extra)
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return hash(("group", self.zarr_format))

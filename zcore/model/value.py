@@ -3,8 +3,14 @@
 A standard frozen dataclass does the same, but importing `dataclasses` costs more than importing the whole of zcore's
 model, and its generated constructor is slower than these few lines.
 """
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from typing import Any, Never, Self
 
 TEXT = (str, bytes, bytearray)  # sequences in Python, but never a list of lengths
 
@@ -22,7 +28,7 @@ def text_of(value, form=repr):
         return f"bytes {raw if len(raw) <= 80 else raw[:77] + '...'}"
 
 
-def as_bool(value, keyword, allowed="True or False"):
+def as_bool(value: object, keyword: str, allowed: str = "True or False") -> bool:
     """Return a keyword's value if it is True or False; `allowed` is the text for messages.
 
     Raises : TypeError, for anything else, because Python would take ``lock="no"`` as true.
@@ -52,34 +58,34 @@ class Same:
 class Value:
     """A value with the fields named in `_fields`. The constructor has the same parameters in the same order."""
 
-    __slots__ = ()
-    _fields = ()
+    __slots__: tuple[str, ...] = ()
+    _fields: tuple[str, ...] = ()
 
-    def __setattr__(self, name, value):
+    def __setattr__(self, name: str, value: Any) -> Never:
         raise AttributeError(f"{type(self).__name__} is frozen; replace({name}=...) makes a changed copy")
 
-    def __delattr__(self, name):
+    def __delattr__(self, name: str) -> Never:
         raise AttributeError(f"{type(self).__name__} is frozen")
 
     def _identity(self):
         """Return the hashable parts of the value, which are equal for equal values."""
         return tuple(getattr(self, name) for name in self._fields)
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
             return NotImplemented
         return self is other or all(getattr(self, name) == getattr(other, name) for name in self._fields)
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return hash((type(self), self._identity()))
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{name}={text_of(getattr(self, name))}' for name in self._fields)})"
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return type(self), tuple(getattr(self, name) for name in self._fields)
 
-    def replace(self, **changes):
+    def replace(self, **changes: Any) -> Self:
         """Return a copy with other values for the named fields; the constructor checks them."""
         unknown = changes.keys() - set(self._fields)
         if unknown:

@@ -19,7 +19,10 @@ Examples
 ...     zcore.mpi.append(One(), z, [[1, 2, 3, 4]])
 (11, 4)
 """
+from __future__ import annotations
+
 import bisect
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -28,10 +31,18 @@ from zcore.errors import StoreError
 from zcore.kernel.io.files import sync_files
 from zcore.mpi.exchange import Plan, bounds_of, write_in_turns
 
+if TYPE_CHECKING:
+    from typing import Any, Unpack
+
+    import numpy.typing as npt
+
+    from zcore.nodes.keywords import CreateKeywords, OpenArrayKeywords
+    from zcore.typing import Mode, Shape, StrPath
+
 __all__ = ["aligned_box", "append", "box_of", "create", "flush", "open", "resize", "write"]
 
 
-def create(comm, place, **keywords):
+def create(comm: Any, place: StrPath, **keywords: Unpack[CreateKeywords]) -> zcore.Array:
     """Create an array, and open it on all ranks.
 
     Rank 0 creates it. The others get the document from there, and ask no file system.
@@ -56,7 +67,7 @@ def create(comm, place, **keywords):
     return _from_first(comm, lambda: zcore.create_array(place, **keywords))
 
 
-def open(comm, place, mode="r", **keywords):
+def open(comm: Any, place: StrPath, mode: Mode = "r", **keywords: Unpack[OpenArrayKeywords]) -> zcore.Array:
     """Open an array on all ranks; one of them reads the document.
 
     Parameters
@@ -80,7 +91,7 @@ def open(comm, place, mode="r", **keywords):
     return _from_first(comm, lambda: zcore.open_array(place, mode=mode, **keywords))
 
 
-def aligned_box(comm, array, axis=0):
+def aligned_box(comm: Any, array: zcore.Array, axis: int = 0) -> tuple[slice, ...]:
     """Return the part of an array that this rank should write: whole stored objects, shards or chunks, of its own.
 
     Not collective. The parts of all ranks cover the array, and are as equal as objects allow; with fewer objects than
@@ -105,7 +116,7 @@ def aligned_box(comm, array, axis=0):
     return box_of(comm.Get_rank(), comm.Get_size(), array, axis)
 
 
-def box_of(rank, size, array, axis=0):
+def box_of(rank: int, size: int, array: zcore.Array, axis: int = 0) -> tuple[slice, ...]:
     """Return what `aligned_box` returns to a rank of so many.
 
     Parameters
@@ -149,7 +160,7 @@ def box_of(rank, size, array, axis=0):
     return tuple(box)
 
 
-def resize(comm, array, shape):
+def resize(comm: Any, array: zcore.Array, shape: Shape) -> None:
     """Change the shape of an array; all ranks have the new one, without a `refresh` of their own.
 
     Parameters
@@ -170,7 +181,7 @@ def resize(comm, array, shape):
     _change(comm, array, change)
 
 
-def append(comm, array, values, axis=0):
+def append(comm: Any, array: zcore.Array, values: npt.ArrayLike, axis: int = 0) -> tuple[int, ...]:
     """Add elements of all ranks behind the last ones along an axis, in the order of ranks; returns the new shape.
 
     The array is made longer once, and then all ranks write at the same time. A rank may have no elements. While ranks
@@ -230,7 +241,7 @@ def append(comm, array, values, axis=0):
     return array.shape
 
 
-def write(comm, array, box, values):
+def write(comm: Any, array: zcore.Array, box: tuple[slice, ...] | None, values: npt.ArrayLike) -> None:
     """Write a box of each rank, without locks: ranks exchange elements first, so one rank alone writes each object.
 
     For file systems whose locks do not reach from host to host (``zcore doctor --meet`` tells). Elsewhere ``array[box]
@@ -272,7 +283,7 @@ def write(comm, array, box, values):
     _agree(comm, write_in_turns(comm, plan, values, alone.__setitem__, alone.__getitem__, nbytes))
 
 
-def flush(comm, array):
+def flush(comm: Any, array: zcore.Array) -> None:
     """Return when all that any rank has written is on the disk.
 
     Parameters

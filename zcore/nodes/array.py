@@ -4,9 +4,12 @@ Order of the methods: properties of the document; reading; writing; zarr-python'
 common end of all selections, one read or one write of the `ArrayBinding`. Names and meanings of properties are those of
 zarr-python, except that codecs are always named as in Zarr v3.
 """
+from __future__ import annotations
+
 import math
 from functools import partial
 from itertools import chain
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -19,6 +22,21 @@ from zcore.model.chunk_grid import chunk_regions, chunk_sizes, shown_chunks
 from zcore.model.metadata import shape_of
 from zcore.nodes.info import Info, type_name
 from zcore.nodes.node import Handle
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from types import EllipsisType
+    from typing import Literal, SupportsIndex, TypeVar
+
+    import numpy.typing as npt
+
+    from zcore.codecs.base import Codec
+    from zcore.model.metadata import ArrayMetadata
+    from zcore.nodes.astype import Casted
+    from zcore.nodes.lazy import LazyIndexer
+    from zcore.typing import Elements, Fields, Memory, Missing, Selection, Shape
+
+    _Out = TypeVar("_Out", bound=Memory)
 
 # The C library takes memory of this size from the system, whose pages are zero, so zeros cost nothing.
 _MIN_ZEROS = 1 << 25
@@ -49,42 +67,46 @@ class Array(Handle):
 
     __slots__ = ()
 
+    if TYPE_CHECKING:
+        @property
+        def metadata(self) -> ArrayMetadata: ...
+
     @property
-    def shape(self):
+    def shape(self) -> tuple[int, ...]:
         """Elements per dimension, a tuple of int; assigning resizes the array."""
         return self._binding.metadata.shape
 
     @shape.setter
-    def shape(self, shape):
+    def shape(self, shape: Shape) -> None:
         self.resize(shape)
 
     @property
-    def dtype(self):
+    def dtype(self) -> np.dtype[Any]:
         """Type of the elements, a numpy.dtype with byte order."""
         return self._binding.metadata.dtype
 
     @property
-    def ndim(self):
+    def ndim(self) -> int:
         """Number of dimensions."""
         return len(self._binding.metadata.shape)
 
     @property
-    def size(self):
+    def size(self) -> int:
         """Number of elements."""
         return self._binding.metadata.size
 
     @property
-    def itemsize(self):
+    def itemsize(self) -> int:
         """Bytes of an element."""
         return self._binding.metadata.itemsize
 
     @property
-    def nbytes(self):
+    def nbytes(self) -> int:
         """Bytes of all elements, decoded."""
         return self._binding.metadata.nbytes
 
     @property
-    def chunks(self):
+    def chunks(self) -> tuple[int, ...]:
         """Elements of a chunk per dimension; with shards, of an inner chunk.
 
         Raises
@@ -96,7 +118,7 @@ class Array(Handle):
         return self._one_shape("chunks") if view.chain.shards is None else view.chain.inner_shape
 
     @property
-    def shards(self):
+    def shards(self) -> tuple[int, ...] | None:
         """Elements of a shard per dimension; None for an array without shards.
 
         Raises
@@ -114,7 +136,7 @@ class Array(Handle):
         return metadata.chunk_shape
 
     @property
-    def read_chunk_sizes(self):
+    def read_chunk_sizes(self) -> tuple[tuple[int, ...], ...]:
         """Elements of each chunk, a tuple for each dimension, as in dask; border chunks are cut at the border.
 
         With shards, of the inner chunks.
@@ -127,7 +149,7 @@ class Array(Handle):
         return chunk_sizes(view.metadata.shape, view.chain.inner_shape)
 
     @property
-    def write_chunk_sizes(self):
+    def write_chunk_sizes(self) -> tuple[tuple[int, ...], ...]:
         """Elements of each stored object, in the form of `read_chunk_sizes`: of the shards, if there are any.
 
         Raises : OutOfMemoryError, if there are more than 2**24 objects along a dimension.
@@ -136,7 +158,7 @@ class Array(Handle):
         return chunk_sizes(metadata.shape, metadata.chunk_shape, metadata.edges)
 
     @property
-    def fill_value(self):
+    def fill_value(self) -> Any:
         """Value of elements never written; None if the document leaves it undefined.
 
         If it is undefined, they read as zero, as empty text or bytes, and, in Zarr v2, dates as not a time.
@@ -144,7 +166,7 @@ class Array(Handle):
         return self._binding.metadata.fill_value
 
     @property
-    def order(self):
+    def order(self) -> Literal["C", "F"] | None:
         """Order of the elements in a chunk: ``"C"``, ``"F"`` if the dimensions are reversed, None for any other."""
         order = self._binding.chain.order
         if order is None:
@@ -152,29 +174,29 @@ class Array(Handle):
         return "F" if tuple(order) == tuple(range(self.ndim))[::-1] else None
 
     @property
-    def dimension_names(self):
+    def dimension_names(self) -> tuple[str | None, ...] | None:
         """A str or None for each dimension; None for an array without names."""
         return self._binding.metadata.dimension_names
 
     @property
-    def codecs(self):
+    def codecs(self) -> tuple[Codec, ...]:
         """The codecs of a stored object, except `bytes`; the codecs of a chunk are the three below."""
         return self._binding.chain.codecs
 
     @property
-    def filters(self):
+    def filters(self) -> tuple[Codec, ...]:
         """The codecs of a chunk from array to array, a tuple; order F is one of them, `TransposeCodec`."""
         return tuple([codec for codec in self._chunk_chain.codecs if codec.kind == "array_array"])
 
     @property
-    def serializer(self):
+    def serializer(self) -> Codec:
         """The codec of a chunk from array to bytes."""
         chain = self._chunk_chain
         found = [codec for codec in chain.codecs if codec.kind == "array_bytes"]
         return found[0] if found else chain.serializer
 
     @property
-    def compressors(self):
+    def compressors(self) -> tuple[Codec, ...]:
         """The codecs of a chunk from bytes to bytes, a tuple, including checksums."""
         return tuple([codec for codec in self._chunk_chain.codecs if codec.kind == "bytes_bytes"])
 
@@ -184,32 +206,32 @@ class Array(Handle):
         return chain if chain.shards is None else chain.shards.chain
 
     @property
-    def lock(self):
+    def lock(self) -> bool:
         """Whether objects are locked while they are replaced."""
         return self._binding.options.lock is not None
 
     @property
-    def missing(self):
+    def missing(self) -> Missing:
         """Whether an absent object reads as the fill value or is an error: ``"fill"`` or ``"raise"``."""
         return self._binding.options.missing
 
     @property
-    def threads(self):
+    def threads(self) -> int | None:
         """Threads of a read or write; None for `zcore.config.threads`."""
         return self._binding.options.threads
 
     @property
-    def strict(self):
+    def strict(self) -> bool:
         """Whether to refuse files that can be read although the formats forbid them."""
         return self._binding.options.strict
 
     @property
-    def cache(self):
+    def cache(self) -> int | None:
         """Bytes of memory for decoded chunks; None for `zcore.config.cache`."""
         return self._binding.options.cache
 
     @property
-    def cdata_shape(self):
+    def cdata_shape(self) -> tuple[int, ...]:
         """Chunks per dimension; with shards, inner chunks."""
         view = self._binding.view
         if view.chain.shards is None:
@@ -217,7 +239,7 @@ class Array(Handle):
         return tuple([-(-length // chunk) for length, chunk
                       in zip(view.metadata.shape, view.chain.inner_shape, strict=True)])
 
-    def iter_chunks(self):
+    def iter_chunks(self) -> Iterator[tuple[slice, ...]]:
         """Iterate over the chunks of the grid in C order: for each the slices that select it, cut at the border.
 
         >>> import zcore
@@ -232,12 +254,12 @@ class Array(Handle):
         return chunk_regions(metadata.shape, inner_shape, None)
 
     @property
-    def nchunks(self):
+    def nchunks(self) -> int:
         """Number of chunks of the grid, stored or not."""
         return math.prod(self.cdata_shape)
 
     @property
-    def nchunks_initialized(self):
+    def nchunks_initialized(self) -> int:
         """Number of chunks of the grid whose object exists; counts all chunks of existing shards. Costs a listing."""
         view = self._binding.view
         metadata, inner_shape = view.metadata, view.chain.inner_shape
@@ -257,11 +279,24 @@ class Array(Handle):
         return (coords for _, coords in self._binding.stored_chunks()
                 if all([i < n for i, n in zip(coords, grid, strict=True)]))
 
-    def nbytes_stored(self):
+    def nbytes_stored(self) -> int:
         """Return the bytes of all objects of the array, documents included; costs a listing."""
         return self._binding.store.getsize_prefix(self._binding.prefix)
 
     # reading
+
+    # In the order of NumPy's own types: an ndarray has `__index__`, too.
+
+    @overload
+    def __getitem__(
+        self, selection: slice | EllipsisType | npt.NDArray[Any] | list[Any] | None
+    ) -> npt.NDArray[Any]: ...
+
+    @overload
+    def __getitem__(self, selection: SupportsIndex | tuple[SupportsIndex, ...]) -> Any: ...
+
+    @overload
+    def __getitem__(self, selection: Selection) -> npt.NDArray[Any]: ...
 
     def __getitem__(self, selection):
         """Return the selected elements as NumPy does: a new ndarray, or a scalar if only integers select it.
@@ -297,6 +332,15 @@ class Array(Handle):
         self._read(box, out, is_new=True)
         return out[()] if box.is_element else out
 
+    @overload
+    def read(self, selection: Selection = ..., out: None = None) -> npt.NDArray[Any]: ...
+
+    @overload
+    def read(self, selection: Selection, out: _Out) -> _Out: ...
+
+    @overload
+    def read(self, selection: Selection = ..., *, out: _Out) -> _Out: ...
+
     def read(self, selection=..., out=None):
         """Return the selected elements, in `out` if given.
 
@@ -331,6 +375,15 @@ class Array(Handle):
         """
         return self._get(*self._selected(selection), out)
 
+    @overload
+    async def async_read(self, selection: Selection = ..., out: None = None) -> npt.NDArray[Any]: ...
+
+    @overload
+    async def async_read(self, selection: Selection, out: _Out) -> _Out: ...
+
+    @overload
+    async def async_read(self, selection: Selection = ..., *, out: _Out) -> _Out: ...
+
     async def async_read(self, selection=..., out=None):
         """Return the selected elements, in `out` if given, like `read`; other coroutines run meanwhile.
 
@@ -361,6 +414,12 @@ class Array(Handle):
         from zcore.nodes.awaited import awaited
 
         return await awaited(partial(self.read, selection, out))
+
+    @overload
+    def read_many(self, selections: Iterable[Selection], out: None = None) -> npt.NDArray[Any]: ...
+
+    @overload
+    def read_many(self, selections: Iterable[Selection], out: _Out) -> _Out: ...
 
     def read_many(self, selections, out=None):
         """Return many parts of one shape, stacked; a chunk that several of them need is decoded once.
@@ -414,7 +473,7 @@ class Array(Handle):
                 raise
         return place if out is None else out
 
-    def read_direct(self, dest, source_sel=None, dest_sel=None):
+    def read_direct(self, dest: npt.NDArray[Any], source_sel: Selection = None, dest_sel: Selection = None) -> None:
         """Read into a part of an ndarray, as h5py's datasets do: values are cast to its type.
 
         Parameters
@@ -451,7 +510,7 @@ class Array(Handle):
         else:
             dest[... if dest_sel is None else dest_sel] = self._get(selected, fields)
 
-    def write_direct(self, source, source_sel=None, dest_sel=None):
+    def write_direct(self, source: npt.NDArray[Any], source_sel: Selection = None, dest_sel: Selection = None) -> None:
         """Write a part of an ndarray, as h5py's datasets do.
 
         Parameters
@@ -467,7 +526,7 @@ class Array(Handle):
         """
         self[... if dest_sel is None else dest_sel] = source[... if source_sel is None else source_sel]
 
-    def astype(self, dtype):
+    def astype(self, dtype: npt.DTypeLike) -> Casted:
         """Return a view that reads the array as elements of another type: `zcore.nodes.astype.Casted`.
 
         Parameters
@@ -485,18 +544,18 @@ class Array(Handle):
 
         return Casted(self, dtype)
 
-    def __array__(self, dtype=None, copy=None):
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
         if copy is False:
             raise ValueError("an array in a store cannot become a NumPy array without a copy")
         out = self[...]
         return out if dtype is None else out.astype(dtype, copy=False)
 
-    def __len__(self):
+    def __len__(self) -> int:
         if not self.shape:
             raise TypeError("len() of unsized object")
         return self.shape[0]
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         if not self.shape:
             raise TypeError("iteration over a 0-d array")
         return chain.from_iterable(self._slabs())
@@ -513,13 +572,13 @@ class Array(Handle):
             yield self[start:stop]
             start, i = stop, i + 1
 
-    def __contains__(self, value):
+    def __contains__(self, value: object) -> bool:
         """Whether an element equals `value`, as in NumPy. Reads one row of chunks at a time, until one contains it."""
         if np.ndim(value) or not self.shape:
             return value in self[...]
         return any(value in slab for slab in self._slabs())
 
-    def __bool__(self):
+    def __bool__(self) -> bool:
         if self.size > 1:
             raise ValueError("the truth value of an array of several elements is ambiguous; use `a.size`, "
                              "`a[...].any()` or `a[...].all()`")
@@ -527,7 +586,7 @@ class Array(Handle):
 
     # writing
 
-    def __setitem__(self, selection, values):
+    def __setitem__(self, selection: Selection, values: Elements) -> None:
         """Write values to the selected elements, broadcast and cast by NumPy's rules.
 
         Every stored object is replaced atomically and, unless the array was opened with ``lock=None``, under its lock.
@@ -555,7 +614,7 @@ class Array(Handle):
         box, fields = self._selected(selection)
         self._set(box, read_whole(values), fields)
 
-    def write(self, selection, values):
+    def write(self, selection: Selection, values: Elements) -> None:
         """Write values, also from the memory of any object with a buffer; see `__setitem__`.
 
         An array of the stored type is not copied as a whole, whatever its strides.
@@ -568,6 +627,12 @@ class Array(Handle):
             Any value that NumPy takes, a buffer such as a memoryview, or an `Array`, which is read whole.
         """
         self[selection] = values if isinstance(values, (np.ndarray, Array)) else _of_buffer(values)
+
+    @overload
+    def resize(self, shape: Shape, /) -> None: ...
+
+    @overload
+    def resize(self, *shape: SupportsIndex) -> None: ...
 
     def resize(self, *shape):
         """Change the shape. Remaining elements keep their values, new ones have the fill value.
@@ -596,7 +661,7 @@ class Array(Handle):
         self._binding.check_writable()
         lifecycle.resize(self._binding, shape_of(shape[0] if len(shape) == 1 else shape))
 
-    def append(self, data, axis=0):
+    def append(self, data: Elements, axis: SupportsIndex = 0) -> tuple[int, ...]:
         """Add elements at the end along `axis`; return the new shape.
 
         Appends of several threads and processes happen one after the other, each as a whole: a reader, or a kill, sees
@@ -637,7 +702,8 @@ class Array(Handle):
     # memory for the result, of its shape and type; values are broadcast and cast as in brackets. The rules are
     # zarr-python's ("Advanced indexing").
 
-    def get_basic_selection(self, selection=..., *, out=None, fields=None):
+    def get_basic_selection(self, selection: Selection = ..., *, out: Memory | None = None,
+                            fields: Fields | None = None) -> Any:
         """Return the elements selected by integers, slices and an ellipsis.
 
         Parameters
@@ -657,7 +723,7 @@ class Array(Handle):
         """
         return self._get_named(_basic(selection, self.shape), out, fields)
 
-    def set_basic_selection(self, selection, value, *, fields=None):
+    def set_basic_selection(self, selection: Selection, value: Elements, *, fields: Fields | None = None) -> None:
         """Write to the elements selected by integers, slices and an ellipsis.
 
         Parameters
@@ -677,7 +743,8 @@ class Array(Handle):
         """
         self._set_named(_basic(selection, self.shape), value, fields)
 
-    def get_orthogonal_selection(self, selection, *, out=None, fields=None):
+    def get_orthogonal_selection(self, selection: Selection, *, out: Memory | None = None,
+                                 fields: Fields | None = None) -> Any:
         """Return the outer product of slices, lists and masks of one dimension.
 
         `selection` has one of these, or an integer, for each dimension; `out`, `fields` and errors are those of
@@ -690,14 +757,15 @@ class Array(Handle):
         """
         return self._get_named(self._product("orthogonal", selection), out, fields)
 
-    def set_orthogonal_selection(self, selection, value, *, fields=None):
+    def set_orthogonal_selection(self, selection: Selection, value: Elements, *, fields: Fields | None = None) -> None:
         """Write to the outer product of slices, lists and masks of one dimension.
 
         `selection` as for `get_orthogonal_selection`; `value`, `fields` and errors as for `set_basic_selection`.
         """
         self._set_named(self._product("orthogonal", selection), value, fields)
 
-    def get_coordinate_selection(self, selection, *, out=None, fields=None):
+    def get_coordinate_selection(self, selection: Selection, *, out: Memory | None = None,
+                                 fields: Fields | None = None) -> Any:
         """Return the elements at points, in the shape to which their indices broadcast.
 
         `selection` has a list of indices, or an integer, for each dimension; `out`, `fields` and errors are those of
@@ -709,14 +777,15 @@ class Array(Handle):
         """
         return self._get_named(self._product("coordinates", selection), out, fields)
 
-    def set_coordinate_selection(self, selection, value, *, fields=None):
+    def set_coordinate_selection(self, selection: Selection, value: Elements, *, fields: Fields | None = None) -> None:
         """Write to the elements at points; if an element is selected several times, the last value stays.
 
         `selection` as for `get_coordinate_selection`; `value`, `fields` and errors as for `set_basic_selection`.
         """
         self._set_named(self._product("coordinates", selection), value, fields)
 
-    def get_mask_selection(self, mask, *, out=None, fields=None):
+    def get_mask_selection(self, mask: npt.ArrayLike, *, out: Memory | None = None,
+                           fields: Fields | None = None) -> Any:
         """Return the elements where a mask of the array's shape is true, in one dimension and C order.
 
         `out`, `fields` and errors are those of `get_basic_selection`.
@@ -728,14 +797,15 @@ class Array(Handle):
         """
         return self._get_named(self._product("masked", mask), out, fields)
 
-    def set_mask_selection(self, mask, value, *, fields=None):
+    def set_mask_selection(self, mask: npt.ArrayLike, value: Elements, *, fields: Fields | None = None) -> None:
         """Write to the elements where a mask of the array's shape is true.
 
         `value`, `fields` and errors as for `set_basic_selection`.
         """
         self._set_named(self._product("masked", mask), value, fields)
 
-    def get_block_selection(self, selection, *, out=None, fields=None):
+    def get_block_selection(self, selection: Selection, *, out: Memory | None = None,
+                            fields: Fields | None = None) -> Any:
         """Return blocks: integers and slices count stored objects, chunks or shards; no dimension is dropped.
 
         `selection` has one of them for each dimension; slices have step 1; `out`, `fields` and errors are those of
@@ -747,7 +817,7 @@ class Array(Handle):
         """
         return self._get_named(self._blocks(selection), out, fields)
 
-    def set_block_selection(self, selection, value, *, fields=None):
+    def set_block_selection(self, selection: Selection, value: Elements, *, fields: Fields | None = None) -> None:
         """Write blocks.
 
         `selection` as for `get_block_selection`; `value`, `fields` and errors as for `set_basic_selection`.
@@ -755,22 +825,22 @@ class Array(Handle):
         self._set_named(self._blocks(selection), value, fields)
 
     @property
-    def oindex(self):
+    def oindex(self) -> _Indexer:
         """Orthogonal selection with brackets, for reading and writing: ``a.oindex[[3, 1], :, [0, 2]]``."""
         return _Indexer(self, lambda selection: self._product("orthogonal", selection))
 
     @property
-    def vindex(self):
+    def vindex(self) -> _Indexer:
         """Selection of points with brackets, for reading and writing: ``a.vindex[[3, 1], [0, 2]]``, or a mask."""
         return _Indexer(self, lambda selection: self._product("points", selection))
 
     @property
-    def blocks(self):
+    def blocks(self) -> _Indexer:
         """Selection of stored objects with brackets, for reading and writing: ``a.blocks[0, 1:]``."""
         return _Indexer(self, self._blocks)
 
     @property
-    def lazy(self):
+    def lazy(self) -> LazyIndexer:
         """Views that read nothing until used: ``a.lazy[2:10, ::3][..., 0]``; see `zcore.nodes.lazy.LazyView`."""
         from zcore.nodes.lazy import LazyIndexer
 
@@ -798,7 +868,7 @@ class Array(Handle):
     # display
 
     @property
-    def info(self):
+    def info(self) -> Info:
         """A description in several lines, an `Info`; reads nothing."""
         metadata = self.metadata
         return Info({
@@ -820,7 +890,7 @@ class Array(Handle):
         return {"chunks": grid} if self._binding.chain.shards is None else {
             "chunks": chunks, "objects": f"shards of {grid}"}
 
-    def info_complete(self):
+    def info_complete(self) -> Info:
         """Return `info` with the number and size of stored objects, which costs a listing."""
         rows = dict(self.info)
         stored = self.nbytes_stored()
@@ -1005,15 +1075,15 @@ class _Indexer:
 
     __slots__ = ("_array", "_select")
 
-    def __init__(self, array, select):
+    def __init__(self, array: Array, select: Callable[[Any], Any]) -> None:
         self._array = array
         self._select = select
 
-    def __getitem__(self, selection):
+    def __getitem__(self, selection: Selection) -> Any:
         fields, selection = split_fields(selection, self._array.dtype)
         return self._array._get_named(self._select(selection), None, fields)
 
-    def __setitem__(self, selection, value):
+    def __setitem__(self, selection: Selection, value: Elements) -> None:
         fields, selection = split_fields(selection, self._array.dtype)
         self._array._set_named(self._select(selection), value, fields)
 

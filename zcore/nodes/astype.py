@@ -1,9 +1,21 @@
 """A view of an array with another type: casts while it reads."""
+from __future__ import annotations
+
 from itertools import chain
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from zcore.indexing.fields import split_fields
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    import numpy.typing as npt
+
+    from zcore.nodes.array import Array
+    from zcore.typing import Selection
 
 
 class Casted:
@@ -19,26 +31,26 @@ class Casted:
 
     __slots__ = ("_array", "dtype")
 
-    def __init__(self, array, dtype):
+    def __init__(self, array: Array, dtype: npt.DTypeLike) -> None:
         self._array = array
-        self.dtype = np.dtype(dtype)
+        self.dtype: np.dtype[Any] = np.dtype(dtype)
 
     @property
-    def shape(self):
+    def shape(self) -> tuple[int, ...]:
         """Elements per dimension."""
         return self._array.shape
 
     @property
-    def ndim(self):
+    def ndim(self) -> int:
         """Number of dimensions."""
         return self._array.ndim
 
     @property
-    def size(self):
+    def size(self) -> int:
         """Number of elements."""
         return self._array.size
 
-    def __getitem__(self, selection):
+    def __getitem__(self, selection: Selection) -> Any:
         fields, selection = split_fields(selection, self.dtype)
         selected, of_array = self._array._selected(selection)
         # Always an array: elements may have Python types, or be arrays themselves.
@@ -47,18 +59,18 @@ class Casted:
             found = found[fields]
         return found[()] if selected.is_element else found
 
-    def __array__(self, dtype=None, copy=None):
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
         if copy is False:
             raise ValueError("an array in a store cannot become a NumPy array without a copy")
         return np.asarray(self[...], dtype)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._array)
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         if not self.shape:
             raise TypeError("iteration over a 0-d array")
         return chain.from_iterable(slab.astype(self.dtype) for slab in self._array._slabs())
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<{self._array!r} as {self.dtype}>"

@@ -1,11 +1,17 @@
 """The attributes of a node: a mapping that is read from and written to the store."""
+from __future__ import annotations
+
 from collections.abc import MutableMapping
 from copy import deepcopy
+from typing import TYPE_CHECKING, Any
 
 from zcore.hierarchy import lifecycle
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
 
-class Attributes(MutableMapping):
+
+class Attributes(MutableMapping[str, Any]):
     """User attributes: names and JSON values.
 
     Every access reads the stored attributes anew. Every change is one atomic write under the node's lock, so two
@@ -17,14 +23,14 @@ class Attributes(MutableMapping):
 
     __slots__ = ("_binding",)
 
-    def __init__(self, binding):
+    def __init__(self, binding: Any) -> None:
         self._binding = binding
 
-    def asdict(self):
+    def asdict(self) -> dict[str, Any]:
         """Return all attributes as a new dict, with one read."""
         return lifecycle.read_attributes(self._binding)
 
-    def as_opened(self):
+    def as_opened(self) -> dict[str, Any]:
         """Return all attributes from the handle's last look at the node, as a new dict.
 
         That look may have been at consolidated metadata. If it found no attributes, they are read now.
@@ -36,35 +42,35 @@ class Attributes(MutableMapping):
         # All handles on the node may share them.
         return {name: deepcopy(value) if isinstance(value, (dict, list)) else value for name, value in known.items()}
 
-    def __getitem__(self, name):
+    def __getitem__(self, name: str) -> Any:
         return self.asdict()[name]
 
-    def get(self, name, default=None):
+    def get(self, name: str, default: Any = None) -> Any:
         """Return the value of an attribute, or `default` if there is none of this name."""
         # `Mapping.get` would treat the error of a deleted node, which is a KeyError, as a missing name.
         return self.asdict().get(name, default)
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[str]:
         return iter(self.asdict())
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.asdict())
 
-    def __contains__(self, name):
+    def __contains__(self, name: object) -> bool:
         return name in self.asdict()
 
-    def __setitem__(self, name, value):
+    def __setitem__(self, name: str, value: Any) -> None:
         self.update({name: value})
 
-    def __delitem__(self, name):
+    def __delitem__(self, name: str) -> None:
         self.pop(name)
 
-    def update(self, *args, **kwargs):
+    def update(self, *args: Any, **kwargs: Any) -> None:
         """Set several attributes in one write; same arguments as `dict.update`."""
         new = dict(*args, **kwargs)
         self._change(lambda attributes: attributes.update(new))
 
-    def change(self, new, gone=()):
+    def change(self, new: Mapping[str, Any], gone: Iterable[str] = ()) -> None:
         """Set attributes and remove others in one write.
 
         Parameters
@@ -87,7 +93,7 @@ class Attributes(MutableMapping):
             attributes.update(new)
         self._change(change)
 
-    def put(self, attributes):
+    def put(self, attributes: Mapping[str, Any]) -> None:
         """Replace all attributes by those of a mapping in one write."""
         new = dict(attributes)
 
@@ -96,19 +102,19 @@ class Attributes(MutableMapping):
             old.update(new)
         self._change(change)
 
-    def clear(self):
+    def clear(self) -> None:
         """Remove all attributes in one write."""
         self.put({})
 
-    def pop(self, name, *default):
+    def pop(self, name: str, *default: Any) -> Any:
         """Remove an attribute and return its value, or `default` if there is none."""
         return self._change(lambda attributes: attributes.pop(name, *default))
 
-    def popitem(self):
+    def popitem(self) -> tuple[str, Any]:
         """Remove an attribute and return its name and value."""
         return self._change(dict.popitem)
 
-    def setdefault(self, name, default=None):
+    def setdefault(self, name: str, default: Any = None) -> Any:
         """Return an attribute; set it to `default` first if there is none."""
         return self._change(lambda attributes: attributes.setdefault(name, default))
 
@@ -116,5 +122,5 @@ class Attributes(MutableMapping):
         self._binding.check_writable()
         return lifecycle.change_attributes(self._binding, change)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"Attributes({self.asdict()!r})"

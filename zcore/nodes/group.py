@@ -1,4 +1,8 @@
 """`Group`, the user's handle on a group: a mapping of names to arrays and groups."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, overload
+
 from zcore.engine.binding import ArrayBinding
 from zcore.engine.options import Options
 from zcore.errors import InvalidKeyError, NodeExistsError, NodeNotFoundError, ZcoreError, warn
@@ -10,6 +14,17 @@ from zcore.nodes.info import Info
 from zcore.nodes.node import Handle
 from zcore.stores.keys import prefix_of
 from zcore.text.printable import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from typing import Any, Self, TypeVar, Unpack
+
+    from zcore.model.metadata import GroupMetadata
+    from zcore.nodes.keywords import FilledKeywords, FormKeywords, GroupKeywords, MemberKeywords, TypedKeywords
+    from zcore.typing import DTypeLike, Elements, Shape
+
+    _Default = TypeVar("_Default")
+    _Found = TypeVar("_Found")
 
 
 class Group(Handle):
@@ -30,13 +45,13 @@ class Group(Handle):
 
     __slots__ = ("_copy",)
 
-    def __init__(self, binding, copy=None):
+    def __init__(self, binding: Any, copy: Any = None) -> None:
         super().__init__(binding)
         # The consolidated metadata for listing members, or None. A read-only handle also opens members from it.
         self._copy = copy
 
     @property
-    def metadata(self):
+    def metadata(self) -> GroupMetadata:
         """The metadata of the group as of the last look, with the consolidated metadata that is used for listing."""
         metadata = self._binding.metadata
         if self._copy is None or metadata.consolidated is not None:
@@ -63,7 +78,7 @@ class Group(Handle):
         binding.see()
         return lookup.find(binding.store, path, None, binding.options)
 
-    def __getitem__(self, name):
+    def __getitem__(self, name: str) -> Array | Group:
         """Return the member of this name, or at this path below the group.
 
         Raises
@@ -86,6 +101,12 @@ class Group(Handle):
         path = found.path[len(self._binding.prefix):]
         return Group(found, self._copy.below(path) if self._copy is not None and path in self._copy else None)
 
+    @overload
+    def get(self, name: str, default: None = None) -> Array | Group | None: ...
+
+    @overload
+    def get(self, name: str, default: _Default) -> Array | Group | _Default: ...
+
     def get(self, name, default=None):
         """Return a member, or `default` if there is none of this name."""
         try:
@@ -95,10 +116,10 @@ class Group(Handle):
             return default
         return default if found is None else self._member(found)
 
-    def __contains__(self, name):
+    def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and self.get(name) is not None
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[str]:
         if self._copy is not None:
             yield from sorted({path.partition("/")[0] for path in self._copy})
             return
@@ -115,22 +136,22 @@ class Group(Handle):
         binding.see()
         return [below[len(binding.prefix):-1] for below in lookup.may_be_nodes(binding.store, binding.path)]
 
-    def __len__(self):
+    def __len__(self) -> int:
         return sum(1 for _ in self)
 
-    def keys(self):
+    def keys(self) -> Iterator[str]:
         """Iterate over the names of the members right below."""
         return iter(self)
 
-    def values(self):
+    def values(self) -> Iterator[Array | Group]:
         """Iterate over the members right below."""
         return (node for _, node in self.members())
 
-    def items(self):
+    def items(self) -> Iterator[tuple[str, Array | Group]]:
         """Iterate over the (name, member) pairs right below."""
         return self.members()
 
-    def members(self, max_depth=0):
+    def members(self, max_depth: int | None = 0) -> Iterator[tuple[str, Array | Group]]:
         """Iterate over (path relative to the group, node), groups before their members.
 
         A member that cannot be opened (it is damaged or unreachable, or needs a feature that zcore does not have) is
@@ -163,7 +184,7 @@ class Group(Handle):
             else:
                 yield path, node
 
-    def walk(self, max_depth=None):
+    def walk(self, max_depth: int | None = None) -> Iterator[tuple[str, Array | Group | ZcoreError]]:
         """Iterate over (path relative to the group, node) like `members`, but over all levels, and leave none out.
 
         For a member that cannot be opened, the node is the `ZcoreError` with the reason.
@@ -208,35 +229,35 @@ class Group(Handle):
                 continue     # as in `lookup.members`
             yield name, node
 
-    def nmembers(self, max_depth=0):
+    def nmembers(self, max_depth: int | None = 0) -> int:
         """Return the number of `members`, `max_depth` levels deep; None counts all levels."""
         return sum(1 for _ in self.members(max_depth))
 
-    def arrays(self):
+    def arrays(self) -> Iterator[tuple[str, Array]]:
         """Iterate over (name, array) of the arrays right below."""
         return ((name, node) for name, node in self.members() if isinstance(node, Array))
 
-    def groups(self):
+    def groups(self) -> Iterator[tuple[str, Group]]:
         """Iterate over (name, group) of the groups right below."""
         return ((name, node) for name, node in self.members() if isinstance(node, Group))
 
-    def array_keys(self):
+    def array_keys(self) -> Iterator[str]:
         """Iterate over the names of the arrays right below."""
         return (name for name, _ in self.arrays())
 
-    def array_values(self):
+    def array_values(self) -> Iterator[Array]:
         """Iterate over the arrays right below."""
         return (node for _, node in self.arrays())
 
-    def group_keys(self):
+    def group_keys(self) -> Iterator[str]:
         """Iterate over the names of the groups right below."""
         return (name for name, _ in self.groups())
 
-    def group_values(self):
+    def group_values(self) -> Iterator[Group]:
         """Iterate over the groups right below."""
         return (node for _, node in self.groups())
 
-    def visititems(self, function):
+    def visititems(self, function: Callable[[str, Array | Group], _Found | None]) -> _Found | None:
         """Call ``function(path, node)`` for all members below, until a result is not None, and return that result."""
         for path, node in self.members(None):
             result = function(path, node)
@@ -245,19 +266,19 @@ class Group(Handle):
         return None
 
     @property
-    def info(self):
+    def info(self) -> Info:
         """A description in several lines, an `Info`; reads nothing."""
         return Info({"path": self.name, "store": repr(self.store), "format": self.zarr_format,
                      "read-only": self.read_only})
 
-    def info_complete(self):
+    def info_complete(self) -> Info:
         """Return `info` with the number of members; costs a listing of all of them."""
         are_arrays = [isinstance(node, Array) for _, node in self.members(None)]
         n_arrays = sum(are_arrays)
         return Info({**self.info, "members": f"{_counted(n_arrays, 'array')}, "
                                              f"{_counted(len(are_arrays) - n_arrays, 'group')} below"})
 
-    def tree(self, max_depth=None):
+    def tree(self, max_depth: int | None = None) -> str:
         """Return the hierarchy below as text, one line per node; for a node that cannot be opened, the error.
 
         Parameters
@@ -270,7 +291,7 @@ class Group(Handle):
 
     # changes
 
-    def create_array(self, name, **keywords):
+    def create_array(self, name: str, **keywords: Unpack[MemberKeywords]) -> Array:
         """Create an array below, and missing groups between.
 
         Parameters
@@ -291,7 +312,7 @@ class Group(Handle):
         """
         return Array(self._create(creation.create_array, name, **keywords))
 
-    def __setitem__(self, name, data):
+    def __setitem__(self, name: str, data: Elements) -> None:
         """Create an array that holds `data`. It replaces an array of that name, or what a deleted array left behind.
 
         Raises : NodeExistsError, if a group exists there, or nodes exist below: they would be lost.
@@ -301,30 +322,32 @@ class Group(Handle):
             raise NodeExistsError(f"there is a group at {path}, or there are nodes below; del it first", path=path)
         self.create_array(name, data=data, overwrite=True)
 
-    def empty(self, name, shape, *, dtype="f8", **keywords):
+    def empty(self, name: str, shape: Shape, *, dtype: DTypeLike = "f8", **keywords: Unpack[FilledKeywords]) -> Array:
         """Create an array without writing any elements.
 
         `name`, `shape`, `dtype` and `keywords` are those of `create_array`.
         """
         return self.create_array(name, shape=shape, dtype=dtype, **keywords)
 
-    def full(self, name, shape, fill_value, *, dtype="f8", **keywords):
+    def full(self, name: str, shape: Shape, fill_value: Any, *, dtype: DTypeLike = "f8",
+             **keywords: Unpack[FormKeywords]) -> Array:
         """Create an array filled with `fill_value`; other parameters as for `empty`."""
         return self.empty(name, shape, dtype=dtype, fill_value=fill_value, **keywords)
 
-    def zeros(self, name, shape, *, dtype="f8", **keywords):
+    def zeros(self, name: str, shape: Shape, *, dtype: DTypeLike = "f8", **keywords: Unpack[FormKeywords]) -> Array:
         """Create an array of zeros; `name`, `shape`, `dtype` and `keywords` as for `empty`."""
         return self.full(name, shape, creation.zero_of(dtype), dtype=dtype, **keywords)
 
-    def ones(self, name, shape, **keywords):
+    def ones(self, name: str, shape: Shape, **keywords: Unpack[TypedKeywords]) -> Array:
         """Create an array of ones; `name`, `shape` and `keywords` as for `empty`."""
         return self.full(name, shape, 1, **keywords)
 
-    def create_group(self, name, **keywords):
+    def create_group(self, name: str, **keywords: Unpack[GroupKeywords]) -> Group:
         """Create a group below, and missing groups between; keywords and errors as for `create_array`."""
         return Group(self._create(creation.create_group, name, **keywords))
 
-    def create_hierarchy(self, nodes, *, overwrite=False):
+    def create_hierarchy(self, nodes: Mapping[str, ArrayMetadata | GroupMetadata], *,
+                         overwrite: bool = False) -> Iterator[tuple[str, Array | Group]]:
         """Create arrays and groups below from their metadata; see `zcore.create_hierarchy`.
 
         Parameters
@@ -352,7 +375,7 @@ class Group(Handle):
         options = binding.options.changed({key: keywords.pop(key) for key in Options.SHARED if key in keywords})
         return create(binding.store, self._path_of(name), options, **{"zarr_format": binding.format.name, **keywords})
 
-    def require_array(self, name, *, shape, dtype, **keywords):
+    def require_array(self, name: str, *, shape: Shape, dtype: DTypeLike, **keywords: Unpack[FilledKeywords]) -> Array:
         """Return the array of this name; create it if there is none. Keywords as for `create_array`.
 
         Raises
@@ -367,7 +390,7 @@ class Group(Handle):
 
         return self._required(name, Array, lambda: self.create_array(name, shape=shape, dtype=dtype, **keywords), check)
 
-    def require_group(self, name, **keywords):
+    def require_group(self, name: str, **keywords: Unpack[GroupKeywords]) -> Group:
         """Return the group of this name; create it if there is none.
 
         Raises : NodeExistsError, if an array has this name.
@@ -391,7 +414,7 @@ class Group(Handle):
         self._binding.check_writable()
         return creation.found_or_made(find, make, path)
 
-    def move(self, source, destination):
+    def move(self, source: str, destination: str) -> None:
         """Move the member `source` to another path below the group; create missing groups above it.
 
         In a directory, this is one rename.
@@ -408,7 +431,7 @@ class Group(Handle):
         self._copy = None
         lifecycle.move(binding.store, self._path_of(source), self._path_of(destination), binding.options)
 
-    def __delitem__(self, name):
+    def __delitem__(self, name: str) -> None:
         """Delete a member and all nodes below it, readable or not.
 
         If the member is a link, reachable or not, only the link is removed, never its target.
@@ -421,7 +444,7 @@ class Group(Handle):
         if not lifecycle.delete(self._binding.store, self._path_of(name), self._binding.options):
             raise NodeNotFoundError(f"{self._binding.describe()} has no member {name!r}", path=self._path_of(name))
 
-    def refresh(self):
+    def refresh(self) -> Self:
         """Read the group's document again, and list its members from the store. Return the group."""
         self._copy = None
         return super().refresh()

@@ -1,11 +1,17 @@
 """The result of `info`: a description of a node, as text for people and as rows for programs."""
+from __future__ import annotations
+
 from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from zcore.model.value import text_of
 from zcore.text.printable import printable
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
-class Info(Mapping):
+
+class Info(Mapping[str, Any]):
     """Rows of a description: names and values. `repr` and `str` give one line per row.
 
     Parameters
@@ -21,19 +27,19 @@ class Info(Mapping):
 
     __slots__ = ("_rows",)
 
-    def __init__(self, rows):
+    def __init__(self, rows: Mapping[str, Any]) -> None:
         self._rows = rows
 
-    def __getitem__(self, name):
+    def __getitem__(self, name: str) -> Any:
         return self._rows[name]
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[str]:
         return iter(self._rows)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._rows)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return "\n".join(f"{name:14}: {printable(text_of(value, str))}" for name, value in self._rows.items())
 
 

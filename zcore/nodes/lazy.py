@@ -1,9 +1,21 @@
 """Views of an array that read nothing until their elements are needed."""
+from __future__ import annotations
+
 import operator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from zcore.errors import SelectionError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    import numpy.typing as npt
+
+    from zcore.nodes.array import Array
+    from zcore.typing import BasicSelection, Elements
 
 
 class LazyView:
@@ -35,37 +47,37 @@ class LazyView:
 
     __slots__ = ("array", "_parts")
 
-    def __init__(self, array, parts):
-        self.array = array
+    def __init__(self, array: Array, parts: Iterable[range | int]) -> None:
+        self.array: Array = array
         self._parts = tuple(parts)
 
     @property
-    def shape(self):
+    def shape(self) -> tuple[int, ...]:
         """Elements per dimension, a tuple of int."""
         return tuple([len(part) for part in self._parts if type(part) is range])
 
     @property
-    def dtype(self):
+    def dtype(self) -> np.dtype[Any]:
         """Type of the elements."""
         return self.array.dtype
 
     @property
-    def ndim(self):
+    def ndim(self) -> int:
         """Number of dimensions."""
         return len(self.shape)
 
     @property
-    def size(self):
+    def size(self) -> int:
         """Number of elements."""
         return int(np.prod(self.shape, dtype=object))
 
     @property
-    def nbytes(self):
+    def nbytes(self) -> int:
         """Bytes of the elements."""
         return self.size * self.dtype.itemsize
 
     @property
-    def chunks(self):
+    def chunks(self) -> tuple[int, ...]:
         """Approximate number of elements of the view per chunk, per dimension.
 
         Raises : UnsupportedError, if the chunks of the array differ in shape.
@@ -73,26 +85,26 @@ class LazyView:
         return tuple([max(1, min(len(part), chunk // abs(part.step)))
                       for part, chunk in zip(self._parts, self.array.chunks, strict=True) if type(part) is range])
 
-    def __len__(self):
+    def __len__(self) -> int:
         if not self.shape:
             raise TypeError("len() of a view without dimensions")
         return self.shape[0]
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<zcore.LazyView {self.shape} {self.dtype} of {self.array.shape}>"
 
-    def __getitem__(self, selection):
+    def __getitem__(self, selection: BasicSelection) -> LazyView:
         """Return the view of a part, without reading.
 
         Raises : SelectionError, if an index lies outside, or is no integer, slice or ellipsis.
         """
         return LazyView(self.array, self._selected(selection))
 
-    def __setitem__(self, selection, value):
+    def __setitem__(self, selection: BasicSelection, value: Elements) -> None:
         """Write values to a part of the view; see `Array.__setitem__`."""
         self.array[_slices(self._selected(selection))] = value
 
-    def __array__(self, dtype=None, copy=None):
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
         if copy is False:
             raise ValueError("a view cannot become a NumPy array without a copy")
         elements = np.asarray(self.array[_slices(self._parts)])
@@ -140,8 +152,8 @@ class LazyIndexer:
 
     __slots__ = ("_whole",)
 
-    def __init__(self, array):
+    def __init__(self, array: Array) -> None:
         self._whole = LazyView(array, map(range, array.shape))
 
-    def __getitem__(self, selection):
+    def __getitem__(self, selection: BasicSelection) -> LazyView:
         return self._whole[selection]

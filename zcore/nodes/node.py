@@ -1,8 +1,19 @@
 """The common base of arrays and groups: handles on a node of a store."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from zcore.engine.options import Options
 from zcore.engine.views import view_from_elsewhere
 from zcore.formats import format_of
 from zcore.nodes.attributes import Attributes
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any, Literal, Self
+
+    from zcore.model.metadata import ArrayMetadata, GroupMetadata
+    from zcore.stores.base import Store
 
 
 class Handle:
@@ -15,55 +26,55 @@ class Handle:
 
     __slots__ = ("_binding", "__weakref__")
 
-    def __init__(self, binding):
+    def __init__(self, binding: Any) -> None:
         self._binding = binding
 
     @property
-    def metadata(self):
+    def metadata(self) -> ArrayMetadata | GroupMetadata:
         """The metadata in the node's document as of the last look, an `ArrayMetadata` or `GroupMetadata`."""
         return self._binding.metadata
 
     @property
-    def attrs(self):
+    def attrs(self) -> Attributes:
         """The user's attributes, a mutable mapping on the store: `zcore.nodes.attributes.Attributes`."""
         return Attributes(self._binding)
 
-    def update_attributes(self, attributes):
+    def update_attributes(self, attributes: Mapping[str, Any]) -> Self:
         """Set several attributes in one write; return the handle."""
         self.attrs.update(attributes)
         return self
 
     @property
-    def store(self):
+    def store(self) -> Store:
         """The store that holds the node."""
         return self._binding.store
 
     @property
-    def path(self):
+    def path(self) -> str:
         """Path in the store, ``""`` at its root."""
         return self._binding.path
 
     @property
-    def name(self):
+    def name(self) -> str:
         """Path with a leading ``/``."""
         return "/" + self._binding.path
 
     @property
-    def basename(self):
+    def basename(self) -> str:
         """Last part of the path."""
         return self._binding.path.rpartition("/")[2]
 
     @property
-    def zarr_format(self):
+    def zarr_format(self) -> Literal[3, 2, "zmeta"]:
         """Format of the node: 3, 2 or ``"zmeta"``."""
         return self._binding.format.name
 
     @property
-    def read_only(self):
+    def read_only(self) -> bool:
         """Whether changes are refused."""
         return self._binding.options.read_only or self._binding.store.read_only
 
-    def refresh(self):
+    def refresh(self) -> Self:
         """Read the node's document again, because another writer may have changed it. Return the handle.
 
         Raises : NodeNotFoundError, if the node is gone; MetadataError, if the document breaks a rule.
@@ -71,7 +82,7 @@ class Handle:
         self._binding.reload()
         return self
 
-    def close(self):
+    def close(self) -> None:
         """Finish the archive that `zcore.open` or `zcore.create_array` has made for this handle.
 
         Other handles have nothing to close: every call completes its own writes.
@@ -80,35 +91,35 @@ class Handle:
         """
         self.__exit__(None, None, None)
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *exc_info):
+    def __exit__(self, *exc_info: Any) -> None:
         """Close the handle. After an error no archive is made."""
         handle = getattr(self.store, "opened_for", None)
         if handle is not None and handle() is self:
             self.store.__exit__(*exc_info)
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
             return NotImplemented
         return self.path == other.path and self.store == other.store
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return hash((self.store, self.path))
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         binding = self._binding
         return _from_elsewhere, (type(self), type(binding), binding.store, binding.path, binding.format.name,
                                  binding.options.as_keywords(), binding.view.raw, binding.view.identity)
 
-    def __dask_tokenize__(self):
+    def __dask_tokenize__(self) -> tuple[Any, ...]:
         """Return dask's token, which equal arrays share: the place, and the document as it was read last."""
         binding = self._binding
         place = binding.store.uri or repr(binding.store)
         return "zcore", type(self).__name__, place, binding.path, binding.view.raw, binding.view.identity
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         place = f"{self.store.label}/{self.path}".rstrip("/") or "/"
         return (f"<zcore.{type(self).__name__} {place!r}{self._described()}, format {self.zarr_format}"
                 f"{', read-only' if self.read_only else ''}>")

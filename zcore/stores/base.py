@@ -16,11 +16,12 @@ A name without a value is one of these:
 """
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
-from collections import namedtuple
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import wraps
 from operator import index
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from zcore import workers
 from zcore.buffers import flat_view
@@ -28,34 +29,62 @@ from zcore.errors import ReadOnlyError, StoreError
 from zcore.kernel.io.object_locks import ObjectLocks, locks_of
 from zcore.stores.keys import POSIX, check_key, check_prefix
 
-ByteRange = tuple[int | None, int | None]
-Parts = list[bytes | None]
-Identity = tuple[int, int, int, int, int]
+if TYPE_CHECKING:
+    import builtins
+
+    from zcore.kernel.refs.table import ReferenceTable
+    from zcore.typing import Buffer
+
+ByteRange: TypeAlias = tuple[int | None, int | None]
+Parts: TypeAlias = list[bytes | None]
+Identity: TypeAlias = tuple[int, int, int, int, int]
+Blocks: TypeAlias = Iterator[tuple[str, str | None, int, Callable[[], object]]]
 
 # The four answers of `Store.locate`: where the bytes of the values below a prefix are.
 
-# Each key below the prefix is the file of that name below `path`, and the compiled code may open it.
-Directory = namedtuple("Directory", ("path",))
+class Directory(NamedTuple):
+    """Each key below the prefix is the file of that name below `path`, and the compiled code may open it."""
 
-# Values are parts of other files. `table`, a `zcore.kernel.refs.table.ReferenceTable`, lists them and does not change.
-# ``open(target)`` returns a new descriptor of one of the files. It raises StoreError for a target that `get` reads.
-# ``batches(keys, limit)``, if given, returns the values that are read together: `zcore.stores.reference.batches`.
-Extents = namedtuple("Extents", ("table", "open", "batches"), defaults=(None,))
+    path: str
 
-# The elements of an array are in a file or a buffer without any encoding. ``open()`` returns a new descriptor of the
-# file, or bytes; `offset` is that of the first element, and `strides` are in bytes. With `is_decoded`, ``open()``
-# decodes.
-Strided = namedtuple("Strided", ("open", "offset", "strides", "is_decoded"), defaults=(False,))
 
-# `get` reads values. `set` replaces them, and `set_if_not_exists` and `set_if_same` do so on a condition.
-Objects = namedtuple("Objects", ())
+class Extents(NamedTuple):
+    """Values are parts of other files.
+
+    `table`, a `zcore.kernel.refs.table.ReferenceTable`, lists them and does not change. ``open(target)`` returns a new
+    descriptor of one of the files. It raises StoreError for a target that `get` reads. ``batches(keys, limit)``, if
+    given, returns the values that are read together: `zcore.stores.reference.batches`.
+    """
+
+    table: ReferenceTable
+    open: Callable[[str], int]
+    batches: Callable[[Sequence[str], int], Any] | None = None
+
+
+class Strided(NamedTuple):
+    """The elements of an array are in a file or a buffer without any encoding.
+
+    ``open()`` returns a new descriptor of the file, or bytes; `offset` is that of the first element, and `strides` are
+    in bytes. With `is_decoded`, ``open()`` decodes.
+    """
+
+    open: Callable[[], int | Buffer]
+    offset: int
+    strides: tuple[int, ...]
+    is_decoded: bool = False
+
+
+class Objects(NamedTuple):
+    """`get` reads values. `set` replaces them, and `set_if_not_exists` and `set_if_same` do so on a condition."""
+
+
 OBJECTS = Objects()
 
 # In the name of the locks of keys, which belong to no node.
 _NO_PATH = None
 
 
-class Listing(namedtuple("Listing", ("keys", "prefixes", "unreachable"), defaults=((),))):
+class Listing(NamedTuple):
     """The complete names right below a prefix, each list sorted.
 
     Attributes
@@ -67,7 +96,9 @@ class Listing(namedtuple("Listing", ("keys", "prefixes", "unreachable"), default
         Spelled like keys, because it is unknown which of them are prefixes.
     """
 
-    __slots__ = ()
+    keys: list[str]
+    prefixes: list[str]
+    unreachable: Sequence[str] = ()
 
 
 class Store(ABC):
@@ -126,7 +157,7 @@ class Store(ABC):
 
     read_only: bool = True
     uri: str | None = None
-    key_flavour = POSIX
+    key_flavour: str = POSIX
     fsync: bool = False
     n_requests: int = 0
     lists: bool = True
@@ -137,7 +168,7 @@ class Store(ABC):
         """A short name for people."""
         return type(self).__name__
 
-    def __init_subclass__(cls, **keywords):
+    def __init_subclass__(cls, **keywords: Any) -> None:
         """Wrap a `list_dir` that returns a pair of lists, such that it returns a `Listing`."""
         super().__init_subclass__(**keywords)
         listed = cls.__dict__.get("list_dir")
@@ -181,7 +212,7 @@ class Store(ABC):
         Raises : StoreError, if the prefix itself is unreachable.
         """
 
-    def set(self, key: str, value) -> None:
+    def set(self, key: str, value: Buffer) -> None:
         """Make `value` the value of `key`: readers see the old one or the new one.
 
         Parameters
@@ -243,7 +274,7 @@ class Store(ABC):
         value = self.get(key)
         return None if value is None else len(value)
 
-    def existing(self, prefix: str, names: Sequence[str]) -> list[str]:
+    def existing(self, prefix: str, names: Sequence[str]) -> builtins.list[str]:
         """Return those of `names` for which ``prefix + name`` is a key with a value.
 
         This need not check whether `prefix` itself is unreachable: `check_reachable` does that.
@@ -283,7 +314,7 @@ class Store(ABC):
         check_prefix(prefix, self.key_flavour)
         return ((key, None) for key in self._walk(prefix))
 
-    def set_if_not_exists(self, key: str, value) -> bool:
+    def set_if_not_exists(self, key: str, value: Buffer) -> bool:
         """Make `value` the value of a missing key; return whether that was done.
 
         Of several callers at once exactly one succeeds; by default, only of those in this process. See `set`.
@@ -296,7 +327,7 @@ class Store(ABC):
             self.set(key, value)
             return True
 
-    def set_if_same(self, key: str, value, identity: Identity | None) -> Identity | None:
+    def set_if_same(self, key: str, value: Buffer, identity: Identity | None) -> Identity | None:
         """Make `value` the value of `key` if its identity is still `identity`: a compare-and-swap.
 
         Returns the new identity, or None if it was not done. As an argument, None is the identity of a missing key.
@@ -348,7 +379,7 @@ class Store(ABC):
 
     def get_parts_with_identity(
         self, key: str, parts: Iterable[ByteRange]
-    ) -> list[tuple[bytes, Identity | None] | None]:
+    ) -> builtins.list[tuple[bytes, Identity | None] | None]:
         """Return what `get_with_identity` returns for each of several parts of a value."""
         return self._together(lambda part: self.get_with_identity(key, part), list(parts))
 
@@ -374,7 +405,7 @@ class Store(ABC):
         """
         return sum(self.getsize(key) or 0 if size is None else size for key, size in self.list_sizes(prefix))
 
-    def set_partial_values(self, changes: Iterable[tuple[str, int, bytes]]) -> None:
+    def set_partial_values(self, changes: Iterable[tuple[str, int, Buffer]]) -> None:
         """Write each value into the value of its key, `start` bytes from the beginning.
 
         A value grows as needed: a gap before `start` is filled with zeros, and a missing key starts empty. All
@@ -492,7 +523,7 @@ class Store(ABC):
         check_prefix(prefix, self.key_flavour)
 
     def make_directory_with(self, prefix: str, names: Sequence[str], values: Sequence[bytes],
-                            is_locked: bool) -> Identity | tuple | None:
+                            is_locked: bool) -> Identity | tuple[()] | None:
         """Make the directory of `prefix`, where nothing is, and set ``prefix + name`` for each of `names` in turn.
 
         Returns the identity of the last one, which is empty if it is not known. None if the last one was not set. Then
@@ -571,11 +602,15 @@ class Store(ABC):
         raise ReadOnlyError(f"{self!r} is read-only: {what} is refused", key=key)
 
 
+# What a function takes that opens or creates: a path or a URL, or a store.
+StoreLike: TypeAlias = str | os.PathLike[str] | Store
+
+
 class BlockStore(Store):
     """A store whose values are parts of blocks with checksums. `zcore.verify` reads the blocks."""
 
     @abstractmethod
-    def blocks(self, path: str) -> Iterator[tuple[str, str, int, Callable[[], object]]]:
+    def blocks(self, path: str) -> Blocks:
         """Iterate over the blocks of the arrays at `path` and below it.
 
         Yields its name, the path of an array in it, its decoded size in bytes, and a function that reads it and raises
@@ -596,7 +631,7 @@ def directory_at(store: Store, prefix: str = "") -> str | None:
     return found.path if type(found) is Directory else None
 
 
-def run_together(work: Callable, items: Sequence, n_threads: int) -> list:
+def run_together(work: Callable[[Any], Any], items: Sequence[Any], n_threads: int) -> list[Any]:
     """Return ``work(item)`` for each item, by up to `n_threads` threads."""
     if min(len(items), n_threads) <= 1:
         return [work(item) for item in items]

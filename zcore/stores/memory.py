@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
+from typing import TYPE_CHECKING
 
 from zcore.buffers import flat_view
 from zcore.errors import KeyConflictError
@@ -15,6 +16,12 @@ from zcore.kernel.io.object_locks import ObjectLocks
 from zcore.model.value import as_bool
 from zcore.stores.base import ByteRange, Identity, Listing, Store, resolve_range
 from zcore.stores.keys import check_key, check_prefix
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from zcore.typing import Buffer
 
 
 class MemoryStore(Store):
@@ -38,7 +45,7 @@ class MemoryStore(Store):
     (b'al', None, ['a/'])
     """
 
-    def __init__(self, items: Mapping[str, bytes] | None = None, read_only: bool = False):
+    def __init__(self, items: Mapping[str, Buffer] | None = None, read_only: bool = False) -> None:
         self._values = {}  # key -> (bytes, generation)
         self._below = {"": {}}  # prefix -> {name: whether it is that of a prefix}; but for the root none is empty
         self._generation = 0
@@ -46,18 +53,18 @@ class MemoryStore(Store):
         self._locks = ObjectLocks()
         for key, value in (items or {}).items():
             self._put(key, value, exclusive=False)
-        self.read_only = as_bool(read_only, "read_only")
+        self.read_only: bool = as_bool(read_only, "read_only")
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<MemoryStore at {id(self):#x}{', read-only' if self.read_only else ''}>"
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return MemoryStore, (self._items(), True)
 
-    def __copy__(self):
+    def __copy__(self) -> MemoryStore:
         return MemoryStore(self._items(), self.read_only)
 
-    def __deepcopy__(self, memo):
+    def __deepcopy__(self, memo: dict[int, Any]) -> MemoryStore:
         return memo.setdefault(id(self), self.__copy__())
 
     def _items(self):
@@ -117,11 +124,11 @@ class MemoryStore(Store):
 
     # Writing
 
-    def set(self, key: str, value) -> None:
+    def set(self, key: str, value: Buffer) -> None:
         self._check_writable("set", key)
         self._put(key, value, exclusive=False)
 
-    def set_if_not_exists(self, key: str, value) -> bool:
+    def set_if_not_exists(self, key: str, value: Buffer) -> bool:
         self._check_writable("set_if_not_exists", key)
         return self._put(key, value, exclusive=True)
 
@@ -158,7 +165,7 @@ class MemoryStore(Store):
         for i, (prefix, name) in enumerate(missing):
             self._below[prefix] = {name: i > 0}
 
-    def change_at_once(self, change):
+    def change_at_once(self, change: Callable[[], Any]) -> Any:
         """Call ``change(draft)`` with a copy of the store, and adopt the changed copy.
 
         Readers see all of the changes or none. Other threads that change the store wait. After an error nothing has

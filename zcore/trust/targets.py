@@ -4,11 +4,19 @@ A reference set, or the tree of an ASDF file, is not trusted. A document in a di
 directory, and to remote URLs; a document from a service only to remote URLs. The caller may allow other targets
 (`allowed`). So a document from elsewhere cannot expose the reader's own files.
 """
+from __future__ import annotations
+
 import os
+from typing import TYPE_CHECKING
 
 from zcore.errors import ReferenceTargetError, UnsupportedError
 from zcore.trust.file_uri import uri_to_path
 from zcore.trust.urls import is_below, is_chained, joined, may_lead_out, names_service, scheme_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from zcore.typing import StrPath
 
 MAX_PATH = 4096  # bytes, as in Linux; the time to resolve a path grows faster than its length
 
@@ -37,24 +45,24 @@ class AllowedTargets:
     relative to the current directory.
     """
 
-    def __init__(self, base, allowed=None):
-        self.is_remote = isinstance(base, str) and names_service(base)
-        self.base = base if self.is_remote or base is None else _directory(base)
+    def __init__(self, base: StrPath | None, allowed: Sequence[StrPath] | None = None) -> None:
+        self.is_remote: bool = isinstance(base, str) and names_service(base)
+        self.base: str | None = base if self.is_remote or base is None else _directory(base)
         # Made absolute here, so it is the same in another current directory and in another process.
-        self.allowed = None if allowed is None else tuple([_allowed(root) for root in allowed])
+        self.allowed: tuple[str, ...] | None = None if allowed is None else tuple([_allowed(root) for root in allowed])
         roots = [] if self.base is None or self.is_remote or self.allowed == () else [self.base]
         self._roots = (*roots, *[root for root in self.allowed or () if not names_service(root)])
 
-    def is_url(self, url):
+    def is_url(self, url: str | None) -> bool:
         """Return whether a target is at a service, allowed or not."""
         return url is not None and not is_chained(url) and (
             names_service(url) or self.is_remote and scheme_of(url) is None and not os.path.isabs(url))
 
-    def is_local(self, url):
+    def is_local(self, url: str | None) -> bool:
         """Return whether a URL has the form of a local file."""
         return url is not None and not is_chained(url) and not self.is_url(url)
 
-    def url_of(self, key, url):
+    def url_of(self, key: str, url: str | None) -> str | None:
         """Return the absolute URL of an allowed target at a service; None for a local target."""
         if url is None:
             raise self._error(key, url, "the set names no URL; open it with target=")
@@ -69,7 +77,7 @@ class AllowedTargets:
         self._check_remote(key, url)
         return url
 
-    def path_of(self, key, url):
+    def path_of(self, key: str, url: str | None) -> str:
         """Return the path of an allowed local target, with links resolved."""
         return self._followed(key, url, self._named_path(key, url))
 
@@ -109,7 +117,7 @@ class AllowedTargets:
     def _is_allowed(self, path):
         return any([is_below(path, root) for root in self._roots])
 
-    def seen_from(self, directory, url):
+    def seen_from(self, directory: str | None, url: str) -> str:
         """Return the URL of the same target for a document in another directory, or anywhere (None)."""
         directory = directory and os.path.realpath(directory)
         if (url is None or self.base in (None, directory) or scheme_of(url) is not None or is_chained(url)
@@ -122,7 +130,7 @@ class AllowedTargets:
             return path
         return path[len(directory.rstrip("/")) + 1:] if is_below(path, directory) else path
 
-    def allows_url(self, url):
+    def allows_url(self, url: str) -> bool:
         """Return whether `allowed` names a remote URL; None without `allowed`."""
         return None if self.allowed is None else self._names(url) and not may_lead_out(url)
 

@@ -1,6 +1,9 @@
 """The xarray engine ``"zcore"``."""
+from __future__ import annotations
+
 import os
 from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
 
 import xarray
 from xarray.backends import BackendEntrypoint
@@ -10,6 +13,12 @@ from xarray.conventions import decode_cf_variables
 import zcore
 from zcore.xarray.variables import Dimensions, Source, shown, variable_of
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any
+
+    from zcore.typing import CacheSize, Format, Missing
+
 _ENDINGS = (".asdf", ".json", ".ozx", ".parq", ".parquet", ".zarr", ".zip")
 _DOCUMENTS = ("__zmeta__", "zarr.json", ".zgroup", ".zarray", ".zmetadata")
 
@@ -17,10 +26,10 @@ _DOCUMENTS = ("__zmeta__", "zarr.json", ".zgroup", ".zarray", ".zmetadata")
 class ZcoreBackend(BackendEntrypoint):
     """Opens what `zcore.open` opens as datasets: Zarr v2 and v3, ``__zmeta__``, zip, reference sets, ASDF, services."""
 
-    description = "Open Zarr, reference sets, ASDF and __zmeta__ by zcore"
-    supports_groups = True
+    description: str = "Open Zarr, reference sets, ASDF and __zmeta__ by zcore"
+    supports_groups: bool = True
 
-    def guess_can_open(self, filename_or_obj):
+    def guess_can_open(self, filename_or_obj: Any) -> bool:
         """Return whether something looks like what zcore opens: its name, or the documents in a directory."""
         if isinstance(filename_or_obj, (zcore.Group, zcore.Array)):
             return True
@@ -37,10 +46,14 @@ class ZcoreBackend(BackendEntrypoint):
         except (OSError, TypeError, ValueError):
             return False
 
-    def open_dataset(self, filename_or_obj, *, mask_and_scale=True, decode_times=True, concat_characters=True,
-                     decode_coords=True, drop_variables=None, use_cftime=None, decode_timedelta=None, group=None,
-                     consolidated=None, storage_options=None, zarr_format=None, use_zarr_fill_value_as_mask=None,
-                     missing="fill", threads=None, strict=True, cache_nbytes=None):
+    def open_dataset(self, filename_or_obj: Any, *, mask_and_scale: bool | Mapping[str, bool] = True,
+                     decode_times: Any = True, concat_characters: bool | Mapping[str, bool] = True,
+                     decode_coords: Any = True, drop_variables: str | Iterable[str] | None = None,
+                     use_cftime: Any = None, decode_timedelta: Any = None, group: str | None = None,
+                     consolidated: bool | None = None, storage_options: Mapping[str, Any] | None = None,
+                     zarr_format: Format | None = None, use_zarr_fill_value_as_mask: bool | None = None,
+                     missing: Missing = "fill", threads: int | None = None, strict: bool = True,
+                     cache_nbytes: CacheSize | None = None) -> xarray.Dataset:
         """Return the arrays of a group as a dataset; a single array is its only variable.
 
         Parameters
@@ -84,9 +97,12 @@ class ZcoreBackend(BackendEntrypoint):
             "decode_coords": decode_coords, "drop_variables": drop_variables, "use_cftime": use_cftime,
             "decode_timedelta": decode_timedelta})
 
-    def open_groups_as_dict(self, filename_or_obj, *, drop_variables=None, group=None, consolidated=None,
-                            storage_options=None, zarr_format=None, use_zarr_fill_value_as_mask=None, missing="fill",
-                            threads=None, strict=True, cache_nbytes=None, **decoders):
+    def open_groups_as_dict(self, filename_or_obj: Any, *, drop_variables: str | Iterable[str] | None = None,
+                            group: str | None = None, consolidated: bool | None = None,
+                            storage_options: Mapping[str, Any] | None = None, zarr_format: Format | None = None,
+                            use_zarr_fill_value_as_mask: bool | None = None, missing: Missing = "fill",
+                            threads: int | None = None, strict: bool = True, cache_nbytes: CacheSize | None = None,
+                            **decoders: Any) -> dict[str, xarray.Dataset]:
         """Return a group and all groups below it as datasets, by their paths; parameters as for `open_dataset`.
 
         Dimensions without names are named alike in all of them.
@@ -106,7 +122,7 @@ class ZcoreBackend(BackendEntrypoint):
         return {_path(path, group): _dataset(node, sources, dimensions, use_zarr_fill_value_as_mask, decoders)
                 for path, (node, sources) in found.items()}
 
-    def open_datatree(self, filename_or_obj, **keywords):
+    def open_datatree(self, filename_or_obj: Any, **keywords: Any) -> xarray.DataTree:
         """Return a group and all groups below it as an `xarray.DataTree`; keywords as for `open_groups_as_dict`."""
         return xarray.DataTree.from_dict(self.open_groups_as_dict(filename_or_obj, **keywords))
 

@@ -4,8 +4,11 @@ The decisions are xarray's: its Zarr backend says how variables are encoded, and
 chunks. It talks to a draft, which notes the arrays to create, to lengthen and to write. Nothing in the store changes
 until everything is checked; then the draft is carried out.
 """
+from __future__ import annotations
+
 import os
 from types import SimpleNamespace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from xarray import Dataset, DataTree, conventions
@@ -24,10 +27,20 @@ from zcore.formats.zarr_v2.chain import to_chain
 from zcore.xarray.backend import members_of, place_of
 from zcore.xarray.variables import Dimensions, variable_of
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any, Literal
 
-def to_zarr(ds, store, mode=None, *, group=None, encoding=None, compute=True, consolidated=None, append_dim=None,
-            region=None, safe_chunks=False, align_chunks=False, zarr_format=None, write_empty_chunks=None,
-            storage_options=None, chunkmanager_store_kwargs=None, write_inherited_coords=False):
+    from zcore.storage import StoreLike
+
+
+def to_zarr(ds: Dataset | DataTree, store: StoreLike,
+            mode: Literal["w", "w-", "a", "a-", "r+"] | None = None, *, group: str | None = None,
+            encoding: Mapping[str, Any] | None = None, compute: bool = True, consolidated: bool | None = None,
+            append_dim: str | None = None, region: Mapping[str, slice] | Literal["auto"] | None = None,
+            safe_chunks: bool = False, align_chunks: bool = False, zarr_format: Literal[3, 2] | None = None,
+            write_empty_chunks: bool | None = None, storage_options: Mapping[str, Any] | None = None,
+            chunkmanager_store_kwargs: Mapping[str, Any] | None = None, write_inherited_coords: bool = False) -> Any:
     """Write a dataset or a tree of datasets to groups of Zarr, as `to_zarr` of xarray does, by zcore.
 
     Every stored object is replaced under its lock. So chunks of dask may lie anywhere in the chunks or shards of the

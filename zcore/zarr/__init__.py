@@ -7,9 +7,12 @@ pipeline has::
 
 or ``ZARR_CODEC_PIPELINE__PATH=zcore.zarr.ZcoreCodecPipeline`` in the environment.
 """
+from __future__ import annotations
+
 import asyncio
 from collections import namedtuple
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 from zarr.abc.codec import CodecPipeline
@@ -25,6 +28,14 @@ from zcore.nodes.awaited import awaited
 from zcore.stores.zarr_python import store_of_zarr
 from zcore.zarr.selection import request_of
 from zcore.zarr.store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from typing import Any, ClassVar, Self
+
+    from zarr.abc.codec import Codec
+    from zarr.core.buffer import Buffer, NDBuffer
+    from zarr.core.metadata import ArrayV3Metadata
 
 __all__ = ["Store", "ZcoreCodecPipeline"]
 
@@ -43,66 +54,66 @@ class ZcoreCodecPipeline(CodecPipeline):
     Notes : `zarr.abc.codec.CodecPipeline`, as of zarr-python 3.1 to 3.4.
     """
 
-    def __init__(self, metadata, store):
-        self.metadata = metadata
-        self.store = store
+    def __init__(self, metadata: ArrayV2Metadata | ArrayV3Metadata, store: Any) -> None:
+        self.metadata: ArrayV2Metadata | ArrayV3Metadata = metadata
+        self.store: Any = store
         self._fallback, self._form = _form_of(metadata)
         # By what a handle depends on: the array's path, whether empty chunks are written, and the loop.
         self._arrays = {}
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return ZcoreCodecPipeline, (self.metadata, self.store)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<ZcoreCodecPipeline of {self.store!r}>"
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         if not isinstance(other, ZcoreCodecPipeline):
             return NotImplemented
         return self.metadata == other.metadata and self.store == other.store
 
-    __hash__ = None
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]
 
     @classmethod
-    def from_array_metadata_and_store(cls, array_metadata, store):
+    def from_array_metadata_and_store(cls, array_metadata: Any, store: Any) -> Self:
         """Return the pipeline of an array."""
         return cls(array_metadata, store)
 
     @classmethod
-    def from_codecs(cls, codecs):
+    def from_codecs(cls, codecs: Iterable[Codec]) -> Any:
         """Return zarr-python's own pipeline: one without an array, as its codec for shards has inside."""
         return BatchedCodecPipeline.from_codecs(codecs)
 
-    def evolve_from_array_spec(self, array_spec):
+    def evolve_from_array_spec(self, array_spec: Any) -> Self:
         """Return this pipeline; its array is known already."""
         return self
 
     # What is done to chunks that have no place in a store, and questions about codecs: zarr-python's answers.
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Codec]:
         return iter(self._fallback)
 
     @property
-    def supports_partial_decode(self):
+    def supports_partial_decode(self) -> bool:
         return self._fallback.supports_partial_decode
 
     @property
-    def supports_partial_encode(self):
+    def supports_partial_encode(self) -> bool:
         return self._fallback.supports_partial_encode
 
-    def validate(self, *, shape, dtype, chunk_grid):
+    def validate(self, *, shape: tuple[int, ...], dtype: Any, chunk_grid: Any) -> None:
         self._fallback.validate(shape=shape, dtype=dtype, chunk_grid=chunk_grid)
 
-    def compute_encoded_size(self, byte_length, array_spec):
+    def compute_encoded_size(self, byte_length: int, array_spec: Any) -> int:
         return self._fallback.compute_encoded_size(byte_length, array_spec)
 
-    async def decode(self, chunk_bytes_and_specs):
+    async def decode(self, chunk_bytes_and_specs: Iterable[tuple[Buffer | None, Any]]) -> Iterable[NDBuffer | None]:
         return await self._fallback.decode(chunk_bytes_and_specs)
 
-    async def encode(self, chunk_arrays_and_specs):
+    async def encode(self, chunk_arrays_and_specs: Iterable[tuple[NDBuffer | None, Any]]) -> Iterable[Buffer | None]:
         return await self._fallback.encode(chunk_arrays_and_specs)
 
-    async def read(self, batch_info, out, drop_axes=()):
+    async def read(self, batch_info: Iterable[Any], out: NDBuffer, drop_axes: tuple[int, ...] = ()) -> tuple[Any, ...]:
         """Read chunks into `out`; return for each whether its object is present.
 
         That is looked up where the array's configuration has ``read_missing_chunks=False``: only then zarr-python asks.
@@ -113,7 +124,7 @@ class ZcoreCodecPipeline(CodecPipeline):
         done = await awaited(partial(self._read, batch, out, drop_axes, asyncio.get_running_loop()))
         return done if done is not None else await self._fallback.read(batch, out, drop_axes)
 
-    async def write(self, batch_info, value, drop_axes=()):
+    async def write(self, batch_info: Iterable[Any], value: NDBuffer, drop_axes: tuple[int, ...] = ()) -> None:
         """Write a value to chunks, each under its lock."""
         batch = list(batch_info)
         if self.store.read_only:

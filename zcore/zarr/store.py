@@ -1,5 +1,8 @@
 """Everything that zcore opens, as a store of zarr-python."""
+from __future__ import annotations
+
 import asyncio
+from typing import TYPE_CHECKING
 
 from zarr.abc.store import OffsetByteRequest, RangeByteRequest, SuffixByteRequest
 from zarr.abc.store import Store as ZarrStore
@@ -7,6 +10,16 @@ from zarr.core.buffer import Buffer, default_buffer_prototype
 
 import zcore
 from zcore.stores.openers import store_of
+
+if TYPE_CHECKING:
+    import builtins
+    from collections.abc import AsyncIterator, Iterable
+    from typing import Any, ClassVar
+
+    from zarr.abc.store import ByteRequest
+    from zarr.core.buffer import BufferPrototype
+
+    from zcore.stores.base import Store as ZcoreStore
 
 
 class Store(ZarrStore):
@@ -36,41 +49,42 @@ class Store(ZarrStore):
     array([2, 3])
     """
 
-    supports_deletes = True
-    supports_listing = True
+    supports_deletes: bool = True
+    supports_listing: bool = True
 
-    def __init__(self, place, *, read_only=True):
+    def __init__(self, place: Any, *, read_only: bool = True) -> None:
         super().__init__(read_only=read_only)
         self._place = place
-        self.zcore_store = _shown(place, read_only)
+        self.zcore_store: ZcoreStore = _shown(place, read_only)
         if self.zcore_store.read_only:
             self._read_only = True
-        self.supports_listing = self.zcore_store.lists
+        self.supports_listing: bool = self.zcore_store.lists
 
     @property
-    def supports_writes(self):
+    def supports_writes(self) -> bool:
         return not self.read_only
 
-    def with_read_only(self, read_only=False):
+    def with_read_only(self, read_only: bool = False) -> Store:
         return Store(self._place, read_only=read_only)
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         return isinstance(other, Store) and self.read_only == other.read_only and (
             self.zcore_store is other.zcore_store or self.zcore_store == other.zcore_store
             or (self.zcore_store.uri is not None and self.zcore_store.uri == other.zcore_store.uri))
 
-    __hash__ = None
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"zcore.zarr.Store({self.zcore_store!r})"
 
-    def __str__(self):
+    def __str__(self) -> str:
         return self.zcore_store.uri or repr(self.zcore_store)
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return _reopened, (self._place, self.read_only)
 
-    def get_sync(self, key, *, prototype=None, byte_range=None):
+    def get_sync(self, key: str, *, prototype: BufferPrototype | None = None,
+                 byte_range: ByteRequest | None = None) -> Buffer | None:
         """Return what `get` returns, without an event loop."""
         match byte_range:
             case None:
@@ -86,7 +100,7 @@ class Store(ZarrStore):
         found = self.zcore_store.get(key, part) if key else None
         return None if found is None else (prototype or default_buffer_prototype()).buffer.from_bytes(found)
 
-    def set_sync(self, key, value):
+    def set_sync(self, key: str, value: Buffer) -> None:
         """Do what `set` does, without an event loop."""
         self._check_writable()
         if not isinstance(value, Buffer):
@@ -94,52 +108,54 @@ class Store(ZarrStore):
                             f"{type(value)} instead.")
         self.zcore_store.set(key, value.as_buffer_like())
 
-    def delete_sync(self, key):
+    def delete_sync(self, key: str) -> None:
         """Do what `delete` does, without an event loop."""
         self._check_writable()
         self.zcore_store.erase(key)
 
-    async def get(self, key, prototype=None, byte_range=None):
+    async def get(self, key: str, prototype: BufferPrototype | None = None,
+                  byte_range: ByteRequest | None = None) -> Buffer | None:
         return await asyncio.to_thread(self.get_sync, key, prototype=prototype, byte_range=byte_range)
 
-    async def get_partial_values(self, prototype, key_ranges):
+    async def get_partial_values(self, prototype: BufferPrototype,
+                                 key_ranges: Iterable[tuple[str, ByteRequest | None]]) -> builtins.list[Buffer | None]:
         return list(await asyncio.gather(*[self.get(key, prototype, byte_range) for key, byte_range in key_ranges]))
 
-    async def exists(self, key):
+    async def exists(self, key: str) -> bool:
         return bool(key) and await asyncio.to_thread(self.zcore_store.exists, key)
 
-    async def getsize(self, key):
+    async def getsize(self, key: str) -> int:
         size = await asyncio.to_thread(self.zcore_store.getsize, key)
         if size is None:
             raise FileNotFoundError(key)
         return size
 
-    async def set(self, key, value):
+    async def set(self, key: str, value: Buffer) -> None:
         await asyncio.to_thread(self.set_sync, key, value)
 
-    async def set_if_not_exists(self, key, value):
+    async def set_if_not_exists(self, key: str, value: Buffer) -> None:
         self._check_writable()
         await asyncio.to_thread(self.zcore_store.set_if_not_exists, key, value.as_buffer_like())
 
-    async def delete(self, key):
+    async def delete(self, key: str) -> None:
         await asyncio.to_thread(self.delete_sync, key)
 
-    async def delete_dir(self, prefix):
+    async def delete_dir(self, prefix: str) -> None:
         self._check_writable()
         await asyncio.to_thread(self.zcore_store.erase_prefix, _prefix(prefix))
 
-    async def list(self):
+    async def list(self) -> AsyncIterator[str]:
         for key in await asyncio.to_thread(lambda: list(self.zcore_store.list())):
             yield key
 
-    async def list_prefix(self, prefix):
+    async def list_prefix(self, prefix: str) -> AsyncIterator[str]:
         above, _, start = prefix.rpartition("/")
         keys = await asyncio.to_thread(lambda: list(self.zcore_store.list_prefix(_prefix(above))))
         for key in keys:
             if key.startswith(prefix):
                 yield key
 
-    async def list_dir(self, prefix):
+    async def list_dir(self, prefix: str) -> AsyncIterator[str]:
         prefix = _prefix(prefix)
         found = await asyncio.to_thread(self.zcore_store.list_dir, prefix)
         for name in (*found.keys, *found.prefixes, *found.unreachable):

@@ -4,7 +4,10 @@ Arrays that share memory share a block; each of them is that block with an offse
 occurs more than once is written once, with an anchor. The loop has no recursion: a tree may be deep, and may hold
 itself.
 """
+from __future__ import annotations
+
 import io
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,6 +20,12 @@ from zcore.asdf.tree.tagged import MAX_DEPTH, STANDARD_VERSION, STSCI, TaggedMap
 from zcore.asdf.tree.yaml_library import emitter_of, import_yaml
 from zcore.config import __version__
 from zcore.errors import UnsupportedError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    import numpy.typing as npt
 
 ROOT = STSCI + "core/asdf-"
 
@@ -31,8 +40,9 @@ class Inline:
 
     __slots__ = ("array",)
 
-    def __init__(self, array):
-        self.array = np.ma.asarray(array) if isinstance(array, np.ma.MaskedArray) else np.asarray(array)
+    def __init__(self, array: npt.ArrayLike) -> None:
+        is_masked = isinstance(array, np.ma.MaskedArray)
+        self.array: npt.NDArray[Any] = np.ma.asarray(array) if is_masked else np.asarray(array)
 
 
 class Stream:
@@ -47,9 +57,9 @@ class Stream:
 
     __slots__ = ("shape", "dtype")
 
-    def __init__(self, shape, dtype):
-        self.shape = tuple(shape)
-        self.dtype = np.dtype(dtype)
+    def __init__(self, shape: Iterable[int], dtype: npt.DTypeLike) -> None:
+        self.shape: tuple[int, ...] = tuple(shape)
+        self.dtype: np.dtype[Any] = np.dtype(dtype)
 
 
 def dump(tree, add_block, *, standard=STANDARD_VERSION, embed=False):

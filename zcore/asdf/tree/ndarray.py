@@ -3,7 +3,10 @@
 A node gives a block, an element type, a shape, and optionally an offset and strides. None of them is trusted: every
 byte that an index can reach is proven to lie in the block before there is a view of it.
 """
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,6 +14,12 @@ from zcore.asdf.tree.datatypes import dtype_of, is_integer
 from zcore.asdf.tree.inline import MAX_NDIM, array_of
 from zcore.asdf.tree.tagged import shown
 from zcore.errors import AsdfFormatError, UnsupportedError
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    import numpy.typing as npt
+
 
 MAX_NBYTES = 2**63 - 1
 
@@ -30,17 +39,17 @@ class NDArrayNode:
 
     __slots__ = ("tag", "members", "is_list", "_origin", "_form", "__weakref__")
 
-    def __init__(self, tag, members, origin, is_list=False):
-        self.tag = tag
-        self.members = members
-        self.is_list = is_list  # the elements are in the place of the mapping
+    def __init__(self, tag: str, members: Any, origin: Any, is_list: bool = False) -> None:
+        self.tag: str = tag
+        self.members: Any = members
+        self.is_list: bool = is_list  # the elements are in the place of the mapping
         self._origin = origin
         self._form = None
 
     # description
 
     @property
-    def source(self):
+    def source(self) -> int | str | None:
         """The number of its block, the URI of the file that has it, or None where the elements are in the tree."""
         if self.is_list:
             return None
@@ -54,7 +63,7 @@ class NDArrayNode:
         return source
 
     @property
-    def block(self):
+    def block(self) -> Any:
         """The block that holds its elements; None where they are in the tree.
 
         Raises : AsdfFormatError, if there is no such block.
@@ -63,48 +72,48 @@ class NDArrayNode:
         return None if source is None else self._origin.block_of(source)
 
     @property
-    def dtype(self):
+    def dtype(self) -> np.dtype[Any]:
         """The NumPy type of its elements."""
         return self._layout[0]
 
     @property
-    def shape(self):
+    def shape(self) -> tuple[int, ...]:
         """Its lengths; the first one of a streamed array follows from the size of its block now."""
         return self._layout[1]
 
     @property
-    def offset(self):
+    def offset(self) -> int | None:
         """Where in the decoded block the element (0, ..., 0) lies; None where the elements are in the tree."""
         return self._layout[2]
 
     @property
-    def strides(self):
+    def strides(self) -> tuple[int, ...] | None:
         """Bytes from an element to the next one in each dimension; None where the elements are in the tree."""
         return self._layout[3]
 
     @property
-    def is_streamed(self):
+    def is_streamed(self) -> bool:
         """Whether it has as many rows as its block holds."""
         shape = None if self.is_list else self.members.get("shape")
         return isinstance(shape, list) and shape[:1] == ["*"]
 
     @property
-    def ndim(self):
+    def ndim(self) -> int:
         """Number of its dimensions."""
         return len(self.shape)
 
     @property
-    def size(self):
+    def size(self) -> int:
         """Number of its elements."""
         return math.prod(self.shape)
 
     @property
-    def nbytes(self):
+    def nbytes(self) -> int:
         """Size of its elements in bytes."""
         return self.size * self.dtype.itemsize
 
     @property
-    def mask(self):
+    def mask(self) -> complex | NDArrayNode | None:
         """Which elements are missing: a value that they have, an array, or None.
 
         Raises : AsdfFormatError, if it is none of these.
@@ -121,7 +130,7 @@ class NDArrayNode:
         raise AsdfFormatError(f"ndarray: expected a mask, a number or an array, found {type(mask).__name__}",
                               member="mask")
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         try:
             form = f"shape={self.shape}, dtype={self.dtype}"
         except (AsdfFormatError, UnsupportedError) as error:
@@ -129,14 +138,14 @@ class NDArrayNode:
         source = self.source
         return f"<NDArrayNode {form}{'' if source is None else f', source={source!r}'}>"
 
-    def __len__(self):
+    def __len__(self) -> int:
         if not self.shape:
             raise TypeError("an array of no dimensions has no len()")
         return self.shape[0]
 
     # reading
 
-    def read(self):
+    def read(self) -> npt.NDArray[Any]:
         """Return its elements: a new array or, where several arrays lie in one block, a view of the block.
 
         Arrays with a mask are masked arrays. Elements that lie over one another are read-only.
@@ -173,11 +182,11 @@ class NDArrayNode:
                                       member="mask") from exc
         return np.ma.array(array, mask=missing | np.ma.getmaskarray(array))
 
-    def elements(self):
+    def elements(self) -> npt.NDArray[Any]:
         """Return its elements without regard to a mask; see `read`."""
         return np.ma.getdata(self._inline()) if self.source is None else self._view()
 
-    def __array__(self, dtype=None, copy=None):
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
         array = np.asarray(self.read())
         if dtype is not None and array.dtype != dtype:
             if copy is False:
@@ -185,7 +194,7 @@ class NDArrayNode:
             return array.astype(dtype)
         return array.copy() if copy else array
 
-    def reach(self):
+    def reach(self) -> tuple[int, int]:
         """Return the first byte of the decoded block that an index reaches, and the one behind the last.
 
         Raises : AsdfFormatError, if these do not lie in the block.

@@ -3,16 +3,26 @@
 Another file is opened only when the caller reads from it, and only where a reference set might point as well
 (`zcore.trust`): below the directory of the file that names it, or where the caller allows it.
 """
+from __future__ import annotations
+
 import os
 import re
 import weakref
 from _thread import RLock  # of threading, without its import time
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from zcore.asdf.tree.tagged import TaggedMapping
 from zcore.errors import AsdfFormatError, NodeNotFoundError, ReferenceTargetError, UnsupportedError
 from zcore.trust.targets import AllowedTargets
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any, Self
+
+    from zcore.asdf.tree.ndarray import NDArrayNode
+    from zcore.typing import StrPath
 
 MAX_HOPS = 64       # references that lead to references
 MAX_OPEN = 16       # other files that are held
@@ -40,14 +50,15 @@ class Origin:
     __slots__ = ("blocks", "n_text", "path", "allowed", "root", "arrays", "_opener", "_others", "_buffers", "_counts",
                  "_lock")
 
-    def __init__(self, blocks=(), n_text=0, path=None, allowed=None, opener=None):
-        self.blocks = blocks
-        self.n_text = n_text
-        self.path = path
-        self.allowed = allowed
+    def __init__(self, blocks: Sequence[Any] = (), n_text: int = 0, path: str | None = None,
+                 allowed: Sequence[StrPath] | None = None, opener: Callable[..., Any] | None = None) -> None:
+        self.blocks: Sequence[Any] = blocks
+        self.n_text: int = n_text
+        self.path: str | None = path
+        self.allowed: Sequence[StrPath] | None = allowed
         # The tree, if it has references. Nodes hold their origin, and what holds itself is let go late, with its file.
-        self.root = None
-        self.arrays = []       # weak references to all nodes of arrays
+        self.root: Any = None
+        self.arrays: list[Any] = []       # weak references to all nodes of arrays
         self._opener = opener
         self._others = {}
         self._buffers = None   # the decoded blocks that are in use, by their numbers
@@ -57,12 +68,12 @@ class Origin:
 
     # blocks
 
-    def number_of(self, source):
+    def number_of(self, source: int) -> int:
         """Return the number of a block of this file, counted from the first one."""
         # Their number is asked for only where it is needed: the file may be damaged behind the block.
         return source if source >= 0 else source + len(self.blocks)
 
-    def block_of(self, source):
+    def block_of(self, source: int | str) -> Any:
         """Return the block that a number or a URI means; a URI means the first block of its file."""
         if isinstance(source, str):
             other = self.other(source)
@@ -77,7 +88,7 @@ class Origin:
             raise AsdfFormatError(f"ndarray: there is no block {source!r:.200}, the file has {len(blocks)}",
                                   member="source", block=source) from exc
 
-    def bytes_of(self, source, start, stop):
+    def bytes_of(self, source: int | str, start: int, stop: int) -> tuple[Any, int]:
         """Return bytes of a decoded block, and the offset of the first of them.
 
         A block of several arrays is read as a whole, once as long as one of them is held: they share its memory.
@@ -105,13 +116,13 @@ class Origin:
                     counts[source] = counts.get(source, 0) + 1
         return self._counts.get(key, 0) > 1
 
-    def nodes(self):
+    def nodes(self) -> list[NDArrayNode]:
         """Return all nodes of arrays that are still held."""
         return [node for node in [array() for array in self.arrays] if node is not None]
 
     # other files
 
-    def other(self, uri):
+    def other(self, uri: str) -> Any:
         """Return the `AsdfFile` that a URI names, without its fragment; or this origin.
 
         Raises
@@ -143,7 +154,7 @@ class Origin:
         except NodeNotFoundError as exc:
             raise ReferenceTargetError(f"the tree names {uri!r:.200}, which does not exist", key=uri, url=uri) from exc
 
-    def path_of(self, uri):
+    def path_of(self, uri: str) -> str:
         """Return the path of a file that a URI names, if it may be read."""
         from urllib.parse import unquote
 
@@ -154,7 +165,7 @@ class Origin:
         base = None if self.path is None else os.path.dirname(os.path.realpath(self.path))
         return AllowedTargets(base, self.allowed).path_of(uri, uri if found is not None else unquote(uri))
 
-    def find(self, root, pointer, seen):
+    def find(self, root: Any, pointer: str, seen: Any) -> Any:
         """Return (value, origin) of a JSON pointer into the tree `root`, unconverted.
 
         `seen` are the references that lead here, so that one that leads to itself is found.
@@ -183,21 +194,21 @@ class Reference(TaggedMapping):
 
     __slots__ = ("_origin",)
 
-    def __init__(self, members, origin):
+    def __init__(self, members: Any, origin: Origin) -> None:
         super().__init__(None, members)
         self._origin = origin
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"Reference({self['$ref']!r})"
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return dict, (dict(self),)
 
-    def copy(self):
+    def copy(self) -> Self:
         """Return another reference to the same value."""
         return Reference(self, self._origin)
 
-    def resolve(self):
+    def resolve(self) -> Any:
         """Return the value that the reference leads to.
 
         Raises
@@ -212,7 +223,7 @@ class Reference(TaggedMapping):
             value, _ = value.follow(seen)
         return value
 
-    def follow(self, seen):
+    def follow(self, seen: Any) -> Any:
         """Return (value, origin); the value may be another reference."""
         from urllib.parse import unquote
 

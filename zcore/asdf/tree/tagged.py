@@ -3,8 +3,14 @@
 A tag names a type of the program that wrote the file. The value behaves as the dict, list or text that it is, and is
 written again with its tag.
 """
+from __future__ import annotations
 
 from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Self
 
 STANDARD_VERSION = "1.6.0"  # of the standard whose tags are written
 STSCI = "tag:stsci.edu:asdf/"
@@ -42,7 +48,7 @@ def _shown_item(value):
     return f"{value!r:.100}"
 
 
-class TaggedMapping(dict):
+class TaggedMapping(dict[str, Any]):
     """A dict with a `tag`; it equals a dict of the same members.
 
     >>> TaggedMapping("tag:example.org:point-1.0.0", {"x": 1}) == {"x": 1}
@@ -51,37 +57,37 @@ class TaggedMapping(dict):
 
     __slots__ = ("tag",)
 
-    def __init__(self, tag, members=()):
+    def __init__(self, tag: str, members: Mapping[str, Any] | Iterable[tuple[str, Any]] = ()) -> None:
         super().__init__(members)
-        self.tag = tag
+        self.tag: str = tag
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"{type(self).__name__}({self.tag!r}, {dict.__repr__(self)})"
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.tag,), None, None, iter(self.items())
 
-    def copy(self):
+    def copy(self) -> Self:
         """Return a shallow copy with the same tag."""
         return type(self)(self.tag, self)
 
 
-class TaggedSequence(list):
+class TaggedSequence(list[Any]):
     """A list with a `tag`; it equals a list of the same items."""
 
     __slots__ = ("tag",)
 
-    def __init__(self, tag, items=()):
+    def __init__(self, tag: str, items: Iterable[Any] = ()) -> None:
         super().__init__(items)
-        self.tag = tag
+        self.tag: str = tag
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"{type(self).__name__}({self.tag!r}, {list.__repr__(self)})"
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.tag,), None, iter(self)
 
-    def copy(self):
+    def copy(self) -> Self:
         """Return a shallow copy with the same tag."""
         return type(self)(self.tag, self)
 
@@ -91,15 +97,15 @@ class TaggedScalar(str):
 
     __slots__ = ("tag",)
 
-    def __new__(cls, tag, text):
+    def __new__(cls, tag: str, text: str) -> Self:
         self = super().__new__(cls, text)
-        self.tag = tag
+        self.tag: str = tag
         return self
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"{type(self).__name__}({self.tag!r}, {str.__repr__(self)})"
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.tag, str(self))
 
 
@@ -115,7 +121,7 @@ class IntegerNode(TaggedMapping):
     __slots__ = ()
 
     @classmethod
-    def of(cls, value):
+    def of(cls, value: int) -> Self:
         """Return the node of an integer, which a tree holds as a number only within 64 bits."""
         import numpy as np
 
@@ -123,7 +129,7 @@ class IntegerNode(TaggedMapping):
         words = np.frombuffer(abs(value).to_bytes(4 * n_words, "little"), "<u4")
         return cls(STSCI + "core/integer-1.1.0", {"sign": "-" if value < 0 else "+", "words": words})
 
-    def __int__(self):
+    def __int__(self) -> int:
         import numpy as np
 
         from zcore.errors import AsdfFormatError

@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Sequence
 from hashlib import blake2b
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -33,6 +34,12 @@ from zcore.stores.base import (
     resolve_range,
 )
 from zcore.stores.keys import check_key, check_prefix
+
+if TYPE_CHECKING:
+    from typing import Any, Self
+
+    from zcore.stores.base import Blocks
+    from zcore.typing import StrPath
 
 # The target in a table for compressed blocks.
 _IN_PYTHON = "other"
@@ -75,8 +82,8 @@ class AsdfStore(BlockStore):
     ((['.zattrs', '.zgroup'], ['image/']), b'\\x00\\x00\\x00\\x00\\x00\\x00\\xf0?', {'name': 'M 31'})
     """
 
-    def __init__(self, path: str | os.PathLike, *, allowed: list[str] | None = None, verify: bool = True):
-        self.path = os.path.abspath(os.fspath(path))
+    def __init__(self, path: StrPath, *, allowed: Sequence[StrPath] | None = None, verify: bool = True) -> None:
+        self.path: str = os.path.abspath(os.fspath(path))
         self._options = {"allowed": allowed, "verify": verify}
         self._take(AsdfFile(self.path, allowed=allowed, verify=verify))
 
@@ -90,16 +97,16 @@ class AsdfStore(BlockStore):
         self._maps = {}
         self._tables = {}
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"AsdfStore({self.path!r})"
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return _reopened, (self.path, self._options)
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -165,7 +172,7 @@ class AsdfStore(BlockStore):
         key_hash = int.from_bytes(blake2b(f"{status.st_dev}:{key}".encode(), digest_size=8).digest())
         return key_hash, status.st_ino, size, status.st_mtime_ns, status.st_ctime_ns
 
-    def get_first(self, prefix, names, limit):
+    def get_first(self, prefix: str, names: Sequence[str], limit: int) -> tuple[int, bytes, Identity | None] | None:
         # Without reading it: the content of a document may be wrong.
         for i in self._standing(prefix, names):
             return (i, *self.get_with_identity(prefix + names[i], (0, limit))) if limit else (i, b"", None)
@@ -246,7 +253,7 @@ class AsdfStore(BlockStore):
         path, offset, _ = node.block.extent()
         return path, offset + start, stop - start
 
-    def blocks(self, path: str):
+    def blocks(self, path: str) -> Blocks:
         return blocks_below(path, self._nodes(), self._file, self._map_of)
 
     def is_in_blocks(self, path: str) -> bool:

@@ -15,6 +15,7 @@ import os
 import stat
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache, partial
+from typing import TYPE_CHECKING
 
 from zcore.buffers import flat_view
 from zcore.errors import KeyConflictError, NotADirectoryStoreError, StoreError
@@ -28,6 +29,11 @@ from zcore.stores.directory.reading import NO_FILE, check_absent, identity_of, i
 from zcore.stores.keys import NATIVE, POSIX, check_key, check_prefix, key_to_path, prefix_of
 from zcore.stores.openers import kind_of
 from zcore.trust.base_path import absolute_base
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from zcore.typing import Buffer, StrPath
 
 # Devices whose file systems distinguish upper from lower case, as this process has found. (ext4 can switch a single
 # empty directory to ignore case. If that happens after this process has examined the device, aliases go unnoticed.)
@@ -76,27 +82,27 @@ class DirectoryStore(Store):
 
     key_flavour = NATIVE
 
-    def __init__(self, path: str | os.PathLike, read_only: bool = False, *, fsync: bool = False,
-                 confined: bool = False, allow_aliases: bool = False, check_base: bool = True):
+    def __init__(self, path: StrPath, read_only: bool = False, *, fsync: bool = False,
+                 confined: bool = False, allow_aliases: bool = False, check_base: bool = True) -> None:
         path = os.fspath(path)
         if not isinstance(path, str):
             raise TypeError(f"the base directory is a str or os.PathLike, not {type(path).__name__}")
         cwd = _current_directory(path)
-        self.path = absolute_base(path, cwd)
+        self.path: str = absolute_base(path, cwd)
         if ".." in path.replace("\\", "/").split("/"):
             # Only the file system knows the parent of a linked directory.
             self.path = absolute_base(os.path.realpath(path), cwd)
-        self.read_only = as_bool(read_only, "read_only")
-        self.fsync = as_bool(fsync, "fsync")
-        self.confined = as_bool(confined, "confined")
-        self.allow_aliases = as_bool(allow_aliases, "allow_aliases")
+        self.read_only: bool = as_bool(read_only, "read_only")
+        self.fsync: bool = as_bool(fsync, "fsync")
+        self.confined: bool = as_bool(confined, "confined")
+        self.allow_aliases: bool = as_bool(allow_aliases, "allow_aliases")
         # Whether the file system ignores case: None until a key shows it.
         self._ignores_case = False if allow_aliases else None
         if as_bool(check_base, "check_base"):
             self._check_base()
 
     @classmethod
-    def from_uri(cls, uri: str, **options) -> DirectoryStore:
+    def from_uri(cls, uri: str, **options: Any) -> DirectoryStore:
         """Return the store of a ``file:`` URI, or of a path when `uri` has no scheme.
 
         Raises : UnsupportedError, if the scheme is another one; ValueError, if the URI is not a valid local one.
@@ -112,17 +118,17 @@ class DirectoryStore(Store):
         from zcore.trust.file_uri import path_to_uri
         return path_to_uri(self.path)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"DirectoryStore({self.path!r}{', read_only=True' if self.read_only else ''})"
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         """Return whether both have the same base directory; options do not count."""
         return self.path == other.path if type(other) is type(self) else NotImplemented
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return hash((type(self), self.path))
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         options = {name: getattr(self, name) for name in ("read_only", "fsync", "confined", "allow_aliases")}
         return _rebuild, (type(self), self.path, options)
 
@@ -282,11 +288,11 @@ class DirectoryStore(Store):
 
     # Writing
 
-    def set(self, key: str, value) -> None:
+    def set(self, key: str, value: Buffer) -> None:
         self._check_writable("set", key)
         self._write(key, value, exclusive=False)
 
-    def set_if_not_exists(self, key: str, value) -> bool:
+    def set_if_not_exists(self, key: str, value: Buffer) -> bool:
         self._check_writable("set_if_not_exists", key)
         return self._write(key, value, exclusive=True)
 
@@ -349,7 +355,7 @@ class DirectoryStore(Store):
                                        "broken link", key=prefix, errno=exc.errno) from exc
 
     def make_directory_with(self, prefix: str, names: Sequence[str], values: Sequence[bytes],
-                            is_locked: bool) -> Identity | tuple | None:
+                            is_locked: bool) -> Identity | tuple[()] | None:
         super().make_directory_with(prefix, names, values, is_locked)
         if not prefix or self.fsync or self.confined or self._ignores_case is not False:
             return None

@@ -10,6 +10,7 @@ import os
 from _thread import RLock  # of threading, without its import time
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from zcore.buffers import flat_view
 from zcore.errors import MetadataError, ReferenceFormatError, StoreError
@@ -22,6 +23,11 @@ from zcore.stores.openers import PARQUET, named_kind
 from zcore.stores.reference.document import MAX_NBYTES, read_document
 from zcore.stores.reference.targets import Targets
 from zcore.trust.urls import is_remote
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from zcore.typing import Buffer, StrPath
 
 MAX_WORD = 2**64 - 1
 LISTED = 1024  # keys in memory while a store is listed
@@ -70,16 +76,16 @@ class ReferenceStore(Store):
     ['data.nc', 100, 20]
     """
 
-    def __init__(self, source: str | os.PathLike | Mapping, *, base: str | None = None,
-                 allowed: Sequence[str] | None = None, services: Mapping[str, object] | None = None,
+    def __init__(self, source: StrPath | Mapping[str, Any], *, base: str | None = None,
+                 allowed: Sequence[StrPath] | None = None, services: Mapping[str, object] | None = None,
                  target: str | None = None, template_overrides: Mapping[str, str] | None = None,
-                 max_generated: int | None = None, read_only: bool = True):
+                 max_generated: int | None = None, read_only: bool = True) -> None:
         self._read_only = as_bool(read_only, "read_only")
         if isinstance(allowed, str):
             raise TypeError(f"allowed={allowed!r}: expected a list of str")
         self._renew_locks()
         renew_in_children(self)
-        self.path = None if isinstance(source, Mapping) else _absolute(source)
+        self.path: str | None = None if isinstance(source, Mapping) else _absolute(source)
         in_parquet = self.path is not None and names_parquet(os.fspath(source))
         if in_parquet and (target, template_overrides, max_generated) != (None, None, None):
             raise ValueError("target, template_overrides and max_generated are of JSON documents, and "
@@ -108,8 +114,8 @@ class ReferenceStore(Store):
         self._lock = RLock()
 
     @classmethod
-    def of(cls, references: Mapping[str, object], *, base: str | None = None,
-           allowed: Sequence[str] | None = None) -> ReferenceStore:
+    def of(cls, references: Mapping[str, bytes | tuple[str | None, int, int | None]], *, base: str | None = None,
+           allowed: Sequence[StrPath] | None = None) -> ReferenceStore:
         """Return a store for reading with the given references.
 
         Parameters
@@ -145,11 +151,11 @@ class ReferenceStore(Store):
         self._source = None
         return self
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         what = "in Parquet" if self._in_parquet else f"{len(self._table)} references"
         return f"ReferenceStore({'' if self.path is None else repr(self.path) + ', '}{what})"
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         if not self.read_only:
             raise TypeError(f"{self!r} may have unsaved changes; save it, and pickle a store of the saved document")
         source = {"version": 1, "refs": self.to_v0()} if self._source is None else self._source
@@ -311,12 +317,12 @@ class ReferenceStore(Store):
 
     # Changes, in memory
 
-    def set(self, key: str, value) -> None:
+    def set(self, key: str, value: Buffer) -> None:
         self._check_writable("set", key)
         with self._lock:
             self._table.put_data(check_key(key).encode(), bytes(flat_view(value)))
 
-    def set_if_not_exists(self, key: str, value) -> bool:
+    def set_if_not_exists(self, key: str, value: Buffer) -> bool:
         self._check_writable("set_if_not_exists", key)
         with self._lock:
             if self._find(key) is not None:
@@ -335,7 +341,7 @@ class ReferenceStore(Store):
 
     # As a document
 
-    def to_v0(self, *, absolute: bool = False) -> dict:
+    def to_v0(self, *, absolute: bool = False) -> dict[str, Any]:
         """Return the set in version 0: a dict of keys to str, ``[url]`` or ``[url, offset, length]``.
 
         Parameters
@@ -356,7 +362,7 @@ class ReferenceStore(Store):
         """Return a reference with a URL for a document in another directory, or anywhere (None)."""
         return value if isinstance(value, bytes) else (self._targets.seen_from(directory, value[0]), *value[1:])
 
-    def save(self, path: str | os.PathLike) -> None:
+    def save(self, path: StrPath) -> None:
         """Write the set as a document of version 1, with all generated references; replaces the file atomically.
 
         If it is in another directory, relative URLs are changed such that they have the same targets.

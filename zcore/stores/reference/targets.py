@@ -1,11 +1,21 @@
 """Targets of references: reads the bytes of those that `zcore.trust` allows."""
+from __future__ import annotations
+
 import os
 import stat
+from typing import TYPE_CHECKING
 
 from zcore.errors import OutOfMemoryError, ReferenceTargetError
 from zcore.kernel.io.reopen import open_again
 from zcore.stores.base import resolve_range
 from zcore.trust.targets import AllowedTargets
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from zcore.stores.base import ByteRange
+    from zcore.typing import StrPath
 
 MAX_PATHS = 1 << 14  # of targets in memory
 
@@ -24,7 +34,8 @@ class Targets(AllowedTargets):
         See `RemoteTargets`.
     """
 
-    def __init__(self, base, allowed=None, services=None):
+    def __init__(self, base: StrPath | None, allowed: Sequence[StrPath] | None = None,
+                 services: Mapping[str, object] | None = None) -> None:
         super().__init__(base, allowed)
         # URL to (path, resolved path) of an allowed target. Resolving the path again costs more than reading.
         self._paths = {}
@@ -35,7 +46,7 @@ class Targets(AllowedTargets):
             self.remote  # noqa: B018
 
     @property
-    def remote(self):
+    def remote(self) -> Any:
         """The `RemoteTargets`, made at the first use."""
         if self._remote is None:
             from zcore.stores.reference.remote_targets import RemoteTargets
@@ -43,7 +54,7 @@ class Targets(AllowedTargets):
             self._remote = RemoteTargets(self.allows_url, self.is_remote, self._services)
         return self._remote
 
-    def get(self, key, url, offset, length):
+    def get(self, key: str, url: str | None, offset: int, length: int | None) -> bytes:
         """Return bytes of a target; with a `length` of None all bytes from `offset` on.
 
         Raises
@@ -57,7 +68,8 @@ class Targets(AllowedTargets):
         """
         return b"" if length == 0 else self.get_part(key, url, offset, length, None)[0]
 
-    def get_part(self, key, url, offset, length, byte_range):
+    def get_part(self, key: str, url: str | None, offset: int, length: int | None,
+                 byte_range: ByteRange | None) -> tuple[bytes, os.stat_result]:
         """Return a range of the bytes that `get` returns, and the status of the file.
 
         The status is None for a remote target. Raises : as `get`.
@@ -82,16 +94,16 @@ class Targets(AllowedTargets):
         finally:
             os.close(fd)
 
-    def get_some(self, key, url, offset, length):
+    def get_some(self, key: str, url: str | None, offset: int, length: int | None) -> bytes:
         """Return bytes of a remote target, fewer where it ends before; see `get`."""
         return self.remote.get(self.url_of(key, url), offset, length, key)
 
-    def getsize(self, key, url):
+    def getsize(self, key: str, url: str | None) -> int:
         """Return the size of a target in bytes."""
         remote = self.url_of(key, url)
         return self.status_of(key, url).st_size if remote is None else self.remote.getsize(remote, key)
 
-    def status_of(self, key, url):
+    def status_of(self, key: str, url: str | None) -> os.stat_result:
         """Return the status of an allowed local target: an os.stat_result."""
         fd = self.open(url, key)
         try:
@@ -99,14 +111,14 @@ class Targets(AllowedTargets):
         finally:
             os.close(fd)
 
-    def check_length(self, key, url, offset, length, data):
+    def check_length(self, key: str, url: str | None, offset: int, length: int | None, data: bytes) -> None:
         """Return the bytes of a remote target if all of them have come."""
         if len(data) < length:
             raise self._error(key, url, f"expected bytes {offset} to {offset + length}, it ends at "
                                         f"{offset + len(data)}", part=(offset, length))
         return data
 
-    def open(self, url, key=None):
+    def open(self, url: str | None, key: str | None = None) -> int:
         """Open an allowed local target for reading, and return the descriptor."""
         # The resolved path stays allowed. `open_again` opens it only if the path still leads to it.
         paths = self._paths.get(url)

@@ -52,7 +52,7 @@ Permit = namedtuple("Permit", ("headers", "anywhere"), defaults=({}, True))
 class RefusedError(StoreError):
     """A URL, or an address of its host, may not be requested."""
 
-    fields = ("key", "errno", "url")
+    url: str | None
 
 
 class _PassingError(StoreError):

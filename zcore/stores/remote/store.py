@@ -15,6 +15,7 @@ from functools import partial
 from hashlib import blake2b
 from itertools import count
 from operator import index, itemgetter
+from typing import TYPE_CHECKING
 
 from zcore import workers
 from zcore.buffers import flat_view
@@ -25,6 +26,12 @@ from zcore.stores.forks import renew_in_children
 from zcore.stores.keys import TEMPORARY, check_key, check_path, check_prefix
 from zcore.stores.remote.client import ABSENT, ConditionError
 from zcore.stores.remote.clients import client_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from zcore.typing import Buffer
 
 N_REQUESTS = 32            # in flight at a time
 MAX_TAGS = 4096            # in memory
@@ -69,20 +76,21 @@ class RemoteStore(Store):
 
     swaps = True
 
-    def __init__(self, source, *, path: str = "", read_only: bool = False, n_requests: int = N_REQUESTS, **options):
+    def __init__(self, source: Any, *, path: str = "", read_only: bool = False, n_requests: int = N_REQUESTS,
+                 **options: Any) -> None:
         self._made_of = source, {"path": path, "read_only": read_only, "n_requests": n_requests, **options}
         self._client, name = client_of(source, options)
         path = check_path(path.strip("/"))
         self._prefix = "/".join([part for part in (name, path) if part])
         self._prefix += "/" if self._prefix else ""
-        self.read_only = as_bool(read_only, "read_only") or not self._client.writes
-        self.lists = self._client.lists
-        self.n_requests = index(n_requests)
+        self.read_only: bool = as_bool(read_only, "read_only") or not self._client.writes
+        self.lists: bool = self._client.lists
+        self.n_requests: int = index(n_requests)
         if self.n_requests < 1:
             raise ValueError(f"n_requests must be at least 1, not {n_requests}")
         url = self._client.url
-        self.url = (url if url.endswith("://") else url.rstrip("/") + "/") + self._prefix
-        self.uri = self.url if isinstance(source, str) else None
+        self.url: str = (url if url.endswith("://") else url.rstrip("/") + "/") + self._prefix
+        self.uri: str | None = self.url if isinstance(source, str) else None
         # Two services may have the same names and tags.
         self._service = repr((source, options)) if isinstance(source, str) else next(_numbers)
         self._tags = OrderedDict()
@@ -98,10 +106,10 @@ class RemoteStore(Store):
             self._free.put(True)
         self._thread = _local()
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"RemoteStore({self.url!r}{', read-only' if self.read_only else ''})"
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return _reopened, self._made_of
 
     @property
@@ -147,7 +155,7 @@ class RemoteStore(Store):
             byte_range = tuple([None if n is None else index(n) for n in byte_range])
         return self._ask("read", key, self._client.get, self._prefix + key, byte_range, byte_range=byte_range)
 
-    def read_object(self, byte_range):
+    def read_object(self, byte_range: ByteRange | None) -> Any:
         """Return the `Answer` for a range of the object that has this store's URL itself, or None without one."""
         return self._ask("read", "", self._client.get, self._prefix.rstrip("/"), byte_range, byte_range=byte_range)
 
@@ -230,11 +238,11 @@ class RemoteStore(Store):
 
     # Writing
 
-    def set(self, key: str, value) -> None:
+    def set(self, key: str, value: Buffer) -> None:
         self._check_writable("set", key)
         self._put(key, value)
 
-    def set_if_not_exists(self, key: str, value) -> bool:
+    def set_if_not_exists(self, key: str, value: Buffer) -> bool:
         """See `Store.set_if_not_exists`; among processes, where the service has conditional puts."""
         self._check_writable("set_if_not_exists", key)
         if self._client.swaps:
@@ -245,7 +253,7 @@ class RemoteStore(Store):
             return True
         return super().set_if_not_exists(key, value)
 
-    def set_if_same(self, key: str, value, identity: Identity | None) -> Identity | None:
+    def set_if_same(self, key: str, value: Buffer, identity: Identity | None) -> Identity | None:
         """See `Store.set_if_same`.
 
         Raises
@@ -311,7 +319,7 @@ class RemoteStore(Store):
         self._check_writable("erase", key)
         self._change("delete", key, self._client.delete, [self._prefix + check_key(key)])
 
-    def erase_values(self, keys) -> None:
+    def erase_values(self, keys: Iterable[str]) -> None:
         self._check_writable("erase_values")
         self._delete([self._prefix + check_key(key) for key in keys])
 

@@ -10,6 +10,7 @@ import os
 import stat
 import zipfile
 from functools import partial
+from typing import TYPE_CHECKING
 
 from zcore.buffers import flat_view
 from zcore.errors import StoreError, UnsupportedError, warn
@@ -19,6 +20,13 @@ from zcore.stores.keys import check_key, check_prefix, prefix_of
 from zcore.stores.memory import MemoryStore
 from zcore.stores.zip.members import check_name, read_member, read_members, verify_member
 from zcore.stores.zip.writer import DOCUMENT, ZipWriter, in_order, is_document
+
+if TYPE_CHECKING:
+    import weakref
+    from typing import Any, Literal, Self
+
+    from zcore.stores.base import Blocks
+    from zcore.typing import Buffer, StrPath
 
 _OPEN = os.O_RDONLY | os.O_NONBLOCK | getattr(os, "O_CLOEXEC", 0)
 # The targets in the table: the archive itself, and one for members that Python decodes.
@@ -62,10 +70,10 @@ class ZipStore(BlockStore):
     """
 
     # A weak reference to the handle that closes the store, as it was made for that.
-    opened_for = None
+    opened_for: weakref.ref[Any] | None = None
 
-    def __init__(self, path: str | os.PathLike, *, mode: str = "r", compression: int = zipfile.ZIP_STORED,
-                 read_only: bool | None = None):
+    def __init__(self, path: StrPath, *, mode: Literal["r", "w", "x"] = "r", compression: int = zipfile.ZIP_STORED,
+                 read_only: bool | None = None) -> None:
         self._writer = self._fd = None
         if mode not in ("r", "w", "x"):
             raise ValueError(f"mode {mode!r}: expected 'r', 'w' or 'x'; an archive is written once, as a whole")
@@ -74,8 +82,8 @@ class ZipStore(BlockStore):
         if compression not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             raise UnsupportedError(f"compression {compression!r}: expected zipfile.ZIP_STORED or zipfile.ZIP_DEFLATED",
                                    feature="other methods in zip archives")
-        self.path = os.path.abspath(os.fspath(path))
-        self.read_only = mode == "r"
+        self.path: str = os.path.abspath(os.fspath(path))
+        self.read_only: bool = mode == "r"
         # Of a new archive: they are kept back until the first other value comes, as they are to be the first members.
         self._documents = {}
         if self.read_only:
@@ -88,19 +96,19 @@ class ZipStore(BlockStore):
             self._names = MemoryStore()
             self._writer = ZipWriter(self.path, mode == "x", compression)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"ZipStore({self.path!r}{'' if self.read_only else ', new'})"
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         if not self.read_only:
             raise TypeError(f"{self!r} is being written, which only this process can do; close it, and pickle a "
                             "store that reads it")
         return ZipStore, (self.path,)
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind, *exc_info):
+    def __exit__(self, kind: type[BaseException] | None, *exc_info: object) -> None:
         if kind is not None:
             self.discard()
         self.close()
@@ -110,7 +118,7 @@ class ZipStore(BlockStore):
         if self._writer is not None:
             self._writer.discard()
 
-    def __del__(self):
+    def __del__(self) -> None:
         writer, self._writer = getattr(self, "_writer", None), None
         if writer is not None and writer.is_open:
             writer.discard()
@@ -218,7 +226,7 @@ class ZipStore(BlockStore):
 
     # Verifying: the compiled code reads stored members without a look at their CRC.
 
-    def blocks(self, path: str):
+    def blocks(self, path: str) -> Blocks:
         fd, prefix = self._fileno(), prefix_of(path)
         for key, member in self._members.items():
             if key.startswith(prefix) and member.feature is None:
@@ -229,7 +237,7 @@ class ZipStore(BlockStore):
 
     # Writing
 
-    def set(self, key: str, value) -> None:
+    def set(self, key: str, value: Buffer) -> None:
         """See `Store.set`; the bytes of a value that is replaced stay in the file, unused.
 
         Raises
@@ -240,7 +248,7 @@ class ZipStore(BlockStore):
         self._check_writable("set", key)
         self._put(key, value, exclusive=False)
 
-    def set_if_not_exists(self, key: str, value) -> bool:
+    def set_if_not_exists(self, key: str, value: Buffer) -> bool:
         self._check_writable("set_if_not_exists", key)
         return self._put(key, value, exclusive=True)
 

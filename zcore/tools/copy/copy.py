@@ -1,5 +1,8 @@
 """Copies a node with all below it to another place, format, chunking or type."""
+from __future__ import annotations
+
 import os
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,10 +19,23 @@ from zcore.tools.copy.translate import Losses, Wanted, passes_on
 from zcore.tools.source import SourceArray
 from zcore.tools.spread import check_client, check_shared
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
 
-def copy(source, destination, *, path="", destination_path="", chunks=None, shards=None, codecs=None,
-         compressors=None, dtype=None, order=None, zarr_format=None, selection=None, memory="1 GB", overwrite=False,
-         threads=None, client=None, progress=None, checksum=False):
+    from zcore.nodes.array import Array
+    from zcore.nodes.group import Group
+    from zcore.nodes.keywords import CodecsLike
+    from zcore.stores.base import StoreLike
+    from zcore.typing import CacheSize, Chunks, DTypeLike, Format, Order, Selection, Shards
+
+
+def copy(source: StoreLike | Mapping[str, Any] | Array | Group, destination: StoreLike, *, path: str = "",
+         destination_path: str = "", chunks: Chunks = None, shards: Shards | None = None,
+         codecs: CodecsLike | None = None, compressors: CodecsLike | str | None = None, dtype: DTypeLike = None,
+         order: Order | None = None, zarr_format: Format | None = None, selection: Selection = None,
+         memory: CacheSize = "1 GB", overwrite: bool = False, threads: int | None = None, client: Any = None,
+         progress: Callable[[int, int], object] | None = None, checksum: bool = False) -> Array | Group | None:
     """Copy an array, or a group with all below it.
 
     Objects that stay the same are passed on as they are stored, without a decode: a ``__zmeta__`` array becomes one of

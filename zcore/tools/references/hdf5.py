@@ -4,8 +4,11 @@ Groups become Zarr v2 groups, datasets become arrays whose codecs are the datase
 attribute ``_ARRAY_DIMENSIONS``, as in the sets of kerchunk. Filters without a codec are refused by name; no other
 file is read.
 """
+from __future__ import annotations
+
 import json
 import os
+from typing import TYPE_CHECKING
 
 from zcore.errors import UnsupportedError, not_installed, warn
 from zcore.formats import format_of
@@ -14,12 +17,18 @@ from zcore.tools.references.hdf5_attributes import ScaleNames, attributes_of, re
 from zcore.tools.references.hdf5_dataset import references_of
 from zcore.trust.urls import is_remote
 
+if TYPE_CHECKING:
+    from typing import Literal
+
+    from zcore.typing import StrPath
+
 MAX_INLINED = 1 << 20
 _ZARR_V2 = format_of(2)
 _NOT_A_VARIABLE = b"This is a netCDF dimension but not a netCDF variable"
 
 
-def references_from_hdf5(path, *, inline_threshold=500, max_inlined=MAX_INLINED, unsupported="raise"):
+def references_from_hdf5(path: StrPath, *, inline_threshold: int = 500, max_inlined: int = MAX_INLINED,
+                         unsupported: Literal["raise", "skip"] = "raise") -> ReferenceStore:
     """Return a reference set for an HDF5 file.
 
     Parameters

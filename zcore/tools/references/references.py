@@ -4,7 +4,10 @@ Kerchunk's references specification, version 1. Nothing is decoded: a reference 
 the byte range there, for any compression; a shard is one such chunk. A chunk without an extent, such as one in memory
 or one that a zip archive has deflated, is copied into the set, within bounds.
 """
+from __future__ import annotations
+
 import os
+from typing import TYPE_CHECKING
 
 from zcore.api import open
 from zcore.errors import UnsupportedError, ZcoreError
@@ -14,12 +17,19 @@ from zcore.nodes.array import Array
 from zcore.nodes.group import Group
 from zcore.stores.reference.store import ReferenceStore
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from zcore.stores.base import StoreLike
+
 MAX_INLINED = 1 << 20
 _ZARR_V2 = format_of(2)
 _V2_KEYS = ChunkKeyEncoding.v2(".")
 
 
-def references(source, *, path="", inline_threshold=0, max_inlined=MAX_INLINED):
+def references(source: StoreLike | Mapping[str, Any] | Array | Group, *, path: str = "", inline_threshold: int = 0,
+               max_inlined: int = MAX_INLINED) -> ReferenceStore:
     """Return a reference set for an array, or for a group and all below it.
 
     Parameters

@@ -1,5 +1,8 @@
 """The report of `zcore.verify`: problems, and how much was checked."""
-from collections import Counter, namedtuple
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any, NamedTuple
 
 from zcore.model.value import text_of
 
@@ -8,7 +11,7 @@ KINDS = ("wrong document", "damaged", "truncated", "unreachable", "unreadable", 
 MAX_SHOWN = 20
 
 
-class Problem(namedtuple("Problem", ("kind", "key", "path", "what"))):
+class Problem(NamedTuple):
     """One thing that is wrong in a store.
 
     Attributes
@@ -39,7 +42,10 @@ class Problem(namedtuple("Problem", ("kind", "key", "path", "what"))):
         Expected and found, in one sentence.
     """
 
-    __slots__ = ()
+    kind: str
+    key: str
+    path: str
+    what: str
 
 
 class Report:
@@ -64,34 +70,41 @@ class Report:
 
     _COUNTS = ("n_groups", "n_arrays", "n_objects", "n_bytes", "n_removed")
     __slots__ = ("place", "problems", *_COUNTS)
+    place: str
+    problems: list[Problem]
+    n_groups: int
+    n_arrays: int
+    n_objects: int
+    n_bytes: int
+    n_removed: int
 
-    def __init__(self, place):
+    def __init__(self, place: str) -> None:
         self.place = place
         self.problems = []
         for name in self._COUNTS:
             setattr(self, name, 0)
 
     @property
-    def ok(self):
+    def ok(self) -> bool:
         return len(self.problems) == self.n_removed
 
     @property
-    def by_kind(self):
+    def by_kind(self) -> dict[str, int]:
         """Number of problems by kind, a dict."""
         found = Counter(problem.kind for problem in self.problems)
         return {kind: found[kind] for kind in KINDS if found[kind]}
 
-    def add(self, kind, key, path, what):
+    def add(self, kind: str, key: str, path: str, what: object) -> Problem:
         """Note a problem, and return it."""
         self.problems.append(Problem(kind, key, path, str(what)))
         return self.problems[-1]
 
-    def as_dict(self):
+    def as_dict(self) -> dict[str, Any]:
         """Return the report as values of JSON."""
         return {"place": self.place, "ok": self.ok, **{name: getattr(self, name) for name in self._COUNTS},
                 "by_kind": self.by_kind, "problems": [problem._asdict() for problem in self.problems]}
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         kinds = ", ".join(f"{count} {kind}" for kind, count in self.by_kind.items())
         lines = [f"<zcore verify {self.place}: {'ok' if self.ok else kinds}; {self.n_groups} groups, {self.n_arrays} "
                  f"arrays, {self.n_objects} objects, {self.n_bytes} bytes decoded"

@@ -3,12 +3,15 @@
 First the hierarchy is walked: documents are read, copies of consolidated metadata are compared with them, and keys that
 belong to no node are noted. Then the objects of each array are listed and read.
 """
+from __future__ import annotations
+
 import contextlib
 import os
 import re
 from array import array
 from functools import partial
 from time import time
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -45,6 +48,14 @@ from zcore.tools.spread import check_client, check_shared
 from zcore.tools.verify.decoded import Changed, read_objects, read_on_workers
 from zcore.tools.verify.report import Report
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from zcore.nodes.array import Array
+    from zcore.nodes.group import Group
+    from zcore.stores.base import StoreLike
+
 REPAIRED = ("left-over", "foreign", "stale copy", "damaged", "truncated")
 _BY_DEFAULT = ("left-over",)
 # Seconds: the writer of a younger file may be alive.
@@ -54,7 +65,9 @@ _TEMPORARY = re.compile(r"(.+)(?:\.(?:[0-9a-f]{32}|[0-9a-z_]{8})\.partial|\.__lo
 _MAX_TRIES = 5
 
 
-def verify(store, *, path="", repair=False, threads=None, client=None, progress=None):
+def verify(store: StoreLike | Array | Group, *, path: str = "", repair: bool | str | Sequence[str] = False,
+           threads: int | None = None, client: Any = None,
+           progress: Callable[[int, int], object] | None = None) -> Report:
     """Read all that a store holds, and report what is wrong with it.
 
     Documents are checked against the rules of their formats, consolidated metadata against the documents, and every

@@ -1,0 +1,77 @@
+"""Programs of users, which `.ci/check_types.py` gives to mypy and pyright: they are run here, so that they are true.
+
+And what type checkers are told twice: keywords that functions pass on, and names of compiled modules.
+"""
+import ast
+import importlib
+import inspect
+from pathlib import Path
+
+import pytest
+
+import zcore
+from zcore.nodes import keywords
+
+HERE = Path(__file__).resolve().parent
+PACKAGE = HERE.parents[1] / "zcore"
+PROGRAMS = sorted(path.stem for path in HERE.glob("*.py") if not path.stem.startswith("test_"))
+STUBS = sorted(path for path in PACKAGE.rglob("*.pyi") if path.stem != "__init__")
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_program_does_what_it_says(program, tmp_path):
+    if program == "bridges":
+        for package in ("dask", "xarray", "zarr"):
+            pytest.importorskip(package)
+    if program == "asdf_files":
+        pytest.importorskip("yaml")
+    importlib.import_module(f"tests.types.{program}").main(tmp_path)
+
+
+def annotations_of(function):
+    """Return the annotations of a function's keywords, as they are written."""
+    return {name: parameter.annotation for name, parameter in inspect.signature(function).parameters.items()}
+
+
+def members_of(kind):
+    """Return the annotations of a TypedDict, as they are written; those that it inherits are among them."""
+    return {name: annotation.__forward_arg__ for name, annotation in kind.__annotations__.items()}
+
+
+@pytest.mark.parametrize(("kind", "function", "others"), [
+    (keywords.CreateKeywords, zcore.create_array, {"store"}),
+    (keywords.OpenArrayKeywords, zcore.open, {"store", "mode"}),
+    (keywords.OpenGroupKeywords, zcore.open_group, {"store", "mode"}),
+    (keywords.GroupKeywords, zcore.create_group, {"store", "path", "fsync"}),
+])
+def test_keywords_that_are_passed_on_are_those_of_the_function(kind, function, others):
+    expected = {name: annotation for name, annotation in annotations_of(function).items() if name not in others}
+    assert members_of(kind) == expected
+
+
+def names_in(body):
+    """Return the public names that statements define, each with what defines it."""
+    found = {}
+    for statement in body:
+        if isinstance(statement, ast.ClassDef | ast.FunctionDef):
+            found[statement.name] = statement
+        elif isinstance(statement, ast.AnnAssign):
+            found[statement.target.id] = statement
+    return {name: statement for name, statement in found.items() if not name.startswith("_")}
+
+
+def public_of(holder, module):
+    """Return the public names that a compiled module or class has of its own."""
+    return {name for name in dir(holder) if not name.startswith("_") and not inspect.ismodule(getattr(holder, name))
+            and getattr(getattr(holder, name), "__module__", module) == module}
+
+
+@pytest.mark.parametrize("path", STUBS, ids=lambda path: path.stem)
+def test_stub_names_what_the_compiled_module_has(path):
+    name = ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
+    module = importlib.import_module(name)
+    found = names_in(ast.parse(path.read_text(encoding="utf-8")).body)
+    assert set(found) == public_of(module, name)
+    for kind, statement in found.items():
+        if isinstance(statement, ast.ClassDef) and not issubclass(getattr(module, kind), BaseException):
+            assert set(names_in(statement.body)) == public_of(getattr(module, kind), name)
