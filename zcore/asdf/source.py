@@ -4,10 +4,10 @@ import errno
 import os
 import stat
 import sys
-from itertools import count
 
 from zcore import config, workers
 from zcore.errors import NodeNotFoundError, StoreError, TruncatedError
+from zcore.kernel.io.documents import Tickets
 
 _PIECE_NBYTES = 1 << 22               # that one thread reads at a time
 _PARALLEL_NBYTES = 1 << 23            # from which on a second thread pays
@@ -144,11 +144,11 @@ class FileSource:
             self._fill(offset, view)
             return
         # A piece has its first touch of new memory and its copy in one thread, so that both are shared.
-        numbers, stopped = count(), []
+        numbers, stopped = Tickets(), []
 
         def work(_):
             while not stopped:
-                start = next(numbers) * _PIECE_NBYTES
+                start = (numbers.next() - 1) * _PIECE_NBYTES
                 if start >= n_bytes:
                     return
                 self._fill(offset + start, view[start:start + _PIECE_NBYTES])
