@@ -132,10 +132,40 @@ class UnsupportedError(ZcoreError, NotImplementedError):
     fields = ("feature",)
 
 
-def not_installed(needing, package, extra, feature):
-    """Return the error of a call that needs an optional package: `needing` is its name and the verb."""
-    return UnsupportedError(f"{needing} {package}, which is not installed; zcore's extra \"{extra}\" brings it",
-                            feature=feature)
+class Needing:
+    """Context manager of the import of an optional package, for a call that cannot do without.
+
+    Parameters
+    ----------
+    needing : str
+        What needs the package, and the verb: the beginning of the message.
+    module, package : str
+        The name by which it is imported, and by which it is installed.
+    extra : str
+    feature : str
+
+    Raises
+    ------
+    UnsupportedError
+        The package is not installed, or cannot be imported; the message says what helps.
+    """
+
+    def __init__(self, needing, module, extra, feature, package=None):
+        self._needing, self._module, self._extra = needing, module, extra
+        self._feature, self._package = feature, package or module
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, exception, traceback):
+        if not isinstance(exception, Exception) or isinstance(exception, MemoryError):
+            return
+        if type(exception) is ModuleNotFoundError and (exception.name or "").partition(".")[0] == self._module:
+            sentence = f"which is not installed; zcore's extra \"{self._extra}\" brings it"
+        else:
+            sentence = (f"which is installed but cannot be imported ({kind.__name__}: {exception!s:.200}); install it "
+                        f"again: python -m pip install --force-reinstall {self._package}")
+        raise UnsupportedError(f"{self._needing} {self._package}, {sentence}", feature=self._feature) from exception
 
 
 class UnknownCodecError(UnsupportedError):
