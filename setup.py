@@ -12,6 +12,8 @@ ZCORE_DEBUG : ``1``
     Cython's bounds checks on, C assertions on, no optimisation.
 ZCORE_SANITIZE : ``1``
     The address and the undefined behaviour sanitizer; the process must preload the former (see `.ci/run`).
+CPU_COUNT : a number
+    Modules that are generated and compiled at a time, as in builds of conda; by default the CPUs of this process.
 
 Each combination has its own folder under `build/`, and the generated C is made anew whenever another combination,
 another Cython or another `setup.py` was the last to build: neither Cython nor setuptools notices a change of directives
@@ -21,6 +23,7 @@ import hashlib
 import importlib.metadata
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -50,6 +53,8 @@ SHARED = "zcore.kernel.cython_shared"
 INCLUDE, START = "zcore/include", "zcore_start"
 COMPILE = ["-std=c11", "-D_GNU_SOURCE", "-DNPY_NO_DEPRECATED_API=NPY_2_0_API_VERSION",
            "-fvisibility=hidden", "-Wno-unused-function"]
+# Modules whose loops touch every element. The others call, check and decide: -O3 takes longer there and gains nothing.
+LOOPS = ("casting", "copy", "filters", "gather", "points", "radix_sort", "shuffle", "varying")
 # By module. The floating point exceptions of a cast are never read. Without them, gcc vectorizes loops that select
 # numbers, as clang always does; the numbers are the same.
 COMPILE_ONLY = {"casting": ["-fno-trapping-math"]}
@@ -63,7 +68,7 @@ SANITIZERS = ["-fsanitize=address,undefined,float-cast-overflow",
 STRIPPED = [] if sys.platform == "darwin" else ["-Wl,-s"]
 # variant: (directives, flags of the compiler, flags of the linker)
 VARIANTS = {
-    "release": (UNCHECKED, ["-O3", "-g0"], STRIPPED),
+    "release": (UNCHECKED, ["-O2", "-g0"], STRIPPED),
     "debug": (CHECKED, ["-O0", "-g", "-UNDEBUG"], []),
     "sanitize": (UNCHECKED, ["-O1", "-g", "-UNDEBUG", "-fno-omit-frame-pointer", *SANITIZERS], SANITIZERS),
 }
@@ -82,6 +87,16 @@ def chosen_variant():
     if switch("ZCORE_DEBUG") and switch("ZCORE_SANITIZE"):
         raise SystemExit("ZCORE_DEBUG and ZCORE_SANITIZE are two builds: set one of them")
     return "debug" if switch("ZCORE_DEBUG") else "sanitize" if switch("ZCORE_SANITIZE") else "release"
+
+
+def chosen_jobs():
+    """Return how many modules are generated and compiled at a time."""
+    text = os.environ.get("CPU_COUNT") or ""
+    if text and not (text.isascii() and text.isdecimal() and 0 < int(text) < 1000):
+        raise SystemExit(f"CPU_COUNT must be a number of at least 1, not {text!r}")
+    if text:
+        return int(text)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def chosen_libs():
@@ -104,14 +119,31 @@ def chosen_deflate(libs):
     return found
 
 
+def compiler():
+    """Return the command of the C compiler, a list of words."""
+    return shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC"))
+
+
+def check_tools():
+    """Raise SystemExit that says what helps, if there is no C compiler or if Python's header is missing."""
+    command, header = compiler()[0], Path(sysconfig.get_path("include"), "Python.h")
+    if shutil.which(command) is None:
+        raise SystemExit(f"the build needs a C compiler, and {command} is not there: install one (Debian: apt "
+                         "install gcc; macOS: xcode-select --install), or install a wheel of zcore, which needs none: "
+                         "python -m pip install --only-binary zcore zcore")
+    if not header.is_file():
+        raise SystemExit(f"the build needs the headers of Python, and there is no {header}: install them (Debian: apt "
+                         "install python3-dev), or install a wheel of zcore, which needs none: python -m pip install "
+                         "--only-binary zcore zcore")
+
+
 def is_linkable(flag):
     """Return whether an extension that calls libdeflate can be compiled, and linked by `flag`."""
-    compiler = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC"))
     flags = [shlex.split(os.environ.get(name) or "") for name in ("CPPFLAGS", "CFLAGS", "LDFLAGS")]
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder, "probe.c")
         source.write_text(PROBE)
-        command = [*compiler, *sum(flags, []), "-shared", "-fPIC", str(source), flag, "-o", f"{folder}/probe.so"]
+        command = [*compiler(), *sum(flags, []), "-shared", "-fPIC", str(source), flag, "-o", f"{folder}/probe.so"]
         try:
             return subprocess.run(command, capture_output=True).returncode == 0
         except OSError:
@@ -151,6 +183,8 @@ def make_extension(source, variant, libs, deflate=""):
     """Return the extension of one `.pyx` file of the kernel, or of `SHARED`, whose C Cython makes of nothing."""
     _, compile_flags, link_flags = VARIANTS[variant]
     name = ".".join(source.with_suffix("").parts)
+    if variant == "release" and source.stem in LOOPS:
+        compile_flags = [*compile_flags, "-O3"]
     extension = Extension(
         name, [] if name == SHARED else [str(source)], include_dirs=["zcore/kernel", INCLUDE, numpy.get_include()],
         extra_compile_args=COMPILE + COMPILE_ONLY.get(source.stem, []) + compile_flags, extra_link_args=[*link_flags])
@@ -175,6 +209,7 @@ class BuildKernel(build_ext):
     """Generate the C when a build really happens: the same script also runs when only metadata are asked for."""
 
     def run(self):
+        check_tools()
         base = Path(build_base(VARIANT, LIBS, DEFLATE))
         stamp, current = Path("build/stamp"), build_stamp(VARIANT, LIBS, DEFLATE)
         force = bool(self.force) or not stamp.exists() or stamp.read_text() != current
@@ -220,5 +255,5 @@ if __name__ == "__main__":
         ext_modules=[make_extension(source, VARIANT, LIBS, DEFLATE) for source in kernel_sources()],
         cmdclass={"build_ext": BuildKernel},
         options={"build": {"build_base": build_base(VARIANT, LIBS, DEFLATE)},
-                 "build_ext": {"parallel": os.cpu_count() or 1}},
+                 "build_ext": {"parallel": chosen_jobs()}},
     )

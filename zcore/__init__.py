@@ -12,8 +12,12 @@ try:
 except ImportError as exc:
     if not (exc.name or "").startswith("zcore.kernel"):
         raise
-    raise ImportError("zcore is imported from its sources, which are not built: leave this folder, or build in place "
-                      "by `python -m pip install -e .`") from exc
+    raise ImportError(f"zcore is imported from its sources in {__path__[0]}, which are not built: start Python in "
+                      "another folder, or build in place by `python -m pip install -e .`") from exc
+if not zcore.kernel.__path__[0].startswith(__path__[0]):
+    # The finder of an editable installation answers for what this copy lacks.
+    raise ImportError(f"zcore is imported from {__path__[0]}, its compiled part from another copy, "
+                      f"{zcore.kernel.__path__[0]}: uninstall one of them, or start Python in another folder")
 
 # Where each public name comes from; its module is imported with its first use (SPEC 1 of Scientific Python). So a
 # program that embeds zcore pays for it when it opens an array, and only for what it then needs.

@@ -24,7 +24,7 @@ def reader():
     """Return isal's module with the interface of `zlib`, or None."""
     try:
         from isal import isal_zlib
-    except ImportError:
+    except Exception:     # also an installation that is broken: `zcore doctor` names it
         return None
     return isal_zlib
 
@@ -34,7 +34,7 @@ def writer():
     """Return zlib-ng's module with the interface of `zlib`, or None."""
     try:
         from zlib_ng import zlib_ng
-    except ImportError:
+    except Exception:
         return None
     return zlib_ng
 

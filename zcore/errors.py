@@ -13,6 +13,7 @@ from _thread import _local  # of threading, without its import time
 TYPE_CHECKING = False      # of typing, without its import time
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from types import TracebackType
     from typing import Any, Literal
 
 _thread = _local()
@@ -155,10 +156,41 @@ class UnsupportedError(ZcoreError, NotImplementedError):
     feature: str | None
 
 
-def not_installed(needing: str, package: str, extra: str, feature: str) -> UnsupportedError:
-    """Return the error of a call that needs an optional package: `needing` is its name and the verb."""
-    return UnsupportedError(f"{needing} {package}, which is not installed; zcore's extra \"{extra}\" brings it",
-                            feature=feature)
+class Needing:
+    """Context manager of the import of an optional package, for a call that cannot do without.
+
+    Parameters
+    ----------
+    needing : str
+        What needs the package, and the verb: the beginning of the message.
+    module, package : str
+        The name by which it is imported, and by which it is installed.
+    extra : str
+    feature : str
+
+    Raises
+    ------
+    UnsupportedError
+        The package is not installed, or cannot be imported; the message says what helps.
+    """
+
+    def __init__(self, needing: str, module: str, extra: str, feature: str, package: str | None = None) -> None:
+        self._needing, self._module, self._extra = needing, module, extra
+        self._feature, self._package = feature, package or module
+
+    def __enter__(self) -> Needing:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, exception: BaseException | None,
+                 traceback: TracebackType | None) -> None:
+        if not isinstance(exception, Exception) or isinstance(exception, MemoryError):
+            return
+        if type(exception) is ModuleNotFoundError and (exception.name or "").partition(".")[0] == self._module:
+            sentence = f"which is not installed; zcore's extra \"{self._extra}\" brings it"
+        else:
+            sentence = (f"which is installed but cannot be imported ({type(exception).__name__}: {exception!s:.200}); install it "
+                        f"again: python -m pip install --force-reinstall {self._package}")
+        raise UnsupportedError(f"{self._needing} {self._package}, {sentence}", feature=self._feature) from exception
 
 
 class UnknownCodecError(UnsupportedError):

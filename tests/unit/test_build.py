@@ -32,7 +32,7 @@ def _module_of(path):
 @pytest.fixture
 def setup_script(monkeypatch):
     """Return setup.py as a module: its functions, with nothing built and none of its switches on."""
-    for name in ("ZCORE_DEBUG", "ZCORE_SANITIZE", "ZCORE_LIBS", "ZCORE_DEFLATE"):
+    for name in ("ZCORE_DEBUG", "ZCORE_SANITIZE", "ZCORE_LIBS", "ZCORE_DEFLATE", "CPU_COUNT"):
         monkeypatch.delenv(name, raising=False)
     spec = importlib.util.spec_from_file_location("zcore_setup", SETUP)
     module = importlib.util.module_from_spec(spec)
@@ -156,6 +156,46 @@ def test_the_compiler_says_whether_libdeflate_is_there(setup_script, monkeypatch
     assert not setup_script.is_linkable("-lmade")
     monkeypatch.setenv("LDFLAGS", f"-L{tmp_path}")
     assert setup_script.is_linkable("-lmade") is is_found
+
+
+def test_a_machine_without_a_compiler_is_told_what_helps(setup_script, monkeypatch):
+    monkeypatch.setenv("CC", "no-such-cc -pthread")
+    with pytest.raises(SystemExit, match=r"needs a C compiler, and no-such-cc is not there: install one .*, or install "
+                                         r"a wheel of zcore.*--only-binary zcore zcore$"):
+        setup_script.check_tools()
+
+
+def test_a_python_without_headers_is_told_what_helps(setup_script, monkeypatch, tmp_path):
+    monkeypatch.setenv("CC", sys.executable)
+    monkeypatch.setattr(setup_script.sysconfig, "get_path", lambda name: str(tmp_path))
+    with pytest.raises(SystemExit, match=r"headers of Python, and there is no .*Python\.h: install them .*python3-dev"):
+        setup_script.check_tools()
+    (tmp_path / "Python.h").touch()
+    setup_script.check_tools()
+
+
+@pytest.mark.parametrize(("text", "jobs"), [("3", 3), ("", None), (None, None)])
+def test_number_of_jobs_is_that_of_conda_or_of_the_cpus(setup_script, monkeypatch, text, jobs):
+    monkeypatch.delenv("CPU_COUNT", raising=False)
+    if text is not None:
+        monkeypatch.setenv("CPU_COUNT", text)
+    cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    assert setup_script.chosen_jobs() == (jobs or cpus)
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "two", "1.5", "²"])
+def test_wrong_number_of_jobs_is_refused(setup_script, monkeypatch, text):
+    monkeypatch.setenv("CPU_COUNT", text)
+    with pytest.raises(SystemExit, match=f"CPU_COUNT must be a number of at least 1, not {text!r}"):
+        setup_script.chosen_jobs()
+
+
+def test_loops_over_elements_alone_are_optimized_further(setup_script):
+    for name, expected in (("strided/copy", True), ("codec/shuffle", True), ("plan/plan", False)):
+        for variant in ("release", "debug"):
+            extension = setup_script.make_extension(Path(f"zcore/kernel/{name}.pyx"), variant, "bundled")
+            assert ("-O3" in extension.extra_compile_args) == (expected and variant == "release")
+    assert set(setup_script.LOOPS) <= {path.stem for path in KERNEL.rglob("*.pyx")}
 
 
 def test_debug_build_turns_the_checks_on(setup_script):

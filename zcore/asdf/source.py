@@ -6,11 +6,11 @@ import errno
 import os
 import stat
 import sys
-from itertools import count
 from typing import TYPE_CHECKING
 
 from zcore import config, workers
 from zcore.errors import NodeNotFoundError, StoreError, TruncatedError
+from zcore.kernel.io.documents import Tickets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -150,11 +150,11 @@ class FileSource:
             self._fill(offset, view)
             return
         # A piece has its first touch of new memory and its copy in one thread, so that both are shared.
-        numbers, stopped = count(), []
+        numbers, stopped = Tickets(), []
 
         def work(_):
             while not stopped:
-                start = next(numbers) * _PIECE_NBYTES
+                start = (numbers.next() - 1) * _PIECE_NBYTES
                 if start >= n_bytes:
                     return
                 self._fill(offset + start, view[start:start + _PIECE_NBYTES])

@@ -8,7 +8,7 @@ object with too much content is refused only after decoding. Codecs that run cod
 import numpy as np
 
 from zcore.codecs.base import Codec, check_size
-from zcore.errors import CodecError, UnknownCodecError, UnsupportedError, not_installed
+from zcore.errors import CodecError, Needing, UnknownCodecError, UnsupportedError
 
 # Decoding runs code from the data.
 REFUSED = frozenset(("pickle", "cloudpickle", "dill", "joblib"))
@@ -39,10 +39,8 @@ def fallback_codec(name, configuration):
     if id in REFUSED:
         raise UnsupportedError(f"the codec {id!r} is never run: its decoder runs code from the data",
                                feature=f"codec {id}")
-    try:
+    with Needing(f"the codec {id!r} needs", "numcodecs", "numcodecs", "numcodecs"):
         from numcodecs import get_codec, registry
-    except ImportError as exc:
-        raise not_installed(f"the codec {id!r} needs", "numcodecs", "numcodecs", "numcodecs") from exc
     if id not in registry.codec_registry and id not in registry.entries:
         raise UnknownCodecError(f"no codec is named {name!r}, and numcodecs has none named {id!r}", feature="codec",
                                 codec=name)

@@ -8,7 +8,6 @@ see `zcore.engine.requests`.
 import math
 import os
 from functools import partial
-from itertools import count
 
 import numpy as np
 
@@ -27,6 +26,7 @@ from zcore.errors import (
 )
 from zcore.formats.json_documents import MAX_NBYTES
 from zcore.indexing.fields import part_of
+from zcore.kernel.io.documents import Tickets
 from zcore.kernel.io.object_locks import Held
 from zcore.kernel.plan.element_read import Elements
 from zcore.kernel.plan.plan import PlanOptions
@@ -85,7 +85,7 @@ class NodeBinding:
         self.document_name = self.name_of_document(format)
         self.document = self.prefix + self.document_name
         self.view = view
-        self._tickets = count(1)
+        self._tickets = Tickets()
         if view is None:
             self.reload()
 
@@ -101,7 +101,7 @@ class NodeBinding:
 
     def look(self):
         """Read the document again and return its `View`; the binding does not change."""
-        ticket = next(self._tickets)
+        ticket = self._tickets.next()
         # One byte more than a document may have. So the format refuses a larger file, and no more of it is read.
         try:
             found = self.store.get_first(self.prefix, (self.document_name,), MAX_NBYTES + 1)
@@ -114,7 +114,7 @@ class NodeBinding:
 
     def view_of(self, raw, identity, ticket=None):
         """Return the view of the document `raw`, the content of the object `identity`, which was just read."""
-        ticket = next(self._tickets) if ticket is None else ticket
+        ticket = self._tickets.next() if ticket is None else ticket
         known = self.view
         if known is not None and known.raw == raw:
             return renewed(known, raw, identity, ticket)
@@ -136,8 +136,7 @@ class NodeBinding:
 
     def adopt(self, view):
         """Make a view the binding's own, unless that has a later one from another thread."""
-        if self.view is None or self.view.ticket < view.ticket:
-            self.view = view
+        self._tickets.adopt(self, view)
 
     def reload(self):
         """Read the document again, adopt its view, and return it."""
@@ -279,7 +278,7 @@ class Exclusive(Held):
             binding.store.set(binding.document, raw)
             identity = binding.store.identity(binding.document)
         if is_reshaped(metadata, self.metadata):
-            self.view = renewed(self.view, raw, identity, next(binding._tickets), metadata)
+            self.view = renewed(self.view, raw, identity, binding._tickets.next(), metadata)
         else:
             self.view = binding.view_of(raw, identity)
         binding.adopt(self.view)
@@ -303,13 +302,13 @@ _NOTHING_KNOWN = Known(None, None, None)
 class ArrayBinding(NodeBinding):
     """One array in one store; see `NodeBinding`."""
 
-    __slots__ = ("directory", "elements", "_document_path", "_elements_of", "_known", "_located", "_opened")
+    __slots__ = ("directory", "elements", "_document_path", "_known", "_located", "_opened")
 
     kind = ArrayMetadata
     what = "array"
 
     def __init__(self, store, path, format, options, view=None):
-        self.directory = self.elements = self._elements_of = None
+        self.directory = self.elements = None
         self._located = False      # not asked yet
         self._opened = None, None
         self._known = _NOTHING_KNOWN
@@ -464,16 +463,13 @@ class ArrayBinding(NodeBinding):
 
     def _expect_elements(self, view, chunks):
         """Prepare reads of single elements: after the first one, more will follow."""
-        metadata, chain = view.metadata, view.chain
-        if self._elements_of == (view.ticket, chunks) or not view.trusted or view.identity is None or (
-                chain.is_partial or metadata.edges is not None or metadata.dtype.names is not None):
+        metadata, chain, elements = view.metadata, view.chain, self.elements
+        if (elements is not None and elements.are_of(view.ticket, chunks)) or not view.trusted or (
+                view.identity is None or chain.is_partial or metadata.edges is not None
+                or metadata.dtype.names is not None):
             return
-        try:
-            tasks = ReadPlan(self.opened(view), whole(metadata.shape), None, PlanOptions(opens_files=False))
-            self.elements = Elements(tasks, metadata.dtype, chunks, form_of(view, self.options.strict))
-        except ValueError:
-            self.elements = None
-        self._elements_of = view.ticket, chunks
+        tasks = ReadPlan(self.opened(view), whole(metadata.shape), None, PlanOptions(opens_files=False))
+        self.elements = Elements(tasks, metadata.dtype, chunks, form_of(view, self.options.strict), view.ticket)
 
     def _locate(self):
         """Return the answer of `Store.locate`: where compiled code finds the objects, or to ask the store."""
@@ -536,7 +532,7 @@ class ArrayBinding(NodeBinding):
             return False
         if plan.is_old and self.view is view:
             # Its content was compared when it was old enough, so it is trusted from now on.
-            self.adopt(renewed(view, view.raw, view.identity, next(self._tickets)))
+            self.adopt(renewed(view, view.raw, view.identity, self._tickets.next()))
         return True
 
     def _is_known(self, known, box, plan):
@@ -732,12 +728,12 @@ class ArrayBinding(NodeBinding):
             old_shape=old_shape, resume=resume, tasks=tasks,
             part=None if field is None else (field.offset, field.nbytes)))
 
-        numbers = count()
+        numbers = Tickets()
 
         def stands():
             # In a service, checking the document costs as much as an object: one check for many objects, and one at the
             # end.
-            return self.store.swaps and next(numbers) % N_UNSEEN != 0 or self.stands(view)
+            return self.store.swaps and (numbers.next() - 1) % N_UNSEEN != 0 or self.stands(view)
 
         bring = None
         if not native:

@@ -14,6 +14,11 @@ import numpy as np
 
 from zcore.errors import UnsupportedError, warn
 
+_OLDEST_NUMPY = 2     # pip sees to it, unless it is told not to look at what a package needs
+if int(np.__version__.partition(".")[0]) < _OLDEST_NUMPY:
+    raise ImportError(f"zcore needs NumPy {_OLDEST_NUMPY}.0 or newer, and {np.__version__} is installed in "
+                      f"{np.__path__[0]}: python -m pip install --upgrade numpy")
+
 MAX_ITEM_NBYTES = 2**24  # numpy lets structures overflow at 2**31 silently; no useful element is larger
 
 _TYPESTR = re.compile(

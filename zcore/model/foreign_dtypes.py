@@ -5,7 +5,7 @@ fewer than 8 bits may be used, or the bytes of its components.
 """
 import numpy as np
 
-from zcore.errors import UnsupportedError, not_installed
+from zcore.errors import Needing, UnsupportedError
 
 # Name in documents (zarr-extensions, "data-types") -> name in ml_dtypes.
 _NAMES = {
@@ -48,10 +48,8 @@ def foreign_dtype(name, order="<"):
         If `ml_dtypes` is not installed or does not have the type, or for complex items in big-endian order: it would
         swap the components along with the bytes.
     """
-    try:
+    with Needing(f"the data type {name!r} needs", "ml_dtypes", "ml", "ml_dtypes"):
         import ml_dtypes
-    except ImportError as exc:
-        raise not_installed(f"the data type {name!r} needs", "ml_dtypes", "ml", "ml_dtypes") from exc
     scalar = getattr(ml_dtypes, _NAMES[name], None)
     if scalar is None:
         raise UnsupportedError(

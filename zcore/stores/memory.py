@@ -7,11 +7,11 @@ no more than the length of a key.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import count
 from typing import TYPE_CHECKING
 
 from zcore.buffers import flat_view
 from zcore.errors import KeyConflictError
+from zcore.kernel.io.documents import Tickets
 from zcore.kernel.io.object_locks import ObjectLocks
 from zcore.model.value import as_bool
 from zcore.stores.base import ByteRange, Identity, Listing, Store, resolve_range
@@ -49,7 +49,7 @@ class MemoryStore(Store):
         self._values = {}  # key -> (bytes, generation)
         self._below = {"": {}}  # prefix -> {name: whether it is that of a prefix}; but for the root none is empty
         self._generation = 0
-        self._number = next(_numbers)
+        self._number = _numbers.next()
         self._locks = ObjectLocks()
         for key, value in (items or {}).items():
             self._put(key, value, exclusive=False)
@@ -221,4 +221,4 @@ def _part(value, byte_range):
 
 
 # Numbers of stores, never reused: caches by identity outlive a store, and another one may get its address.
-_numbers = count()
+_numbers = Tickets()

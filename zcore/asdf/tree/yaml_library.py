@@ -1,5 +1,5 @@
 """PyYAML, which is needed for trees alone, and imported when there is one."""
-from zcore.errors import not_installed
+from zcore.errors import Needing
 
 
 def import_yaml():
@@ -7,10 +7,8 @@ def import_yaml():
 
     Raises : UnsupportedError, if it is not installed; it names the extra.
     """
-    try:
+    with Needing("the trees of ASDF files need", "yaml", "asdf", "the trees of ASDF files", "PyYAML"):
         import yaml
-    except ImportError as exc:
-        raise not_installed("the trees of ASDF files need", "PyYAML", "asdf", "the trees of ASDF files") from exc
     return yaml
 
 

@@ -70,9 +70,24 @@ def _installed():
             ("settings", "ok", ", ".join(f"{name} {value}" for name, value in settings.items()))]
     for extra, (modules, brings) in EXTRAS.items():
         missing = [module for module in modules if not _is_there(module)]
-        rows.append((f"extra {extra}", "slower" if missing else "ok",
-                     f"{', '.join(missing)} not installed; for {brings}" if missing else brings))
-    return rows
+        broken = [fault for module in modules if module not in missing and (fault := _fault(module))]
+        if broken:
+            rows.append((f"extra {extra}", "missing", f"{'; '.join(broken)}; for {brings}"))
+        else:
+            rows.append((f"extra {extra}", "slower" if missing else "ok",
+                         f"{', '.join(missing)} not installed; for {brings}" if missing else brings))
+    return rows + _other_copies()
+
+
+def _other_copies():
+    """Return a row for each further zcore that Python would find: which one it takes depends on the folder."""
+    own, found = os.path.realpath(os.path.dirname(zcore.__file__)), {}
+    for folder in sys.path:
+        package = os.path.join(folder or os.getcwd(), "zcore")
+        if os.path.isfile(os.path.join(package, "__init__.py")) and os.path.realpath(package) != own:
+            found[os.path.realpath(package)] = folder or "this folder"
+    return [("two copies", "unsafe", f"{own} is used, and {package} lies in {folder}, too: uninstall one of them, or "
+                                     f"take {folder} off PYTHONPATH") for package, folder in found.items()]
 
 
 # What can be imported if an extra is installed, and what it is for.
@@ -98,6 +113,18 @@ def _is_there(module):
     from importlib.util import find_spec
 
     return find_spec(module) is not None
+
+
+def _fault(module):
+    """Return why an installed module cannot be imported, None if it can."""
+    from importlib import import_module
+
+    try:
+        import_module(module)
+    except Exception as exc:
+        return (f"{module} is installed but cannot be imported ({type(exc).__name__}: {exc!s:.200}); install it again: "
+                "python -m pip install --force-reinstall")
+    return None
 
 
 def _is_node(path):

@@ -1,5 +1,5 @@
 # cython: language_level=3, cdivision=True, freethreading_compatible=True
-"""Metadata documents: find and read them whole, and see whether they change, for Python.
+"""Metadata documents: find and read them whole, see whether they change, and put reads of them in order, for Python.
 
 Compiled because a scheduler opens a handle for every task, and Python would spend half of that time between the system
 calls.
@@ -14,6 +14,7 @@ from posix.fcntl cimport AT_FDCWD
 
 cimport cython
 
+from zcore.kernel.atomics cimport zc_add
 from zcore.kernel.io.files cimport (
     ABSENT, FAILED, Buffer, Identity, buffer_free, identify_name, object_close, object_read_start, object_stands,
     object_try_open, same_identity,
@@ -187,6 +188,34 @@ cdef class Look:
         with nogil:
             error = identify_name(AT_FDCWD, path, &now)
         return error == 0 and same_identity(&now, &self.identity) and _are_missing(self.directory, self.others)
+
+
+@cython.final
+cdef class Tickets:
+    """Numbers in ascending order, each given once. They put in order what threads read with one handle.
+
+    Compiled, because threads may run without a GIL, and no signal handler comes between the steps of a method.
+
+    >>> tickets = Tickets()
+    >>> tickets.next(), tickets.next()
+    (1, 2)
+    """
+
+    cdef int64_t last
+    cdef cython.pymutex adopting
+
+    def next(self):
+        """Return the next number, at first 1."""
+        return zc_add(&self.last, 1) + 1
+
+    def adopt(self, holder, view):
+        """Make `view` the view of `holder`, unless that has one with a later ticket, from another thread."""
+        # The last reference to the old view must not end here: what it frees may run any code, with the mutex taken.
+        old = None
+        with self.adopting:
+            old = holder.view
+            if old is None or old.ticket < view.ticket:
+                holder.view = view
 
 
 cdef bint _are_missing(bytes directory, tuple names) except -1:

@@ -43,11 +43,12 @@ cdef class Elements:
     chunks : ChunkCache
     form : int
         See `ReadPlan.keep`.
+    ticket : int
+        Ticket of the view whose elements are read.
 
-    Raises
-    ------
-    ValueError
-        The items or the path are too long.
+    Notes
+    -----
+    If the items or the path are too long, `get` returns None.
     """
 
     cdef Tasks tasks
@@ -56,21 +57,27 @@ cdef class Elements:
     cdef int64_t form
     cdef Copy item
     cdef bint is_bool
+    cdef int64_t ticket
+    cdef bint is_short
     cdef int n_directory
     cdef char path[MAX_PATH + MAX_KEY]     # the directory, followed by the name of an object
     cdef size_t n_document     # with the final zero
 
-    def __init__(self, Tasks tasks not None, cnp.dtype dtype not None, ChunkCache chunks not None, int64_t form):
+    def __init__(self, Tasks tasks not None, cnp.dtype dtype not None, ChunkCache chunks not None, int64_t form,
+                 int64_t ticket):
         cdef size_t n_directory
         assert tasks.opened != NULL and tasks.opened.directory != NULL and tasks.opened.document != NULL
         n_directory = strlen(tasks.opened.directory)
         self.n_document = strlen(tasks.opened.document) + 1
-        if tasks.opened.itemsize > MAX_ITEM_NBYTES or n_directory + 2 > MAX_PATH or self.n_document > MAX_KEY:
-            raise ValueError("items or names are too long")
         self.tasks = tasks
         self.dtype = dtype
         self.chunks = chunks
         self.form = form
+        self.ticket = ticket
+        self.is_short = (tasks.opened.itemsize <= MAX_ITEM_NBYTES and n_directory + 2 <= MAX_PATH
+                         and self.n_document <= MAX_KEY)
+        if not self.is_short:
+            return
         self.item.ndim = 0
         self.item.itemsize = tasks.opened.itemsize
         self.item.swap = tasks.opened.swap
@@ -78,6 +85,10 @@ cdef class Elements:
         memcpy(self.path, tasks.opened.directory, n_directory)
         self.path[n_directory] = c"/"
         self.n_directory = <int>n_directory + 1
+
+    def are_of(self, int64_t ticket, chunks):
+        """Return whether these are the elements of the view with this ticket, cached in `chunks`."""
+        return self.ticket == ticket and self.chunks is chunks
 
     def get(self, selection):
         """Return the element that integers select, a NumPy scalar; None if it needs a plan."""
@@ -88,6 +99,8 @@ cdef class Elements:
         cdef int overflow = 0
         cdef uint8_t item[MAX_ITEM_NBYTES]
         cdef bint found
+        if not self.is_short:
+            return None
         if type(selection) is not tuple:
             selection = (selection,)
         if len(<tuple>selection) != self.tasks.ndim:

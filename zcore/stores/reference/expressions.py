@@ -13,7 +13,7 @@ import operator
 import re
 from functools import lru_cache
 
-from zcore.errors import ReferenceFormatError, UnsupportedError, ZcoreError, not_installed
+from zcore.errors import Needing, ReferenceFormatError, UnsupportedError, ZcoreError
 
 MAX_TOKENS = 256    # of all expressions of a text; the parser takes a stack frame for each sign
 MAX_BRACKETS = 16   # nested; the parser takes 13 stack frames for each
@@ -214,11 +214,8 @@ def parsed(text, templates, names, member):
 
     Raises : ReferenceFormatError, UnsupportedError, as `Templates.render`.
     """
-    try:
+    with Needing(f"{member}: to evaluate {shown(text)} needs", "jinja2", "references", "templates by jinja2"):
         environment = _environment()
-    except ImportError as exc:
-        raise not_installed(f"{member}: to evaluate {shown(text)} needs", "jinja2", "references",
-                            "templates by jinja2") from exc
     try:
         _check_tokens(environment.lex(text), text, member)
         outputs = environment.parse(text).body

@@ -5,7 +5,7 @@ the memory, and they are compared with limits before anything is decoded.
 """
 import numpy as np
 
-from zcore.errors import ReferenceFormatError, not_installed
+from zcore.errors import Needing, ReferenceFormatError
 from zcore.kernel.refs.records import Records
 
 MAX_FILE_NBYTES = 1 << 29
@@ -56,11 +56,8 @@ def read_records(store, key, record_size, n_rows, numbers_of):
 
 
 def _pyarrow():
-    try:
+    with Needing("reference sets in Parquet need", "pyarrow", "parquet", "reference sets in Parquet"):
         import pyarrow.parquet
-    except ImportError as exc:
-        raise not_installed("reference sets in Parquet need", "pyarrow", "parquet",
-                            "reference sets in Parquet") from exc
     return pyarrow
 
 

@@ -5,7 +5,7 @@ import os
 import sys
 from _thread import RLock  # of threading, without its import time
 
-from zcore.errors import StoreError, not_installed
+from zcore.errors import Needing, StoreError
 from zcore.stores.base import resolve_range
 from zcore.stores.remote.client import ABSENT, MAX_WHOLE_NBYTES, Answer, Client, ConditionError, Head
 
@@ -56,11 +56,9 @@ class ObstoreClient(Client):
         UnsupportedError
             obstore is not installed.
         """
-        try:
+        with Needing(f"{url!r:.200} needs", "obstore", "remote", "remote stores"):
             from obstore.exceptions import BaseError
             from obstore.store import HTTPStore, from_url
-        except ImportError as exc:
-            raise not_installed(f"{url!r:.200} needs", "obstore", "remote", "remote stores") from exc
         scheme = url.partition(":")[0].lower()
         if scheme == "http":
             # The caller has written the scheme.

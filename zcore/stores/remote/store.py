@@ -13,13 +13,13 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from functools import partial
 from hashlib import blake2b
-from itertools import count
 from operator import index, itemgetter
 from typing import TYPE_CHECKING
 
 from zcore import workers
 from zcore.buffers import flat_view
 from zcore.errors import LockError, StoreError
+from zcore.kernel.io.documents import Tickets
 from zcore.model.value import as_bool
 from zcore.stores.base import ByteRange, Identity, Listing, Store, resolve_range, run_together
 from zcore.stores.forks import renew_in_children
@@ -92,7 +92,7 @@ class RemoteStore(Store):
         self.url: str = (url if url.endswith("://") else url.rstrip("/") + "/") + self._prefix
         self.uri: str | None = self.url if isinstance(source, str) else None
         # Two services may have the same names and tags.
-        self._service = repr((source, options)) if isinstance(source, str) else next(_numbers)
+        self._service = repr((source, options)) if isinstance(source, str) else _numbers.next()
         self._tags = OrderedDict()
         self._honors_conditions = False
         self._renew_locks()
@@ -360,4 +360,4 @@ def _reopened(source, options):
 
 
 _WORD = 2**60 - 1
-_numbers = count()
+_numbers = Tickets()

@@ -9,7 +9,7 @@ import os
 
 import numpy as np
 
-from zcore.errors import InvalidKeyError, NodeNotFoundError, SelectionError, UnsupportedError, not_installed
+from zcore.errors import InvalidKeyError, Needing, NodeNotFoundError, SelectionError, UnsupportedError
 from zcore.kernel.io.steady_file import SteadyFile
 from zcore.model.metadata import has_varying_items
 from zcore.stores.keys import check_key
@@ -21,10 +21,8 @@ _GZIP_LEVEL = 4
 
 
 def _h5py():
-    try:
+    with Needing("HDF5 files need", "h5py", "hdf5", "hdf5"):
         import h5py
-    except ImportError as exc:
-        raise not_installed("HDF5 files need", "h5py", "hdf5", "hdf5") from exc
     return h5py
 
 

@@ -10,7 +10,7 @@ import json
 import os
 from typing import TYPE_CHECKING
 
-from zcore.errors import UnsupportedError, not_installed, warn
+from zcore.errors import Needing, UnsupportedError, warn
 from zcore.formats import format_of
 from zcore.stores.reference.store import ReferenceStore
 from zcore.tools.references.hdf5_attributes import ScaleNames, attributes_of, reading
@@ -63,11 +63,8 @@ def references_from_hdf5(path: StrPath, *, inline_threshold: int = 500, max_inli
     """
     if unsupported not in ("raise", "skip"):
         raise ValueError(f"unsupported={unsupported!r}: expected 'raise' or 'skip'")
-    try:
+    with Needing("reference sets of HDF5 files need", "h5py", "hdf5", "reference sets of HDF5 files"):
         import h5py
-    except ImportError as exc:
-        raise not_installed("reference sets of HDF5 files need", "h5py", "hdf5",
-                            "reference sets of HDF5 files") from exc
     path = os.fspath(path)
     if is_remote(path):
         raise UnsupportedError(f"{path!r:.200}: reference sets are made of HDF5 files that lie here",

@@ -1,0 +1,37 @@
+"""The version stands in one place, and every change is listed in the form that the list describes."""
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import zcore
+
+ROOT = Path(__file__).resolve().parents[2]
+pytestmark = pytest.mark.skipif(not (ROOT / "CHANGELOG.md").exists(), reason="the sources are not there")
+
+
+def test_version_stands_in_one_file():
+    """Everything else asks for it: the build, the recipe for conda, the command."""
+    files = [path for folder in ("zcore", "docs", "conda", ".ci", "examples", "benchmarks") for suffix in
+             (".py", ".pyi", ".pyx", ".pxd", ".h", ".md", ".toml", ".yaml", ".pc", ".cmake")
+             for path in (ROOT / folder).rglob(f"*{suffix}")]
+    files += [path for path in ROOT.iterdir() if path.is_file() and path.name != "CHANGELOG.md" and path.suffix in
+              (".py", ".toml", ".md", ".cff", ".in")]
+    version = re.compile(rf"(?<![\d.]){re.escape(zcore.__version__)}(?![\d.])")
+    found = [path.relative_to(ROOT).as_posix() for path in files if version.search(path.read_text("utf-8"))]
+    assert found == ["zcore/config.py"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    assert project["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "zcore.config.__version__"}
+
+
+def test_changes_are_listed_in_their_form():
+    lines = (ROOT / "CHANGELOG.md").read_text("utf-8").splitlines()
+    releases = [line for line in lines if line.startswith("## ")]
+    assert releases[0] == "## Unreleased"
+    assert [line for line in releases[1:] if not re.fullmatch(r"## \d+\.\d+\.\d+, \d{4}-\d{2}-\d{2}", line)] == []
+    sections = {line for line in lines if line.startswith("*") or (line.startswith("**") and line.endswith("**"))}
+    assert {"*Added*", "*Changed*", "*Fixed*", "**Bytes on disk**", "**Behaviour**"} >= {
+        line for line in sections if re.fullmatch(r"\*+[\w ]+\*+", line)} > set()
+    entries = [line for line in lines if re.match(r"\S", line) and not line.startswith(("#", "*"))]
+    assert [line for line in entries[3:] if not line.startswith("- ")] == []
