@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 static long n_left = -1, n_calls;    /* fails when it comes to 0; negative: never */
@@ -89,6 +90,16 @@ CALL(ssize_t, pread, (int fd, void *data, size_t n, off_t at), (fd, data, shorte
 CALL(ssize_t, pread64, (int fd, void *data, size_t n, off64_t at), (fd, data, shortened(n), at))
 CALL(ssize_t, pwrite, (int fd, const void *data, size_t n, off_t at), (fd, data, shortened(n), at))
 CALL(ssize_t, pwrite64, (int fd, const void *data, size_t n, off64_t at), (fd, data, shortened(n), at))
+#define CALL_PIECES(name, type) \
+    ssize_t name(int fd, const struct iovec *pieces, int n, type at) \
+    { \
+        REAL(name); \
+        struct iovec one = {pieces[0].iov_base, 1}; \
+        if (call_fails()) return -1; \
+        return shortened(2) == 1 ? real(fd, &one, 1, at) : real(fd, pieces, n, at); \
+    }
+CALL_PIECES(preadv, off_t)
+CALL_PIECES(preadv64, off64_t)
 /* What is closed stays so, whatever is said. */
 int close(int fd)
 {

@@ -18,6 +18,7 @@ library, base, kind, names = ctypes.CDLL(sys.argv[1]), sys.argv[2], sys.argv[3],
 library.disarm.restype = ctypes.c_long
 library.arm.argtypes = [ctypes.c_int, ctypes.c_long, ctypes.c_int]
 SYSTEM, MEMORY, SHORT = range(3)
+RAW = np.arange(8 * 256.0).reshape(8, 256)
 
 
 def create(path, cname="lz4", shuffle="shuffle", **options):
@@ -33,6 +34,9 @@ def prepare():
     create(base + "/g/x")[...] = np.arange(128).reshape(16, 8)
     synced = zcore.DirectoryStore(base + "/g/x", fsync=True)
     create(base + "/g/shards", shards=(8, 8))[...] = np.arange(128).reshape(16, 8)
+    # Rows of a chunk that are long enough to be read into place.
+    zcore.create_array(base + "/g/raw", shape=RAW.shape, chunks=(4, 128), dtype="f8", compressors=None,
+                       checksum=False)[...] = RAW
     with zcore.ZipStore(base + "/old.zip", mode="w") as store:
         create(store)[...] = np.arange(128).reshape(16, 8)
     zcore.asdf.write(base + "/old.asdf", {"a": np.arange(4)})
@@ -42,6 +46,10 @@ def opened(name="x"):
     return zcore.open(f"{base}/g/{name}", mode="r+")
 
 
+def read_raw():
+    assert (opened("raw")[...] == RAW).all()
+
+
 def write_zip():
     with zcore.ZipStore(base + "/new.zip", mode="w") as store:
         create(store)[...] = 5
@@ -49,6 +57,7 @@ def write_zip():
 
 VERBS = {
     "read": lambda: opened()[...],
+    "read_raw": read_raw,
     "write": lambda: opened().__setitem__(..., 6),
     "merge": lambda: opened().__setitem__((1, 1), 6),
     "fill": lambda: opened().__setitem__(..., -1),

@@ -11,10 +11,10 @@ import pytest
 import zcore
 
 HERE = Path(__file__).parent
-VERBS = ["read", "write", "merge", "fill", "fsync", "read_shards", "write_shards", "shrink", "grow", "append",
-         "attributes", "create", "create_beside", "overwrite", "delete", "move", "members", "consolidate", "verify",
-         "copy", "read_zip", "write_zip", "read_asdf", "write_asdf"]
-QUICK = ["merge", "fsync", "create_beside", "read_zip", "read_asdf"]
+VERBS = ["read", "read_raw", "write", "merge", "fill", "fsync", "read_shards", "write_shards", "shrink", "grow",
+         "append", "attributes", "create", "create_beside", "overwrite", "delete", "move", "members", "consolidate",
+         "verify", "copy", "read_zip", "write_zip", "read_asdf", "write_asdf"]
+QUICK = ["read_raw", "merge", "fsync", "create_beside", "read_zip", "read_asdf"]
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,11 @@ from libc.stdint cimport int64_t, uint8_t, uint64_t
 
 from zcore.kernel.status cimport Status
 
+cdef extern from "<sys/uio.h>" nogil:
+    ctypedef struct Piece "struct iovec":
+        void *iov_base
+        size_t iov_len
+
 
 cdef struct Buffer:             # owned memory that grows; all zero means empty
     uint8_t *data
@@ -56,6 +61,8 @@ cdef int64_t object_read_start(int fd, int64_t limit, Buffer *buffer, Identity *
 cdef int object_identify(int fd, Identity *identity, Status *status) noexcept nogil
 # Reads exactly `n_bytes` bytes, fewer are an error: OK or a code.
 cdef int object_read_at(int fd, int64_t offset, int64_t n_bytes, uint8_t *dst, Status *status) noexcept nogil
+# The same for bytes that go to several places in memory, at most 1024.
+cdef int object_read_pieces(int fd, int64_t offset, const Piece *pieces, int n, Status *status) noexcept nogil
 cdef void object_close(int fd) noexcept nogil
 
 

@@ -26,6 +26,7 @@ cdef extern from *:
     #include <stdlib.h>
     #include <sys/mman.h>
     #include <sys/stat.h>
+    #include <sys/uio.h>
     #include <errno.h>
     #include <fcntl.h>
     #include <unistd.h>
@@ -43,6 +44,17 @@ cdef extern from *:
     #else
     #define ZC_MTIME_NS(s) ((int64_t)(s).st_mtim.tv_sec * 1000000000 + (s).st_mtim.tv_nsec)
     #define ZC_CTIME_NS(s) ((int64_t)(s).st_ctim.tv_sec * 1000000000 + (s).st_ctim.tv_nsec)
+    #endif
+
+    /* Without the call, nothing is read by it, and the caller reads each piece. */
+    #if defined(__linux__) || defined(__FreeBSD__)
+    #define zc_preadv preadv
+    #else
+    static ssize_t zc_preadv(int fd, const struct iovec *pieces, int n, off_t offset)
+    {
+        (void)fd; (void)pieces; (void)n; (void)offset;
+        return 0;
+    }
     #endif
 
     /* Memory with pages of 2 MB if the system grants them: such a buffer is touched whole for every chunk. */
@@ -92,6 +104,7 @@ cdef extern from *:
     }
     """
     int zc_sync_files(int fd) nogil
+    ssize_t zc_preadv(int fd, const Piece *pieces, int n, int64_t offset) nogil
     const char *ZC_TEMP_PREFIX
     const char *ZC_TEMP_NAME
     ctypedef struct c_stat "struct stat":
@@ -353,6 +366,29 @@ cdef int object_read_at(int fd, int64_t offset, int64_t n_bytes, uint8_t *dst, S
         return status.code
     if n_read < n_bytes:
         return fail(status, SHARD_CUT, offset + n_read, offset + n_bytes, offset + n_read)
+    return OK
+
+
+cdef int object_read_pieces(int fd, int64_t offset, const Piece *pieces, int n, Status *status) noexcept nogil:
+    cdef int64_t n_read, n_piece
+    cdef int code
+    cdef int i
+    while True:
+        n_read = zc_preadv(fd, pieces, n, offset)
+        if n_read >= 0:
+            break
+        if errno != EINTR:
+            return fail_errno(status, IO_READ, errno)
+    # A signal, or a network file system, may have ended the call early: the rest is read piece by piece.
+    for i in range(n):
+        n_piece = <int64_t>pieces[i].iov_len
+        if n_read < n_piece:
+            code = object_read_at(fd, offset + n_read, n_piece - n_read, <uint8_t *>pieces[i].iov_base + n_read, status)
+            if code != OK:
+                return code
+            n_read = n_piece
+        n_read -= n_piece
+        offset += n_piece
     return OK
 
 

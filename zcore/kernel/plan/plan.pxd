@@ -25,6 +25,9 @@ cdef enum:                     # values instead of the size of an object to writ
     FILLED = -3                # only the fill value, not to be stored
     SAME = -5                  # the object stays as it is
 
+cdef enum:
+    NOT_RAW = -4               # beside the codes of `Status`
+
 cdef struct ShardBuffers:      # for the shards of one level, the outermost first
     Buffer content             # bytes of a shard that is not a file of its own
     Buffer extents             # extents of the chunks that are read or carried over
@@ -133,6 +136,10 @@ cdef class Plan(Tasks):
     cdef int place_of(self, const char *key, Place *place) noexcept nogil
     cdef void _take_exception(self) noexcept with gil
     cdef int _load_extent(self, const char *key, const Span *spans, Worker *worker) noexcept nogil
+    cdef int _load_place(self, const Place *place, const Span *spans, Worker *worker) noexcept nogil
+    # Reads only the selected elements of an object that is stored without a codec: `n_bytes` bytes at an offset of a
+    # file, or (-1) all of the file. OK, or another code; NOT_RAW if the object has to be read as a whole.
+    cdef int load_raw(self, int fd, int64_t offset, int64_t n_bytes, const Span *spans, Worker *worker) noexcept nogil
     cdef int load_brought(self, const Span *spans, Worker *worker) noexcept nogil
     # Finds the needed parts of a shard that was passed in part: `n` extents. Those with chunk -1 are parts of an index
     # that must be passed before more can be found.

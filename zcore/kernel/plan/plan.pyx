@@ -497,6 +497,10 @@ cdef class Plan(Tasks):
         if fd == FAILED:
             return worker.status.code
         self.before_read(fd, worker)
+        code = self.load_raw(fd, 0, -1, spans, worker)
+        if code != NOT_RAW:
+            object_close(fd)
+            return code
         n = object_read(fd, limit, &worker.encoded, &worker.status)
         if n == ABSENT:
             object_close(fd)
@@ -536,15 +540,23 @@ cdef class Plan(Tasks):
             code = INTERRUPTED
         elif place.data != NULL:
             code = self.take_in(place.data, place.n_bytes, spans, worker)
-        elif buffer_reserve(&worker.encoded, place.n_bytes, &worker.status) != OK:
-            code = worker.status.code
-        elif object_read_at(place.fd, place.offset, place.n_bytes, worker.encoded.data, &worker.status) != OK:
-            status_clear(&worker.status)
-            code = INTERRUPTED
         else:
-            code = self.take_in(worker.encoded.data, place.n_bytes, spans, worker)
+            code = self.load_raw(place.fd, place.offset, place.n_bytes, spans, worker)
+            if code == NOT_RAW:
+                code = self._load_place(&place, spans, worker)
         self.extents.leave(&place)
         return code
+
+    cdef int _load_place(self, const Place *place, const Span *spans, Worker *worker) noexcept nogil:
+        if buffer_reserve(&worker.encoded, place.n_bytes, &worker.status) != OK:
+            return worker.status.code
+        if object_read_at(place.fd, place.offset, place.n_bytes, worker.encoded.data, &worker.status) != OK:
+            status_clear(&worker.status)
+            return INTERRUPTED
+        return self.take_in(worker.encoded.data, place.n_bytes, spans, worker)
+
+    cdef int load_raw(self, int fd, int64_t offset, int64_t n_bytes, const Span *spans, Worker *worker) noexcept nogil:
+        return NOT_RAW
 
     cdef int load_brought(self, const Span *spans, Worker *worker) noexcept nogil:
         cdef const Content *content = &worker.brought.content

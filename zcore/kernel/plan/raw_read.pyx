@@ -2,34 +2,28 @@
 """Reading arrays whose elements lie uncompressed in a file or in memory, at an offset and with strides.
 
 Nothing is decoded, so a task needs no chunk. The array is cut into parts of some megabytes, and of each part only the
-bytes that the selection needs are read. Runs of elements that have the same order in the caller's array and in the file
-are read into place. Others are read into scratch memory, and a strided copy moves them. Small gaps are read as well,
-because another system call costs as much.
+bytes that the selection needs are read (`zcore.kernel.plan.raw_copy`).
 """
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int64_t, uint8_t
-from libc.string cimport memcpy
 from posix.unistd cimport close
 
-from zcore.kernel.strided.copy cimport MAX_NDIM, Copy, copy_run, copy_simplify, copy_sort
-from zcore.kernel.io.files cimport Content, buffer_reserve, content_at, object_read_at
+from zcore.kernel.strided.copy cimport MAX_NDIM, Copy
+from zcore.kernel.io.files cimport Content, buffer_reserve
 from zcore.kernel.select.boxes cimport Boxes
 from zcore.kernel.select.gather cimport Sides, piece_of
 from zcore.kernel.select.grid cimport Span
 from zcore.kernel.plan.plan cimport PlanOptions, Worker
+from zcore.kernel.plan.raw_copy cimport copy_raw
 from zcore.kernel.plan.read cimport ReadPlan
-from zcore.kernel.status cimport FILE_CUT, OK, SHARD_CUT, STOPPED, fail
+from zcore.kernel.status cimport OK
 from zcore.kernel.select.open_array cimport OpenArray
 from zcore.kernel.select.tasks cimport Layout
 
 cdef enum:
     PART_NBYTES = 1 << 22      # of the file, spanned by a task
     POINTS_NBYTES = 1 << 16    # the same for selections by lists, which read all of a part
-    MAX_GAP = 4096             # largest gap in bytes that is read along: a page, which the system reads anyway
-    LONG_RUN = 1 << 14         # runs of so many bytes are read into place, however small the gaps between them
-    MAX_SCRATCH = 1 << 23
-    POLLED = 1024              # runs between two polls of signals
 
 
 def parts_of(shape, strides, int64_t n_bytes):
@@ -117,8 +111,8 @@ cdef class LayoutReadPlan(ReadPlan):
             offset += spans[d].origin * self.placed.strides[d]
         if self.points is None:
             self.copy_spec(spans, &self.placed, False, &spec)
-            return self._read(&spec, offset + self.item_offset + self.chunk_offset(spans, &self.placed),
-                              self.data + self.data_offset(spans), worker)
+            offset += self.item_offset + self.chunk_offset(spans, &self.placed)
+            return copy_raw(self, &self.content, &spec, offset, self.data + self.data_offset(spans), worker)
         if self.points.boxes is not None:
             return self._read_pieces(spans, offset, worker)
         if buffer_reserve(&worker.batch, worker.layout.n_bytes, &worker.status) != OK:
@@ -130,7 +124,7 @@ cdef class LayoutReadPlan(ReadPlan):
             spec.shape[d] = spans[d].valid
             spec.src_strides[d] = self.placed.strides[d]
             spec.dst_strides[d] = worker.layout.strides[d]
-        code = self._read(&spec, offset, <char *>worker.batch.data, worker)
+        code = copy_raw(self, &self.content, &spec, offset, <char *>worker.batch.data, worker)
         if code == OK:
             self.move(spans, &worker.layout, False, <char *>worker.batch.data)
         return code
@@ -144,108 +138,8 @@ cdef class LayoutReadPlan(ReadPlan):
         self._describe(&self.placed, &sides)
         for i in range(spans[0].first, spans[0].first + spans[0].count):
             piece_of(self.points, i, spans, &sides, &spec, &chunk_offset, &data_offset)
-            code = self._read(&spec, offset + self.item_offset + chunk_offset, self.data + data_offset, worker)
+            chunk_offset += offset + self.item_offset
+            code = copy_raw(self, &self.content, &spec, chunk_offset, self.data + data_offset, worker)
             if code != OK:
                 return code
         return OK
-
-    cdef int _read(self, Copy *spec, int64_t offset, char *dst, Worker *worker) noexcept nogil:
-        """Read elements at `offset` of the source to `dst`."""
-        cdef int64_t index[MAX_NDIM]
-        cdef int64_t extent = spec.itemsize
-        cdef int64_t n = 0
-        cdef int n_outer
-        cdef int d
-        cdef bint in_place = spec.swap == 0
-        cdef int code
-        cdef Copy inner
-        _run_upwards(spec, &offset, &dst)
-        # Dimensions that could be merged stay separate: the gaps inside may be short enough to be read along.
-        copy_sort(spec, True)
-        n_outer = spec.ndim
-        while n_outer > 0 and in_place and spec.src_strides[n_outer - 1] == extent == spec.dst_strides[n_outer - 1]:
-            n_outer -= 1
-            extent *= spec.shape[n_outer]
-        if n_outer > 0 and extent < LONG_RUN and _reach(spec, n_outer - 1, extent) >= 0:
-            in_place = False
-        if not in_place:
-            n_outer = spec.ndim
-            extent = spec.itemsize
-            while n_outer > 0 and _reach(spec, n_outer - 1, extent) >= 0:
-                n_outer -= 1
-                extent = _reach(spec, n_outer, extent)
-            inner.ndim = spec.ndim - n_outer
-            inner.itemsize = spec.itemsize
-            inner.swap = spec.swap
-            for d in range(inner.ndim):
-                inner.shape[d] = spec.shape[n_outer + d]
-                inner.src_strides[d] = spec.src_strides[n_outer + d]
-                inner.dst_strides[d] = spec.dst_strides[n_outer + d]
-            copy_simplify(&inner)
-        for d in range(n_outer):
-            index[d] = 0
-        while True:
-            code = self._bring(offset, extent, dst, worker) if in_place else self._move(&inner, offset, extent, dst,
-                                                                                        worker)
-            if code != OK:
-                return code
-            d = n_outer - 1
-            while d >= 0:
-                index[d] += 1
-                if index[d] < spec.shape[d]:
-                    offset += spec.src_strides[d]
-                    dst += spec.dst_strides[d]
-                    break
-                offset -= (spec.shape[d] - 1) * spec.src_strides[d]
-                dst -= (spec.shape[d] - 1) * spec.dst_strides[d]
-                index[d] = 0
-                d -= 1
-            if d < 0:
-                return OK
-            n += 1
-            if n % POLLED == 0 and self.poll(worker):
-                return STOPPED
-
-    cdef int _bring(self, int64_t offset, int64_t n_bytes, char *dst, Worker *worker) noexcept nogil:
-        """Read bytes directly to `dst`."""
-        if self.content.data != NULL:
-            if offset < 0 or n_bytes > self.content.size - offset:
-                return fail(&worker.status, FILE_CUT, offset, offset + n_bytes, self.content.size)
-            memcpy(dst, self.content.data + offset, n_bytes)
-            return OK
-        return self._checked(object_read_at(self.content.fd, offset, n_bytes, <uint8_t *>dst, &worker.status), worker)
-
-    cdef int _move(self, const Copy *spec, int64_t offset, int64_t n_bytes, char *dst, Worker *worker) noexcept nogil:
-        """Read bytes that have gaps, or another order than in `dst`, and move the elements."""
-        cdef const uint8_t *data
-        if self.content.data != NULL and (offset < 0 or n_bytes > self.content.size - offset):
-            return fail(&worker.status, FILE_CUT, offset, offset + n_bytes, self.content.size)
-        data = content_at(&self.content, offset, n_bytes, &worker.encoded, &worker.status)
-        if data == NULL:
-            return self._checked(worker.status.code, worker)
-        copy_run(spec, <const char *>data, dst)
-        return OK
-
-    cdef int _checked(self, int code, Worker *worker) noexcept nogil:
-        if code == SHARD_CUT:
-            worker.status.code = code = FILE_CUT
-        return code
-
-
-cdef void _run_upwards(Copy *spec, int64_t *offset, char **dst) noexcept nogil:
-    """Reverse the dimensions with negative strides in the source."""
-    cdef int d
-    for d in range(spec.ndim):
-        if spec.src_strides[d] < 0:
-            offset[0] += (spec.shape[d] - 1) * spec.src_strides[d]
-            dst[0] += (spec.shape[d] - 1) * spec.dst_strides[d]
-            spec.src_strides[d], spec.dst_strides[d] = -spec.src_strides[d], -spec.dst_strides[d]
-
-
-cdef int64_t _reach(const Copy *spec, int d, int64_t extent) noexcept nogil:
-    """Return the bytes that a dimension of runs of `extent` bytes spans; -1 if the runs are better read one by one."""
-    cdef int64_t reach
-    if spec.src_strides[d] - extent > MAX_GAP:
-        return -1
-    reach = (spec.shape[d] - 1) * spec.src_strides[d] + extent
-    return reach if reach <= MAX_SCRATCH else -1

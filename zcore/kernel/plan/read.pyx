@@ -11,15 +11,16 @@ from libc.string cimport memset
 
 from zcore.kernel.cache.chunks cimport ChunkCache
 from zcore.kernel.strided.copy cimport MAX_NDIM, Copy, Runs, copy_by_source
-from zcore.kernel.io.files cimport Identity, buffer_reserve, identify_fd, identify_name
+from zcore.kernel.io.files cimport Content, Identity, buffer_reserve, identify_fd, identify_name
 from zcore.kernel.select.grid cimport Axis, Span
 from zcore.kernel.cache.lru cimport kept_release
 from zcore.kernel.select.gather cimport Sides, mark_blocks
-from zcore.kernel.plan.plan cimport Plan, PlanOptions, Worker
+from zcore.kernel.plan.plan cimport NOT_RAW, Plan, PlanOptions, Worker
+from zcore.kernel.plan.raw_copy cimport copy_raw, is_cheaper
 from zcore.kernel.plan.shard_index cimport Extent
 from zcore.kernel.plan.shard_read cimport ShardReader
 from zcore.kernel.codec.table cimport NOT_BLOCKWISE, raised_in
-from zcore.kernel.status cimport MISSING, OK, RAISED, fail
+from zcore.kernel.status cimport MISSING, OK, RAISED, STOPPED, fail, status_clear
 from zcore.kernel.select.open_array cimport MAX_KEY, OpenArray
 
 cdef enum:
@@ -139,6 +140,33 @@ cdef class ReadPlan(Plan):
         if self.keeps and self.chunks.trusts(identity):
             self.begin_kept(identity, 0, identity.size, worker)
 
+    cdef int load_raw(self, int fd, int64_t offset, int64_t n_bytes, const Span *spans, Worker *worker) noexcept nogil:
+        cdef Identity identity
+        cdef Content content
+        cdef Copy spec
+        cdef int code
+        if self.program is None or self.program.n_steps > 0 or self.shards is not None or self.items is not None:
+            return NOT_RAW
+        if self.points is not None or worker.kept != NULL:
+            return NOT_RAW
+        if n_bytes < 0 and identify_fd(fd, &identity) == 0:
+            n_bytes = identity.size
+        # An object of another size is no chunk, or one that ends at the array's border.
+        if n_bytes != worker.layout.n_bytes:
+            return NOT_RAW
+        self.copy_spec(spans, &worker.layout, False, &spec)
+        if not is_cheaper(&spec, n_bytes):
+            return NOT_RAW
+        memset(&content, 0, sizeof(Content))
+        content.fd = fd
+        offset += self.item_offset + self.chunk_offset(spans, &worker.layout)
+        code = copy_raw(self, &content, &spec, offset, self.data + self.data_offset(spans), worker)
+        if code == OK or code == STOPPED:
+            return code
+        # It is read again as a whole, which finds the reason.
+        status_clear(&worker.status)
+        return NOT_RAW
+
     cdef int load_brought(self, const Span *spans, Worker *worker) noexcept nogil:
         if self.shards is None or self.shards.n_open == 0 or worker.brought.is_absent:
             return Plan.load_brought(self, spans, worker)
@@ -189,6 +217,10 @@ cdef class ReadPlan(Plan):
             if code == OK:
                 self.move(spans, &worker.layout, False, <char *>chunk)
             return code
+        if self.program.n_steps == 0 and n_bytes == worker.layout.n_bytes and not (whole and worker.layout.in_place):
+            # Stored as it is: the elements are moved from there.
+            self.move(spans, &worker.layout, False, <char *>encoded)
+            return OK
         if whole and worker.layout.in_place:
             return self.program.decode(encoded, n_bytes, <uint8_t *>out, worker.layout.n_bytes, self.n_inner_threads,
                                        &worker.work, &worker.status)

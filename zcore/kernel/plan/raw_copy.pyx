@@ -1,0 +1,212 @@
+# cython: language_level=3, cdivision=True, freethreading_compatible=True
+"""Elements that lie in a file, or in memory, as they are, copied to the caller's array.
+
+Compiled because it is the whole cost of an uncompressed chunk. Runs of elements that have the same order in the
+caller's array and in the file are read into place, many of them by one system call. Short runs, and those in another
+order, are read into scratch memory, and a strided copy moves them. Small gaps are read as well, because another system
+call costs as much.
+"""
+from libc.stdint cimport int64_t, uint8_t
+from libc.string cimport memcpy
+
+from zcore.kernel.io.files cimport Content, Piece, buffer_reserve, content_at, object_read_at, object_read_pieces
+from zcore.kernel.plan.plan cimport Plan, Worker
+from zcore.kernel.status cimport FILE_CUT, OK, SHARD_CUT, STOPPED, fail
+from zcore.kernel.strided.copy cimport MAX_NDIM, Copy, copy_run, copy_simplify, copy_sort
+
+cdef enum:
+    MAX_GAP = 4096             # largest gap in bytes that is read along: a page, which the system reads anyway
+    MIN_RUN = 1 << 10          # shorter runs with small gaps are read into scratch memory: a copy is cheaper
+    MAX_SCRATCH = 1 << 23
+    MAX_PIECES = 1024          # of a system call, by the limit of Linux
+    CALL_NBYTES = 1 << 22      # read by one system call, unless one run is longer
+    READ_NBYTES = 1 << 16      # a read elsewhere in a file costs as much as so many bytes
+    POLLED = 1024              # reads between two polls of signals
+
+
+cdef struct Pieces:            # bytes that follow each other in a file, and their places in memory
+    int64_t offset
+    int64_t n_bytes
+    int n
+    Piece items[MAX_PIECES]
+
+
+cdef int copy_raw(Plan plan, const Content *content, Copy *spec, int64_t offset, char *dst,
+                  Worker *worker) noexcept nogil:
+    cdef int64_t extent = spec.itemsize
+    cdef int n_outer
+    cdef int d
+    cdef bint in_place = spec.swap == 0
+    cdef Copy inner
+    _run_upwards(spec, &offset, &dst)
+    # Dimensions that could be merged stay separate: the gaps inside may be short enough to be read along.
+    copy_sort(spec, True)
+    n_outer = spec.ndim
+    while n_outer > 0 and in_place and spec.src_strides[n_outer - 1] == extent == spec.dst_strides[n_outer - 1]:
+        n_outer -= 1
+        extent *= spec.shape[n_outer]
+    if n_outer > 0 and extent < MIN_RUN and _reach(spec, n_outer - 1, extent) >= 0:
+        in_place = False
+    if in_place:
+        return _read_runs(plan, content, spec, n_outer, extent, offset, dst, worker)
+    n_outer = spec.ndim
+    extent = spec.itemsize
+    while n_outer > 0 and _reach(spec, n_outer - 1, extent) >= 0:
+        n_outer -= 1
+        extent = _reach(spec, n_outer, extent)
+    inner.ndim = spec.ndim - n_outer
+    inner.itemsize = spec.itemsize
+    inner.swap = spec.swap
+    for d in range(inner.ndim):
+        inner.shape[d] = spec.shape[n_outer + d]
+        inner.src_strides[d] = spec.src_strides[n_outer + d]
+        inner.dst_strides[d] = spec.dst_strides[n_outer + d]
+    copy_simplify(&inner)
+    return _move_runs(plan, content, spec, n_outer, &inner, extent, offset, dst, worker)
+
+
+cdef bint is_cheaper(const Copy *spec, int64_t n_bytes) noexcept nogil:
+    cdef Copy upwards
+    cdef int64_t extent = spec.itemsize
+    cdef int64_t n = 1
+    cdef int d
+    upwards = spec[0]
+    for d in range(upwards.ndim):
+        if upwards.src_strides[d] < 0:
+            upwards.src_strides[d] = -upwards.src_strides[d]
+    copy_sort(&upwards, True)
+    d = upwards.ndim - 1
+    while d >= 0 and upwards.src_strides[d] - extent <= MAX_GAP:
+        extent += (upwards.shape[d] - 1) * upwards.src_strides[d]
+        d -= 1
+    while d >= 0:
+        n *= upwards.shape[d]
+        d -= 1
+    return n - 1 <= n_bytes // READ_NBYTES and n * extent + (n - 1) * READ_NBYTES <= n_bytes
+
+
+cdef int _read_runs(Plan plan, const Content *content, const Copy *spec, int n_outer, int64_t extent, int64_t offset,
+                    char *dst, Worker *worker) noexcept nogil:
+    """Read runs of `extent` bytes into place: the items of the first `n_outer` dimensions."""
+    cdef int64_t index[MAX_NDIM]
+    cdef int64_t gap
+    cdef int64_t n = 0
+    cdef int code
+    cdef Pieces pieces
+    if content.data == NULL and n_outer > 0 and buffer_reserve(&worker.encoded, MAX_GAP, &worker.status) != OK:
+        return worker.status.code
+    pieces.n = 0
+    pieces.n_bytes = 0
+    pieces.offset = 0
+    _start(index, n_outer)
+    while True:
+        if content.data != NULL:
+            if offset < 0 or extent > content.size - offset:
+                return fail(&worker.status, FILE_CUT, offset, offset + extent, content.size)
+            memcpy(dst, content.data + offset, extent)
+        else:
+            gap = offset - pieces.offset - pieces.n_bytes
+            if pieces.n > 0 and not (0 <= gap <= MAX_GAP and pieces.n + 2 <= MAX_PIECES
+                                     and pieces.n_bytes + gap + extent <= CALL_NBYTES):
+                code = _read_pieces(content, &pieces, worker)
+                if code != OK:
+                    return code
+            if pieces.n == 0:
+                pieces.offset = offset
+            elif gap > 0:
+                # Several gaps go to the same bytes, which nothing reads.
+                _add(&pieces, worker.encoded.data, gap)
+            _add(&pieces, <uint8_t *>dst, extent)
+        if not _next(spec, n_outer, index, &offset, &dst):
+            break
+        n += 1
+        if n % POLLED == 0 and plan.poll(worker):
+            return STOPPED
+    return _read_pieces(content, &pieces, worker) if pieces.n else OK
+
+
+cdef void _add(Pieces *pieces, uint8_t *dst, int64_t n_bytes) noexcept nogil:
+    pieces.items[pieces.n].iov_base = dst
+    pieces.items[pieces.n].iov_len = <size_t>n_bytes
+    pieces.n += 1
+    pieces.n_bytes += n_bytes
+
+
+cdef int _read_pieces(const Content *content, Pieces *pieces, Worker *worker) noexcept nogil:
+    cdef int code
+    if pieces.n == 1:
+        code = object_read_at(content.fd, pieces.offset, pieces.n_bytes, <uint8_t *>pieces.items[0].iov_base,
+                              &worker.status)
+    else:
+        code = object_read_pieces(content.fd, pieces.offset, pieces.items, pieces.n, &worker.status)
+    pieces.n = 0
+    pieces.n_bytes = 0
+    return _checked(code, worker)
+
+
+cdef int _move_runs(Plan plan, const Content *content, const Copy *spec, int n_outer, const Copy *inner,
+                    int64_t extent, int64_t offset, char *dst, Worker *worker) noexcept nogil:
+    """Read `extent` bytes that have gaps, or another order than in `dst`, and move their elements, time and again."""
+    cdef int64_t index[MAX_NDIM]
+    cdef int64_t n = 0
+    cdef const uint8_t *data
+    _start(index, n_outer)
+    while True:
+        if content.data != NULL and (offset < 0 or extent > content.size - offset):
+            return fail(&worker.status, FILE_CUT, offset, offset + extent, content.size)
+        data = content_at(content, offset, extent, &worker.encoded, &worker.status)
+        if data == NULL:
+            return _checked(worker.status.code, worker)
+        copy_run(inner, <const char *>data, dst)
+        if not _next(spec, n_outer, index, &offset, &dst):
+            return OK
+        n += 1
+        if n % POLLED == 0 and plan.poll(worker):
+            return STOPPED
+
+
+cdef inline void _start(int64_t *index, int n_outer) noexcept nogil:
+    cdef int d
+    for d in range(n_outer):
+        index[d] = 0
+
+
+cdef inline bint _next(const Copy *spec, int n_outer, int64_t *index, int64_t *offset, char **dst) noexcept nogil:
+    """Go to the next item of the first `n_outer` dimensions; return False behind the last one."""
+    cdef int d = n_outer - 1
+    while d >= 0:
+        index[d] += 1
+        if index[d] < spec.shape[d]:
+            offset[0] += spec.src_strides[d]
+            dst[0] += spec.dst_strides[d]
+            return True
+        offset[0] -= (spec.shape[d] - 1) * spec.src_strides[d]
+        dst[0] -= (spec.shape[d] - 1) * spec.dst_strides[d]
+        index[d] = 0
+        d -= 1
+    return False
+
+
+cdef int _checked(int code, Worker *worker) noexcept nogil:
+    if code == SHARD_CUT:
+        worker.status.code = code = FILE_CUT
+    return code
+
+
+cdef void _run_upwards(Copy *spec, int64_t *offset, char **dst) noexcept nogil:
+    """Reverse the dimensions with negative strides in the source."""
+    cdef int d
+    for d in range(spec.ndim):
+        if spec.src_strides[d] < 0:
+            offset[0] += (spec.shape[d] - 1) * spec.src_strides[d]
+            dst[0] += (spec.shape[d] - 1) * spec.dst_strides[d]
+            spec.src_strides[d], spec.dst_strides[d] = -spec.src_strides[d], -spec.dst_strides[d]
+
+
+cdef int64_t _reach(const Copy *spec, int d, int64_t extent) noexcept nogil:
+    """Return the bytes that a dimension of runs of `extent` bytes spans; -1 if the runs are better read one by one."""
+    cdef int64_t reach
+    if spec.src_strides[d] - extent > MAX_GAP:
+        return -1
+    reach = (spec.shape[d] - 1) * spec.src_strides[d] + extent
+    return reach if reach <= MAX_SCRATCH else -1
