@@ -242,10 +242,23 @@ class Exclusive(Held):
                 # Noted before it is held, as Ctrl-C may come between the two.
                 self._hold = binding.locks().whole()
                 self._hold.__enter__()
-            self.view = binding.reload()
+            self.view = self._unchanged() or binding.reload()
         except FileNotFoundError as exc:
             raise binding.not_found("its document is gone") from exc
         return self
+
+    def _unchanged(self):
+        """Return the view of the document that is held, if it is the binding's last one, without opening it again."""
+        binding, known = self._binding, self._binding.view
+        if self._hold is None or known is None:
+            return None
+        ticket = next(binding._tickets)
+        identity = self._hold.identity_if(known.raw)
+        if identity is None:
+            return None
+        view = renewed(known, known.raw, identity, ticket)
+        binding.adopt(view)
+        return view
 
     def give_back(self, exception):
         if isinstance(exception, ZcoreError):
