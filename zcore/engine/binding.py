@@ -5,13 +5,14 @@ depends on the metadata alone: the codec chain, the pattern of the chunk keys, t
 then makes one plan, which the kernel runs. The kernel opens the objects that are files; all others are passed to it,
 see `zcore.engine.requests`.
 """
+import contextlib
 import math
 import os
 from functools import partial
 
 import numpy as np
 
-from zcore import config, workers
+from zcore import workers
 from zcore.engine.views import UNSEEN, fill_of, form_of, is_reshaped, renewed, same_chunks, view_of
 from zcore.engine.watch import Known, Watch
 from zcore.errors import (
@@ -28,11 +29,10 @@ from zcore.formats.json_documents import MAX_NBYTES
 from zcore.indexing.fields import part_of
 from zcore.kernel.io.documents import Tickets
 from zcore.kernel.io.object_locks import Held
-from zcore.kernel.plan.element_read import Elements
 from zcore.kernel.plan.plan import PlanOptions
 from zcore.kernel.plan.read import ReadPlan
+from zcore.kernel.plan.small_read import SMALL_NBYTES, SmallReads
 from zcore.kernel.plan.write import WritePlan
-from zcore.kernel.select.box import whole
 from zcore.kernel.select.open_array import OpenArray
 from zcore.model.metadata import ArrayMetadata, GroupMetadata, has_varying_items
 from zcore.stores.base import OBJECTS, Directory, Extents, Strided
@@ -241,10 +241,23 @@ class Exclusive(Held):
                 # Noted before it is held, as Ctrl-C may come between the two.
                 self._hold = binding.locks().whole()
                 self._hold.__enter__()
-            self.view = binding.reload()
+            self.view = self._unchanged() or binding.reload()
         except FileNotFoundError as exc:
             raise binding.not_found("its document is gone") from exc
         return self
+
+    def _unchanged(self):
+        """Return the view of the document that is held, if it is the binding's last one, without opening it again."""
+        binding, known = self._binding, self._binding.view
+        if self._hold is None or known is None:
+            return None
+        ticket = next(binding._tickets)
+        identity = self._hold.identity_if(known.raw)
+        if identity is None:
+            return None
+        view = renewed(known, known.raw, identity, ticket)
+        binding.adopt(view)
+        return view
 
     def give_back(self, exception):
         if isinstance(exception, ZcoreError):
@@ -288,8 +301,6 @@ class Exclusive(Held):
 MAX_ASKED_NBYTES = 1 << 28
 # A plan of fewer decoded bytes is done before a second thread would have woken up.
 MIN_SHARED_NBYTES = 1 << 17
-# Limit whatever the caller asks for: each thread takes a stack, and with more threads most would only wait.
-MAX_THREADS = 1024
 # Objects written between two checks of the document, in stores whose locks exclude only this process.
 N_UNSEEN = 32
 # A read or write whose document was replaced this many times excludes other writers; otherwise it might never end.
@@ -302,13 +313,14 @@ _NOTHING_KNOWN = Known(None, None, None)
 class ArrayBinding(NodeBinding):
     """One array in one store; see `NodeBinding`."""
 
-    __slots__ = ("directory", "elements", "_document_path", "_known", "_located", "_opened")
+    __slots__ = ("directory", "small", "_document_path", "_known", "_located", "_n_small", "_opened", "_small_of")
 
     kind = ArrayMetadata
     what = "array"
 
     def __init__(self, store, path, format, options, view=None):
-        self.directory = self.elements = None
+        self.directory = self.small = self._small_of = None
+        self._n_small = 0
         self._located = False      # not asked yet
         self._opened = None, None
         self._known = _NOTHING_KNOWN
@@ -420,7 +432,7 @@ class ArrayBinding(NodeBinding):
         native = type(located) is Directory
         layout = self._layout(located, view, field) if type(located) is Strided else None
         extents = self._extents(located) if type(located) is Extents else None
-        n_threads = min(options.threads or config.threads, MAX_THREADS)
+        n_threads = options.n_threads()
         elements = _moved_by(view, out)
         plan = (layout or ReadPlan)(self.opened(view), box, elements, PlanOptions(
             n_threads=n_threads, opens_files=native, extents=extents, holds_zeros=holds_zeros,
@@ -440,8 +452,8 @@ class ArrayBinding(NodeBinding):
         if not stands(plan):
             return False
         _make_true_one(out)
-        if chunks is not None and native and out.size == 1:
-            self._expect_elements(view, chunks)
+        if native and view.trusted and out.nbytes <= SMALL_NBYTES:
+            self._expect_small(view)
         return True
 
     def _read_alone(self, box, out, field):
@@ -461,15 +473,17 @@ class ArrayBinding(NodeBinding):
             raise error from exc
         raise error
 
-    def _expect_elements(self, view, chunks):
-        """Prepare reads of single elements: after the first one, more will follow."""
-        metadata, chain, elements = view.metadata, view.chain, self.elements
-        if (elements is not None and elements.are_of(view.ticket, chunks)) or not view.trusted or (
-                view.identity is None or chain.is_partial or metadata.edges is not None
-                or metadata.dtype.names is not None):
-            return
-        tasks = ReadPlan(self.opened(view), whole(metadata.shape), None, PlanOptions(opens_files=False))
-        self.elements = Elements(tasks, metadata.dtype, chunks, form_of(view, self.options.strict), view.ticket)
+    def _expect_small(self, view):
+        """Prepare small reads by a view: after the second one, more will follow."""
+        if self._small_of is not view:
+            self._small_of, self._n_small, self.small = view, 0, None
+        self._n_small += 1
+        dtype, options = view.metadata.dtype, self.options
+        if self._n_small == 2 and view.identity is not None and view.chain.is_native and dtype.names is None and (
+                not has_varying_items(dtype)):
+            with contextlib.suppress(ValueError):
+                self.small = SmallReads(self.opened(view), dtype, options.chunks_to_come,
+                                        form_of(view, options.strict), options.n_threads)
 
     def _locate(self):
         """Return the answer of `Store.locate`: where compiled code finds the objects, or to ask the store."""
@@ -721,7 +735,7 @@ class ArrayBinding(NodeBinding):
         options = self.options
         metadata = metadata or view.metadata
         native = type(self._locate()) is Directory
-        n_threads = min(options.threads or config.threads, MAX_THREADS)
+        n_threads = options.n_threads()
         locks = self.locks() if options.lock and not exclusive else None
         plan = WritePlan(self.opened(view, metadata), box, _moved_by(view, values), PlanOptions(
             n_threads=n_threads, opens_files=native, token=int.from_bytes(os.urandom(8)), locks=locks,
@@ -770,7 +784,7 @@ class ArrayBinding(NodeBinding):
         dtype = view.metadata.dtype
         if view.identity is None or has_varying_items(dtype) or dtype.itemsize > MAX_SEARCHED:
             return None
-        threads = min(options.threads or config.threads, MAX_THREADS)
+        threads = options.n_threads()
         bools = tuple(_bools_of(dtype))
         if type(located) is Strided and view.trusted and not located.is_decoded:
             file = located.open()

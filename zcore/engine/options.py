@@ -4,6 +4,8 @@ from zcore.kernel.cache.chunks import CHUNKS, ChunkCache
 from zcore.model.value import as_bool
 from zcore.text.sizes import room_of
 
+# Limit whatever the caller asks for: each thread takes a stack, and with more threads most would only wait.
+MAX_THREADS = 1024
 _LOCKS = "True, False, None, 'on', 'off' or 'file'"
 
 
@@ -68,6 +70,15 @@ class Options:
         if self.cache is None:
             return CHUNKS if config.cache else None
         return self._chunks
+
+    @property
+    def chunks_to_come(self):
+        """The `ChunkCache` for reads, now or after a change of `zcore.config.cache`; None if there will be none."""
+        return CHUNKS if self.cache is None else self._chunks
+
+    def n_threads(self):
+        """Return the number of threads of a read or write."""
+        return min(self.threads or config.threads, MAX_THREADS)
 
     def locks_of(self, store, path, document):
         """Return the `ObjectLocks` of a node: the same for all handles of this process with the same kind of locks."""

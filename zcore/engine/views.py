@@ -6,6 +6,7 @@ the chunk keys.
 """
 from collections import namedtuple
 from functools import lru_cache
+from operator import attrgetter, is_
 from time import time_ns
 
 import numpy as np
@@ -22,7 +23,7 @@ TRUSTED_AGE_NS = 2_000_000_000
 UNSEEN = -1
 
 # Fields that do not depend on the array's shape.
-_UNSHAPED = tuple([name for name in ArrayMetadata._fields if name not in ("shape", "chunk_shape")])
+_unshaped = attrgetter(*[name for name in ArrayMetadata._fields if name not in ("shape", "chunk_shape")])
 
 # `raw` is the document, `identity` that of its object; `trusted`: no other document can have the same identity;
 # `ticket` orders the views in time. A group has neither chain nor template. `notes` are the warnings about the
@@ -73,7 +74,7 @@ def is_reshaped(metadata, known):
     """Return whether metadata differ from the known metadata of an array only in the shape."""
     return (type(metadata) is ArrayMetadata and type(known) is ArrayMetadata and metadata.edges is None
             and metadata.chunk_shape == known.chunk_shape
-            and all([getattr(metadata, name) is getattr(known, name) for name in _UNSHAPED]))
+            and all(map(is_, _unshaped(metadata), _unshaped(known))))
 
 
 def is_trusted(identity):

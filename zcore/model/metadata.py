@@ -7,6 +7,7 @@ elsewhere: no length, number of elements, or end of a chunk exceeds 2**63 - 1.
 from __future__ import annotations
 
 import math
+from operator import attrgetter
 from operator import index as exact_index
 from typing import TYPE_CHECKING
 
@@ -299,7 +300,15 @@ class ArrayMetadata(Value):
         added as needed. Shrinking keeps all of them.
         """
         shape = check_shape(shape)
-        if self.edges is None or len(shape) != len(self.shape):
+        if self.edges is None and len(shape) == len(self.shape):
+            # Every append does this. The other fields were checked, and do not depend on the shape.
+            new = object.__new__(ArrayMetadata)
+            for set_field, value in zip(_SETTERS, _fields_of(self), strict=True):
+                set_field(new, value)
+            object.__setattr__(new, "shape", shape)
+            object.__setattr__(new, "chunk_shape", check_chunk_shape(self.chunk_shape, shape))
+            return new
+        if len(shape) != len(self.shape):
             return self.replace(shape=shape)
         return self.replace(shape=shape, edges=tuple([
             None if unequal is None else unequal.covering(length)
@@ -323,6 +332,11 @@ class ArrayMetadata(Value):
     def chunk_nbytes(self) -> int:
         """Decoded bytes of one full chunk; of one of the longest, if they differ."""
         return math.prod(self.chunk_shape) * self.dtype.itemsize
+
+
+_fields_of = attrgetter(*ArrayMetadata._fields)
+# The slots' own setters: a frozen value has none by name.
+_SETTERS = tuple([getattr(ArrayMetadata, name).__set__ for name in ArrayMetadata._fields])
 
 
 class GroupMetadata(Value):

@@ -320,9 +320,9 @@ class Array(Handle):
         -----
         NumPy, "Indexing on ndarrays": the shape of the result is that of the same selection of an ndarray.
         """
-        elements = self._binding.elements
-        if elements is not None and (element := elements.get(selection)) is not None:
-            return element
+        small = self._binding.small
+        if small is not None and (result := small.get(selection)) is not None:
+            return result
         box = basic(selection, self.shape)
         if box is None:
             box, fields = self._selected(selection)

@@ -305,6 +305,20 @@ def test_append_of_two_handles(store):
     assert a.refresh()[...].tolist() == b[...].tolist() == [0, 10, 1, 11, 2, 12, 3, 13, 4, 14]
 
 
+def test_append_keeps_what_was_changed_in_place(tmp_path):
+    """A program that locks nothing rewrites the document between two appends, in the same file, of the same length."""
+    a = zcore.create_array(str(tmp_path / "a"), shape=(0, 2), chunks=(1, 2), dtype="i4", attributes={"x": 1})
+    a.append(np.ones((1, 2), "i4"))
+    path = tmp_path / "a" / "zarr.json"
+    times = path.stat()
+    content = path.read_bytes()
+    with path.open("r+b") as file:
+        file.write(content.replace(b'"x": 1', b'"x": 2'))
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert a.append(np.ones((1, 2), "i4")) == (2, 2)
+    assert dict(zcore.open(str(tmp_path / "a")).attrs) == {"x": 2}
+
+
 def test_append_with_missing_raise(store):
     a = make(store, 3, 4, missing="raise")
     with pytest.raises(zcore.ChunkError):

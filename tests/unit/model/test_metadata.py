@@ -142,3 +142,17 @@ def test_group():
     assert pickle.loads(pickle.dumps(group)) == group and "consolidated=None" in repr(group)
     with pytest.raises(AttributeError, match="frozen"):
         group.attributes = {}
+
+
+def test_resized_is_another_array_with_the_same_fields():
+    array = ArrayMetadata((4, 5), "<i2", (2, 3), ChunkKeyEncoding.v3(), (CodecSpec("bytes"),), fill_value=-1,
+                          attributes={"a": 1}, dimension_names=("y", None), extra={"b": 2})
+    other = array.resized([7, np.int64(5)])
+    assert other == array.replace(shape=(7, 5)) and other.grid_shape == (4, 2) and type(other.shape[1]) is int
+    assert array.shape == (4, 5) and all(
+        getattr(other, name) is getattr(array, name) for name in ArrayMetadata._fields if name not in ("shape",))
+    with pytest.raises(AttributeError, match="frozen"):
+        other.shape = (1, 1)
+    for shape in ((7,), (7, 5, 1), (-1, 5), (2**63, 5), (2**62, 3), (2**63 - 1, 0)):
+        with pytest.raises(ValueError):  # noqa: PT011 (each has a message of its own)
+            array.resized(shape)

@@ -13,10 +13,10 @@ cimport cython
 from cpython.exc cimport PyErr_CheckSignals
 from libc.errno cimport ENOENT
 from libc.stdint cimport int64_t, uint8_t, uint64_t
-from libc.string cimport memset
+from libc.string cimport memcmp, memset
 from posix.unistd cimport close
 
-from zcore.kernel.io.files cimport Identity, Staging, staging_init
+from zcore.kernel.io.files cimport Buffer, Identity, Staging, buffer_free, object_read, staging_init
 from zcore.kernel.io.locks cimport (
     Holder, LockTable, close_copies, holder_close, holder_open, holder_replace, key_hash, lock_object, lock_whole,
     n_forks, unlock_object, unlock_whole,
@@ -190,12 +190,37 @@ cdef class _Hold:
             holder_replace(&self.holder, &content[0], content.shape[0], &staging, &status)
         if status.code != OK:
             raise make_error(&status, self._name(), None, None, None, ())
-        return identity.device, identity.inode, identity.size, identity.mtime_ns, identity.ctime_ns
+        return _identity_of(identity)
+
+    def identity_if(self, bytes content not None):
+        """Return the identity of the held document, if it has this content; else None.
+
+        The name leads to the document that is held, so this is what a read of the name gives, without opening it again.
+        """
+        cdef Buffer buffer
+        cdef Status status
+        cdef Identity *identity = &self.holder.identity
+        cdef int64_t n = len(content)
+        cdef const char *expected = content
+        cdef bint is_same
+        if not self.held or self.holder.fd < 0 or identity.size != n:
+            return None
+        buffer.data, buffer.capacity = NULL, 0
+        status_clear(&status)
+        with nogil:
+            is_same = (object_read(self.holder.fd, n, &buffer, &status) == n
+                       and memcmp(buffer.data, expected, <size_t>n) == 0)
+            buffer_free(&buffer)
+        return _identity_of(identity) if is_same else None
 
     @property
     def dir_fd(self):
         """Descriptor of the document's directory while held; -1 for a store without files."""
         return self.dirfd
+
+
+cdef tuple _identity_of(const Identity *identity):
+    return identity.device, identity.inode, identity.size, identity.mtime_ns, identity.ctime_ns
 
 
 # A handler that raises at each of so many calls is itself broken, so the loop ends.

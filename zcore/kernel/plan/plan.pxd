@@ -80,7 +80,7 @@ cdef class Plan(Tasks):
     cdef int n_inner_threads   # threads inside one chunk
     cdef bint encodes          # whether the plan writes
     # the objects
-    cdef int dirfd             # -1: the objects are not files
+    cdef int dirfd             # -1: the objects are not files. AT_FDCWD, without a directory: keys are whole paths
     cdef int document_fd       # descriptor of the document, if it is held; else -1
     cdef readonly bint is_old  # when the document was opened, no other document could have its identity any more
     cdef Extents extents       # if objects are parts of other files, else None

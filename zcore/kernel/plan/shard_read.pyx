@@ -102,7 +102,7 @@ cdef class ShardReader:
         plan.task_nbytes = plan.layout.n_bytes
         for d in range(plan.ndim):
             plan.task_nbytes *= min(plan.axes[d].n_chunks, plan.objects[d].chunk // plan.axes[d].chunk)
-        if (plan.dirfd < 0 and plan.extents is None) or plan.n_tasks == 0:
+        if (plan.dirfd == -1 and plan.extents is None) or plan.n_tasks == 0:
             return OK
         if n_threads > 1 and self.n_open:
             n_parts = max(1, min(plan.task_nbytes // GROUP_NBYTES,

@@ -170,6 +170,10 @@ cdef class OpenArray:
         opened.head, opened.n_head = head, <int>len(head)
         opened.separator, opened.n_separator = separator, <int>len(separator)
         opened.tail, opened.n_tail = tail, <int>len(tail)
+        return self._check_keys()
+
+    cdef int _check_keys(self) except -1:
+        cdef const Opened *opened = self.opened
         if opened.n_head + opened.n_tail + opened.ndim * (MAX_DIGITS + opened.n_separator) >= MAX_KEY:
             raise ValueError("chunk keys of this array would be too long")
         return 0
@@ -213,6 +217,15 @@ cdef class OpenArray:
         cdef Py_ssize_t n = len(owner) - 1
         cdef OpenArray copy = self._copy((*owner[:n], content))
         copy._set_document(owner[n - 1], identity, content)
+        return copy
+
+    cdef OpenArray rooted(self):
+        cdef tuple owner = <tuple>self.opened.owner
+        cdef const Opened *opened = self.opened
+        cdef bytes head = self.directory + b"/" + opened.head[:opened.n_head]
+        cdef OpenArray copy = self._copy((head, *owner))
+        copy.opened.head, copy.opened.n_head = head, <int>len(head)
+        copy._check_keys()
         return copy
 
     cdef OpenArray cut(self, tuple chunk_shape):

@@ -15,8 +15,8 @@ from time import monotonic
 import numpy as np
 
 from zcore import config, workers
-from zcore.engine.binding import MAX_THREADS, ArrayBinding
-from zcore.engine.options import Options
+from zcore.engine.binding import ArrayBinding
+from zcore.engine.options import MAX_THREADS, Options
 from zcore.errors import OutOfMemoryError, StoreError
 from zcore.formats import format_of
 from zcore.hierarchy import creation

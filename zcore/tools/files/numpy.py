@@ -22,7 +22,7 @@ from collections import namedtuple
 import numpy as np
 
 from zcore import config, workers
-from zcore.engine.binding import MAX_THREADS
+from zcore.engine.options import MAX_THREADS
 from zcore.errors import (
     CodecError,
     InvalidKeyError,

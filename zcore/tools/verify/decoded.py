@@ -9,8 +9,8 @@ from functools import partial
 
 import numpy as np
 
-from zcore import config, workers
-from zcore.engine.binding import MAX_THREADS, ArrayBinding
+from zcore import workers
+from zcore.engine.binding import ArrayBinding
 from zcore.errors import AsdfFormatError, ChunkError, ChunkMemoryError, OutOfMemoryError, StoreError, UnsupportedError
 from zcore.kernel.select.box import Box
 from zcore.nodes.array import Array
@@ -217,6 +217,6 @@ def _read_each(decoded, coords, failed):
             except _FAILURES as error:
                 failed(one, error)
 
-    n_threads = min(decoded.options.threads or config.threads, MAX_THREADS, len(coords),
+    n_threads = min(decoded.options.n_threads(), len(coords),
                     max(1, SLAB_NBYTES // max(1, metadata.chunk_nbytes)))
     workers.run(work, n_threads, pending.clear)

@@ -176,6 +176,20 @@ def test_replace_goes_on_holding(tmp_path, pair):
     assert free(lambda plan: two.object("a", plan))
 
 
+def test_identity_of_the_held_document(tmp_path, pair):
+    path = tmp_path / DOCUMENT
+    content = path.read_bytes()
+    with pair[0].whole() as hold:
+        status = os.stat(path)
+        identity = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+        assert hold.identity_if(content) == identity
+        for other in (content + b"x", content[:-1] + bytes([content[-1] ^ 1]), content[:-1], b""):
+            assert hold.identity_if(other) is None
+        hold.replace(b"new", token=1)
+        assert hold.identity_if(content) is None and hold.identity_if(b"new")[2] == 3
+    assert hold.identity_if(b"new") is None
+
+
 def test_who_waited_holds_the_new_document(tmp_path, pair):
     """The lock he waited for is on an inode that has lost its name when he gets it."""
     one, two = pair
