@@ -69,15 +69,16 @@ class Watch:
         try:
             for _ in range(_MAX_TRIES):
                 if self._has_document():
-                    break
+                    if not self._with_witnesses:
+                        break
+                    self._witnesses = _witnesses(self._binding, self.view.metadata, self._path)
+                    if self._is_document():
+                        break
+                    # They may belong to another array, which is being created; or attributes have changed.
+                    self._drop_witnesses()
                 self.close()
             else:
                 raise self._binding.replaced_often(_MAX_TRIES)
-            if self._with_witnesses:
-                self._witnesses = _witnesses(self._binding, self.view.metadata, self._path)
-                if not self._is_document():
-                    # They may belong to another array, which is being created.
-                    self._drop_witnesses()
         except BaseException:
             self.__exit__()
             raise

@@ -16,16 +16,17 @@ from zcore.stores.keys import prefix_of
 _MAX_TRIES = 100
 
 
-def hold_place(store, path, document, options):
+def hold_place(store, path, document, options, *, is_kept=False):
     """Return a context manager that prevents others from creating or deleting a node at `path`.
 
     There is no document to lock yet, so the directory is locked by `flock`. A file in it prevents pruning meanwhile,
-    like a lock file. In a store without files, only the threads of this process are excluded.
+    like a lock file, unless a node that stays meanwhile does (`is_kept`). In a store without files, only the threads of
+    this process are excluded.
 
     The value of the block is a function that tells whether the directory still has its name. A move of a group above
     does not wait for the locks below it.
     """
-    return _Place(store, path, document, options) if options.lock else contextlib.nullcontext(_always)
+    return _Place(store, path, document, options, is_kept) if options.lock else contextlib.nullcontext(_always)
 
 
 def _always():
@@ -35,7 +36,7 @@ def _always():
 class _Place(Held):
     """A locked directory, with a file in it that prevents pruning; see `hold_place`."""
 
-    def __init__(self, store, path, document, options):
+    def __init__(self, store, path, document, options, is_kept):
         import fcntl
 
         # Kept, because it could not be imported any more when the interpreter exits.
@@ -43,6 +44,7 @@ class _Place(Held):
         self.store = store
         self.path = path
         self.directory = store.locks(path, document).directory
+        self.is_kept = is_kept
         self.has_lock_file = options.lock == "file"
         self.thread = get_ident()
         self.fd = -1
@@ -121,6 +123,8 @@ class _Place(Held):
         try:
             if not self._has_name(directory):
                 return False
+            if self.is_kept:
+                return True
             # Noted before it is made, as a signal may come between the two. `dir_fd` follows a move of the directory.
             self.keeper = TEMP_PREFIX + os.urandom(8).hex()
             os.close(os.open(self.keeper, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666, dir_fd=self.fd))

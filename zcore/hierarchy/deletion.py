@@ -13,16 +13,40 @@ import contextlib
 import errno
 
 from zcore.engine.binding import names_of_chunks
-from zcore.errors import InvalidKeyError, StoreError
+from zcore.errors import InvalidKeyError, NodeNotFoundError, StoreError
 from zcore.formats import FORMAT_OF, format_of
 from zcore.hierarchy import consolidated, lookup
-from zcore.hierarchy.creation_lock import hold_place
+from zcore.hierarchy.creation_lock import hold_nodes, hold_place
 from zcore.model.metadata import ArrayMetadata, GroupMetadata
 from zcore.stores.keys import prefix_of
 
 
+@contextlib.contextmanager
+def hold_all(store, path, options):
+    """Return a context manager that excludes all other writers from the node at `path` and from all below it."""
+    with hold_place(store, path, "", options, is_kept=bool(lookup.standing(store, path, lookup.pass_over_damage))):
+        while True:
+            with contextlib.ExitStack() as stack:
+                found = _documents_at(store, path)
+                try:
+                    stack.enter_context(hold_nodes(store, found, options))
+                except NodeNotFoundError:
+                    continue     # deleted in between
+                if [node.document for node in _documents_at(store, path)] == [node.document for node in found]:
+                    yield
+                    return
+
+
+def _documents_at(store, path):
+    """Return the `lookup.Standing` of all nodes at a path and below.
+
+    Those below come first, as a change of an array takes the locks of groups above it.
+    """
+    return [node for _, nodes in nodes_at(store, path, is_replaced=True) for node, _ in nodes][::-1]
+
+
 def delete(store, path, options):
-    """Delete the node at `path` and all nodes below it; return whether there was any.
+    """Delete the node at `path` and all nodes below it; return whether this call has deleted any.
 
     If the directory is a link, the link is removed, wherever it leads.
     """
@@ -111,7 +135,7 @@ def _may_be_chunk(name, metadata):
 
 
 def _erase(store, path, options, *, is_held=False):
-    """Delete the node at `path` and all nodes below it; return whether there was any.
+    """Delete the node at `path` and all nodes below it; return whether this call has deleted any.
 
     The caller drops the copies above. `is_held`: the caller holds the place at `path`.
     """
@@ -125,22 +149,28 @@ def _erase(store, path, options, *, is_held=False):
         if is_group:
             # For a while the group has fewer members than the copy.
             consolidated.drop_copy(store, place)
+    is_ours = False
     pending = [place for place, _ in found]
     while pending:
         place = pending.pop()
         if place != path and store.is_link(prefix_of(place)):
             store.delete(place)
+            is_ours = True
             continue
         standing = lookup.standing(store, place, lookup.pass_over_damage)
         if standing:
             with (contextlib.nullcontext() if is_held and place == path
                   else hold_place(store, place, standing[0].document, options)):
-                are_arrays = [_erase_node(node, options) for node in standing]
-            if any(are_arrays):
-                # Nodes may exist among the chunks. They are looked for after the chunks are erased.
-                pending += [below for below, _ in nodes_at(store, place, takes_links=False)]
+                # Another call may have replaced the node before the place was held.
+                erased = [_erase_node(node, options)
+                          for node in lookup.standing(store, place, lookup.pass_over_damage)]
+                if any([is_array for _, is_array in erased]):
+                    # Nodes may exist among the chunks. They are looked for after the chunks are erased, and before
+                    # another call may create a node here.
+                    pending += [below for below, _ in nodes_at(store, place, takes_links=False)]
+            is_ours |= any([was_there for was_there, _ in erased])
         store.prune(prefix_of(place))
-    return bool(found)
+    return is_ours
 
 
 def is_any(store, path):
@@ -215,7 +245,7 @@ def _leads_to_nodes(store, prefix):
 
 
 def _erase_node(node, options):
-    """Erase a node while no object of it is being written; return whether it is an array.
+    """Erase a node while no object of it is being written; return (whether this call did that, whether it is an array).
 
     The node no longer exists as soon as the document is erased, and no kill brings it back.
     """
@@ -226,20 +256,22 @@ def _erase_node(node, options):
     def erase():
         # If they cannot be listed, nothing changes.
         names = _names_of_chunks(store, prefix, metadata)
+        # Of two calls one erases it. A service does not tell.
+        was_there = store.swaps or store.exists(prefix + node.document)
         store.erase(prefix + node.document)
-        return names
+        return was_there, names
 
     if options.lock:
         try:
             with options.locks_of(store, path, node.document).whole():
-                names = erase()
+                was_there, names = erase()
         except FileNotFoundError:
             # It is gone, or a network file system has lost it. A document must not survive its chunks.
-            names = erase()
+            was_there, names = erase()
     else:
-        names = erase()
+        was_there, names = erase()
     clear(store, prefix, node.format, metadata, names)
-    return isinstance(metadata, ArrayMetadata)
+    return was_there, isinstance(metadata, ArrayMetadata)
 
 
 def _names_of_chunks(store, prefix, metadata):

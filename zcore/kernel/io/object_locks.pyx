@@ -115,7 +115,11 @@ cdef class _Hold:
                         code = lock_object(&self.holder, hash, _poll_signals, <void *>self, &status)
             if code == OK:
                 self.held = True
-                return None
+                if self._is_at():
+                    return None
+                # The directory was moved while we waited: the lock is that of a node at another path.
+                self._release()
+                continue
             self._close()
             if code == INTERRUPTED:
                 exception, self.exception = self.exception, None
@@ -127,6 +131,15 @@ cdef class _Hold:
             if code == STALE:
                 raise FileNotFoundError(status.sys_errno, os.strerror(status.sys_errno), self.locks.document)
             raise make_error(&status, self._name(), None, None, None, ())
+
+    cdef object _is_at(self):
+        """Return whether the directory of the locked document still has its name."""
+        if self.dirfd < 0:
+            return True
+        try:
+            return os.path.samestat(os.fstat(self.dirfd), os.stat(self.locks.directory))
+        except (FileNotFoundError, NotADirectoryError):
+            return False
 
     def _name(self):
         """Return the name of the lock for messages: a path or a key; None without a name."""

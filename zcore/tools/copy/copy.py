@@ -145,9 +145,13 @@ def copy(source: StoreLike | Mapping[str, Any] | Array | Group, destination: Sto
             for name, node in opened.nodes:
                 target = made.pop(name) if name in made else _made(sink, name, node, wanted)
                 if isinstance(node, SourceArray):
-                    with node.watched():
-                        _fill(node, target, memory, threads, work, name, progress, client)
-                        _check(node, work)
+                    try:
+                        with node.watched():
+                            _fill(node, target, memory, threads, work, name, progress, client)
+                            node.check()
+                    except ZcoreError:
+                        _check(node, work)     # another reason must not hide that the source is gone
+                        raise
                     sink.end(name)
             _check(opened, work)
     losses.warn(_place(destination))

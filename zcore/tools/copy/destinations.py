@@ -28,7 +28,8 @@ from zcore.errors import (
     ZcoreError,
 )
 from zcore.formats import format_of
-from zcore.hierarchy import consolidated, lifecycle, lookup
+from zcore.hierarchy import consolidated, deletion, lifecycle, lookup
+from zcore.hierarchy.creation_lock import hold_place
 from zcore.hierarchy.lifecycle import read_attributes
 from zcore.stores import openers
 from zcore.stores.base import directory_at
@@ -189,7 +190,7 @@ def sink_of(destination, path, order, overwrite, root_format, zarr_format, losse
         if place is None:
             work, inner = Unmarked(), stack.enter_context(document_last.made_in(store, path, is_node, overwrite))
         else:
-            work = stack.enter_context(_directory(store, path, place, order, is_node))
+            work = stack.enter_context(_directory(store, path, place, order, is_node, overwrite))
             inner = DirectoryStore(work.node, fsync=store.fsync)
         # A node that is built elsewhere meets only its own objects.
         sink = StoreSink(inner, "", zarr_format, work, losses, threads, place is not None or overwrite)
@@ -228,8 +229,8 @@ def settle(store, path):
         consolidated.drop(store, path)
 
 
-def _check_free(store, path, overwrite):
-    """Return whether there is a node at a path, to be overwritten.
+def _check_free(store, path, overwrite, is_held=False):
+    """Return whether there is a node at a path, to be overwritten. `is_held`: the caller holds the place.
 
     Raises : NodeExistsError, if `overwrite` is false, or if something else is in the way.
     """
@@ -245,17 +246,25 @@ def _check_free(store, path, overwrite):
             raise NodeExistsError(f"there are nodes below {store.describe(path)}, which is none itself: they are not "
                                   "replaced", path=path)
     elif os.path.lexists(place) and not (os.path.isdir(place) and listing.is_empty(place)):
+        if not is_held and os.path.isdir(place):
+            # A node may be being created or deleted here.
+            with hold_place(store, path, "", Options()):
+                return _check_free(store, path, overwrite, is_held=True)
         raise NodeExistsError(f"{place} is there and holds no node: it is not replaced", path=path)
     return False
 
 
 @contextlib.contextmanager
-def _directory(store, path, place, order, is_node):
+def _directory(store, path, place, order, is_node, overwrite):
     work = staging.Building(place, order, store.fsync)
     try:
         yield work
         with consolidated.dropped(store, path):
-            work.finish(is_node)
+            if is_node or not _has_name(work, overwrite):
+                # Writers of the old node end before, or go on in the new one.
+                with deletion.hold_all(store, path, Options()):
+                    _check_free(store, path, overwrite, is_held=True)
+                    work.finish(True)
     except Exception as exc:
         if not _may_go_on(exc):
             work.discard()     # the same copy would fail again
@@ -263,6 +272,20 @@ def _directory(store, path, place, order, is_node):
         raise
     finally:
         work.leave()
+
+
+def _has_name(work, overwrite):
+    """Give a finished directory its name if that is free, and return whether it was.
+
+    Raises : NodeExistsError, if it is not free, and `overwrite` is false.
+    """
+    try:
+        work.finish(False)
+    except NodeExistsError:
+        if not overwrite:
+            raise
+        return False
+    return True
 
 
 def _may_go_on(error):

@@ -29,7 +29,7 @@ from zcore.errors import MetadataError, NodeExistsError, StoreError, Unsupported
 from zcore.formats import FORMAT_OF, format_of
 from zcore.formats.json_documents import MAX_NBYTES
 from zcore.hierarchy import consolidated, deletion, lifecycle, lookup
-from zcore.hierarchy.creation_lock import hold_nodes, hold_place
+from zcore.hierarchy.creation_lock import hold_place
 from zcore.model.metadata import ArrayMetadata
 from zcore.stores.base import Listing, Store
 from zcore.stores.keys import prefix_of
@@ -318,11 +318,8 @@ def made_in(store, path, replace, overwrite):
     if type(store) is MemoryStore:
         made = MemoryStore()
         yield made
-        with consolidated.dropped(store, path), hold_place(store, path, "", Options()):
-            # Those below first, as a change of an array takes the locks of groups above it.
-            found = [node for _, nodes in deletion.nodes_at(store, path) for node, _ in nodes][::-1]
-            with hold_nodes(store, found, Options()):
-                store.change_at_once(lambda draft: _put(draft, path, made, replace, overwrite))
+        with consolidated.dropped(store, path), deletion.hold_all(store, path, Options()):
+            store.change_at_once(lambda draft: _put(draft, path, made, replace, overwrite))
         return
     made = Staged(store, path) if replace else DocumentsLast(store, prefix_of(path))
     # Without a node to replace, chunks get their keys at once. Another thread must not create anything there meanwhile.

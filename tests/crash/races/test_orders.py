@@ -1,0 +1,113 @@
+"""Orders of two calls in which one once undid or mixed what the other had done, each of them forced."""
+import os
+import threading
+
+import numpy as np
+import pytest
+
+import zcore
+from zcore.hierarchy import deletion
+
+
+@pytest.fixture
+def group(place):
+    group = zcore.create_group(place)
+    group.create_array("x", data=np.arange(40), chunks=4)
+    return group
+
+
+def deleted(group):
+    del zcore.open_group(group.store, "r+")["x"]
+
+
+def test_a_copy_waits_for_the_writers_of_what_it_replaces(group):
+    """Else a change of the old array would go on in the new one."""
+    source = zcore.array(np.full(40, 7), chunks=5)
+    thread = threading.Thread(target=lambda: zcore.copy(source, group.store, destination_path="x", overwrite=True))
+    with group["x"]._binding.exclusive():
+        thread.start()
+        thread.join(0.3)
+        assert thread.is_alive() and (group["x"][...] == np.arange(40)).all()
+    thread.join(60)
+    assert (group["x"][...] == 7).all() and zcore.verify(group).ok
+
+
+def test_of_two_deletions_one_finds_nothing(group, monkeypatch):
+    hold = deletion.hold_place
+
+    def hold_later(*args, **kwargs):
+        monkeypatch.setattr(deletion, "hold_place", hold)
+        deleted(group)
+        return hold(*args, **kwargs)
+
+    monkeypatch.setattr(deletion, "hold_place", hold_later)
+    with pytest.raises(zcore.NodeNotFoundError):
+        del group["x"]
+
+
+def test_a_deletion_spares_what_is_created_after_it(group, monkeypatch):
+    hold = deletion.hold_place
+
+    class Hold:
+        def __init__(self, *args, **kwargs):
+            self.held = hold(*args, **kwargs)
+
+        def __enter__(self):
+            return self.held.__enter__()
+
+        def __exit__(self, *exc_info):
+            self.held.__exit__(*exc_info)
+            monkeypatch.setattr(deletion, "hold_place", hold)
+            zcore.create_array(group.store, name="x", data=np.full(9, 3))
+
+    monkeypatch.setattr(deletion, "hold_place", Hold)
+    del group["x"]
+    assert (group["x"][...] == 3).all()
+
+
+def test_a_writer_that_waited_finds_that_the_node_was_moved(group, place):
+    errors = []
+    waiting = group["x"]
+
+    def change():
+        try:
+            waiting.attrs["a"] = 1
+        except zcore.NodeNotFoundError as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=change)
+    with zcore.open(place, "r+", path="x")._binding.exclusive():
+        thread.start()
+        thread.join(0.3)
+        os.rename(place + "/x", place + "/z")
+    thread.join(60)
+    assert len(errors) == 1 and zcore.open(place, path="z").attrs.asdict() == {}
+
+
+def test_a_copy_whose_source_goes_keeps_nothing(group, place):
+    """The same copy would fail again."""
+    def delete_it(done, total):
+        if "x" in group:
+            deleted(group)
+
+    with pytest.raises(zcore.NodeNotFoundError):
+        zcore.copy(group.store, group.store, path="x", destination_path="y", dtype="f8", memory=64, threads=1,
+                   progress=delete_it)
+    assert [name for name in os.listdir(place) if name.startswith(".")] == []
+
+
+def test_attributes_that_change_while_a_copy_begins(group, monkeypatch):
+    """The array is the same one, so it is copied."""
+    from zcore.engine import watch
+
+    witnesses, n_changes = watch._witnesses, []
+
+    def change_and_look(*args):
+        if not n_changes:
+            n_changes.append(1)
+            zcore.open(group.store, "r+", path="x").attrs["a"] = 1
+        return witnesses(*args)
+
+    monkeypatch.setattr(watch, "_witnesses", change_and_look)
+    zcore.copy(group.store, group.store, path="x", destination_path="y")
+    assert (group["y"][...] == np.arange(40)).all()
