@@ -54,7 +54,7 @@ def built_for_libfuzzer(compiler, base):
     Returns : (program, folders); the folders are the first of the program's PYTHONPATH.
     """
     version = subprocess.run([compiler, "--version"], capture_output=True, check=True, text=True).stdout
-    sources = [file for file in (ROOT / "zcore").rglob("*") if file.suffix in (".py", ".pyx", ".pxd", ".h")]
+    sources = [file for file in (ROOT / "zcore").rglob("*") if file.suffix in (".pyx", ".pxd", ".h")]
     package = base / _digest((version, Cython.__version__, sys.version, *FLAGS), sources)
     compiled = (compiler, f"-fsanitize={SANITIZERS}", *FLAGS, "-shared", "-fPIC", *_includes())
     if not package.exists():
@@ -74,6 +74,8 @@ def built_for_libfuzzer(compiler, base):
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             list(pool.map(build, COVERED + SANITIZED))
         made.rename(package)
+    for file in (ROOT / "zcore").rglob("*.py"):
+        shutil.copy2(file, package / file.relative_to(ROOT))
     folder = package / _digest((), [HERE / "native.pyx", HERE / "driver.c"])
     if not folder.exists():
         made = package / "made"

@@ -87,12 +87,15 @@ def reference_model(data):
 
 
 def expression(data):
-    """Texts of templates, by jinja2. It is asked only for what zcore renders, which is bounded."""
+    """Texts of templates, by jinja2. It is asked only for what zcore renders, which is bounded, and for each eighth
+    text, as it takes milliseconds."""
     with suppress(UnicodeDecodeError):
         text = data.decode()
         try:
             found = Templates({"u": "server/path", "f": "<{{c}}>"}).render(text, {"i": 3})
         except (ReferenceFormatError, UnsupportedError):
+            return
+        if zlib.crc32(data) % 8:
             return
         expected = jinja2.Template(text, undefined=jinja2.StrictUndefined).render(
             u="server/path", i=3, f=lambda c: f"<{c}>")
