@@ -1,13 +1,18 @@
 """No parser takes more than its input: of one that is twice as long it takes about twice the time, not four times.
 
 Each input is made of a number, and grows with it. It is doubled until parsing takes a measurable time, then twice more.
+The slow tests double each input up to 16 MB, and measure the memory too.
 """
 import base64
+import ctypes
 import gc
 import io
 import json
+import os
+import sys
 import time
 import zipfile
+from pathlib import Path
 from unittest import mock
 
 import pytest
@@ -405,3 +410,89 @@ def test_no_parser_takes_more_than_its_input(name):
 @pytest.mark.parametrize("name", CASES)
 def test_no_parser_takes_more_than_a_long_input(name):
     check(*CASES[name], 0.03)
+
+
+# Up to 16 MB
+
+MAX_NBYTES = 1 << 24
+MAX_SECONDS = 2.0       # of a parser: its input is not doubled any more
+MIN_SECONDS = 0.05      # shorter times are not compared
+MAX_DOUBLED = 3         # times as long, for an input twice as long
+# The memory beside the input, at its peak: so many times the input, and as much again. What looks at bytes needs few
+# copies of them. What makes objects of Python needs memory for these: a list of two bytes is an object of 56.
+CONSTANT = 8 << 20
+TIMES_INPUT = 4
+OBJECTS = {"asdf-plain": 96, "asdf-tree": 96, "asdf-inline": 96, "json": 96, "v3": 96, "v2": 96, "consolidated": 96}
+# A few bytes say how many references are to be made. Their number is bounded, not their bytes.
+AMPLIFIED = ("references-generated",)
+
+
+def nbytes_of(given):
+    if isinstance(given, zcore.MemoryStore):
+        return sum([len(given.get(key)) for key in given.list()])
+    return sum([len(key) + len(value) for key, value in given.items()]) if isinstance(given, dict) else len(given)
+
+
+def last_doubled(make, parse):
+    """Return the number of the longest input that is tried: of at most 16 MB, and at most 2 s."""
+    n = 64
+    while nbytes_of(make(2 * n)) <= MAX_NBYTES and n < MAX_NBYTES and seconds(parse, make(n)) < MAX_SECONDS:
+        n *= 2
+    return n
+
+
+def peak_of(make, parse, n):
+    """Return (bytes of the input, bytes of memory that parsing it took at its peak), in a process of its own."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            given = make(n)
+            gc.collect()
+            # Memory that is free within the process would hide what the parser takes.
+            ctypes.CDLL(None).malloc_trim(0)
+            Path("/proc/self/clear_refs").write_text("5")
+            before = status("VmRSS")
+            parsed(parse, given)
+            os.write(writer, f"{nbytes_of(given)} {status('VmHWM') - before}".encode())
+        finally:
+            os._exit(0)
+    os.close(writer)
+    with open(reader, "rb") as file:
+        said = file.read()
+    os.waitpid(child, 0)
+    assert said, "the process has ended"
+    return tuple(map(int, said.split()))
+
+
+def status(name):
+    return int(Path("/proc/self/status").read_text().partition(f"{name}:")[2].split()[0]) << 10
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", CASES)
+def test_time_grows_with_inputs_of_16_megabytes(name):
+    make, parse = CASES[name]
+    n = last_doubled(make, parse) // 4
+    for _ in range(3):
+        short, long = make(n), make(2 * n)
+        for _ in range(MAX_ROUNDS):
+            of_short, of_long = seconds(parse, short), seconds(parse, long)
+            if of_short < MIN_SECONDS or of_long <= MAX_DOUBLED * of_short:
+                break
+        else:
+            pytest.fail(f"{of_long / of_short:.1f} times as long, {of_short:.2f} s and {of_long:.2f} s")
+        n *= 2
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="/proc tells the peak of memory")
+@pytest.mark.skipif(zcore.show_config("dicts")["build"]["variant"] == "sanitize", reason="the sanitizers take memory")
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", [name for name in CASES if not name.startswith(AMPLIFIED)])
+def test_memory_is_bounded_by_the_input(name):
+    make, parse = CASES[name]
+    n_bytes, peak = peak_of(make, parse, last_doubled(make, parse))
+    times = next((OBJECTS[prefix] for prefix in OBJECTS if name.startswith(prefix)), TIMES_INPUT)
+    assert peak <= times * n_bytes + CONSTANT, f"{peak / n_bytes:.1f} times the input of {n_bytes} bytes"

@@ -4,7 +4,6 @@ import os
 import subprocess
 import sys
 import warnings
-from binascii import a2b_base64
 from pathlib import Path
 
 import pytest
@@ -12,72 +11,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import zcore
+from tests.fuzz.reference_model import model
 from zcore.errors import ReferenceFormatError
-from zcore.stores.keys import check_key
 from zcore.stores.reference.document import read_document
 from zcore.stores.reference.store import ReferenceStore
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(zcore.__file__).parents[1])}
-
-# What a document says, by Python's json
-
-
-class _Odd(int):
-    """-0, which is no offset, but a number in an object."""
-
-
-def _members(pairs):
-    assert len(dict(pairs)) == len(pairs)
-    return dict(pairs)
-
-
-def _finite(text):
-    assert abs(float(text)) != float("inf")
-    return float(text)
-
-
-def _depth(value):
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
-    return 0 if inner is None else 1 + max(map(_depth, inner), default=0)
-
-
-def _reference(key, value):
-    check_key(key)
-    if isinstance(value, str):
-        data = value.encode()
-        return a2b_base64(data[7:], strict_mode=True) if data.startswith(b"base64:") else data
-    if isinstance(value, dict):
-        return json.dumps(value, separators=(",", ":")).encode()
-    assert type(value) is list and len(value) in (1, 3) and isinstance(value[0], str)
-    value[0].encode()
-    assert all(type(n) is int and n >= 0 for n in value[1:]) and sum(value[1:]) < 2**63
-    return (value[0], value[1], value[2]) if len(value) == 3 else (value[0], 0, None)
-
-
-def _no_constant(text):
-    raise ValueError(text)
-
-
-def model(raw):
-    """What `read_document` should find in a set without templates, or None if it should refuse it."""
-    try:
-        text = raw.decode()
-        document = json.loads(text, object_pairs_hook=_members, parse_float=_finite,
-                              parse_int=lambda digits: _Odd() if digits == "-0" else int(digits))
-        assert type(document) is dict and _depth(document) <= 64
-        refs = document
-        version = document.get("version")
-        if type(version) is int:
-            assert version == 1
-            json.loads(text, parse_constant=_no_constant) if document.keys() - {"version", "refs"} else None
-            refs = document.get("refs", {})
-            assert type(refs) is dict
-        else:
-            assert version is None and "version" not in document or "refs" not in document
-        return {key.encode(): _reference(key, value) for key, value in refs.items()}
-    except (ValueError, AssertionError, RecursionError):
-        return None
-
 
 def found(raw):
     with warnings.catch_warnings():

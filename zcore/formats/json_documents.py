@@ -7,7 +7,6 @@ which Python's json has always written, are accepted where a format allows them.
 An invalid document raises a `MetadataError` with path, document, member, and the expected and the found value.
 """
 import json
-import re
 from functools import partial
 
 import numpy as np
@@ -20,19 +19,24 @@ MAX_NBYTES = 2**24  # of a document; parsed JSON needs some twenty times as much
 _PLAIN = frozenset((str, int, float, bool, type(None)))  # without parts
 MAX_DEPTH = 64  # nested lists and objects; zarr-python's limit
 
-_STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)', re.DOTALL)  # the last one may have no end
 _NOT_BRACKETS = bytes(sorted(set(range(256)) - set(b"[]{}")))
+_WINDOW = 1 << 16
 
 
 def _nesting(raw):
     """Return the deepest nesting of brackets outside strings, and how many are open at the end."""
     depth = deepest = 0
-    for byte in _STRINGS.sub(b"", raw).translate(None, _NOT_BRACKETS):
-        if byte in b"[{":
-            depth += 1
-            deepest = max(depth, deepest)
-        else:
-            depth -= 1
+    is_inside = False  # a string
+    unescaped = raw.replace(b"\\\\", b"").replace(b'\\"', b"")  # without the escapes that matter here
+    for start in range(0, len(unescaped), _WINDOW):  # the parts of a text need far more memory than the text
+        parts = unescaped[start : start + _WINDOW].split(b'"')
+        for byte in b"".join(parts[is_inside::2]).translate(None, _NOT_BRACKETS):
+            if byte in b"[{":
+                depth += 1
+                deepest = max(depth, deepest)
+            else:
+                depth -= 1
+        is_inside ^= len(parts) % 2 == 0
     return deepest, depth
 
 

@@ -1,11 +1,13 @@
 """The strict JSON reader and the one writer that all formats share."""
 import json
+import tracemalloc
 
 import numpy as np
 import pytest
 
 from tests.each import each
 from zcore.errors import MetadataError, UnsupportedError
+from zcore.formats import json_documents
 from zcore.formats.json_documents import MAX_DEPTH, Document, check_attributes, render_json, render_json_lines
 
 
@@ -66,6 +68,26 @@ def test_hostile_strings_are_scanned_in_linear_time(raw):
     """A quadratic scan of these would not end within the patience of any test run."""
     with pytest.raises(MetadataError):
         read(b"[" * 70 + raw)
+
+
+@pytest.mark.parametrize("raw", [b'{"a": ' + b'"\\""' * 200_000, b'"' * 800_000, b'{"a": [' + b'"b", ' * 160_000])
+def test_hostile_strings_take_no_more_memory_than_they_have_bytes(raw):
+    """A refusal looks at the nesting, without an object for each string."""
+    tracemalloc.start()
+    try:
+        with pytest.raises(MetadataError):
+            read(raw)
+        assert tracemalloc.get_traced_memory()[1] < 10 * len(raw)
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("window", [1, 2, 3, 7, 1 << 16])
+def test_nesting_is_that_outside_of_strings(monkeypatch, window):
+    monkeypatch.setattr(json_documents, "_WINDOW", window)
+    for raw, found in ((b'{"a": [1, {"b": "[[[["}]}', (3, 0)), (b'["\\"[", "\\\\", [', (2, 2)),
+                       (b'{"a\\\\\\"[": {', (2, 2)), (b'["[[', (1, 1)), (b"]][", (0, -1)), (b"", (0, 0))):
+        assert json_documents._nesting(raw) == found
 
 
 def test_document_beyond_the_size_limit_is_refused_unread():
