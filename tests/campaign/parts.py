@@ -1,0 +1,16 @@
+"""The parts: add one as one entry. The contract of their commands is on the first page (`__init__.py`)."""
+from collections import namedtuple
+
+# `what` continues the sentence "what was tried: …".
+Part = namedtuple("Part", ("name", "what", "command"))
+
+NODES = ("python", "-m", "tests.campaign.nodes")
+
+PARTS = (
+    Part("kills", "`kill -9` of a writer at a random moment, judged by a model of what it was doing",
+         (*NODES, "--unit", "kills", "tests/crash/test_kill.py")),
+    Part("kills of copies", "`kill -9` of a copy to a directory at a random moment; the next one goes on",
+         (*NODES, "--unit", "kills", "tests/crash/test_copy.py")),
+    Part("kills of deletions", "`kill -9` while a group is deleted or overwritten; the same call is made again",
+         (*NODES, "--unit", "rounds", "tests/crash/test_deletion.py::test_a_kill_of_what_deletes_a_group")),
+)
