@@ -12,7 +12,13 @@ from .crew import Crew
 
 @pytest.fixture
 def place(tmp_path):
-    """Path for a store, in memory where the system has such a file system: these tests are about order, not disks."""
+    """Path for a store, in memory where the system has such a file system: these tests are about order, not disks.
+
+    With `ZCORE_TEST_DIRECTORY` it is there, on the file system that is to be tried (`tests/campaign`).
+    """
+    if given := os.environ.get("ZCORE_TEST_DIRECTORY"):
+        yield tempfile.mkdtemp(dir=given) + "/array"
+        return
     if not os.path.isdir("/dev/shm") or not os.access("/dev/shm", os.W_OK):
         yield str(tmp_path / "array")
         return

@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 import zcore
+from tests.campaign import counted, round_number
 from tests.full_disk import run_on_tmpfs
 
 from . import deletion_rounds
@@ -21,11 +22,11 @@ print(json.dumps(rounds(path, **given)))
 @pytest.mark.parametrize("call", CALLS)
 def test_a_kill_of_what_deletes_a_group(crew, place, call, zarr_format, n_rounds):
     """The same call again ends what was begun."""
-    given = {"call": call, "zarr_format": zarr_format, "n_rounds": n_rounds, "seed": 1}
+    given = {"call": call, "zarr_format": zarr_format, "n_rounds": n_rounds, "seed": 1 + round_number()}
     process = crew.start(place, SCRIPT, given)
     crew.go([process])
     [hits] = crew.results([process])
-    print(hits)
+    counted(n_rounds)
     assert sum(hits.values()) == n_rounds
     assert n_rounds < 200 or hits["partly"] > 3
 

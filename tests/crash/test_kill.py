@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 import zcore
+from tests.campaign import counted, round_number
 
 from . import kill_rounds
 from .kill_rounds import KINDS
@@ -17,10 +18,11 @@ print(json.dumps(rounds(store, **given)))
 
 def kill_often(crew, place, kinds, n_rounds, seed, **environment):
     """Run the rounds in a process without threads of its own, which may fork as it likes; return what was hit."""
-    process = crew.start(place, SCRIPT, {"kinds": kinds, "n_rounds": n_rounds, "seed": seed}, environment=environment)
+    process = crew.start(place, SCRIPT, {"kinds": kinds, "n_rounds": n_rounds, "seed": seed + 100 * round_number()},
+                         environment=environment)
     crew.go([process])
     [hits] = crew.results([process])
-    print(hits)
+    counted(sum(hits[kind] for kind in (*KINDS, "between")))
     return hits
 
 

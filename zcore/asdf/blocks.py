@@ -231,6 +231,8 @@ class Block:
         except ValueError as exc:
             raise TruncatedError(f"{self.path} ends before block {self.number} does", key=self.path,
                                  offset=self.data_offset) from exc
+        except OSError as exc:
+            raise self._source.fault("map", exc) from exc
         return np.frombuffer(mapped, "u1", self.used, skipped)
 
     def stored_pieces(self, piece_nbytes: int = checksums.PIECE_NBYTES) -> Iterator[bytes]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from zcore.asdf.file import open
 from zcore.asdf.writing import STANDARD, Form, NewBlocks, write_at, write_new
-from zcore.errors import AsdfFormatError
+from zcore.errors import AsdfFormatError, StoreError
 
 if TYPE_CHECKING:
     from typing import Any, Self
@@ -99,7 +99,7 @@ class RowWriter:
         self._end = block.data_offset + self.n_rows * self._row_nbytes
         if self._end < file.source.size:
             # A part of a row, left by a kill.
-            os.ftruncate(file.source.fd, self._end)
+            self._change(os.ftruncate, self._end)
 
     def __repr__(self) -> str:
         return f"<RowWriter of {self._file.path}: {self.n_rows} rows of shape {self.shape}, dtype={self.dtype}>"
@@ -123,17 +123,27 @@ class RowWriter:
         if not len(rows):
             return
         try:
-            self._end = write_at(self._file.source.fd, rows.reshape(-1).view("u1"), self._end)
-        except OSError as exc:
+            self._end = self._change(write_at, rows.reshape(-1).view("u1"), self._end)
+        except StoreError:
             with contextlib.suppress(OSError):
                 # A part of these rows would lie behind the next ones.
                 os.ftruncate(self._file.source.fd, self._end)
-            raise self._file.source.fault("write", exc) from exc
+            raise
         self.n_rows += len(rows)
 
     def flush(self) -> None:
         """Bring the appended rows to the disk."""
-        os.fsync(self._file.source.fd)
+        self._change(os.fsync)
+
+    def _change(self, function, *args):
+        """Call a function of the system with the descriptor of the file."""
+        source = self._file.source
+        try:
+            return function(source.fd, *args)
+        except OSError as exc:
+            if isinstance(exc, StoreError):
+                raise
+            raise source.fault("write", exc) from exc
 
     def close(self) -> None:
         """Close the file."""

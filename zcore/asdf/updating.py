@@ -185,15 +185,21 @@ def _append(file, name, stored, data_size, checksum):
                 # The end of the file stood for it.
                 offset = write_at(fd, b"\n", offset)
         end = offset + len(header) + len(stored)
-        os.ftruncate(fd, end)
-        os.fsync(fd)
-        write_at(fd, header[n_magic:], offset + n_magic)
-        os.fsync(fd)
-        write_at(fd, header[:n_magic], offset)
-        write_at(fd, stored, offset + len(header))
-        os.fsync(fd)
-        if found.is_indexed or not len(found.offsets):
-            write_at(fd, file_layout.render_block_index([*found.offsets, offset]), end)
+        try:
+            os.ftruncate(fd, end)
             os.fsync(fd)
+            write_at(fd, header[n_magic:], offset + n_magic)
+            os.fsync(fd)
+            write_at(fd, header[:n_magic], offset)
+            write_at(fd, stored, offset + len(header))
+            os.fsync(fd)
+            if found.is_indexed or not len(found.offsets):
+                write_at(fd, file_layout.render_block_index([*found.offsets, offset]), end)
+                os.fsync(fd)
+        except BaseException:
+            # A block whose content is not whole would stay. Without one, and without an index, the file is valid.
+            with contextlib.suppress(OSError):
+                os.ftruncate(fd, offset)
+            raise
     file.source.refresh()
     file.blocks.forget(file.front)

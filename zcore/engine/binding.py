@@ -477,13 +477,16 @@ class ArrayBinding(NodeBinding):
         """Prepare small reads by a view: after the second one, more will follow."""
         if self._small_of is not view:
             self._small_of, self._n_small, self.small = view, 0, None
-        self._n_small += 1
+        n = self._n_small = self._n_small + 1
         dtype, options = view.metadata.dtype, self.options
-        if self._n_small == 2 and view.identity is not None and view.chain.is_native and dtype.names is None and (
+        if n == 2 and view.identity is not None and view.chain.is_native and dtype.names is None and (
                 not has_varying_items(dtype)):
             with contextlib.suppress(ValueError):
                 self.small = SmallReads(self.opened(view), dtype, options.chunks_to_come,
                                         form_of(view, options.strict), options.n_threads)
+            if self._small_of is not view:
+                # Another thread reads by another view: these would never be right, so the next read begins again.
+                self._small_of = None
 
     def _locate(self):
         """Return the answer of `Store.locate`: where compiled code finds the objects, or to ask the store."""

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import zcore
+from zcore.kernel.plan.small_read import SmallReads
 from zcore.kernel.io.documents import Tickets
 
 N_THREADS, N_ROWS = 16, 4
@@ -108,18 +109,27 @@ def test_threads_share_an_array_a_store_and_a_cache_for_long(tmp_path):
         check_array(store, 100)
 
 
-def test_elements_belong_to_the_view_they_were_prepared_for(tmp_path):
-    """They know it themselves: two attributes, set by two threads, could disagree for ever."""
-    a = zcore.create_array(tmp_path / "a", data=np.arange(12), chunks=(4,), cache="1 MB")
+def test_small_reads_of_a_view_that_another_thread_has_replaced_are_prepared_again(tmp_path, monkeypatch):
+    """Reads that were prepared for a former view would be left to the engine for ever."""
+    a = zcore.create_array(tmp_path / "a", data=np.arange(12), chunks=(4,))
     binding = a._binding
-    binding.adopt(binding.view._replace(trusted=True, ticket=binding.view.ticket + 1))
-    assert binding.elements is None
-    binding._expect_elements(binding.view, binding.options.chunks)
-    first = binding.elements
-    assert first.are_of(binding.view.ticket, binding.options.chunks)
-    binding._expect_elements(binding.view, binding.options.chunks)
-    assert binding.elements is first
-    binding.adopt(binding.view._replace(ticket=binding.view.ticket + 1))
-    assert not first.are_of(binding.view.ticket, binding.options.chunks)
-    binding._expect_elements(binding.view, binding.options.chunks)
-    assert binding.elements is not first
+    binding.adopt(binding.view._replace(trusted=True))
+    former = binding.view
+    prepared = []
+
+    def prepare(*arguments):
+        # Meanwhile another thread adopts the document of another writer, and reads.
+        if not prepared:
+            binding.adopt(former._replace(ticket=former.ticket + 1))
+            binding._expect_small(binding.view)
+        prepared.append(SmallReads(*arguments))
+        return prepared[-1]
+
+    monkeypatch.setattr("zcore.engine.binding.SmallReads", prepare)
+    for _ in range(2):
+        binding._expect_small(former)
+    assert binding.small is prepared[0]
+    for _ in range(2):
+        binding._expect_small(binding.view)
+    assert len(prepared) == 2 and binding.small is prepared[1]
+

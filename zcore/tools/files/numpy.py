@@ -58,7 +58,8 @@ class NumpySource(Source):
     def __init__(self, path, name, selection, threads, kind=None):
         self._file = _File(path, threads)
         try:
-            status = os.fstat(self._file.fd)
+            with self._file.faults():
+                status = os.fstat(self._file.fd)
             self.identity = repr((os.path.abspath(path), status.st_ino, status.st_size, status.st_mtime_ns))
             if (kind or openers.kind_of(path)) is openers.NPY:
                 if name:
@@ -105,15 +106,22 @@ class _File:
         self.path = path
         self.n_threads = min(threads or config.threads, MAX_THREADS)
         self._checked = self._unpacked = None
-        try:
+        with self.faults():
             self.fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+
+    @contextlib.contextmanager
+    def faults(self):
+        """Return a context manager that makes a StoreError of an error of the system."""
+        try:
+            yield
         except OSError as exc:
-            raise StoreError(f"cannot read {path}: {exc.strerror}", key=path, errno=exc.errno) from exc
+            raise StoreError(f"cannot read {self.path}: {exc.strerror}", key=self.path, errno=exc.errno) from exc
 
     def close(self):
         """Close the file, and remove an unpacked member."""
         self._forget()
-        os.close(self.fd)
+        with self.faults():
+            os.close(self.fd)
 
     def _forget(self):
         unpacked, self._unpacked, self._checked = self._unpacked, None, None
@@ -180,7 +188,9 @@ class _NumpyArray(SourceArray):
         fd, offset = self._file.place_of(self._key, self._member)
         shape, itemsize, n_threads = self._stored_shape, self.dtype.itemsize, self._file.n_threads
         array = OpenArray(shape, shape, program=None, fill=bytes(itemsize), template=(b"", b"", b""))
-        plan = LayoutReadPlan(array, box, out, PlanOptions(n_threads=n_threads), source=os.dup(fd),
+        with self._file.faults():
+            source = os.dup(fd)
+        plan = LayoutReadPlan(array, box, out, PlanOptions(n_threads=n_threads), source=source,
                               offset=offset + self._offset, strides=_strides(shape, itemsize, self.order),
                               name=self._what)
         workers.run(plan.run, n_threads, plan.cancel)

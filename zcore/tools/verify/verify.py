@@ -620,5 +620,14 @@ class _Verification:
     def remove(self, kinds):
         """Remove the causes of the problems of these kinds."""
         for problem, remove in self._removals:
-            if problem.kind in kinds and remove() is not False:
-                self.report.n_removed += 1
+            if problem.kind not in kinds:
+                continue
+            try:
+                self.report.n_removed += remove() is not False
+            except ZcoreError:
+                raise
+            except FileNotFoundError:
+                pass     # its writer is alive, and has removed it
+            except OSError as exc:
+                raise StoreError(f"cannot remove {problem.key!r} of {self.store!r}: {exc.strerror}", key=problem.key,
+                                 errno=exc.errno) from exc

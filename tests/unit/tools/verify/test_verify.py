@@ -329,6 +329,26 @@ def test_a_part_of_a_hierarchy(tmp_path):
     assert found(group["y"]) == found(group, path="y/b") == {("truncated", "y/b/c/0/0")}
 
 
+@pytest.mark.parametrize("error", [PermissionError(13, "Permission denied"), FileNotFoundError(2, "No such file")])
+def test_a_temporary_file_that_cannot_be_removed_is_told(tmp_path, monkeypatch, error):
+    """It was an error of the system, without the name of the store. If the file is gone, its writer has removed it."""
+    zcore.create_array(tmp_path / "x", data=[1, 2])
+    left = tmp_path / "x" / f".__zc_tmp.{'0' * 24}"
+    left.write_bytes(b"")
+    os.utime(left, (1e9, 1e9))
+
+    def unlink(path, **_):
+        raise error
+
+    monkeypatch.setattr(os, "unlink", unlink)
+    if error.errno == 2:
+        assert not zcore.verify(tmp_path / "x", repair=True).n_removed
+        return
+    with pytest.raises(zcore.StoreError, match=f"cannot remove '{left.name}' of .*/x.*Permission denied") as told:
+        zcore.verify(tmp_path / "x", repair=True)
+    assert told.value.errno == 13 and told.value.key == left.name
+
+
 def test_repair_is_told_what(tmp_path):
     zcore.create_array(tmp_path / "a", data=VALUES)
     for wrong in ("wrong document", "all", ["left-over", "unreachable"]):
