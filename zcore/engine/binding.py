@@ -251,7 +251,7 @@ class Exclusive(Held):
         binding, known = self._binding, self._binding.view
         if self._hold is None or known is None:
             return None
-        ticket = next(binding._tickets)
+        ticket = binding._tickets.next()
         identity = self._hold.identity_if(known.raw)
         if identity is None:
             return None
