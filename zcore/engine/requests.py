@@ -86,7 +86,7 @@ class Reader:
                 key = self._prefix + feed.key(task)
                 limit = feed.limit(task) if self._limit is None else self._limit
                 # One byte more than the limit reveals a value that is too long, without reading more of it.
-                value = source.get(key, (0, limit + 1))
+                value = source.get_buffer(key, (0, limit + 1))
                 if value is not None and len(value) > limit:
                     feed.read_one(task, value, source.getsize(key))
                     return

@@ -71,7 +71,7 @@ class RemoteTargets:
         """
         part = None if start == 0 and length is None else (start, length)
         answer = self._ask(url, key, "get", part, part=part)
-        return answer.data
+        return bytes(answer.data)
 
     def getsize(self, url, key=None):
         """Return the size of a target in bytes."""

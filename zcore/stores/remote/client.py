@@ -7,8 +7,8 @@ from collections import namedtuple
 
 from zcore.errors import StoreError
 
-# The bytes that were read, the size of the object, its tag: a value that changes with the content, or None where the
-# service has none. And the time of its last change, or None where that is not told.
+# The bytes that were read, as bytes or a memoryview of bytes; the size of the object; its tag: a value that changes
+# with the content, or None where the service has none. And the time of its last change, or None where that is not told.
 Answer = namedtuple("Answer", ("data", "size", "tag", "modified"), defaults=(None,))
 Head = namedtuple("Head", ("size", "tag", "modified"), defaults=(None,))
 

@@ -194,7 +194,8 @@ def _received(found, start, stop, is_to_the_end):
     parts, n = [], first
     for part in found.stream(_PART_NBYTES):
         part = memoryview(part)
-        parts.append(bytes(part[max(0, start - n):max(0, stop - n)]))
+        # Without a copy: the memory is obstore's, and stays as long as the view.
+        parts.append(part[max(0, start - n):max(0, stop - n)])
         n += len(part)
         # Only the last part is shorter than that.
         if len(part) < _PART_NBYTES or n > last or stop <= n and stop < last:

@@ -157,7 +157,8 @@ class RemoteStore(Store):
 
     def read_object(self, byte_range: ByteRange | None) -> Any:
         """Return the `Answer` for a range of the object that has this store's URL itself, or None without one."""
-        return self._ask("read", "", self._client.get, self._prefix.rstrip("/"), byte_range, byte_range=byte_range)
+        answer = self._ask("read", "", self._client.get, self._prefix.rstrip("/"), byte_range, byte_range=byte_range)
+        return None if answer is None else answer._replace(data=bytes(answer.data))
 
     # Reading
 
@@ -170,6 +171,10 @@ class RemoteStore(Store):
             Any error except a missing object: no permission, an error of the server, no answer in time, or fewer bytes
             than promised.
         """
+        value = self._get_buffer(key, byte_range)
+        return None if value is None else bytes(value)
+
+    def _get_buffer(self, key, byte_range):
         answer = self._read(check_key(key), byte_range)
         return None if answer is None else answer.data
 
@@ -177,7 +182,7 @@ class RemoteStore(Store):
         self, key: str, byte_range: ByteRange | None = None
     ) -> tuple[bytes, Identity | None] | None:
         answer = self._read(check_key(key), byte_range)
-        return None if answer is None else (answer.data, self._identity_of(key, answer.size, answer.tag))
+        return None if answer is None else (bytes(answer.data), self._identity_of(key, answer.size, answer.tag))
 
     def identity(self, key: str) -> Identity | None:
         """Return the identity that `key` has now; None also if the service has no tags."""

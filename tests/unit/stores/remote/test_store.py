@@ -67,6 +67,20 @@ class TestObstore(RemoteConformance):
             store.set("a\nb", b"v")
 
 
+def test_chunks_are_read_from_the_memory_of_obstore(monkeypatch):
+    obstore = pytest.importorskip("obstore")
+    store = RemoteStore(obstore.store.MemoryStore())
+    values = np.arange(600.0).reshape(20, 30)
+    zcore.create_array(store, shape=values.shape, chunks=(7, 8), dtype="f8")[...] = values
+    whole, part = store.get_buffer("c/0/1"), store.get_buffer("c/0/1", (3, 10))
+    assert type(whole) is memoryview and type(store.get("c/0/1")) is bytes
+    assert whole == store.get("c/0/1") and part == whole[3:13] == store.get("c/0/1", (3, 10))
+    assert store.get_buffer("c/9/9") is None
+    array = zcore.open(store)
+    monkeypatch.setattr(RemoteStore, "get", None)
+    np.testing.assert_array_equal(array[...], values)
+
+
 class FsspecConformance(RemoteConformance):
     # Its directories are things of their own.
     test_a_key_may_be_a_prefix = None
