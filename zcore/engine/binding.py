@@ -251,11 +251,11 @@ class Exclusive(Held):
         binding, known = self._binding, self._binding.view
         if self._hold is None or known is None:
             return None
-        ticket = binding._tickets.next()
         identity = self._hold.identity_if(known.raw)
         if identity is None:
             return None
-        view = renewed(known, known.raw, identity, ticket)
+        # Nobody can replace the document now, so its view may be numbered after the read.
+        view = binding.view_of(known.raw, identity)
         binding.adopt(view)
         return view
 

@@ -20,6 +20,8 @@ Source: zarr "Persistence" (2016). Where the document is silent, zcore follows t
 NaN and infinities in `__zmeta__` are written as strings, which is JSON; in attributes as Python's bare tokens, because
 the only other reader expects those.
 """
+from functools import lru_cache
+
 import numpy as np
 
 from zcore.errors import UnsupportedError
@@ -33,12 +35,13 @@ from zcore.formats.codec_specs import (
     blosc_typesize,
     bytes_spec,
 )
-from zcore.formats.json_documents import Document, render_json, scalar_from_json, scalar_to_json
+from zcore.formats.json_documents import MAX_NBYTES, Document, render_json, scalar_from_json, scalar_to_json
 from zcore.model.auto_chunks import normalize_chunks
 from zcore.model.chunk_keys import ChunkKeyEncoding
 from zcore.model.dtypes import from_descr, to_descr
 from zcore.model.fill_value import fill_bytes, fill_scalar, real_to_json
 from zcore.model.metadata import ArrayMetadata, check_chunk_shape, check_shape, shape_of
+from zcore.model.value import Same
 
 _MEMBERS = frozenset(("shape", "chunks", "dtype", "fill_value", "cname", "clevel", "shuffle"))
 _CHUNK_KEYS = ChunkKeyEncoding.zmeta()
@@ -99,18 +102,14 @@ class Zmeta(Format):
             raise ValueError(f"the chunks of a __zmeta__ array are named {_CHUNK_KEYS!r}, not {metadata.chunk_keys!r}")
         if not _MEMBERS.isdisjoint(metadata.extra):
             raise ValueError(f"extra members {sorted(_MEMBERS.intersection(metadata.extra))} are the format's own")
-        _check_chunk_nbytes(metadata.chunk_shape, metadata.dtype)
-        cname, clevel, shuffle = _chain_members(metadata.codecs, metadata.dtype)
-        return render_json({
-            **metadata.extra,
-            "shape": metadata.shape,
-            "chunks": metadata.chunk_shape,
-            "dtype": to_descr(metadata.dtype),
-            "fill_value": None if metadata.fill_value is None else render_fill(metadata.dtype, metadata.fill_bytes),
-            "cname": cname,
-            "clevel": clevel,
-            "shuffle": shuffle,
-        })
+        if metadata.extra:
+            return render_json({**metadata.extra, **_members_of(metadata, metadata.shape)})
+        # Every append changes the shape alone. JSON that is indented is made in Python, and takes longest in an append.
+        before, after = _around_shape(Same(metadata.dtype), metadata.chunk_shape, Same(metadata.codecs),
+                                      metadata.fill_value is None, metadata.fill_bytes)
+        raw = before + ",\n".join([f"        {n}" for n in metadata.shape]).encode() + after
+        # A document near the limit is refused by the general way.
+        return raw if len(raw) <= MAX_NBYTES else render_json(_members_of(metadata, metadata.shape))
 
     def as_dtype(self, dtype):
         """Return the data type of arrays for the type that a caller names.
@@ -190,6 +189,35 @@ def _parse_dtype(descr):
     if dtype.itemsize == 0:
         raise ValueError("expected a data type with items of at least one byte")
     return dtype
+
+
+def _members_of(metadata, shape):
+    """Return the members of the document that the format names, with `shape`."""
+    return _members(metadata.dtype, metadata.chunk_shape, metadata.codecs, metadata.fill_value is None,
+                    metadata.fill_bytes, shape)
+
+
+def _members(dtype, chunk_shape, codecs, is_undefined, raw_fill, shape):
+    _check_chunk_nbytes(chunk_shape, dtype)
+    cname, clevel, shuffle = _chain_members(codecs, dtype)
+    return {
+        "shape": shape,
+        "chunks": chunk_shape,
+        "dtype": to_descr(dtype),
+        "fill_value": None if is_undefined else render_fill(dtype, raw_fill),
+        "cname": cname,
+        "clevel": clevel,
+        "shuffle": shuffle,
+    }
+
+
+@lru_cache(maxsize=64)
+def _around_shape(dtype, chunk_shape, codecs, is_undefined, raw_fill):
+    """Return the bytes of a document before and after the lengths of its shape. Type and codecs are each a `Same`."""
+    raw = render_json(_members(dtype.value, chunk_shape, codecs.value, is_undefined, raw_fill, [0]))
+    # In a name of a field, JSON escapes the quotes.
+    before, _, after = raw.partition(b'"shape": [\n        0\n')
+    return before + b'"shape": [\n', b"\n" + after
 
 
 def _check_chunk_nbytes(chunk_shape, dtype):

@@ -3,6 +3,7 @@
 The functions return bindings, from which `zcore.api` and `zcore.nodes.group` make arrays and groups.
 """
 from collections.abc import Mapping
+from functools import lru_cache
 
 import numpy as np
 
@@ -111,9 +112,12 @@ def new_array(*, shape=None, dtype=None, data=None, chunks="auto", fill_value=..
     attributes = _checked(attributes)
     if "compressors" in settings:
         settings["compressors"] = compressors_for(format, settings["compressors"])
-    if format.has_inline_attributes:
-        settings["attributes"], attributes = attributes, None
-    metadata = format.new_array(shape, dtype, chunks, fill_value, **settings)
+    if not settings and fill_value is ... and not attributes and _is_plain(shape, dtype, chunks):
+        metadata, attributes = _plain_array(format, shape, dtype, chunks), None
+    else:
+        if format.has_inline_attributes:
+            settings["attributes"], attributes = attributes, None
+        metadata = format.new_array(shape, dtype, chunks, fill_value, **settings)
     _check_can_compress(metadata.codecs)
     if data is not None:
         data = cast_to(data, metadata.dtype)     # an error here leaves no array behind
@@ -122,6 +126,21 @@ def new_array(*, shape=None, dtype=None, data=None, chunks="auto", fill_value=..
         # The codecs may refuse elements, so they are tried before anything is replaced.
         new.put(MemoryStore(), "", Options(), False)
     return new
+
+
+def _is_plain(shape, dtype, chunks):
+    """Return whether equal arguments mean the same: names and tuples of integers, where 1 is not True."""
+    return type(dtype) is str and _are_lengths(shape) and (type(chunks) is str or _are_lengths(chunks))
+
+
+def _are_lengths(values):
+    return type(values) is tuple and all([type(n) is int for n in values])
+
+
+@lru_cache(maxsize=64)
+def _plain_array(format, shape, dtype, chunks):
+    """Return the metadata of an array with all defaults. Many arrays of a program share it: do not change it."""
+    return format.new_array(shape, dtype, chunks, ...)
 
 
 def _may_refuse(metadata):

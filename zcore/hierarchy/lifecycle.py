@@ -19,6 +19,7 @@ erase are found by listing the existing ones, never by probing the chunks of the
 """
 import contextlib
 import errno
+from functools import lru_cache
 
 from zcore.engine.binding import ArrayBinding, GroupBinding, until_won
 from zcore.engine.options import Options
@@ -43,6 +44,7 @@ from zcore.hierarchy.deletion import delete as delete
 from zcore.hierarchy.unfinished import unfinished
 from zcore.kernel.select.box import Box, whole
 from zcore.model.metadata import ArrayMetadata
+from zcore.model.value import Same
 from zcore.stores.base import directory_at
 from zcore.stores.keys import prefix_of
 from zcore.stores.memory import MemoryStore
@@ -236,9 +238,18 @@ def documents_of(path, format, metadata, attributes, options):
     kind = ArrayBinding if isinstance(metadata, ArrayMetadata) else GroupBinding
     if format.strict_attributes:
         check_attributes(metadata.attributes or {}, {})
-    document = kind.render(format, metadata)
+    if kind is ArrayBinding and not metadata.attributes:
+        document = _rendered(format, Same(metadata))
+    else:
+        document = kind.render(format, metadata)
     view = view_of(format, kind.name_of_document(format), document, None, path, options, 0)
     return kind, document, format.render_attributes(attributes) if attributes else None, view
+
+
+@lru_cache(maxsize=64)
+def _rendered(format, metadata):
+    """Return the document of an array without attributes, a `Same`; many arrays of a group have the same metadata."""
+    return format.render_array(metadata.value)
 
 
 def check_replaceable(store, path, overwrite):

@@ -446,3 +446,17 @@ def test_metadata_made_elsewhere_are_written():
         (1000000, 1000), "<i4", (10000, 100), ChunkKeyEncoding.zmeta(), array.codecs, 42, zarr_format="zmeta"
     )
     assert other == array and zmeta.render_array(other) == EXAMPLE
+
+
+@pytest.mark.parametrize("shape", [(7,), (0, 5), (2**40, 1, 3)])
+@pytest.mark.parametrize("dtype", ["<f4", "S3", [('shape": [', "<i2"), ("b", "u1", (2,))]])
+def test_document_of_another_shape_is_that_of_a_new_array(shape, dtype):
+    """The lines around the shape are kept; a type may have a name that looks like them."""
+    settings = {"dtype": dtype, "chunks": (1,) * len(shape), "fill_value": 0}
+    zmeta = format_of("zmeta")
+    array = zmeta.new_array((3,) * len(shape), **settings)
+    raw = zmeta.render_array(array.resized(shape))
+    assert raw == zmeta.render_array(zmeta.new_array(shape, **settings))
+    members = json.loads(raw)
+    assert raw == json.dumps(members, indent=4, sort_keys=True).encode() and members["shape"] == list(shape)
+    assert zmeta.parse_node("__zmeta__", raw, "") == array.resized(shape)

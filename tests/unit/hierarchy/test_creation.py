@@ -519,3 +519,21 @@ def test_empty_directories_are_in_no_chunks_way(tmp_path, zarr_format):
         zcore.create_array(tmp_path, name="a", data=values, chunks=(2, 2), zarr_format=zarr_format, overwrite=True)
         assert np.array_equal(zcore.load(tmp_path, "a"), values)
         zcore.open_group(tmp_path, mode="r+").__delitem__("a")
+
+
+@pytest.mark.parametrize("zarr_format", [3, 2, "zmeta"])
+def test_arrays_of_equal_arguments_are_arrays_of_their_own(tmp_path, zarr_format):
+    """The metadata of arrays with all defaults are made once; arguments that are only equal do not share them."""
+    settings = {"shape": (1, 3), "chunks": (1, 2), "dtype": "i2", "zarr_format": zarr_format}
+    one, two = [zcore.create_array(str(tmp_path / name), **settings) for name in "ab"]
+    one.attrs["x"] = 1
+    one.resize(2, 3)
+    one[...] = 5
+    three = zcore.create_array(str(tmp_path / "c"), **settings)
+    for array in (two, three):
+        assert (array.shape, dict(array.attrs), array[...].tolist()) == ((1, 3), {}, [[0, 0, 0]])
+    # 1.0 and True equal 1, but are no lengths.
+    for shape in ((1.0, 3), (True, 3)):
+        with pytest.raises(TypeError):
+            zcore.create_array(str(tmp_path / "d"), **settings | {"shape": shape})
+    assert zcore.create_array(str(tmp_path / "e"), **settings, fill_value=7)[0].tolist() == [7, 7, 7]
