@@ -92,12 +92,14 @@ def contradiction(raw, n_bytes, itemsize):
         is_split = not flags & NOT_SPLIT and typesize <= 16 and blocksize // typesize >= 128 and is_full
         if not table_end <= start <= cbytes - 4:
             return "block start"
-        for _ in range(typesize if is_split else 1):
+        n_streams = typesize if is_split else 1
+        share = min(blocksize, nbytes - k * blocksize) // n_streams
+        for _ in range(n_streams):
             if start > cbytes - 4:
                 return "stream"
             size, = struct.unpack_from("<i", raw, start)
             start += 4 + size
-            if size < 1 or start > cbytes:
+            if size < 1 or start > cbytes or size > share + share // 6 + 32:
                 return "stream"
     return None
 

@@ -9,21 +9,27 @@ import gc
 import io
 import json
 import os
+import struct
 import sys
 import time
 import zipfile
+import zlib
+from contextlib import suppress
 from pathlib import Path
 from unittest import mock
 
 import pytest
 
 import zcore
+from tests.fuzz.guided import targets
+from zcore import blosc
 from zcore.asdf import file_layout, scan
 from zcore.asdf.tree import scalars
 from zcore.codecs.chain import codec_of
 from zcore.errors import ZcoreError
 from zcore.formats import format_of
 from zcore.formats.json_documents import Document
+from zcore.kernel.codec.crc32c import crc32c
 from zcore.stores.keys import check_key
 from zcore.stores.reference.document import read_document
 from zcore.stores.reference.store import ReferenceStore
@@ -246,7 +252,7 @@ def rectilinear(n, lengths):
         "kind": "inline", "chunk_shapes": [lengths, [5, 5]]}})
 
 
-def struct(n):
+def structure(n):
     return {"name": "struct", "configuration": {"fields": [{"name": f"a{i}", "data_type": "int8"} for i in range(n)]}}
 
 
@@ -262,8 +268,8 @@ cases("v3", opened, {
     "shape": lambda n: v3(shape=[1] * n), "edges": lambda n: rectilinear(n, [1] * n),
     "unlike-edges": lambda n: rectilinear(3 * n, [1, 2] * n),
     "runs": lambda n: rectilinear(8 * n, [[1, 2], [2, 3]] * n),
-    "struct": lambda n: v3(data_type=struct(n), fill_value={f"a{i}": 0 for i in range(n)}),
-    "struct-base64": lambda n: v3(data_type=struct(n), fill_value=base64.b64encode(bytes(n)).decode()),
+    "struct": lambda n: v3(data_type=structure(n), fill_value={f"a{i}": 0 for i in range(n)}),
+    "struct-base64": lambda n: v3(data_type=structure(n), fill_value=base64.b64encode(bytes(n)).decode()),
     "checksums": lambda n: v3(codecs=BYTES + [{"name": "crc32c"}] * n),
     "transposes": lambda n: v3(codecs=[{"name": "transpose", "configuration": {"order": [1, 0]}}] * n + BYTES),
     "order": lambda n: v3(codecs=[{"name": "transpose", "configuration": {"order": list(range(n))}}, *BYTES]),
@@ -397,6 +403,68 @@ STREAMS = {name: (codec_of(name, {}).encode(b""), codec_of(name, {})) for name i
 for _name, (_raw, _codec) in STREAMS.items():
     cases(_name, (lambda codec: lambda raw: codec.decode(raw, 10, True))(_codec),
           {"streams": (lambda raw: lambda n: raw * n)(_raw)})
+
+# Chunks
+
+
+def blosc_chunk(n, flags, stream, n_shared=1):
+    """`n` blocks of 8 bytes. As many as `n_shared` share one stream."""
+    size, starts = 4 + len(stream), 16 + 4 * n
+    table = struct.pack(f"<{n}i", *[starts + i // n_shared * size for i in range(n)])
+    body = (struct.pack("<i", len(stream)) + stream) * -(-n // n_shared)
+    return struct.pack("<BBBBIII", 2, 1, flags, 1, 8 * n, 8, starts + len(body)) + table + body
+
+
+def empty_zlib_blocks(n):
+    return b"\x78\x01" + b"\0\0\0\xff\xff" * n + zlib.compress(b"12345678", 0)[2:]
+
+
+def empty_zstd_blocks(n):
+    return b"\x28\xb5\x2f\xfd\x20\x08" + bytes(3 * n) + b"\x41\0\0" + b"12345678"
+
+
+NO_SPLIT, ZLIB, ZSTD = 0x10, 3 << 5, 4 << 5
+cases("blosc", blosc.decompress, {
+    "blocks": lambda n: blosc_chunk(n, NO_SPLIT, b"12345678"),
+    "zlib-blocks": lambda n: blosc_chunk(n, NO_SPLIT | ZLIB, zlib.compress(b"12345678")),
+    "shared-zlib": lambda n: blosc_chunk(n, NO_SPLIT | ZLIB, empty_zlib_blocks(n), n),
+    "shared-zstd": lambda n: blosc_chunk(n, NO_SPLIT | ZSTD, empty_zstd_blocks(n), n)})
+
+
+def shard_array(n, entries):
+    """An array of one shard of `n` chunks of a byte, and an index of these entries."""
+    store = zcore.MemoryStore()
+    zcore.create_array(store, shape=n, dtype="u1", shards=n, chunks=1, compressors=None, write_empty_chunks=True)
+    words = struct.pack(f"<{2 * n}Q", *[word for entry in entries for word in entry])
+    store.set("c/0", bytes(range(256)) + words + crc32c(words).to_bytes(4, "little"))
+    return store
+
+
+cases("shard", lambda store: zcore.open_array(store, mode="r")[...], {
+    "empty": lambda n: shard_array(n, [(2**64 - 1, 2**64 - 1)] * n),
+    "shared": lambda n: shard_array(n, [(7, 1)] * n),
+    "backwards": lambda n: shard_array(n, [(255 - i % 256, 1) for i in range(n)]),
+    "damaged": lambda n: shard_array(n, [(7, 1)] * (n - 1) + [(2**63, 1)])})
+
+# Answers of servers
+
+
+def answered(data):
+    with suppress(ZcoreError):
+        targets.http_answer(b"\0" + data)
+
+
+HEAD = b"HTTP/1.1 200 OK\r\n"
+cases("http", answered, {
+    "body": lambda n: HEAD + b"\r\n" + b"x" * n,
+    "length": lambda n: HEAD + b"Content-Length: %d\r\n\r\n" % n + b"x" * n,
+    "chunks": lambda n: HEAD + b"Transfer-Encoding: chunked\r\n\r\n" + b"1\r\nx\r\n" * n + b"0\r\n\r\n",
+    "long-chunk": lambda n: HEAD + b"Transfer-Encoding: chunked\r\n\r\n" + b"0" * n + b"1\r\nx\r\n",
+    "headers": lambda n: HEAD + b"A: b\r\n" * n, "long-header": lambda n: HEAD + b"A: " + b"b" * n,
+    "status": lambda n: b"HTTP/1.1 " + b"2" * n, "continue": lambda n: b"HTTP/1.1 100 Continue\r\n\r\n" * n,
+    "location": lambda n: b"HTTP/1.1 302 Found\r\nLocation: /" + b"a/../" * n + b"\r\n\r\n",
+    "digits": lambda n: HEAD + b"Content-Length: " + b"1" * n + b"\r\n\r\n",
+    "range": lambda n: b"HTTP/1.1 206 OK\r\nContent-Range: bytes 0-" + b"1" * n + b"/2\r\n\r\n"})
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -35,6 +35,9 @@ cdef enum:
     LAST_BLOSC2_VERSION = 5
     INNER_VERSION = 1
     LAST_FORMAT = FORMAT_ZSTD
+    # Of a stream over what it encodes, beside a sixth of that: snappy's bound, which is the largest. c-blosc stores what
+    # the other compressors would make longer.
+    MAX_GROWTH = 32
     MAX_NBYTES = 0x7fffffff - HEADER_NBYTES          # blosc.h, BLOSC_MAX_BUFFERSIZE
     MAX_BLOCKSIZE = (0x7fffffff - 255 * 4) // 3      # blosc.c, blosc_run_decompression_with_context
     MAX_SPLITS = 16                                  # blosc.h
@@ -98,14 +101,16 @@ cdef int check_header(const uint8_t *data, int64_t n_bytes, int64_t expected_nby
 
 cdef int check_blocks(const uint8_t *data, const BloscHeader *header, Status *status) noexcept nogil:
     cdef int64_t blocks = n_blocks(header), table_end = HEADER_NBYTES + 4 * blocks, end = header.cbytes
-    cdef int64_t block, position, size
+    cdef int64_t block, position, size, limit
     cdef int streams
     if header.flags & FLAG_MEMCPY:
         return 0
     if table_end > end:
         return fail(status, BLOSC_TABLE, HEADER_NBYTES, table_end, end)
     for block in range(blocks):
-        # Threads write blocks in any order. Hostile blocks may overlap, which is harmless: checking bounds is enough.
+        # Threads write blocks in any order. Hostile blocks may overlap, which is harmless, as no stream is longer than
+        # its share: otherwise thousands of blocks could share one stream, and decoding would take the square of the
+        # chunk's size.
         position = <int32_t>load_u32(data + HEADER_NBYTES + 4 * block)
         if position < table_end or position > end - 4:
             return fail(status, BLOSC_BSTART, HEADER_NBYTES + 4 * block, end - 4, position)
@@ -114,12 +119,16 @@ cdef int check_blocks(const uint8_t *data, const BloscHeader *header, Status *st
             # The byte planes would leave the last bytes of the block undefined.
             return fail(status, BLOSC_BLOCKSIZE, 8, header.blocksize // header.typesize * header.typesize,
                         header.blocksize)
+        limit = min(<int64_t>header.blocksize, <int64_t>header.nbytes - block * header.blocksize) // streams
+        limit += limit // 6 + MAX_GROWTH
         for _ in range(streams):
             if position > end - 4:
                 return fail(status, BLOSC_STREAM, position, 0, end - position)
             size = <int32_t>load_u32(data + position)
             if size < 1 or size > end - position - 4:
                 return fail(status, BLOSC_STREAM, position, end - position - 4, size)
+            if size > limit:
+                return fail(status, BLOSC_STREAM, position, limit, size)
             position += 4 + size
     return 0
 

@@ -320,6 +320,18 @@ def test_size_of_a_later_stream(split):
         refused(edited(split, start, 0), "blosc stream", 0, len(split) - start - 4)
 
 
+@pytest.mark.parametrize(("n", "longest"), [(8, 41), (60, 102), (6000, 7032)])
+def test_a_stream_is_hardly_longer_than_what_it_encodes(n, longest):
+    """BL-BLK-08, BL-BLK-10: else blocks that share one would be decoded in the square of the time. Snappy may make a
+    stream longer by a sixth and 32 bytes."""
+    for size in (1, longest, longest + 1, 3 * longest):
+        chunk = struct.pack("<BBBBIIIii", 2, 1, 0x10, 1, n, n, 24 + size, 20, size) + bytes(size)
+        if size <= longest:
+            assert blosc_header.validate(chunk)
+        else:
+            refused(chunk, "blosc stream", size, longest)
+
+
 def test_stream_whose_size_lies_past_the_end(split):
     """BL-BLK-08: The streams before fill the chunk to its last three bytes."""
     start, n = table(split)[0], len(split)
