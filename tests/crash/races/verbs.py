@@ -1,6 +1,7 @@
 """What the workers do: each verb as a call of zcore, and what an array is afterwards, as the model has it."""
 
 
+import asyncio
 import errno
 import traceback
 
@@ -17,12 +18,15 @@ FORMATS = tuple(ZARR_FORMAT)
 # Where moved nodes and copies may be.
 PLACES = ("x", "z", "z1", "z2", "z3", "y1", "y2", "y3")
 OF_GROUPS = ("delete", "move", "consolidate", "list")
-BY_HANDLE = ("write", "append", "shrink", "grow", "attributes", "read")
+# They touch no node, and are for calls within calls.
+OF_ASDF = ("asdf read", "asdf write")
+READS = ("read", "read many", "async read")
+BY_HANDLE = ("write", "append", "shrink", "grow", "attributes", *READS)
 
 
 def verbs(format):
     """Return the verbs that a format has: the one of 2016 has no groups."""
-    return [verb for verb in PROGRAMS if format != "zmeta" or verb not in OF_GROUPS]
+    return [verb for verb in PROGRAMS if verb not in OF_ASDF and (format != "zmeta" or verb not in OF_GROUPS)]
 
 
 def keywords(format, chunk=None):
@@ -95,7 +99,7 @@ def prepare(store, verb, is_early):
     if not is_early or verb not in BY_HANDLE:
         return None
     try:
-        return zcore.open_array(store, "r" if verb == "read" else "r+", path="x")
+        return zcore.open_array(store, "r" if verb in READS else "r+", path="x")
     except zcore.NodeNotFoundError:
         return None
 
@@ -106,6 +110,8 @@ def perform(store, format, verb, argument, me, handle=None):
         returned = _performed(store, format, verb, argument, me, handle)
     except zcore.ZcoreError as error:
         name = type(error).__name__
+        if isinstance(error, zcore.LockError):
+            return name, error.errno
         if error.__class__ is zcore.StoreError and error.errno == errno.EWOULDBLOCK:
             return BUSY
         # The general class stands for "replaced by another array"; every other use of it has a number of the system.
@@ -117,7 +123,7 @@ def perform(store, format, verb, argument, me, handle=None):
 
 def _performed(store, format, verb, argument, me, array):
     if verb in BY_HANDLE and array is None:
-        array = zcore.open_array(store, "r" if verb == "read" else "r+", path="x")
+        array = zcore.open_array(store, "r" if verb in READS else "r+", path="x")
     if verb == "write":
         positions = list(argument)
         if array.shape[0] <= positions[-1]:
@@ -133,6 +139,18 @@ def _performed(store, format, verb, argument, me, array):
         array.attrs[argument[0]] = argument[1]
     elif verb == "read":
         return array[...].tolist()
+    elif verb == "read many":
+        halves = array.read_many([slice(0, 5), slice(5, None)])
+        return [value for half in halves for value in half.tolist()]
+    elif verb == "async read":
+        return asyncio.run(array.async_read()).tolist()
+    elif verb == "open":
+        zcore.open(store, path="x").attrs.asdict()
+    elif verb == "asdf read":
+        with zcore.asdf.open(argument) as file:
+            assert file.tree["n"].read().tolist() in ([1, 2, 3], [4, 5, 6])
+    elif verb == "asdf write":
+        zcore.asdf.write(argument, {"n": np.array([4, 5, 6])})
     elif verb == "delete":
         del zcore.open_group(store, "r+")["x"]
     elif verb in ("overwrite", "create"):

@@ -120,6 +120,11 @@ cdef class _Hold:
                 # The directory was moved while we waited: the lock is that of a node at another path.
                 self._release()
                 continue
+            if code == STALE and status.sys_errno == ENOENT and not self._is_at():
+                # Another directory has got its name since it was opened.
+                self._close()
+                status_clear(&status)
+                continue
             self._close()
             if code == INTERRUPTED:
                 exception, self.exception = self.exception, None

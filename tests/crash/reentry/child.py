@@ -1,0 +1,96 @@
+"""Attempts in a process of their own, which ends where a call hangs: ``child CONTEXT STORE SEED N OUTER INNER…``."""
+import faulthandler
+import json
+import os
+import shutil
+import sys
+import tempfile
+import warnings
+from random import Random
+
+import numpy as np
+
+import zcore
+from tests.crash.races import verbs
+from tests.crash.races.model import explains
+from tests.crash.reentry.contexts import CONTEXTS, MAX_SECONDS, REFUSABLE
+
+STORES = ("directory", "confined", "memory")
+
+
+class Places:
+    """Stores for one attempt each."""
+
+    def __init__(self, kind, folder=None):
+        self.kind = kind
+        self.folder = folder or tempfile.mkdtemp(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None,
+                                                 prefix="zcore-reentry-")
+        self.n = 0
+        self.keeps = False      # what earlier attempts have left
+
+    def next(self):
+        if self.n and not self.keeps and self.kind != "memory":
+            shutil.rmtree(f"{self.folder}/{self.n}", ignore_errors=True)
+        self.n += 1
+        path = f"{self.folder}/{self.n}"
+        return (zcore.MemoryStore() if self.kind == "memory"
+                else zcore.DirectoryStore(path, confined=self.kind == "confined"))
+
+    def task(self, verb, me, rng):
+        if verb in verbs.OF_ASDF:
+            path = f"{self.folder}/{me}.asdf"
+            zcore.asdf.write(path, {"n": [1, 2, 3]} if verb == "asdf write" else {"n": np.array([1, 2, 3])})
+            return verb, path, me
+        return verb, verbs.draw(verb, "v3", me, rng), me
+
+
+def attempt(context, places, outer, inner, k, rng):
+    """Return whether there was one; AssertionError if it was not right."""
+    # The traceback of a hang goes to the standard error, and the process ends.
+    faulthandler.dump_traceback_later(MAX_SECONDS + 10, exit=True)
+    store = places.next()
+    before = verbs.begin(store, "v3", "create" not in (outer, inner) or rng.random() < 0.5)
+    calls = CONTEXTS[context](store, places.task(outer, 1, rng), places.task(inner, 2, rng), k)
+    if calls is None:
+        return False
+    try:
+        after = verbs.found(store)
+        refusable = range(len(calls)) if context in REFUSABLE else ()
+        assert explains(before, calls, after, refusable), f"no order of the calls explains {sorted(after)}"
+        # Of a call that was refused nothing may be left, of others neither.
+        verbs.remains(store, "v3")
+    except Exception as error:
+        shown = "\n".join(map(str, calls))
+        raise AssertionError(f"{context}, {places.kind}: {inner} at event {k} of {outer}: {error!r:.2000}\n{shown}"
+                             ) from error
+    return True
+
+
+def main(context, kind, seed, n, outer, *inners):
+    """Make n attempts for each inner call, at random events; print how many were made, and what was wrong."""
+    warnings.simplefilter("ignore", DeprecationWarning)      # Python 3.12 warns of every fork with threads
+    rng, found, n_tried = Random(seed), [], 0
+    places = Places(kind, os.environ.get("ZCORE_TEST_FOLDER"))
+    try:
+        # What is imported at the first use would be other events each time.
+        for inner in inners:
+            attempt(context, places, outer, inner, 1 << 30, rng)
+        for inner in inners:
+            most = 3000
+            for _ in range(n):
+                k = rng.randrange(most) if context not in ("__array__", "task") else 0
+                try:
+                    while not attempt(context, places, outer, inner, k, rng) and k:
+                        # The call has fewer events.
+                        most, k = max(k, 1), rng.randrange(k)
+                    n_tried += 1
+                except AssertionError as error:
+                    n_tried += 1
+                    found.append(str(error))
+    finally:
+        shutil.rmtree(places.folder, ignore_errors=True)
+    print(json.dumps([n_tried, found]))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), *sys.argv[5:])
