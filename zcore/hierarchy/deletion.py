@@ -131,9 +131,11 @@ def _erase(store, path, options, *, is_held=False):
         if place != path and store.is_link(prefix_of(place)):
             store.delete(place)
             continue
-        standing = lookup.standing(store, place, lookup.pass_over_damage)
+        # A damaged document is replaced where a new node is made. Anywhere else its node would silently stay.
+        is_replaced = is_held and place == path
+        standing = lookup.standing(store, place, lookup.pass_over_damage if is_replaced else None)
         if standing:
-            with (contextlib.nullcontext() if is_held and place == path
+            with (contextlib.nullcontext() if is_replaced
                   else hold_place(store, place, standing[0].document, options)):
                 are_arrays = [_erase_node(node, options) for node in standing]
             if any(are_arrays):

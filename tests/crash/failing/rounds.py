@@ -102,9 +102,12 @@ class Rounds:
             n += 1
         return n, self.found
 
-    def round(self, n):
+    def restore(self):
         shutil.rmtree(self.place)
         shutil.copytree(self.pristine, self.place, symlinks=True)
+
+    def round(self, n):
+        self.restore()
         before = _descriptors()
         result, error, n_calls = self.library.run(self.call, self.kind, n, self.number)
         failed = self.library.failed
@@ -188,7 +191,7 @@ class Rounds:
             self.tell(f"these are left: {strange}")
         # What could not be removed may be left, and the state of a copy that goes on.
         left = {name for name in temporary - self.old[2] if ".__zc_tmp.copy." not in name}
-        if left and self.kind not in ("GONE",) and failed not in ("unlink", "rmdir"):
+        if left and self.kind not in ("GONE",) and failed not in ("unlink", "rmdir", "delete"):
             self.tell(f"temporary files are left: {left}")
 
     def difference(self, state, wanted):
