@@ -16,6 +16,7 @@ from tests.campaign import counted
 
 from .failing import __main__ as failing
 from .failing import service
+from .failing.faulty import FAULTY
 from .failing.verbs import VERBS
 
 QUICK = ["v3: merge", "v3: write and sync", "v3: create with data", "group v2: move", "zip: write", "zip: read",
@@ -45,6 +46,14 @@ def check(library, place, kind, verbs, least=5):
 @pytest.mark.parametrize("kind", ["EIO", "EIO with lock files"])
 def test_a_call_that_fails_is_told_with_its_place(library, place, kind):
     check(library, place, kind, QUICK if kind == "EIO" else QUICK[:3])
+
+
+def test_what_must_not_be_is_found(library, place):
+    os.mkdir(place)
+    results = list(failing.run(library, place, [(name, "CALLS", "EIO") for name in FAULTY]))
+    assert [name for name, _, _ in results] == list(FAULTY)
+    for name, _, found in results:
+        assert any(FAULTY[name][1] in text for text in found), (name, found)
 
 
 @pytest.mark.slow
