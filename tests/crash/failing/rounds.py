@@ -82,7 +82,8 @@ class Rounds:
         self.new = self.look(self.kept)
         self.kept.clear()
         gc.collect()
-        self.n_threads = len(os.listdir("/proc/self/task"))
+        # Of several threads, one more may start with a later call.
+        self.n_threads = len(os.listdir("/proc/self/task")) + 2 * (zcore.config.threads - 1)
 
     def call(self):
         return self.verb.call(self.place, self.kept)
@@ -141,11 +142,12 @@ class Rounds:
         except AssertionError as exc:
             self.tell(f"another process cannot read it after {error!r}: {exc}")
             return
+        self.judge_names(state, failed)
         if error is None:
             if not self.is_new(state):
                 self.tell(f"no error, and another state: {self.difference(state, self.new)}")
             return
-        self.judge_state(state, failed)
+        self.judge_state(state)
         is_new = self.is_new(state)
         try:
             self.call()
@@ -165,7 +167,8 @@ class Rounds:
             self.tell(f"another state after the second call: {self.difference(state, self.new)}")
 
     def is_quiet(self, failed):
-        return self.kind in QUIET or (self.kind == "SIGNAL" and failed in MADE_AGAIN)
+        # HDF5 makes no call again.
+        return self.kind in QUIET or (self.kind == "SIGNAL" and failed in MADE_AGAIN and "h5" not in self.name)
 
     def is_right(self, error):
         if self.kind == "MEMORY":
@@ -176,8 +179,8 @@ class Rounds:
     def is_new(self, state):
         return not self.difference(state, self.new)
 
-    def judge_state(self, state, failed):
-        nodes, names, temporary = state
+    def judge_state(self, state):
+        nodes = state[0]
         if self.verb.is_whole:
             if not self.is_new(state) and self.difference(state, self.old):
                 self.tell(f"neither old nor new: {self.difference(state, self.new)}")
@@ -188,6 +191,9 @@ class Rounds:
                     continue
                 if not (same(value, old) or same(value, new) or is_mixed(value, old, new) or value is False):
                     self.tell(f"{place} is neither old nor new: {value}")
+
+    def judge_names(self, state, failed):
+        _, names, temporary = state
         if strange := names - self.old[1] - self.new[1]:
             self.tell(f"these are left: {strange}")
         # What could not be removed may be left, and the state of a copy that goes on.
