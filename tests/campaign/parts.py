@@ -10,6 +10,9 @@ PARTS = (
     Part("failing calls", "each call of the system fails once, in each of 14 ways, in every verb that writes: then the "
          "old or the new state is there, another process reads it, the same handle works again, nothing is left",
          ("python", "-m", "tests.crash.failing")),
+    Part("failing requests", "each request to a service fails once, or is carried out and its answer is lost, in every "
+         "verb that writes to a service",
+         ("python", "-m", "tests.crash.failing.service")),
     Part("no memory", "each request of the compiled code for memory fails once, for each compressor and filter",
          (*NODES, "--unit", "requests", "tests/crash/test_failing_calls.py::test_memory_that_is_not_there")),
     Part("full disk", "every verb that writes, on a disk with no free page, one, two, until there is room",

@@ -15,6 +15,8 @@ import pytest
 from tests.campaign import counted
 
 from .failing import __main__ as failing
+from .failing import service
+from .failing.faulty import FAULTY
 from .failing.verbs import VERBS
 
 QUICK = ["raw: read", "v3: merge", "v3: write and sync", "v3: create with data", "group v2: move", "zip: write",
@@ -46,6 +48,14 @@ def test_a_call_that_fails_is_told_with_its_place(library, place, kind):
     check(library, place, kind, QUICK if kind == "EIO" else QUICK[:3])
 
 
+def test_what_must_not_be_is_found(library, place):
+    os.mkdir(place)
+    results = list(failing.run(library, place, [(name, "CALLS", "EIO") for name in FAULTY]))
+    assert [name for name, _, _ in results] == list(FAULTY)
+    for name, _, found in results:
+        assert any(FAULTY[name][1] in text for text in found), (name, found)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", failing.KINDS)
 def test_each_call_of_each_verb_may_fail(library, place, kind):
@@ -64,6 +74,16 @@ def test_reads_and_writes_that_move_a_byte_at_a_time(library, place):
 @pytest.mark.parametrize("kind", ["the disk is full", "the disk is gone", "one short"])
 def test_the_disk_gets_full_or_goes_or_moves_less_than_it_was_asked_for(library, place, kind):
     check(library, place, kind, ["v3: merge", "store: set"], least=1)
+
+
+@pytest.mark.parametrize("verb", ["merge", "append", pytest.param("", marks=pytest.mark.slow)])
+@pytest.mark.filterwarnings("ignore")
+def test_a_request_to_a_service_that_fails(verb, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["service", "--verbs", verb])
+    assert service.main() == 0
+    told = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert told["tried"] > 90 and "skipped" not in told
+    counted(told["tried"])
 
 
 @pytest.mark.parametrize("cname", ["blosclz", "lz4", "lz4hc", "zlib", "zstd", "gzip", "only zstd"])

@@ -157,9 +157,11 @@ def _erase(store, path, options, *, is_held=False):
             store.delete(place)
             is_ours = True
             continue
-        standing = lookup.standing(store, place, lookup.pass_over_damage)
+        # A damaged document is replaced where a new node is made. Anywhere else its node would silently stay.
+        is_replaced = is_held and place == path
+        standing = lookup.standing(store, place, lookup.pass_over_damage if is_replaced else None)
         if standing:
-            with (contextlib.nullcontext() if is_held and place == path
+            with (contextlib.nullcontext() if is_replaced
                   else hold_place(store, place, standing[0].document, options)):
                 # Another call may have replaced the node before the place was held.
                 erased = [_erase_node(node, options)

@@ -414,7 +414,8 @@ def append(binding, values, axis):
 
     Appends of several threads and processes happen one after the other, each as a whole. A kill leaves the old length.
     In a service the rows are reserved first: a kill may leave rows with the fill value, and so may an error if another
-    process has changed the document meanwhile.
+    process has changed the document meanwhile, or if the answer to the reservation is lost. It is not undone then: the
+    same rows, in the same document, may be those of another process.
     """
     return until_won(lambda: _append(binding, values, axis))
 

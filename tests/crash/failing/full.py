@@ -9,6 +9,7 @@ import os
 
 from tests.crash.failing.rounds import Rounds
 from tests.crash.failing.state import Observer
+from tests.crash.failing.verbs import VERBS
 
 _PAGE = 4096
 
@@ -41,7 +42,7 @@ def main(leave_free, names):
     observer = Observer()
     n_full, found = 0, []
     for name in names:
-        n, new = Rounds(Disk(leave_free), observer, base, name, "CALLS", "ENOSPC").run()
+        n, new = Rounds(Disk(leave_free), observer, base, name, "CALLS", "ENOSPC", VERBS[name]).run()
         n_full, found = n_full + n, found + new
     observer.close()
     print(json.dumps([n_full, found]))

@@ -39,9 +39,9 @@ def state_of(base):
     return nodes, names, temporary
 
 
-def store_state(store):
+def store_state(store, path=""):
     """Return the nodes of a store, as `state_of` does."""
-    return _nodes(store, "")
+    return _nodes(store, "", path)
 
 
 def _read(path, name):
@@ -88,9 +88,9 @@ def _read_hdf5(path, name):
     return found
 
 
-def _nodes(store, name):
+def _nodes(store, name, path=""):
     try:
-        top = zcore.open(store)
+        top = zcore.open(store, path=path)
     except zcore.NodeNotFoundError:
         return {}
     nodes = {name: top}

@@ -1,4 +1,5 @@
 """What is deleted or overwritten goes with all below it, and does not come back; what nobody named stays."""
+import contextlib
 import errno
 import functools
 import os
@@ -549,3 +550,27 @@ def test_a_group_keeps_its_attributes_until_its_document_goes():
     with pytest.raises(zcore.StoreError):
         del group["g"]
     assert dict(zcore.open_group(store, path="g").attrs) == {"a": 1}
+
+
+@pytest.mark.parametrize("zarr_format", [3, 2])
+@pytest.mark.parametrize("n", range(6))
+def test_a_member_whose_document_cannot_be_looked_at_is_never_left_without_an_error(tmp_path, zarr_format, n):
+    """Overwriting a group passed over it, and the old array was a member of the new group."""
+    class Losing(zcore.DirectoryStore):
+        n_left = None
+
+        def existing(self, prefix, names):
+            if prefix == "g/a/" and self.n_left is not None:
+                self.n_left -= 1
+                if self.n_left == -1:
+                    raise zcore.StoreError("cannot look at g/a/", key=prefix, errno=errno.EACCES)
+            return super().existing(prefix, names)
+
+    store = Losing(tmp_path)
+    zcore.create_group(store, path="g", zarr_format=zarr_format).create_array("a", data=[1, 2])
+    store.n_left = n
+    with contextlib.suppress(zcore.StoreError):
+        zcore.create_group(store, path="g", zarr_format=zarr_format, overwrite=True)
+        assert list(zcore.open_group(tmp_path, path="g")) == []
+    zcore.create_group(store, path="g", zarr_format=zarr_format, overwrite=True)
+    assert list(zcore.open_group(tmp_path, path="g")) == []

@@ -301,17 +301,17 @@ def _opened(path):
     """Return the descriptor and the status of a file."""
     try:
         fd = os.open(path, _OPEN)
+        try:
+            status = os.fstat(fd)
+            if not stat.S_ISREG(status.st_mode):
+                raise StoreError(f"{path} is no file, and so no zip archive")
+        except BaseException:
+            os.close(fd)
+            raise
+    except StoreError:
+        raise
     except OSError as exc:
         raise StoreError(f"cannot open the zip archive {path}: {exc.strerror}", errno=exc.errno) from exc
-    try:
-        status = os.fstat(fd)
-        if not stat.S_ISREG(status.st_mode):
-            raise StoreError(f"{path} is no file, and so no zip archive")
-    except BaseException as exc:
-        os.close(fd)
-        if isinstance(exc, OSError) and not isinstance(exc, StoreError):
-            raise StoreError(f"cannot read the zip archive {path}: {exc.strerror}", errno=exc.errno) from exc
-        raise
     return fd, status
 
 

@@ -314,9 +314,18 @@ def _new_file(path, is_first=True):
     while True:
         temporary = os.path.join(folder, start + os.urandom(8).hex())
         fd = os.open(temporary, _CREATE, 0o666)
-        # Another writer of this archive may take it for a left-over before it is locked.
-        if _is_locked(fd) is not False and os.path.exists(temporary):
-            return fd, temporary
+        try:
+            # Another writer of this archive may take it for a left-over before it is locked.
+            if _is_locked(fd) is not False:
+                os.stat(temporary)
+                return fd, temporary
+        except FileNotFoundError:
+            pass
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+            os.close(fd)
+            raise
         os.close(fd)
 
 

@@ -31,7 +31,8 @@ class Hdf5Source(Source):
 
     def __init__(self, path, name, selection, threads=None):
         h5py = _h5py()
-        status = os.stat(path)
+        with reading(path):
+            status = os.stat(path)
         self.identity = repr((os.path.abspath(path), name, status.st_ino, status.st_size, status.st_mtime_ns))
         self.lost = []
         self.left_out = []
