@@ -51,6 +51,9 @@ class Array(Handle):
 
     Ctrl-C takes effect between chunks: a read or write ends when each thread has finished its chunk.
 
+    ``a == b`` compares two handles: whether they lead to the same array. Elements are compared in memory, as in
+    ``a[...] == 3``; ``a == 3`` is a TypeError. An array of one element is a number to `int`, `float` and `complex`.
+
     Examples
     --------
     >>> import zcore
@@ -583,6 +586,45 @@ class Array(Handle):
             raise ValueError("the truth value of an array of several elements is ambiguous; use `a.size`, "
                              "`a[...].any()` or `a[...].all()`")
         return bool(self[...])
+
+    def __int__(self) -> int:
+        return int(self._item())
+
+    def __float__(self) -> float:
+        return float(self._item())
+
+    def __complex__(self) -> complex:
+        return complex(self._item())
+
+    def _item(self):
+        """Return the only element as an object of Python."""
+        if self.size != 1:
+            raise TypeError(f"an array of {self.size} elements is no number; select one of them")
+        return self[...].item()
+
+    def __dlpack__(self, **keywords: Any) -> Any:
+        """Return a DLPack capsule of a copy in memory, for `numpy.from_dlpack`, `torch.from_dlpack` and others.
+
+        Raises : BufferError, if DLPack does not have the type, or with ``copy=False``.
+        """
+        if keywords.get("copy") is False:
+            raise BufferError("an array in a store has no memory to share; without copy=False it is read")
+        return self.read().__dlpack__(**keywords)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0     # kDLCPU
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether two handles lead to the same array; see `Handle`.
+
+        Raises : TypeError, for numbers, lists and tuples of Python, as elements were meant: ``array[...] == 3``.
+        """
+        if isinstance(other, (int, float, complex, list, tuple)):
+            raise TypeError(f"an array in a store is no {type(other).__name__}; to compare its elements, read them: "
+                            f"a[...] == {other!r:.60}")
+        return super().__eq__(other)
+
+    __hash__ = Handle.__hash__
 
     # writing
 

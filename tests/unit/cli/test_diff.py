@@ -52,6 +52,19 @@ def test_hierarchies(run, weather):
     assert run("diff", "--quiet", weather, "o.zarr") == (1, "", "")
 
 
+def test_data_alone(run):
+    data = np.arange(6.0).reshape(2, 3)
+    saved("a.zarr", data, dimension_names=("y", "x"), attributes={"units": "K"})
+    assert run("diff", "--data", "a.zarr", saved("b.zarr", data.astype("i2"), zarr_format=2)) == (0, "", "")
+    assert run("diff", "a.zarr", "b.zarr")[0] == 1
+    data[1, 2] += 1
+    assert run("diff", "--data", "a.zarr", saved("b.zarr", data, dtype="f4")) == (
+        1, "/: 1 of 6 values differ, by 1 at the most; the first at [1, 2]: 5.0 and 6.0\n", "")
+    assert run("diff", "--data", "a.zarr", saved("b.zarr", data[:1])) == (1, "/: shape (2, 3) and (1, 3)\n", "")
+    assert run("diff", "--data", "a.zarr", saved("b.zarr", [["a", "b", "c"]] * 2)) == (
+        1, "/: dtype float64 and <U1\n", "")
+
+
 def test_values(run):
     first = np.zeros((100, 3))
     second = first.copy()

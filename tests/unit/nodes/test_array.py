@@ -2,6 +2,8 @@
 
 import copy
 import json
+import math
+import operator
 import os
 import pickle
 import warnings
@@ -131,11 +133,65 @@ def test_info_of_shards_has_the_codecs_of_a_chunk():
     assert a.info_complete()["chunks"] == a.info["chunks"]
 
 
+@pytest.mark.parametrize(("data", "dtype"), [(3, "i4"), ([3], "u1"), ([[3.75]], ">f8"), ([True], bool), (2**60, "u8")])
+def test_array_of_one_element_is_a_number(data, dtype):
+    values = np.array(data, dtype)
+    a = zcore.array(values)
+    assert (int(a), float(a), complex(a)) == (int(values.item()), float(values.item()), complex(values.item()))
+    assert type(int(a)) is int and type(float(a)) is float
+
+
+@pytest.mark.parametrize("shape", [(2,), (0,), (1, 3)])
+@pytest.mark.parametrize("kind", [int, float, complex])
+def test_array_of_more_or_no_elements_is_no_number(kind, shape):
+    with pytest.raises(TypeError, match=f"{math.prod(shape)} elements"):
+        kind(zcore.zeros(shape))
+
+
+def test_array_of_one_complex_element_is_no_real_number():
+    a = zcore.array([1 + 2j])
+    assert complex(a) == 1 + 2j
+    with pytest.raises(TypeError):
+        float(a)
+
+
+def test_dlpack_is_that_of_a_copy():
+    a = zcore.array(np.arange(6, dtype="f4").reshape(2, 3), chunks=(1, 2))
+    taken = np.from_dlpack(a)
+    assert taken.dtype == "f4" and np.array_equal(taken, a[...])
+    assert a.__dlpack_device__() == (1, 0)
+    taken = np.from_dlpack(a)
+    assert not np.may_share_memory(taken, np.from_dlpack(a))
+    with pytest.raises(BufferError):
+        a.__dlpack__(copy=False)
+    with pytest.raises(BufferError):
+        np.from_dlpack(zcore.array(np.arange(3, dtype=">i4")))
+
+
+@pytest.mark.parametrize("other", [3, 3.0, 3j, True, [1, 2, 3], (1, 2, 3)])
+def test_elements_are_not_compared_by_a_handle(other):
+    """Python would say False, as for any two objects, and a mask of elements is what was meant."""
+    a = zcore.array([1, 2, 3])
+    for compare in (operator.eq, operator.ne):
+        for one, two in ((a, other), (other, a)):
+            with pytest.raises(TypeError, match=r"a\[\.\.\.\]"):
+                compare(one, two)
+
+
+def test_handle_is_compared_with_other_objects():
+    a, b = zcore.array([1, 2, 3]), zcore.array([1, 2, 3])
+    assert a == a and a != b and a != None and a != "a" and a not in (None, "auto", b)     # noqa: E711
+    assert {a: 1, "a": 2, 3: 3}[a] == 1 and [b, a].index(a) == 1
+    assert (a == np.array([1, 0, 3])).tolist() == [True, False, True], "NumPy reads the array"
+    assert (np.int64(3) == a).tolist() == [False, False, True]
+    assert zcore.group() != 3
+
+
 def test_handles_of_one_array_are_equal(store):
     a = make(store, 5, 2)
     b = zcore.open(store, mode="r+", missing="raise")
     assert a == b and hash(a) == hash(b) and len({a, b}) == 1
-    for other in (make(zcore.MemoryStore(), 5, 2), make(store, 5, 2, path="b"), "a", 5, None):
+    for other in (make(zcore.MemoryStore(), 5, 2), make(store, 5, 2, path="b"), "a", object(), None):
         assert a != other and len({a, other}) == 2
     before = hash(a)
     b.resize(6)

@@ -157,7 +157,8 @@ def _slabs(tasks, grid, counts):
         return
     coords = np.stack(np.unravel_index(tasks, grid), axis=-1)
     slab_grid = [-(-n // count) for n, count in zip(grid, counts, strict=True)]
-    slabs = np.ravel_multi_index(tuple((coords // counts).T), slab_grid)
+    # Not np.ravel_multi_index, which supports only 63 dimensions.
+    slabs = coords // counts @ np.cumprod([1, *slab_grid[:0:-1]], dtype=np.int64)[::-1]
     by_slab = np.argsort(slabs, kind="stable")
     starts = np.flatnonzero(np.diff(slabs[by_slab], prepend=-1))
     for start, stop in zip(starts, [*starts[1:], len(by_slab)], strict=True):

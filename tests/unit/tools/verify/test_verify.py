@@ -174,6 +174,17 @@ def test_grids_of_all_kinds(tmp_path):
 
 # what is no object
 
+def test_as_many_dimensions_as_there_may_be(tmp_path):
+    data = np.arange(12).reshape(2, *[1] * 61, 2, 3)
+    zcore.create_array(tmp_path / "a.zarr", data=data, chunks=1)
+    damaged = tmp_path / "a.zarr" / "c" / "/".join(["1", *["0"] * 61, "1", "2"])
+    report = zcore.verify(tmp_path / "a.zarr")
+    assert report.ok and report.n_objects == 11      # the first one is all fill value
+    damaged.write_bytes(damaged.read_bytes()[:-1])
+    assert [problem.key for problem in zcore.verify(tmp_path / "a.zarr").problems] == [
+        damaged.relative_to(tmp_path / "a.zarr").as_posix()]
+
+
 def test_objects_outside_the_grid_are_left_over(array):
     key, file = an_object(array)
     array.resize(25, 37)

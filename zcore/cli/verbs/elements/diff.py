@@ -1,12 +1,14 @@
 """Compare two arrays, or two hierarchies.
 
 Shapes, types, dimension names, attributes and values are compared, in groups those of all members. Formats, chunks,
-codecs and the byte order are not. NaN is equal to NaN. The exit code is 0 without a difference, 1 with one, and 2 when
+codecs and the byte order are not. With --data, values alone are compared, and what they cannot be compared without:
+members, kinds, shapes. NaN is equal to NaN. The exit code is 0 without a difference, 1 with one, and 2 when
 the comparison fails.
 
 Examples:
   zcore diff a.zarr b.zarr
   zcore diff --rtol 1e-6 a.zarr/t2m b.zarr/t2m
+  zcore diff --data --rtol 1e-6 float32.zarr float64.zarr
   zcore diff --quiet --no-attributes a.zarr b.zip && echo equal
 """
 from zcore.cli import location
@@ -25,6 +27,8 @@ def configure(parser):
     parser.add_argument("--rtol", type=float, default=0.0, metavar="R",
                         help="or by no more than R times the second value (default: 0)")
     parser.add_argument("--no-attributes", action="store_true", help="do not compare attributes")
+    parser.add_argument("--data", action="store_true",
+                        help="compare values alone, of any numeric types; not types, dimension names and attributes")
     parser.add_argument("-q", "--quiet", action="store_true", help="print nothing, and stop at the first difference")
     machine.add_option(parser)
 
@@ -37,7 +41,8 @@ def run(arguments):
         raise ValueError("a tolerance is a number that is not negative")
     found = []
     for difference in differences(location.opened(arguments.first), location.opened(arguments.second), arguments.rtol,
-                                  arguments.atol, with_attributes=not arguments.no_attributes):
+                                  arguments.atol, with_attributes=not (arguments.no_attributes or arguments.data),
+                                  with_types=not arguments.data):
         found.append(difference)
         if arguments.quiet:
             break

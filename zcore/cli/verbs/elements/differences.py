@@ -17,16 +17,17 @@ SLAB_NBYTES = 2**24            # of each array; a comparison needs some eight ti
 NUMBERS = "biufc"
 
 
-def differences(first, second, rtol=0.0, atol=0.0, *, with_attributes=True):
+def differences(first, second, rtol=0.0, atol=0.0, *, with_attributes=True, with_types=True):
     """Iterate over the differences of two nodes and of their members.
 
     Each is a dict: the ``path``, relative to the nodes; ``what`` differs, ``"member"``, ``"kind"``, ``"shape"``,
     ``"dtype"``, ``"dimension_names"``, ``"attribute"`` or ``"values"``; ``first`` and ``second``; the ``text`` for
     people. For values also ``count``, the index ``at`` of the first difference, and the ``largest`` difference.
+    Without `with_types`, dimension names are not compared, and types only if values of them cannot be.
 
     Raises : ZcoreError, if a member cannot be opened or read.
     """
-    yield from _of_nodes("", first, second, rtol, atol, with_attributes)
+    yield from _of_nodes("", first, second, rtol, atol, with_attributes, with_types)
     if not (isinstance(first, zcore.Group) and isinstance(second, zcore.Group)):
         return
     firsts, seconds = (_members(group) for group in (first, second))
@@ -39,14 +40,14 @@ def differences(first, second, rtol=0.0, atol=0.0, *, with_attributes=True):
         for node in (one, other):
             if isinstance(node, ZcoreError):
                 raise node
-        yield from _of_nodes(path, one, other, rtol, atol, with_attributes)
+        yield from _of_nodes(path, one, other, rtol, atol, with_attributes, with_types)
 
 
 def _members(group):
     return dict(group.walk())
 
 
-def _of_nodes(path, first, second, rtol, atol, with_attributes):
+def _of_nodes(path, first, second, rtol, atol, with_attributes, with_types):
     def difference(what, one, other, text=None, **more):
         return {"path": path, "what": what, "first": one, "second": other,
                 "text": text or f"{what.replace('_', ' ')} {one} and {other}", **more}
@@ -58,9 +59,9 @@ def _of_nodes(path, first, second, rtol, atol, with_attributes):
         if first.shape != second.shape:
             yield difference("shape", first.shape, second.shape)
         types = [_of_this_machine(array.dtype) for array in (first, second)]
-        if types[0] != types[1]:
+        if types[0] != types[1] and (with_types or not _are_comparable(*types)):
             yield difference("dtype", *map(type_name, types))
-        if first.dimension_names != second.dimension_names:
+        if with_types and first.dimension_names != second.dimension_names:
             yield difference("dimension_names", first.dimension_names, second.dimension_names)
     if with_attributes:
         yield from _of_attributes(difference, first.attrs.asdict(), second.attrs.asdict())
