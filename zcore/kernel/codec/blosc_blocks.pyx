@@ -10,7 +10,7 @@ Some chunks cannot be handled this way: bit shuffle, compressors without a decod
 multiple of the item size. They are NOT_BLOCKWISE and go through c-blosc.
 """
 from libc.stdint cimport int64_t, uint8_t
-from libc.string cimport memcpy
+from libc.string cimport memcmp, memcpy
 
 from zcore.kernel.codec.blosc_header cimport (
     FLAG_BITSHUFFLE, FLAG_MEMCPY, FLAG_SHUFFLE, FORMAT_LZ4, FORMAT_ZLIB, FORMAT_ZSTD, HEADER_NBYTES, BloscHeader,
@@ -18,14 +18,14 @@ from zcore.kernel.codec.blosc_header cimport (
 )
 from zcore.kernel.codec.compress cimport (
     BLOSC_MAX_NBYTES, BLOSC_OVERHEAD, LZ4, LZ4HC, ZLIB, ZSTD, blosc_decode, blosc_decode_within, blosc_encode,
-    decode_stream, encode_stream_lz4,
+    decode_stream, encode_stream, format_of,
 )
 from zcore.kernel.codec.compress import compressor_code
 from zcore.kernel.codec.table cimport (
     NOT_BLOCKWISE, BlockFunctions, CodecFunctions, Step, Workspace, add_codec,
 )
-from zcore.kernel.strided.copy cimport MAX_NDIM, Copy, Runs, copy_run, run_offset
-from zcore.kernel.io.files cimport Buffer, buffer_reserve
+from zcore.kernel.strided.copy cimport MAX_NDIM, Copy, Runs, copy_run, is_filled, run_offset
+from zcore.kernel.io.files cimport FAILED, Buffer, buffer_reserve
 from zcore.kernel.codec.shuffle cimport items_to_planes, planes_to_items, unbitshuffle, unshuffle
 from zcore.kernel.status cimport BLOSC_DECODE, OK, Status, fail, status_clear
 
@@ -40,6 +40,8 @@ cdef enum:
     ROW_NBYTES = 512
     # From this step on, items are unshuffled one by one; below it, together with the items between them.
     SPARSE_STEP = 8
+    # Fewer items are shuffled one by one.
+    MIN_SHUFFLED = 16
     # A thread inside a chunk is worth its start from so many bytes on, and these if they are compressed slowly.
     THREAD_NBYTES = 1 << 21
     SLOW_THREAD_NBYTES = 1 << 19
@@ -379,22 +381,37 @@ cdef inline void _store_i32(uint8_t *p, int64_t v) noexcept nogil:
     p[3] = (v >> 24) & 0xff
 
 
+cdef int64_t _add_stream(const Blosc *blosc, const uint8_t *stream, int64_t n, uint8_t *dst, int64_t offset,
+                         int64_t limit) noexcept nogil:
+    """Add a stream of `n` bytes to a chunk of `offset` bytes: return its new size, or -1 if it would exceed `limit`."""
+    cdef int64_t size = min(n - 1, limit - offset - 4)
+    if size > 0:
+        size = encode_stream(blosc.compressor, blosc.level, stream, n, dst + offset + 4, size)
+    if size <= 0:
+        size = n
+        if offset + 4 + size > limit:
+            return -1
+        memcpy(dst + offset + 4, stream, n)
+    _store_i32(dst + offset, size)
+    return offset + 4 + size
+
+
 cdef int64_t _gather_chunk(const Step *step, const uint8_t *src, const Runs *runs, int64_t n_bytes, uint8_t *dst,
                            uint8_t *scratch) noexcept nogil:
     """Encode the items of a chunk by LZ4 with byte shuffle; return the stored size, or NOT_BLOCKWISE."""
-    cdef int clevel = (<const Blosc *>step.parameters).level
+    cdef const Blosc *blosc = <const Blosc *>step.parameters
     cdef int64_t blocksize = min(STREAM_NBYTES * runs.itemsize, <int64_t>MAX_BLOCK_NBYTES)
     cdef int64_t limit = n_bytes + HEADER_NBYTES
     cdef int64_t n_all
     cdef int64_t block
     cdef int64_t n
     cdef int64_t n_stream
-    cdef int64_t size
     cdef int64_t offset
     cdef int streams
     cdef int stream
     blocksize = min(blocksize - blocksize % runs.itemsize, n_bytes)
-    if not 1 < runs.itemsize <= MAX_SPLITS or blocksize // runs.itemsize < MIN_SPLIT_ITEMS or not 0 < clevel <= 9:
+    if (not 1 < runs.itemsize <= MAX_SPLITS or blocksize // runs.itemsize < MIN_SPLIT_ITEMS
+            or not 0 < blosc.level <= 9):
         return NOT_BLOCKWISE
     n_all = (n_bytes + blocksize - 1) // blocksize
     dst[0] = FORMAT_VERSION
@@ -414,16 +431,9 @@ cdef int64_t _gather_chunk(const Step *step, const uint8_t *src, const Runs *run
             _store_i32(dst + HEADER_NBYTES + 4 * block, offset)
         for stream in range(streams):
             # The chunk must not become longer than its content plus the header.
-            size = min(n_stream - 1, limit - offset - 4)
-            if size > 0:
-                size = encode_stream_lz4(scratch + stream * n_stream, n_stream, dst + offset + 4, size, 10 - clevel)
-            if size <= 0:
-                size = n_stream
-                if offset + 4 + size > limit:
-                    break
-                memcpy(dst + offset + 4, scratch + stream * n_stream, n_stream)
-            _store_i32(dst + offset, size)
-            offset += 4 + size
+            offset = _add_stream(blosc, scratch + stream * n_stream, n_stream, dst, offset, limit)
+            if offset < 0:
+                break
         else:
             continue
         break
@@ -441,6 +451,183 @@ cdef bint _can_gather(const Step *step, const Runs *runs, int64_t n_bytes) noexc
     cdef const Blosc *blosc = <const Blosc *>step.parameters
     return (blosc.compressor == LZ4 and blosc.shuffle == 1 and blosc.typesize == runs.itemsize and blosc.blocksize == 0
             and n_bytes <= BLOSC_MAX_NBYTES)
+
+
+# chunks that change in part
+
+cdef int64_t _merge_room(const Step *step, const uint8_t *src, int64_t n_bytes, int64_t dst_nbytes, const Copy *part,
+                         int64_t offset, bint only_few) noexcept nogil:
+    cdef const Blosc *blosc = <const Blosc *>step.parameters
+    cdef BloscHeader header
+    cdef Status ignored
+    cdef int shuffle
+    status_clear(&ignored)
+    if check_header(src, n_bytes, dst_nbytes, step.itemsize, &header, &ignored) != OK or header.flags & FLAG_MEMCPY:
+        return 0
+    # Without a shuffle that is known here, an element is no part of byte planes. Items of one byte are their plane.
+    shuffle = FLAG_SHUFFLE if blosc.shuffle == 1 else 0
+    if (blosc.shuffle == 2 or header.flags & FLAG_BITSHUFFLE or blosc.typesize != part.itemsize
+            or header.typesize != part.itemsize or (part.itemsize > 1 and not header.flags & shuffle)):
+        return 0
+    # The changed streams must be of the same format as those that stay. Level and block size stay what they are.
+    if not 0 < blosc.level <= 9 or format_of(blosc.compressor) != header.flags >> 5:
+        return 0
+    if not _is_blockwise(step, src, n_bytes, dst_nbytes, part.itemsize, part, offset, only_few):
+        return 0
+    return 3 * <int64_t>header.blocksize
+
+
+cdef int _put(const Copy *row, const uint8_t *elements, uint8_t *planes, int64_t n_block, int64_t count,
+              uint8_t *room) noexcept nogil:
+    """Put `count` items of a row into the byte planes of a block of `n_block` items; `planes` is at the first of them.
+
+    Return the planes that have changed, a bit for each of the first 16. `row` is described as for a read; `room` holds
+    two blocks.
+    """
+    cdef Copy spec
+    cdef int64_t itemsize = row.itemsize
+    cdef int64_t step = row.src_strides[0] // itemsize
+    cdef int64_t stride = row.dst_strides[0]
+    cdef int64_t i
+    cdef int64_t j
+    cdef bint is_run = step == 1 and count >= MIN_SHUFFLED
+    cdef uint8_t *plane
+    cdef uint8_t differs
+    cdef int changed = 0
+    if row.swap > 1 or (is_run and stride != itemsize):
+        spec.ndim = 1
+        spec.itemsize = itemsize
+        spec.swap = row.swap
+        spec.shape[0] = count
+        spec.src_strides[0] = stride
+        spec.dst_strides[0] = itemsize
+        copy_run(&spec, <const char *>elements, <char *>room)
+        elements = room
+        stride = itemsize
+    if is_run:
+        room += count * itemsize
+        items_to_planes(elements, room, count, count, itemsize)
+    for j in range(itemsize):
+        plane = planes + j * n_block
+        differs = 0
+        if is_run:
+            if memcmp(plane, room + j * count, count) != 0:
+                memcpy(plane, room + j * count, count)
+                differs = 1
+        else:
+            for i in range(count):
+                differs |= plane[i * step] ^ elements[i * stride + j]
+                plane[i * step] = elements[i * stride + j]
+        if differs:
+            changed |= 1 << min(j, <int64_t>MAX_SPLITS - 1)
+    return changed
+
+
+cdef bint _planes_are_filled(const uint8_t *planes, int64_t n_items, const uint8_t *value,
+                             int64_t itemsize) noexcept nogil:
+    cdef int64_t j
+    for j in range(itemsize):
+        if not is_filled(<const char *>planes + j * n_items, n_items, <const char *>value + j, 1):
+            return False
+    return True
+
+
+cdef int64_t _add_block(const Blosc *blosc, const uint8_t *src, const BloscHeader *header, int64_t block, int changed,
+                        const uint8_t *planes, uint8_t *dst, int64_t offset, int64_t limit) noexcept nogil:
+    """Add a block to a chunk of `offset` bytes; return its new size, or -1 if it would exceed `limit`.
+
+    Only the streams with a bit in `changed` are encoded, from `planes`. The others are copied as they are stored.
+    """
+    cdef int streams = n_streams(header, block)
+    cdef int64_t n_stream = min(<int64_t>header.blocksize, <int64_t>header.nbytes - block * header.blocksize) // streams
+    cdef int64_t at = _load_i32(src + HEADER_NBYTES + 4 * block)
+    cdef int64_t n_stored
+    cdef int stream
+    for stream in range(streams):
+        n_stored = 4 + _load_i32(src + at)
+        if changed >> stream & 1 or (streams == 1 and changed):
+            offset = _add_stream(blosc, planes + stream * n_stream, n_stream, dst, offset, limit)
+            if offset < 0:
+                return -1
+        else:
+            if n_stored > limit - offset:
+                return -1
+            memcpy(dst + offset, src + at, n_stored)
+            offset += n_stored
+        at += n_stored
+    return offset
+
+
+cdef int64_t _merge_chunk(const Step *step, const uint8_t *src, int64_t n_bytes, int64_t dst_nbytes, const Copy *part,
+                          int64_t offset, const uint8_t *elements, const uint8_t *fill, uint8_t *dst,
+                          uint8_t *scratch, Status *status) noexcept nogil:
+    """Put elements into a part of a chunk, and encode only the streams that change."""
+    cdef const Blosc *blosc = <const Blosc *>step.parameters
+    cdef BloscHeader header
+    cdef Rows rows
+    cdef Copy row
+    cdef int64_t limit = dst_nbytes + HEADER_NBYTES
+    cdef int64_t itemsize = part.itemsize
+    cdef int64_t blocksize
+    cdef int64_t n_all
+    cdef int64_t size
+    cdef int64_t block
+    cdef int64_t n_block
+    cdef int64_t begin
+    cdef int64_t at
+    cdef int64_t done = 0
+    cdef int64_t count
+    cdef bint is_left = True
+    cdef bint is_decoded
+    cdef bint may_be_filled = fill != NULL
+    cdef int changed
+    cdef int code = _check(step, src, n_bytes, dst_nbytes, &header, status)
+    if code != OK:
+        return FAILED
+    blocksize = header.blocksize
+    n_all = n_blocks(&header)
+    size = HEADER_NBYTES + 4 * n_all
+    if size > limit:
+        return NOT_BLOCKWISE
+    memcpy(dst, src, HEADER_NBYTES)
+    row.itemsize = itemsize
+    row.swap = part.swap
+    row.src_strides[0] = part.src_strides[part.ndim - 1]
+    row.dst_strides[0] = part.dst_strides[part.ndim - 1]
+    _first_row(part, offset, &rows)
+    for block in range(n_all):
+        begin = block * blocksize
+        n_block = min(blocksize, dst_nbytes - begin) // itemsize
+        is_decoded = False
+        changed = 0
+        while is_left:
+            at = rows.at + done * rows.stride
+            if at >= begin + blocksize:
+                break
+            if not is_decoded:
+                if _decode_block(src, &header, block, scratch, status) != OK:
+                    return FAILED
+                is_decoded = True
+            # The items that begin in this block.
+            count = min(rows.n - done, (begin + blocksize - at + rows.stride - 1) // rows.stride)
+            changed |= _put(&row, elements + rows.to + done * row.dst_strides[0], scratch + (at - begin) // itemsize,
+                            n_block, count, scratch + blocksize)
+            done += count
+            if done == rows.n:
+                done = 0
+                is_left = _next_row(part, &rows)
+        if is_decoded and may_be_filled:
+            may_be_filled = _planes_are_filled(scratch, n_block, fill, itemsize)
+        _store_i32(dst + HEADER_NBYTES + 4 * block, size)
+        size = _add_block(blosc, src, &header, block, changed, scratch, dst, size, limit)
+        if size < 0:
+            # It does not gain by compression any more: c-blosc stores it as it is.
+            return NOT_BLOCKWISE
+    if may_be_filled:
+        # Whether the other blocks are, only a chunk that is decoded as a whole can tell.
+        return NOT_BLOCKWISE
+    _store_i32(dst + 12, size)
+    return size
 
 
 # whole chunks
@@ -486,6 +673,8 @@ _blocks.block_nbytes = _block_nbytes
 _blocks.decode_blocks = _decode_blocks
 _blocks.can_gather = _can_gather
 _blocks.gather = _gather_chunk
+_blocks.merge_room = _merge_room
+_blocks.merge = _merge_chunk
 
 cdef CodecFunctions _row
 _row.parameters_nbytes = sizeof(Blosc)

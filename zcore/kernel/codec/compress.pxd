@@ -41,8 +41,11 @@ cdef int64_t blosc_encode(const uint8_t *src, int64_t n_bytes, uint8_t *dst, int
 # Formats: LZ4, zlib and zstd.
 cdef int decode_stream(int fmt, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t dst_nbytes,
                        Status *status) noexcept nogil
-# Encodes one stream by LZ4: returns its size, or 0 when it does not fit into `capacity`.
-cdef int64_t encode_stream_lz4(const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t capacity,
-                               int acceleration) noexcept nogil
+# Encodes one stream of a block, as c-blosc does at that level (1 to 9): returns its size, or 0 when it does not fit
+# into `capacity`. Compressors: LZ4.
+cdef int64_t encode_stream(int compressor, int clevel, const uint8_t *src, int64_t n_bytes, uint8_t *dst,
+                           int64_t capacity) noexcept nogil
+# blosc's number of the format that such a compressor writes; -1: `encode_stream` does not have it.
+cdef int format_of(int compressor) noexcept nogil
 # Whether the linked c-blosc has the compressor of format `fmt` (bits 5-7 of a chunk's flags).
 cdef bint has_format(int fmt) noexcept nogil

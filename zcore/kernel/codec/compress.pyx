@@ -104,9 +104,13 @@ cdef int decode_stream(int fmt, const uint8_t *src, int64_t n_bytes, uint8_t *ds
     return OK if is_decoded else _fail(status, BLOSC_DECODE, 0, dst_nbytes, -1)
 
 
-cdef int64_t encode_stream_lz4(const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t capacity,
-                               int acceleration) noexcept nogil:
-    return libs.LZ4_compress_fast(<const char *>src, <char *>dst, <int>n_bytes, <int>capacity, acceleration)
+cdef int format_of(int compressor) noexcept nogil:
+    return FORMAT_LZ4 if compressor == LZ4 else -1
+
+
+cdef int64_t encode_stream(int compressor, int clevel, const uint8_t *src, int64_t n_bytes, uint8_t *dst,
+                           int64_t capacity) noexcept nogil:
+    return libs.LZ4_compress_fast(<const char *>src, <char *>dst, <int>n_bytes, <int>capacity, 10 - clevel)
 
 
 cdef int blosc_decode(const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t dst_nbytes, int64_t itemsize,

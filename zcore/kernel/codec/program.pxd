@@ -49,6 +49,12 @@ cdef class Program:
     # NOT_BLOCKWISE if the chain does not allow it, FAILED with `status` filled.
     cdef int64_t gather(self, const uint8_t *src, const Runs *runs, int64_t n_bytes, Buffer *buffer, uint8_t *scratch,
                         Status *status) noexcept nogil
+    # Puts `elements`, described by `part` as for `select`, into a stored chunk, and encodes only what changes. The
+    # object is at `buffer`; returns its size, FAILED with `status` filled, or NOT_BLOCKWISE: the chunk must be decoded
+    # as a whole. So it is if all decoded blocks hold only the item `fill` (NULL: no matter).
+    cdef int64_t merge(self, const uint8_t *src, int64_t n_bytes, int64_t dst_nbytes, const Copy *part, int64_t offset,
+                       bint only_few, const uint8_t *elements, const uint8_t *fill, Buffer *buffer,
+                       Status *status) noexcept nogil
     # Encodes a chunk; the object is at `encoded[0]`, in `buffer` or (no steps) the chunk itself. Its size, or -1.
     cdef int64_t encode(self, const uint8_t *src, int64_t n_bytes, Buffer *buffer, const uint8_t **encoded,
                         int n_threads, Workspace *work, Status *status) noexcept nogil

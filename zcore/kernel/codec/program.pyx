@@ -427,6 +427,31 @@ cdef class Program:
         data = buffer.data
         return n if n == NOT_BLOCKWISE else self._seal(&data, n, &i)
 
+    cdef int64_t merge(self, const uint8_t *src, int64_t n_bytes, int64_t dst_nbytes, const Copy *part, int64_t offset,
+                       bint only_few, const uint8_t *elements, const uint8_t *fill, Buffer *buffer,
+                       Status *status) noexcept nogil:
+        cdef const Step *first = &self.steps[0]
+        cdef int n_left = self.n_steps
+        cdef int64_t most = self.max_encoded(dst_nbytes)
+        cdef int64_t room = 0
+        cdef uint8_t *data
+        cdef int i = 1
+        cdef int64_t n
+        if self.blocks != NULL:
+            room = self.blocks.merge_room(first, src, n_bytes - (n_left - 1) * SUM_NBYTES, dst_nbytes, part, offset,
+                                          only_few)
+        if room == 0:
+            return NOT_BLOCKWISE
+        n_bytes = self._verify(&src, n_bytes, &n_left, status)
+        if n_bytes < 0 or buffer_reserve(buffer, most + room, status) != OK:
+            return FAILED
+        n = self.blocks.merge(first, src, n_bytes, dst_nbytes, part, offset, elements, fill, buffer.data,
+                              buffer.data + most, status)
+        if n == FAILED:
+            status.step = 0
+        data = buffer.data
+        return n if n < 0 else self._seal(&data, n, &i)
+
     # for Python
 
     def encoded_bound(self, n_bytes):

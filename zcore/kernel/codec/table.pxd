@@ -80,6 +80,12 @@ cdef struct BlockFunctions:    # functions of a codec whose chunks are blocks th
     bint (*can_gather)(const Step *step, const Runs *runs, int64_t n_bytes) noexcept nogil
     int64_t (*gather)(const Step *step, const uint8_t *src, const Runs *runs, int64_t n_bytes, uint8_t *dst,
                       uint8_t *scratch) noexcept nogil
+    # Bytes of scratch memory that `merge` needs; 0 if merging by blocks is impossible or not worth it.
+    int64_t (*merge_room)(const Step *step, const uint8_t *src, int64_t n_bytes, int64_t dst_nbytes, const Copy *part,
+                          int64_t offset, bint only_few) noexcept nogil
+    int64_t (*merge)(const Step *step, const uint8_t *src, int64_t n_bytes, int64_t dst_nbytes, const Copy *part,
+                     int64_t offset, const uint8_t *elements, const uint8_t *fill, uint8_t *dst, uint8_t *scratch,
+                     Status *status) noexcept nogil
 
 cdef struct CodecFunctions:
     int number                 # index of the row

@@ -49,7 +49,8 @@ cdef struct Worker:            # state of one thread while it runs a plan
     Layout layout              # of its current chunk
     Status status
     Buffer encoded
-    Buffer decoded
+    Buffer decoded             # a decoded chunk, or the object of one that was merged by blocks
+    int64_t n_merged           # size of that object; not positive: the chunk was decoded
     Workspace work
     Kept *kept                 # memory to decode the chunk to, if it is to be cached
     ShardBuffers levels[MAX_SHARD_LEVELS]
@@ -147,6 +148,8 @@ cdef class Plan(Tasks):
     cdef void before_read(self, int fd, Worker *worker) noexcept nogil
     cdef void identified(self, const Identity *identity, Worker *worker) noexcept nogil
     cdef int _take_in(self, int64_t n_bytes, int64_t limit, const Span *spans, Worker *worker) noexcept nogil
+    # Whether a chunk lies in `old_shape`: 1 yes, 0 no, -1 in part.
+    cdef int is_inside(self, const Span *chunk) noexcept nogil
     cdef bint is_cut(self, int code, const Span *spans, Worker *worker) noexcept nogil
     cdef int take_in_cut(self, const uint8_t *encoded, int64_t n_bytes, const Span *spans,
                          Worker *worker) noexcept nogil

@@ -596,6 +596,16 @@ cdef class Plan(Tasks):
                                             self.n_inner_threads, &worker.work, &worker.status)
         return self.take_in_cut(encoded, n_bytes, spans, worker) if self.is_cut(code, spans, worker) else code
 
+    cdef int is_inside(self, const Span *chunk) noexcept nogil:
+        cdef int d
+        cdef int inside = 1
+        for d in range(self.ndim):
+            if chunk[d].origin >= self.old_shape[d]:
+                return 0
+            if chunk[d].origin > self.old_shape[d] - chunk[d].length:
+                inside = -1
+        return inside
+
     cdef bint is_cut(self, int code, const Span *spans, Worker *worker) noexcept nogil:
         """Whether a chunk that does not decode is a border chunk, stored without the elements outside the array."""
         cdef int64_t n_bytes = self.opened.itemsize

@@ -64,7 +64,6 @@ cdef class ShardWriter(Crews):
                                const uint8_t **encoded) noexcept nogil
     cdef int _carry_over(self, Plan plan, const Span *spans, const OldShard *old, NewShard *new, bint *changed,
                          Worker *worker) noexcept nogil
-    cdef int _is_inside(self, Plan plan, const Span *chunk) noexcept nogil
     cdef void _locate(self, Plan plan, int level, const Span *object, int64_t position, Span *chunk) noexcept nogil
     cdef int _copy(self, Plan plan, const OldShard *old, NewShard *new, const Extent *extents, int64_t n,
                    Worker *worker) noexcept nogil

@@ -243,7 +243,7 @@ cdef class ShardWriter(Crews):
             if _is_marked(new, position) or _is_empty(old.words, position):
                 continue
             self._locate(plan, new.level, spans, position, chunk)
-            inside = self._is_inside(plan, chunk)
+            inside = plan.is_inside(chunk)
             if inside == 0:
                 # Outside the array: invisible now, and it must stay so when the array grows.
                 changed[0] = True
@@ -260,17 +260,6 @@ cdef class ShardWriter(Crews):
             return OK
         sort_extents(extents, n)
         return self._copy(plan, old, new, extents, n, worker)
-
-    cdef int _is_inside(self, Plan plan, const Span *chunk) noexcept nogil:
-        """Whether a chunk lies in `old_shape`: 1 yes, 0 no, -1 in part."""
-        cdef int d
-        cdef int inside = 1
-        for d in range(plan.ndim):
-            if chunk[d].origin >= plan.old_shape[d]:
-                return 0
-            if chunk[d].origin > plan.old_shape[d] - chunk[d].length:
-                inside = -1
-        return inside
 
     cdef void _locate(self, Plan plan, int level, const Span *object, int64_t position, Span *chunk) noexcept nogil:
         """Set `chunk` to the chunk at `position` of a shard, with no element selected."""

@@ -28,6 +28,8 @@ cdef class WritePlan(Plan):
     cdef int64_t encode_task(self, int64_t task, Worker *worker, const uint8_t **encoded) noexcept nogil
     cdef int64_t encode_merged(self, const Span *spans, bint found, Worker *worker,
                                const uint8_t **encoded) noexcept nogil
+    cdef int64_t _merge_blocks(self, const uint8_t *encoded, int64_t n_bytes, const Span *spans,
+                               Worker *worker) noexcept nogil
     cdef int64_t _encode_items(self, const Span *spans, bint found, Worker *worker,
                                const uint8_t **encoded) noexcept with gil
     cdef void _reset_outside(self, const Span *spans, const Layout *layout, char *chunk) noexcept nogil

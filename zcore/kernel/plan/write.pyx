@@ -12,7 +12,7 @@ from libc.string cimport memcmp
 
 from zcore.kernel.atomics cimport zc_add
 from zcore.kernel.strided.copy cimport (
-    MAX_NDIM, Copy, Runs, copy_simplify, fill_bytes, fill_run, is_filled, runs_are_filled,
+    MAX_NDIM, Copy, Runs, copy_by_source, copy_simplify, fill_bytes, fill_run, is_filled, runs_are_filled,
 )
 from zcore.kernel.io.files cimport (
     FAILED, buffer_reserve, object_commit, object_drop, object_erase, object_read, object_stage,
@@ -244,10 +244,13 @@ cdef class WritePlan(Plan):
 
     cdef int64_t encode_merged_chunk(self, const Span *spans, bint found, Worker *worker,
                                      const uint8_t **encoded) noexcept nogil:
-        """Change the chunk that was `found`, decoded in the worker's scratch, and encode it like `encode_covered`."""
+        """Change the chunk that was `found` and taken in, and encode it like `encode_covered`."""
         cdef char *chunk = <char *>worker.decoded.data
         if self.items is not None:
             return self._encode_items(spans, found, worker, encoded)
+        if found and worker.n_merged > 0:
+            encoded[0] = worker.decoded.data
+            return worker.n_merged
         if found:
             self._reset_outside(spans, &worker.layout, chunk)
         else:
@@ -275,12 +278,32 @@ cdef class WritePlan(Plan):
 
     cdef int take_in_chunk(self, const uint8_t *encoded, int64_t n_bytes, const Span *spans,
                            Worker *worker) noexcept nogil:
-        if self.items is None:
-            return Plan.take_in_chunk(self, encoded, n_bytes, spans, worker)
-        # `_encode_items` decodes it.
-        worker.content.data = encoded
-        worker.content.size = n_bytes
-        return OK
+        if self.items is not None:
+            # `_encode_items` decodes it.
+            worker.content.data = encoded
+            worker.content.size = n_bytes
+            return OK
+        worker.n_merged = self._merge_blocks(encoded, n_bytes, spans, worker)
+        if worker.n_merged == FAILED:
+            return worker.status.code
+        return OK if worker.n_merged > 0 else Plan.take_in_chunk(self, encoded, n_bytes, spans, worker)
+
+    cdef int64_t _merge_blocks(self, const uint8_t *encoded, int64_t n_bytes, const Span *spans,
+                               Worker *worker) noexcept nogil:
+        """Change the selected elements of a chunk block by block: see `Program.merge`."""
+        cdef Copy part
+        cdef int64_t offset
+        cdef const uint8_t *elements
+        cdef const uint8_t *fill = NULL if worker.keeps_filled else <const uint8_t *>self.opened.stored_fill
+        if (not self.has_elements or self.points is not None or self.item_nbytes != self.opened.itemsize
+                or self.is_inside(spans) != 1):
+            return NOT_BLOCKWISE
+        self.copy_spec(spans, &worker.layout, False, &part)
+        copy_by_source(&part)
+        offset = self.chunk_offset(spans, &worker.layout)
+        elements = <const uint8_t *>self.data + self.data_offset(spans)
+        return self.program.merge(encoded, n_bytes, worker.layout.n_bytes, &part, offset, self.n_inner_threads > 1,
+                                  elements, fill, &worker.decoded, &worker.status)
 
     cdef int64_t _encode_items(self, const Span *spans, bint found, Worker *worker,
                                const uint8_t **encoded) noexcept with gil:
