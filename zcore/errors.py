@@ -188,8 +188,8 @@ class Needing:
         if type(exception) is ModuleNotFoundError and (exception.name or "").partition(".")[0] == self._module:
             sentence = f"which is not installed; zcore's extra \"{self._extra}\" brings it"
         else:
-            sentence = (f"which is installed but cannot be imported ({type(exception).__name__}: {exception!s:.200}); install it "
-                        f"again: python -m pip install --force-reinstall {self._package}")
+            sentence = (f"which is installed but cannot be imported ({type(exception).__name__}: {exception!s:.200}); "
+                        f"install it again: python -m pip install --force-reinstall {self._package}")
         raise UnsupportedError(f"{self._needing} {self._package}, {sentence}", feature=self._feature) from exception
 
 

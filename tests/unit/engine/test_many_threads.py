@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import zcore
-from zcore.kernel.plan.small_read import SmallReads
 from zcore.kernel.io.documents import Tickets
+from zcore.kernel.plan.small_read import SmallReads
 
 N_THREADS, N_ROWS = 16, 4
 

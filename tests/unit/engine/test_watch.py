@@ -202,8 +202,27 @@ def test_chunks_of_an_array_that_is_being_created_are_no_witnesses(tmp_path, mon
         return find(*arguments)
 
     monkeypatch.setattr(watch, "_witnesses", late)
+    with pytest.raises(zcore.NodeNotFoundError), watch.Watch(binding, binding.view, None, True):
+        pass
+
+
+def test_witnesses_are_of_the_document_that_was_there_with_them(tmp_path, monkeypatch):
+    """If the document is replaced before they are found, both are looked for again."""
+    make(tmp_path / "a", 1)
+    array = zcore.open(tmp_path / "a")
+    binding = array._binding
+    find, found = watch._witnesses, []
+
+    def late(*arguments):
+        if not found:
+            make(tmp_path / "a", 2)
+        found.append(find(*arguments))
+        return found[-1]
+
+    monkeypatch.setattr(watch, "_witnesses", late)
     with watch.Watch(binding, binding.view, None, True) as looking:
-        assert not looking._witnesses
+        assert len(found) == 2 and looking._witnesses is found[1]
+        assert looking.stands(None)
 
 
 def test_a_chunk_that_is_a_fifo_is_no_witness_and_hangs_nothing(tmp_path, monkeypatch):

@@ -145,6 +145,10 @@ cdef class _Hold:
             return os.path.samestat(os.fstat(self.dirfd), os.stat(self.locks.directory))
         except (FileNotFoundError, NotADirectoryError):
             return False
+        except OSError as exc:
+            directory = self.locks.directory
+            raise errors.StoreError(f"cannot look at {directory}: {exc.strerror}", key=directory,
+                                    errno=exc.errno) from exc
 
     def _name(self):
         """Return the name of the lock for messages: a path or a key; None without a name."""
