@@ -74,6 +74,27 @@ def test_parts_are_those_of_whole_chunks(tmp_path, cname, shuffle, order):
             assert not wide[..., ::2].tobytes().strip(b"\0")
 
 
+@pytest.mark.parametrize(("cname", "shuffle"), [("lz4", 0), ("lz4", 1), ("lz4", 2), ("zstd", 1), ("zlib", 1)])
+def test_points_are_those_of_whole_chunks(tmp_path, cname, shuffle):
+    """Few points and many; in chunks of one block and of several."""
+    rng = random.Random(f"{cname}{shuffle}")
+    for i, dtype in enumerate(DTYPES):
+        n = 320_000 // np.dtype(dtype).itemsize // 1000
+        shape, chunks = rng.choice((((n, 1000), (n, 1000)), ((n + 9, 1000), (n, 700)), ((n, 25, 40), (n, 20, 40))))
+        array, data = make(tmp_path / str(i), rng, cname, shuffle, dtype, shape, chunks, order=rng.choice("CF"))
+        if rng.random() < 0.3:
+            codec = BloscCodec(cname=cname, clevel=5, shuffle=shuffle, typesize=np.dtype(dtype).itemsize)
+            zcore.create_array(tmp_path / f"{i}.whole", data=data, chunks=shape, compressors=codec)
+            array = zcore.open(tmp_path / f"{i}.whole", threads=1)
+        for n_points in (1, 2, 30, 300, 3000):
+            points = tuple([np.array(rng.choices(range(length), k=n_points)) for length in shape])
+            np.testing.assert_array_equal(array[points], data[points])
+            np.testing.assert_array_equal(array[points[0], 5:9], data[points[0], 5:9])
+            # All of them in the first rows.
+            low = (points[0] % 2, *points[1:])
+            np.testing.assert_array_equal(array[low], data[low])
+
+
 def bounds_of_blocks(raw):
     """Return where each block of a chunk lies: pairs of offsets of first and last byte."""
     header = blosc.parse(raw)
