@@ -624,7 +624,8 @@ class Array(Handle):
                             f"a[...] == {other!r:.60}")
         return super().__eq__(other)
 
-    __hash__ = Handle.__hash__
+    def __hash__(self) -> int:
+        return super().__hash__()
 
     # writing
 
