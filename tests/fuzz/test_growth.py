@@ -486,11 +486,11 @@ MAX_NBYTES = 1 << 24
 MAX_SECONDS = 2.0       # of a parser: its input is not doubled any more
 MIN_SECONDS = 0.05      # shorter times are not compared
 MAX_DOUBLED = 3         # times as long, for an input twice as long
-# The memory beside the input, at its peak: so many times the input, and a constant. What looks at bytes needs few
-# copies of them. What makes objects of Python needs memory for these: a part of a key is a byte, and its object has 50
-# and more.
+# The memory beside the input, at its peak: so many times the input, and a constant. What looks at bytes needs copies of
+# them, and tables of what it finds: a reference of 25 bytes is a row of 32, a key and a URL. What makes objects of
+# Python needs memory for these: a part of a key is a byte, and its object has 50 and more.
 CONSTANT = 8 << 20
-TIMES_INPUT, TIMES_OBJECTS = 4, 128
+TIMES_INPUT, TIMES_OBJECTS = 12, 128
 OBJECTS = ("asdf-plain", "asdf-tree", "asdf-inline", "json", "v3", "v2", "consolidated", "references-object",
            "references-templates", "references-one-text", "references-generat", "references-dimensions",
            "references-listed", "reference-store", "uri", "key", "shard")
