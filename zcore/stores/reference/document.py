@@ -104,11 +104,12 @@ def _version_of(raw, members, n_members):
             warn("a reference set with the member refs and without a version is read as one of version 1")
             return 1
         return 0
+    start = members["version"][0]
+    if "refs" not in members and raw[start:start + 1] in (b'"', b"[", b"{"):
+        return 0     # a key of that name, whose object may have constants, as any other's
     version = _member(raw, members, "version")
     if type(version) is int and version == 1:
         return 1
-    if isinstance(version, (str, list, dict)) and "refs" not in members:
-        return 0     # a key of that name
     raise ReferenceFormatError(f"version: expected 1, or none for version 0, found {version!r:.60}", member="version")
 
 

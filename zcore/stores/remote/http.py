@@ -389,7 +389,8 @@ def _body(response, n_skipped, n_bytes, is_to_the_end):
 
 def _rest(response, n_skipped, n_bytes):
     """Return bytes of the body, fewer if it ends; with `n_bytes` None all of them, which are limited."""
-    n, parts = 0, []
+    # Not a list of parts: a server may send two bytes at a time, and an object for each takes thirty times as much.
+    n, data = 0, bytearray()
     stop = n_skipped + (MAX_ENDLESS_NBYTES + 1 if n_bytes is None else n_bytes)
     # Not `read`: it returns only when all bytes have arrived, however slowly.
     while n < stop:
@@ -399,9 +400,9 @@ def _rest(response, n_skipped, n_bytes):
         if not part:
             break
         if n + len(part) > n_skipped:
-            parts.append(part[max(0, n_skipped - n):])
+            data += part[max(0, n_skipped - n):]
         n += len(part)
     if n_bytes is None and n == stop:
         raise StoreError(f"more than {MAX_ENDLESS_NBYTES} bytes came, and no more are read of an object whose size "
                          "is not told")
-    return parts[0] if len(parts) == 1 else b"".join(parts)
+    return bytes(data)

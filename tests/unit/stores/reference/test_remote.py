@@ -8,6 +8,7 @@ import sys
 import textwrap
 import threading
 import time
+import tracemalloc
 from base64 import b64encode
 
 import numpy as np
@@ -176,6 +177,18 @@ def test_a_server_that_never_comes_to_an_end(monkeypatch, answer, message):
         with pytest.raises(ReferenceTargetError, match=message):
             store.get("x")
         assert time.monotonic() - began < 10
+
+
+def test_content_in_tiny_parts_takes_little_memory():
+    """The server chooses how it divides the content."""
+    with raw_server(lambda: [CHUNKED + b"2\r\nxy\r\n" * 100_000 + b"0\r\n\r\n"]) as port:
+        store = ReferenceStore({"x": [f"http://127.0.0.1:{port}/"]})
+        tracemalloc.start()
+        try:
+            assert store.get("x") == b"xy" * 100_000
+            assert tracemalloc.get_traced_memory()[1] < 3_000_000
+        finally:
+            tracemalloc.stop()
 
 
 def test_the_content_of_redirects_and_errors_is_not_read(made):
