@@ -180,7 +180,7 @@ def look(memory, state):
         opened, seen = memory
         if node.birth != opened.birth or _is_changed(node, opened):
             yield done(REPLACED, state)
-        elif len(node.values) < len(seen):
+        if len(node.values) < len(seen):
             yield done(SELECTION, state)
         if node.chunk == opened.chunk and len(node.values) >= len(seen):
             for positions in objects(node, [i for i, value in enumerate(seen) if value is None]):

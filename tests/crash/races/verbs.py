@@ -8,7 +8,7 @@ import traceback
 import numpy as np
 
 import zcore
-from tests.crash.races.model import BUSY, PROGRAMS, Node
+from tests.crash.races.model import BUSY, PROGRAMS, REFUSED, Node
 
 # The unit of a write is the stored object: a chunk, or a shard.
 CHUNK, OBJECT = 4, {"v3": 4, "sharded": 8, "v2": 4, "zmeta": 4}
@@ -116,7 +116,9 @@ def perform(store, format, verb, argument, me, handle=None):
             return BUSY
         # The general class stands for "replaced by another array"; every other use of it has a number of the system.
         return (name,) if name != "StoreError" or error.errno is None else (name, error.errno, str(error))
-    except Exception:
+    except Exception as error:
+        if verb == "async read" and "cannot be called from a running event loop" in str(error):
+            return REFUSED      # by asyncio
         return "unexpected", traceback.format_exc()
     return ("ok",) if returned is None else ("ok", *returned)
 
