@@ -76,6 +76,8 @@ class Watch:
                         break
                     # They may belong to another array, which is being created; or attributes have changed.
                     self._drop_witnesses()
+                    if self._binding.store.identity(self._binding.document) is None:
+                        break     # the check at the end says so
                 self.close()
             else:
                 raise self._binding.replaced_often(_MAX_TRIES)

@@ -313,6 +313,9 @@ def move(store, source, destination, options):
     create_ancestors(store, destination, found[0].format)
     with (consolidated.dropped(store, source, itself=True), consolidated.dropped(store, destination),
           hold_nodes(store, found, options)):
+        if directory_at(store) is None and not lookup.standing(store, source):
+            # Without a document that is locked, holding it does not say that it is there.
+            raise NodeNotFoundError(f"the node at {store.describe(source)} is gone", path=source)
         # If another process has made the directory of the destination, the move fails.
         store.move(prefix_of(source), prefix_of(destination), DOCUMENTS)
     store.prune(prefix_of(source))

@@ -32,6 +32,12 @@ def test_hard_pairs_of_threads():
                 arena.round("v3", pair, seed)
 
 
+def test_moves_of_threads_in_memory():
+    with Arena("threads", "memory") as arena:
+        for seed in range(30):
+            arena.round("v3", ("move", "move"), seed)
+
+
 @pytest.mark.parametrize("format", FORMATS)
 def test_three_at_once(processes, format):
     for seed in range(12):
