@@ -1,9 +1,12 @@
 """The parts: add one as one entry. The contract of their commands is on the first page (`__init__.py`)."""
 from collections import namedtuple
 
+from tests.fuzz.run import IN_PYTHON, NATIVE
+
 # `what` continues the sentence "what was tried: …".
 Part = namedtuple("Part", ("name", "what", "command"))
 
+TARGETS = (*NATIVE, *IN_PYTHON)      # of fuzzing
 NODES = ("python", "-m", "tests.campaign.nodes")
 
 PARTS = (
@@ -23,4 +26,17 @@ PARTS = (
          (*NODES, "--unit", "kills", "tests/crash/test_copy.py")),
     Part("kills of deletions", "`kill -9` while a group is deleted or overwritten; the same call is made again",
          (*NODES, "--unit", "rounds", "tests/crash/test_deletion.py::test_a_kill_of_what_deletes_a_group")),
+    Part("races", "two or three processes or threads call random verbs on one node at the same time, judged by the log "
+         "of all calls: every element is that of a writer, and the outcome is that of some order of the calls",
+         ("python", "-m", "tests.crash.races")),
+    Part("unaligned writers", "threads and processes write parts of the same chunks, in all formats: no element is lost",
+         ("python", "-m", "tests.crash.races.unaligned")),
+    Part("re-entry", "every public call from a signal handler, a `__del__`, an `__array__`, a coroutine, a forked child, "
+         "and a thread at the end of the interpreter",
+         ("python", "-m", "tests.crash.reentry")),
+    Part("lives of stores", "random sequences of calls, kills and openings over every store, compared with a model of "
+         "NumPy arrays and with zarr-python after each step",
+         ("python", "-m", "tests.property.life")),
+    *(Part(f"fuzz {target}", f"inputs that libFuzzer makes of the corpus: `{target}`",
+           ("python", "-m", "tests.fuzz.run", target)) for target in TARGETS),
 )
