@@ -29,10 +29,11 @@ PARTS = (
     Part("races", "two or three processes or threads call random verbs on one node at the same time, judged by the log "
          "of all calls: every element is that of a writer, and the outcome is that of some order of the calls",
          ("python", "-m", "tests.crash.races")),
-    Part("unaligned writers", "threads and processes write parts of the same chunks, in all formats: no element is lost",
+    Part("unaligned writers", "threads and processes write parts of the same chunks, in all formats: no element is "
+         "lost",
          ("python", "-m", "tests.crash.races.unaligned")),
-    Part("re-entry", "every public call from a signal handler, a `__del__`, an `__array__`, a coroutine, a forked child, "
-         "and a thread at the end of the interpreter",
+    Part("re-entry", "every public call from a signal handler, a `__del__`, an `__array__`, a coroutine, a forked "
+         "child, and a thread at the end of the interpreter",
          ("python", "-m", "tests.crash.reentry")),
     Part("lives of stores", "random sequences of calls, kills and openings over every store, compared with a model of "
          "NumPy arrays and with zarr-python after each step",

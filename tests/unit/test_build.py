@@ -190,12 +190,14 @@ def test_wrong_number_of_jobs_is_refused(setup_script, monkeypatch, text):
         setup_script.chosen_jobs()
 
 
-def test_loops_over_elements_alone_are_optimized_further(setup_script):
-    for name, expected in (("strided/copy", True), ("codec/shuffle", True), ("plan/plan", False)):
-        for variant in ("release", "debug"):
+def test_what_runs_for_each_element_or_object_is_optimized_further(setup_script):
+    """The last flag holds."""
+    for name, expected in (("strided/copy", "-O3"), ("codec/shuffle", "-O3"), ("plan/plan", "-O2"), ("status", "-Os")):
+        for variant, flag in (("release", expected), ("debug", "-O0"), ("sanitize", "-O1")):
             extension = setup_script.make_extension(Path(f"zcore/kernel/{name}.pyx"), variant, "bundled")
-            assert ("-O3" in extension.extra_compile_args) == (expected and variant == "release")
-    assert set(setup_script.LOOPS) <= {path.stem for path in KERNEL.rglob("*.pyx")}
+            assert [flag for flag in extension.extra_compile_args if flag.startswith("-O")][-1] == flag
+    assert set(setup_script.LOOPS + setup_script.TASKS) <= {path.stem for path in KERNEL.rglob("*.pyx")}
+    assert not set(setup_script.LOOPS) & set(setup_script.TASKS)
 
 
 def test_debug_build_turns_the_checks_on(setup_script):
