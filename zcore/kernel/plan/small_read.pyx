@@ -11,6 +11,7 @@ Everything else (another kind of selection, a replaced document, a damaged chunk
 cimport cython
 cimport numpy as cnp
 from cpython.long cimport PyLong_AsLongLongAndOverflow, PyLong_Check, PyLong_CheckExact
+from cpython.number cimport PyIndex_Check
 from cpython.ref cimport Py_INCREF, PyObject
 from cpython.slice cimport PySlice_AdjustIndices, PySlice_Unpack
 from libc.stdint cimport int64_t, uint8_t
@@ -268,8 +269,9 @@ cdef class SmallReads:
 
 
 cdef bint _is_integer(object index):
-    """Whether it is an int or an integer of NumPy; a bool is a mask."""
-    return PyLong_CheckExact(index) or (not PyLong_Check(index) and PyArray_IsIntegerScalar(index))
+    """Whether it is an int or an integer of NumPy; a bool is a mask, and a duration, an integer to NumPy, no index."""
+    return PyLong_CheckExact(index) or (
+        not PyLong_Check(index) and PyArray_IsIntegerScalar(index) and PyIndex_Check(index))
 
 
 cdef bint _is_plain(object index):

@@ -283,3 +283,14 @@ def test_paths_that_may_become_too_long_are_left_to_the_engine(tmp_path):
     path = path[:3800].rstrip("/")
     array = warm(zcore.create_array(path, shape=(1,) * 32, chunks=(1,) * 32, dtype="i1", fill_value=5))
     assert array._binding.small is None and array[(0,) * 32] == 5
+
+
+@pytest.mark.parametrize("index", [np.timedelta64(1), np.timedelta64(1, "s"), np.datetime64(1, "s")])
+def test_times_are_no_indices_before_and_after_small_reads(tmp_path, index):
+    array = made(tmp_path / "a")
+    for selection in (index, (0, index), (index, slice(None))):
+        assert small(array, selection) is None
+        with pytest.raises(SelectionError, match="only integers"):
+            array[selection]
+    with pytest.raises(TypeError, match="slice indices"):
+        array[index:]
