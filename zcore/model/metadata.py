@@ -7,6 +7,7 @@ elsewhere: no length, number of elements, or end of a chunk exceeds 2**63 - 1.
 from __future__ import annotations
 
 import math
+from copy import deepcopy
 from operator import attrgetter
 from operator import index as exact_index
 from typing import TYPE_CHECKING
@@ -371,3 +372,12 @@ class GroupMetadata(Value):
 
     def __hash__(self) -> int:
         return hash(("group", self.zarr_format))
+
+
+def unshared(metadata):
+    """Return equal metadata for a caller, who may change the dicts. Handles share the metadata of equal documents."""
+    changes = {"attributes": deepcopy(metadata.attributes), "extra": deepcopy(metadata.extra)}
+    if type(metadata) is ArrayMetadata:
+        changes["codecs"] = [CodecSpec(codec.name, deepcopy(codec.configuration)) for codec in metadata.codecs]
+        changes["data_type"] = deepcopy(metadata.data_type)
+    return metadata.replace(**changes)

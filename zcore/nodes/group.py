@@ -7,7 +7,7 @@ from zcore.engine.binding import ArrayBinding
 from zcore.engine.options import Options
 from zcore.errors import InvalidKeyError, NodeExistsError, NodeNotFoundError, ZcoreError, warn
 from zcore.hierarchy import consolidated, creation, deletion, lifecycle, lookup
-from zcore.model.metadata import ArrayMetadata
+from zcore.model.metadata import ArrayMetadata, unshared
 from zcore.model.value import as_bool
 from zcore.nodes.array import Array
 from zcore.nodes.info import Info
@@ -53,7 +53,7 @@ class Group(Handle):
     @property
     def metadata(self) -> GroupMetadata:
         """The metadata of the group as of the last look, with the consolidated metadata that is used for listing."""
-        metadata = self._binding.metadata
+        metadata = unshared(self._binding.metadata)
         if self._copy is None or metadata.consolidated is not None:
             return metadata
         return metadata.replace(consolidated=self._copy)     # Zarr v2 has it in a document of its own
@@ -491,7 +491,7 @@ def _branches(group, max_depth):
         text = printable(name)
         if isinstance(node, ZcoreError):
             text += f" ({type(node).__name__})"
-        elif type(node.metadata) is ArrayMetadata:
+        elif type(node._binding.metadata) is ArrayMetadata:
             text += f" {node.shape} {node.dtype}"
         yield f"{indent}{'├── ' if children else '└── '}{text}"
         if isinstance(node, Group) and (max_depth is None or len(way) <= max_depth):

@@ -85,7 +85,7 @@ def _branch(children, name, path, node, level):
     if isinstance(node, ZcoreError):
         return (f'<li><span class="zc-error" title="{_escaped(node)}">{_escaped(name)} '
                 f'({type(node).__name__})</span></li>')
-    if isinstance(node.metadata, ArrayMetadata):
+    if isinstance(node._binding.metadata, ArrayMetadata):
         shown = f"{node.shape} {type_name(node.dtype)}"
         return (f'<li><details><summary>{_escaped(name)} <span class="zc-type">{_escaped(shown)}</span></summary>'
                 f'{_array_body(node)}{_attributes(node)}</details></li>')

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from zcore.engine.options import Options
 from zcore.engine.views import view_from_elsewhere
 from zcore.formats import format_of
+from zcore.model.metadata import unshared
 from zcore.nodes.attributes import Attributes
 
 if TYPE_CHECKING:
@@ -31,8 +32,8 @@ class Handle:
 
     @property
     def metadata(self) -> ArrayMetadata | GroupMetadata:
-        """The metadata in the node's document as of the last look, an `ArrayMetadata` or `GroupMetadata`."""
-        return self._binding.metadata
+        """The metadata in the node's document as of the last look, an `ArrayMetadata` or `GroupMetadata`: a copy."""
+        return unshared(self._binding.metadata)
 
     @property
     def attrs(self) -> Attributes:

@@ -94,3 +94,24 @@ def test_a_store_in_memory_travels_with_its_content():
     deep = copy.deepcopy(array)
     deep[1] = 7
     assert array[...].tolist() == [9, 1, 2, 3] and deep[...].tolist() == [9, 7, 2, 3]
+
+
+def test_metadata_that_a_caller_changes_are_no_other_nodes(tmp_path):
+    # Handles share what they know of equal documents.
+    arrays = [zcore.create_array(tmp_path / name, shape=(6,), dtype="f8") for name in "ab"]
+    groups = [zcore.create_group(tmp_path / name) for name in "cd"]
+    for node in (arrays[0], groups[0]):
+        before = node.metadata
+        metadata = node.metadata
+        metadata.attributes["x"] = 1
+        metadata.extra["y"] = {"must_understand": False}
+        for codec in getattr(metadata, "codecs", ()):
+            codec.configuration["endian"] = "big"
+        assert metadata != before and node.metadata == before
+    arrays[1].append(np.ones(2))
+    made = zcore.create_array(tmp_path / "e", shape=(6,), dtype="f8")
+    made.resize(7)
+    for node in (*arrays, *groups, made):
+        metadata = zcore.open(node.store, path=node.path).refresh().metadata
+        assert (metadata.attributes, metadata.extra) == ({}, {}) and dict(node.attrs) == {}
+    assert arrays[1][...].tolist() == [0] * 6 + [1] * 2
