@@ -2,6 +2,7 @@
 
 `tests.oracle` decodes what is stored, by a c-blosc of its own.
 """
+import contextlib
 import random
 import struct
 
@@ -13,6 +14,7 @@ from tests import oracle
 from tests.both_ways import WAYS, directory
 from zcore import blosc
 from zcore.codecs import BloscCodec
+from zcore.errors import ZcoreError
 
 SHAPE = (64, 1000)
 # c-blosc makes it 64 KB, so that each byte plane has 16 KB: four blocks.
@@ -246,3 +248,43 @@ def test_blocks_that_share_their_bytes_are_copied_apart(tmp_path):
     array[9, 5] = 7
     data[9, 5] = 7
     np.testing.assert_array_equal(oracle.read(tmp_path), data)
+
+
+@pytest.mark.parametrize("dtype", ["u1", "<i2", ">f8"])
+@pytest.mark.parametrize("cname", ["lz4", "zstd", "zlib"])
+def test_a_flipped_bit_is_an_error_or_changes_what_a_read_shows(tmp_path, cname, dtype):
+    rng = np.random.default_rng(5)
+    numbers = (np.arange(600) // 3 % 7 + 1).astype(dtype)
+    codec = {"id": "blosc", "cname": cname, "clevel": 5, "shuffle": 1, "blocksize": 256}
+    array = zcore.create_array(tmp_path / "a", shape=(600,), chunks=(600,), dtype=dtype, zarr_format=2,
+                               compressors=codec)
+    array[:] = numbers
+    file = tmp_path / "a" / "0"
+    good = file.read_bytes()
+    n_refused = 0
+    for _ in range(60):
+        damaged = bytearray(good)
+        # Every other one in the header or the table of blocks.
+        place = rng.integers(min(len(good), 40) if rng.random() < 0.5 else len(good))
+        damaged[place] ^= 1 << rng.integers(8)
+        file.write_bytes(damaged)
+        try:
+            expected = array[:]
+        except ZcoreError:
+            expected = None
+        start = rng.integers(590)
+        part = slice(start, start + 10)
+        if expected is None:
+            n_refused += 1
+            with contextlib.suppress(ZcoreError):
+                array[part] = 9
+                # A block that is not decoded is copied with its damage, and stays an error.
+                with pytest.raises(ZcoreError):
+                    array[:]
+                continue
+            assert file.read_bytes() == damaged
+        else:
+            array[part] = 9
+            expected[part] = 9
+            assert np.array_equal(array[:], expected, equal_nan=dtype == ">f8")
+    assert n_refused > 10
