@@ -7,6 +7,7 @@ import pytest
 
 import zcore
 from zcore.hierarchy import deletion
+from zcore.stores.directory import cleanup
 
 
 @pytest.fixture
@@ -167,3 +168,32 @@ def test_of_two_moves_to_one_place_one_finds_nothing(place, monkeypatch):
     with pytest.raises(zcore.NodeNotFoundError):
         group.move("x", "z")
     assert (group["z"][...] == np.arange(40)).all()
+
+
+def test_a_copy_that_ends_does_not_remove_what_the_next_one_builds(group, monkeypatch):
+    """Both build in the same hidden directory, which goes with the first one."""
+    entries, threads, built, outcomes = cleanup._entries, [], threading.Event(), []
+
+    def copy(value, **kwargs):
+        source = zcore.array(np.full(40, value), chunks=5)
+        zcore.copy(source, group.store, destination_path="x", overwrite=True, **kwargs)
+
+    def copy_too():
+        try:
+            copy(8, progress=lambda done, total: done == total and built.set())
+            outcomes.append(8)
+        except zcore.StoreError:
+            outcomes.append(7)
+        built.set()
+
+    def entries_later(directory):
+        if directory.endswith("/node") and not threads:
+            threads.append(threading.Thread(target=copy_too))
+            threads[0].start()
+            assert built.wait(60)
+        return entries(directory)
+
+    monkeypatch.setattr(cleanup, "_entries", entries_later)
+    copy(7)
+    threads[0].join(60)
+    assert group["x"][...].tolist() == outcomes * 40 and zcore.verify(group).ok
