@@ -159,13 +159,13 @@ def _erase(store, path, options, *, is_held=False):
             continue
         # A damaged document is replaced where a new node is made. Anywhere else its node would silently stay.
         is_replaced = is_held and place == path
-        standing = lookup.standing(store, place, lookup.pass_over_damage if is_replaced else None)
+        failed = lookup.pass_over_damage if is_replaced else None
+        standing = lookup.standing(store, place, failed)
         if standing:
             with (contextlib.nullcontext() if is_replaced
                   else hold_place(store, place, standing[0].document, options)):
                 # Another call may have replaced the node before the place was held.
-                erased = [_erase_node(node, options)
-                          for node in lookup.standing(store, place, lookup.pass_over_damage)]
+                erased = [_erase_node(node, options) for node in lookup.standing(store, place, failed)]
                 if any([is_array for _, is_array in erased]):
                     # Nodes may exist among the chunks. They are looked for after the chunks are erased, and before
                     # another call may create a node here.

@@ -123,8 +123,14 @@ def create(store, path, format, metadata, attributes, options, *, data=None, ove
                     return _create_in_service(store, path, format, document, view, data, options)
                 if data is not None:
                     # The place is held, and there is no array that another writer could have opened.
-                    ArrayBinding(store, path, format, options, view).write_once(view, whole(metadata.shape), data,
-                                                                           exclusive=True)
+                    try:
+                        ArrayBinding(store, path, format, options, view).write_once(view, whole(metadata.shape), data,
+                                                                               exclusive=True)
+                    except NodeNotFoundError:
+                        # What was to be replaced may have been moved before it could be deleted, with its directory.
+                        if is_here():
+                            raise
+                        continue
                     # Writing took time. The document must be where the elements are, and below groups.
                     if not is_here():
                         continue
@@ -309,16 +315,23 @@ def move(store, source, destination, options):
     if destination == source or destination.startswith(prefix_of(source)):
         raise NodeExistsError(f"{store.describe(destination)} lies below {store.describe(source)}", path=destination)
     if not store.is_empty(prefix_of(destination)):
+        if not lookup.standing(store, source):
+            # Another call has moved it there.
+            raise _gone(store, source)
         raise NodeExistsError(f"{store.describe(destination)} is not free", path=destination)
     create_ancestors(store, destination, found[0].format)
     with (consolidated.dropped(store, source, itself=True), consolidated.dropped(store, destination),
           hold_nodes(store, found, options)):
         if directory_at(store) is None and not lookup.standing(store, source):
             # Without a document that is locked, holding it does not say that it is there.
-            raise NodeNotFoundError(f"the node at {store.describe(source)} is gone", path=source)
+            raise _gone(store, source)
         # If another process has made the directory of the destination, the move fails.
         store.move(prefix_of(source), prefix_of(destination), DOCUMENTS)
     store.prune(prefix_of(source))
+
+
+def _gone(store, path):
+    return NodeNotFoundError(f"the node at {store.describe(path)} is gone", path=path)
 
 
 def kind_of(node):

@@ -7,6 +7,7 @@ import pytest
 
 import zcore
 from zcore.hierarchy import deletion
+from zcore.stores.directory import cleanup
 
 
 @pytest.fixture
@@ -111,3 +112,88 @@ def test_attributes_that_change_while_a_copy_begins(group, monkeypatch):
     monkeypatch.setattr(watch, "_witnesses", change_and_look)
     zcore.copy(group.store, group.store, path="x", destination_path="y")
     assert (group["y"][...] == np.arange(40)).all()
+
+
+@pytest.mark.parametrize("zarr_format", [3, 2, "zmeta"])
+@pytest.mark.parametrize("moment", ["between two looks", "during the copy"])
+def test_a_copy_replaces_what_is_created_in_memory_meanwhile(zarr_format, moment):
+    """It may replace all that is there, also what comes later."""
+    store, made = zcore.MemoryStore(), []
+    look = store.list_prefix
+
+    def create(*args):
+        if not made:
+            made.append(1)
+            zcore.create_array(store, name="x", data=np.arange(9), zarr_format=zarr_format)
+
+    def create_and_look(prefix):
+        create()
+        return look(prefix)
+
+    if moment == "between two looks":
+        store.list_prefix = create_and_look
+    source = zcore.array(np.full(40, 7), chunks=5, zarr_format=zarr_format)
+    zcore.copy(source, store, destination_path="x", overwrite=True, threads=1, progress=create)
+    assert made and (zcore.open(store, path="x")[...] == 7).all() and zcore.verify(store, path="x").ok
+
+
+@pytest.mark.parametrize("shards", [None, 10])
+def test_what_is_overwritten_is_moved_away_before(group, place, monkeypatch, shards):
+    """The new array is created all the same, where the old one was."""
+    make_way = deletion.make_way
+
+    def move_and_make_way(*args):
+        monkeypatch.setattr(deletion, "make_way", make_way)
+        group.move("x", "z")
+        make_way(*args)
+
+    monkeypatch.setattr(deletion, "make_way", move_and_make_way)
+    new = zcore.create_array(place, name="x", data=np.full(30, 7), chunks=5, shards=shards, overwrite=True)
+    assert (new[...] == 7).all() and (group["x"][...] == 7).all() and (group["z"][...] == np.arange(40)).all()
+    assert zcore.verify(group).ok
+
+
+def test_of_two_moves_to_one_place_one_finds_nothing(place, monkeypatch):
+    """At no moment there were both the source and the destination, so the other one is not to blame."""
+    group = zcore.create_group(zcore.DirectoryStore(place))
+    group.create_array("x", data=np.arange(40))
+    is_empty = group.store.is_empty
+
+    def move_and_look(prefix):
+        monkeypatch.setattr(type(group.store), "is_empty", lambda self, prefix: is_empty(prefix))
+        zcore.open_group(place, "r+").move("x", "z")
+        return is_empty(prefix)
+
+    monkeypatch.setattr(type(group.store), "is_empty", lambda self, prefix: move_and_look(prefix))
+    with pytest.raises(zcore.NodeNotFoundError):
+        group.move("x", "z")
+    assert (group["z"][...] == np.arange(40)).all()
+
+
+def test_a_copy_that_ends_does_not_remove_what_the_next_one_builds(group, monkeypatch):
+    """Both build in the same hidden directory, which goes with the first one."""
+    entries, threads, built, outcomes = cleanup._entries, [], threading.Event(), []
+
+    def copy(value, **kwargs):
+        source = zcore.array(np.full(40, value), chunks=5)
+        zcore.copy(source, group.store, destination_path="x", overwrite=True, **kwargs)
+
+    def copy_too():
+        try:
+            copy(8, progress=lambda done, total: done == total and built.set())
+            outcomes.append(8)
+        except zcore.StoreError:
+            outcomes.append(7)
+        built.set()
+
+    def entries_later(directory):
+        if directory.endswith("/node") and not threads:
+            threads.append(threading.Thread(target=copy_too))
+            threads[0].start()
+            assert built.wait(60)
+        return entries(directory)
+
+    monkeypatch.setattr(cleanup, "_entries", entries_later)
+    copy(7)
+    threads[0].join(60)
+    assert group["x"][...].tolist() == outcomes * 40 and zcore.verify(group).ok

@@ -21,26 +21,26 @@ def processes():
 
 def test_hard_pairs_of_processes(processes):
     for pair in HARD:
-        for seed in range(6):
+        for seed in range(3):
             processes.round("v3", pair, seed)
 
 
 def test_hard_pairs_of_threads():
     with Arena("threads") as arena:
         for pair in HARD:
-            for seed in range(6):
+            for seed in range(3):
                 arena.round("v3", pair, seed)
 
 
 def test_moves_of_threads_in_memory():
     with Arena("threads", "memory") as arena:
-        for seed in range(30):
+        for seed in range(10):
             arena.round("v3", ("move", "move"), seed)
 
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_three_at_once(processes, format):
-    for seed in range(12):
+    for seed in range(6):
         processes.round(format, ("write", "shrink", "append"), seed)
 
 
@@ -57,10 +57,10 @@ def test_all_pairs(workers, where, format):
     assert arena.n_overlaps > arena.n_rounds // 20
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", ["v3", "sharded"])
 def test_unaligned_writers(format):
-    n_written, n_lost = unaligned.run(format, 1000)
-    assert (n_written, n_lost) == (1000, 0)
+    n_written, n_lost = unaligned.run(format, 400)
+    assert (n_written, n_lost) == (400, 0)
 
 
 @pytest.mark.slow

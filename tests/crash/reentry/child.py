@@ -6,6 +6,7 @@ import shutil
 import sys
 import tempfile
 import warnings
+from functools import cached_property
 from random import Random
 
 import numpy as np
@@ -24,10 +25,14 @@ class Places:
 
     def __init__(self, kind, folder=None):
         self.kind = kind
-        self.folder = folder or tempfile.mkdtemp(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None,
-                                                 prefix="zcore-reentry-")
+        if folder is not None:
+            self.folder = folder
         self.n = 0
         self.keeps = False      # what earlier attempts have left
+
+    @cached_property
+    def folder(self):
+        return tempfile.mkdtemp(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None, prefix="zcore-reentry-")
 
     def next(self):
         if self.n and not self.keeps and self.kind != "memory":

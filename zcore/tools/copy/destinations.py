@@ -242,16 +242,20 @@ def _check_free(store, path, overwrite, is_held=False):
     lookup.check_free(store, path)
     place = directory_of(store, path)
     if place is None:
-        if any(document_last.is_document(key) for key in store.list_prefix(prefix_of(path))):
-            raise NodeExistsError(f"there are nodes below {store.describe(path)}, which is none itself: they are not "
-                                  "replaced", path=path)
-    elif os.path.lexists(place) and not (os.path.isdir(place) and listing.is_empty(place)):
-        if not is_held and os.path.isdir(place):
-            # A node may be being created or deleted here.
-            with hold_place(store, path, "", Options()):
-                return _check_free(store, path, overwrite, is_held=True)
-        raise NodeExistsError(f"{place} is there and holds no node: it is not replaced", path=path)
-    return False
+        may_hold_nodes = any(document_last.is_document(key) for key in store.list_prefix(prefix_of(path)))
+        reason = (f"there are nodes below {store.describe(path)}, which is none itself: they are not replaced"
+                  if may_hold_nodes else None)
+    else:
+        may_hold_nodes = os.path.isdir(place)
+        is_free = may_hold_nodes and listing.is_empty(place) or not os.path.lexists(place)
+        reason = None if is_free else f"{place} is there and holds no node: it is not replaced"
+    if reason is None:
+        return False
+    if may_hold_nodes and not is_held:
+        # A node may be being created or deleted here.
+        with hold_place(store, path, "", Options()):
+            return _check_free(store, path, overwrite, is_held=True)
+    raise NodeExistsError(reason, path=path)
 
 
 @contextlib.contextmanager

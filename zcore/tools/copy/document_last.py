@@ -284,9 +284,9 @@ def _bring(store, staging):
     _remove(store, staging)
 
 
-def _put(store, path, made, replace, overwrite):
+def _put(store, path, made, overwrite):
     """Put all that another store has at `path`; see `made_in`."""
-    if not replace and lookup.standing(store, path):
+    if not overwrite and lookup.standing(store, path):
         raise NodeExistsError(f"a node was created at {path!r} meanwhile", path=path)
     documents = [(key, made.get(key)) for key in made.list() if is_document(key)]
     if overwrite:
@@ -313,13 +313,14 @@ def made_in(store, path, replace, overwrite):
     replace : bool
         There is a node.
     overwrite : bool
-        What lost nodes have left there may be erased. Else it is a StoreError.
+        What lost nodes have left there may be erased. Else it is a StoreError. In memory, so may a node that was
+        created meanwhile.
     """
     if type(store) is MemoryStore:
         made = MemoryStore()
         yield made
         with consolidated.dropped(store, path), deletion.hold_all(store, path, Options()):
-            store.change_at_once(lambda draft: _put(draft, path, made, replace, overwrite))
+            store.change_at_once(lambda draft: _put(draft, path, made, overwrite))
         return
     made = Staged(store, path) if replace else DocumentsLast(store, prefix_of(path))
     # Without a node to replace, chunks get their keys at once. Another thread must not create anything there meanwhile.

@@ -133,7 +133,23 @@ def _remove(container, fd):
     """Remove a container, of which `fd` is the journal."""
     # The lines first: a kill in between leaves only a part of the container.
     os.ftruncate(fd, 0)
-    cleanup.remove_directory(container)
+    # The name of the journal last: as long as it is there, its lock keeps other copies from building here.
+    journal = os.path.join(container, _JOURNAL)
+    with contextlib.suppress(FileNotFoundError):
+        if not os.path.samestat(os.fstat(fd), os.stat(journal)):
+            return     # removed before, and the next copy has begun
+        for name in os.listdir(container):
+            path = os.path.join(container, name)
+            if os.path.isdir(path):
+                cleanup.remove_directory(path)
+            elif path != journal:
+                os.unlink(path)
+        os.unlink(journal)
+        try:
+            os.rmdir(container)
+        except OSError as exc:
+            if exc.errno not in (errno.ENOTEMPTY, errno.EEXIST):     # the next copy has begun
+                raise
 
 
 class _Found:
