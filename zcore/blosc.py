@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, overload
 
 from zcore.buffers import flat_view
-from zcore.errors import CodecError, UnsupportedError
+from zcore.errors import CodecError, Needing, UnsupportedError
 from zcore.kernel.codec.blosc_header import parse
 from zcore.kernel.codec.compress import COMPRESSORS, blosc_compress, blosc_decompress, can_compress
 from zcore.kernel.codec.shuffle import unbitshuffle, unshuffle
@@ -102,7 +102,7 @@ def decompress(chunk, out=None, *, itemsize=0, n_threads=1):
         The header, the block table or the payload is damaged, or the content is not as long as `out`.
     UnsupportedError
         A chunk of Blosc 2; or of snappy, which c-blosc is rarely built with today, and the cramjam package (the extra
-        "snappy") is not installed.
+        "snappy") is not installed, or is broken.
     """
     chunk = flat_view(chunk, "chunk")
     place = None if out is None else flat_view(out, "out", writable=True)
@@ -143,7 +143,7 @@ def _decompress_snappy(data, header):
     Raises
     ------
     UnsupportedError
-        The cramjam package is not installed.
+        The cramjam package is not installed, or is broken.
     CodecError
         The chunk is damaged.
 
@@ -152,11 +152,9 @@ def _decompress_snappy(data, header):
     c-blosc README_CHUNK_FORMAT: a block is `nsplits` streams, each an int32 size and its bytes; a stream of its
     decoded size is stored as is.
     """
-    try:
+    with Needing("chunk is compressed by snappy, which the linked c-blosc lacks; to read it needs", "cramjam", "snappy",
+                 "snappy"):
         from cramjam import snappy
-    except ImportError as exc:
-        raise UnsupportedError("chunk is compressed by snappy, which the linked c-blosc lacks; to read it takes the "
-                               "extra \"snappy\" (python -m pip install cramjam)", feature="snappy") from exc
     out = bytearray(header.nbytes)
     view = memoryview(data)
     for i, start in enumerate(range(0, header.nbytes, header.blocksize)):

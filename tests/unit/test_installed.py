@@ -108,6 +108,28 @@ def test_an_extra_that_is_broken(module, tmp_path):
                      done.stdout), done
 
 
+@pytest.mark.parametrize(("needing", "code"), [
+    ("a picture in a file (without --out it is drawn in the terminal)", "import zcore.cli.show.figure"),
+    ("the picture (--no-picture goes without)", "import zcore.cli.verbs.demo.picture"),
+    ("the elevation model", "from zcore.cli.verbs.demo.source import load; load()"),
+])
+def test_matplotlib_that_is_broken(module, needing, code):
+    folder = module("matplotlib", "raise AttributeError('no _ARRAY_API')\n")
+    assert last_line(python(code, folder)) == (
+        f"zcore.errors.UnsupportedError: {needing} needs matplotlib, which is installed but cannot be imported "
+        "(AttributeError: no _ARRAY_API); install it again: python -m pip install --force-reinstall matplotlib")
+
+
+@pytest.mark.skipif(zcore.blosc.can_compress("snappy"), reason="this c-blosc has snappy")
+def test_cramjam_that_is_broken(module):
+    folder = module("cramjam", "raise AttributeError('no snappy')\n")
+    chunk = bytearray(zcore.blosc.compress(bytes(1000), typesize=1, cname="lz4"))
+    chunk[2] = chunk[2] & 0x1F | 2 << 5
+    assert last_line(python(f"import zcore; zcore.blosc.decompress({bytes(chunk)})", folder)).endswith(
+        "to read it needs cramjam, which is installed but cannot be imported (AttributeError: no snappy); install it "
+        "again: python -m pip install --force-reinstall cramjam")
+
+
 @pytest.mark.parametrize("exception", [ImportError("no symbol"), ModuleNotFoundError("No module named 'x'", name="x"),
                                        AttributeError("numpy has no attribute 'float'")])
 def test_what_a_package_needs_itself_is_no_missing_package(exception):

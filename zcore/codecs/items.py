@@ -1,10 +1,12 @@
-"""Moves items of varying length between chunks and the caller's array: text, bytes and objects, assigned by NumPy.
+"""Moves items of varying length between chunks and the caller's array: text, bytes and objects.
 
-The kernel moves elements as bytes of fixed size, so it cannot move these. It still finds, opens and locks their
+NumPy assigns them, but for text that is selected by arrays of indices, which it moves wrongly (see `move_text`). The
+kernel's plans move elements as bytes of fixed size, so they cannot move these. It still finds, opens and locks their
 objects, and reads and writes shards; this module encodes and decodes the chunks.
 """
 import numpy as np
 
+from zcore.kernel.codec.varying import move_text
 from zcore.model.metadata import MAX_NDIM
 
 
@@ -40,11 +42,11 @@ class Items:
 
         `raw` is the encoded chunk, of shape `shape`.
         """
-        _put(self._elements, outside, _taken(self._decode(raw, shape), inside))
+        _move(self._elements, outside, self._decode(raw, shape), inside)
 
     def fill(self, outside):
         """Set these elements to the fill value."""
-        _put(self._elements, outside, self._fill)
+        _move(self._elements, outside, self._fill, ())
 
     def write(self, raw, shape, kept, inside, outside, keeps_filled):
         """Return a chunk encoded after a change, or None if it holds only the fill value.
@@ -66,7 +68,7 @@ class Items:
             stays = (*[slice(n) for n in kept], ...)
             chunk[stays] = self._decode(raw, shape)[stays]
         if self.has_elements:
-            _put(chunk, inside, _taken(self._elements, outside))
+            _move(chunk, inside, self._elements, outside)
         if not keeps_filled and self._is_filled(chunk):
             return None
         return self._chain.encode(chunk.transpose(self._axes))
@@ -82,16 +84,24 @@ class Items:
             type(item) is type(fill) and item == fill for item in chunk.reshape(-1))  # most differ at their first item
 
 
-def _taken(array, selection):
-    """Return the elements of a selection, slices or arrays of indices that broadcast together."""
-    array, index = _indexed(array, selection)
-    return array[index]
+def _move(array, to, source, places):
+    """Assign to the elements of one selection those of another.
+
+    `to` and `places` are slices, or arrays of indices that broadcast together. `places` is () for a 0-d `source`, which
+    goes to all elements.
+    """
+    if array.dtype.kind == source.dtype.kind == "T" and to and isinstance(to[0], np.ndarray):
+        offsets = _offsets(array, to)
+        move_text(array, offsets.reshape(-1), source, (_offsets(source, places) + np.zeros_like(offsets)).reshape(-1))
+        return
+    source, places = _indexed(source, places)
+    array, to = _indexed(array, to)
+    array[to] = source[places]
 
 
-def _put(array, selection, values):
-    """Assign to the elements of a selection, slices or arrays of indices that broadcast together."""
-    array, index = _indexed(array, selection)
-    array[index] = values
+def _offsets(array, indices):
+    """Return where elements are, in bytes from the first one."""
+    return sum([index * stride for index, stride in zip(indices, array.strides, strict=True)])
 
 
 def _indexed(array, selection):

@@ -9,6 +9,7 @@ import pytest
 from tests.each import each
 from zcore.codecs.chain import CodecChain, codec_of
 from zcore.errors import ChunkError, CodecError, MetadataError, UnsupportedError
+from zcore.kernel.codec.varying import move_text
 from zcore.model.metadata import CodecSpec
 
 OBJECT = np.dtype(object)
@@ -337,3 +338,15 @@ def test_order_of_dimensions():
     assert chain.decode(chain.encode(chunk)).tolist() == chunk.tolist()
     with pytest.raises(UnsupportedError, match="json2"):
         CodecChain((transpose, CodecSpec("numcodecs.json2")), OBJECT, (2, 3))
+
+
+def test_text_moves_between_arrays_with_memory_of_their_own():
+    source = np.array(TEXT, STRING)[::-2]
+    items = np.full(4, "kept", STRING)
+    move_text(items, np.array([48, 0, 16, 0]), source, np.array([0, -32, -64, -64]))
+    assert items.tolist() == ["bé", "bé", "kept", "\0"]
+    two = np.zeros(2, "i8")
+    for wrong in ((items, two, items[1:], two), (items, two, source, two[:1]), (items, two, np.zeros(2, "S16"), two),
+                  (np.zeros(2, object), two, source, two)):
+        with pytest.raises(TypeError, match="expected two arrays of StringDType"):
+            move_text(*wrong)

@@ -4,12 +4,6 @@ MAX_GRID_LINES = 100           # in one direction: more would hide the data
 MAX_TITLE = 80                 # characters
 
 
-def missing_extra(what, package, extra="demo"):
-    """Return the error for a package that `what` needs and that is not installed; it says how to install it."""
-    return ModuleNotFoundError(f"{what} needs {package}, which is not installed; zcore's extra \"{extra}\" brings it, "
-                               f"and so does: python -m pip install {package}", name=package)
-
-
 def integer_ticks():
     """Return a locator of ticks at integers, even a single one."""
     from matplotlib.ticker import MaxNLocator

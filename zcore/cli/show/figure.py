@@ -7,19 +7,18 @@ import os
 import numpy as np
 
 from zcore.cli.show import drawing
-from zcore.cli.show.drawing import aspect_of, borders_of, integer_ticks, missing_extra, shown_text
+from zcore.cli.show.drawing import aspect_of, borders_of, integer_ticks, shown_text
 from zcore.cli.show.facts import shown_objects, stored_words
 from zcore.cli.show.printed import nbytes_text
+from zcore.errors import Needing
 
-try:
+with Needing("a picture in a file (without --out it is drawn in the terminal) needs", "matplotlib", "plot",
+             "pictures in files"):
     from matplotlib import colormaps
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Normalize
     from matplotlib.figure import Figure
-except ModuleNotFoundError as exc:
-    raise missing_extra("a picture in a file (without --out it is drawn in the terminal)", "matplotlib",
-                        "plot") from exc
 
 MAX_DOTS = (1600, 1600)        # rows and columns of values
 MAX_NAMED = 100                # objects whose size and ratio are written

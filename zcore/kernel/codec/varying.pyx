@@ -35,6 +35,9 @@ cdef extern from "numpy/arrayobject.h":
     const int NPY_VSTRING
     npy_string_allocator *NpyString_acquire_allocator(const PyArray_StringDTypeObject *descr) nogil
     void NpyString_release_allocator(npy_string_allocator *allocator) nogil
+    void NpyString_acquire_allocators(size_t n, cnp.PyArray_Descr **descrs,
+                                      npy_string_allocator **allocators) nogil
+    void NpyString_release_allocators(size_t n, npy_string_allocator **allocators) nogil
     int NpyString_load(npy_string_allocator *allocator, const npy_packed_static_string *packed,
                        npy_static_string *unpacked) nogil
     int NpyString_pack(npy_string_allocator *allocator, npy_packed_static_string *packed, const char *buf,
@@ -321,6 +324,45 @@ def pack_text(cnp.ndarray items not None, str codec not None):
         return PyBytes_FromStringAndSize(<const char *>row, n_bytes)
     finally:
         free(row)
+
+
+def move_text(cnp.ndarray items not None, const int64_t[::1] to, cnp.ndarray source not None,
+              const int64_t[::1] places):
+    """Assign items of `source` to some of `items`, which are other memory; both are of `StringDType`.
+
+    Parameters
+    ----------
+    to, places : one number for each item that is moved
+        Where it is in `items` and in `source`, in bytes from the first element. Neither is checked.
+
+    Notes
+    -----
+    NumPy's own indexing by several arrays looks for text of 16 bytes and more in the memory of the wrong array: up to
+    2.3.1 when it reads, and in 2.4 still when it assigns one item to many places.
+    """
+    cdef cnp.PyArray_Descr *descrs[2]
+    cdef npy_string_allocator *allocators[2]
+    cdef char *dst = <char *>cnp.PyArray_DATA(items)
+    cdef const char *src = <const char *>cnp.PyArray_DATA(source)
+    cdef npy_static_string item
+    cdef int64_t i
+    cdef int code = DONE
+    descrs[0], descrs[1] = cnp.PyArray_DESCR(items), cnp.PyArray_DESCR(source)
+    # With one memory for both, assignment could move the text that is assigned.
+    if (cnp.PyArray_TYPE(items) != NPY_VSTRING or cnp.PyArray_TYPE(source) != NPY_VSTRING or descrs[0] == descrs[1]
+            or to.shape[0] != places.shape[0]):
+        raise TypeError("expected two arrays of StringDType with memory of their own, and as many places in each")
+    with nogil:
+        NpyString_acquire_allocators(2, descrs, allocators)
+        for i in range(to.shape[0]):
+            if (NpyString_load(allocators[1], <const npy_packed_static_string *>(src + places[i]), &item) < 0
+                    or NpyString_pack(allocators[0], <npy_packed_static_string *>(dst + to[i]), item.buf,
+                                      item.size) < 0):
+                code = NO_MEMORY
+                break
+        NpyString_release_allocators(2, allocators)
+    if code == NO_MEMORY:
+        raise MemoryError
 
 
 cdef int64_t _check_text(cnp.ndarray items) except -1:

@@ -6,19 +6,18 @@ import io
 
 import numpy as np
 
-from zcore.cli.show.drawing import aspect_of, borders_of, integer_ticks, missing_extra, save, shown_text
+from zcore.cli.show.drawing import aspect_of, borders_of, integer_ticks, save, shown_text
 from zcore.cli.show.levels import numbers_of
 from zcore.cli.show.printed import lengths, plural
+from zcore.errors import Needing
 
-try:
+with Needing("the picture (--no-picture goes without) needs", "matplotlib", "demo", "pictures"):
     from matplotlib import colormaps, patheffects
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import LightSource, ListedColormap, Normalize
     from matplotlib.figure import Figure
     from mpl_toolkits.axes_grid1 import make_axes_locatable
-except ModuleNotFoundError as exc:
-    raise missing_extra("the picture (--no-picture goes without)", "matplotlib") from exc
 
 MAX_DOTS = 1600                # of the data in one direction
 MAX_POINTS = 4 * MAX_DOTS      # of a line

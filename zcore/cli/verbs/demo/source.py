@@ -7,8 +7,7 @@ import zipfile
 
 import numpy as np
 
-from zcore.cli.show.drawing import missing_extra
-from zcore.errors import ZcoreError
+from zcore.errors import Needing, ZcoreError
 from zcore.stores import openers
 from zcore.tools.files.numpy import NumpySource
 
@@ -61,9 +60,8 @@ def load(path=None, array=None):
     Raises
     ------
     OSError, ValueError, UnsupportedError
-        The file is missing, damaged, empty, or holds Python objects.
-    ModuleNotFoundError
-        Reading it takes matplotlib or Pillow, which is not installed.
+        The file is missing, damaged, empty, or holds Python objects; or reading it takes matplotlib or Pillow, which is
+        not installed or broken.
     """
     # If the file is missing, its name alone tells.
     kind = None if path is None else openers.kind_of(path) or openers.named_kind(path)
@@ -111,10 +109,8 @@ def _reading(path):
 
 
 def _elevation():
-    try:
+    with Needing("the elevation model needs", "matplotlib", "demo", "the elevation model"):
         from matplotlib import cbook
-    except ModuleNotFoundError as exc:
-        raise missing_extra("the elevation model", "matplotlib") from exc
     try:
         data = _array_in(cbook.get_sample_data(ELEVATION, asfileobj=False), openers.NPZ, "elevation")
     except OSError as exc:
@@ -151,10 +147,8 @@ def _from_npz(path, name, array):
 
 
 def _from_image(path, name):
-    try:
+    with Needing("an image needs", "PIL", "demo", "images", "Pillow"):
         from PIL import Image, UnidentifiedImageError
-    except ModuleNotFoundError as exc:
-        raise missing_extra("an image", "Pillow") from exc
     with open(path, "rb") as file, _reading(path):
         try:
             image = Image.open(file)
