@@ -12,6 +12,13 @@
 
 #include "strided/transpose.h"
 
+#if defined(__x86_64__)
+#include <emmintrin.h>
+#define ZC_STREAMS 1
+#else
+#define ZC_STREAMS 0
+#endif
+
 typedef struct {
     uint64_t low, high;
 } zc_pair;
@@ -178,30 +185,58 @@ static inline void zc_prefetch_rows(const char *at, int64_t stride, int64_t n, i
                 __builtin_prefetch(at + i * stride + byte, 0);
 }
 
+/* 128 bytes to two cache lines, which are not fetched first and do not stay in the cache. Other threads may see them
+ * only after zc_stream_end. */
+static inline void zc_stream(char *dst, const char *src)
+{
+#if defined(__x86_64__)
+    for (int byte = 0; byte < 128; byte += 16)
+        _mm_stream_si128((__m128i *)(dst + byte), _mm_loadu_si128((const __m128i *)(src + byte)));
+#else
+    memcpy(dst, src, 128);
+#endif
+}
+
+static inline void zc_stream_end(void)
+{
+#if defined(__x86_64__)
+    _mm_sfence();
+#endif
+}
+
 /* A plane of items of up to 32 bytes, densest along n1 in the source and along n0 in the target: a transposition. It
  * is done in square tiles of two cache lines, so that each line is fetched once although both sides are visited across
  * their rows. A tile is built in a buffer and leaves it in whole rows. Otherwise rows with a power of two between them
  * would share few cache sets and evict each other between their parts. The lines of the target, and of the next tile of
  * the source, are prefetched, because the hardware does not predict strides of that length. `rectangle` moves what is
  * dense on both sides in vectors, and is NULL if nothing is. `leave` moves the rows out of the buffer if they need more
- * than a copy; the other functions then do not change the byte order. */
+ * than a copy; the other functions then do not change the byte order.
+ *
+ * Rows that lie in a larger array, and reach over more than the caches near a core hold, bypass them: that halves the
+ * traffic to memory. Tiles then begin at a cache line of the target, since a line that is not written as a whole costs
+ * more than it saves. */
 static void zc_tiled(zc_plane_function plane, zc_rectangle_function rectangle, zc_plane_function leave, const char *src,
                      char *dst, int64_t n1, int64_t src1, int64_t dst1, int64_t n0, int64_t src0, int64_t dst0,
                      int64_t itemsize)
 {
-    enum { SIDE = 128 };
+    enum { SIDE = 128, LINE = 64, STREAMED = 1 << 22 };
     char tile[SIDE * SIDE];
     const int64_t side = SIDE / itemsize, whole = rectangle ? -(16 / itemsize) : 0;
     const int buffered = dst0 == itemsize;
-    for (int64_t j = 0; j < n0; j += side) {
-        const int64_t columns = n0 - j < side ? n0 - j : side;
+    const int64_t before = (int64_t)(-(uintptr_t)dst % LINE);
+    const int streamed = ZC_STREAMS && buffered && !leave && SIDE % itemsize == 0 && dst1 % LINE == 0
+                         && dst1 > n0 * itemsize && n1 >= STREAMED / dst1 && before % itemsize == 0;
+    int64_t columns;
+    for (int64_t j = 0; j < n0; j += columns) {
+        columns = streamed && j == 0 && before > 0 ? before / itemsize : side;
+        columns = n0 - j < columns ? n0 - j : columns;
         for (int64_t i = 0; i < n1; i += side) {
             const int64_t rows = n1 - i < side ? n1 - i : side;
             const int64_t full_rows = rows & whole, full_columns = columns & whole;
             const char *s = src + i * src1 + j * src0;
             char *to = dst + i * dst1 + j * dst0, *t = buffered ? tile : to;
             const int64_t t1 = buffered ? SIDE : dst1;
-            if (buffered)
+            if (buffered && !(streamed && columns == side))
                 zc_prefetch_rows(to, dst1, rows, columns * itemsize, 1);
             if (src1 == itemsize && i + side < n1)
                 zc_prefetch_rows(s + SIDE, src0, columns, SIDE, 0);
@@ -215,6 +250,9 @@ static void zc_tiled(zc_plane_function plane, zc_rectangle_function rectangle, z
                       itemsize);
             if (leave)
                 leave(tile, to, rows, SIDE, dst1, columns, itemsize, itemsize, itemsize);
+            else if (streamed && columns == side)
+                for (int64_t k = 0; k < rows; k++)
+                    zc_stream(to + k * dst1, tile + k * SIDE);
             else if (buffered && columns * itemsize == SIDE)
                 for (int64_t k = 0; k < rows; k++)
                     memcpy(to + k * dst1, tile + k * SIDE, SIDE);
@@ -223,6 +261,8 @@ static void zc_tiled(zc_plane_function plane, zc_rectangle_function rectangle, z
                     zc_move(to + k * dst1, tile + k * SIDE, columns * itemsize);
         }
     }
+    if (streamed)
+        zc_stream_end();
 }
 
 #endif

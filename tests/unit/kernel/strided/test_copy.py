@@ -198,3 +198,21 @@ def test_transposing_planes_of_whole_and_broken_tiles(shape, itemsize):
             before = room[..., -3:].tobytes()
             assert copied(part, room[..., :-3], swap).tobytes() == expected
             assert room[..., -3:].tobytes() == before
+
+
+@pytest.mark.parametrize("offset", [0, 1, 4, 16, 48, 60])
+@pytest.mark.parametrize("itemsize", [1, 2, 4, 8, 16, 6])
+@pytest.mark.parametrize("gap", [0, 4])
+def test_transposed_into_rows_far_apart(itemsize, offset, gap):
+    """Rows over more than 4 MB bypass the caches where cache lines can be written as a whole."""
+    n_rows, n_columns, stride = 67, 150, 65536 + gap
+    room = np.full(n_rows * stride + 64 + offset, 0xa5, "u1")
+    begin = -room.ctypes.data % 64 + offset
+    target = np.ndarray((n_rows, n_columns), f"V{itemsize}", room.data, begin, (stride, itemsize))
+    source = items((n_columns, n_rows), itemsize).T
+    expected = room.copy()
+    for i in range(n_rows):
+        row = np.frombuffer(source[i].tobytes(), "u1")
+        expected[begin + i * stride:begin + i * stride + row.size] = row
+    copy.copy_strided(source, target)
+    assert np.array_equal(room, expected)
