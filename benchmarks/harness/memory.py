@@ -23,7 +23,8 @@ def peak_of(call):
 def _give_back():
     # What is freed while the call runs would hide what the call takes: garbage that is waiting for its collection, and
     # memory that the C library has kept. Musl has no such function.
-    gc.collect()
+    while gc.collect():
+        pass
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)

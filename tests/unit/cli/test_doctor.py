@@ -13,7 +13,7 @@ def test_all_extras_are_known():
     """Those of `pyproject.toml` that bring a feature."""
     root = Path(__file__).resolve().parents[3]
     extras = tomllib.loads((root / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    assert set(EXTRAS) == set(extras) - {"test", "bench", "demo"}
+    assert set(EXTRAS) == set(extras) - {"test", "bench", "demo", "docs"}
 
 
 def test_what_is_installed(run):

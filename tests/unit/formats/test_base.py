@@ -27,6 +27,8 @@ ALLOWED = {
     "embed/calls.py: zcore.formats.zarr_v3.dtypes": "zcore.h names types as Zarr v3 does, whatever the array's format",
     "stores/reference/parquet.py: members.get('zarr_format') != 2": "a member of a document, checked by a store, which "
                                                                    "stands beside formats and cannot import them",
+    **dict.fromkeys((f"{name}.py: 'zmeta'" for name in ("errors", "model/metadata", "nodes/node", "typing")),
+                    "the type of the name of a format, for type checkers"),
     "tools/copy/transfer.py: format_of(3)": "the array that a rechunking writes on its way",
     "tools/copy/translate.py: zcore.formats.zarr_v3.chain": "the codecs in `sharding_indexed` are written as in v3",
     "tools/references/hdf5.py: format_of(2)": "reference sets of HDF5 files are hierarchies of Zarr v2",

@@ -35,8 +35,8 @@ cdef enum:
     LAST_BLOSC2_VERSION = 5
     INNER_VERSION = 1
     LAST_FORMAT = FORMAT_ZSTD
-    # Of a stream over what it encodes, beside a sixth of that: snappy's bound, which is the largest. c-blosc stores what
-    # the other compressors would make longer.
+    # Of a stream over what it encodes, beside a sixth of that: snappy's bound, which is the largest. c-blosc stores
+    # what the other compressors would make longer.
     MAX_GROWTH = 32
     MAX_NBYTES = 0x7fffffff - HEADER_NBYTES          # blosc.h, BLOSC_MAX_BUFFERSIZE
     MAX_BLOCKSIZE = (0x7fffffff - 255 * 4) // 3      # blosc.c, blosc_run_decompression_with_context
