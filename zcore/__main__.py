@@ -35,6 +35,9 @@ def main(argv=None):
     try:
         try:
             argv = sys.argv[1:] if argv is None else list(argv)
+            if not argv:
+                parser_of().print_help(sys.stderr)
+                raise SystemExit(2)
             arguments = parser_of(verb_of(argv)).parse_args(argv)
             command, debug, failure = f"zcore {arguments.verb}", arguments.debug, arguments.failure
             with warnings.catch_warnings():

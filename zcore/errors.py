@@ -186,7 +186,8 @@ class Needing:
         if not isinstance(exception, Exception) or isinstance(exception, MemoryError):
             return
         if type(exception) is ModuleNotFoundError and (exception.name or "").partition(".")[0] == self._module:
-            sentence = f"which is not installed; zcore's extra \"{self._extra}\" brings it"
+            sentence = (f"which is not installed: python -m pip install {self._package} "
+                        f"(zcore's extra \"{self._extra}\")")
         else:
             sentence = (f"which is installed but cannot be imported ({type(exception).__name__}: {exception!s:.200}); "
                         f"install it again: python -m pip install --force-reinstall {self._package}")

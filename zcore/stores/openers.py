@@ -30,7 +30,7 @@ Kind = namedtuple("Kind", ("name", "endings", "magics", "opener", "advice", "rem
 
 _REFERENCE_STORE = "zcore.stores.reference.store:ReferenceStore"
 _REFERENCES_ADVICE = "a reference set is read, or changed as zcore.ReferenceStore(path, read_only=False)"
-_COPY_ADVICE = "zcore.copy makes arrays of it"
+_COPY_ADVICE = "zcore.copy converts it"
 
 DIRECTORY = Kind("directory", opener="zcore.stores.directory.store:DirectoryStore")
 # `.ozx` is OME-Zarr in a zip file: RFC-9 of NGFF, "Specification", recommendation 6.
@@ -42,7 +42,7 @@ ASDF = Kind("ASDF file", (".asdf",), (b"#ASDF ",), "zcore.stores.asdf.store:Asdf
 REFERENCES = Kind("reference set", (".json",), (), _REFERENCE_STORE, _REFERENCES_ADVICE)     # and a mapping
 PARQUET = Kind("reference set in Parquet", (".parq", ".parquet"), (), _REFERENCE_STORE, _REFERENCES_ADVICE)
 HDF5 = Kind("HDF5 file", (".h5", ".hdf5", ".he5", ".nc", ".nc4"), (b"\x89HDF\r\n\x1a\n",), None,
-            f"{_COPY_ADVICE}, and zcore.references_from_hdf5 a set")
+            f"{_COPY_ADVICE}, and zcore.references_from_hdf5 makes a reference set of it")
 NPY = Kind(".npy file", (".npy",), (b"\x93NUMPY",), None, _COPY_ADVICE)
 NPZ = Kind(".npz file", (".npz",), (), None, _COPY_ADVICE)
 # URLs, by their scheme; and objects of obstore and fsspec, or with `get` and `get_range`.

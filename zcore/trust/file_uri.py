@@ -59,8 +59,9 @@ def uri_to_path(text, flavour=NATIVE):
         return text
     if scheme.lower() != "file":
         raise UnsupportedError(
-            f"{text!r}: there is no store for the scheme {scheme!r}, a directory has 'file' or none, and in memory is "
-            f"a MemoryStore() (write './{text}' for a directory of that name)", feature=f"URI scheme {scheme}")
+            f"{text!r}: zcore has no store for the scheme {scheme!r}; a directory has 'file' or none; for a store in "
+            f"memory use MemoryStore() (write './{text}' for a directory of that name)",
+            feature=f"URI scheme {scheme}")
     if "?" in rest or "#" in rest:
         raise ValueError(f"{text!r} has a query or a fragment; '?' and '#' of a name are written %3F and %23")
     host, path = "", rest

@@ -26,7 +26,7 @@ def test_what_is_installed(run):
 def test_an_extra_that_is_missing(run, monkeypatch):
     monkeypatch.setitem(EXTRAS, "remote", (("no_such_module",), "URLs"))
     code, out, err = run("doctor")
-    assert code == 0 and "slower  extra remote: no_such_module not installed; for URLs" in out
+    assert code == 0 and "absent  extra remote: no_such_module not installed; for URLs" in out
 
 
 def test_a_folder(run, tmp_path):

@@ -19,6 +19,13 @@ def test_usage(capsys, arguments, code):
     assert "usage: zcore" in "".join(capsys.readouterr())
 
 
+def test_alone_it_lists_the_verbs(capsys):
+    with pytest.raises(SystemExit) as ended:
+        command.main([])
+    out, err = capsys.readouterr()
+    assert (ended.value.code, out) == (2, "") and "list the arrays and groups at a path" in err
+
+
 def test_version(capsys):
     with pytest.raises(SystemExit):
         command.main(["--version"])

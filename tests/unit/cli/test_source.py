@@ -255,5 +255,6 @@ def test_what_is_missing_is_named_and_how_to_get_it(monkeypatch, save, refused, 
     monkeypatch.delitem(sys.modules, "zcore.cli.verbs.demo.picture", raising=False)
     import zcore.cli.verbs.demo
     monkeypatch.delattr(zcore.cli.verbs.demo, "picture", raising=False)
-    assert refused(*arguments) == (f"{what} needs {package}, which is not installed; zcore's extra \"demo\" brings it")
+    assert refused(*arguments) == (f"{what} needs {package}, which is not installed: python -m pip install "
+                                   f"{package} (zcore's extra \"demo\")")
     assert not os.path.exists("zcore-demo")

@@ -136,8 +136,8 @@ def test_missing_library_names_the_extra(store, monkeypatch):
     monkeypatch.setitem(sys.modules, "cramjam", None)
     for call in (lambda: array[...], lambda: array[3], lambda: array.__setitem__(3, 1), lambda: array.resize(150)):
         with pytest.raises(zcore.UnsupportedError,
-                           match="__zdata__/0.blosc: .* needs cramjam, which is not installed; .*"
-                                 "extra .snappy. brings it$") as caught:
+                           match="__zdata__/0.blosc: .* needs cramjam, which is not installed: .* install "
+                                 r"cramjam \(zcore's extra .snappy.\)$") as caught:
             call()
         assert caught.value.feature == "snappy"
     assert array.shape == (150,), "a shrink is done with its document; the border is reset by the next change"

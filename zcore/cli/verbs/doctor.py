@@ -17,9 +17,10 @@ import zcore
 from zcore.cli import location
 from zcore.cli.show import machine
 from zcore.cli.show.colours import painted
+from zcore.cli.show.printed import plural
 from zcore.text.printable import printable
 
-COLOURS = {"ok": "green", "slower": "yellow", "unsafe": "yellow", "missing": "red"}
+COLOURS = {"ok": "green", "absent": "yellow", "slower": "yellow", "unsafe": "yellow", "missing": "red"}
 
 
 def configure(parser):
@@ -74,7 +75,7 @@ def _installed():
         if broken:
             rows.append((f"extra {extra}", "missing", f"{'; '.join(broken)}; for {brings}"))
         else:
-            rows.append((f"extra {extra}", "slower" if missing else "ok",
+            rows.append((f"extra {extra}", "absent" if missing else "ok",
                          f"{', '.join(missing)} not installed; for {brings}" if missing else brings))
     return rows + _other_copies()
 
@@ -158,4 +159,4 @@ def _nodes(path):
                 rows.append((name, "missing", str(node)))
     except zcore.ZcoreError as error:
         rows.append((path, "missing", str(error)))
-    return rows or [(path, "ok", f"{n_nodes} nodes can be opened")]
+    return rows or [(path, "ok", f"{plural(n_nodes, 'node')} can be opened")]

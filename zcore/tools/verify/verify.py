@@ -194,7 +194,7 @@ class _Verification:
         self._path = path
         failures = []
         if not (lookup.standing(self.store, path, failures.append) or failures or self._has_nodes(prefix_of(path))):
-            raise lookup.not_found(self.store, path, None, self.options, "node")
+            raise lookup.not_found(self.store, path, None, Options(), "node")
         pending = [path]
         while pending:
             pending += reversed(self._visit(pending.pop()))

@@ -85,7 +85,7 @@ def _folder(given, store):
 def _print(sample, read_seconds, fetch_seconds, element_seconds, forms, advice):
     speed = megabytes_per_second
     print(f"sample: {nbytes_text(sample.nbytes)} in {plural(sample.n_objects, 'object')} of "
-          f"{nbytes_text(sample.nbytes_stored)}; all in the system's cache")
+          f"{nbytes_text(sample.nbytes_stored)} in total; all in the system's cache")
     print(f"bytes alone       {duration(fetch_seconds):>9}  {speed(sample.nbytes_stored, fetch_seconds):>6} MB/s, as "
           "they are stored")
     for n, seconds in read_seconds.items():
