@@ -163,9 +163,10 @@ def move(memory, state, argument, me):
     node = at(state, "x")
     if node is None:
         yield done(MISSING, state)
-    elif at(state, argument) is not None:
+    # Where both are wrong, either error is right: another move to this path has won.
+    if at(state, argument) is not None:
         yield done(EXISTS, state)
-    else:
+    elif node is not None:
         yield done(OK, put(put(state, "x", None), argument, node))
 
 
