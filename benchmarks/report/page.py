@@ -62,7 +62,8 @@ def render(results, before=None):
 
 
 def write_plots(results, folder):
-    """Write the plots of all results as SVG files, named by the functions that draw them; `folder` is there."""
+    """Write the plots of all results as SVG files, named by the functions that draw them."""
+    folder.mkdir(parents=True, exist_ok=True)
     for suite, result in results.items():
         for draw, _ in _PLOTS[suite]:
             (folder / f"{draw.__name__}.svg").write_text(_svg(draw(result)), "utf-8")
