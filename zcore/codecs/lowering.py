@@ -66,7 +66,7 @@ def _lowered(chain, axes):
     if has_varying_items(chain.dtype):
         return Lowered(Program((("python", Opaque(), 0, None, False),)), _order(outer), 0, ("",))
     steps, names, swap = _array_steps(chain, filters)
-    if steps is None or len(steps) == MAX_STEPS:
+    if steps is None or len(steps) >= MAX_STEPS:
         return _lowered_in_python(chain, axes, len(chain.array_codecs) - len(filters))
     for i, codec in enumerate(chain.compressors):
         _add(steps, names, chain, i, codec)

@@ -29,6 +29,8 @@ CHAINS = {
     "in front of a checksum": [LITTLE, LZMA, CRC],
     "between steps in C": [LITTLE, ZSTD, LZMA, ZSTD],
     "more than a program has": [LITTLE, *[CRC] * 11],
+    "more filters than a program has": [*[DELTA] * 9, LITTLE, CRC],
+    "more filters than a program has, in shards": [shard(4, [*[DELTA] * 9, LITTLE, CRC])],
     "of elements": [DELTA, TURNED, LITTLE, ZSTD],
     "of chunks in shards": [shard(4, [LITTLE, LZMA])],
     "of a turned index": [shard(4, [BIG], [codec("transpose", order=[2, 0, 1]), BIG, CRC], "start")],
