@@ -134,7 +134,7 @@ class RemoteAsdfStore(AsdfStore):
         return math.prod(self._chunk_shape(node)) * node.dtype.itemsize
 
     def _grid(self, node):
-        return [-(-n // chunk) if n else 1 for n, chunk in zip(node.shape, self._chunk_shape(node), strict=True)]
+        return [-(-n // max(1, chunk)) for n, chunk in zip(node.shape, self._chunk_shape(node), strict=True)]
 
     def _chunk_names(self, node):
         grid = self._grid(node)

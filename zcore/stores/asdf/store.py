@@ -311,10 +311,10 @@ class AsdfStore(BlockStore):
         return node.nbytes
 
     def _chunk_names(self, node):
-        return [_chunk_name(node)]
+        return [] if 0 in node.shape else [_chunk_name(node)]
 
     def _is_chunk(self, node, name):
-        return _is_chunk_name(name) is not None and name == _chunk_name(node)
+        return _is_chunk_name(name) is not None and name in self._chunk_names(node)
 
     def _document(self, node, name):
         if name == ".zgroup":

@@ -261,6 +261,14 @@ def test_compressed_blocks(site, tmp_path, compression):
     assert np.array_equal(group["a"][3:5], ELEMENTS[3:5]) and np.array_equal(group["b"][:, 9], LARGE[0, :, 9])
 
 
+def test_arrays_without_elements_have_no_chunks(site, tmp_path):
+    pytest.importorskip("yaml")
+    zcore.asdf.write(tmp_path / "x.asdf", {"a": np.zeros((0, 3))})
+    site.files["x.asdf"] = (tmp_path / "x.asdf").read_bytes()
+    a = zcore.open(f"{site.url}/x.asdf")["a"]
+    assert a[...].shape == (0, 3) and a.store.get("a/0.0") is None and zcore.verify(a.store).problems == []
+
+
 def test_the_border_of_an_array_in_chunks(site, tmp_path):
     pytest.importorskip("yaml")
     values = np.arange(1100 * 1000, dtype="<f4").reshape(1100, 1000)

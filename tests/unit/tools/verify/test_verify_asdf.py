@@ -109,6 +109,18 @@ def test_elements_in_the_tree(tmp_path):
     assert problem.path == "a"
 
 
+def test_arrays_without_elements(tmp_path):
+    """They have no chunks, so nothing lies outside their grid."""
+    path, rows = tmp_path / "a.asdf", tmp_path / "rows.asdf"
+    zcore.asdf.write(path, {"a": np.zeros((0, 3)), "b": zcore.asdf.Inline(np.zeros((2, 0)))})
+    with zcore.asdf.stream(rows, {"a": zcore.asdf.Stream((3,), "<f4")}):
+        pass
+    for file in (path, rows):
+        assert zcore.verify(file).problems == []
+        assert [key for key in zcore.references(file).list() if ".z" not in key] == []
+        assert zcore.open(file)["a"][...].shape == (0, 3)
+
+
 def test_blocks_of_other_files(tmp_path):
     path = tmp_path / "a.asdf"
     zcore.asdf.write(path, {"x": {"whole": A, "part": A[3:, ::2]}, "n": N})
