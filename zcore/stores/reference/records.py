@@ -82,6 +82,9 @@ def _columns(pyarrow, raw, key, record_size, n_rows):
             raise _wrong(key, f"expected columns of {MAX_DECODED_NBYTES} bytes at the most, found {n_bytes}")
     if not present:
         raise _wrong(key, f"expected columns {', '.join(COLUMNS)}, found {', '.join(names)!r:.200}")
+    if "path" not in present and ("offset" in present or "size" in present):
+        # Without it every row would be a missing chunk, whatever its offset says.
+        raise _wrong(key, f"expected a column 'path' beside offset and size, found {', '.join(names)!r:.200}")
     values = [name for name in present if name in ("path", "raw") and _is_of_bytes(pyarrow, schema.field(name).type)]
     file = pyarrow.parquet.ParquetFile(pyarrow.BufferReader(raw), metadata=metadata, read_dictionary=values,
                                        page_checksum_verification=True, **options)

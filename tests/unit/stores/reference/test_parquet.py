@@ -175,6 +175,10 @@ def test_columns_that_are_not_there(folder):
     small_set(folder, other=[1, 2])
     with pytest.raises(ReferenceFormatError, match="expected columns"):
         ReferenceStore(folder / "refs.parq").get("x/0")
+    for columns in ({"url": ["data.bin"], "offset": [3], "size": [4]}, {"raw": [b"a", None], "size": [1, 0]}):
+        small_set(folder, **columns)
+        with pytest.raises(ReferenceFormatError, match="expected a column 'path'"):
+            zcore.open(folder / "refs.parq", path="x")[...]
 
 
 def test_several_row_groups(folder):
