@@ -98,11 +98,14 @@ def settle(container, place=None, *, removes=False):
         except BlockingIOError:
             return None     # another process is at work
         except (FileNotFoundError, NotADirectoryError):
-            if removes:
-                cleanup.remove_directory(container)     # nothing was begun, or the journal was removed first
-            return None
+            fd = _locked_anew(container) if removes else None
+            if fd is None:
+                return None
         try:
-            found = _Found(container, place, fd)
+            try:
+                found = _Found(container, place, fd)
+            except FileNotFoundError:
+                return None     # another process has finished it between the two
             settled = found.settle()
             if removes and os.path.isdir(container) and not found.is_needed():
                 _remove(container, fd)
@@ -127,6 +130,28 @@ def _locked(container, flags=0):
             os.close(fd)
             raise
     return fd
+
+
+def _locked_anew(container):
+    """Remove a container without a journal; if it is not empty, return a descriptor of a new journal, which is locked.
+
+    Returns None if the container is gone, or if another process has begun to build in it meanwhile.
+    """
+    try:
+        if os.path.islink(container):
+            cleanup.remove_directory(container)     # a link itself; no copy builds behind it
+        else:
+            os.rmdir(container)
+        return None
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as exc:
+        if exc.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+            raise
+    try:
+        return _locked(container, os.O_CREAT)
+    except (FileNotFoundError, BlockingIOError):
+        return None
 
 
 def _remove(container, fd):

@@ -448,8 +448,7 @@ def test_a_damaged_document_of_an_archive_is_reported_once(tmp_path):
 
 @pytest.fixture
 def at(monkeypatch):
-    """Return a function that has something done once, at the first look at the keys of an array, or at the end of reading.
-    """
+    """Return a function that has something done once, before a step of the verification."""
     def do(moment, change):
         verification = importlib.import_module("zcore.tools.verify.verify")._Verification
         done = getattr(verification, moment)
