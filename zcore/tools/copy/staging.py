@@ -184,8 +184,8 @@ class _Found:
         self._container = container
         self._fd = fd
         self._node = os.path.join(container, "node")
-        with open(os.path.join(container, _JOURNAL), "rb") as file:
-            self.lines = file.read().split(b"\n")
+        os.stat(os.path.join(container, _JOURNAL))      # raises if another process has removed it since it was opened
+        self.lines = _content(fd).split(b"\n")
         self._inode = None
         self._replaces = False
         for line in self.lines[:-1]:
@@ -257,16 +257,27 @@ def _told(action, place):
         raise StoreError(f"cannot {action} {place}: {exc.strerror or exc}", key=place, errno=exc.errno) from exc
 
 
+def _content(fd):
+    """Return all bytes of a file. When the interpreter exits, the built-in `open` is gone, and finalizers may copy."""
+    parts = []
+    while part := os.pread(fd, 1 << 16, sum(map(len, parts))):
+        parts.append(part)
+    return b"".join(parts)
+
+
 def _boot():
     """Return a text that changes when the machine is started again, if the system has one.
 
     Files that were written before may not have reached the disk, whatever the journal says.
     """
     try:
-        with open("/proc/sys/kernel/random/boot_id") as file:
-            return file.read().strip()
+        fd = os.open("/proc/sys/kernel/random/boot_id", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return ""
+    try:
+        return _content(fd).decode().strip()
+    finally:
+        os.close(fd)
 
 
 class Building:

@@ -418,6 +418,29 @@ def test_a_container_without_a_journal_is_removed(content, tmp_path):
     assert staging.settle(container, removes=True) is None
 
 
+def test_a_copy_by_a_finalizer_when_the_interpreter_exits(tmp_path):
+    """The built-in `open` is gone then."""
+    zcore.create_array(tmp_path / "a", data=np.arange(10), chunks=4)
+    code = f"""
+import os, sys, zcore
+
+class Last:
+    def __del__(self, copy=zcore.copy, write=os.write, place={str(tmp_path)!r}, form=repr):
+        try:
+            assert sys.meta_path is None
+            copy(place + "/a", place + "/b")
+            write(1, b"done")
+        except BaseException as error:
+            write(1, form(error).encode())
+
+zcore.copy({str(tmp_path / "a")!r}, {str(tmp_path / "first")!r})
+last = Last()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("done", "")
+    assert zcore.open(tmp_path / "b")[...].tolist() == list(range(10)) and zcore.verify(tmp_path / "b").ok
+
+
 def test_a_container_that_another_process_removes_while_it_is_settled(tmp_path, monkeypatch):
     work = Building(str(tmp_path / "x"), {"x": 1})
     work.leave()
