@@ -38,22 +38,24 @@ class _Job:
 
     Without a lock: a signal handler may run in the middle of `close`, and wait there for what a thread inside has to
     come back to let go. A thread that comes in is counted first and looks then whether it is closed; the thread that
-    closes does so first and looks then for those inside.
+    closes does so first and looks then for those inside. It looks at one list only: with two, it would miss a thread
+    that goes from one to the other meanwhile.
     """
 
-    __slots__ = ("work", "cancel", "inside", "aside", "closed", "abandoned", "left", "exception")
+    __slots__ = ("work", "cancel", "here", "inside", "closed", "abandoned", "left", "exception")
 
     def __init__(self, work, cancel):
         self.work = work
         self.cancel = cancel
-        # As long as there are threads there; adding and taking away is one step each.
-        self.inside, self.aside = [], []
+        # One entry per thread; adding and taking away is one step each. Who is here but not inside is aside.
+        self.here, self.inside = [], []
         self.closed = self.abandoned = False
         self.left = SimpleQueue()      # something for each thread that may have been the last one
         self.exception = None
 
     def help(self):
         """Work on it from a thread of the pool, unless it is over."""
+        self.here.append(None)
         self.inside.append(None)
         if self.closed:
             self._leave()
@@ -79,13 +81,15 @@ class _Job:
 
     def _leave(self):
         self.inside.pop()
+        self.here.pop()
         if self.closed:
             self.left.put(None)
 
     def step_aside(self):
         """Leave, to come back; until then nothing of the caller's is touched."""
-        self.aside.append(None)
-        self._leave()
+        self.inside.pop()
+        if self.closed:
+            self.left.put(None)
 
     def step_back(self):
         """Come back; raises _AbandonedError if there is nothing to come back to."""
@@ -93,7 +97,6 @@ class _Job:
         if self.abandoned:
             self._leave()
             raise _AbandonedError
-        self.aside.pop()
 
     def close(self, abandon):
         """Let no other thread in and wait for those inside: they write into the caller's memory.
@@ -106,7 +109,7 @@ class _Job:
                 self.closed = True
                 if abandon:
                     self.abandoned = True
-                while self.inside or (self.aside and not self.abandoned):
+                while self.inside if self.abandoned else self.here:
                     self.left.get()
                 break
             except BaseException as exception:

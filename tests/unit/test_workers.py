@@ -288,6 +288,41 @@ def test_what_is_aside_belongs_to_a_plan_that_goes_on():
     assert done == ["value"]
 
 
+class ComesBackMeanwhile(list):
+    """A list that is empty when it is asked; before the answer arrives, who is aside has come back."""
+
+    asks = None
+
+    def __bool__(self):
+        found, asks = len(self) > 0, self.asks
+        if not found and asks is not None:
+            self.asks = None
+            asks()
+        return found
+
+
+def test_who_comes_back_while_the_plan_is_closed_is_waited_for():
+    """Two looks, at those inside and at those aside, would miss who goes from one to the other between them."""
+    gone, answer, back, over = threading.Event(), threading.Event(), threading.Event(), []
+    job = workers._Job(lambda main: None, lambda: None)
+    job.inside = ComesBackMeanwhile()
+
+    def helps(main):
+        workers.aside(lambda: (gone.set(), answer.wait(0.3)))
+        back.set()
+        time.sleep(0.02)
+        over.append(True)
+
+    job.work = helps
+    thread = threading.Thread(target=job.help)
+    thread.start()
+    assert gone.wait(20)
+    job.inside.asks = lambda: (answer.set(), back.wait(20))
+    job.close(False)
+    assert over == [True]
+    thread.join()
+
+
 def test_aside_gives_and_raises_what_the_call_does():
     assert workers.aside(divmod, 7, 2) == (3, 1)
     with pytest.raises(ZeroDivisionError):

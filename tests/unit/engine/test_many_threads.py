@@ -1,4 +1,8 @@
-"""Sixteen threads share a handle, a store and a cache, on any interpreter, with or without a GIL."""
+"""Sixteen threads share a handle, a store, a group and a cache, on any interpreter, with or without a GIL.
+
+Each check knows what every call may give and what is left at the end: nothing lost, torn or invented, and no exception
+but those that are right.
+"""
 import sys
 import threading
 from types import SimpleNamespace
@@ -7,6 +11,8 @@ import numpy as np
 import pytest
 
 import zcore
+from zcore.errors import NodeExistsError, NodeNotFoundError
+from zcore.kernel.cache.chunks import ChunkCache
 from zcore.kernel.io.documents import Tickets
 from zcore.kernel.plan.small_read import SmallReads
 
@@ -61,7 +67,9 @@ def check_tickets(n_rounds):
 def check_array(store, n_rounds):
     """Each thread writes its own rows, reads all, sets its own attribute, appends to one array and resizes another."""
     n = N_THREADS * N_ROWS
-    shared = zcore.create_array(store, name="shared", shape=(n, 8), chunks=(N_ROWS, 8), dtype="i4", cache="1 MB")
+    # Large enough for helpers, which take objects of the same plan.
+    shared = zcore.create_array(store, name="shared", shape=(n, 512), chunks=(N_ROWS, 512), dtype="i4", cache="1 MB",
+                                threads=3)
     grown = zcore.create_array(store, name="grown", shape=(0, 2), chunks=(3, 2), dtype="i4")
     resized = zcore.create_array(store, name="resized", shape=(n, 8), chunks=(N_ROWS, 8), dtype="i4")
 
@@ -75,6 +83,7 @@ def check_array(store, n_rounds):
             assert (rows == rows[:, :1]).all() and (rows[:, 0] >= last).all() and rows[i, 0] == r
             last = rows[:, 0]
             assert [int(shared[i * N_ROWS, d]) for d in range(3)] == [r] * 3
+            assert all((row == row[0]).all() for row in shared)
             shared.attrs[f"of {i}"] = r
             assert shared.attrs[f"of {i}"] == r
             grown.append(np.array([[i, r]], "i4"))
@@ -92,8 +101,76 @@ def check_array(store, n_rounds):
         assert handle.shape == zcore.open_array(store, path=handle.path).shape
 
 
+def check_group(store, n_rounds):
+    """Each thread has a member of its own; all of them create and delete the same one; the group is listed meanwhile.
+
+    Each creation of the common member has one winner, and so has each deletion.
+    """
+    group = zcore.create_group(store, path="group")
+    standing = {group.create_array(f"standing-{k}", data=np.full(3, k)).name.rpartition("/")[2] for k in range(3)}
+    known = standing | {"common"} | {f"of-{i}" for i in range(N_THREADS)}
+    n_made, n_gone = [0] * N_THREADS, [0] * N_THREADS
+
+    def work(i):
+        own = f"of-{i}"
+        for r in range(n_rounds):
+            group.create_array(own, data=np.full(3, r))
+            try:
+                group.create_group("common")
+                n_made[i] += 1
+            except NodeExistsError:
+                pass
+            names = list(group)
+            assert len(set(names)) == len(names) and standing | {own} <= set(names) <= known
+            assert (group[own][...] == r).all() and (group["standing-2"][...] == 2).all()
+            try:
+                del group["common"]
+                n_gone[i] += 1
+            except NodeNotFoundError:
+                pass
+            del group[own]
+            assert own not in group
+
+    run_together(work)
+    assert sum(n_made) - sum(n_gone) == ("common" in group) and sum(n_gone) > 0
+    assert set(group) - {"common"} == standing
+
+
+def check_reads(path, n_rounds, **layout):
+    """Elements at rest are read, by plans that are kept and through a cache, while both and the document change."""
+    values = np.arange(64 * 12, dtype="i4").reshape(64, 12)
+    zcore.create_array(path, data=values, chunks=(4, 6), **layout)
+    a = zcore.open_array(path, mode="r+", cache="1 MB")
+    cache = a._binding.options._chunks = ChunkCache(20_000, 0)
+    n_set = [0] * N_THREADS
+
+    def work(i):
+        for r in range(n_rounds):
+            for k in range(i, i + 48, 3):
+                assert a[k % 64, k % 12] == values[k % 64, k % 12]
+                assert (a[k % 64, k % 9:] == values[k % 64, k % 9:]).all()
+            assert (a[...] == values).all() and (a[[63, i, 2 * i], ::5] == values[[63, i, 2 * i], ::5]).all()
+            if i % 8 == 0:
+                cache.resize((0, 3000, 20_000)[r % 3])
+                assert cache.info()["nbytes"] <= 20_000
+                cache.clear()
+            elif i % 8 == 1:
+                a.attrs[f"of {i}"] = n_set[i] = r + 1
+
+    run_together(work)
+    assert dict(a.attrs) == {f"of {i}": n for i, n in enumerate(n_set) if n}
+    # Both were in use.
+    assert a._binding.small is not None and cache.info()["hits"] > 0
+
+
 def stores(tmp_path):
     return zcore.DirectoryStore(tmp_path / "a"), zcore.MemoryStore()
+
+
+@pytest.fixture
+def old_documents(monkeypatch):
+    """Let the documents of new arrays be old enough for plans that are kept."""
+    monkeypatch.setattr("zcore.engine.views.TRUSTED_AGE_NS", -1)
 
 
 def test_threads_share_an_array_a_store_and_a_cache(tmp_path):
@@ -102,11 +179,31 @@ def test_threads_share_an_array_a_store_and_a_cache(tmp_path):
         check_array(store, 2)
 
 
+def test_threads_share_a_group(tmp_path):
+    for store in stores(tmp_path):
+        check_group(store, 2)
+
+
+LAYOUTS = [{}, {"shards": (16, 12)}]
+
+
+def test_threads_share_kept_plans_and_a_cache(tmp_path, old_documents):
+    for k, layout in enumerate(LAYOUTS):
+        check_reads(tmp_path / str(k), 3, **layout)
+
+
 @pytest.mark.slow
-def test_threads_share_an_array_a_store_and_a_cache_for_long(tmp_path):
+def test_threads_share_everything_for_long(tmp_path):
     check_tickets(20_000)
     for store in stores(tmp_path):
         check_array(store, 100)
+        check_group(store, 100)
+
+
+@pytest.mark.slow
+def test_threads_share_kept_plans_and_a_cache_for_long(tmp_path, old_documents):
+    for k, layout in enumerate(LAYOUTS):
+        check_reads(tmp_path / str(k), 200, **layout)
 
 
 def test_small_reads_of_a_view_that_another_thread_has_replaced_are_prepared_again(tmp_path, monkeypatch):
