@@ -1,12 +1,14 @@
 """The xarray engine and `zcore.xarray.to_zarr`, compared with xarray's own Zarr backend."""
 import asyncio
 import json
+import multiprocessing
 import pickle
 import shutil
 import subprocess
 import sys
 import threading
 import warnings
+from concurrent.futures import ProcessPoolExecutor
 
 import numpy as np
 import pytest
@@ -74,6 +76,16 @@ def write(ds, place, zarr_format=3, consolidated=False, **keywords):
 def _without_warnings_of_zarr(recwarn):
     warnings.filterwarnings("ignore", module="zarr")
     warnings.filterwarnings("ignore", message=".*Zarr V3 specification.*")
+
+
+@pytest.fixture(scope="module", params=["threads", "processes"])
+def workers(request):
+    """Options of dask: who works. Processes are started once, since each of them imports xarray."""
+    if request.param == "threads":
+        yield {"scheduler": "threads", "num_workers": 4}
+        return
+    with ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as pool:
+        yield {"scheduler": "processes", "pool": pool}
 
 
 def documents(codecs):
@@ -766,12 +778,11 @@ class TestWrite:
         to_zarr(ds, tmp_path / "b", write_empty_chunks=True, encoding={"a": {"chunks": (2,), "fill_value": 0.0}})
         assert (tmp_path / "b/a/c/0").exists()
 
-    @pytest.mark.parametrize("scheduler", ["threads", "processes"])
     @pytest.mark.parametrize("shards", [None, (40, 40)])
-    def test_misaligned_chunks_of_dask_lose_nothing(self, tmp_path, scheduler, shards):
+    def test_misaligned_chunks_of_dask_lose_nothing(self, tmp_path, workers, shards):
         values = np.arange(100.0 * 100).reshape(100, 100)
         ds = xr.Dataset({"a": (("y", "x"), values)}).chunk(y=7, x=13)
-        with dask.config.set(scheduler=scheduler, num_workers=4):
+        with dask.config.set(**workers):
             to_zarr(ds, tmp_path, encoding={"a": {"chunks": (20, 20), "shards": shards}})
             part = ds.isel(y=slice(10, 90), x=slice(5, 81)) * 2
             to_zarr(part, tmp_path, region={"y": slice(10, 90), "x": slice(5, 81)})

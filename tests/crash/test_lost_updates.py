@@ -11,7 +11,7 @@ from tests.both_ways import WAYS, directory
 pytestmark = pytest.mark.usefixtures("lock_kind")
 
 N_WORKERS = 8
-N_ROUNDS = 200
+N_ROUNDS = 60
 SHAPE, CHUNKS = (16, 40), (8, 16)     # 2 x 3 chunks, the last ones cut off by the border
 
 # What each worker does, as text: threads, forked, spawned and started processes all run the same. `array` is what it

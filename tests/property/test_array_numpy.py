@@ -481,10 +481,10 @@ def test_chunks_of_several_blocks(place, cname):
     """Chunks beyond the cache: split and whole blocks, all shuffles, results contiguous, strided, transposed."""
     rng = np.random.default_rng(7)
     with stores() as by_place:
-        for dtype, shuffle, clevel in itertools.product(
-            ("|u1", ">i2", "|S3", "<f4", "|V7", ">c16", "|S17", "|S256"), (0, 1, 2), (1, 6)
-        ):
-            dtype = np.dtype(dtype)
+        for i, (dtype, shuffle) in enumerate(itertools.product(
+            ("|u1", ">i2", "|S3", "<f4", "|V7", ">c16", "|S17", "|S256"), (0, 1, 2)
+        )):
+            dtype, clevel = np.dtype(dtype), (1, 6)[i % 2]
             n = 300_000 // dtype.itemsize // 12 * 12
             numbers = (np.arange(n * dtype.itemsize) // 64 + rng.integers(0, 2, n * dtype.itemsize)).astype("u1")
             model = numbers.view(dtype).reshape(-1, 12)

@@ -64,8 +64,8 @@ def check(array, model, selections, out=None):
 @settings(max_examples=60)
 @given(data=st.data())
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("place", [*WAYS, "memory"])
-def test_like_a_loop(kind, place, data):
+def test_like_a_loop(kind, data):
+    place = data.draw(st.sampled_from([*WAYS, "memory"]))
     shape = tuple(data.draw(st.lists(st.integers(0, 13), min_size=0, max_size=3)))
     if kind in ("zmeta", "edges") and not shape:
         shape = (5,)

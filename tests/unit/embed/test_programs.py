@@ -1,5 +1,6 @@
 """Programs and modules that are built with `zcore.h`: they run, and some of them without the GIL."""
 import ctypes
+import functools
 import os
 import shlex
 import shutil
@@ -20,7 +21,9 @@ SOURCE = Path(__file__).parent
 # Where zcore is not installed for other interpreters, as in a checkout, they find it by this.
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(zcore.__file__).parents[1]),
                                                             os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep),
-               "ZCORE_PYTHON": sys.executable, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+               "ZCORE_PYTHON": sys.executable, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+               # Ranks that wait leave the CPU to the others.
+               "OMPI_MCA_mpi_yield_when_idle": "1"}
 
 
 def needs(*names):
@@ -28,6 +31,7 @@ def needs(*names):
     return pytest.mark.skipif(bool(missing), reason=f"needs {', '.join(missing)}")
 
 
+@functools.cache
 def flags(*options):
     # As a shell cuts what a command has printed.
     return subprocess.run([sys.executable, "-m", "zcore.embed", *options], check=True, text=True, capture_output=True,
@@ -105,7 +109,7 @@ def test_heat_in_c_goes_on_where_it_was(tmp_path):
 
 
 @needs("mpicc", "mpirun")
-@pytest.mark.parametrize("n_ranks", [2, 3])
+@pytest.mark.parametrize("n_ranks", [pytest.param(2, marks=pytest.mark.slow), 3])
 def test_heat_with_mpi_is_the_same(tmp_path, n_ranks):
     alone = build(tmp_path, "cc", EXAMPLES / "heat.c", "-O2")
     run(alone, tmp_path / "alone", 40, 10)
