@@ -40,8 +40,8 @@ def test_what_an_absent_extra_needs_is_what_the_project_declares(run, monkeypatc
     from zcore.cli.verbs import doctor
 
     monkeypatch.setattr(doctor, "_is_there", lambda module: False)
-    found = {row["name"].removeprefix("extra "): row["what"] for row in json.loads(run("doctor", "--json")[1])["installed"]
-             if row["state"] == "absent"}
+    rows = json.loads(run("doctor", "--json")[1])["installed"]
+    found = {row["name"].removeprefix("extra "): row["what"] for row in rows if row["state"] == "absent"}
     for extra, packages in declared().items():
         names = [package.partition(">")[0] for package in packages]
         command = " ".join(f"'{name}'" if "[" in name else name for name in names)

@@ -187,8 +187,8 @@ def _measured(path, values, keywords):
 def advice_of(path, sample, rows, read_seconds, element_seconds):
     """Yield advice, a sentence each.
 
-    `path` is the array's, for the commands. `rows` are those of `measure_forms`, `read_seconds` a dict of seconds by the number of threads, `element_seconds` a
-    pair: of an element, and of one through a cache of chunks.
+    `path` is the array's, for the commands. `rows` are those of `measure_forms`, `read_seconds` a dict of seconds by
+    the number of threads, `element_seconds` a pair: of an element, and of one through a cache of chunks.
     """
     from zcore.cli.show.printed import duration, nbytes_text
 
