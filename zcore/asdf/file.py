@@ -71,14 +71,12 @@ class AsdfFile:
 
     Examples
     --------
-    >>> import tempfile, zcore
-    >>> block = zcore.asdf.file_layout.render_block_header(48, 0, b"", 2, 2, 2, bytes(16)) + b"ab"
-    >>> with tempfile.NamedTemporaryFile() as made:
-    ...     _ = made.write(b"#ASDF 1.0.0\\n" + block)
-    ...     made.flush()
-    ...     with zcore.asdf.open(made.name) as file:
-    ...         file.header, file.tree, file.blocks[0].data_size, bytes(file.blocks[0].read())
-    ('1.0.0', {}, 2, b'ab')
+    >>> import tempfile, numpy as np, zcore
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     zcore.asdf.write(f"{folder}/a.asdf", {"title": "letters", "x": np.array([b"a", b"b"])})
+    ...     with zcore.asdf.open(f"{folder}/a.asdf") as file:
+    ...         file.header, file.tree["title"], file.blocks[0].data_size, bytes(file.blocks[0].read())
+    ('1.0.0', 'letters', 2, b'ab')
     """
 
     def __init__(self, path: str, *, is_writable: bool = False, verify: bool = True,

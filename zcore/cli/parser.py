@@ -32,6 +32,14 @@ VERBS = {
     "demo": ("demo.demo", "write real data in every format zcore has, read them back, check every bit, and draw them"),
 }
 
+EPILOG = """`zcore VERB --help` says more of each.
+
+To begin:
+  zcore doctor                 what is installed
+  zcore tree data.zarr         what a store holds
+  zcore info data.zarr/t2m     what one array is
+  zcore cat data.zarr/t2m      its elements"""
+
 
 class Formatter(argparse.HelpFormatter):
     """A formatter of help: paragraphs are filled, and indented examples stay as they are."""
@@ -55,7 +63,7 @@ def parser_of(*called):
     The others have their line in the list of verbs, and no arguments.
     """
     parser = argparse.ArgumentParser(prog="zcore", description="Chunked N-dimensional arrays, from the command line.",
-                                     epilog="`zcore VERB --help` says more of each.", formatter_class=Formatter)
+                                     epilog=EPILOG, formatter_class=Formatter)
     parser.add_argument("--version", action="version", version=f"zcore {__version__}")
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
     for name, (_, summary) in VERBS.items():

@@ -1,8 +1,8 @@
 """Arrays and groups for a notebook, as HTML: a table, attributes, a drawing of the chunks, a tree of the members.
 
 Names and attributes come from files: everything is escaped and limited in size. Only the style below is used: no
-script, and nothing is loaded from elsewhere. Light and dark follow the notebook's theme if it sets one, otherwise the
-reader's system.
+script, and nothing is loaded from elsewhere. Light and dark follow the theme of the notebook, or of the MkDocs page
+that shows it, if that sets one; otherwise the reader's system.
 """
 import json
 import math
@@ -30,6 +30,8 @@ STYLE = f"""<style>
 @media (prefers-color-scheme:dark){{.zcore{{{_DARK}}}}}
 [data-jp-theme-light="true"] .zcore,.vscode-light .zcore{{{_LIGHT}}}
 [data-jp-theme-light="false"] .zcore,.vscode-dark .zcore{{{_DARK}}}
+[data-md-color-scheme="default"] .zcore{{{_LIGHT}}}
+[data-md-color-scheme="slate"] .zcore{{{_DARK}}}
 .zcore{{background:var(--zc-back);color:var(--zc-ink);font:13px/1.5 system-ui,sans-serif;padding:8px 10px;
 width:fit-content;max-width:100%;box-sizing:border-box;overflow-x:auto}}
 .zcore .zc-body{{display:flex;flex-wrap:wrap;gap:8px 28px;align-items:flex-start}}

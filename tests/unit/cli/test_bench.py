@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import zcore
+from zcore.cli.show.printed import Progress
 from zcore.cli.verbs.speed import measured
 from zcore.cli.verbs.speed.measured import Sample, advice_of
 
@@ -102,27 +103,45 @@ def form(name, stored, write, read, option="--option"):
 
 
 @pytest.mark.parametrize(("other", "advice"), [
-    (form("b", 100, 1, 0.5), ["b: the sample is read 2.0 times as fast, at 1.00 of the bytes: zcore convert --option"]),
+    (form("b", 100, 1, 0.5), ["b: the sample is read 2.0 times as fast, at 1.00 of the bytes: zcore convert "
+                           "'a b' DESTINATION --option"]),
     (form("b", 110, 0.5, 0.5),
      ["b: the sample is read 2.0 times as fast and is written 2.0 times as fast, at 1.10 of the bytes: zcore convert "
-      "--option"]),
+      "'a b' DESTINATION --option"]),
     (form("b", 120, 0.1, 0.1), []),
     (form("b", 100, 2, 0.5), []),
     (form("b", 100, 0.9, 0.9), []),
-    (form("b", 50, 1, 1.1), ["b: the sample has 0.50 of the bytes, about as fast: zcore convert --option"]),
+    (form("b", 50, 1, 1.1), ["b: the sample has 0.50 of the bytes, about as fast: zcore convert 'a b' DESTINATION "
+                           "--option"]),
 ])
 def test_advice_of_numbers(other, advice):
     array = zcore.create_array(zcore.MemoryStore(), data=np.ones((300, 300)), chunks=(100, 100))
-    assert list(advice_of(Sample(array, 10**6), [form("a", 100, 1, 1), other], {1: 2, 2: 1}, (1, 1))) == advice
+    rows = [form("a", 100, 1, 1), other]
+    assert list(advice_of("a b", Sample(array, 10**6), rows, {1: 2, 2: 1}, (1, 1))) == advice
 
 
 def test_advice_of_chunks_and_threads(monkeypatch):
     small = zcore.create_array(zcore.MemoryStore(), data=np.ones((300, 300)), chunks=(10, 10))
     monkeypatch.setattr(measured, "MANY_OBJECTS", 100)
-    advice = list(advice_of(Sample(small, 1000), [], {1: 1, 2: 2}, (4e-5, 1e-6)))
+    advice = list(advice_of("a b", Sample(small, 1000), [], {1: 1, 2: 2}, (4e-5, 1e-6)))
     assert [re.split("[:,]", sentence)[0] for sentence in advice] == [
         "chunks of 800 bytes are small", "900 objects are many to list",
         "one thread reads this sample faster than 2", "an element takes 40.0 µs"]
     assert 'through a cache of chunks: zcore.open(..., cache="' in advice[-1]
     monkeypatch.setattr(measured, "LARGE_CHUNK", 1000)
-    assert "are large" in next(advice_of(Sample(zcore.array(np.ones((100, 100))), 1000), [], {1: 1}, (1, 1)))
+    assert "are large" in next(advice_of("a b", Sample(zcore.array(np.ones((100, 100))), 1000), [], {1: 1}, (1, 1)))
+
+
+def test_the_command_that_is_advised_can_be_run(shell, array):
+    """A name for DESTINATION is all that a user adds, for each form."""
+    sample = Sample(array, 10**6)
+    plain, *others = measured.measure_forms(sample, ".", Progress("measuring"))
+    plain |= {"read_seconds": 1, "write_seconds": 1}
+    for row in others:
+        row |= {"nbytes_stored": 0, "read_seconds": 0.9, "write_seconds": 0.9}
+        (advice,) = advice_of("a.zarr", sample, [plain, row], {1: 1}, (1, 1))
+        command = advice.rpartition(": ")[2].replace("DESTINATION", "new.zarr --overwrite")
+        done = shell(command)
+        assert (done.returncode, done.stderr) == (0, ""), command
+        np.testing.assert_array_equal(zcore.open("new.zarr")[...], array[...])
+    assert len(others) >= 4

@@ -9,11 +9,15 @@ import zcore
 from zcore.cli.verbs.doctor import EXTRAS
 
 
-def test_all_extras_are_known():
-    """Those of `pyproject.toml` that bring a feature."""
+def declared():
+    """Return the extras of `pyproject.toml` that bring a feature, each with its packages."""
     root = Path(__file__).resolve().parents[3]
     extras = tomllib.loads((root / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    assert set(EXTRAS) == set(extras) - {"test", "bench", "demo", "docs"}
+    return {name: packages for name, packages in extras.items() if name not in ("test", "bench", "demo", "docs")}
+
+
+def test_all_extras_are_known():
+    assert set(EXTRAS) == set(declared())
 
 
 def test_what_is_installed(run):
@@ -26,7 +30,22 @@ def test_what_is_installed(run):
 def test_an_extra_that_is_missing(run, monkeypatch):
     monkeypatch.setitem(EXTRAS, "remote", (("no_such_module",), "URLs"))
     code, out, err = run("doctor")
-    assert code == 0 and "absent  extra remote: no_such_module not installed; for URLs" in out
+    assert code == 0 and "An extra that is absent is no fault" in out
+    assert ("absent  extra remote: no_such_module not installed; for URLs (python -m pip install no_such_module)\n"
+            in out)
+
+
+def test_what_an_absent_extra_needs_is_what_the_project_declares(run, monkeypatch):
+    """Each command names the packages of `pyproject.toml`, without their versions."""
+    from zcore.cli.verbs import doctor
+
+    monkeypatch.setattr(doctor, "_is_there", lambda module: False)
+    rows = json.loads(run("doctor", "--json")[1])["installed"]
+    found = {row["name"].removeprefix("extra "): row["what"] for row in rows if row["state"] == "absent"}
+    for extra, packages in declared().items():
+        names = [package.partition(">")[0] for package in packages]
+        command = " ".join(f"'{name}'" if "[" in name else name for name in names)
+        assert found[extra].endswith(f" (python -m pip install {command})")
 
 
 def test_a_folder(run, tmp_path):

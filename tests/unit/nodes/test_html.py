@@ -202,6 +202,17 @@ def test_everything_can_be_read_light_and_dark(browser, page, contrasts, dark):
     assert back == ("rgb(22, 25, 29)" if dark else "rgb(255, 255, 255)")
 
 
+@pytest.mark.parametrize(("scheme", "back"), [("slate", "rgb(22, 25, 29)"), ("default", "rgb(255, 255, 255)")])
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_a_page_of_mkdocs_chooses_light_or_dark(browser, page, scheme, back, dark):
+    """And not the reader's system, nor the mark of a light notebook, which mkdocs-jupyter always sets."""
+    text = page.read_text("utf-8").replace("<body", f'<body data-md-color-scheme="{scheme}"')
+    head, _, nodes = text.partition("<style>")
+    page.write_text(f'{head}<div data-jp-theme-light="true"><style>{nodes}</div>', encoding="utf-8")
+    browser.show(page, dark=dark)
+    assert browser.run("getComputedStyle(document.querySelector('.zcore')).backgroundColor") == back
+
+
 def test_a_page_runs_nothing_and_asks_for_nothing(browser, page):
     browser.show(page)
     assert browser.run("window.harm === undefined && document.querySelectorAll('script, img, iframe').length") == 0

@@ -56,6 +56,8 @@ def run(arguments):
             print(f"{part}:")
             for name, state, what in rows:
                 print(f"  {painted(state, COLOURS[state])}{' ' * (8 - len(state))}{printable(name)}: {printable(what)}")
+        if any(state == "absent" for _, state, _ in found["installed"]):
+            print("An extra that is absent is no fault: you need it only for what its line says.")
     return 0 if is_whole else 1
 
 
@@ -76,7 +78,8 @@ def _installed():
             rows.append((f"extra {extra}", "missing", f"{'; '.join(broken)}; for {brings}"))
         else:
             rows.append((f"extra {extra}", "absent" if missing else "ok",
-                         f"{', '.join(missing)} not installed; for {brings}" if missing else brings))
+                         f"{', '.join(missing)} not installed; for {brings} (python -m pip install "
+                         f"{' '.join(PACKAGES.get(module, module) for module in missing)})" if missing else brings))
     return rows + _other_copies()
 
 
@@ -108,6 +111,9 @@ EXTRAS = {
     "snappy": (("cramjam",), "chunks of 2016 that are compressed by snappy"),
     "plot": (("matplotlib",), "pictures in files"),
 }
+
+# The package of a module, where it has another name.
+PACKAGES = {"dask": "'dask[array]'", "yaml": "PyYAML", "zlib_ng": "zlib-ng"}
 
 
 def _is_there(module):

@@ -46,7 +46,7 @@ def run(arguments):
         read_seconds = {n: sample.read(n) for n in threads}
         fetch_seconds, element_seconds = sample.fetch(), (sample.element(), sample.element(KEPT_NBYTES))
         forms = [] if folder is None else measure_forms(sample, folder, progress)
-    advice = list(advice_of(sample, forms, read_seconds, element_seconds))
+    advice = list(advice_of(arguments.path, sample, forms, read_seconds, element_seconds))
     if arguments.json:
         machine.show({
             "path": arguments.path, "nbytes": sample.nbytes, "nbytes_stored": sample.nbytes_stored,

@@ -4,6 +4,7 @@ All times are of files in the system's cache, the best of several, without the t
 """
 import math
 import random
+import shlex
 import shutil
 import tempfile
 import time
@@ -183,11 +184,11 @@ def _measured(path, values, keywords):
             "chunk_seconds": chunk}
 
 
-def advice_of(sample, rows, read_seconds, element_seconds):
+def advice_of(path, sample, rows, read_seconds, element_seconds):
     """Yield advice, a sentence each.
 
-    `rows` are those of `measure_forms`, `read_seconds` a dict of seconds by the number of threads, `element_seconds` a
-    pair: of an element, and of one through a cache of chunks.
+    `path` is the array's, for the commands. `rows` are those of `measure_forms`, `read_seconds` a dict of seconds by
+    the number of threads, `element_seconds` a pair: of an element, and of one through a cache of chunks.
     """
     from zcore.cli.show.printed import duration, nbytes_text
 
@@ -212,14 +213,14 @@ def advice_of(sample, rows, read_seconds, element_seconds):
                f'cache of chunks: zcore.open(..., cache="{nbytes_text(KEPT_NBYTES)}")')
     if not rows:
         return
-    own = rows[0]
+    own, command = rows[0], f"zcore convert {shlex.quote(path)} DESTINATION"
     for row in rows[1:]:
         gains = [f"{what} {own[key] / row[key]:.1f} times as fast" for what, key in (
             ("is read", "read_seconds"), ("is written", "write_seconds")) if own[key] / row[key] >= FASTER]
         size = row["nbytes_stored"] / own["nbytes_stored"]
         slower = max(row["read_seconds"] / own["read_seconds"], row["write_seconds"] / own["write_seconds"])
         if gains and size <= BIGGER and slower < FASTER:
-            yield f"{row['name']}: the sample {' and '.join(gains)}, at {size:.2f} of the bytes: zcore convert " + (
-                row["option"])
+            yield (f"{row['name']}: the sample {' and '.join(gains)}, at {size:.2f} of the bytes: {command} "
+                   f"{row['option']}")
         elif size < 1 / FASTER and slower < FASTER:
-            yield f"{row['name']}: the sample has {size:.2f} of the bytes, about as fast: zcore convert {row['option']}"
+            yield f"{row['name']}: the sample has {size:.2f} of the bytes, about as fast: {command} {row['option']}"
