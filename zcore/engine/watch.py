@@ -143,12 +143,14 @@ class _Witness:
     __slots__ = ("key", "identity", "is_trusted", "_store", "_path", "_fd")
 
     def __init__(self, store, key, path):
+        self._fd = -1        # `__del__` needs it, also if Ctrl-C comes before the file is open
         self.key = key
         self.identity = None
         self.is_trusted = False
         self._store = store
         self._path = path
-        self._fd = -1 if path is None else _opened(path)
+        if path is not None:
+            self._fd = _opened(path)
 
     def is_there(self):
         """Look for the object; return whether its identity is trusted or the object is now held open."""

@@ -389,23 +389,32 @@ def missing_above(store, path, format):
     return missing
 
 
-def resize(binding, shape):
+def resize(binding, shape, check=None):
     """Change the shape of an array. Remaining elements keep their values, new ones have the fill value.
 
     Costs the objects at the border and outside, and a listing of existing objects.
+
+    Parameters
+    ----------
+    binding : ArrayBinding
+    shape : tuple of int
+    check : callable, optional
+        Called with the shape that the array has, under its lock. If it raises, nothing is changed.
 
     Raises
     ------
     ValueError
         The number of dimensions differs, or a length is negative.
     """
-    until_won(lambda: _resize(binding, shape))
+    until_won(lambda: _resize(binding, shape, check))
 
 
-def _resize(binding, shape):
+def _resize(binding, shape, check):
     with binding.exclusive() as exclusive:
         metadata = exclusive.metadata
         old = metadata.shape
+        if check is not None:
+            check(old)
         if len(shape) != len(old):
             raise ValueError(f"array has {len(old)} dimensions, the new shape {shape} has {len(shape)}")
         metadata = metadata.resized(shape)

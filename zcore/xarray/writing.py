@@ -24,6 +24,7 @@ from xarray.coding.strings import check_vlen_dtype
 
 import zcore
 from zcore.formats.zarr_v2.chain import to_chain
+from zcore.hierarchy import lifecycle
 from zcore.xarray.backend import members_of, place_of
 from zcore.xarray.variables import Dimensions, variable_of
 
@@ -343,16 +344,20 @@ class _Target:
         if self._keywords is not None:
             return
         self.array = group[self.name]
-        if self.array.shape != self._found:
-            raise zcore.StoreError(f"{self.name}: the array has the shape {self.array.shape} by now, before it had "
-                                   f"{self._found}: another writer is at work; nothing was written", key=self.name)
+        self._check(self.array.shape)
+
+    def _check(self, shape):
+        if shape != self._found:
+            raise zcore.StoreError(f"{self.name}: the array has the shape {shape} by now, before it had {self._found}: "
+                                   "another writer is at work; nothing was written to it", key=self.name)
 
     def carry_out(self, group):
         """Create the array, or give the one that is there its new shape."""
         if self._keywords is not None:
             self.array = group.create_array(self.name, **self._keywords)
         elif self.shape != self._found:
-            self.array.resize(self.shape)
+            # Checked under the lock as well: two appends must not take the same rows.
+            lifecycle.resize(self.array._binding, self.shape, self._check)
 
 
 class _NotingWriter(ArrayWriter):

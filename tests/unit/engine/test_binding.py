@@ -453,7 +453,7 @@ def test_what_is_no_file_is_no_absent_object(tmp_path):
     """V3-COD-05: A FIFO, a link to nowhere, a chunk directory that is not mounted: errors, for both paths, without
     hanging.
     """
-    for kind, path in itertools.product(("directory", "fifo", "broken link", "not mounted"), WAYS):
+    for kind, path in itertools.product(("directory", "fifo", "device", "broken link", "not mounted"), WAYS):
         a = make(directory(tmp_path / f"{kind}-{path}", path), 4, 4, fill_value=7)
         place = tmp_path / f"{kind}-{path}" / "__zdata__" / "0.blosc"
         if kind == "directory":
@@ -463,6 +463,8 @@ def test_what_is_no_file_is_no_absent_object(tmp_path):
             continue
         if kind == "fifo":
             os.mkfifo(place)
+        elif kind == "device":
+            place.symlink_to("/dev/zero")
         elif kind == "broken link":
             place.symlink_to("nowhere")
         else:

@@ -1,6 +1,7 @@
 """A read is of one array, whatever replaces it meanwhile; what others change of the same array does not stop it."""
 import itertools
 import os
+import sys
 import time
 
 import numpy as np
@@ -260,3 +261,16 @@ def test_a_document_that_has_grown_old_is_held_no_more(tmp_path, monkeypatch):
     for _ in range(3):
         assert array[...].tolist() == [1] * 8
     assert len(held) == 4 and array._binding.view.trusted
+
+
+def test_an_interrupt_while_a_witness_is_opened_is_told_once(tmp_path, monkeypatch):
+    """No second error of an object that is half made."""
+    def interrupted(path):
+        raise KeyboardInterrupt
+
+    unraisable = []
+    monkeypatch.setattr(sys, "unraisablehook", unraisable.append)
+    monkeypatch.setattr(watch, "_opened", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        watch._Witness(zcore.MemoryStore(), "c/0", str(tmp_path))
+    assert unraisable == []

@@ -87,7 +87,7 @@ def tools(store, target):
             lambda: zcore.references(store), lambda: zcore.references(store, path="a"))
 
 
-@pytest.mark.parametrize("kind", ["nowhere", "fifo"])
+@pytest.mark.parametrize("kind", ["nowhere", "fifo", "/dev/null"])
 def test_a_chunk(group, form, kind, tmp_path):
     """It is listed, counted, and an error to whoever wants its bytes; no repair takes it away."""
     store, key = group.store, f"a/{CHUNK[form]}"

@@ -20,7 +20,7 @@ from zcore.kernel.atomics cimport zc_load, zc_now_ns, zc_store, zc_swap_if
 from zcore.kernel.strided.copy cimport MAX_NDIM, Copy, copy_run, copy_simplify, fill_bytes
 from zcore.kernel.refs.extents cimport Extents, Place
 from zcore.kernel.io.files cimport (
-    ABSENT, FAILED, Identity, buffer_free, buffer_reserve, identify_fd, object_close, object_open,
+    ABSENT, FAILED, Identity, buffer_free, buffer_reserve, object_close, object_identify, object_open,
     object_read, object_read_at, object_read_rest,
 )
 from zcore.kernel.cache.lru cimport Kept, kept_release
@@ -33,7 +33,7 @@ from zcore.kernel.codec.program cimport Program
 from zcore.kernel.codec.table cimport workspace_exception, workspace_free
 from zcore.kernel.status cimport (
     BLOSC_NBYTES, CHUNK_LONG, CHUNK_SIZE, INNER_NONE, INTERRUPTED, MAX_SHARD_LEVELS, MISSING, NO_MEMORY, OK, RAISED,
-    STALE, fail, locate_error, make_error, status_clear,
+    STALE, STOPPED, Status, fail, locate_error, make_error, status_clear,
 )
 from zcore.kernel.select.tasks cimport Layout, Selected, Tasks
 
@@ -484,6 +484,7 @@ cdef class Plan(Tasks):
         cdef int64_t n
         cdef int64_t n_all
         cdef Identity identity
+        cdef Status special
         cdef int code
         cdef int fd
         if worker.brought != NULL:
@@ -514,8 +515,14 @@ cdef class Plan(Tasks):
                 if n_all > n:
                     status_clear(&worker.status)
                     code = self._take_in(n_all, limit, spans, worker)
-        if code == CHUNK_LONG and worker.status.inner == INNER_NONE and identify_fd(fd, &identity) == 0:
-            worker.status.found = identity.size
+        if code != OK and code != STOPPED and code != RAISED:
+            status_clear(&special)
+            if object_identify(fd, &identity, &special) == FAILED:
+                # A device gives bytes, or none. It is no chunk that is damaged: the chunk is unreachable.
+                worker.status = special
+                code = special.code
+            elif code == CHUNK_LONG and worker.status.inner == INNER_NONE:
+                worker.status.found = identity.size
         object_close(fd)
         return code
 
