@@ -9,6 +9,8 @@ the bridges need. It copies the package there, as type checkers find other insta
        zcore, zcore.asdf, .blosc, .codecs, .config, .dask, .errors, .mpi, .storage, .typing, .xarray, .zarr
 
    So pyright is shown a folder with these alone. The others are found behind it, when one of these imports them.
+   Shown the whole package, it counts the internal modules as public, many functions of which have no annotations: it
+   says 59 %. An ``__all__`` makes no difference to it; only an underscore in the name of a module or a package would.
 2. ``mypy --strict`` and pyright in strict mode must find nothing in the programs in `tests/types`.
 """
 import json

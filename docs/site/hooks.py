@@ -13,6 +13,8 @@ from mkdocs.structure.files import File
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changes.md"}
+# Pages for maintainers: a search shows those for users first.
+INNER = re.compile(r"design|kernel\.md|conformance|contributing|changes|releasing|examples/")
 LANGUAGES = {".c": "c", ".cpp": "cpp", ".f90": "fortran", ".py": "python", ".pyx": "cython"}
 
 
@@ -35,6 +37,8 @@ def on_files(files, config):
 def on_page_markdown(markdown, page, config, files):
     """Lead links out of `docs` to the pages that the site has for them; sessions get the colours of sessions."""
     folder = posixpath.dirname(page.file.src_uri)
+    if INNER.match(page.file.src_uri):
+        page.meta["search"] = {"boost": 0.3}
 
     def linked(found):
         text, target = found[1], found[2]
