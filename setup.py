@@ -73,7 +73,7 @@ STRIPPED = [] if sys.platform == "darwin" else ["-Wl,-s"]
 VARIANTS = {
     "release": (UNCHECKED, ["-Os", "-g0"], STRIPPED),
     "debug": (CHECKED, ["-O0", "-g", "-UNDEBUG"], []),
-    "sanitize": (UNCHECKED, ["-O1", "-g", "-UNDEBUG", "-fno-omit-frame-pointer", *SANITIZERS], SANITIZERS),
+    "sanitize": (CHECKED, ["-O1", "-g", "-UNDEBUG", "-fno-omit-frame-pointer", *SANITIZERS], SANITIZERS),
 }
 
 

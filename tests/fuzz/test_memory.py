@@ -155,19 +155,22 @@ def test_one_block_of_600_megabytes_under_a_limit(tmp_path, way, n_mb):
     make(tmp_path, (n // 4,), (n // 4,))
     # A run of one byte in LZ4, whose first literals are written at once.
     stream = b"\xf0" + bytes([49]) + b"\x01" * 64
-    for flags in (0x31, 0x11, 0x91, 0x71):
-        (tmp_path / "__zdata__" / "0.blosc").write_bytes(
-            struct.pack("<BBBBIIIii", 2, 1, flags, 4, n, n, 24 + len(stream), 20, len(stream)) + stream
-        )
-        assert run(
-            tmp_path,
-            way,
-            f"""
-            limit({n_mb})
+    chunks = [
+        struct.pack("<BBBBIIIii", 2, 1, flags, 4, n, n, 24 + len(stream), 20, len(stream)) + stream
+        for flags in (0x31, 0x11, 0x91, 0x71)
+    ]
+    assert run(
+        tmp_path,
+        way,
+        f"""
+        limit({n_mb})
+        for chunk in {chunks}:
+            with open(sys.argv[1] + "/__zdata__/0.blosc", "wb") as file:
+                file.write(chunk)
             found = error(lambda: a[5]), error(a.__setitem__, 5, 1)
             print(*[name in ("ChunkMemoryError", "CodecError") for name in found])
-        """,
-        ) == ["True", "True"]
+    """,
+    ) == ["True"] * 8
 
 
 @pytest.mark.parametrize("way", WAYS)
