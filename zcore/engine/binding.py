@@ -529,6 +529,7 @@ class ArrayBinding(NodeBinding):
         if bring is not None and n_requests:
             # Threads wait most of the time. The values they wait for must fit into memory.
             n_threads = min(n_tasks, max(n_cpus, min(n_requests, MAX_ASKED_NBYTES // max(1, plan.task_nbytes))))
+            plan.spread(n_threads)
         workers.run(bring or plan.run, n_threads, plan.cancel)
         plan.raise_failure(view.chain.step_names)
         if plan.deferred and not plan.stale:

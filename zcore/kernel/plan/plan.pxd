@@ -92,6 +92,7 @@ cdef class Plan(Tasks):
     cdef bint keeps            # also caches chunks that are decoded now
     # the run
     cdef int64_t n_taken
+    cdef int64_t n_lanes       # objects are taken in turn from so many stretches of their order
     cdef int64_t stop
     cdef int64_t first         # tasks before this one were done by an earlier plan, except those in `again`
     cdef int64_t n_again
@@ -122,6 +123,8 @@ cdef class Plan(Tasks):
     cdef void close_worker(self, Worker *worker) noexcept nogil
     cdef int run_task(self, int64_t task, Worker *worker) noexcept nogil
     cdef int64_t _take(self) noexcept nogil
+    cdef int64_t _in_lanes(self, int64_t i) noexcept nogil
+    cdef void set_lanes(self, int64_t n_threads) noexcept nogil
     cdef int _defer(self, int64_t task) noexcept nogil
     cdef void record(self, Worker *worker, int64_t task) noexcept nogil
     cdef void _take_raised(self, Worker *worker) noexcept with gil

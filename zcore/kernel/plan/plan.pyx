@@ -133,6 +133,7 @@ cdef class Plan(Tasks):
         self.dirfd = self.document_fd = -1
         self.again = NULL
         self.deferred_tasks = NULL
+        self.n_lanes = 1
 
     def __init__(self, OpenArray array not None, selection, elements, PlanOptions options not None):
         self.select(array, selection, elements, options.part)
@@ -189,6 +190,7 @@ cdef class Plan(Tasks):
         """Take over the unfinished tasks of `before`. `n_taken` counts its list first, then new tasks."""
         cdef int64_t n_old = before.n_taken if before.n_taken < before.n_again else before.n_again
         cdef int64_t n_left = before.n_again - n_old
+        self.n_lanes = before.n_lanes
         self.first = before.first + (before.n_taken - before.n_again if before.n_taken > before.n_again else 0)
         self.n_again = before.n_deferred + n_left
         if self.n_again:
@@ -267,7 +269,30 @@ cdef class Plan(Tasks):
             # Never counted past the end: a plan that resumes this one uses `n_taken` as the number of taken tasks.
             if zc_swap_if(&self.n_taken, i, i + 1):
                 break
-        return self.again[i] if i < self.n_again else self.first + i - self.n_again
+        return self.again[i] if i < self.n_again else self._in_lanes(self.first + i - self.n_again)
+
+    cdef int64_t _in_lanes(self, int64_t i) noexcept nogil:
+        """Return the task that is taken as number `i`."""
+        cdef int64_t n = self.n_tasks // self.n_parts
+        cdef int64_t lane
+        if self.n_lanes == 1:
+            return i
+        lane = i // self.n_parts % self.n_lanes
+        # The first lanes are longer by one if the lanes cannot be equal.
+        n = lane * (n // self.n_lanes) + min(lane, n % self.n_lanes) + i // self.n_parts // self.n_lanes
+        return n * self.n_parts + i % self.n_parts
+
+    cdef void set_lanes(self, int64_t n_threads) noexcept nogil:
+        if self.n_taken == self.first == self.n_again == 0:
+            self.n_lanes = max(1, min(n_threads, self.n_tasks // self.n_parts))
+
+    def spread(self, int64_t n_threads):
+        """Let so many threads work in different parts of the selection. A plan that resumes another one stays as it is.
+
+        Chunks beside each other lie in the same pages of the result. Of threads that touch a new page at the same time
+        each one clears a page, which is 2 MB with huge pages, and all but one of these pages are thrown away.
+        """
+        self.set_lanes(n_threads)
 
     cdef int _defer(self, int64_t task) noexcept nogil:
         """Note a task that was not done, for the engine or for a plan that resumes this one."""

@@ -20,7 +20,7 @@ from zcore.kernel.plan.raw_copy cimport copy_raw, is_cheaper
 from zcore.kernel.plan.shard_index cimport Extent
 from zcore.kernel.plan.shard_read cimport ShardReader
 from zcore.kernel.codec.table cimport NOT_BLOCKWISE, raised_in
-from zcore.kernel.status cimport MISSING, OK, RAISED, STOPPED, fail, status_clear
+from zcore.kernel.status cimport MISSING, NO_MEMORY, OK, RAISED, STOPPED, fail, status_clear
 from zcore.kernel.select.open_array cimport MAX_KEY, OpenArray
 
 cdef enum:
@@ -36,13 +36,21 @@ cdef class ReadPlan(Plan):
         Plan.__init__(self, array, selection, elements, options)
         if self.levels is not None:
             self.shards = ShardReader(self, options)
+        self._spread_files(options.n_threads)
         self.is_filled = options.holds_zeros and self.items is None and _is_zero(self.opened.fill, self.opened.itemsize)
 
     cdef int adapt(self, int n_threads) noexcept nogil:
         Plan.adapt(self, n_threads)
         if self.chunks is not None:
             self.keeps = self._fits_cache()
-        return OK if self.shards is None else self.shards.follow(self, n_threads)
+        if self.shards is not None and self.shards.follow(self, n_threads) != OK:
+            return NO_MEMORY
+        self._spread_files(n_threads)
+        return OK
+
+    cdef void _spread_files(self, int n_threads) noexcept nogil:
+        # Parts of one file are read in order, for the sake of disks.
+        self.set_lanes(n_threads if self.dirfd != -1 else 1)
 
     def _direction(self):
         return "decode"

@@ -92,6 +92,7 @@ class DirectoryStore(Store):
         if ".." in path.replace("\\", "/").split("/"):
             # Only the file system knows the parent of a linked directory.
             self.path = absolute_base(os.path.realpath(path), cwd)
+        self._last_directory = "", os.fsencode(self.path)
         self.read_only: bool = as_bool(read_only, "read_only")
         self.fsync: bool = as_bool(fsync, "fsync")
         self.confined: bool = as_bool(confined, "confined")
@@ -163,11 +164,11 @@ class DirectoryStore(Store):
     def get_first(self, prefix: str, names: Sequence[str], limit: int) -> tuple[int, bytes, Identity] | None:
         if self.confined or self._ignores_case is True:
             return super().get_first(prefix, names, limit)
-        directory, file_names = self._directory_of(prefix), _file_names(tuple(names), self.key_flavour)
+        directory, file_names = self._encoded_directory_of(prefix), _file_names(tuple(names), self.key_flavour)
         try:
-            found = read_first(os.fsencode(directory), file_names, limit)
+            found = read_first(directory, file_names, limit)
         except OSError as exc:
-            raise self._fault(exc, "read", prefix + os.path.relpath(exc.filename, directory)) from exc
+            raise self._fault(exc, "read", prefix + os.path.relpath(exc.filename, os.fsdecode(directory))) from exc
         if found is None:
             # The node is absent, so there is time to find out why.
             self._check_base()
@@ -214,11 +215,11 @@ class DirectoryStore(Store):
     def existing(self, prefix: str, names: Sequence[str]) -> list[str]:
         if self.confined or self._ignores_case is not False:
             return super().existing(prefix, names)
-        directory, file_names = self._directory_of(prefix), _file_names(tuple(names), self.key_flavour)
+        directory, file_names = self._encoded_directory_of(prefix), _file_names(tuple(names), self.key_flavour)
         try:
-            return [names[i] for i in existing(os.fsencode(directory), file_names)]
+            return [names[i] for i in existing(directory, file_names)]
         except OSError as exc:
-            key = prefix + os.path.relpath(exc.filename, directory)
+            key = prefix + os.path.relpath(exc.filename, os.fsdecode(directory))
             # Its message about a link says more than the system's.
             self._check_absent(exc.filename, "read", key)
             raise self._fault(exc, "read", key) from exc
@@ -458,6 +459,13 @@ class DirectoryStore(Store):
     def _directory_of(self, prefix):
         check_prefix(prefix, self.key_flavour)
         return self._file_of(prefix[:-1]) if prefix else self.path
+
+    def _encoded_directory_of(self, prefix):
+        """Return the directory of a prefix as bytes. A node that is opened needs that of the same prefix twice."""
+        last = self._last_directory
+        if last[0] != prefix:
+            last = self._last_directory = prefix, os.fsencode(self._directory_of(prefix))
+        return last[1]
 
     def _check_base(self):
         try:

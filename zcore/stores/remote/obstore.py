@@ -111,10 +111,11 @@ class ObstoreClient(Client):
         elif start > 0:
             options["range"] = {"offset": start}
         found = self._call(self._obstore.get, name, options=options)
-        start, stop = resolve_range(byte_range, found.meta["size"])
-        if tuple(found.range) != (start, stop):
-            raise StoreError(f"bytes {found.range[0]} to {found.range[1]} of {found.meta['size']} came")
-        return _received(found, start, stop, length is None)
+        meta, came = found.meta, found.range
+        start, stop = resolve_range(byte_range, meta["size"])
+        if came != (start, stop):
+            raise StoreError(f"bytes {came[0]} to {came[1]} of {meta['size']} came")
+        return _received(found, meta, came, start, stop, length is None)
 
     def _empty(self, name, byte_range, error=None):
         """Return the answer for an empty part; raises `error` if the part is not empty."""
@@ -142,7 +143,8 @@ class ObstoreClient(Client):
             found = self._call(self._obstore.get, name)
         except FileNotFoundError:
             return None
-        return _received(found, *resolve_range(byte_range, found.meta["size"]), byte_range[1] is None)
+        meta = found.meta
+        return _received(found, meta, found.range, *resolve_range(byte_range, meta["size"]), byte_range[1] is None)
 
     def head(self, name):
         try:
@@ -184,12 +186,15 @@ class ObstoreClient(Client):
         return function(self._made[1], *args, **keywords)
 
 
-def _received(found, start, stop, is_to_the_end):
-    """Return the `Answer` with the bytes from `start` to `stop` of a result of `obstore.get`."""
+def _received(found, meta, came, start, stop, is_to_the_end):
+    """Return the `Answer` with the bytes from `start` to `stop` of a result of `obstore.get`.
+
+    `meta` and `came` are its `meta` and `range`, which obstore makes anew at each access.
+    """
     if is_to_the_end and stop - start > MAX_WHOLE_NBYTES:
         raise StoreError(f"it has {stop - start} bytes, and at most {MAX_WHOLE_NBYTES} are read to the end of an "
                          "object")
-    first, last = found.range
+    first, last = came
     # Not `found.bytes()`: it allocates the size that the server claims, and ends the process if memory is short.
     parts, n = [], first
     for part in found.stream(_PART_NBYTES):
@@ -202,9 +207,8 @@ def _received(found, start, stop, is_to_the_end):
             break
     if n < stop or n > last:
         raise StoreError(f"{n - first} bytes came{' or more' if n > last else ''}, for bytes {first} to {last} of "
-                         f"{found.meta['size']}")
-    return Answer(parts[0] if len(parts) == 1 else b"".join(parts), found.meta["size"], _tag_of(found.meta),
-                  found.meta["last_modified"])
+                         f"{meta['size']}")
+    return Answer(parts[0] if len(parts) == 1 else b"".join(parts), meta["size"], _tag_of(meta), meta["last_modified"])
 
 
 def _tag_of(found):

@@ -80,6 +80,7 @@ def test_plans_that_resume_each_other_do_every_task_once(n_tasks, steps, data):
     """Each round takes some tasks, gives some of them back undone, and leaves the rest to the next."""
     tasks = None if data.draw(st.booleans()) else data.draw(st.permutations(range(n_tasks)))
     plan = listed((n_tasks,), (1,), tasks=tasks)
+    plan.spread(data.draw(st.integers(0, 5)))
     done = []
     for round_ in steps:
         taken = []
@@ -95,8 +96,27 @@ def test_plans_that_resume_each_other_do_every_task_once(n_tasks, steps, data):
                 plan.leave_stale(task)
         assert plan.stale == any(not is_done for _, is_done in taken)
         plan = listed((n_tasks,), (1,), resume=plan)
+        plan.spread(data.draw(st.integers(0, 5)))
         assert plan.n_left == n_tasks - len(done) and not plan.stale
     assert sorted(done + drain(plan)) == list(range(n_tasks))
+
+
+@pytest.mark.parametrize(("n_threads", "expected"), [
+    (0, [0, 1, 2, 3, 4, 5, 6]), (1, [0, 1, 2, 3, 4, 5, 6]), (2, [0, 4, 1, 5, 2, 6, 3]), (3, [0, 3, 5, 1, 4, 6, 2]),
+    (100, [0, 1, 2, 3, 4, 5, 6]),
+])
+def test_threads_of_a_spread_plan_begin_in_different_parts_of_the_selection(n_threads, expected):
+    plan = listed((7,), (1,))
+    plan.spread(n_threads)
+    assert drain(plan) == expected
+
+
+def test_threads_that_read_files_begin_in_different_parts_of_the_selection(tmp_path):
+    array = OpenArray((6, 4), (2, 2), program=None, fill=bytes(4), template=TEMPLATE, directory=os.fsencode(tmp_path))
+    box = whole((6, 4))
+    assert drain(ReadPlan(array, box, None, PlanOptions(n_threads=2))) == [0, 3, 1, 4, 2, 5]
+    assert drain(ReadPlan(array, box, None, PlanOptions(n_threads=1))) == list(range(6))
+    assert drain(ReadPlan(array, box, None, PlanOptions(n_threads=2, opens_files=False))) == list(range(6))
 
 
 def test_a_stopped_plan_gives_no_task():
