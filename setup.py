@@ -56,7 +56,7 @@ COMPILE = ["-std=c11", "-D_GNU_SOURCE", "-DNPY_NO_DEPRECATED_API=NPY_2_0_API_VER
 # Modules whose loops touch every element, and those that run once for each object. The others call, check and decide:
 # small code is as fast there, and compiles in two thirds of the time.
 LOOPS = ("casting", "copy", "filters", "gather", "points", "radix_sort", "shuffle", "varying")
-TASKS = ("blosc_blocks", "blosc_header", "box", "compress", "crc32c", "files", "grid", "json", "lru", "plan", "program",
+TASKS = ("blosc_blocks", "blosc_header", "box", "compress", "crc32c", "files", "json", "lru", "plan", "program",
          "read", "shard_index", "shard_read", "shard_write", "tasks", "write")
 # By module. The floating point exceptions of a cast are never read. Without them, gcc vectorizes loops that select
 # numbers, as clang always does; the numbers are the same.
@@ -64,14 +64,24 @@ COMPILE_ONLY = {"casting": ["-fno-trapping-math"]}
 # Never in a file's header comment, which would win over what is said here and take the checks out of the debug build.
 CHECKS = ("boundscheck", "wraparound", "initializedcheck")
 UNCHECKED, CHECKED = dict.fromkeys(CHECKS, False), dict.fromkeys(CHECKS, True)
+# A class that is pickled has `__reduce__`. The others have fields that Python cannot see: it refuses to pickle them,
+# without the methods that Cython would generate.
+ALWAYS = {"auto_pickle": False}
 # A float that an integer does not hold is no part of `undefined`, and its cast is.
 SANITIZERS = ["-fsanitize=address,undefined,float-cast-overflow",
               "-fno-sanitize-recover=undefined,float-cast-overflow"]
-# Names of functions that are not called from outside are for debuggers; Apple's linker has a deprecated flag for it.
-STRIPPED = [] if sys.platform == "darwin" else ["-Wl,-s"]
+# For a small wheel. The wheel packs texts, not Cython. Calls of Python's functions need no stubs (Apple's linker
+# makes them as it likes, and has a deprecated flag for -s). Nothing is unwound through the kernel: it calls no C++, and
+# where glibc ends a thread it stops at the first frame without a table. Names of functions that are not called from
+# outside, and the tables, are for debuggers: the debug build has them.
+SMALL = ["-Os", "-g0", "-DCYTHON_COMPRESS_STRINGS=0"]
+STRIPPED = []
+if sys.platform != "darwin":
+    SMALL += ["-fno-plt", "-fno-asynchronous-unwind-tables", "-fno-ident"]
+    STRIPPED += ["-Wl,-s,-O1,--build-id=none,-z,noseparate-code"]
 # variant: (directives, flags of the compiler, flags of the linker)
 VARIANTS = {
-    "release": (UNCHECKED, ["-Os", "-g0"], STRIPPED),
+    "release": (UNCHECKED, SMALL, STRIPPED),
     "debug": (CHECKED, ["-O0", "-g", "-UNDEBUG"], []),
     "sanitize": (CHECKED, ["-O1", "-g", "-UNDEBUG", "-fno-omit-frame-pointer", *SANITIZERS], SANITIZERS),
 }
@@ -221,7 +231,8 @@ class BuildKernel(build_ext):
         generated = Cython.Build.cythonize(
             self.extensions, build_dir=str(base / "cython"), force=force, show_all_warnings=True,
             shared_utility_qualified_name=SHARED,
-            nthreads=self.parallel if sys.platform == "linux" else 0, compiler_directives=VARIANTS[VARIANT][0])
+            nthreads=self.parallel if sys.platform == "linux" else 0,
+            compiler_directives={**VARIANTS[VARIANT][0], **ALWAYS})
         by_name = {extension.name: extension for extension in generated}
         for extension in self.extensions:
             extension.sources = by_name[extension.name].sources
@@ -234,7 +245,7 @@ class BuildKernel(build_ext):
     def build_start_library(self):
         """Make the static library that a program in C or Fortran links: it starts an interpreter."""
         objects = self.compiler.compile([f"{INCLUDE}/{START}.c"], output_dir=self.build_temp, include_dirs=[INCLUDE],
-                                        extra_postargs=["-std=c11", "-O2", "-fPIC"])
+                                        extra_postargs=["-std=c11", "-O2", "-g0", "-fPIC"])
         root = Path("." if self.inplace else self.build_lib)
         self.compiler.create_static_lib(objects, START, output_dir=str(root / "zcore/lib"))
 

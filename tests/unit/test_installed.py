@@ -120,6 +120,21 @@ def test_matplotlib_that_is_broken(module, needing, code):
         "(AttributeError: no _ARRAY_API); install it again: python -m pip install --force-reinstall matplotlib")
 
 
+def test_pillow_that_is_broken(module, tmp_path):
+    """As its modules may be there without the library of C that they were built with."""
+    folder = module("PIL", "raise ImportError('libjpeg.so.62: cannot open shared object file')\n")
+    image = tmp_path / "a.png"
+    image.write_bytes(b"\x89PNG\r\n\x1a\n")
+    assert last_line(python(f"from zcore.cli.verbs.demo.source import load; load({str(image)!r})", folder)) == (
+        "zcore.errors.UnsupportedError: an image needs Pillow, which is installed but cannot be imported (ImportError: "
+        "libjpeg.so.62: cannot open shared object file); install it again: python -m pip install --force-reinstall "
+        "Pillow")
+    done = python(f"import sys, zcore.__main__; sys.exit(zcore.__main__.main(['demo', {str(image)!r}]))", folder,
+                  cwd=tmp_path)
+    assert done.returncode != 0 and "Traceback" not in done.stderr
+    assert last_line(done).endswith("--force-reinstall Pillow")
+
+
 @pytest.mark.skipif(zcore.blosc.can_compress("snappy"), reason="this c-blosc has snappy")
 def test_cramjam_that_is_broken(module):
     folder = module("cramjam", "raise AttributeError('no snappy')\n")
