@@ -86,18 +86,21 @@ class MemoryStore(Store):
         found = self._find(key)
         return None if found is None else self._identity_of(found)
 
-    # A prefix is checked once, however many names there are; no key lies below an invalid one.
+    # A prefix is checked once, however many names there are; no key lies below an invalid one. All names are looked for
+    # in one table, which `change_at_once` replaces.
 
     def get_first(self, prefix: str, names: Sequence[str], limit: int) -> tuple[int, bytes, Identity] | None:
+        values = self._values
         for i, name in enumerate(names):
-            found = self._values.get(prefix + check_key(name))
+            found = values.get(prefix + check_key(name))
             if found is not None:
                 return i, found[0][:limit], self._identity_of(found)
         check_prefix(prefix)
         return None
 
     def existing(self, prefix: str, names: Sequence[str]) -> list[str]:
-        found = [name for name in names if prefix + check_key(name) in self._values]
+        values = self._values
+        found = [name for name in names if prefix + check_key(name) in values]
         if not found:
             check_prefix(prefix)
         return found

@@ -9,6 +9,7 @@ import os
 from zcore.errors import ReferenceFormatError
 from zcore.kernel.io.files import TEMP_PREFIX
 
+cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc, realloc
@@ -363,6 +364,7 @@ cdef class ReferenceTable:
 
     # listing
 
+    @cython.critical_section       # it sorts the rows, and threads may list at the same time
     def list_dir(self, bytes prefix not None):
         """Return the keys and the prefixes right below a prefix, two sorted lists of bytes.
 
@@ -435,6 +437,7 @@ cdef class ReferenceTable:
             prefixes.add(PyBytes_FromStringAndSize(<const char *>last, n_last))
         return sorted(keys), sorted(prefixes)
 
+    @cython.critical_section
     def list_keys(self, bytes prefix not None, bytes start not None, int64_t n):
         """Return the first n keys with a prefix, from `start` on, sorted.
 

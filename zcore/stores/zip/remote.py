@@ -49,8 +49,6 @@ class RemoteZipStore(BlockStore):
         self._table = ReferenceTable()
         for key in self._entries:
             self._table.put(key.encode(), "archive", 0, None)
-        # This sorts the table, so that threads may list it at the same time.
-        self._table.list_dir(b"")
 
     def __repr__(self):
         return f"RemoteZipStore({self._file.url!r})"

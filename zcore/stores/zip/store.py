@@ -323,6 +323,4 @@ def _table_of(members):
             table.put(key.encode(), _IN_PYTHON, 0, None)
         else:
             table.put(key.encode(), _HERE, member.offset, member.n_stored)
-    # This sorts the table, so that threads may list it at the same time.
-    table.list_dir(b"")
     return table
