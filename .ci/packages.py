@@ -1,7 +1,7 @@
 """Build what the index gets, the source distribution and a wheel, as a user's machine would, and check both.
 
     python .ci/packages.py DIRECTORY          the sdist, and the wheel that is built from it, are left in DIRECTORY
-    python .ci/packages.py test-installed SOURCE [NUMPY]     tests of SOURCE on the zcore that is installed here
+    python .ci/packages.py test-installed SOURCE [NUMPY [TEST ...]]     tests of SOURCE on the installed zcore
 
 The sdist is unpacked, and the wheel is built from it without a network. auditwheel repairs the wheel on Linux. Then it
 is installed in new environments, with the oldest and the newest NumPy that it allows, and tested with no compiler in
@@ -24,7 +24,7 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-MAX_NBYTES = 2_700_000
+MAX_NBYTES = 2_470_000     # 2 % more than it has; the aim is 2,400,000
 # A user's build takes a minute on two CPUs. Other work on a machine may double the CPU time; more is a slower build.
 MAX_CPU_SECONDS = 240
 # Of the C library and the loader; nothing else is on every Linux.
@@ -32,6 +32,11 @@ SYSTEM_LIBRARIES = re.compile(r"(libc|libm|libpthread|librt|libdl|ld-linux-.*|ld
 # The first NumPy with wheels for each Python; for all older ones it is the first that zcore allows.
 OLDEST_NUMPY = {(3, 13): "2.1.0", (3, 14): "2.3.2"}
 TESTS = ["tests/unit/nodes", "tests/property/test_indexing.py", "tests/property/test_array_numpy.py"]
+# What depends on NumPy itself: selections, of up to 64 dimensions, data types and texts of any length.
+MINOR_NUMPYS = ("2.0", "2.1", "2.2", "2.3", "2.4", "2.5")
+OF_NUMPY = ["tests/unit/kernel/select", "tests/unit/model/test_dtypes.py", "tests/unit/codecs/test_varying.py",
+            "tests/unit/indexing", "tests/unit/nodes/test_array.py",
+            "tests/property/test_indexing.py::test_text_in_many_dimensions"]
 # Where an interpreter has no wheels of the packages that judge the others.
 WITHOUT_JUDGES = ["tests/unit/engine/test_many_threads.py", "tests/unit/kernel/select", "tests/property/test_casts.py",
                   "tests/property/test_store_laws.py"]
@@ -125,7 +130,7 @@ def repaired(python, wheel, into):
     if not sys.platform.startswith("linux"):
         return Path(shutil.copy(wheel, into))
     path = f"{Path(python).parent}{os.pathsep}{os.environ['PATH']}"
-    print(run([python, "-m", "auditwheel", "repair", "-w", into, wheel], env={**os.environ, "PATH": path})
+    print(run([python, "-m", "auditwheel", "repair", "-z", "9", "-w", into, wheel], env={**os.environ, "PATH": path})
           .strip().splitlines()[-1], flush=True)
     (wheel,) = into.glob("*.whl")
     return wheel
@@ -179,11 +184,27 @@ def linked(path):
                  if tag.entry.d_tag in ("DT_RPATH", "DT_RUNPATH")])
 
 
-def test_installed(source, numpy=None):
+def has_wheel(python, numpy):
+    """Return whether the index has a wheel of a version of NumPy for an interpreter."""
+    asked = [python, "-m", "pip", "install", "-q", "--dry-run", "--only-binary", "numpy", f"numpy=={numpy}.*"]
+    return not subprocess.run([*map(str, asked)], capture_output=True).returncode
+
+
+def test_minor_numpys(python, source):
+    """Run the tests that depend on NumPy with each minor version of it, in an environment that has zcore."""
+    for numpy in MINOR_NUMPYS:
+        if not has_wheel(python, numpy):
+            print(f"SKIPPED: NumPy {numpy} has no wheel for Python {sys.version_info[0]}.{sys.version_info[1]}")
+            continue
+        run([python, "-m", "pip", "install", "-q", "--only-binary", "numpy", f"numpy=={numpy}.*"])
+        print(run([python, Path(__file__), "test-installed", source, numpy, *OF_NUMPY]), end="", flush=True)
+
+
+def test_installed(source, numpy=None, *chosen):
     """Run tests of a source tree on the installed zcore, with nothing in PATH but the environment."""
-    tests = TESTS
+    tests = chosen or TESTS
     judges = "import blosc, ml_dtypes, numcodecs, yaml"
-    if subprocess.run([sys.executable, "-c", judges], capture_output=True).returncode:
+    if not chosen and subprocess.run([sys.executable, "-c", judges], capture_output=True).returncode:
         tests = WITHOUT_JUDGES
     with tempfile.TemporaryDirectory() as folder:
         # Without the package itself: in its own folder, Python would import the sources.
@@ -193,7 +214,7 @@ def test_installed(source, numpy=None):
         found.pop("PYTHONPATH", None)
         seen = json.loads(run([sys.executable, "-c", SEEN], cwd=folder, env=found))
         print(f"NumPy {seen['numpy']}, {seen['zcore']}, gzip by {seen['deflate']}", flush=True)
-        if numpy is not None and seen["numpy"] != numpy:
+        if numpy is not None and not f"{seen['numpy']}.".startswith(f"{numpy}."):
             sys.exit(f"NumPy {numpy} was asked for")
         if seen["compilers"] or not Path(seen["zcore"]).is_relative_to(sys.prefix):
             sys.exit(f"there are compilers, {seen['compilers']}, or it is another zcore, {seen['zcore']}")
@@ -223,11 +244,12 @@ def main(into):
             run([user, "-m", "pip", "check"])
             wanted = [numpy] if numpy else []
             print(run([user, Path(__file__), "test-installed", source, *wanted]), end="", flush=True)
+        test_minor_numpys(user, source)
     print(f"{wheel.name}: passed", flush=True)
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["test-installed"] and len(sys.argv) in (3, 4):
+    if sys.argv[1:2] == ["test-installed"] and len(sys.argv) >= 3:
         test_installed(*sys.argv[2:])
     elif len(sys.argv) == 2:
         main(sys.argv[1])
