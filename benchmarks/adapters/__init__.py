@@ -39,8 +39,8 @@ class Base:
     """
 
     views = (V2, V3)
-    kinds = frozenset({"read", "absent", "parts", "parts_at_once", "box", "points", "mask", "product", "strided",
-                       "elements", "write", "write_box", "append", "open", "memory", "write_memory"})
+    kinds = frozenset({"read", "absent", "parts", "parts_at_once", "pieces", "box", "points", "mask", "product",
+                       "strided", "elements", "write", "write_box", "append", "open", "memory", "write_memory"})
     cannot = {}
     encodings = None
     distributions = ()

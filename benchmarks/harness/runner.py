@@ -27,7 +27,7 @@ from benchmarks.inputs import data, fixtures, object_server, reference_sets
 from benchmarks.inputs.encodings import V3
 from benchmarks.suites import workloads
 
-_FIRST = 10  # elements read by the workloads of kind "open"
+_FIRST = 10  # elements read by the workloads of kind "open", and in each of kind "pieces"
 _OPENS_IN_A_ROW = 20  # of a sample, where one library follows the other
 
 
@@ -172,7 +172,7 @@ def measure(bench, workload, libraries):
         for length in workload.chunks:
             chunk_nbytes *= length
         out |= {"nbytes": nbytes, "chunk_nbytes": chunk_nbytes}
-    if workload.kind in ("read", "parts", "parts_at_once", "box", "points", "mask", "product", "strided",
+    if workload.kind in ("read", "parts", "parts_at_once", "pieces", "box", "points", "mask", "product", "strided",
                          "elements", "kept_elements", "write_box", "open", "memory", "remote"):
         out["stored_nbytes"] = bench.fixture(workload).stored_nbytes
     out["load"] = round(os.getloadavg()[0], 2)
@@ -249,18 +249,29 @@ def _remote(bench, workload, libraries):
 
 
 def _parts(bench, workload, libraries):
-    return _read_boxes(bench, workload, libraries, "read_parts")
+    return _read_boxes(bench, workload, libraries, "read_parts", _chunks_of(bench, workload))
 
 
 def _parts_at_once(bench, workload, libraries):
-    return _read_boxes(bench, workload, libraries, "read_parts_at_once")
+    return _read_boxes(bench, workload, libraries, "read_parts_at_once", _chunks_of(bench, workload))
 
 
-def _read_boxes(bench, workload, libraries, method):
-    source, fixture = bench.array(workload.shape), bench.fixture(workload)
+def _pieces(bench, workload, libraries):
+    chosen = random.Random(bench.options.seed)
+    rows, columns = workload.shape
+    starts = [(chosen.randrange(rows), chosen.randrange(columns - _FIRST)) for _ in range(workload.count)]
+    return _read_boxes(bench, workload, libraries, "read_parts", [(i, slice(j, j + _FIRST)) for i, j in starts])
+
+
+def _chunks_of(bench, workload):
+    """Return the boxes of `count` random chunks."""
     coords = list(fixtures.grid_coords(workload.shape, workload.chunks))
     chosen = random.Random(bench.options.seed).sample(coords, workload.count)
-    boxes = [fixtures.box(at, workload.chunks) for at in chosen]
+    return [fixtures.box(at, workload.chunks) for at in chosen]
+
+
+def _read_boxes(bench, workload, libraries, method, boxes):
+    source, fixture = bench.array(workload.shape), bench.fixture(workload)
 
     def operation(name, library, i):
         handle = _handle(library, fixture)
@@ -591,8 +602,8 @@ def _set_of(bench, workload):
     return path
 
 
-_KINDS = {"read": _read, "absent": _absent, "parts": _parts, "parts_at_once": _parts_at_once, "box": _box,
-          "points": _points, "mask": _mask, "product": _product, "strided": _strided,
+_KINDS = {"read": _read, "absent": _absent, "parts": _parts, "parts_at_once": _parts_at_once, "pieces": _pieces,
+          "box": _box, "points": _points, "mask": _mask, "product": _product, "strided": _strided,
           "write_box": _write_box, "append": _append, "elements": _elements,
           "kept_elements": _kept_elements, "open": _open, "write": _write,
           "create": _create, "list": _list, "member": _member, "import": _import, "import_open": _import_open,

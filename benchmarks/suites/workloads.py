@@ -46,11 +46,12 @@ class Workload:
     name : str
     title : str
         What is measured, for the report.
-    kind : {"read", "absent", "parts", "parts_at_once", "box", "points", "mask", "product", "strided", "elements", \
-"kept_elements", "write", "write_box", "append", "open", "create", "list", "member", "import", "import_open", \
-"memory", "write_memory", "set", "set_memory", "remote"}
+    kind : {"read", "absent", "parts", "parts_at_once", "pieces", "box", "points", "mask", "product", "strided", \
+"elements", "kept_elements", "write", "write_box", "append", "open", "create", "list", "member", "import", \
+"import_open", "memory", "write_memory", "set", "set_memory", "remote"}
         ``absent`` reads an array without chunks;
-        ``parts`` reads `count` chunks, each before the next one is asked for; ``box`` reads what `taken` says;
+        ``parts`` reads `count` chunks, each before the next one is asked for, ``pieces`` as many runs of
+        10 elements anywhere; ``box`` reads what `taken` says;
         ``points`` reads `count` random elements at once, ``mask`` a random half of all, ``product`` `count` random rows
         in as many random columns, ``strided`` slices with the steps that are `taken`; ``write_box`` changes what
         `taken` says in an array that is there; ``append`` adds to an array without elements one row of chunks after
@@ -192,6 +193,8 @@ WORKLOADS = (
              "append", (200, 512, 512), (1, 512, 512), place="tmpfs", targets=_TWICE),
     Workload("append_small_frames", "append 200 frames of 64 KB, chunks by themselves, one after the other, on tmpfs",
              "append", (200, 128, 128), (1, 128, 128), place="tmpfs", targets=_TWICE),
+    Workload("read_pieces", "read 1000 random a[i, j:j+10] of 4096 chunks of 16 KB, one after the other", "pieces",
+             (4096, 4096), (64, 64), count=1000, max_repeats=5, targets=(Target(FASTEST, at_least=4.2),)),
     Workload("write_columns", "write a[:, 3:5], in 8 chunks of 4 MB, on tmpfs", "write_box",
              (8192, 1024), (1024, 1024), taken=(None, slice(3, 5)), place="tmpfs", targets=_TWICE),
     Workload("read_elements", "read 20 single elements of a chunk of 4 MB", "elements",
