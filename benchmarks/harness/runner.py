@@ -266,7 +266,8 @@ def _pieces(bench, workload, libraries):
 def _chunks_of(bench, workload):
     """Return the boxes of `count` random chunks."""
     coords = list(fixtures.grid_coords(workload.shape, workload.chunks))
-    return [fixtures.box(at, workload.chunks) for at in random.Random(bench.options.seed).sample(coords, workload.count)]
+    chosen = random.Random(bench.options.seed).sample(coords, workload.count)
+    return [fixtures.box(at, workload.chunks) for at in chosen]
 
 
 def _read_boxes(bench, workload, libraries, method, boxes):

@@ -47,8 +47,8 @@ class Workload:
     title : str
         What is measured, for the report.
     kind : {"read", "absent", "parts", "parts_at_once", "pieces", "box", "points", "mask", "product", "strided", \
-"elements", "kept_elements", "write", "write_box", "append", "open", "create", "list", "member", "import", "import_open", \
-"memory", "write_memory", "set", "set_memory", "remote"}
+"elements", "kept_elements", "write", "write_box", "append", "open", "create", "list", "member", "import", \
+"import_open", "memory", "write_memory", "set", "set_memory", "remote"}
         ``absent`` reads an array without chunks;
         ``parts`` reads `count` chunks, each before the next one is asked for, ``pieces`` as many runs of
         10 elements anywhere; ``box`` reads what `taken` says;
