@@ -97,7 +97,7 @@ def members_of(bytes raw not None, check=None, *, ReferenceTable table=None, com
     raw : bytes
     check : callable, optional
         Takes the values of all other members, as bytes, and raises ValueError for invalid JSON. Without it, these
-        values are skipped.
+        values are skipped, and their names may be there twice.
     table, compact, takes_null
         As for `read_references`. Without a table, no references are read.
 
@@ -124,6 +124,7 @@ def members_of(bytes raw not None, check=None, *, ReferenceTable table=None, com
     cdef bint is_first_version = False
     cdef bint is_read = False
     members = {}
+    others = set()
     _check_utf8(raw)
     _open(&text, c'{', "a JSON object")
     if not _closes(&text, c'}'):
@@ -146,6 +147,10 @@ def members_of(bytes raw not None, check=None, *, ReferenceTable table=None, com
                 members[label] = start, text.at
                 is_first_version |= label == "version" and text.at - start == 1 and text.data[start] == c'1'
             elif check is not None:
+                label = _str(&found)
+                if label in others:
+                    raise _wrong(name.start, f"member {label!r:.200} is there twice")
+                others.add(label)
                 try:
                     check(text.data[start:text.at])
                 except ValueError as exc:

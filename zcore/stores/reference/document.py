@@ -56,9 +56,9 @@ def read_document(raw, *, target=None, template_overrides=None, max_generated=No
         templates = None
     else:
         if n_members > len(members):
+            members_of(raw, _strict)
             warn(f"a reference set of version 1 has members templates, gen and refs; {n_members - len(members)} others "
                  "are ignored")
-            members_of(raw, _strict)
         if "refs" in members and not is_read:
             read_references(table, raw, members["refs"][0], _compact, takes_null=takes_null)
         templates = _member(raw, members, "templates", {})

@@ -91,7 +91,8 @@ def test_an_array(folder):
     ('{"a\\u0000": "x"}', "is no key"), ('{"version": 2, "refs": {}}', "expected 1"),
     ('{"version": "1", "refs": {}}', "expected 1"), ('{"version": 1.0, "refs": {}}', "expected 1"),
     ('{"version": true, "refs": {}}', "expected 1"), ('{"version": 1, "refs": []}', "an object of references"),
-    ('{"version": 1, "refs": {}, "refs": {}}', "twice"), ('{"a": ' + "[" * 10**5, "nested deeper"),
+    ('{"version": 1, "refs": {}, "refs": {}}', "twice"), ('{"version": 1, "a": 1, "\\u0061": 2}', "'a' is there twice"),
+    ('{"a": ' + "[" * 10**5, "nested deeper"),
     ('{"a": ' + '{"a":' * 10**5, "nested deeper"),
 ])
 def test_documents_that_are_none(folder, document, message):
