@@ -3,8 +3,12 @@
 Each check knows what every call may give and what is left at the end: nothing lost, torn or invented, and no exception
 but those that are right.
 """
+import os
+import subprocess
 import sys
+import sysconfig
 import threading
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -171,6 +175,26 @@ def stores(tmp_path):
 def old_documents(monkeypatch):
     """Let the documents of new arrays be old enough for plans that are kept."""
     monkeypatch.setattr("zcore.engine.views.TRUSTED_AGE_NS", -1)
+
+
+IMPORTS = """
+import importlib, pathlib, sys, warnings
+warnings.simplefilter("error")
+import zcore
+package = pathlib.Path(zcore.__file__).parent
+names = [".".join(("zcore", *path.relative_to(package).with_suffix("").parts)) for path in package.rglob("*.pyx")]
+for name in [*names, "zcore.kernel.cython_shared"]:
+    importlib.import_module(name)
+assert len(names) > 30 and not sys._is_gil_enabled(), names
+"""
+
+
+@pytest.mark.skipif(not sysconfig.get_config_var("Py_GIL_DISABLED"), reason="this interpreter has a GIL")
+def test_no_module_brings_the_gil_back():
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHON_GIL"}
+    environment["PYTHONPATH"] = str(Path(zcore.__file__).parents[1])
+    done = subprocess.run([sys.executable, "-c", IMPORTS], capture_output=True, text=True, env=environment, timeout=120)
+    assert done.returncode == 0, done.stderr
 
 
 def test_threads_share_an_array_a_store_and_a_cache(tmp_path):
