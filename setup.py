@@ -55,12 +55,12 @@ COMPILE = ["-std=c11", "-D_GNU_SOURCE", "-DNPY_NO_DEPRECATED_API=NPY_2_0_API_VER
            "-fvisibility=hidden", "-Wno-unused-function"]
 # Modules whose loops touch every element, and those that run once for each object. The others call, check and decide:
 # small code is as fast there, and compiles in two thirds of the time.
-LOOPS = ("casting", "copy", "filters", "gather", "points", "radix_sort", "shuffle", "varying")
-TASKS = ("blosc_blocks", "blosc_header", "box", "compress", "crc32c", "files", "json", "lru", "plan", "program",
-         "read", "shard_index", "shard_read", "shard_write", "tasks", "write")
+LOOPS = ("copy", "filters", "gather", "points", "radix_sort", "shuffle", "varying")
+TASKS = ("blosc_blocks", "blosc_header", "box", "casting", "compress", "crc32c", "files", "json", "lru", "plan",
+         "program", "read", "shard_index", "shard_read", "shard_write", "tasks", "write")
 # By module. The floating point exceptions of a cast are never read. Without them, gcc vectorizes loops that select
-# numbers, as clang always does; the numbers are the same.
-COMPILE_ONLY = {"casting": ["-fno-trapping-math"]}
+# numbers, as clang always does; the numbers are the same. Its -O3 makes no better loops of the many casts, only more.
+COMPILE_ONLY = {"casting": ["-fno-trapping-math", "-ftree-vectorize"]}
 # Never in a file's header comment, which would win over what is said here and take the checks out of the debug build.
 CHECKS = ("boundscheck", "wraparound", "initializedcheck")
 UNCHECKED, CHECKED = dict.fromkeys(CHECKS, False), dict.fromkeys(CHECKS, True)
@@ -70,11 +70,14 @@ ALWAYS = {"auto_pickle": False}
 # A float that an integer does not hold is no part of `undefined`, and its cast is.
 SANITIZERS = ["-fsanitize=address,undefined,float-cast-overflow",
               "-fno-sanitize-recover=undefined,float-cast-overflow"]
-# For a small wheel. The wheel packs texts, not Cython. Calls of Python's functions need no stubs (Apple's linker
-# makes them as it likes, and has a deprecated flag for -s). Nothing is unwound through the kernel: it calls no C++, and
-# where glibc ends a thread it stops at the first frame without a table. Names of functions that are not called from
-# outside, and the tables, are for debuggers: the debug build has them.
-SMALL = ["-Os", "-g0", "-DCYTHON_COMPRESS_STRINGS=0"]
+# For a small wheel. The wheel packs texts, not Cython. Python calls bound methods as fast as Cython does. Calls of
+# Python's functions need no stubs (Apple's linker makes them as it likes, and has a deprecated flag for -s). Nothing is
+# unwound through the kernel: it calls no C++, and where glibc ends a thread it stops at the first frame without a
+# table. Names of functions that are not called from outside, and the tables, are for debuggers: the debug build has
+# them.
+SMALL = ["-Os", "-g0", "-DCYTHON_COMPRESS_STRINGS=0", "-DCYTHON_UNPACK_METHODS=0"]
+# Of tasks. Their loops still begin where the processor likes it.
+UNPADDED = ["-falign-functions=1", "-falign-jumps=1", "-falign-labels=1"]
 STRIPPED = []
 if sys.platform != "darwin":
     SMALL += ["-fno-plt", "-fno-asynchronous-unwind-tables", "-fno-ident"]
@@ -197,7 +200,7 @@ def make_extension(source, variant, libs, deflate=""):
     _, compile_flags, link_flags = VARIANTS[variant]
     name = ".".join(source.with_suffix("").parts)
     if variant == "release" and source.stem in LOOPS + TASKS:
-        compile_flags = [*compile_flags, "-O3" if source.stem in LOOPS else "-O2"]
+        compile_flags = [*compile_flags, *(["-O3"] if source.stem in LOOPS else ["-O2", *UNPADDED])]
     extension = Extension(
         name, [] if name == SHARED else [str(source)], include_dirs=["zcore/kernel", INCLUDE, numpy.get_include()],
         extra_compile_args=COMPILE + COMPILE_ONLY.get(source.stem, []) + compile_flags, extra_link_args=[*link_flags])

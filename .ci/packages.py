@@ -24,7 +24,7 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-MAX_NBYTES = 2_470_000     # 2 % more than it has; the aim is 2,400,000
+MAX_NBYTES = 2_400_000
 # A user's build takes a minute on two CPUs. Other work on a machine may double the CPU time; more is a slower build.
 MAX_CPU_SECONDS = 240
 # Of the C library and the loader; nothing else is on every Linux.
@@ -41,7 +41,7 @@ OF_NUMPY = ["tests/unit/kernel/select", "tests/unit/model/test_dtypes.py", "test
 WITHOUT_JUDGES = ["tests/unit/engine/test_many_threads.py", "tests/unit/kernel/select", "tests/property/test_casts.py",
                   "tests/property/test_store_laws.py"]
 JUDGES = ["numcodecs", "ml_dtypes>=0.6", "blosc>=1.11", "PyYAML>=6"]
-TOOLS = ["pytest>=9", "hypothesis"]
+TOOLS = ["pytest>=9", "pytest-xdist", "hypothesis"]
 SEEN = """
 import json, numpy, shutil, zcore
 print(json.dumps({"numpy": numpy.__version__, "zcore": zcore.__file__,
@@ -218,7 +218,7 @@ def test_installed(source, numpy=None, *chosen):
             sys.exit(f"NumPy {numpy} was asked for")
         if seen["compilers"] or not Path(seen["zcore"]).is_relative_to(sys.prefix):
             sys.exit(f"there are compilers, {seen['compilers']}, or it is another zcore, {seen['zcore']}")
-        print(run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o",
+        print(run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "auto", "--maxprocesses=8", "-o",
                    "addopts=--import-mode=importlib --strict-markers", "-m", "not slow", *tests], cwd=folder, env=found)
               .strip().splitlines()[-1], flush=True)
 
