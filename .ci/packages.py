@@ -218,8 +218,9 @@ def test_installed(source, numpy=None, *chosen):
             sys.exit(f"NumPy {numpy} was asked for")
         if seen["compilers"] or not Path(seen["zcore"]).is_relative_to(sys.prefix):
             sys.exit(f"there are compilers, {seen['compilers']}, or it is another zcore, {seen['zcore']}")
-        print(run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "auto", "--maxprocesses=8", "-o",
-                   "addopts=--import-mode=importlib --strict-markers", "-m", "not slow", *tests], cwd=folder, env=found)
+        print(run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "auto", "--maxprocesses=8",
+                   "-o", "addopts=--import-mode=importlib --strict-markers", "-m", "not slow", *tests],
+                  cwd=folder, env=found)
               .strip().splitlines()[-1], flush=True)
 
 
