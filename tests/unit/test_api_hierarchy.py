@@ -60,6 +60,19 @@ def test_a_hierarchy_made_of_metadata(tmp_path, zarr_format):
     assert zcore.open(tmp_path)["p"][0, 0] == 0
 
 
+@pytest.mark.parametrize("zarr_format", [3, 2, "zmeta"])
+def test_metadata_that_a_caller_changes_between_two_hierarchies(zarr_format):
+    """The document is that of the moment of the call, and what was made before stays as it is."""
+    store = zcore.MemoryStore()
+    metadata = zcore.create_array(zcore.MemoryStore(), shape=4, dtype="i4", zarr_format=zarr_format,
+                                  **({"checksum": False} if zarr_format == 3 else {})).metadata
+    for level in (1, 9, 5):
+        metadata.codecs[-1].configuration["clevel"] = level
+        zcore.create_hierarchy(store=store, nodes={f"x{level}": metadata})
+    for level in (1, 9, 5):
+        assert zcore.open(store, path=f"x{level}").metadata.codecs[-1].configuration["clevel"] == level
+
+
 def test_a_hierarchy_below_a_group(tmp_path):
     g = zcore.group(tmp_path)
     below = g.create_group("copy")

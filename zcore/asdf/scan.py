@@ -164,12 +164,12 @@ def by_index(source, first):
     offsets = file_layout.parse_block_index(data)
     if offsets is None or offsets[0] != first or offsets[-1] + file_layout.BLOCK_HEADER_NBYTES > place:
         return None
-    ends = [*offsets[1:], place]
-    numbers = sorted({0, len(offsets) - 1}) if source.is_far else range(len(offsets))
+    last = len(offsets) - 1
+    numbers = sorted({0, last}) if source.is_far else range(len(offsets))
     try:
-        for offset, following in [(offsets[i], ends[i]) for i in numbers]:
-            header = read_block_header(source, offset)
-            if header.end != following or header.is_streamed:
+        for i in numbers:
+            header = read_block_header(source, offsets[i])
+            if header.end != (place if i == last else offsets[i + 1]) or header.is_streamed:
                 return None
     except AsdfFormatError:
         return None

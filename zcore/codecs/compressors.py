@@ -302,8 +302,10 @@ class _Archiver(Lenient, Codec):
                                          codec=self.name, direction="decode", offset=len(raw), expected=n_bytes,
                                          found=len(raw))
                     at += len(piece)
-                    parts.append(decoder.decompress(piece, max(0, n_bytes - found) + 1))
-                    found += len(parts[-1])
+                    part = decoder.decompress(piece, max(0, n_bytes - found) + 1)
+                    if part or not parts:
+                        parts.append(part)      # not one for each of a million empty streams
+                    found += len(part)
                     check_size(self.name, found, n_bytes, at_most=True)
                 at -= len(decoder.unused_data)
         except (OSError, EOFError, ValueError, *self._errors()) as exc:

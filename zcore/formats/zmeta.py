@@ -154,7 +154,7 @@ class Zmeta(Format):
         --------
         >>> from zcore.formats import format_of
         >>> zmeta = format_of("zmeta")
-        >>> array = zmeta.new_array((1000000, 1000), "i4", (10000,), fill_value=42, cname="lz4", clevel=3, shuffle=1)
+        >>> array = zmeta.new_array((1000000, 1000), "i4", (10000, -1), fill_value=42, cname="lz4", clevel=3, shuffle=1)
         >>> array.chunk_shape, array.dtype.str, array.chunk_keys.encode((4, 0))
         ((10000, 1000), '<i4', '__zdata__/4.0.blosc')
         """

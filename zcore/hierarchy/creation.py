@@ -14,7 +14,7 @@ from zcore.errors import NodeExistsError, UnsupportedError, ZcoreError
 from zcore.formats import format_of
 from zcore.hierarchy import lifecycle, lookup
 from zcore.indexing.assign import cast_to
-from zcore.model.metadata import ArrayMetadata, CodecSpec, GroupMetadata, has_varying_items
+from zcore.model.metadata import ArrayMetadata, CodecSpec, GroupMetadata, has_varying_items, unshared
 from zcore.model.named_codecs import named_codec
 from zcore.model.value import as_bool, text_of
 from zcore.stores.keys import prefix_of
@@ -213,8 +213,10 @@ def create_hierarchy(store, path, below, options, *, overwrite=False):
     if len(below) < n_nodes:
         raise ValueError("two of the paths are spellings of one")
     new = {}
+    # The caller may change the dicts of codecs later, and documents are cached by the identity of metadata.
+    own = {id(metadata): unshared(metadata) for metadata in below.values()}
     for name in sorted(below, key=lambda name: (name.count("/"), name)):   # groups before their members
-        metadata = below[name]
+        metadata = own[id(below[name])]
         if isinstance(metadata, GroupMetadata):
             metadata = metadata.replace(consolidated=None)
         format = format_of(metadata.zarr_format)

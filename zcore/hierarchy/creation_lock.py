@@ -29,6 +29,32 @@ def hold_place(store, path, document, options, *, is_kept=False):
     return _Place(store, path, document, options, is_kept) if options.lock else contextlib.nullcontext(_always)
 
 
+def is_held(store, path):
+    """Return whether a node is being created or deleted at `path`: `hold_place` would wait, as far as files tell."""
+    import fcntl
+
+    from zcore.stores.directory import lock_file
+
+    directory = store.locks(path, "").directory
+    if directory is None:
+        return False
+    place = os.path.join(directory, lock_file.PLACE)
+    if os.path.isdir(place) and lock_file.left_over(place) is None:
+        return True
+    try:
+        fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        fcntl.flock(fd, fcntl.LOCK_UN)      # a fork may have copied the descriptor
+    except OSError as exc:
+        return isinstance(exc, BlockingIOError)
+    finally:
+        os.close(fd)
+    return False
+
+
 def _always():
     return True
 

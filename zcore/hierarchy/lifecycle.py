@@ -295,7 +295,8 @@ def check_free(store, path, format, metadata, attributes=None, options=None, dat
 def _left_over(store, path, key):
     return StoreError(
         f"{store.describe(path)} holds {key[len(prefix_of(path)):]!r}, and no document says of which node: a document "
-        "was lost, or a creation or deletion was interrupted; overwrite=True (mode 'w') erases it",
+        "was lost, or a creation or deletion was interrupted; if it was lost, put it back from a backup; "
+        "overwrite=True (mode 'w') erases what is there",
         key=key, errno=errno.EEXIST)
 
 

@@ -4,7 +4,6 @@ The automatic shape halves the longest side until a chunk is at most the target 
 the resulting number of chunks. Chunks become nearly cubic, so that reading is fast in every direction. Their size is
 between half the target and the target, and the last chunk of a dimension is hardly smaller than the others.
 """
-import itertools
 import math
 from collections.abc import Iterable
 from operator import index as exact_index
@@ -40,7 +39,7 @@ def normalize_chunks(chunks, shape, itemsize, max_nbytes=None, what="chunks"):
     ----------
     chunks : None, "auto", str, int or sequence of (int or None)
         None or ``"auto"`` chooses automatically; a size in bytes is the target of that choice; an int is the length in
-        every dimension. In a sequence, None, -1 and missing lengths at the end stand for the whole dimension.
+        every dimension. In a sequence with one length for each dimension, None and -1 stand for the whole dimension.
     shape : tuple of int
     itemsize : int
         Bytes of an element.
@@ -52,13 +51,13 @@ def normalize_chunks(chunks, shape, itemsize, max_nbytes=None, what="chunks"):
     Raises
     ------
     ValueError, TypeError
-        If there are more lengths than dimensions, or one is neither an integer >= 1 nor -1.
+        If there are not as many lengths as dimensions, or one is neither an integer >= 1 nor -1.
     UnsupportedError
         If a length is a list: few formats have chunks of different lengths, and `normalize_grid` is for these.
 
     Examples
     --------
-    >>> normalize_chunks((10000,), (1000000, 1000), itemsize=4)
+    >>> normalize_chunks((10000, -1), (1000000, 1000), itemsize=4)
     (10000, 1000)
     """
     if chunks is None or isinstance(chunks, str):
@@ -67,10 +66,11 @@ def normalize_chunks(chunks, shape, itemsize, max_nbytes=None, what="chunks"):
     asked = _asked(chunks, len(shape), what)
     if isinstance(chunks, bool) or not all([_may_be_length(chunk) for chunk in asked]):
         raise TypeError(f"{what}: expected integers, found {chunks!r:.60}")
-    if len(asked) > len(shape):
-        raise ValueError(f"{what}: expected at most {len(shape)} lengths, one for each dimension, found {len(asked)}")
+    if len(asked) != len(shape):
+        raise ValueError(f"{what}: expected {len(shape)} lengths, one for each dimension of the shape {tuple(shape)}, "
+                         f"found {len(asked)}; -1 stands for the whole dimension")
     chunk_shape = []
-    for length, chunk in itertools.zip_longest(shape, asked):
+    for length, chunk in zip(shape, asked, strict=True):
         if is_listed(chunk):
             raise UnsupportedError(f"{what} that differ in length, {chunk!r:.60}", feature="rectilinear chunk grid")
         chunk = -1 if chunk is None else exact_index(chunk)
@@ -83,11 +83,10 @@ def normalize_chunks(chunks, shape, itemsize, max_nbytes=None, what="chunks"):
 def whole_dimensions(chunks, ndim):
     """Return for each dimension whether `chunks` (as for `normalize_chunks`) asks for the whole dimension.
 
-    >>> whole_dimensions((4, -1), 3), whole_dimensions(4, 2)
-    ([False, True, True], [False, False])
+    >>> whole_dimensions((4, -1), 2), whole_dimensions(4, 2)
+    ([False, True], [False, False])
     """
-    asked = _asked(chunks, ndim, "chunks")
-    return [d >= len(asked) or asked[d] is None or (not is_listed(asked[d]) and asked[d] == -1) for d in range(ndim)]
+    return [chunk is None or (not is_listed(chunk) and chunk == -1) for chunk in _asked(chunks, ndim, "chunks")]
 
 
 def _asked(chunks, ndim, what):

@@ -239,7 +239,7 @@ def _split(form, key):
 
 def _request_inside(array, batch, coords, drop_axes):
     """Return the result of `request_of`; it is a SelectionError if a piece lies outside the array."""
-    request = request_of(batch, coords, _grid(array.metadata), drop_axes)
+    request = request_of(batch, coords, _grid(array._binding.metadata), drop_axes)
     if request is not None and any(stop > length for stop, length in zip(request.stops, array.shape, strict=True)):
         raise zcore.SelectionError(f"the selection ends at {request.stops}, the array has the shape {array.shape}")
     return request
@@ -285,7 +285,8 @@ def _agrees(array, form):
     texts = {array.dtype.kind, form.dtype.kind} <= {"O", "T"}
     if not texts and array.dtype.newbyteorder("=") != form.dtype.newbyteorder("="):
         return False
-    return array.metadata.edges is not None or array.metadata.chunk_shape == tuple(form.chunks or ())
+    metadata = array._binding.metadata      # `array.metadata` is a copy for callers
+    return metadata.edges is not None or metadata.chunk_shape == tuple(form.chunks or ())
 
 
 register_pipeline(ZcoreCodecPipeline)

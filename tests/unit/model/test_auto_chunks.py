@@ -51,12 +51,19 @@ def test_nothing_asked_for_is_about_a_megabyte(chunks):
 
 
 @pytest.mark.parametrize(("chunks", "expected"), [
-    ((10,), (10, 30, 7)), ((10, 5), (10, 5, 7)), ((10, None, 2), (10, 30, 2)), ((-1, 5), (20, 5, 7)), ((), (20, 30, 7)),
-    (4, (4, 4, 4)), (-1, (20, 30, 7)), ((50, 50, 50), (50, 50, 50)), ([np.int64(3)], (3, 30, 7)),
-    (np.array([3, 4]), (3, 4, 7)),
+    ((10, -1, -1), (10, 30, 7)), ((10, None, 2), (10, 30, 2)), ((-1, 5, None), (20, 5, 7)),
+    (4, (4, 4, 4)), (-1, (20, 30, 7)), ((50, 50, 50), (50, 50, 50)), ([np.int64(3), -1, 2], (3, 30, 2)),
+    (np.array([3, 4, 7]), (3, 4, 7)),
 ])
-def test_short_chunks_are_completed_by_whole_dimensions(chunks, expected):
+def test_lengths_and_whole_dimensions(chunks, expected):
     assert normalize_chunks(chunks, (20, 30, 7), 4) == expected
+
+
+@pytest.mark.parametrize("chunks", [(), (10,), (10, 5), [np.int64(3)], np.array([3, 4]), (-1, 5), (2, 2, 2, 2)])
+def test_as_many_lengths_as_dimensions(chunks):
+    """h5py and zarr-python refuse them, too: chunks of another shape than the caller meant would be stored for good."""
+    with pytest.raises(ValueError, match=r"^chunks: expected 3 lengths, one for each dimension"):
+        normalize_chunks(chunks, (20, 30, 7), 4)
 
 
 def test_size_is_the_target_and_the_limit_of_a_format_holds():

@@ -133,8 +133,8 @@ def copy(source: StoreLike | Mapping[str, Any] | Array | Group, destination: Sto
             losses.note(what, name)
         for what, name in opened.left_out:
             losses.leave_out(what, name)
-        with sink_of(destination, destination_path, order, overwrite, root_format, zarr_format, losses,
-                     threads) as (sink, work):
+        with sink_of(destination, destination_path, order, overwrite, root_format,
+                     isinstance(opened.nodes[0][1], SourceArray), zarr_format, losses, threads) as (sink, work):
             arrays = [node for _, node in opened.nodes if isinstance(node, SourceArray)]
             progress = Progress(progress, sum(_nbytes(array, wanted) for array in arrays))
             made = {}

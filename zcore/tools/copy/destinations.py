@@ -152,7 +152,7 @@ class StoreSink:
 
 
 @contextlib.contextmanager
-def sink_of(destination, path, order, overwrite, root_format, zarr_format, losses, threads):
+def sink_of(destination, path, order, overwrite, root_format, is_array, zarr_format, losses, threads):
     """Return a context manager that gives a sink and its work. The new node appears when it ends without an error.
 
     Parameters
@@ -165,6 +165,8 @@ def sink_of(destination, path, order, overwrite, root_format, zarr_format, losse
     overwrite : bool
     root_format : {3, 2, "zmeta"}
         Of the node at `path`, and of the groups above it that are missing.
+    is_array : bool
+        The node at `path` is an array.
     zarr_format, losses, threads
         See `StoreSink`.
 
@@ -188,7 +190,8 @@ def sink_of(destination, path, order, overwrite, root_format, zarr_format, losse
     with contextlib.ExitStack() as stack:
         place = directory_of(store, path)
         if place is None:
-            work, inner = Unmarked(), stack.enter_context(document_last.made_in(store, path, is_node, overwrite))
+            work, inner = Unmarked(), stack.enter_context(document_last.made_in(
+                store, path, is_node, overwrite, format.array_document if is_array else format.group_document))
         else:
             work = stack.enter_context(_directory(store, path, place, order, is_node, overwrite))
             inner = DirectoryStore(work.node, fsync=store.fsync)

@@ -3,6 +3,7 @@
 Documents come last, as a node exists from its document on.
 
 If there is no node at the destination, objects get their keys at once, and documents are kept back until all is there.
+In a service, a placeholder for the first document takes the place at once: locks exclude only this process there.
 A node that is to be replaced stays until the new one is whole, which is made at a place of its own::
 
     __zc_copy/<hash of the path>/<random>/
@@ -23,13 +24,16 @@ import hashlib
 import json
 import os
 
+from zcore.engine.binding import N_UNSEEN
 from zcore.engine.options import Options
 from zcore.engine.views import metadata_of
-from zcore.errors import MetadataError, NodeExistsError, StoreError, UnsupportedError
+from zcore.errors import LockError, MetadataError, NodeExistsError, StoreError, UnsupportedError
 from zcore.formats import FORMAT_OF, format_of
 from zcore.formats.json_documents import MAX_NBYTES
 from zcore.hierarchy import consolidated, deletion, lifecycle, lookup
 from zcore.hierarchy.creation_lock import hold_place
+from zcore.hierarchy.unfinished import unfinished
+from zcore.kernel.io.documents import Tickets
 from zcore.model.metadata import ArrayMetadata
 from zcore.stores.base import Listing, Store
 from zcore.stores.keys import prefix_of
@@ -38,6 +42,7 @@ from zcore.tools.copy.transfer import in_threads
 
 STAGING = "__zc_copy/"
 _BEGUN, _JOURNAL, _DELETING, _FREE, _NODE = "begun", "journal", "deleting", "free", "node/"
+_NOTHING = b'{"zarr_format": 3}'     # of which a placeholder is made before the node's document is known
 _MAX_MOVING = 8     # objects on their way at a time
 
 
@@ -54,17 +59,65 @@ class DocumentsLast(Store):
     inner : Store
         All other objects are written to it at once.
     prefix : str
+    root : str, optional
+        Where locks exclude only this process (`Store.swaps`), the name of the first node's document. A placeholder for
+        it (`zcore.hierarchy.unfinished`) takes the place at once, so that no other process creates a node there.
+
+    Raises
+    ------
+    NodeExistsError
+        There is a node by now.
     """
 
     read_only = False
 
-    def __init__(self, inner, prefix):
+    def __init__(self, inner, prefix, root=None):
+        self._root = self._place = None     # the name of the placeholder, and its identity
+        self._tried = []                    # may be there by this copy, even if a put has failed: its answer was lost
         self._inner = inner
         self._prefix = prefix
         self._documents = MemoryStore()
         self._written = set()
+        self._numbers = Tickets()
         self.key_flavour = inner.key_flavour
         self.n_requests = inner.n_requests
+        if root is not None and inner.swaps:
+            self._take_place(root)
+
+    def _take_place(self, root):
+        self._root = root
+        try:
+            self._place = self._put_place(unfinished(_NOTHING))
+        except LockError:
+            self._root = None       # the service has no conditions
+        except BaseException:
+            with contextlib.suppress(StoreError):     # the first error is the one to tell
+                self.discard()
+            raise
+        else:
+            if self._place is None:
+                raise self._exists()
+
+    def _put_place(self, value):
+        self._tried.append(bytes(value))
+        return self._inner.set_if_same(self._prefix + self._root, value, self._place)
+
+    def _exists(self):
+        return NodeExistsError(f"a node was created at {self.describe('')} meanwhile", path=self._prefix[:-1])
+
+    def _check_place(self):
+        if self._root is not None and self._inner.identity(self._prefix + self._root) != self._place:
+            raise self._replaced()
+
+    def _replaced(self):
+        self._tried.clear()         # all that was written may be the other node's by now
+        return StoreError(f"another process has replaced the node at {self.describe('')} while it was copied",
+                          key=self._prefix + self._root)
+
+    def _replace_place(self, value):
+        self._place = self._put_place(value)
+        if self._place is None:
+            raise self._replaced()
 
     def __repr__(self):
         return repr(self._inner)
@@ -74,22 +127,30 @@ class DocumentsLast(Store):
 
     def get(self, key, byte_range=None):
         found = self._documents.get(key, byte_range) if is_document(key) else None
+        if key == self._root:
+            return found
         return self._inner.get(self._prefix + key, byte_range) if found is None else found
 
     def existing(self, prefix, names):
-        found = {*self._documents.existing(prefix, names), *self._inner.existing(self._prefix + prefix, names)}
+        found = {name for name in self._inner.existing(self._prefix + prefix, names) if prefix + name != self._root}
+        found.update(self._documents.existing(prefix, names))
         return [name for name in names if name in found]
 
     def list_dir(self, prefix):
         n = len(self._prefix)
         ours, theirs = self._documents.list_dir(prefix), self._inner.list_dir(self._prefix + prefix)
-        return Listing(*[sorted({*own, *[name[n:] for name in inner]})
+        return Listing(*[sorted({*own, *[name[n:] for name in inner if name[n:] != self._root]})
                          for own, inner in zip(ours, theirs, strict=True)])
 
     def set(self, key, value):
         if is_document(key):
             self._documents.set(key, value)
+            if key == self._root:
+                # With the layout of the chunks, so that a deletion finds them.
+                self._replace_place(unfinished(value))
         else:
+            if (self._numbers.next() - 1) % N_UNSEEN == 0:
+                self._check_place()
             self._written.add(key)
             self._inner.set(self._prefix + key, value)
 
@@ -118,15 +179,26 @@ class DocumentsLast(Store):
         path = self._prefix[:-1]
         with consolidated.dropped(self._inner, path):
             for key, value in _upwards(self.documents()):
-                if "/" in key:
+                if key == self._root:
+                    self._replace_place(value)
+                    self._root = None
+                elif "/" in key:
                     self._inner.set(self._prefix + key, value)
                 elif not self._inner.set_if_not_exists(self._prefix + key, value):
-                    raise NodeExistsError(f"a node was created at {self.describe('')} meanwhile", path=path)
+                    raise self._exists()
 
     def discard(self):
-        """Erase all that was written."""
-        for key in (*self._documents.list(), *self._written):
-            self._inner.erase(self._prefix + key)
+        """Erase all that was written, unless another process has taken the place: then it may be the other node's."""
+        found = None if self._root is None else self._inner.get(self._prefix + self._root)
+        if self._root is not None and found not in self._tried:
+            return
+        if found is not None and found == self._documents.get(self._root):
+            self._inner.erase(self._prefix + self._root)      # it could be opened
+        for key in (*self._written, *self._documents.list()):
+            if key != self._root:
+                self._inner.erase(self._prefix + key)
+        if self._root is not None:
+            self._inner.erase(self._prefix + self._root)
 
 
 class Staged(DocumentsLast):
@@ -301,7 +373,7 @@ def _put(store, path, made, overwrite):
 
 
 @contextlib.contextmanager
-def made_in(store, path, replace, overwrite):
+def made_in(store, path, replace, overwrite, root):
     """Return a context manager that gives a store, in which a node is made that will be at `path`.
 
     If it ends without an error, the node is there. After an error all is unchanged.
@@ -313,8 +385,10 @@ def made_in(store, path, replace, overwrite):
     replace : bool
         There is a node.
     overwrite : bool
-        What lost nodes have left there may be erased. Else it is a StoreError. In memory, so may a node that was
-        created meanwhile.
+        What lost nodes have left there may be erased. Else it is a StoreError. In memory and in a service, so may a
+        node that was created meanwhile.
+    root : str or None
+        The name of the document of the node at `path`, if it gets one.
     """
     if type(store) is MemoryStore:
         made = MemoryStore()
@@ -322,7 +396,12 @@ def made_in(store, path, replace, overwrite):
         with consolidated.dropped(store, path), deletion.hold_all(store, path, Options()):
             store.change_at_once(lambda draft: _put(draft, path, made, overwrite))
         return
-    made = Staged(store, path) if replace else DocumentsLast(store, prefix_of(path))
+    try:
+        made = Staged(store, path) if replace else DocumentsLast(store, prefix_of(path), root)
+    except NodeExistsError:
+        if not overwrite:
+            raise
+        made, replace = Staged(store, path), True
     # Without a node to replace, chunks get their keys at once. Another thread must not create anything there meanwhile.
     with contextlib.nullcontext() if replace else hold_place(store, path, "", Options()):
         try:

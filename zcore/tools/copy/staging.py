@@ -98,11 +98,14 @@ def settle(container, place=None, *, removes=False):
         except BlockingIOError:
             return None     # another process is at work
         except (FileNotFoundError, NotADirectoryError):
-            if removes:
-                cleanup.remove_directory(container)     # nothing was begun, or the journal was removed first
-            return None
+            fd = _locked_anew(container) if removes else None
+            if fd is None:
+                return None
         try:
-            found = _Found(container, place, fd)
+            try:
+                found = _Found(container, place, fd)
+            except FileNotFoundError:
+                return None     # another process has finished it between the two
             settled = found.settle()
             if removes and os.path.isdir(container) and not found.is_needed():
                 _remove(container, fd)
@@ -127,6 +130,28 @@ def _locked(container, flags=0):
             os.close(fd)
             raise
     return fd
+
+
+def _locked_anew(container):
+    """Remove a container without a journal; if it is not empty, return a descriptor of a new journal, which is locked.
+
+    Returns None if the container is gone, or if another process has begun to build in it meanwhile.
+    """
+    try:
+        if os.path.islink(container):
+            cleanup.remove_directory(container)     # a link itself; no copy builds behind it
+        else:
+            os.rmdir(container)
+        return None
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as exc:
+        if exc.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+            raise
+    try:
+        return _locked(container, os.O_CREAT)
+    except (FileNotFoundError, BlockingIOError):
+        return None
 
 
 def _remove(container, fd):
@@ -159,8 +184,8 @@ class _Found:
         self._container = container
         self._fd = fd
         self._node = os.path.join(container, "node")
-        with open(os.path.join(container, _JOURNAL), "rb") as file:
-            self.lines = file.read().split(b"\n")
+        os.stat(os.path.join(container, _JOURNAL))      # raises if another process has removed it since it was opened
+        self.lines = _content(fd).split(b"\n")
         self._inode = None
         self._replaces = False
         for line in self.lines[:-1]:
@@ -232,16 +257,27 @@ def _told(action, place):
         raise StoreError(f"cannot {action} {place}: {exc.strerror or exc}", key=place, errno=exc.errno) from exc
 
 
+def _content(fd):
+    """Return all bytes of a file. When the interpreter exits, the built-in `open` is gone, and finalizers may copy."""
+    parts = []
+    while part := os.pread(fd, 1 << 16, sum(map(len, parts))):
+        parts.append(part)
+    return b"".join(parts)
+
+
 def _boot():
     """Return a text that changes when the machine is started again, if the system has one.
 
     Files that were written before may not have reached the disk, whatever the journal says.
     """
     try:
-        with open("/proc/sys/kernel/random/boot_id") as file:
-            return file.read().strip()
+        fd = os.open("/proc/sys/kernel/random/boot_id", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return ""
+    try:
+        return _content(fd).decode().strip()
+    finally:
+        os.close(fd)
 
 
 class Building:

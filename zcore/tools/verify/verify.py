@@ -9,6 +9,7 @@ import contextlib
 import os
 import re
 from array import array
+from collections import Counter
 from functools import partial
 from time import time
 from typing import TYPE_CHECKING
@@ -33,7 +34,7 @@ from zcore.errors import (
 from zcore.formats import DOCUMENTS
 from zcore.formats.json_documents import MAX_NBYTES
 from zcore.hierarchy import consolidated, lookup
-from zcore.hierarchy.creation_lock import hold_place
+from zcore.hierarchy.creation_lock import hold_place, is_held
 from zcore.hierarchy.lifecycle import read_attributes
 from zcore.model.metadata import ArrayMetadata
 from zcore.nodes.node import Handle
@@ -123,6 +124,7 @@ def verify(store: StoreLike | Array | Group, *, path: str = "", repair: bool | s
             settle(store, path)     # an interrupted copy may have left nothing else of this node
         found.walk(path)
         found.read()
+        found.look_again()
         found.remove(kinds)
     return found.report
 
@@ -161,6 +163,21 @@ def _kind_of(error):
     return "unreachable" if isinstance(error, StoreError) else "unreadable"
 
 
+def _coords_of(key, prefix, metadata):
+    """Return the coordinates of the chunk of a key in an array, inside the grid or not; None if it is not a chunk's."""
+    return metadata.chunk_keys.decode(key[len(prefix):], metadata.ndim)
+
+
+def _number_of(coords, grid):
+    """Return the number of a chunk in C order of the grid, or None if it lies outside."""
+    if any([i >= n for i, n in zip(coords, grid, strict=True)]):
+        return None
+    number = 0
+    for i, n in zip(coords, grid, strict=True):
+        number = number * n + i
+    return number
+
+
 def _entries(path):
     """Return the paths of the entries of a directory; none for a file."""
     return [os.path.join(path, name) for name in os.listdir(path)] if os.path.isdir(path) else []
@@ -183,6 +200,7 @@ class _Verification:
         self._hidden_paths = set()
         self._hidden_prefixes = []
         self._copies = []       # (binding of a group, its copy, paths that were found)
+        self._raw_copies = {}   # key -> the document that has the copy
         self._removals = []     # (problem, function that removes it)
         # Names of blocks that are reported. If they are keys, their objects are not reported again.
         self._in_damaged_blocks = set()
@@ -195,9 +213,7 @@ class _Verification:
         failures = []
         if not (lookup.standing(self.store, path, failures.append) or failures or self._has_nodes(prefix_of(path))):
             raise lookup.not_found(self.store, path, None, Options(), "node")
-        pending = [path]
-        while pending:
-            pending += reversed(self._visit(pending.pop()))
+        self._walk_below(path)
         for binding, copy, found in self._copies:
             for name in copy:
                 if name not in found and not self._is_hidden(binding.prefix + name):
@@ -205,6 +221,30 @@ class _Verification:
         self._note_unlisted(path)
         if not path:
             self._note_staged()
+
+    def _walk_below(self, path):
+        pending = [path]
+        while pending:
+            pending += reversed(self._visit(pending.pop()))
+
+    def _walk_again(self, path):
+        """Look at what is now where an array was that another process has changed, and return the paths of arrays."""
+        del self._arrays[path]
+        self.report.n_arrays -= 1
+        others = set(self._arrays)
+        n_problems, n_removals = len(self.report.problems), len(self._removals)
+        if self._has_nodes(prefix_of(path)):
+            self._walk_below(path)
+        elif path != self._path:
+            self._note_directory(prefix_of(path), path.rpartition("/")[0])
+        self._forget(set(self.report.problems[:n_problems]), n_problems, n_removals)      # they are noted already
+        return [one for one in self._arrays if one not in others]
+
+    def _forget(self, problems, n_problems=0, n_removals=0):
+        """Take back problems, a set, but for the first ones in the list."""
+        found, removals = self.report.problems, self._removals
+        found[n_problems:] = [problem for problem in found[n_problems:] if problem not in problems]
+        removals[n_removals:] = [removal for removal in removals[n_removals:] if removal[0] not in problems]
 
     def _visit(self, path):
         """Read the documents at a path; returns the paths below that are to be visited."""
@@ -307,12 +347,15 @@ class _Verification:
     # copies
 
     def _note_copy(self, binding, metadata):
+        key = self._key_of_copy(binding)
         try:
+            raw = self.store.get(key, (0, MAX_NBYTES))
             copy = consolidated.copied(binding)
         except (MetadataError, UnsupportedError, StoreError) as error:
-            self._note_document(binding.prefix + binding.format.consolidated_document, binding.path, error)
+            self._note_document(key, binding.path, error)
             return
         if copy is not None:
+            self._raw_copies[key] = raw
             self._copies.append((binding, copy.consolidated, set()))
             if metadata is not None and not consolidated.is_same(copy, metadata):
                 self._note_stale(binding, "the copy has other attributes of the group itself")
@@ -337,9 +380,11 @@ class _Verification:
         except (MetadataError, UnsupportedError):
             return False
 
+    def _key_of_copy(self, binding):
+        return binding.prefix + (binding.format.consolidated_document or binding.document_name)
+
     def _note_stale(self, binding, what):
-        document = binding.format.consolidated_document or binding.document_name
-        self._note("stale copy", binding.prefix + document, binding.path, what,
+        self._note("stale copy", self._key_of_copy(binding), binding.path, what,
                    lambda: consolidated.drop_copy(self.store, binding.path), behind_links=True)
 
     # keys of no node
@@ -400,23 +445,45 @@ class _Verification:
         """Erase an object of no node below `path`; return False if it belongs to a node by now.
 
         An array that is being created has chunks before it has its document. Its creator holds the creation lock of its
-        path, which is one of the directories above the object: each of them is locked here, the deepest first as
-        creators do. The creators at `below` are waited for as well.
+        path, which is `path` or one of the directories between it and the object: each of them is locked here, the
+        deepest first as creators do. The creators at `below` are waited for as well.
         """
-        n = len(prefix_of(path))
-        above = [key[:i] for i in range(len(key) - 1, n, -1) if key[i] == "/"]
+        between = self._between(key, path)
         with contextlib.ExitStack() as held:
             for one in below:
                 with hold_place(self.store, one, "", self.options):
                     if lookup.standing(self.store, one, lookup.pass_over_damage):
                         return False
-            for one in above:
+            for one in (*between, path):
                 held.enter_context(hold_place(self.store, one, "", self.options))
-            if any([lookup.standing(self.store, one, lookup.pass_over_damage) for one in above]):
+            if self._belongs(key, path):
                 return False
             erase(key)
-        if above:
-            self.store.prune(f"{above[0]}/")     # the locks had kept it
+        if between:
+            self.store.prune(f"{between[0]}/")     # the locks had kept it
+        return True
+
+    def _between(self, key, path):
+        """Return the directories between an object, or a directory, and the `path` above it, the deepest first."""
+        n = len(prefix_of(path))
+        return [key[:i] for i in range(len(key) - 1, n, -1) if key[i] == "/"]
+
+    def _belongs(self, key, path):
+        """Return whether a key, or one that may lie below a prefix, belongs to a node at `path` or between, as of now.
+        """
+        if any([lookup.standing(self.store, one, lookup.pass_over_damage) for one in self._between(key, path)]):
+            return True
+        name = key[len(prefix_of(path)):]
+        for node in lookup.standing(self.store, path, lookup.pass_over_damage):
+            metadata = node.parse()
+            if metadata is None or name in self._documents([node]):
+                return True
+            if isinstance(metadata, ArrayMetadata):
+                keys, ndim = metadata.chunk_keys, metadata.ndim
+                if keys.decode(name, ndim) is not None or (
+                        name.endswith("/") and keys.leads_to_chunks(name[:-1], ndim)):
+                    return True
+        return False
 
     def _erase_foreign_directory(self, prefix, path):
         """Erase the keys below `prefix` as `_erase_foreign` does."""
@@ -499,28 +566,34 @@ class _Verification:
                 self.report.add(_kind_of(error), name, path, error)
             self._advance(self._total, nbytes)
         report = self.report
-        for path, (bindings, known) in self._arrays.items():
-            done = self._done
-            for _ in range(_MAX_TRIES):
-                n_problems, n_removals = len(report.problems), len(self._removals)
-                counts = report.n_objects, report.n_bytes
-                try:
-                    self._read_array(path, bindings, known)
-                except NodeNotFoundError:
-                    pass     # deleted since it was found
-                except Changed:
-                    del report.problems[n_problems:], self._removals[n_removals:]
-                    report.n_objects, report.n_bytes = counts
-                    self._done = done
-                    for binding in bindings:
-                        binding.reload()
-                    continue
-                break
-            else:
-                raise StoreError(f"{self.store.describe(path)} changes faster than it can be verified", key=path)
+        pending, tries = list(reversed(self._arrays)), Counter()
+        while pending:
+            path = pending.pop()
+            bindings, known = self._arrays[path]
+            n_problems, n_removals = len(report.problems), len(self._removals)
+            done, counts = self._done, (report.n_objects, report.n_bytes)
+            try:
+                self._read_array(path, bindings, known)
+                self._check_unchanged(bindings)
+            except (Changed, NodeNotFoundError):
+                tries[path] += 1
+                if tries[path] == _MAX_TRIES:
+                    raise StoreError(f"{self.store.describe(path)} changes faster than it can be verified",
+                                     key=path) from None
+                del report.problems[n_problems:], self._removals[n_removals:]
+                report.n_objects, report.n_bytes = counts
+                self._done = done
+                pending += reversed(self._walk_again(path))
+                continue
             self._done = done + sum(binding.metadata.nbytes for binding in bindings)
         self._done = self._total
         self._advance(self._total, 0)
+
+    def _check_unchanged(self, bindings):
+        """Raise Changed if another process has replaced a document, by which all objects below it were judged."""
+        for binding in bindings:
+            if self.store.get(binding.document, (0, MAX_NBYTES + 1)) != binding.view.raw:
+                raise Changed
 
     def _array_of(self, key):
         """Return the path of the array that a key lies below, or that of the node where this run began."""
@@ -565,10 +638,8 @@ class _Verification:
             for binding, keys, grid, numbers in kinds:
                 coords = keys.decode(name, len(grid))
                 if coords is not None:
-                    number = 0
-                    for i, n in zip(coords, grid, strict=True):
-                        number = number * n + i if i < n and number >= 0 else -1
-                    if number >= 0:
+                    number = _number_of(coords, grid)
+                    if number is not None:
                         numbers.append(number)
                     else:
                         self._note_outside(binding, key, coords)
@@ -600,8 +671,11 @@ class _Verification:
         def remove():
             # Locked, so that the array cannot grow up to the chunk.
             with binding.exclusive() as exclusive:
-                if any([i >= n for i, n in zip(coords, exclusive.metadata.grid_shape, strict=True)]):
-                    self.store.erase(key)
+                coords = _coords_of(key, binding.prefix, exclusive.metadata)
+                if coords is None or _number_of(coords, exclusive.metadata.grid_shape) is not None:
+                    return False
+                self.store.erase(key)
+                return True
 
         self._note("left-over", key, binding.path,
                    f"chunk {coords} lies outside the grid of {binding.metadata.grid_shape}", remove)
@@ -613,7 +687,49 @@ class _Verification:
         kind = _kind_of(error)
         if isinstance(error, ChunkError) and kind == "damaged" and _ends_before_its_content(binding, key):
             kind = "truncated"
-        self._note(kind, key, binding.path, error, partial(self.store.erase, key) if kind in REPAIRED else None)
+        self._note(kind, key, binding.path, error, partial(self._erase_damaged, binding, key)
+                   if kind in REPAIRED else None)
+
+    def _erase_damaged(self, binding, key):
+        """Erase an object, unless another process has replaced it, or its array, by one that can be read."""
+        failures = []
+        with binding.exclusive() as exclusive:
+            coords = _coords_of(key, binding.prefix, exclusive.metadata)
+            number = None if coords is None else _number_of(coords, exclusive.metadata.grid_shape)
+            if number is not None and self.store.exists(key):
+                read_objects(binding, np.array([number]), lambda coords, error: failures.append(_kind_of(error)),
+                             lambda n_bytes: None)
+            if not failures or failures[0] not in REPAIRED:
+                return False
+            self.store.erase(key)
+            return True
+
+    def look_again(self):
+        """Take back what was noted while another process was at work, and is explained by what it has done."""
+        over = {problem for problem in self.report.problems if self._is_over(problem)}
+        if over:
+            self._forget(over)
+
+    def _is_over(self, problem):
+        """Return whether an object of no node is gone or belongs to one now, or a stale copy was dropped or replaced.
+        """
+        kind, key, path, _ = problem
+        try:
+            if kind == "stale copy":
+                return self.store.get(key, (0, MAX_NBYTES)) != self._raw_copies[key]
+            if kind != "foreign":
+                return False
+            if not key.endswith("/"):
+                return not self.store.exists(key) or self._belongs(key, path) or self._is_busy(key, path)
+            keys = list(self.store.list_prefix(key))
+            return not keys or self._has_nodes(key) or self._belongs(key, path) or any(
+                [self._is_busy(one, path) for one in keys])
+        except StoreError:
+            return False
+
+    def _is_busy(self, key, path):
+        """Return whether a node is being created or deleted above a key. Its chunks come before its document."""
+        return any([is_held(self.store, one) for one in (*self._between(key, path), path)])
 
     # repair
 
@@ -624,6 +740,8 @@ class _Verification:
                 continue
             try:
                 self.report.n_removed += remove() is not False
+            except (NodeNotFoundError, Changed):
+                pass     # another process has replaced or deleted the array
             except ZcoreError:
                 raise
             except FileNotFoundError:

@@ -147,7 +147,7 @@ def test_shards():
     assert nested.codecs == array.codecs
 
 
-@pytest.mark.parametrize("shards", [True, (0, 1), (1, 2, 3), (1.5, 2), [[1, 2], 3]])
+@pytest.mark.parametrize("shards", [True, (0, 1), (1, 2, 3), (1,), (1.5, 2), [[1, 2], 3]])
 def test_an_error_about_shards_speaks_of_shards(shards):
     with pytest.raises((ValueError, TypeError), match="^shards: expected"):
         new((10, 10), "<f4", (5, 5), shards=shards)
@@ -155,8 +155,8 @@ def test_an_error_about_shards_speaks_of_shards(shards):
 
 @pytest.mark.parametrize(("shape", "chunks", "shards", "inner", "outer"), [
     ((100, 100), (10, 20), -1, (10, 20), (100, 100)), ((95, 100), (10, 20), (-1, 40), (10, 20), (100, 40)),
-    ((95, 100), 10, (20,), (10, 10), (20, 100)), ((0, 5), (3, 5), -1, (3, 5), (3, 5)),
-    ((16, 16), (9, 9), (None,), (9, 9), (18, 18)), ((16, 16), (9, 9), "4 MB", (9, 9), (18, 18)),
+    ((95, 100), 10, (20, -1), (10, 10), (20, 100)), ((0, 5), (3, 5), -1, (3, 5), (3, 5)),
+    ((16, 16), (9, 9), (None, -1), (9, 9), (18, 18)), ((16, 16), (9, 9), "4 MB", (9, 9), (18, 18)),
     ((16, 16), (9, 9), "auto", (9, 9), (18, 18)), ((), (), (), (), ()),
     ((8192, 8192), None, (4096, 4096), (512, 512), (4096, 4096)), ((100, 100), (10, 20), "8 kB", (10, 20), (30, 60)),
     ((100, 100), (10, 20), "auto", (10, 20), (100, 100)), ((2**20,), None, (10**6,), (250000,), (10**6,)),

@@ -383,6 +383,79 @@ def test_what_was_put_aside_by_a_copy_that_was_killed_gets_its_name_back(name, t
     assert age_of(place) == "old"
 
 
+@pytest.mark.parametrize("content", [[], ["node/x"]])
+def test_a_container_without_a_journal_is_not_removed_while_another_process_begins_to_build(content, tmp_path,
+                                                                                           monkeypatch):
+    place = str(tmp_path / "x")
+    container = staging.container_of(place)
+    for name in ("", *content):
+        os.makedirs(os.path.join(container, name))
+    lock, works = staging._locked, []
+
+    def begin(*arguments):
+        monkeypatch.setattr(staging, "_locked", lock)
+        try:
+            return lock(*arguments)
+        finally:
+            works.append(Building(place, {"x": 1}))
+            os.makedirs(works[0].node)
+            make_old(works[0].node)
+
+    monkeypatch.setattr(staging, "_locked", begin)
+    assert staging.settle(container, removes=True) is None
+    works[0].finish(False)
+    works[0].leave()
+    assert age_of(place) == "old" and os.listdir(tmp_path) == ["x"]
+
+
+@pytest.mark.parametrize("content", [[], ["node/x"]])
+def test_a_container_without_a_journal_is_removed(content, tmp_path):
+    container = staging.container_of(str(tmp_path / "x"))
+    for name in ("", *content):
+        os.makedirs(os.path.join(container, name))
+    assert staging.settle(container) is None and os.path.isdir(container)
+    assert staging.settle(container, removes=True) is None and os.listdir(tmp_path) == []
+    assert staging.settle(container, removes=True) is None
+
+
+def test_a_copy_by_a_finalizer_when_the_interpreter_exits(tmp_path):
+    """The built-in `open` is gone then."""
+    zcore.create_array(tmp_path / "a", data=np.arange(10), chunks=4)
+    code = f"""
+import os, sys, zcore
+
+class Last:
+    def __del__(self, copy=zcore.copy, write=os.write, place={str(tmp_path)!r}, form=repr):
+        try:
+            assert sys.meta_path is None
+            copy(place + "/a", place + "/b")
+            write(1, b"done")
+        except BaseException as error:
+            write(1, form(error).encode())
+
+zcore.copy({str(tmp_path / "a")!r}, {str(tmp_path / "first")!r})
+last = Last()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("done", "")
+    assert zcore.open(tmp_path / "b")[...].tolist() == list(range(10)) and zcore.verify(tmp_path / "b").ok
+
+
+def test_a_container_that_another_process_removes_while_it_is_settled(tmp_path, monkeypatch):
+    work = Building(str(tmp_path / "x"), {"x": 1})
+    work.leave()
+    container = staging.container_of(str(tmp_path / "x"))
+    lock = staging._locked
+
+    def lock_and_lose(*arguments):
+        fd = lock(*arguments)
+        shutil.rmtree(container)
+        return fd
+
+    monkeypatch.setattr(staging, "_locked", lock_and_lose)
+    assert staging.settle(container, removes=True) is None
+
+
 def test_what_was_replaced_does_not_come_back_when_its_successor_is_deleted(tmp_path, monkeypatch):
     make_old(tmp_path / "x")
     with monkeypatch.context() as patch:

@@ -1,4 +1,5 @@
 """What `zcore.verify` finds: every kind of fault, placed one at a time, and nothing where nothing is wrong."""
+import importlib
 import json
 import os
 import shutil
@@ -441,3 +442,134 @@ def test_a_damaged_document_of_an_archive_is_reported_once(tmp_path):
     raw[raw.index(b"zarr_format", raw.index(b"g/zarr.json"))] ^= 1
     (tmp_path / "x.zip").write_bytes(raw)
     assert [problem.key for problem in zcore.verify(tmp_path / "x.zip").problems] == ["g/zarr.json"]
+
+
+# another process at work
+
+@pytest.fixture
+def at(monkeypatch):
+    """Return a function that has something done once, before a step of the verification."""
+    def do(moment, change):
+        verification = importlib.import_module("zcore.tools.verify.verify")._Verification
+        done = getattr(verification, moment)
+        monkeypatch.setattr(verification, moment, lambda self, *arguments: (
+            monkeypatch.setattr(verification, moment, done), change(), done(self, *arguments))[-1])
+
+    return do
+
+
+# A key of each is foreign to the other.
+FLAT, DEEP = {"data": np.arange(40), "chunks": 10}, {"data": VALUES, "chunks": (10, 10)}
+OTHERS = [(FLAT, DEEP), (DEEP, FLAT), (DEEP, {**DEEP, "zarr_format": 2}), ({**DEEP, "zarr_format": 2}, FLAT),
+          (DEEP, {**DEEP, "zarr_format": "zmeta"}), ({"shape": 40, "chunks": 10, "dtype": "i4"}, DEEP)]
+
+
+@pytest.mark.parametrize("path, repair", [("x", False), ("", ("foreign", "left-over", "damaged", "truncated"))])
+@pytest.mark.parametrize("moment", ["_list_objects", "look_again", "remove"])
+@pytest.mark.parametrize("old, new", OTHERS)
+def test_an_array_that_is_overwritten_meanwhile(tmp_path, at, old, new, path, moment, repair):
+    """The chunks of the new one are no foreign objects, and none is removed."""
+    if new.get("zarr_format") != "zmeta":
+        zcore.create_group(tmp_path)
+    zcore.create_array(tmp_path, name="x", **old)
+    at(moment, lambda: zcore.create_array(tmp_path, name="x", overwrite=True, **new))
+    report = zcore.verify(tmp_path, path=path, repair=repair)
+    assert report.ok and not report.problems and report.n_arrays == 1
+    assert np.array_equal(zcore.open_array(tmp_path, path="x")[...], new["data"]) and zcore.verify(tmp_path).ok
+    if moment == "_list_objects":
+        assert report.n_objects == (4 if new is FLAT else 20)
+
+
+def test_foreign_objects_that_belong_to_an_array_by_now_stay(tmp_path, at):
+    """Here they were noted before it came, and it came after the last look."""
+    zcore.create_group(tmp_path)
+    zcore.create_array(tmp_path, name="x", **DEEP)
+    (tmp_path / "y" / "c").mkdir(parents=True)
+    (tmp_path / "y" / "c" / "0").write_bytes(b"1")
+    (tmp_path / "x" / "c" / "0" / "0").unlink()
+    (tmp_path / "x" / "c" / "0" / "0").mkdir()
+    (tmp_path / "x" / "c" / "0" / "0" / "0").write_bytes(b"1")
+
+    def create():
+        zcore.create_array(tmp_path, name="x", data=np.ones((2, 2, 2)), overwrite=True)
+        zcore.create_array(tmp_path, name="y", data=np.arange(4), overwrite=True)
+
+    at("remove", create)
+    report = zcore.verify(tmp_path, repair="foreign")
+    assert report.by_kind == {"foreign": 2} and report.n_removed == 0
+    assert (zcore.open(tmp_path)["x"][...] == 1).all()
+    assert zcore.open(tmp_path)["y"][...].tolist() == [0, 1, 2, 3] and zcore.verify(tmp_path).ok
+
+
+@pytest.mark.parametrize("zarr_format", [3, 2])
+def test_a_foreign_object_of_a_group_that_is_replaced_by_an_array(tmp_path, at, zarr_format):
+    name = {3: "c/0", 2: "0"}[zarr_format]
+    zcore.create_group(tmp_path, zarr_format=zarr_format)
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_bytes(b"1")
+    at("remove", lambda: zcore.create_array(tmp_path, data=[7], overwrite=True, zarr_format=zarr_format))
+    report = zcore.verify(tmp_path, repair="foreign")
+    assert report.by_kind == {"foreign": 1} and report.n_removed == 0 and zcore.open(tmp_path)[0] == 7
+
+
+@pytest.mark.parametrize("change", ["write", "overwrite", "another type", "delete"])
+def test_a_damaged_object_that_is_written_again_stays(tmp_path, at, change):
+    array = zcore.create_array(tmp_path, **FLAT)
+    _, file = an_object(array)
+    damaged = b"damaged"
+    with open(file, "wb") as opened:
+        opened.write(damaged)
+
+    def replace():
+        if change == "write":
+            array[:10] = 7
+        elif change == "delete":
+            shutil.rmtree(tmp_path)
+        else:
+            zcore.create_array(tmp_path, data=np.full(40, 7, "u1" if change == "another type" else "i8"), chunks=10,
+                               overwrite=True)
+
+    at("remove", replace)
+    report = zcore.verify(tmp_path, repair=("damaged", "truncated"))
+    assert len(report.problems) == 1 and report.n_removed == 0 and not report.ok
+    if change != "delete":
+        assert set(zcore.open(tmp_path)[:10].tolist()) == {7}
+
+
+def test_objects_outside_the_grid_of_an_array_that_is_overwritten(tmp_path, at):
+    array = zcore.create_array(tmp_path, **FLAT)
+    shutil.copy(an_object(array)[1], tmp_path / "c" / "7")
+    at("remove", lambda: zcore.create_array(tmp_path, data=np.arange(80), chunks=10, overwrite=True))
+    report = zcore.verify(tmp_path, repair=True)
+    assert report.by_kind == {"left-over": 1} and report.n_removed == 0
+    assert zcore.open(tmp_path)[...].tolist() == list(range(80))
+
+
+@pytest.mark.parametrize("lock", [True, "file"])
+@pytest.mark.parametrize("path", ["", "x/y"])
+def test_chunks_of_an_array_that_is_being_created_are_not_foreign(tmp_path, path, lock):
+    """Its document comes last. Its creator holds its directory meanwhile."""
+    zcore.create_group(tmp_path, path=path)
+    name, reports = f"{path}/z".lstrip("/"), []
+
+    class Watched(zcore.DirectoryStore):
+        """A store that is verified before the document is written."""
+
+        def set(self, key, value):
+            if key == f"{name}/zarr.json":
+                reports.append(zcore.verify(tmp_path))
+            super().set(key, value)
+
+    zcore.create_array(Watched(tmp_path), name=name, data=np.arange(40), chunks=10, lock=lock)
+    # A temporary file of a living writer is one of a killed one, until it is older.
+    assert [{*report.by_kind} - {"left-over"} for report in reports] == [set()] and zcore.verify(tmp_path).ok
+
+
+def test_a_copy_of_metadata_that_is_dropped_meanwhile_is_not_stale(tmp_path, at):
+    """Writers drop it before they change what it describes."""
+    group = zcore.create_group(tmp_path)
+    group.create_array("x", **FLAT)
+    zcore.consolidate_metadata(tmp_path)
+    at("_documents", lambda: at("_binding", lambda: group["x"].attrs.__setitem__("a", 1)))
+    report = zcore.verify(tmp_path)
+    assert report.ok and not report.problems and report.n_arrays == 1

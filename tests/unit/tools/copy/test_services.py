@@ -1,0 +1,142 @@
+"""Copies to a service where another process creates a node at the same path: nothing of the two is mixed or lost."""
+import numpy as np
+import pytest
+
+import zcore
+from tests.crash.failing.service import Service
+from zcore.hierarchy.unfinished import MARK
+from zcore.stores.remote.store import RemoteStore
+
+OLD, NEW = np.arange(40), np.full(40, 7)
+
+
+class Apart(RemoteStore):
+    """A store whose locks hold back no other one, as if it were of another process."""
+
+    @property
+    def _lock_name(self):
+        return id(self)
+
+
+@pytest.fixture(params=[3, 2, "zmeta"])
+def zarr_format(request):
+    return request.param
+
+
+@pytest.fixture
+def service():
+    return Service()
+
+
+def copied(service, zarr_format, moment=None, action=None, **keywords):
+    """Copy an array to "x"; the action is done when so many of its objects were put."""
+    store = Apart(service, n_requests=1)
+    put, n = store.set, [0]
+
+    def put_later(key, value):
+        if key.startswith("x/") and n[0] == moment:
+            n[0] += 1
+            action()
+        n[0] += key.startswith("x/")
+        put(key, value)
+
+    store.set = put_later
+    source = zcore.array(NEW, chunks=10, zarr_format=zarr_format, attributes={"new": 1})
+    try:
+        return zcore.copy(source, store, destination_path="x", threads=1, **keywords)
+    finally:
+        assert action is None or n[0] > moment, "the moment did not come"
+
+
+def created(service, zarr_format, outcomes, **keywords):
+    try:
+        zcore.create_array(Apart(service), name="x", data=OLD, chunks=10, zarr_format=zarr_format, **keywords)
+        outcomes.append("created")
+    except zcore.ZcoreError as error:
+        outcomes.append(type(error).__name__)
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+@pytest.mark.parametrize("moment", [0, 1, 3])
+def test_a_node_cannot_be_created_where_a_copy_is_made(service, zarr_format, moment, overwrite):
+    """The place is taken from the beginning."""
+    outcomes = []
+    array = copied(service, zarr_format, moment, lambda: created(service, zarr_format, outcomes), overwrite=overwrite)
+    assert outcomes == ["NodeExistsError"] and array[...].tolist() == NEW.tolist() and array.attrs["new"] == 1
+    assert zcore.verify(Apart(service), path="x").ok
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_a_node_that_is_created_before_a_copy_takes_its_place(service, zarr_format, overwrite, monkeypatch):
+    """It stays, or it is replaced as every other one."""
+    outcomes, begun = [], []
+    swap = Apart.set_if_same
+
+    def swap_later(self, key, value, identity):
+        if not begun and key.startswith("x/"):
+            begun.append(key)
+            created(service, zarr_format, outcomes)
+        return swap(self, key, value, identity)
+
+    monkeypatch.setattr(Apart, "set_if_same", swap_later)
+    if overwrite:
+        assert copied(service, zarr_format, overwrite=True)[...].tolist() == NEW.tolist()
+    else:
+        with pytest.raises(zcore.NodeExistsError):
+            copied(service, zarr_format)
+        assert zcore.open(Apart(service), path="x")[...].tolist() == OLD.tolist()
+    assert outcomes == ["created"] and zcore.verify(Apart(service), path="x").ok
+    assert not [key for key in service.values if key.startswith("__zc_copy")]
+
+
+@pytest.mark.parametrize("moment", [1, 3])
+def test_an_array_that_overwrites_a_copy_in_the_making_keeps_its_elements(service, zarr_format, moment, monkeypatch):
+    """But for those of objects that were on their way. The document is looked at before each of them here."""
+    monkeypatch.setattr("zcore.tools.copy.document_last.N_UNSEEN", 1)
+    outcomes = []
+    with pytest.raises(zcore.StoreError, match="another process has replaced"):
+        copied(service, zarr_format, moment, lambda: created(service, zarr_format, outcomes, overwrite=True))
+    array = zcore.open(Apart(service), path="x")
+    assert outcomes == ["created"] and array.attrs.asdict() == {}
+    assert np.count_nonzero(array[...] != OLD) <= 10
+
+
+def test_a_copy_that_fails_leaves_nothing(service, zarr_format):
+    def fail():
+        raise zcore.StoreError("no more")
+
+    with pytest.raises(zcore.StoreError, match="no more"):
+        copied(service, zarr_format, 2, fail)
+    assert not service.values
+
+
+def test_a_copy_that_is_cut_off_is_no_array(service, zarr_format, monkeypatch):
+    monkeypatch.setattr("zcore.tools.copy.document_last.DocumentsLast.discard", lambda self: None)
+    with pytest.raises(KeyboardInterrupt):
+        copied(service, zarr_format, 2, lambda: (_ for _ in ()).throw(KeyboardInterrupt))
+    monkeypatch.undo()
+    with pytest.raises(zcore.MetadataError, match=MARK[:13]):
+        zcore.open(Apart(service), path="x")
+    with pytest.raises(zcore.NodeExistsError):
+        copied(service, zarr_format)
+    assert copied(service, zarr_format, overwrite=True)[...].tolist() == NEW.tolist()
+    assert zcore.verify(Apart(service), path="x").ok
+
+
+@pytest.mark.parametrize("zarr_format", [3, 2])
+def test_a_group(service, zarr_format):
+    source = zcore.create_group(zcore.MemoryStore(), zarr_format=zarr_format, attributes={"a": 1})
+    source.create_array("b/c", data=OLD, chunks=10, attributes={"d": 1})
+    zcore.consolidate_metadata(source.store)
+    outcomes, store = [], Apart(service)
+    put = store.set
+
+    def put_later(key, value):
+        if not outcomes:
+            created(service, zarr_format, outcomes)
+        put(key, value)
+
+    store.set = put_later
+    made = zcore.copy(source, store, destination_path="x", overwrite=True)
+    assert set(outcomes) == {"NodeExistsError"} and made.attrs.asdict() == {"a": 1}
+    assert made["b/c"][...].tolist() == OLD.tolist() and zcore.verify(Apart(service), path="x").ok
