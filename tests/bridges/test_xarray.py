@@ -664,6 +664,18 @@ class TestWrite:
         to_zarr(ds, tmp_path / "b", append_dim="t")
         assert zcore.open(tmp_path / "b", path="a")[...].tolist() == [*range(100, 110), *range(10)]
 
+    @pytest.mark.parametrize("change", [
+        lambda ds: ds[["a"]],
+        lambda ds: ds.drop_vars("t"),
+        lambda ds: ds.assign(new=("t", np.arange(2.0))),
+    ], ids=["a variable is missing", "a coordinate is missing", "a variable is new"])
+    def test_an_append_after_which_nothing_could_be_opened_changes_nothing(self, tmp_path, change):
+        ds = xr.Dataset({"a": ("t", np.arange(2.0)), "b": ("t", np.arange(2.0))}, coords={"t": np.arange(2)})
+        to_zarr(ds, tmp_path / "a")
+        with pytest.raises(ValueError, match="different lengths along 't'"):
+            to_zarr(change(ds), tmp_path / "a", append_dim="t")
+        xr.testing.assert_identical(xr.open_dataset(tmp_path / "a", engine="zcore"), ds)
+
     @FORMATS
     def test_append(self, tmp_path, zarr_format):
         first = weather().drop_vars("empty")

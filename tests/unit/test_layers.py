@@ -22,7 +22,7 @@ LAYERS = (
     ("formats", "codecs", "stores", "indexing"),
     ("model", "asdf", "blosc"),
     ("kernel", "config", "trust"),
-    ("errors", "buffers", "capi", "deflate", "typing", "workers", "text"),
+    ("errors", "buffers", "capi", "deflate", "typing", "workers", "text", "descriptors"),
 )
 ROW = {unit: row for row, units in enumerate(LAYERS) for unit in units}
 # Allowed all the same: (importer, unit), and why.

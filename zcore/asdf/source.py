@@ -9,6 +9,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from zcore import config, workers
+from zcore.descriptors import open_descriptor
 from zcore.errors import NodeNotFoundError, StoreError, TruncatedError
 from zcore.kernel.io.documents import Tickets
 
@@ -42,12 +43,13 @@ class FileSource:
     """
 
     is_far: bool = False
+    _fd: int | None = None
 
     def __init__(self, path: str, writable: bool = False) -> None:
         self.path: str = path
         self.is_writable: bool = writable
         try:
-            self._fd = os.open(path, _OPEN | (os.O_RDWR if writable else os.O_RDONLY))
+            self._fd = open_descriptor(path, _OPEN | (os.O_RDWR if writable else os.O_RDONLY))
         except FileNotFoundError as exc:
             raise NodeNotFoundError(f"there is no file {path}", path=path, format="asdf") from exc
         except OSError as exc:
@@ -98,7 +100,7 @@ class FileSource:
             raise self.fault("close", exc) from exc
 
     def __del__(self) -> None:
-        if getattr(self, "_fd", None) is not None:
+        if self._fd is not None:
             with contextlib.suppress(StoreError):
                 self.close()
 

@@ -16,6 +16,7 @@ from zcore import workers
 from zcore.asdf import checksums, compression, file_layout
 from zcore.asdf.blocks import Block
 from zcore.buffers import flat_view
+from zcore.descriptors import open_descriptor
 from zcore.errors import StoreError, ZcoreError
 from zcore.kernel.io.files import TEMP_PREFIX
 
@@ -83,7 +84,7 @@ def replacing(path, fsync=False):
     temporary = os.path.join(os.path.dirname(path), TEMP_PREFIX + os.urandom(8).hex())
     try:
         try:
-            fd = os.open(temporary, _CREATE, 0o666)
+            fd = open_descriptor(temporary, _CREATE)
             try:
                 with contextlib.suppress(FileNotFoundError):
                     os.fchmod(fd, stat.S_IMODE(os.stat(path).st_mode))
@@ -99,7 +100,7 @@ def replacing(path, fsync=False):
                 os.unlink(temporary)
             raise
         if fsync:
-            directory = os.open(os.path.dirname(path), os.O_RDONLY | os.O_CLOEXEC)
+            directory = open_descriptor(os.path.dirname(path), os.O_RDONLY | os.O_CLOEXEC)
             try:
                 os.fsync(directory)
             finally:

@@ -100,7 +100,12 @@ def _resolved(format, document, raw, path, options):
     metadata, notes = _parsed(format, document, raw, path)
     if type(metadata) is not ArrayMetadata:
         return metadata, None, None, notes
-    resolved = _resolve(format, document, raw, options.strict)
+    try:
+        resolved = _resolve(format, document, raw, options.strict)
+    except ZcoreError as error:
+        # The codecs do not know where they are named.
+        error.message = f"{document}: {error.message}"
+        raise
     if options.dimension_separator is None:
         return resolved
     metadata = _separated(format, metadata, options.dimension_separator, path)

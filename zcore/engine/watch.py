@@ -13,6 +13,7 @@ open meanwhile: then no other file gets its inode.
 import os
 from collections import namedtuple
 
+from zcore.descriptors import open_descriptor
 from zcore.engine.views import is_trusted
 from zcore.errors import StoreError
 
@@ -202,7 +203,7 @@ def _witnesses(binding, metadata, document_path):
 def _opened(path):
     """Return a descriptor of a file, or -1 if it cannot be opened; the next check then fails."""
     try:
-        return os.open(path, _OPEN)
+        return open_descriptor(path, _OPEN)
     except OSError:
         return -1
 

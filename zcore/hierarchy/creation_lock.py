@@ -6,6 +6,7 @@ import weakref
 from _thread import get_ident
 from functools import partial
 
+from zcore.descriptors import open_descriptor
 from zcore.errors import LockError, NodeNotFoundError, StoreError
 from zcore.kernel.io.files import TEMP_PREFIX
 from zcore.kernel.io.object_locks import Held, locks_of
@@ -42,7 +43,7 @@ def is_held(store, path):
     if os.path.isdir(place) and lock_file.left_over(place) is None:
         return True
     try:
-        fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        fd = open_descriptor(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError:
         return False
     try:
@@ -107,7 +108,7 @@ class _Place(Held):
         """Make the directory if missing, and lock it. Return `is_at`, or None if it has lost its name meanwhile."""
         self.store.make_directory(prefix_of(self.path))
         try:
-            self.fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            self.fd = open_descriptor(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except FileNotFoundError:
             # Pruned between the two.
             return None
@@ -153,7 +154,7 @@ class _Place(Held):
                 return True
             # Noted before it is made, as a signal may come between the two. `dir_fd` follows a move of the directory.
             self.keeper = TEMP_PREFIX + os.urandom(8).hex()
-            os.close(os.open(self.keeper, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666, dir_fd=self.fd))
+            os.close(open_descriptor(self.keeper, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, dir_fd=self.fd))
             return True
         except FileNotFoundError:
             return False

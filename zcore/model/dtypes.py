@@ -12,7 +12,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from zcore.errors import UnsupportedError, warn
+from zcore.errors import MetadataError, UnsupportedError, warn
 
 _OLDEST_NUMPY = 2     # pip sees to it, unless it is told not to look at what a package needs
 if int(np.__version__.partition(".")[0]) < _OLDEST_NUMPY:
@@ -192,7 +192,8 @@ def _to_typestr(dtype):
     if dtype.kind not in "biufcSUVmM" or (dtype.kind in "fc" and dtype.itemsize not in _SIZES[dtype.kind]):
         raise _unsupported(str(dtype))
     if dtype.kind == "M" and "[" not in text:
-        raise ValueError(f"{dtype!r} has no unit")
+        raise MetadataError(f"{dtype!r} has no unit, which only Zarr v3 can store: name one, such as "
+                            f"dtype={text + '[s]'!r}", member="dtype")
     return text
 
 

@@ -248,6 +248,8 @@ class _Draft(ZarrStore):
                              f"{self.get_dimensions()}")
         encoded, attributes = self.encode({name: variables[name] for name in new}, attributes)
         encoded.update(self._encoded_as_stored({name: variables[name] for name in existing}))
+        if self._append_dim is not None:
+            self._check_appended_lengths(encoded)
         if self._mode != "r+":
             self.set_attributes(attributes)
             self.set_dimensions(encoded, unlimited_dims=unlimited_dims)
@@ -272,6 +274,20 @@ class _Draft(ZarrStore):
         return {name: _validate_and_transpose_existing_dims(name, variable, stored[name], self._write_region,
                                                             self._append_dim)
                 for name, variable in encoded.items()}
+
+    def _check_appended_lengths(self, encoded):
+        """Raise ValueError if variables would have other lengths along the dimension, so that xarray opens none."""
+        lengths = {}
+        for name, source in self._sources.items():
+            sizes = dict(zip(self._dimensions.of(source.array), source.array.shape, strict=True))
+            if self._append_dim in sizes:
+                lengths[name] = sizes[self._append_dim]
+        for name, variable in encoded.items():
+            if self._append_dim in variable.dims:
+                lengths[name] = lengths.get(name, 0) + variable.sizes[self._append_dim]
+        if len(set(lengths.values())) > 1:
+            raise ValueError(f"after the append, variables would have different lengths along {self._append_dim!r}, "
+                             f"and the store could not be opened: {lengths}; append all variables with this dimension")
 
     def _set_aside_unequal_chunks(self, name, encoding):
         """Keep lengths of chunks that differ, which xarray refuses to write, and show it the longest ones."""

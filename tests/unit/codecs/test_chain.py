@@ -1,8 +1,11 @@
 """Chains of codecs: Zarr v3 core, "Chunk encoding", in Python and lowered to C."""
 
+import json
+
 import numpy as np
 import pytest
 
+import zcore
 from tests.each import each
 from zcore.codecs import BytesCodec
 from zcore.codecs.chain import CodecChain
@@ -172,3 +175,16 @@ def test_bytes_codec(endian):
 def test_no_byte_order(endian):
     with pytest.raises(ValueError, match="endian"):
         BytesCodec(endian=endian)
+
+
+@pytest.mark.parametrize(("codec", "sentence"), [
+    ({"name": "nosuch"}, "zarr.json: no codec is named 'nosuch'"),
+    ({"name": "gzip", "configuration": {"level": 99}}, "zarr.json: codecs: level is 99"),
+])
+def test_an_error_of_a_codec_names_the_document(tmp_path, codec, sentence):
+    zcore.create_array(tmp_path / "a", shape=4, dtype="i4")
+    document = json.loads((tmp_path / "a/zarr.json").read_text())
+    document["codecs"] = [{"name": "bytes", "configuration": {"endian": "little"}}, codec]
+    (tmp_path / "a/zarr.json").write_text(json.dumps(document))
+    with pytest.raises(zcore.ZcoreError, match=sentence):
+        zcore.open(tmp_path / "a")

@@ -321,6 +321,8 @@ cdef int _read_extent(ReferenceTable table, Text *text, Bytes key, Scratch scrat
     if not _closes(text, c']'):
         _expect(text, c',')
         offset = _number(text, key)
+        if _closes(text, c']'):
+            raise _wrong(start, f"key {_str(&key)!r:.200}: expected [url] or [url, offset, length], found two items")
         _expect(text, c',')
         length = _number(text, key)
         _expect(text, c']')

@@ -11,6 +11,7 @@ import errno
 import os
 import stat
 
+from zcore.descriptors import open_descriptor
 from zcore.stores.keys import TEMPORARY
 
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
@@ -64,7 +65,7 @@ def _write_once(path, data, exclusive, fsync):
     temporary = f"{directory}{os.sep}{TEMPORARY}{os.urandom(8).hex()}"
     try:
         # Inside the `try`: Ctrl-C may come after the file was made and before `fd` is assigned.
-        fd = os.open(temporary, _CREATE, 0o666)
+        fd = open_descriptor(temporary, _CREATE)
         try:
             _write_all(fd, data)
             if mode is not None and mode != stat.S_IMODE(os.fstat(fd).st_mode):
@@ -168,7 +169,7 @@ def sync_directory(directory: str) -> None:
     if os.name == "nt":
         return
     try:
-        fd = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
+        fd = open_descriptor(directory, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
         return
     try:

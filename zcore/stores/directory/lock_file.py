@@ -28,6 +28,7 @@ import weakref
 from _thread import RLock, get_ident, start_new_thread
 from time import localtime, monotonic, sleep, strftime
 
+from zcore.descriptors import open_descriptor
 from zcore.errors import LockError, warn
 from zcore.kernel.io.object_locks import Held
 from zcore.stores.keys import TEMPORARY
@@ -169,7 +170,7 @@ class LockFile:
     def _try_to_take(self):
         """Wait for the lock. Return False if it is no more the one to wait for."""
         try:
-            self._fd = os.open(self.directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            self._fd = open_descriptor(self.directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except NotADirectoryError as exc:
             raise FileNotFoundError(exc.errno, exc.strerror, self.directory) from exc
         except OSError as exc:
@@ -212,8 +213,8 @@ class LockFile:
         with contextlib.suppress(FileExistsError):
             # Its name is new: a call that a signal has ended had made it.
             _again(os.mkdir, own, dir_fd=self._fd)
-        self._file = os.open(f"{own}/{self._id}", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666,
-                             dir_fd=self._fd)
+        self._file = open_descriptor(f"{own}/{self._id}", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC,
+                                     dir_fd=self._fd)
         with contextlib.suppress(OSError):
             # On a full disk the file stays empty, and says nothing but that the lock is held.
             os.write(self._file, json.dumps(this_process()).encode())
@@ -371,8 +372,8 @@ class Owner:
         self._fd, self._directory = fd, f"{name}/{directory}"
         with contextlib.suppress(OSError):
             # Opened each time: a network file system asks the server then.
-            file = os.open(f"{self._directory}/{id}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW,
-                           dir_fd=fd)
+            file = open_descriptor(f"{self._directory}/{id}",
+                                   os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW, dir_fd=fd)
             try:
                 status = os.fstat(file)
                 self.sign = status.st_ino, status.st_mtime_ns, status.st_size
@@ -429,7 +430,7 @@ def _remove_empty(fd, name):
 
 def _names(fd, path):
     try:
-        directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW, dir_fd=fd)
+        directory = open_descriptor(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW, dir_fd=fd)
     except OSError:
         return []
     try:
@@ -490,7 +491,7 @@ def remove_left_over(directory):
 
 @contextlib.contextmanager
 def _opened(directory):
-    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    fd = open_descriptor(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         yield fd
     finally:

@@ -5,6 +5,7 @@ import errno
 import os
 import stat
 
+from zcore.descriptors import open_descriptor
 from zcore.stores.base import ByteRange, Identity, resolve_range
 
 NO_FILE = "it is neither a file nor a directory"
@@ -35,7 +36,7 @@ def read_file(path: str, byte_range: ByteRange | None) -> tuple[bytes, os.stat_r
         ENOMEM when the content does not fit into memory.
     """
     try:
-        fd = os.open(path, _OPEN)
+        fd = open_descriptor(path, _OPEN)
     except (FileNotFoundError, NotADirectoryError):
         check_absent(path)
         return None

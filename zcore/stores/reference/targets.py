@@ -5,6 +5,7 @@ import os
 import stat
 from typing import TYPE_CHECKING
 
+from zcore.descriptors import open_descriptor
 from zcore.errors import OutOfMemoryError, ReferenceTargetError
 from zcore.kernel.io.reopen import open_again
 from zcore.stores.base import resolve_range
@@ -129,7 +130,7 @@ class Targets(AllowedTargets):
         path = self._followed(key, url, named)
         try:
             # Links were resolved and judged above. A link that appears later is refused, and a FIFO does not block.
-            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | _NO_LINKS)
+            fd = open_descriptor(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | _NO_LINKS)
         except OSError as exc:
             raise self._error(key, url, f"cannot open it: {exc.strerror}", exc.errno) from exc
         try:

@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from zcore.buffers import flat_view
+from zcore.descriptors import open_descriptor
 from zcore.errors import StoreError, UnsupportedError, warn
 from zcore.kernel.refs.table import ReferenceTable
 from zcore.stores.base import OBJECTS, BlockStore, ByteRange, Extents, Identity, Listing, Objects, resolve_range
@@ -71,10 +72,10 @@ class ZipStore(BlockStore):
 
     # A weak reference to the handle that closes the store, as it was made for that.
     opened_for: weakref.ref[Any] | None = None
+    _writer = _fd = None
 
     def __init__(self, path: StrPath, *, mode: Literal["r", "w", "x"] = "r", compression: int = zipfile.ZIP_STORED,
                  read_only: bool | None = None) -> None:
-        self._writer = self._fd = None
         if mode not in ("r", "w", "x"):
             raise ValueError(f"mode {mode!r}: expected 'r', 'w' or 'x'; an archive is written once, as a whole")
         if read_only is not None and bool(read_only) != (mode == "r"):
@@ -119,11 +120,11 @@ class ZipStore(BlockStore):
             self._writer.discard()
 
     def __del__(self) -> None:
-        writer, self._writer = getattr(self, "_writer", None), None
+        writer, self._writer = self._writer, None
         if writer is not None and writer.is_open:
             writer.discard()
             warn(f"{self!r} was not closed: there is no archive")
-        if getattr(self, "_fd", None) is not None:
+        if self._fd is not None:
             with contextlib.suppress(StoreError):
                 self.close()
 
@@ -300,7 +301,7 @@ class ZipStore(BlockStore):
 def _opened(path):
     """Return the descriptor and the status of a file."""
     try:
-        fd = os.open(path, _OPEN)
+        fd = open_descriptor(path, _OPEN)
         try:
             status = os.fstat(fd)
             if not stat.S_ISREG(status.st_mode):

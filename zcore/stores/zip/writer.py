@@ -27,6 +27,7 @@ import zipfile
 import zlib
 from hashlib import blake2b
 
+from zcore.descriptors import open_descriptor
 from zcore.errors import StoreError, warn
 from zcore.kernel.io.object_locks import ObjectLocks
 from zcore.stores.forks import renew_in_children
@@ -112,11 +113,11 @@ class ZipWriter:
             raise StoreError(f"{path} exists already", errno=errno.EEXIST)
         if self._is_ozx and os.path.lexists(os.path.join(os.path.dirname(path), DOCUMENT)):
             raise StoreError(f"{path} lies in a Zarr hierarchy, in which RFC-9 allows no .ozx", errno=errno.EINVAL)
+        renew_in_children(self)
         try:
             self._fd, self._temporary = _new_file(path)
         except OSError as exc:
             raise StoreError(f"cannot make {path}: {exc.strerror}", errno=exc.errno) from exc
-        renew_in_children(self)
 
     @property
     def is_open(self):
@@ -313,7 +314,7 @@ def _new_file(path, is_first=True):
         _remove_left_over(folder, start)
     while True:
         temporary = os.path.join(folder, start + os.urandom(8).hex())
-        fd = os.open(temporary, _CREATE, 0o666)
+        fd = open_descriptor(temporary, _CREATE)
         try:
             # Another writer of this archive may take it for a left-over before it is locked.
             if _is_locked(fd) is not False:
@@ -334,7 +335,7 @@ def _remove_left_over(folder, start):
         for name in [name for name in os.listdir(folder) if name.startswith(start)]:
             temporary = os.path.join(folder, name)
             with contextlib.suppress(OSError):
-                fd = os.open(temporary, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+                fd = open_descriptor(temporary, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
                 try:
                     if _is_locked(fd):
                         os.unlink(temporary)

@@ -35,6 +35,7 @@ import math
 import os
 
 from zcore import config
+from zcore.descriptors import open_descriptor
 from zcore.errors import NodeExistsError, StoreError
 from zcore.kernel.io.files import exchange
 from zcore.stores.directory import cleanup
@@ -122,7 +123,7 @@ def _locked(container, flags=0):
 
     Raises : BlockingIOError, if a process is building; FileNotFoundError.
     """
-    fd = os.open(os.path.join(container, _JOURNAL), os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | flags, 0o666)
+    fd = open_descriptor(os.path.join(container, _JOURNAL), os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | flags)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BaseException as exc:
@@ -271,7 +272,7 @@ def _boot():
     Files that were written before may not have reached the disk, whatever the journal says.
     """
     try:
-        fd = os.open("/proc/sys/kernel/random/boot_id", os.O_RDONLY | os.O_CLOEXEC)
+        fd = open_descriptor("/proc/sys/kernel/random/boot_id", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return ""
     try:

@@ -22,6 +22,7 @@ from collections import namedtuple
 import numpy as np
 
 from zcore import config, workers
+from zcore.descriptors import open_descriptor
 from zcore.engine.options import MAX_THREADS
 from zcore.errors import (
     CodecError,
@@ -107,7 +108,7 @@ class _File:
         self.n_threads = min(threads or config.threads, MAX_THREADS)
         self._checked = self._unpacked = None
         with self.faults():
-            self.fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            self.fd = open_descriptor(path, os.O_RDONLY | os.O_CLOEXEC)
 
     @contextlib.contextmanager
     def faults(self):
@@ -328,7 +329,7 @@ class NumpyTarget:
         while n_outer < len(shape) - 1 and math.prod(values.shape[n_outer:]) * itemsize > _PIECE_NBYTES:
             n_outer += 1
         first = self._offset + sum(map(operator.mul, starts, strides))
-        fd = os.open(self._path, os.O_WRONLY | os.O_CLOEXEC)
+        fd = open_descriptor(self._path, os.O_WRONLY | os.O_CLOEXEC)
         try:
             for index in np.ndindex(values.shape[:n_outer]):
                 # In runs of a megabyte, since elements in the other order are copied here.

@@ -657,6 +657,9 @@ class _Verification:
         """Iterate over the keys below a prefix, up to a directory that cannot be listed, which is noted."""
         try:
             yield from self.store.list_prefix(prefix)
+        except MetadataError as error:
+            # A Parquet file of references, which says what keys there are.
+            self._note_document(error.document or prefix, path, error)
         except StoreError as error:
             if not self.store.lists:
                 raise

@@ -671,3 +671,10 @@ def test_the_command_adds_a_checksum(tmp_path):
     zcore.create_array(tmp_path / "a", data=np.arange(4), checksum=False)
     assert main(["cp", str(tmp_path / "a"), str(tmp_path / "b"), "--checksum"]) == 0
     assert chain_of(zcore.open(tmp_path / "b"))[-1] == "crc32c"
+
+
+def test_a_time_without_a_unit_cannot_go_to_zarr_v2(tmp_path):
+    zcore.create_array(tmp_path / "a", shape=4, dtype="M8")
+    with pytest.raises(zcore.MetadataError, match=r"has no unit.*name one, such as dtype='<M8\[s\]'"):
+        zcore.copy(tmp_path / "a", tmp_path / "b", zarr_format=2)
+    assert not (tmp_path / "b").exists()

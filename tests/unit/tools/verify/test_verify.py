@@ -573,3 +573,25 @@ def test_a_copy_of_metadata_that_is_dropped_meanwhile_is_not_stale(tmp_path, at)
     at("_documents", lambda: at("_binding", lambda: group["x"].attrs.__setitem__("a", 1)))
     report = zcore.verify(tmp_path)
     assert report.ok and not report.problems and report.n_arrays == 1
+
+
+def test_a_malformed_file_of_references_is_reported_and_the_others_are_read(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    document = {"zarr_format": 2, "shape": [10], "chunks": [5], "dtype": "<i4", "compressor": None, "fill_value": 0,
+                "order": "C", "filters": None}
+    (tmp_path / "f.bin").write_bytes(bytes(40))
+    place = tmp_path / "p.parq"
+    for name, offset in (("x", -1), ("y", 30)):
+        os.makedirs(place / name)
+        rows = {"path": ["f.bin"] * 2, "offset": [0, offset], "size": [20] * 2,
+                "raw": pyarrow.array([None] * 2, pyarrow.binary())}
+        parquet.write_table(pyarrow.table(rows), place / name / "refs.0.parq")
+    (place / ".zmetadata").write_text(json.dumps({"record_size": 10, "metadata": {
+        ".zgroup": {"zarr_format": 2}, "x/.zarray": document, "y/.zarray": document}}))
+    # The paths in the set are relative to the folder that it lies in.
+    report = zcore.verify(zcore.ReferenceStore(place, base=str(tmp_path)))
+    assert [(problem.kind, problem.key) for problem in report.problems] == [
+        ("wrong document", "x/refs.0.parq"), ("unreachable", "y/1")]
+    assert "row 1: expected an offset from 0 on, found -1" in str(report)
+    assert report.n_arrays == 2

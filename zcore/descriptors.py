@@ -1,0 +1,24 @@
+"""Open a file so that Ctrl-C cannot lose its descriptor.
+
+Python handles signals when a call written in C has returned. After `fd = os.open(...)` that is before `fd` is assigned:
+the exception then leaves a descriptor that nobody closes, and the disk space of a file that is removed stays in use.
+"""
+import os
+from functools import partial
+
+
+def open_descriptor(path, flags, mode=0o666, dir_fd=None):
+    """Return `os.open` of the same arguments. The descriptor is closed if a signal ends this call.
+
+    Assign the result at once: no signal is handled when a function written in Python returns.
+    """
+    function = os.open if dir_fd is None else partial(os.open, dir_fd=dir_fd)
+    held = []
+    try:
+        # One call in C opens the file and puts the descriptor into the list.
+        held.extend(map(function, (path,), (flags,), (mode,)))
+    except BaseException:
+        for fd in held:
+            os.close(fd)
+        raise
+    return held[0]
