@@ -33,7 +33,9 @@ def grid_of(text, option):
             # A size has its unit here: a bare number is a length.
             parse_nbytes(text)
             return text
-        return lengths_of(text, 1)
+        if 0 in (lengths := lengths_of(text, -1)):
+            raise ValueError
+        return lengths
     except ValueError:
         raise ValueError(f"{option}: expected lengths of at least 1 such as 100,100, a size such as '4 MB', or auto, "
                          f"found {text!r}") from None

@@ -227,7 +227,7 @@ def test_bits_are_compared_not_values():
 # What it refuses: one sentence, exit code 1
 
 
-@pytest.mark.parametrize("chunks", ["-1", "0", "5,0", "-1,2", "many", "1.5", "1e3", "0 B", "5 elements", "nan B",
+@pytest.mark.parametrize("chunks", ["-2", "0", "5,0", "-2,2", "many", "1.5", "1e3", "0 B", "5 elements", "nan B",
                                     "9" * 5000])
 def test_chunks_that_are_none(save, refused, chunks):
     sentence = ("--chunks: expected lengths of at least 1 such as 100,100, a size such as '4 MB', or auto, "
@@ -238,20 +238,21 @@ def test_chunks_that_are_none(save, refused, chunks):
 
 def test_a_negative_length_after_a_blank(save, refused, capsys):
     save("a.npy", np.arange(6))
-    assert refused("a.npy", "--chunks", "-1").startswith("--chunks: expected lengths of at least 1")
+    assert refused("a.npy", "--chunks", "-2").startswith("--chunks: expected lengths of at least 1")
     with pytest.raises(SystemExit) as ended:
         main(["demo", "a.npy", "--chunks", "-1,-1"])
     assert ended.value.code == 2 and "argument --chunks" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("data", "chunks", "words"), [
-    (np.arange(6), "1,1", "chunks: expected at most 1 lengths, one for each dimension, found 2"),
-    (np.arange(6).reshape(2, 3), "1,1,1", "chunks: expected at most 2 lengths, one for each dimension, found 3"),
+    (np.arange(6), "1,1", "chunks: expected 1 lengths, one for each dimension of the shape (6,), found 2"),
+    (np.arange(6).reshape(2, 3), "1,1,1", "expected 2 lengths, one for each dimension of the shape (2, 3), found 3"),
+    (np.arange(6).reshape(2, 3), "1", "expected 2 lengths, one for each dimension of the shape (2, 3), found 1"),
     (np.arange(6), str(2**63), "2**63"),
     (np.arange(6), str(2**40), "at most 2147483631 bytes"),
     (np.zeros(3, "g"), "auto", "does not know the data type"),
     (np.zeros(3, "V0"), "auto", "items of no bytes"),
-], ids=["too many for a line", "too many", "too long", "too large", "long double", "no bytes"])
+], ids=["too many for a line", "too many", "too few", "too long", "too large", "long double", "no bytes"])
 def test_what_no_format_has_is_refused_before_there_is_a_folder(save, refused, data, chunks, words):
     if data.dtype.kind == "f" and data.dtype.itemsize == 8 and "data type" in words:
         pytest.skip("long double is double here")
@@ -312,7 +313,7 @@ def test_a_result_of_someone_else_is_not_in_the_way_of_a_format_that_writes_none
 
 
 @pytest.mark.parametrize(("chunks", "expected"), [
-    ("2,3", (2, 3)), (" 2 , 3 ", (2, 3)), ("5", (5, 60)), ("100,100", (100, 100)), ("1 KiB", (10, 8)),
+    ("2,3", (2, 3)), (" 2 , 3 ", (2, 3)), ("5,-1", (5, 60)), ("100,100", (100, 100)), ("1 KiB", (10, 8)),
 ])
 def test_chunks_by_lengths_and_size(save, chunks, expected):
     save("a.npy", np.zeros((40, 60)))

@@ -273,12 +273,12 @@ def _boot():
     """
     try:
         fd = open_descriptor("/proc/sys/kernel/random/boot_id", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            return _content(fd).decode().strip()
+        finally:
+            os.close(fd)
     except OSError:
         return ""
-    try:
-        return _content(fd).decode().strip()
-    finally:
-        os.close(fd)
 
 
 class Building:
