@@ -8,6 +8,7 @@ What differs: arrays are created before the clock starts, files are in the page 
 """
 import functools
 import itertools
+import math
 import os
 import shutil
 from concurrent.futures import ThreadPoolExecutor
@@ -119,15 +120,21 @@ IMAGES = {"volume": _volume, "formula": _formula}
 
 
 def scaled(case, planes=None, quick=False):
-    """Return the case with fewer planes, or with so few elements that its times mean nothing."""
+    """Return the case with fewer planes, or with so few elements that its times mean nothing.
+
+    Without `planes`, their number is halved until five copies of the image fit into memory: it, files in memory, what is
+    read, and what a round trip writes.
+    """
     if quick:
         return replace(case, shape=(40, 30, 20), chunks=tuple(min(c, 8) for c in case.chunks),
                        shards=case.shards and (16,) * 3)
-    if planes is None:
-        return case
-    # The other two lengths of the formula's image are twice the first.
-    others = case.shape[1:] if case.image == "volume" else (2 * planes,) * 2
-    return replace(case, shape=(planes, *others))
+    if planes is not None:
+        # The other two lengths of the formula's image are twice the first.
+        others = case.shape[1:] if case.image == "volume" else (2 * planes,) * 2
+        return replace(case, shape=(planes, *others))
+    if 5 * 2 * math.prod(case.shape) > os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"):
+        return scaled(scaled(case, case.shape[0] // 2))
+    return case
 
 
 def run(cases, names, options, planes=None, report=None):
