@@ -108,14 +108,19 @@ def test_writers_that_are_killed(place, n_rounds):
     rng = np.random.default_rng(0)
     n_left = 0
     for i in range(1, n_rounds + 1):
+        started, starting = os.pipe()
         pid = os.fork()
         if pid == 0:
             try:
+                os.write(starting, b".")
                 while True:
                     array[::2] = i
                     array[::2] = -i
             finally:
                 os._exit(1)
+        os.read(started, 1)     # on a busy machine, it would be killed before it has begun
+        os.close(started)
+        os.close(starting)
         time.sleep(rng.uniform(0, 0.05))
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
