@@ -122,8 +122,8 @@ IMAGES = {"volume": _volume, "formula": _formula}
 def scaled(case, planes=None, quick=False):
     """Return the case with fewer planes, or with so few elements that its times mean nothing.
 
-    Without `planes`, their number is halved until five copies of the image fit into memory: it, its files, what is read,
-    and what a round trip writes.
+    Without `planes`, their number is halved until five copies of the image fit into memory: it, its files, what is
+    read, and what a round trip writes.
     """
     if quick:
         return replace(case, shape=(40, 30, 20), chunks=tuple(min(c, 8) for c in case.chunks),
