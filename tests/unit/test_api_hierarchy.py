@@ -62,7 +62,7 @@ def test_a_hierarchy_made_of_metadata(tmp_path, zarr_format):
 
 @pytest.mark.parametrize("zarr_format", [3, 2, "zmeta"])
 def test_metadata_that_a_caller_changes_between_two_hierarchies(zarr_format):
-    """The document is that of the moment of the call, and what was made before stays as it is."""
+    """A document has the metadata as they are at the call. Documents that were made before do not change."""
     store = zcore.MemoryStore()
     metadata = zcore.create_array(zcore.MemoryStore(), shape=4, dtype="i4", zarr_format=zarr_format,
                                   **({"checksum": False} if zarr_format == 3 else {})).metadata
