@@ -11,7 +11,7 @@ from tests.both_ways import WAYS, directory
 pytestmark = pytest.mark.usefixtures("lock_kind")
 
 N_WORKERS = 8
-N_ROUNDS = 60
+N_ROUNDS = 20
 SHAPE, CHUNKS = (16, 40), (8, 16)     # 2 x 3 chunks, the last ones cut off by the border
 
 # What each worker does, as text: threads, forked, spawned and started processes all run the same. `array` is what it
@@ -19,7 +19,7 @@ SHAPE, CHUNKS = (16, 40), (8, 16)     # 2 x 3 chunks, the last ones cut off by t
 WORK = f"""
 for i in range(1, {N_ROUNDS} + 1):
     array[:, me::{N_WORKERS}] = 1000 * me + i
-    if i % 20 == 0:
+    if i % 10 == 0:
         found = array[:, me::{N_WORKERS}]
         assert (found == 1000 * me + i).all(), (me, i, found)
 """

@@ -61,7 +61,7 @@ def check(array, model, selections, out=None):
     assert got.tolist() == expected.tolist()
 
 
-@settings(max_examples=60)
+@settings(max_examples=20)
 @given(data=st.data())
 @pytest.mark.parametrize("kind", KINDS)
 def test_like_a_loop(kind, data):
@@ -92,7 +92,7 @@ def test_like_a_loop(kind, data):
             assert (wide[between] == -7).all()
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(data=st.data())
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_all_types(dtype, data):

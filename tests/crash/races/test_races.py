@@ -4,7 +4,7 @@ import pytest
 from tests.crash.races import unaligned
 from tests.crash.races.model import Call, Node, explains
 from tests.crash.races.rounds import Arena, pairs
-from tests.crash.races.verbs import FORMATS
+from tests.crash.races.verbs import FORMATS, verbs
 
 # Those that the order of locks makes hard; all others are slow tests.
 HARD = [("write", "write"), ("write", "shrink"), ("append", "append"), ("write", "overwrite"), ("delete", "delete"),
@@ -45,15 +45,17 @@ def test_three_at_once(processes, format):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format, verb", [(format, verb) for format in FORMATS for verb in verbs(format)])
 @pytest.mark.parametrize("workers, where", [("processes", "directory"), ("threads", "directory"),
                                             ("threads", "memory")])
-def test_all_pairs(workers, where, format):
+def test_all_pairs(workers, where, format, verb):
+    """Those that begin with one verb: all of a format would take longer than a test may."""
     n_rounds = 200 if workers == "processes" else 20
     with Arena(workers, where) as arena:
         for pair in pairs(format):
-            for seed in range(n_rounds):
-                arena.round(format, pair, seed)
+            if pair[0] == verb:
+                for seed in range(n_rounds):
+                    arena.round(format, pair, seed)
     assert arena.n_overlaps > arena.n_rounds // 20
 
 
