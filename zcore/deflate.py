@@ -8,7 +8,15 @@ they cannot do is left to the kernel's zlib: a stream that isal does not find wh
 nothing behind it is decoded there again, so that errors are the same with and without the extra. docs/codecs.md has
 the measurement.
 """
+from __future__ import annotations
+
 import functools
+
+TYPE_CHECKING = False      # of typing, without its import time
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from typing_extensions import Buffer
 
 MIN_NBYTES = 1 << 16
 # Of a stream. Behind each member isal copies all that is left, so that the time of many would grow with their square.
@@ -20,7 +28,7 @@ _RESERVED_FLAG = 0x20  # RFC 1952, 2.3.1.2: a header with this flag or a higher 
 
 
 @functools.cache
-def reader():
+def reader() -> ModuleType | None:
     """Return isal's module with the interface of `zlib`, or None."""
     try:
         from isal import isal_zlib
@@ -30,7 +38,7 @@ def reader():
 
 
 @functools.cache
-def writer():
+def writer() -> ModuleType | None:
     """Return zlib-ng's module with the interface of `zlib`, or None."""
     try:
         from zlib_ng import zlib_ng
@@ -39,12 +47,12 @@ def writer():
     return zlib_ng
 
 
-def is_faster(n_bytes):
+def is_faster(n_bytes: int | None) -> bool:
     """Return whether content of `n_bytes` bytes is decoded, and encoded, faster here than by zlib in the kernel."""
     return n_bytes is not None and n_bytes >= MIN_NBYTES and reader() is not None and writer() is not None
 
 
-def inflate(data, n_bytes, at_most, wbits):
+def inflate(data: Buffer, n_bytes: int, at_most: bool, wbits: int) -> bytes | None:
     """Return the content of all members of a stream, or None where only zlib can tell what it is.
 
     No more than `n_bytes` bytes and one are ever decoded; fewer are only right with `at_most`.
@@ -68,6 +76,6 @@ def inflate(data, n_bytes, at_most, wbits):
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
-def deflate(data, level, wbits):
+def deflate(data: Buffer, level: int, wbits: int) -> bytes:
     """Return `data` as one member."""
     return writer().compress(data, level, wbits)

@@ -62,7 +62,7 @@ def names_in(body):
 
 def public_of(holder, module):
     """Return the public names that a compiled module or class has of its own."""
-    return {name for name in dir(holder) if not name.startswith("_") and not inspect.ismodule(getattr(holder, name))
+    return {name for name in vars(holder) if not name.startswith("_") and not inspect.ismodule(getattr(holder, name))
             and getattr(getattr(holder, name), "__module__", module) == module}
 
 
@@ -75,3 +75,5 @@ def test_stub_names_what_the_compiled_module_has(path):
     for kind, statement in found.items():
         if isinstance(statement, ast.ClassDef) and not issubclass(getattr(module, kind), BaseException):
             assert set(names_in(statement.body)) == public_of(getattr(module, kind), name)
+            assert [base.id for base in statement.bases] == [
+                base.__name__ for base in getattr(module, kind).__bases__ if base is not object]

@@ -4,16 +4,26 @@ ASDF file layout, "Block header": "an optional MD5 checksum of the used data in 
 compressed blocks the text was read in two ways: zcore, and asdf from 5.3 on, hash the stored bytes, as the text says.
 Older versions of asdf, and the standard's own reference files, hash the decoded bytes. Either is accepted.
 """
+from __future__ import annotations
+
 import hashlib
+from typing import TYPE_CHECKING
 
 from zcore.asdf import compression
 from zcore.errors import ZcoreError, warn
+
+if TYPE_CHECKING:
+    from _hashlib import HASH
+    from collections.abc import Iterable, Iterator
+
+    from zcore.asdf.blocks import Block, BlockList
+    from zcore.typing import Buffer
 
 NO_CHECKSUM = bytes(16)
 PIECE_NBYTES = 1 << 18
 
 
-def new_md5():
+def new_md5() -> HASH | None:
     """Return a hash object, or None where the system forbids MD5."""
     try:
         return hashlib.md5(usedforsecurity=False)
@@ -22,7 +32,7 @@ def new_md5():
         return None
 
 
-def digest_of(pieces):
+def digest_of(pieces: Iterable[Buffer]) -> bytes | None:
     """Return the MD5 of the bytes of an iterable, 16 bytes, or None where the system forbids it.
 
     >>> digest_of([b"ab", b"c"]).hex()
@@ -36,7 +46,7 @@ def digest_of(pieces):
     return md5.digest()
 
 
-def check(block):
+def check(block: Block) -> None:
     """Read a block to its end, decode it, and compare its checksum.
 
     Raises
@@ -55,7 +65,7 @@ def check(block):
             pass
 
 
-def faults_of(blocks):
+def faults_of(blocks: BlockList) -> Iterator[tuple[int, ZcoreError]]:
     """Iterate over (number, error) of the blocks of a file that are damaged.
 
     The last error may be the one that ended the walk along the blocks: its number is that of the block that is missing.

@@ -16,14 +16,22 @@ The first three are written. Names are case-sensitive, padded by zeros. A stream
 memory of the size that the header says, and no further; that size is compared first with the most that the stored bytes
 can decode to. zlib is read by isal and written by zlib-ng where these are installed (the extra `gzip`).
 """
+from __future__ import annotations
+
 import bz2
 import struct
 import zlib
 from _thread import allocate_lock
+from typing import TYPE_CHECKING
 
 from zcore import config, deflate, workers
 from zcore.errors import AsdfFormatError, ChunkError, UnsupportedError, warn
 from zcore.kernel.codec.program import Program
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from zcore.asdf.source import Source
 
 WRITTEN = ("zlib", "bzp2", "lz4")
 _IN_NBYTES = 1 << 17
@@ -38,20 +46,20 @@ _MAX_RATIO = {
 KNOWN = tuple(_MAX_RATIO)
 
 
-def check_name(name):
+def check_name(name: str | None) -> None:
     """Raise UnsupportedError unless blocks of this compression can be decoded."""
     if name not in _MAX_RATIO:
         raise UnsupportedError(f"compression {name!r} is unknown, zcore reads {', '.join(_MAX_RATIO)}",
                                feature=f"compression {name}")
 
 
-def check_size(name, used, data_size):
+def check_size(name: str, used: int, data_size: int) -> None:
     """Raise AsdfFormatError when `used` stored bytes cannot decode to `data_size`."""
     if data_size > used * _MAX_RATIO[name]:
         raise AsdfFormatError(f"{used} bytes of {name} cannot decode to {data_size}", member="data_size")
 
 
-def decode(name, source, offset, used, out):
+def decode(name: str, source: Source, offset: int, used: int, out: memoryview) -> None:
     """Decode the `used` bytes at `offset` of a source into `out`, a flat view of as many bytes as there must be.
 
     Raises : AsdfFormatError, if they are damaged or decode to another size.
@@ -196,14 +204,14 @@ _DECODERS = {
 }
 
 
-def check_written(name):
+def check_written(name: str | None) -> str | None:
     """Return the name of a compression that can be written, or None; else raise ValueError."""
     if name is not None and name not in WRITTEN:
         raise ValueError(f"compression is {name!r}, expected one of {', '.join(WRITTEN)}, or None")
     return name
 
 
-def encode(name, content):
+def encode(name: str, content: memoryview) -> Iterator[bytes]:
     """Iterate over the compressed bytes of `content`, a flat view of bytes."""
     return _ENCODERS[name](content)
 

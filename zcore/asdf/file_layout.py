@@ -248,7 +248,7 @@ def parse_block_header(data: bytes, offset: int, file_size: int) -> BlockHeader:
 
 
 def render_block_header(header_size: int, flags: int, compression: bytes, allocated: int, used: int, data_size: int,
-                        checksum: bytes) -> bytes:
+                        checksum: bytes | None) -> bytes:
     """Return the bytes of a block header, zeros where it is longer than its fields; `checksum` is an MD5 or None.
 
     >>> len(render_block_header(48, 0, b"zlib", 10, 10, 100, bytes(16)))
@@ -258,7 +258,7 @@ def render_block_header(header_size: int, flags: int, compression: bytes, alloca
                               checksum or bytes(16)) + bytes(header_size - _MIN_HEADER_SIZE)
 
 
-def parse_block_index(data: bytes) -> list[int]:
+def parse_block_index(data: bytes) -> list[int] | None:
     """Return the offsets that a block index lists, or None when `data` are no index to be trusted.
 
     Parameters

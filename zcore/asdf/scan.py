@@ -20,6 +20,9 @@ from zcore.errors import AsdfFormatError, warn
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from zcore.asdf.file_layout import BlockHeader
+    from zcore.asdf.source import Source
+
 # Header and comments are looked for in this much of the file's beginning, and most trees end there.
 _START_NBYTES = 1 << 16
 _SMALL_NBYTES = 1 << 12
@@ -53,7 +56,7 @@ class Found(NamedTuple):
     is_indexed: bool
 
 
-def read_front(source):
+def read_front(source: Source) -> Front:
     """Return the `Front` of a file.
 
     Raises
@@ -99,7 +102,7 @@ def _tree_end(source, data, start):
         data = source.read(offset, _PIECE_NBYTES)
 
 
-def find_blocks(source, front):
+def find_blocks(source: Source, front: Front) -> Found:
     """Return the blocks of a file, a `Found`."""
     try:
         first = _first_block(source, front)
@@ -128,7 +131,7 @@ def _first_block(source, front):
     return first
 
 
-def find_magic(source, offset):
+def find_magic(source: Source, offset: int) -> int | None:
     """Return the offset of the first magic of a block from `offset` on, or None."""
     n_bytes = _SMALL_NBYTES
     while offset < source.size:
@@ -144,12 +147,12 @@ def find_magic(source, offset):
     return None
 
 
-def read_block_header(source, offset):
+def read_block_header(source: Source, offset: int) -> BlockHeader:
     """Return the `BlockHeader` at `offset`; raises AsdfFormatError."""
     return file_layout.parse_block_header(source.read(offset, file_layout.BLOCK_HEADER_NBYTES), offset, source.size)
 
 
-def by_index(source, first):
+def by_index(source: Source, first: int) -> Found | None:
     """Return the blocks that the index lists, or None when there is none or it cannot be trusted.
 
     Parameters
@@ -176,7 +179,7 @@ def by_index(source, first):
     return Found(array("q", offsets), None, place, True)
 
 
-def find_index(source):
+def find_index(source: Source) -> tuple[int | None, bytes]:
     """Return the offset of the last ``#ASDF BLOCK INDEX`` near the file's end, or None, and the bytes from it on."""
     n_bytes = _SMALL_NBYTES
     while True:
@@ -195,7 +198,7 @@ def _may_be_index(source, start):
     return not source.read(start, 64).strip(b"0123456789 \t\r\n,-[].\0")
 
 
-def by_skipping(source, first):
+def by_skipping(source: Source, first: int) -> Found:
     """Return the blocks from the offset `first` on found by skipping from each to the next one.
 
     Notes

@@ -15,6 +15,18 @@ from zcore.kernel.io.documents import Tickets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Protocol
+
+    class Source(Protocol):
+        """What the parts of a file are read from: a `FileSource`, or a file at a service."""
+
+        @property
+        def size(self) -> int: ...
+        @property
+        def is_far(self) -> bool: ...
+        def read(self, offset: int, n_bytes: int) -> bytes: ...
+        def skip_hole(self, offset: int) -> int: ...
+        def pieces(self, offset: int, n_bytes: int, piece_nbytes: int) -> Iterator[bytes]: ...
 
 _PIECE_NBYTES = 1 << 22               # that one thread reads at a time
 _PARALLEL_NBYTES = 1 << 23            # from which on a second thread pays

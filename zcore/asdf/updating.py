@@ -4,8 +4,11 @@
 no longer needs, and brings the disk up to date between content, block header and tree. It is not safe from kills, as
 old and new content share their bytes. `append_block` is: it changes nothing that the old tree refers to.
 """
+from __future__ import annotations
+
 import contextlib
 import os
+from typing import TYPE_CHECKING
 
 from zcore.asdf import checksums, compression, file_layout
 from zcore.asdf.blocks import Block
@@ -13,14 +16,20 @@ from zcore.asdf.writing import STANDARD, NewBlocks, front_of, write_at, write_bl
 from zcore.buffers import flat_view
 from zcore.errors import ZcoreError
 
+if TYPE_CHECKING:
+    from zcore.asdf.file import AsdfFile
+    from zcore.asdf.writing import Form
+    from zcore.typing import Memory, StrPath
 
-def comments_of(file):
+
+def comments_of(file: AsdfFile) -> list[str]:
     """Return the comments that a file has when it is written again: its own, and the standard that is written."""
     others = [comment for comment in file.comments if not comment.startswith("#ASDF_STANDARD")]
     return [STANDARD, *others]
 
 
-def rewrite(file, path, compression, form, embed, fsync=False):
+def rewrite(file: AsdfFile, path: StrPath, compression: str | None, form: Form, embed: bool,
+            fsync: bool = False) -> None:
     """Write an `AsdfFile` to a new file at `path`; other parameters as for `write`.
 
     Other nodes may refer by number to blocks that no array of the tree refers to. If there is such a block, all blocks
@@ -41,14 +50,14 @@ def _text_of(file, add_block, embed):
     return dump(file.tree, add_block, embed=embed)
 
 
-def referenced(file):
+def referenced(file: AsdfFile) -> set[int]:
     """Return the numbers of the blocks that the arrays of the tree referred to when it was read."""
     n_blocks = len(file.blocks)
     sources = [None if node.is_list else node.members.get("source") for node in file.arrays]
     return {source % n_blocks for source in sources if isinstance(source, int) and -n_blocks <= source < n_blocks}
 
 
-def named_files(file):
+def named_files(file: AsdfFile) -> list[str]:
     """Return the paths of the other files that arrays of the tree lie in, except those that may not be read."""
     sources = [None if node.is_list else node.members.get("source") for node in file.arrays]
     paths = []
@@ -58,7 +67,7 @@ def named_files(file):
     return paths
 
 
-def update_in_place(file, compression, checksum, embed):
+def update_in_place(file: AsdfFile, compression: str | None, checksum: bool, embed: bool) -> bool:
     """Write the tree of an `AsdfFile`, and the arrays that are new in it, into the space that there is.
 
     A new array takes the block of an array that is no longer in the tree, if it fits there, and else a new block
@@ -153,7 +162,7 @@ def _stored(content, name):
     return (name or "").encode(), stored, len(content)
 
 
-def append_block(file, content, name, checksum):
+def append_block(file: AsdfFile, content: Memory, name: str | None, checksum: bool) -> int:
     """Add a block behind the last one of an `AsdfFile`; returns its number. See `AsdfFile.append_block`."""
     compression.check_written(name)
     number, content = len(file.blocks), flat_view(content, "a block")

@@ -21,9 +21,10 @@ from zcore.errors import StoreError, ZcoreError
 from zcore.kernel.io.files import TEMP_PREFIX
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
     from typing import Any, Literal
 
-    from zcore.typing import StrPath
+    from zcore.typing import Memory, StrPath
 
 STANDARD = f"#ASDF_STANDARD {file_layout.STANDARD_VERSION}"
 _COPY_NBYTES = 1 << 20
@@ -40,13 +41,13 @@ class NewBlocks:
         The compression of all blocks.
     """
 
-    def __init__(self, name=None):
-        self.compression = compression.check_written(name)
+    def __init__(self, name: str | None = None) -> None:
+        self.compression: str | None = compression.check_written(name)
         self._numbers = {}
-        self.contents = []            # blocks of files, or flat views of bytes
-        self.streamed = None          # the first bytes of a streamed block
+        self.contents: list[Block | memoryview] = []      # blocks of files, or flat views of bytes
+        self.streamed: Block | memoryview | None = None   # the first bytes of a streamed block
 
-    def add(self, content, *, streamed=False):
+    def add(self, content: Memory | Block, *, streamed: bool = False) -> int:
         """Return the number of the block that holds `content`; the same content has one block.
 
         Parameters
@@ -73,7 +74,7 @@ class NewBlocks:
 
 
 @contextlib.contextmanager
-def replacing(path, fsync=False):
+def replacing(path: StrPath, fsync: bool = False) -> Iterator[int]:
     """Return a context manager of the descriptor of a new file, which replaces `path` at the end.
 
     The new file gets the mode of the old one; a link is followed. When the block raises, `path` stays as it was.
@@ -111,7 +112,7 @@ def replacing(path, fsync=False):
         raise StoreError(f"cannot write {path}: {exc.strerror or exc}", key=path, errno=exc.errno) from exc
 
 
-def write_at(fd, data, offset):
+def write_at(fd: int, data: Memory, offset: int) -> int:
     """Write all of a bytes-like; returns the offset behind it."""
     view = memoryview(data)
     while len(view):
@@ -120,14 +121,14 @@ def write_at(fd, data, offset):
     return offset
 
 
-def write_blanks(fd, offset, end):
+def write_blanks(fd: int, offset: int, end: int) -> int:
     """Fill the space up to `end` as the text recommends; returns `end`."""
     while offset < end:
         offset = write_at(fd, b" " * min(end - offset, _COPY_NBYTES), offset)
     return end
 
 
-def front_of(comments, text):
+def front_of(comments: Iterable[str], text: bytes) -> bytes:
     """Return the header, the comments and the tree, which come before the blocks.
 
     Notes : ASDF file layout, "Blocks": without a tree the first block follows the header at once.
@@ -160,21 +161,21 @@ class Form:
         A number is out of its range.
     """
 
-    def __init__(self, checksum=True, index=True, pad=0, block_align=1):
+    def __init__(self, checksum: bool = True, index: bool = True, pad: int = 0, block_align: int = 1) -> None:
         for name, value, least in (("pad", pad, 0), ("block_align", block_align, 1)):
             if type(value) is not int or not least <= value < 2**31:
                 raise ValueError(f"{name} is {value!r}, expected an integer from {least} to 2**31 - 1")
-        self.checksum = bool(checksum)
-        self.index = bool(index)
-        self.pad = pad
-        self.block_align = block_align
+        self.checksum: bool = bool(checksum)
+        self.index: bool = bool(index)
+        self.pad: int = pad
+        self.block_align: int = block_align
 
-    def aligned(self, offset):
+    def aligned(self, offset: int) -> int:
         """Return the next offset at which a block may begin."""
         return -(-(offset + self.pad) // self.block_align) * self.block_align
 
 
-def write_file(fd, front, blocks, form):
+def write_file(fd: int, front: bytes, blocks: NewBlocks, form: Form) -> None:
     """Write a whole file.
 
     Parameters
@@ -208,7 +209,8 @@ def write_file(fd, front, blocks, form):
         os.ftruncate(fd, offset)
 
 
-def write_new(path, comments, text, blocks, form, fsync=False):
+def write_new(path: StrPath, comments: Iterable[str], text: bytes, blocks: NewBlocks, form: Form,
+              fsync: bool = False) -> None:
     """Write a new file in place of `path` in one step; see `replacing` and `write_file`."""
     with replacing(path, fsync) as fd:
         write_file(fd, front_of(comments, text), blocks, form)

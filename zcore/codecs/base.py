@@ -122,7 +122,7 @@ class Lenient:
     """A codec of numcodecs. Unknown members of its configuration are ignored with a warning."""
 
     @classmethod
-    def from_configuration(cls, configuration):
+    def from_configuration(cls, configuration: Mapping[str, Any]) -> Any:
         """Return the codec of a document's configuration."""
         unknown = configuration.keys() - set(cls._parameters)
         if unknown:
@@ -130,14 +130,14 @@ class Lenient:
         return cls(**{name: value for name, value in configuration.items() if name not in unknown})
 
 
-def check_size(codec, found, n_bytes, at_most=False):
+def check_size(codec: str, found: int, n_bytes: int, at_most: bool = False) -> None:
     """Raise CodecError unless content of `found` bytes has the size that `Codec.decode` expects."""
     if found > n_bytes or (found < n_bytes and not at_most):
         raise CodecError(f"content has {found} bytes, expected {n_bytes}", codec=codec, direction="decode", offset=0,
                          expected=n_bytes, found=found)
 
 
-def check_integer(name, value, minimum, maximum):
+def check_integer(name: str, value: object, minimum: int, maximum: int) -> None:
     """Raise ValueError unless `value` is an integer from `minimum` to `maximum`."""
     if type(value) is not int or not minimum <= value <= maximum:
         raise ValueError(f"{name} is {value!r}, expected an integer from {minimum} to {maximum}")

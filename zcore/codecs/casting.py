@@ -10,11 +10,19 @@ in range; a number that is rounded to the value after it is not.
 All is computed in float64, int64 or uint64, which hold every number of the supported types. Integers that float64 does
 not hold are cut to 53 bits and rounded there.
 """
+from __future__ import annotations
+
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from zcore.model.foreign_dtypes import foreign_dtype, foreign_name, is_foreign, is_foreign_name
+
+if TYPE_CHECKING:
+    from typing import Any, SupportsInt
+
+    import numpy.typing as npt
 
 _INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 _FLOATS = ("float16", "float32", "float64")
@@ -26,12 +34,14 @@ class NotHeldError(ValueError):
     `i` is its index; `expected` is the end of the range that it exceeds, None for NaN and infinity.
     """
 
-    def __init__(self, message, i, expected, found):
+    def __init__(self, message: str, i: SupportsInt, expected: float | None, found: float) -> None:
         super().__init__(message)
-        self.i, self.expected, self.found = int(i), expected, found
+        self.i: int = int(i)
+        self.expected: float | None = expected
+        self.found: float = found
 
 
-def number_type(name):
+def number_type(name: str) -> np.dtype[Any] | None:
     """Return the type of numbers that documents call `name`, None for other types.
 
     Raises : UnsupportedError, if it needs a newer `ml_dtypes` than the installed one.
@@ -44,19 +54,19 @@ def number_type(name):
     return None
 
 
-def is_number_type(dtype):
+def is_number_type(dtype: np.dtype[Any]) -> bool:
     """Return whether numbers of this type can be cast."""
     if is_foreign(dtype):
         return dtype.kind != "W" and foreign_name(dtype) != "float8_e8m0fnu"
     return dtype.kind in "iu" or (dtype.kind == "f" and dtype.itemsize <= 8)
 
 
-def is_integer(dtype):
+def is_integer(dtype: np.dtype[Any]) -> bool:
     """Return whether a type of numbers is an integer type."""
     return dtype.kind in "iu" or (is_foreign(dtype) and foreign_name(dtype).startswith(("int", "uint")))
 
 
-def integer_range(dtype):
+def integer_range(dtype: np.dtype[Any]) -> tuple[int, int]:
     """Return the smallest and the largest integer of a type."""
     if not is_foreign(dtype):
         info = np.iinfo(dtype)
@@ -66,7 +76,7 @@ def integer_range(dtype):
     return (0, 2**bits - 1) if name.startswith("u") else (-2**(bits - 1), 2**(bits - 1) - 1)
 
 
-def widened(array):
+def widened(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return numbers as float64, int64 or uint64, all exact."""
     if not is_integer(array.dtype):
         return array.astype(np.float64)
@@ -75,7 +85,8 @@ def widened(array):
     return array.astype(np.uint64 if array.dtype.kind == "u" else np.int64)
 
 
-def cast(numbers, dtype, rounding="nearest-even", out_of_range=None):
+def cast(numbers: npt.NDArray[Any], dtype: np.dtype[Any], rounding: str = "nearest-even",
+         out_of_range: str | None = None) -> npt.NDArray[Any]:
     """Return numbers cast to another type.
 
     Parameters

@@ -5,9 +5,12 @@ decoding goes the other way. A chain is resolved when it is made: type and shape
 its exact or maximum number of bytes. So decoding an object that holds more stops at that size, whatever its header
 says.
 """
+from __future__ import annotations
+
 from importlib import import_module
 from itertools import product
 from math import prod
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -35,7 +38,25 @@ from zcore.codecs.lowering import in_array, leading_transposes, lowered
 from zcore.codecs.sharding import ShardingCodec
 from zcore.errors import CodecError, MetadataError, UnknownCodecError, UnsupportedError, ZcoreError
 
-CODECS = {codec.name: codec for codec in (
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import Any, TypeAlias
+
+    import numpy.typing as npt
+
+    from zcore.codecs.base import Codec
+    from zcore.codecs.lowering import Lowered
+    from zcore.codecs.sharding import Shards
+    from zcore.kernel.codec.program import Program
+    from zcore.kernel.plan.shard_index import ShardProgram
+    from zcore.kernel.select.rectilinear import Edges
+    from zcore.model.metadata import CodecSpec
+    from zcore.typing import Buffer
+
+    Stage: TypeAlias = tuple[np.dtype[Any], tuple[int, ...]]
+    Size: TypeAlias = tuple[int | None, bool]
+
+CODECS: dict[str, type[Codec]] = {codec.name: codec for codec in (
     BytesCodec, TransposeCodec, BloscCodec, ZstdCodec, GzipCodec, Crc32cCodec, NumcodecsBlosc, NumcodecsZstd,
     NumcodecsGzip, NumcodecsZlib, NumcodecsLz4, NumcodecsCrc32, NumcodecsAdler32, NumcodecsCrc32c, NumcodecsFletcher32,
     NumcodecsBz2, NumcodecsLzma, ReshapeCodec, ShardingCodec,
@@ -61,7 +82,7 @@ MAX_VARYING_NBYTES = 2**31 - 1
 _KINDS = ("array_array", "array_bytes", "bytes_bytes")
 
 
-def codec_of(name, configuration):
+def codec_of(name: Any, configuration: Mapping[str, Any]) -> Codec:
     """Return the codec that a document or a caller names.
 
     Raises
@@ -148,8 +169,27 @@ class CodecChain:
     __slots__ = ("dtype", "chunk_shape", "codecs", "array_codecs", "serializer", "compressors", "array_types",
                  "header_itemsize", "shards", "inner_shape", "is_partial", "program", "order", "swap", "step_names",
                  "max_encoded", "lowered", "sizes", "_axes", "__weakref__")
+    dtype: np.dtype[Any]
+    chunk_shape: tuple[int, ...]
+    codecs: tuple[Codec, ...]
+    array_codecs: tuple[Any, ...]
+    serializer: Any
+    compressors: tuple[Any, ...]
+    array_types: list[Stage]
+    header_itemsize: int
+    shards: Shards | None
+    inner_shape: tuple[int, ...] | None
+    is_partial: bool
+    program: Program | ShardProgram
+    order: tuple[int, ...] | None
+    swap: int
+    step_names: tuple[str, ...]
+    max_encoded: int | None
+    lowered: Lowered
+    sizes: list[Size]
 
-    def __init__(self, specs, dtype, chunk_shape, strict=True, fill=None):
+    def __init__(self, specs: Iterable[CodecSpec], dtype: np.dtype[Any], chunk_shape: Iterable[int],
+                 strict: bool = True, fill: npt.NDArray[Any] | None = None) -> None:
         self.dtype = dtype
         self.chunk_shape = tuple(chunk_shape)
         codecs = []
@@ -258,11 +298,11 @@ class CodecChain:
         self.program, self.order, self.swap, self.step_names = self.lowered
 
     @property
-    def is_native(self):
+    def is_native(self) -> bool:
         """Whether no codec of the chain runs in Python."""
         return self.program.is_native
 
-    def check_edges(self, edges):
+    def check_edges(self, edges: Sequence[Edges | None]) -> None:
         """Raise MetadataError unless the chain accepts chunks of each of these lengths.
 
         Parameters
@@ -301,11 +341,11 @@ class CodecChain:
             except ValueError as exc:
                 raise MetadataError(f"codecs: {exc}", member="codecs") from exc
 
-    def max_encoded_of(self, shape):
+    def max_encoded_of(self, shape: tuple[int, ...]) -> int | None:
         """Return the maximum size of the object of a chunk of `shape`; None if it is unbounded."""
         return self.stages_of(shape)[1][-1][0]
 
-    def stages_of(self, shape):
+    def stages_of(self, shape: tuple[int, ...]) -> tuple[list[Stage], list[Size]]:
         """Return types and sizes of a chunk of `shape` before each codec; see `_types_of` and `_sizes_of`.
 
         Raises : CodecError, if a codec does not accept such a chunk.
@@ -320,7 +360,7 @@ class CodecChain:
                 raise
             raise CodecError(f"a chunk of shape {shape}: {exc}") from exc
 
-    def decode(self, data, shape=None):
+    def decode(self, data: Buffer, shape: tuple[int, ...] | None = None) -> npt.NDArray[Any]:
         """Return the chunk of an object, as an ndarray of `shape`, by default the chunk shape.
 
         Raises
@@ -336,7 +376,7 @@ class CodecChain:
         return np.asarray(chunk, self.dtype)
 
     @staticmethod
-    def unwrap(data, compressors, sizes, n_items):
+    def unwrap(data: Buffer, compressors: Sequence[Any], sizes: Sequence[Size], n_items: int) -> Buffer:
         """Undo codecs from bytes to bytes; `sizes` are the sizes of each one's content, see `stages_of`."""
         # One limit for all codecs together: each could expand the output of the one before.
         most = VARYING_NBYTES_FREE + VARYING_NBYTES_EACH * (len(data) + n_items)
@@ -345,7 +385,7 @@ class CodecChain:
                     else _decode_varying(codec, data, min(most, MAX_VARYING_NBYTES)))
         return data
 
-    def encode(self, chunk):
+    def encode(self, chunk: npt.NDArray[Any]) -> Buffer:
         """Return the object of a chunk, a bytes-like; `chunk` has the chain's type."""
         for codec in self.array_codecs:
             chunk = codec.encode(chunk)

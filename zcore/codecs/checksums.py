@@ -14,7 +14,7 @@ from zcore.kernel.codec.checksums import fletcher32
 from zcore.kernel.codec.crc32c import crc32c
 
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, Literal
 
     from zcore.typing import Buffer
 
@@ -104,12 +104,12 @@ class NumcodecsCrc32(NumcodecsFletcher32):
     usual_location = "start"
     _parameters = ("location",)
 
-    def __init__(self, *, location=None):
+    def __init__(self, *, location: Literal["start", "end"] | None = None) -> None:
         if location not in ("start", "end", None):
             raise ValueError(f"location is {location!r}, expected 'start' or 'end'")
-        self.location = location or self.usual_location
+        self.location: str = location or self.usual_location
 
-    def configuration(self):
+    def configuration(self) -> dict[str, Any]:
         """Return what documents record, a dict."""
         return {} if self.location == self.usual_location else {"location": self.location}
 

@@ -129,10 +129,11 @@ class NumcodecsBlosc(Lenient, BloscCodec):
 
     name = "numcodecs.blosc"
 
-    def __init__(self, *, cname="lz4", clevel=5, shuffle=1, **others):
+    def __init__(self, *, cname: Cname = "lz4", clevel: int = 5, shuffle: Literal[-1, 0, 1, 2] = 1,
+                 **others: Any) -> None:
         super().__init__(cname=cname, clevel=clevel, shuffle=shuffle, **others)
 
-    def configuration(self):
+    def configuration(self) -> dict[str, Any]:
         """Return what documents record, a dict."""
         shuffle = -1 if self.shuffle is None else SHUFFLES.index(self.shuffle)
         recorded = {"cname": self.cname, "clevel": self.clevel, "shuffle": shuffle, "blocksize": self.blocksize}
@@ -170,7 +171,7 @@ class NumcodecsZstd(Lenient, ZstdCodec):
 
     name = "numcodecs.zstd"
 
-    def __init__(self, *, level=0, checksum=False):
+    def __init__(self, *, level: int = 0, checksum: bool = False) -> None:
         check_integer("level", level, -2**31, 2**31 - 1)
         lowest, highest = zstd_levels()
         super().__init__(level=max(lowest, min(level, highest)), checksum=checksum)
@@ -230,7 +231,7 @@ class NumcodecsGzip(Lenient, GzipCodec):
 
     name = "numcodecs.gzip"
 
-    def __init__(self, *, level=1):
+    def __init__(self, *, level: int = 1) -> None:
         super().__init__(level=level)
 
 
@@ -253,11 +254,11 @@ class NumcodecsLz4(Lenient, StepCodec):
     name = "numcodecs.lz4"
     _parameters = ("acceleration",)
 
-    def __init__(self, *, acceleration=1):
+    def __init__(self, *, acceleration: int = 1) -> None:
         check_integer("acceleration", acceleration, -2**31, 2**31 - 1)
         self.acceleration = acceleration
 
-    def step(self):
+    def step(self) -> tuple[Any, ...]:
         """Return the step of a `Program`."""
         return ("lz4", self.acceleration)
 
@@ -274,15 +275,15 @@ class _Archiver(Lenient, Codec):
     is_fixed = False
     several = True  # an object may hold several streams
 
-    def max_encoded(self, n_bytes):
+    def max_encoded(self, n_bytes: int) -> int:
         """Return the maximum encoded size of `n_bytes` bytes, with room for headers of other writers."""
         return 2 * n_bytes + (1 << 16)
 
-    def step(self):
+    def step(self) -> None:
         """Return None: there is no C form."""
         return None
 
-    def decode(self, data, n_bytes, at_most=False):
+    def decode(self, data: Buffer, n_bytes: int, at_most: bool = False) -> bytes:
         """Return the content: exactly `n_bytes` bytes, or at most that with `at_most`.
 
         Raises
@@ -332,7 +333,7 @@ class NumcodecsBz2(_Archiver):
     name = "numcodecs.bz2"
     _parameters = ("level",)
 
-    def __init__(self, *, level=1):
+    def __init__(self, *, level: int = 1) -> None:
         check_integer("level", level, 1, 9)
         self.level = level
 
@@ -344,7 +345,7 @@ class NumcodecsBz2(_Archiver):
     def _errors(self):
         return ()
 
-    def encode(self, data):
+    def encode(self, data: Buffer) -> bytes:
         """Return `data` compressed."""
         from bz2 import compress
 
@@ -369,7 +370,8 @@ class NumcodecsLzma(_Archiver):
     name = "numcodecs.lzma"
     _parameters = ("format", "check", "preset", "filters")
 
-    def __init__(self, *, format=1, check=-1, preset=None, filters=None):
+    def __init__(self, *, format: int = 1, check: int = -1, preset: int | None = None,
+                 filters: list[dict[str, Any]] | None = None) -> None:
         check_integer("format", format, 1, 3)
         check_integer("check", check, -1, 15)
         if preset is not None:
@@ -382,7 +384,7 @@ class NumcodecsLzma(_Archiver):
         self.check = check
         self.preset = preset
         self.filters = filters
-        self.several = format == 1
+        self.several: bool = format == 1
 
     def _decoder(self):
         from lzma import LZMADecompressor
@@ -396,7 +398,7 @@ class NumcodecsLzma(_Archiver):
 
         return (LZMAError, TypeError, KeyError, OverflowError)
 
-    def encode(self, data):
+    def encode(self, data: Buffer) -> bytes:
         """Return `data` compressed.
 
         Raises

@@ -7,13 +7,21 @@ A filter treats its input as numbers of its `dtype`: arrays of other types, such
 same size. The byte order of `dtype` has no meaning: the first filter gets the array's byte order, and the output of the
 last one is stored in the byte order of `bytes`.
 """
+from __future__ import annotations
+
 import re
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from zcore.codecs.base import Codec, Lenient, StepCodec, check_integer
 from zcore.errors import UnsupportedError
 from zcore.kernel.codec.filters import filter_items
+
+if TYPE_CHECKING:
+    from typing import Any, Self
+
+    import numpy.typing as npt
 
 _NUMBER_TYPE = re.compile(r"[<>|=]?[biufcmM][0-9]{1,2}(\[[0-9]*[a-zA-Z]+\])?|bool|(u?int|float|complex)[0-9]{1,3}")
 # Bits of the mantissa by item size.
@@ -34,20 +42,20 @@ class NumcodecsShuffle(Lenient, StepCodec):
     is_fixed = True
     _parameters = ("elementsize",)
 
-    def __init__(self, *, elementsize=None):
+    def __init__(self, *, elementsize: int | None = None) -> None:
         if elementsize is not None:
             check_integer("elementsize", elementsize, 0, 2**31 - 1)
         self.elementsize = elementsize
 
-    def configuration(self):
+    def configuration(self) -> dict[str, Any]:
         """Return what documents record, a dict."""
         return {} if self.elementsize is None else {"elementsize": self.elementsize}
 
-    def resolve(self, itemsize):
+    def resolve(self, itemsize: int) -> Self:
         """Return the codec for items of `itemsize` bytes, with all parameters set."""
         return type(self)(elementsize=itemsize) if self.elementsize is None else self
 
-    def step(self):
+    def step(self) -> tuple[Any, ...]:
         """Return the step of a `Program`."""
         return ("shuffle", max(self.elementsize, 1))
 
@@ -67,9 +75,9 @@ class _NumberFilter(Lenient, Codec):
     kinds = "iuf"  # kinds of NumPy types that it accepts
     _parameters = ("dtype", "astype")
 
-    def __init__(self, *, dtype=None, astype=None):
-        self.dtype = None if dtype is None else self._number_type(dtype)
-        self.astype = None if astype is None else self._number_type(astype)
+    def __init__(self, *, dtype: npt.DTypeLike | None = None, astype: npt.DTypeLike | None = None) -> None:
+        self.dtype: np.dtype[Any] | None = None if dtype is None else self._number_type(dtype)
+        self.astype: np.dtype[Any] | None = None if astype is None else self._number_type(astype)
 
     def _number_type(self, dtype):
         if isinstance(dtype, str) and not _NUMBER_TYPE.fullmatch(dtype):
@@ -82,7 +90,7 @@ class _NumberFilter(Lenient, Codec):
             raise ValueError(f"{self.name!r} does not take numbers of type {dtype.str}")
         return dtype
 
-    def configuration(self):
+    def configuration(self) -> dict[str, Any]:
         """Return what documents record, a dict."""
         return {name: value.str if isinstance(value, np.dtype) else value
                 for name, value in super().configuration().items() if value is not None}
@@ -92,7 +100,7 @@ class _NumberFilter(Lenient, Codec):
         numbers = self.dtype or dtype
         return numbers.newbyteorder("="), (self.astype or numbers).newbyteorder("=")
 
-    def encoded_type(self, dtype, shape):
+    def encoded_type(self, dtype: np.dtype[Any], shape: tuple[int, ...]) -> tuple[np.dtype[Any], tuple[int, ...]]:
         """Return type and shape of the encoded chunk.
 
         Raises
@@ -105,7 +113,7 @@ class _NumberFilter(Lenient, Codec):
             raise ValueError(f"{self.name!r} takes numbers of type {numbers.str}, not {dtype}")
         return self._number_type(numbers) and encoded, shape
 
-    def step(self, dtype):
+    def step(self, dtype: np.dtype[Any]) -> tuple[Any, ...] | None:
         """Return the step of a `Program` for an array of type `dtype`, or None if it has no C form."""
         numbers, encoded = self._types(dtype)
         name = self.name.removeprefix("numcodecs.")
@@ -115,14 +123,14 @@ class _NumberFilter(Lenient, Codec):
             return None
         return name, numbers.str[1:], encoded.str[1:]
 
-    def encode(self, chunk):
+    def encode(self, chunk: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return the encoded chunk."""
         numbers, encoded = self._types(chunk.dtype)
         taken = np.ascontiguousarray(chunk, chunk.dtype.newbyteorder("=")).reshape(-1).view(numbers)
         with np.errstate(all="ignore"):
             return self._encoded(taken, encoded).reshape(chunk.shape)
 
-    def decode(self, chunk, dtype, shape):
+    def decode(self, chunk: npt.NDArray[Any], dtype: np.dtype[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:
         """Return the decoded chunk, in the machine's byte order."""
         numbers, encoded = self._types(dtype)
         with np.errstate(all="ignore"):
@@ -171,7 +179,8 @@ class NumcodecsFixedScaleOffset(_NumberFilter):
     name = "numcodecs.fixedscaleoffset"
     _parameters = ("offset", "scale", "dtype", "astype")
 
-    def __init__(self, *, offset, scale, dtype=None, astype=None):
+    def __init__(self, *, offset: float, scale: float, dtype: npt.DTypeLike | None = None,
+                 astype: npt.DTypeLike | None = None) -> None:
         for parameter, value in (("offset", offset), ("scale", scale)):
             if type(value) not in (int, float) or value - value != 0 or (parameter == "scale" and value == 0):
                 raise ValueError(f"{parameter} is {value!r}, expected a finite number"
@@ -180,7 +189,7 @@ class NumcodecsFixedScaleOffset(_NumberFilter):
         self.offset = offset
         self.scale = scale
 
-    def step(self, dtype):
+    def step(self, dtype: np.dtype[Any]) -> tuple[Any, ...] | None:
         """Return the step of a `Program` for an array of type `dtype`, or None if it has no C form."""
         step = super().step(dtype)
         return step and (*step, float(self.offset), float(self.scale))
@@ -222,11 +231,11 @@ class BitroundCodec(Codec):
     kind = "array_array"
     _parameters = ("keepbits",)
 
-    def __init__(self, *, keepbits):
+    def __init__(self, *, keepbits: int) -> None:
         check_integer("keepbits", keepbits, 0, 64)
         self.keepbits = keepbits
 
-    def encoded_type(self, dtype, shape):
+    def encoded_type(self, dtype: np.dtype[Any], shape: tuple[int, ...]) -> tuple[np.dtype[Any], tuple[int, ...]]:
         """Return type and shape of the encoded chunk, which are those of the chunk.
 
         Raises
@@ -240,11 +249,11 @@ class BitroundCodec(Codec):
             raise ValueError(f"keepbits is {self.keepbits}, {dtype} has {_MANTISSA_BITS[_real(dtype).itemsize]}")
         return dtype, shape
 
-    def step(self, dtype):
+    def step(self, dtype: np.dtype[Any]) -> None:
         """Return None: decoding does nothing, and encoding is done in Python."""
         return None
 
-    def encode(self, chunk):
+    def encode(self, chunk: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return the rounded chunk, in the machine's byte order.
 
         Raises
@@ -266,7 +275,7 @@ class BitroundCodec(Codec):
             np.copyto(bits, rounded, where=np.isfinite(numbers))
         return numbers.view(chunk.dtype.newbyteorder("=")).reshape(chunk.shape)
 
-    def decode(self, chunk, dtype, shape):
+    def decode(self, chunk: npt.NDArray[Any], dtype: np.dtype[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:
         """Return the chunk."""
         return chunk
 
@@ -282,6 +291,6 @@ def _real(dtype):
     return np.dtype(f"f{dtype.itemsize // (2 if dtype.kind == 'c' else 1)}")
 
 
-CODECS = {codec.name: codec for codec in (
+CODECS: dict[str, type[Codec]] = {codec.name: codec for codec in (
     NumcodecsShuffle, NumcodecsDelta, NumcodecsFixedScaleOffset, BitroundCodec, NumcodecsBitround,
 )}

@@ -5,10 +5,22 @@ These are `numcodecs.quantize`, `numcodecs.base64`, and all others that are regi
 The package is imported when one of them is first used (extra `numcodecs`). Its decoders have no size limit, so an
 object with too much content is refused only after decoding. Codecs that run code from the data are always refused.
 """
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from zcore.codecs.base import Codec, check_size
 from zcore.errors import CodecError, Needing, UnknownCodecError, UnsupportedError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    import numpy.typing as npt
+
+    from zcore.typing import Buffer
 
 # Decoding runs code from the data.
 REFUSED = frozenset(("pickle", "cloudpickle", "dill", "joblib"))
@@ -23,7 +35,7 @@ _TYPES = {
 }
 
 
-def fallback_codec(name, configuration):
+def fallback_codec(name: str, configuration: Mapping[str, Any]) -> Codec:
     """Return the codec ``numcodecs.<id>`` of the package.
 
     Raises
@@ -54,23 +66,23 @@ def fallback_codec(name, configuration):
 class _Fallback(Codec):
     """One codec of numcodecs. `theirs` is numcodecs' object."""
 
-    def __init__(self, name, given, theirs):
-        self.name = name
-        self.id = name.removeprefix("numcodecs.")
+    def __init__(self, name: str, given: Any, theirs: Any) -> None:
+        self.name: str = name
+        self.id: str = name.removeprefix("numcodecs.")
         self.given = given
         self.theirs = theirs
 
     @classmethod
-    def from_configuration(cls, configuration):
+    def from_configuration(cls, configuration: Mapping[str, Any]) -> Codec:
         """Return the codec of a configuration, which also contains its name as `id`."""
         return fallback_codec(f"numcodecs.{configuration['id']}",
                               {name: value for name, value in configuration.items() if name != "id"})
 
-    def configuration(self):
+    def configuration(self) -> dict[str, Any]:
         """Return the configuration for documents, a dict."""
         return self.given
 
-    def step(self, dtype=None):
+    def step(self, dtype: np.dtype[Any] | None = None) -> None:
         """Return None: there is no C form."""
         return None
 
@@ -84,7 +96,7 @@ class _Fallback(Codec):
             raise CodecError(f"numcodecs cannot {direction}: {exc}", codec=self.name, direction=direction,
                              offset=0) from exc
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"{self.name}({', '.join([f'{name}={value!r}' for name, value in self.given.items()])})"
 
 
@@ -94,15 +106,15 @@ class FallbackBytes(_Fallback):
     kind = "bytes_bytes"
     is_fixed = False
 
-    def max_encoded(self, n_bytes):
+    def max_encoded(self, n_bytes: int) -> None:
         """Return None: the size is unknown."""
         return None
 
-    def encode(self, data):
+    def encode(self, data: Buffer) -> bytes:
         """Return `data` encoded."""
         return _bytes_of(self._call("encode", bytes(data)))
 
-    def decode(self, data, n_bytes, at_most=False):
+    def decode(self, data: Buffer, n_bytes: int, at_most: bool = False) -> bytes:
         """Return the content: exactly `n_bytes` bytes, or at most that with `at_most`.
 
         Raises
@@ -120,7 +132,7 @@ class FallbackArray(_Fallback):
 
     kind = "array_array"
 
-    def encoded_type(self, dtype, shape):
+    def encoded_type(self, dtype: np.dtype[Any], shape: tuple[int, ...]) -> tuple[np.dtype[Any], tuple[int, ...]]:
         """Return type and shape of the encoded chunk."""
         if self.id == "packbits":
             n_items = int(np.prod(shape, dtype=np.int64))
@@ -140,14 +152,14 @@ class FallbackArray(_Fallback):
         """Return the type, with byte order, in which numcodecs sees the numbers."""
         return dtype if self.id == "packbits" else np.dtype(self.theirs.get_config().get(member, dtype))
 
-    def encode(self, chunk):
+    def encode(self, chunk: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return the encoded chunk."""
         given = self._given_type(_TYPES[self.id][1] if self.id in _TYPES else None, chunk.dtype)
         dtype, shape = self.encoded_type(chunk.dtype, chunk.shape)
         encoded = np.asarray(self._call("encode", np.ascontiguousarray(chunk, given)))
         return encoded.reshape(-1).view(dtype).reshape(shape)
 
-    def decode(self, chunk, dtype, shape):
+    def decode(self, chunk: npt.NDArray[Any], dtype: np.dtype[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:
         """Return the decoded chunk.
 
         Raises
@@ -170,19 +182,19 @@ class FallbackSerializer(_Fallback):
     kind = "array_bytes"
 
     @property
-    def is_bound_to_order(self):
+    def is_bound_to_order(self) -> bool:
         """Whether the encoded chunk contains the shape, or depends on the order of dimensions."""
         return self.id != "pcodec"
 
-    def encoded_nbytes(self, dtype, shape):
+    def encoded_nbytes(self, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
         """Return None: the size depends on the items."""
         return None
 
-    def encode(self, chunk):
+    def encode(self, chunk: npt.NDArray[Any]) -> bytes:
         """Return the bytes of a chunk."""
         return _bytes_of(self._call("encode", np.ascontiguousarray(chunk)))
 
-    def decode(self, data, dtype, shape):
+    def decode(self, data: Buffer, dtype: np.dtype[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:
         """Return the chunk.
 
         Raises

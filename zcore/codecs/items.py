@@ -4,10 +4,24 @@ NumPy assigns them, but for text that is selected by arrays of indices, which it
 kernel's plans move elements as bytes of fixed size, so they cannot move these. It still finds, opens and locks their
 objects, and reads and writes shards; this module encodes and decodes the chunks.
 """
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from zcore.kernel.codec.varying import move_text
 from zcore.model.metadata import MAX_NDIM
+
+if TYPE_CHECKING:
+    from typing import Any, TypeAlias
+
+    import numpy.typing as npt
+
+    from zcore.codecs.chain import CodecChain
+    from zcore.typing import Buffer
+
+    Places: TypeAlias = tuple[slice | npt.NDArray[Any], ...]
 
 
 class Items:
@@ -27,7 +41,7 @@ class Items:
     has_elements : bool
     """
 
-    def __init__(self, chain, fill, elements):
+    def __init__(self, chain: CodecChain, fill: npt.NDArray[Any], elements: npt.NDArray[Any] | None) -> None:
         # The array's dimension for each dimension of a chunk.
         self._axes = tuple(range(len(chain.chunk_shape))) if chain.order is None else chain.order
         for _ in range(getattr(chain.program, "n_levels", 0)):
@@ -35,20 +49,21 @@ class Items:
         self._chain = chain
         self._fill = fill
         self._elements = elements
-        self.has_elements = elements is not None
+        self.has_elements: bool = elements is not None
 
-    def read(self, raw, shape, inside, outside):
+    def read(self, raw: Buffer, shape: tuple[int, ...], inside: Places, outside: Places) -> None:
         """Move the elements `inside` of a chunk to `outside`; both are selections.
 
         `raw` is the encoded chunk, of shape `shape`.
         """
         _move(self._elements, outside, self._decode(raw, shape), inside)
 
-    def fill(self, outside):
+    def fill(self, outside: Places) -> None:
         """Set these elements to the fill value."""
         _move(self._elements, outside, self._fill, ())
 
-    def write(self, raw, shape, kept, inside, outside, keeps_filled):
+    def write(self, raw: Buffer | None, shape: tuple[int, ...], kept: tuple[int, ...], inside: Places | None,
+              outside: Places | None, keeps_filled: bool) -> Buffer | None:
         """Return a chunk encoded after a change, or None if it holds only the fill value.
 
         Parameters

@@ -180,7 +180,7 @@ class ReshapeCodec(Codec):
     kind = "array_array"
     is_move = True
 
-    def __init__(self, *, shape):
+    def __init__(self, *, shape: Sequence[int | Sequence[int]]) -> None:
         if not isinstance(shape, (list, tuple)) or len(shape) > MAX_NDIM:
             raise ValueError(f"shape is {shape!r:.60}, expected a list of at most {MAX_NDIM} parts")
         parts = [tuple(part) if isinstance(part, (list, tuple)) else part for part in shape]
@@ -195,13 +195,13 @@ class ReshapeCodec(Codec):
             raise ValueError(f"shape lists the dimensions {dimensions!r:.60}, expected ascending integers >= 0")
         if parts.count(-1) > 1:
             raise ValueError("shape has -1 more than once")
-        self.shape = tuple(parts)
+        self.shape: tuple[int | tuple[int, ...], ...] = tuple(parts)
 
-    def configuration(self):
+    def configuration(self) -> dict[str, Any]:
         """Return what documents record, a dict."""
         return {"shape": [list(part) if isinstance(part, tuple) else part for part in self.shape]}
 
-    def encoded_type(self, dtype, shape):
+    def encoded_type(self, dtype: np.dtype[Any], shape: tuple[int, ...]) -> tuple[np.dtype[Any], tuple[int, ...]]:
         """Return type and shape of the encoded chunk.
 
         Raises
@@ -226,14 +226,14 @@ class ReshapeCodec(Codec):
                                  f"{list(part)} of chunks of shape {shape}")
         return dtype, tuple(lengths)
 
-    def step(self, dtype):
+    def step(self, dtype: np.dtype[Any]) -> None:
         """Return None: there is nothing to do."""
         return None
 
-    def encode(self, chunk):
+    def encode(self, chunk: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return the chunk in the new shape."""
         return chunk.reshape(self.encoded_type(chunk.dtype, chunk.shape)[1])
 
-    def decode(self, chunk, dtype, shape):
+    def decode(self, chunk: npt.NDArray[Any], dtype: np.dtype[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:
         """Return the encoded chunk in its old shape."""
         return chunk.reshape(shape)

@@ -7,8 +7,10 @@ also nested ones, with transposes before and codecs behind them, become a `Shard
 A segment is a run of codecs without a C form. The program takes the GIL there and passes its bytes; it continues in C
 with the bytes that the segment returns. So one chain may mix both.
 """
+from __future__ import annotations
+
 from math import prod
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -16,6 +18,16 @@ from zcore.buffers import flat_view
 from zcore.codecs.layout import BytesCodec
 from zcore.kernel.codec.program import Program
 from zcore.model.metadata import has_varying_items
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import Any
+
+    import numpy.typing as npt
+
+    from zcore.codecs.chain import CodecChain
+    from zcore.kernel.plan.shard_index import ShardProgram
+    from zcore.typing import Buffer
 
 MAX_STEPS = 8
 _MAX_NBYTES = 2**63 - 1
@@ -35,18 +47,18 @@ class Lowered(NamedTuple):
         Names of the program's steps.
     """
 
-    program: object
-    order: tuple | None
+    program: Program | ShardProgram
+    order: tuple[int, ...] | None
     swap: int
-    step_names: tuple
+    step_names: tuple[str, ...]
 
 
-def lowered(chain):
+def lowered(chain: CodecChain) -> Lowered:
     """Return the `Lowered` of a `CodecChain`."""
     return _lowered(chain, tuple(range(len(chain.chunk_shape))))
 
 
-def leading_transposes(codecs, axes):
+def leading_transposes(codecs: Sequence[Any], axes: tuple[int, ...]) -> tuple[Sequence[Any], tuple[int, ...]]:
     """Return the codecs after the leading transposes, and `axes` in the order of these transposes."""
     n = 0
     while n < len(codecs) and codecs[n].name == "transpose":
@@ -156,7 +168,7 @@ def _order(axes):
     return None if axes == tuple(range(len(axes))) else axes
 
 
-def in_array(shape, axes):
+def in_array(shape: Iterable[int], axes: Sequence[int]) -> tuple[int, ...]:
     """Return a shape with its dimensions in the array's order."""
     lengths = dict(zip(axes, shape, strict=True))
     return tuple([lengths[d] for d in range(len(axes))])
@@ -180,13 +192,13 @@ class Segment:
         kernel has undone. None if it does not.
     """
 
-    def __init__(self, chain, start, stop, n_moves=None):
+    def __init__(self, chain: CodecChain, start: int, stop: int, n_moves: int | None = None) -> None:
         self._chain = chain
         self._compressors = chain.compressors[start:stop]
         self._sizes = slice(start, stop)
         self._n_moves = n_moves
 
-    def encode(self, data, shape):
+    def encode(self, data: bytearray, shape: tuple[int, ...] | None) -> memoryview:
         """Return the output of the codecs for `data`, bytes-like.
 
         Parameters
@@ -205,7 +217,8 @@ class Segment:
             data = codec.encode(data)
         return flat_view(data)
 
-    def decode(self, data, n_bytes, at_most, shape):
+    def decode(self, data: Buffer, n_bytes: int, at_most: bool,
+               shape: tuple[int, ...] | None) -> memoryview | npt.NDArray[np.uint8]:
         """Return the decoded `data`: exactly `n_bytes` bytes, or at most that with `at_most`.
 
         Raises
@@ -239,7 +252,7 @@ class Opaque:
 class Unlinked:
     """A segment that decodes blosc chunks of a compressor that is rarely built into c-blosc."""
 
-    def decode(self, data, n_bytes, at_most, shape):
+    def decode(self, data: Buffer, n_bytes: int, at_most: bool, shape: tuple[int, ...] | None) -> Buffer:
         """Return the content of `data`: exactly `n_bytes` bytes, or at most that with `at_most`."""
         from zcore.codecs.compressors import BloscCodec
 

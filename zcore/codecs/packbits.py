@@ -4,10 +4,21 @@ zarr-extensions, "packbits". Items follow each other in C order, each with its l
 a byte are counted from the least significant one. `numcodecs.packbits` is another codec, which counts from the most
 significant one.
 """
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from zcore.codecs.base import Codec, check_integer
 from zcore.errors import CodecError
+
+if TYPE_CHECKING:
+    from typing import Any, Literal
+
+    import numpy.typing as npt
+
+    from zcore.typing import Buffer
 
 # Bits of types that use only some bits of a byte, by NumPy name.
 _BITS = {"bool": 1, "int2": 2, "uint2": 2, "int4": 4, "uint4": 4, "float4_e2m1fn": 4, "float6_e2m3fn": 6,
@@ -30,7 +41,8 @@ class PackbitsCodec(Codec):
     kind = "array_bytes"
     _parameters = ("padding_encoding", "first_bit", "last_bit")
 
-    def __init__(self, *, padding_encoding="none", first_bit=None, last_bit=None):
+    def __init__(self, *, padding_encoding: Literal["none", "first_byte", "last_byte"] = "none",
+                 first_bit: int | None = None, last_bit: int | None = None) -> None:
         if padding_encoding not in ("none", "first_byte", "last_byte"):
             raise ValueError(f"padding_encoding is {padding_encoding!r}, expected 'none', 'first_byte' or 'last_byte'")
         for name, value in (("first_bit", first_bit), ("last_bit", last_bit)):
@@ -40,7 +52,7 @@ class PackbitsCodec(Codec):
         self.first_bit = first_bit
         self.last_bit = last_bit
 
-    def configuration(self):
+    def configuration(self) -> dict[str, Any]:
         """Return what documents record, a dict."""
         return {name: value for name, value in super().configuration().items() if value is not None}
 
@@ -57,7 +69,7 @@ class PackbitsCodec(Codec):
             raise ValueError(f"bits {first} to {last} are outside of an item of {n_bits} bits")
         return n, dtype.itemsize // n, first, last - first + 1
 
-    def encoded_nbytes(self, dtype, shape):
+    def encoded_nbytes(self, dtype: np.dtype[Any], shape: tuple[int, ...]) -> int:
         """Return the size of a chunk's bytes.
 
         Raises
@@ -70,7 +82,7 @@ class PackbitsCodec(Codec):
             n_bits *= length
         return -(-n_components * n_bits // 8) + (self.padding_encoding != "none")
 
-    def encode(self, chunk):
+    def encode(self, chunk: npt.NDArray[Any]) -> bytes:
         """Return the bytes of a chunk."""
         _, itemsize, first, n_bits = self._layout(chunk.dtype)
         items = np.ascontiguousarray(chunk, _little(chunk.dtype)).reshape(-1).view("u1").reshape(-1, itemsize)
@@ -84,7 +96,7 @@ class PackbitsCodec(Codec):
             return packed
         return padding + packed if self.padding_encoding == "first_byte" else packed + padding
 
-    def decode(self, data, dtype, shape):
+    def decode(self, data: Buffer, dtype: np.dtype[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:
         """Return the chunk.
 
         Raises
@@ -155,4 +167,4 @@ def _little(dtype):
     return dtype.newbyteorder("<") if dtype.kind in "iufcmM" else dtype
 
 
-CODECS = {PackbitsCodec.name: PackbitsCodec}
+CODECS: dict[str, type[Codec]] = {PackbitsCodec.name: PackbitsCodec}

@@ -27,6 +27,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any, Literal, Self, SupportsIndex
 
+    import numpy.typing as npt
+
+    from zcore.codecs.chain import CodecChain
+    from zcore.typing import Buffer
+
 LOCATIONS = ("start", "end")
 DEFAULT_CODECS = (CodecSpec("bytes", {"endian": "little"}),)
 DEFAULT_INDEX_CODECS = (CodecSpec("bytes", {"endian": "little"}), CodecSpec("crc32c"))
@@ -178,7 +183,8 @@ class Shards:
 
     name = "sharding_indexed"
 
-    def __init__(self, codec, make_chain, dtype, shard_shape, fill=None, strict=True):
+    def __init__(self, codec: ShardingCodec, make_chain: type[CodecChain], dtype: np.dtype[Any],
+                 shard_shape: tuple[int, ...], fill: npt.NDArray[Any] | None = None, strict: bool = True) -> None:
         self._made_of = codec, make_chain, dtype, fill, strict
         self._others = {}
         self._whole = None
@@ -187,27 +193,28 @@ class Shards:
                 [length % chunk for length, chunk in zip(shard_shape, chunk_shape, strict=True)]):
             raise MetadataError(f"chunk_shape of sharding_indexed is {chunk_shape}, which does not divide the shard's "
                                 f"shape {shard_shape}", member="chunk_shape")
-        self.dtype = dtype
+        self.dtype: np.dtype[Any] = dtype
         self.shard_shape = shard_shape
         self.chunk_shape = chunk_shape
         grid_shape = [length // chunk for length, chunk in zip(shard_shape, chunk_shape, strict=True)]
-        self.n_chunks = math.prod(grid_shape)
+        self.n_chunks: int = math.prod(grid_shape)
         if self.n_chunks > MAX_CHUNKS:
             raise UnsupportedError(f"shards of {self.n_chunks} chunks, at most {MAX_CHUNKS} are supported",
                                    feature="shards of more than 2**26 chunks")
         fill = np.zeros(1, dtype) if fill is None else np.ascontiguousarray(fill, dtype).reshape(1)
         self._fill = fill
-        self.chain = make_chain(codec.codecs, dtype, chunk_shape, strict, fill)
+        self.chain: CodecChain = make_chain(codec.codecs, dtype, chunk_shape, strict, fill)
         # NumPy has no arrays of 65 dimensions.
         index_shape = (*grid_shape, 2) if len(grid_shape) < MAX_NDIM else (self.n_chunks, 2)
-        self.index_chain = make_chain(codec.index_codecs, np.dtype(np.uint64), index_shape, strict)
-        self.at_start = codec.index_location == "start"
-        self.max_encoded = self.chunk_room = None
+        self.index_chain: CodecChain = make_chain(codec.index_codecs, np.dtype(np.uint64), index_shape, strict)
+        self.at_start: bool = codec.index_location == "start"
+        self.max_encoded: int | None = None
+        self.chunk_room: int | None = None
         if self.chain.max_encoded is not None:
             self.chunk_room = 2 * self.chain.max_encoded
             self.max_encoded = self.n_chunks * self.chunk_room + self.index_chain.max_encoded + MIN_GAPS_NBYTES
 
-    def of_shape(self, shard_shape):
+    def of_shape(self, shard_shape: tuple[int, ...]) -> Shards:
         """Return these shards with another shape, for grids of different shards.
 
         Raises : ValueError, if the chunk shape does not divide `shard_shape`.
@@ -224,11 +231,11 @@ class Shards:
 
     # whole shards: the interface of a codec from array to bytes
 
-    def encoded_nbytes(self, dtype, shape):
+    def encoded_nbytes(self, dtype: np.dtype[Any], shape: tuple[int, ...]) -> int | None:
         """Return the maximum size of a shard; None if it is unbounded."""
         return self.of_shape(shape).max_encoded
 
-    def decode(self, raw, dtype, shape):
+    def decode(self, raw: Buffer, dtype: np.dtype[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:
         """Return all elements of a shard."""
         out = np.empty(shape, dtype)
         plan, feed = self._plan(ReadPlan, out)
@@ -236,7 +243,7 @@ class Shards:
         plan.raise_failure(self._opened_of(shape)[0].step_names)
         return out
 
-    def encode(self, shard):
+    def encode(self, shard: npt.NDArray[Any]) -> Buffer:
         """Return the object of a shard; a shard that holds only the fill value is just an index."""
         _, feed = self._plan(WritePlan, shard)
         encoded = feed.encode(0, False)

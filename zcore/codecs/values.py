@@ -3,7 +3,10 @@
 Together they replace `numcodecs.fixedscaleoffset`, with two differences: a number that cannot be stored is an error
 instead of an arbitrary number, and the fill value changes with the elements.
 """
+from __future__ import annotations
+
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,6 +24,12 @@ from zcore.errors import CodecError
 from zcore.kernel.codec.casting import ITEM_TYPES, MAX_MAPPED, OUT_OF_RANGE, ROUNDINGS
 from zcore.kernel.codec.program import Program
 from zcore.model.fill_value import fill_bytes, real_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any, Literal, Self
+
+    import numpy.typing as npt
 
 # Wider copies of this many numbers, one per step of a cast, stay in the CPU's cache.
 _PIECE_ITEMS = 1 << 13
@@ -43,19 +52,19 @@ class ScaleOffset(Codec):
     name = "scale_offset"
     kind = "array_array"
 
-    def __init__(self, *, offset=0, scale=1):
+    def __init__(self, *, offset: float | str = 0, scale: float | str = 1) -> None:
         for name, value in (("offset", offset), ("scale", scale)):
             if type(value) not in (int, float, str):
                 raise ValueError(f"{name} is {value!r:.60}, expected a number or how a fill value is written")
         self.offset = offset
         self.scale = scale
 
-    def configuration(self):
+    def configuration(self) -> dict[str, Any]:
         """Return the configuration for documents, a dict without defaults."""
         return {name: value for name, value, default in (("offset", self.offset, 0), ("scale", self.scale, 1))
                 if value != default}
 
-    def encoded_type(self, dtype, shape):
+    def encoded_type(self, dtype: np.dtype[Any], shape: tuple[int, ...]) -> tuple[np.dtype[Any], tuple[int, ...]]:
         """Return type and shape of the encoded chunk.
 
         Raises
@@ -75,13 +84,13 @@ class ScaleOffset(Codec):
             raise ValueError("scale is zero")
         return offset, scale
 
-    def step(self, dtype):
+    def step(self, dtype: np.dtype[Any]) -> tuple[Any, ...] | None:
         """Return the step of a `Program` for an array of type `dtype`; None for integers, which need range checks."""
         if dtype.kind != "f" or dtype.str[1:] not in ITEM_TYPES:
             return None
         return (self.name, dtype.str[1:], *map(float, self._scalars(dtype)))
 
-    def encode(self, chunk):
+    def encode(self, chunk: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return the encoded chunk.
 
         Raises
@@ -100,7 +109,7 @@ class ScaleOffset(Codec):
         with np.errstate(all="ignore"):
             return ((numbers - offset) * scale).astype(numbers.dtype, copy=False)
 
-    def decode(self, chunk, dtype, shape):
+    def decode(self, chunk: npt.NDArray[Any], dtype: np.dtype[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:
         """Return the decoded chunk, in the machine's byte order.
 
         Raises
@@ -162,7 +171,9 @@ class CastValue(Codec):
     checks_fill = True
     _parameters = ("data_type", "rounding", "out_of_range", "scalar_map")
 
-    def __init__(self, *, data_type, rounding="nearest-even", out_of_range=None, scalar_map=None):
+    def __init__(self, *, data_type: str | dict[str, Any], rounding: str = "nearest-even",
+                 out_of_range: Literal["clamp", "wrap"] | None = None,
+                 scalar_map: dict[str, Any] | None = None) -> None:
         if isinstance(data_type, dict) and data_type.keys() <= {"name", "configuration"} and not data_type.get(
                 "configuration"):
             data_type = data_type.get("name")
@@ -176,22 +187,24 @@ class CastValue(Codec):
         if out_of_range == "wrap" and not is_integer(self._type):
             raise ValueError(f"out_of_range is 'wrap', but {data_type} is a type of floats, which do not wrap")
         _check_map(scalar_map)
-        self.data_type, self.rounding, self.out_of_range, self.scalar_map = (
-            data_type, rounding, out_of_range, scalar_map)
+        self.data_type: str | dict[str, Any] = data_type
+        self.rounding: str = rounding
+        self.out_of_range: Literal["clamp", "wrap"] | None = out_of_range
+        self.scalar_map: dict[str, Any] | None = scalar_map
 
     @classmethod
-    def from_configuration(cls, configuration):
+    def from_configuration(cls, configuration: Mapping[str, Any]) -> Self:
         """Return the codec of a document's configuration, which must not contain null."""
         if None in configuration.values():
             raise ValueError("expected no member that is null")
         return cls(**configuration)
 
-    def configuration(self):
+    def configuration(self) -> dict[str, Any]:
         """Return what documents record, a dict."""
         return {name: value for name, value in super().configuration().items()
                 if value is not None and (name, value) != ("rounding", "nearest-even")}
 
-    def encoded_type(self, dtype, shape):
+    def encoded_type(self, dtype: np.dtype[Any], shape: tuple[int, ...]) -> tuple[np.dtype[Any], tuple[int, ...]]:
         """Return type and shape of the encoded chunk.
 
         Raises
@@ -206,7 +219,7 @@ class CastValue(Codec):
             self._pairs(direction, dtype.newbyteorder("="))
         return self._type, shape
 
-    def step(self, dtype):
+    def step(self, dtype: np.dtype[Any]) -> tuple[Any, ...] | None:
         """Return the step of a `Program` for an array of type `dtype`, or None if it has no C form."""
         decoded, encoded = dtype.str[1:], self._type.str[1:]
         pairs = [self._pairs(direction, dtype.newbyteorder("=")) for direction in ("encode", "decode")]
@@ -216,7 +229,7 @@ class CastValue(Codec):
         raw = [tuple([(key.tobytes(), value.tobytes()) for key, value in found]) for found in pairs]
         return (self.name, decoded, encoded, self.rounding, *zip(ranges, raw, strict=True))
 
-    def encode(self, chunk):
+    def encode(self, chunk: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return the encoded chunk.
 
         Raises
@@ -230,7 +243,7 @@ class CastValue(Codec):
         raw = _program(step).encode_bytes(_native_bytes(chunk), (self.name,))
         return np.frombuffer(raw, self._type).reshape(chunk.shape)
 
-    def decode(self, chunk, dtype, shape):
+    def decode(self, chunk: npt.NDArray[Any], dtype: np.dtype[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:
         """Return the decoded chunk, in the machine's byte order.
 
         Raises
@@ -245,7 +258,7 @@ class CastValue(Codec):
         _program(step).decode_bytes(_native_bytes(chunk), out.reshape(-1).view(np.uint8), (self.name,))
         return out
 
-    def encode_fill(self, fill):
+    def encode_fill(self, fill: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return the encoded fill value; refuse one that does not decode to itself, as the codec's text demands."""
         encoded = super().encode_fill(fill)
         try:
@@ -345,4 +358,4 @@ def _numbers(chunk):
     return chunk.astype(chunk.dtype.newbyteorder("="), copy=False)
 
 
-CODECS = {codec.name: codec for codec in (ScaleOffset, CastValue)}
+CODECS: dict[str, type[Codec]] = {codec.name: codec for codec in (ScaleOffset, CastValue)}

@@ -8,8 +8,11 @@ except in JSON.
 Such items have no fixed size, so the encoded size of a chunk is unbounded. Its content is limited by the size of the
 object and by the limits of `CodecChain`.
 """
+from __future__ import annotations
+
 import json
 from operator import index as exact_index
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,6 +21,14 @@ from zcore.errors import CodecError
 from zcore.kernel.codec.varying import pack_items, pack_text, unpack_items, unpack_text
 from zcore.model.dtypes import from_typestr
 from zcore.text.strict_json import checked
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any, Never
+
+    import numpy.typing as npt
+
+    from zcore.typing import Buffer
 
 _COUNT_NBYTES = 4
 # For JSON: allowed values per chunk, plus a number for each item.
@@ -29,10 +40,10 @@ class _ObjectCodec(Codec):
     """An array-to-bytes codec of objects."""
 
     kind = "array_bytes"
-    kinds = ("O",)  # kinds of array types that it accepts
+    kinds: tuple[str, ...] = ("O",)  # kinds of array types that it accepts
     is_bound_to_order = False  # the shape is stored, too, so a transpose before it would change the meaning
 
-    def encoded_nbytes(self, dtype, shape):
+    def encoded_nbytes(self, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
         """Return None: the size depends on the items.
 
         Raises
@@ -44,7 +55,7 @@ class _ObjectCodec(Codec):
             raise ValueError(f"{self.name!r} stores items of varying length, not {dtype}")
         return None
 
-    def _fail(self, message, offset, expected=None, found=None):
+    def _fail(self, message: str, offset: int, expected: int | None = None, found: int | None = None) -> Never:
         raise CodecError(message, codec=self.name, direction="decode", offset=offset, expected=expected, found=found)
 
 
@@ -57,7 +68,7 @@ class _VlenCodec(_ObjectCodec):
 
     _exact = None
 
-    def encode(self, chunk):
+    def encode(self, chunk: npt.NDArray[Any]) -> bytes:
         """Return the bytes of a chunk.
 
         Raises
@@ -70,7 +81,7 @@ class _VlenCodec(_ObjectCodec):
             return pack_text(items, self.name)
         return pack_items(items.tolist(), self._exact, self._to_bytes, self.name)
 
-    def decode(self, data, dtype, shape):
+    def decode(self, data: Buffer, dtype: np.dtype[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:
         """Return the chunk.
 
         Raises
@@ -99,7 +110,7 @@ class VlenUtf8Codec(_VlenCodec):
     """Text."""
 
     name = "vlen-utf8"
-    kinds = ("O", "T")
+    kinds: tuple[str, ...] = ("O", "T")
     _exact = _from_bytes = str
 
     def _to_bytes(self, item):
@@ -131,10 +142,10 @@ class NumcodecsVlenArray(Lenient, _VlenCodec):
     name = "numcodecs.vlen-array"
     _parameters = ("dtype",)
 
-    def __init__(self, *, dtype):
-        self.dtype = from_typestr(dtype, "<") if isinstance(dtype, str) else np.dtype(dtype)
+    def __init__(self, *, dtype: npt.DTypeLike) -> None:
+        self.dtype: np.dtype[Any] = from_typestr(dtype, "<") if isinstance(dtype, str) else np.dtype(dtype)
 
-    def configuration(self):
+    def configuration(self) -> dict[str, Any]:
         """Return what documents record, a dict."""
         return {"dtype": self.dtype.str}
 
@@ -157,18 +168,18 @@ class NumcodecsJson2(Lenient, _ObjectCodec):
                  "allow_nan": True, "sort_keys": True, "indent": None, "separators": None, "strict": True}
     _parameters = tuple(_defaults)
 
-    def __init__(self, **parameters):
+    def __init__(self, **parameters: Any) -> None:
         if unknown := parameters.keys() - self._defaults.keys():
             raise TypeError(f"json2 has no parameter {', '.join(sorted(unknown))}")
         self.__dict__.update({**self._defaults, **parameters})
         if self.encoding not in ("utf-8", "utf8", "UTF-8", "ascii", "latin-1"):
             raise ValueError(f"encoding is {self.encoding!r:.60}, expected 'utf-8'")
         if self.separators is None:
-            self.separators = [",", ":"] if self.indent is None else [", ", ": "]
+            self.separators: Sequence[str] = [",", ":"] if self.indent is None else [", ", ": "]
         if type(self.separators) not in (list, tuple) or len(self.separators) != 2:
             raise ValueError(f"separators is {self.separators!r:.60}, expected two strings")
 
-    def encode(self, chunk):
+    def encode(self, chunk: npt.NDArray[Any]) -> bytes:
         """Return the bytes of a chunk.
 
         Raises
@@ -184,7 +195,7 @@ class NumcodecsJson2(Lenient, _ObjectCodec):
         except (TypeError, ValueError, RecursionError) as exc:
             raise CodecError(f"items are no JSON: {exc}", codec=self.name, direction="encode") from exc
 
-    def decode(self, data, dtype, shape):
+    def decode(self, data: Buffer, dtype: np.dtype[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:
         """Return the chunk.
 
         Raises
@@ -238,6 +249,7 @@ def _array_of(items, dtype, shape):
     return chunk.reshape(shape)
 
 
-CODECS = {codec.name: codec for codec in (VlenUtf8Codec, VlenBytesCodec, NumcodecsVlenArray, NumcodecsJson2)}
+CODECS: dict[str, type[Codec]] = {codec.name: codec for codec in (
+    VlenUtf8Codec, VlenBytesCodec, NumcodecsVlenArray, NumcodecsJson2)}
 # zarr 2 and its object codecs, with their names in numcodecs.
 CODECS.update({f"numcodecs.{name}": CODECS[name] for name in ("vlen-utf8", "vlen-bytes")})

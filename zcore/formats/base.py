@@ -9,12 +9,24 @@ new format changes three files:
 
 A format parses and renders documents, as bytes. It knows no store: callers find the documents by their names.
 """
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
 
 from zcore.errors import NodeNotFoundError
 from zcore.formats.json_documents import Document, render_json
 from zcore.model import node_names
 from zcore.model.metadata import ArrayMetadata, GroupMetadata
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    import numpy as np
+
+    from zcore.typing import Attributes, Chunks, DTypeLike, Shape
+    from zcore.typing import Format as FormatName
 
 
 class Format(ABC):
@@ -31,48 +43,51 @@ class Format(ABC):
         member, or if there are none.
     """
 
-    title = None  # the name of the format in texts
-    names = node_names.ANY  # rules for the names of nodes
-    attributes_document = None  # the name of the document of attributes; None: they are members of the node's document
-    chunk_directory = None  # the name of the directory that has all chunks, and nothing else; None: there is none
-    strict_attributes = False  # a new attribute may not be NaN or an infinity, which are not JSON
-    implies_typesize = False  # the item size in blosc chunks is the array's; False: a filter may change it
-    only_compressor = None  # the name of the codec that compresses every chunk; None: any number of any codecs does
-    spellings = ()  # members of the format that `extra` of metadata may keep in their original spelling
+    title: str | None = None  # the name of the format in texts
+    names: node_names.Names = node_names.ANY  # rules for the names of nodes
+    # The name of the document of attributes; None: they are members of the node's document.
+    attributes_document: str | None = None
+    chunk_directory: str | None = None  # the name of the directory that has all chunks, and nothing else; None: no such
+    strict_attributes: bool = False  # a new attribute may not be NaN or an infinity, which are not JSON
+    implies_typesize: bool = False  # the item size in blosc chunks is the array's; False: a filter may change it
+    # The name of the codec that compresses every chunk; None: any number of any codecs does.
+    only_compressor: str | None = None
+    spellings: tuple[str, ...] = ()  # members of the format that `extra` of metadata may keep in their own spelling
 
     # Keywords of `new_array`. It raises ValueError for a keyword that the format does not have.
-    has_shards = False  # `shards`
-    has_checksum = False  # `checksum`, and by default every chunk ends in one
-    has_dimension_names = False  # `dimension_names`
-    has_chunk_key_encoding = False  # `chunk_key_encoding`, that of another array of the format
-    has_own_codec_names = False  # `compressors` with the names in the format's documents; else `CodecSpec`
+    has_shards: bool = False  # `shards`
+    has_checksum: bool = False  # `checksum`, and by default every chunk ends in one
+    has_dimension_names: bool = False  # `dimension_names`
+    has_chunk_key_encoding: bool = False  # `chunk_key_encoding`, that of another array of the format
+    has_own_codec_names: bool = False  # `compressors` with the names in the format's documents; else `CodecSpec`
 
     # A document need not say how the indices in chunk keys are joined. Then the caller of `zcore.open` passes
     # `dimension_separator`; see `with_separator`.
-    has_dimension_separator = False
+    has_dimension_separator: bool = False
     # Other libraries read the format. Reference sets describe arrays of any other format as Zarr v2.
-    is_standard = True
+    is_standard: bool = True
 
-    def __init__(self, name, array_document, group_document, consolidated_document):
-        self.name = name
-        self.array_document = array_document
-        self.group_document = group_document
-        self.consolidated_document = consolidated_document
+    def __init__(self, name: FormatName, array_document: str, group_document: str | None,
+                 consolidated_document: str | None) -> None:
+        self.name: FormatName = name
+        self.array_document: str = array_document
+        self.group_document: str | None = group_document
+        self.consolidated_document: str | None = consolidated_document
 
     @property
-    def has_groups(self):
+    def has_groups(self) -> bool:
         """Whether a node can be a group; else there is no hierarchy."""
         return self.group_document is not None
 
     @property
-    def has_inline_attributes(self):
+    def has_inline_attributes(self) -> bool:
         """Whether attributes are part of a node's document, and of its metadata."""
         return self.attributes_document is None
 
     # Required
 
     @abstractmethod
-    def parse_node(self, document, raw, path):
+    def parse_node(self, document: str, raw: bytes, path: str) -> ArrayMetadata | GroupMetadata:
         """Return the `ArrayMetadata` or `GroupMetadata` that a document describes.
 
         Parameters
@@ -92,7 +107,7 @@ class Format(ABC):
         """
 
     @abstractmethod
-    def render_array(self, metadata):
+    def render_array(self, metadata: ArrayMetadata) -> bytes:
         """Return the document of an array.
 
         Raises
@@ -102,7 +117,8 @@ class Format(ABC):
         """
 
     @abstractmethod
-    def new_array(self, shape, dtype, chunks=None, fill_value=..., codecs=None, **settings):
+    def new_array(self, shape: Shape, dtype: DTypeLike, chunks: Chunks = None, fill_value: Any = ...,
+                  codecs: Iterable[Any] | None = None, **settings: Any) -> ArrayMetadata:
         """Return the metadata of an array to be created. The format has defaults for all that a caller leaves out.
 
         `settings` are other keywords of `zcore.create_array`, without those that the caller leaves out.
@@ -111,7 +127,7 @@ class Format(ABC):
         """
 
     @abstractmethod
-    def as_dtype(self, dtype):
+    def as_dtype(self, dtype: Any) -> np.dtype[Any]:
         """Return the data type of arrays of the format for the type that a caller names.
 
         Raises : ValueError, TypeError, UnsupportedError, if it is no type, or the format cannot store it.
@@ -119,17 +135,17 @@ class Format(ABC):
 
     # Required if there are groups
 
-    def render_group(self, metadata):
+    def render_group(self, metadata: GroupMetadata) -> bytes:
         """Return the document of a group. Raises : ValueError, TypeError."""
         raise NotImplementedError
 
-    def new_group(self, attributes=None):
+    def new_group(self, attributes: Attributes | None = None) -> GroupMetadata:
         """Return the metadata of a group to be created; `attributes` are part of them."""
         raise NotImplementedError
 
     # Required if there is a `consolidated_document`
 
-    def parse_consolidated(self, raw, path):
+    def parse_consolidated(self, raw: bytes, path: str) -> GroupMetadata:
         """Return the metadata of a group from the document of consolidated metadata, with attributes.
 
         Its `consolidated` maps the paths of all nodes below to their metadata, also with attributes.
@@ -138,46 +154,46 @@ class Format(ABC):
         """
         raise NotImplementedError
 
-    def render_consolidated(self, metadata):
+    def render_consolidated(self, metadata: GroupMetadata) -> bytes:
         """Return the document of consolidated metadata of a group; see `parse_consolidated`."""
         raise NotImplementedError
 
     # Required if the group's document may have consolidated metadata as a member
 
-    def may_have_copy(self, raw):
+    def may_have_copy(self, raw: bytes) -> bool:
         """Return whether a group's document may have consolidated metadata, without parsing, which is slow."""
         return False
 
     # Required with `has_dimension_separator`
 
-    def with_separator(self, metadata, separator):
+    def with_separator(self, metadata: ArrayMetadata, separator: str) -> ArrayMetadata:
         """Return the metadata with `separator` in the chunk keys, if the document names no separator."""
         raise NotImplementedError
 
     # The same for all formats
 
-    def parse_attributes(self, raw, path):
+    def parse_attributes(self, raw: bytes | None, path: str) -> dict[str, Any]:
         """Return the attributes in an `attributes_document`; none if it is absent (None).
 
         Raises : MetadataError, if it is not a JSON object.
         """
         return {} if raw is None else Document(raw, path, self.attributes_document, bare_constants=True).members
 
-    def render_attributes(self, attributes):
+    def render_attributes(self, attributes: Attributes) -> bytes:
         """Return the `attributes_document` of a dict of attributes.
 
         Raises : TypeError, if a name is not a string or a value is not JSON's.
         """
         return render_json(attributes)
 
-    def parse_array(self, raw, path):
+    def parse_array(self, raw: bytes, path: str) -> ArrayMetadata:
         """Return the `ArrayMetadata` of an array's document.
 
         Raises : as `parse_node`; NodeNotFoundError, if it is a group's.
         """
         return self._parsed(self.array_document, raw, path, ArrayMetadata, "an array")
 
-    def parse_group(self, raw, path):
+    def parse_group(self, raw: bytes, path: str) -> GroupMetadata:
         """Return the `GroupMetadata` of a group's document.
 
         Raises : as `parse_node`; NodeNotFoundError, if it is an array's.
@@ -191,9 +207,9 @@ class Format(ABC):
         found = "a group" if type(node) is GroupMetadata else "an array"
         raise NodeNotFoundError(f"{path or 'the root'} is {found}, not {what}", path=path, format=self.name)
 
-    def describes(self, metadata):
+    def describes(self, metadata: ArrayMetadata | GroupMetadata) -> bool:
         """Return whether metadata are those of a node of this format."""
         return metadata.zarr_format == self.name
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<format {self.title}>"

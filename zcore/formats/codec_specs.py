@@ -1,20 +1,30 @@
 """The codecs `bytes` and `blosc` as all formats write them: defaults and limits."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from zcore.model.dtypes import byte_order
 from zcore.model.metadata import CodecSpec
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    import numpy as np
+
 BLOSC_COMPRESSORS = ("blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd")
 BLOSC_SHUFFLES = ("noshuffle", "shuffle", "bitshuffle")  # the position is the number in Zarr v2 and `__zmeta__`
-BLOSC_DEFAULTS = {"cname": "lz4", "clevel": 5}  # see docs/design/decisions.md
+BLOSC_DEFAULTS: dict[str, Any] = {"cname": "lz4", "clevel": 5}  # see docs/design/decisions.md
 MAX_BLOSC_NBYTES = 2**31 - 1 - 16  # of a chunk: c-blosc, BLOSC_MAX_BUFFERSIZE
 
 
-def bytes_spec(dtype):
+def bytes_spec(dtype: np.dtype[Any]) -> CodecSpec:
     """Return the codec `bytes` for items of fixed size, in the byte order that they have."""
     endian = byte_order(dtype)
     return CodecSpec("bytes", {} if endian is None else {"endian": endian})
 
 
-def blosc_spec(given, itemsize, shuffle=None):
+def blosc_spec(given: Mapping[str, Any], itemsize: int, shuffle: str | None = None) -> CodecSpec:
     """Return the codec `blosc` with the parameters in `given`, and defaults for items of `itemsize` bytes.
 
     The shuffle may be a number in `given`. `shuffle` is its default: by bits for items of one byte, else by bytes.
@@ -31,6 +41,6 @@ def blosc_spec(given, itemsize, shuffle=None):
     return CodecSpec("blosc", parameters)
 
 
-def blosc_typesize(itemsize):
+def blosc_typesize(itemsize: int) -> int:
     """Return the item size that c-blosc records; it records larger ones as 1."""
     return itemsize if itemsize <= 255 else 1

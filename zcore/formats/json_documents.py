@@ -6,14 +6,23 @@ which Python's json has always written, are accepted where a format allows them.
 
 An invalid document raises a `MetadataError` with path, document, member, and the expected and the found value.
 """
+from __future__ import annotations
+
 import json
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from zcore.errors import MetadataError, UnsupportedError, warn
 from zcore.model.fill_value import fill_scalar, real_from_json
 from zcore.text.strict_json import STRICT, WITH_CONSTANTS, RepeatedMember, TooManyDigitsError, checked
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Container, Mapping
+    from typing import Any, Self, TypeVar
+
+    _Result = TypeVar("_Result")
 
 MAX_NBYTES = 2**24  # of a document; parsed JSON needs some twenty times as much memory
 _PLAIN = frozenset((str, int, float, bool, type(None)))  # without parts
@@ -65,8 +74,14 @@ class Document:
     """
 
     __slots__ = ("path", "name", "members", "inside", "has_constants")
+    path: str
+    name: str
+    members: dict[str, Any]
+    inside: str
+    has_constants: bool
 
-    def __init__(self, raw, path, name, bare_constants=False, max_nbytes=MAX_NBYTES):
+    def __init__(self, raw: bytes, path: str, name: str, bare_constants: bool | tuple[str, ...] = False,
+                 max_nbytes: int = MAX_NBYTES) -> None:
         self.path = path
         self.name = name
         self.inside = ""
@@ -96,28 +111,28 @@ class Document:
             self.refuse_constants(bare_constants)
 
     @classmethod
-    def within(cls, outer, members, inside):
+    def within(cls, outer: Document, members: dict[str, Any], inside: str) -> Self:
         """Return the document for the object `members` inside the document `outer`."""
         self = object.__new__(cls)
         self.path, self.name, self.has_constants = outer.path, outer.name, outer.has_constants
         self.members, self.inside = members, inside
         return self
 
-    def refuse_constants(self, allowed):
+    def refuse_constants(self, allowed: Container[str]) -> None:
         """Raise MetadataError for NaN, Infinity and -Infinity in all but the `allowed` members."""
         for member, value in self.members.items():
             if member not in allowed and not _is_finite(value):
                 raise self.error(member, "NaN, Infinity and -Infinity without quotes are not JSON")
 
-    def where(self):
+    def where(self) -> str:
         """Return the path of the document, which begins each message."""
         return f"{self.path.rstrip('/')}/{self.name}" if self.path.rstrip("/") else self.name
 
-    def warn(self, remark):
+    def warn(self, remark: str) -> None:
         """Warn about a mistake in the document that does not prevent reading."""
         warn(f"{self.where()}{self.inside and ' ' + self.inside}: {remark}")
 
-    def error(self, member, reason):
+    def error(self, member: str | None, reason: str) -> MetadataError:
         """Return the MetadataError about a member, or about the document if `member` is None."""
         if self.inside:
             member = self.inside if member is None else f"{self.inside}.{member}"
@@ -126,18 +141,18 @@ class Document:
     def _refusal(self, member, sentence):
         return MetadataError(f"{self.where()}: {sentence}", path=self.path, document=self.name, member=member)
 
-    def unexpected(self, member, expected):
+    def unexpected(self, member: str, expected: str) -> MetadataError:
         """Return the MetadataError with the expected and the found value of a member."""
         return self.error(member, f"expected {expected}, found {shown(self.members[member])}")
 
-    def required(self, member):
+    def required(self, member: str) -> Any:
         """Return the value of a mandatory member."""
         try:
             return self.members[member]
         except KeyError:
             raise self._refusal(member, f"member {member!r} is missing") from None
 
-    def integers(self, member, minimum):
+    def integers(self, member: str, minimum: int) -> tuple[int, ...]:
         """Return a mandatory list of integers, each >= `minimum`, as a tuple; 10.0 and true are no integers."""
         values = self.required(member)
         if type(values) is list:
@@ -148,21 +163,21 @@ class Document:
                 return tuple(values)
         raise self.unexpected(member, f"a list of integers >= {minimum}")
 
-    def integer(self, member, minimum, maximum):
+    def integer(self, member: str, minimum: int, maximum: int) -> int:
         """Return a mandatory integer from `minimum` to `maximum`."""
         value = self.required(member)
         if type(value) is not int or not minimum <= value <= maximum:
             raise self.unexpected(member, f"an integer from {minimum} to {maximum}")
         return value
 
-    def choice(self, member, choices):
+    def choice(self, member: str, choices: Collection[str]) -> str:
         """Return a mandatory string that is one of `choices`."""
         value = self.required(member)
         if type(value) is not str or value not in choices:
             raise self.unexpected(member, f"one of {', '.join(choices)}")
         return value
 
-    def checked(self, member, function, *arguments):
+    def checked(self, member: str, function: Callable[..., _Result], *arguments: object) -> _Result:
         """Return `function(*arguments)`. Its ValueError or UnsupportedError becomes one about this member."""
         try:
             return function(*arguments)
@@ -173,7 +188,7 @@ class Document:
             raise self.error(member, str(exc)) from exc
 
 
-def shown(value):
+def shown(value: object) -> str:
     """Return a JSON value for messages: its text, cut if it is long."""
     text = json.dumps(value)
     return text if len(text) <= 80 else text[:77] + "..."
@@ -189,7 +204,7 @@ def _is_finite(value):
     return all([_is_finite(part) for part in value])
 
 
-def scalar_from_json(dtype, value):
+def scalar_from_json(dtype: np.dtype[Any], value: object) -> object:
     """Return the scalar for a JSON value; a complex number is a list of its two parts.
 
     Raises : ValueError, if it is another list, or an object.
@@ -201,7 +216,7 @@ def scalar_from_json(dtype, value):
     return value
 
 
-def scalar_to_json(dtype, raw, real):
+def scalar_to_json(dtype: np.dtype[Any], raw: bytes, real: Callable[[Any], float | str]) -> Any:
     """Return the JSON value for a number, date or text of bytes `raw`; ``real(scalar)`` writes a float."""
     kind, scalar = dtype.kind, fill_scalar(dtype, raw)
     if kind == "f":
@@ -211,7 +226,7 @@ def scalar_to_json(dtype, raw, real):
     return int(scalar.view("i8")) if kind in "mM" else scalar.item()
 
 
-def render_json(members):
+def render_json(members: Mapping[str, Any]) -> bytes:
     """Return an object as bytes: members sorted, indented by 4, ASCII, no final newline (as Zarr has always written).
 
     Numbers that JSON does not have are written as the tokens NaN, Infinity and -Infinity.
@@ -223,7 +238,7 @@ def render_json(members):
     return _readable(checked(_encode_indented, members))
 
 
-def render_json_lines(members, bare_constants=()):
+def render_json_lines(members: Mapping[str, Any], bare_constants: Container[str] = ()) -> bytes:
     """Return an object as bytes: strict JSON, a line for each member, in their sequence, ASCII, no final newline.
 
     This is easier to read than a line for each number, and several times faster, because json indents in Python. In the
@@ -240,7 +255,7 @@ def render_json_lines(members, bare_constants=()):
     return join_lines(render_lines(members, bare_constants))
 
 
-def render_lines(members, bare_constants=()):
+def render_lines(members: Mapping[str, Any], bare_constants: Container[str] = ()) -> str:
     """Return lines of `render_json_lines`, as one text for `join_lines`, for documents with parts that repeat."""
     _check_writable(members, 1)
     return ",\n".join([
@@ -248,12 +263,12 @@ def render_lines(members, bare_constants=()):
         for member, value in members.items()])
 
 
-def join_lines(*lines):
+def join_lines(*lines: str) -> bytes:
     """Return the object that has the lines of several calls of `render_lines`, as bytes."""
     return _readable("{\n" + ",\n".join(lines) + "\n}")
 
 
-def check_attributes(attributes, old):
+def check_attributes(attributes: Mapping[str, Any], old: Mapping[str, Any]) -> None:
     """Raise an error for NaN and infinities in the new `attributes` of a node; `old` are its present ones.
 
     An attribute that does not change may have them. So a caller can change another attribute, or the shape of an array,

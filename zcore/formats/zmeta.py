@@ -20,7 +20,10 @@ Source: zarr "Persistence" (2016). Where the document is silent, zcore follows t
 NaN and infinities in `__zmeta__` are written as strings, which is JSON; in attributes as Python's bare tokens, because
 the only other reader expects those.
 """
+from __future__ import annotations
+
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -40,8 +43,14 @@ from zcore.model.auto_chunks import normalize_chunks
 from zcore.model.chunk_keys import ChunkKeyEncoding
 from zcore.model.dtypes import from_descr, to_descr
 from zcore.model.fill_value import fill_bytes, fill_scalar, real_to_json
-from zcore.model.metadata import ArrayMetadata, check_chunk_shape, check_shape, shape_of
+from zcore.model.metadata import ArrayMetadata, CodecSpec, check_chunk_shape, check_shape, shape_of
 from zcore.model.value import Same
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from zcore.typing import Chunks, DTypeLike, Shape
 
 _MEMBERS = frozenset(("shape", "chunks", "dtype", "fill_value", "cname", "clevel", "shuffle"))
 _CHUNK_KEYS = ChunkKeyEncoding.zmeta()
@@ -51,31 +60,31 @@ _PICKLES = (b"\x80", b"(d", b"}q")  # how protocols 2 and later, 0, and 1 begin 
 class Zmeta(Format):
     """The `__zmeta__` format; see `Format`."""
 
-    title = "__zmeta__"
-    attributes_document = "__zattr__"
-    chunk_directory = "__zdata__"
+    title: str = "__zmeta__"
+    attributes_document: str | None = "__zattr__"
+    chunk_directory: str | None = "__zdata__"
     implies_typesize = True
-    only_compressor = "blosc"
+    only_compressor: str | None = "blosc"
     is_standard = False
 
-    def parse_node(self, document, raw, path):
+    def parse_node(self, document: str, raw: bytes, path: str) -> ArrayMetadata:
         if raw.startswith(_PICKLES):
             raise UnsupportedError(
                 f"{path or document}: the metadata are a pickle, as zarr 0.3 wrote them; pickles are never loaded",
                 feature="pickled metadata of zarr 0.3",
             )
-        document = Document(raw, path, document, bare_constants=True)
-        shape = document.checked("shape", check_shape, document.integers("shape", 0))
-        chunk_shape = document.checked("chunks", check_chunk_shape, document.integers("chunks", 1), shape)
-        dtype = document.checked("dtype", _parse_dtype, document.required("dtype"))
-        document.checked("chunks", _check_chunk_nbytes, chunk_shape, dtype)
-        raw_fill = document.checked("fill_value", parse_fill, dtype, document.required("fill_value"))
-        members = document.members
+        found = Document(raw, path, document, bare_constants=True)
+        shape = found.checked("shape", check_shape, found.integers("shape", 0))
+        chunk_shape = found.checked("chunks", check_chunk_shape, found.integers("chunks", 1), shape)
+        dtype = found.checked("dtype", _parse_dtype, found.required("dtype"))
+        found.checked("chunks", _check_chunk_nbytes, chunk_shape, dtype)
+        raw_fill = found.checked("fill_value", parse_fill, dtype, found.required("fill_value"))
+        members = found.members
         return ArrayMetadata(
             shape, dtype, chunk_shape, _CHUNK_KEYS,
             codecs=(bytes_spec(dtype), blosc_spec({
-                "cname": document.choice("cname", BLOSC_COMPRESSORS), "clevel": document.integer("clevel", 0, 9),
-                "shuffle": document.integer("shuffle", 0, 2),
+                "cname": found.choice("cname", BLOSC_COMPRESSORS), "clevel": found.integer("clevel", 0, 9),
+                "shuffle": found.integer("shuffle", 0, 2),
             }, dtype.itemsize)),
             fill_value=None if members["fill_value"] is None else fill_scalar(dtype, raw_fill),
             fill_bytes=raw_fill,
@@ -83,7 +92,7 @@ class Zmeta(Format):
             extra={member: value for member, value in members.items() if member not in _MEMBERS},
         )
 
-    def render_array(self, metadata):
+    def render_array(self, metadata: ArrayMetadata) -> bytes:
         """Return the `__zmeta__` document of an array, byte for byte as zarr of the time wrote it.
 
         Raises
@@ -111,7 +120,7 @@ class Zmeta(Format):
         # A document near the limit is refused by the general way.
         return raw if len(raw) <= MAX_NBYTES else render_json(_members_of(metadata, metadata.shape))
 
-    def as_dtype(self, dtype):
+    def as_dtype(self, dtype: Any) -> np.dtype[Any]:
         """Return the data type of arrays for the type that a caller names.
 
         Raises : ValueError, TypeError, UnsupportedError, if it is no type, or the format cannot store it.
@@ -121,8 +130,10 @@ class Zmeta(Format):
             raise ValueError(f"data type {dtype.str!r} has items of no bytes; text needs a length, such as 'U10'")
         return from_descr(to_descr(dtype))
 
-    def new_array(self, shape, dtype, chunks=None, fill_value=..., codecs=None, *, compressors=None, cname=None,
-                  clevel=None, shuffle=None, **others):
+    def new_array(self, shape: Shape, dtype: DTypeLike, chunks: Chunks = None, fill_value: Any = ...,
+                  codecs: Iterable[CodecSpec] | None = None, *, compressors: Iterable[CodecSpec] | None = None,
+                  cname: str | None = None, clevel: int | None = None, shuffle: int | str | None = None,
+                  **others: object) -> ArrayMetadata:
         """Return the metadata of an array to be created.
 
         Parameters
@@ -269,7 +280,7 @@ def _chain_members(codecs, dtype):
     return blosc["cname"], blosc["clevel"], BLOSC_SHUFFLES.index(blosc["shuffle"])
 
 
-def parse_fill(dtype, value):
+def parse_fill(dtype: np.dtype[Any], value: object) -> bytes:
     """Return the bytes of the fill value in a document; None, JSON's null, is undefined and reads as zeros.
 
     Raises : ValueError, if it is no scalar, or the type cannot have it.
@@ -277,7 +288,7 @@ def parse_fill(dtype, value):
     return fill_bytes(dtype, scalar_from_json(dtype, value), cut_text=True)
 
 
-def render_fill(dtype, raw):
+def render_fill(dtype: np.dtype[Any], raw: bytes) -> Any:
     """Return the JSON scalar for the fill value of bytes `raw`.
 
     Raises : ValueError, if there is none: text that is not ASCII, fields that no single scalar fills.

@@ -4,10 +4,21 @@ NumPy has several ways of assignment (to one element, from an array, from nested
 the way that NumPy would use. One rule is stricter: bytes that belong to no field of a structure are zero. NumPy leaves
 old memory there, which must not leave the process.
 """
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
+if TYPE_CHECKING:
+    from typing import Any, Literal, TypeAlias
 
-def assigned(values, dtype, shape, way):
+    import numpy.typing as npt
+
+    Way: TypeAlias = Literal["element", "view", "points", "mask"]
+
+
+def assigned(values: Any, dtype: np.dtype[Any], shape: tuple[int, ...], way: Way) -> npt.NDArray[Any]:
     """Return values as an ndarray of `shape` and type `dtype`.
 
     Parameters
@@ -47,7 +58,7 @@ def assigned(values, dtype, shape, way):
     return _broadcast(cast, shape)
 
 
-def cast_to(values, dtype):
+def cast_to(values: Any, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     """Return values as an ndarray of type `dtype` and of their own shape; for errors see `assigned`."""
     if not isinstance(values, (np.ndarray, np.generic)):
         values = np.asarray(values, dtype)

@@ -1,15 +1,29 @@
 """Fields of structured elements: the fields that a selection names, and their bytes in an element."""
-from collections import namedtuple
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from zcore.errors import SelectionError
 
-# The bytes of one field of an element. `dtype` is its type, which may be a subarray.
-Part = namedtuple("Part", ("name", "offset", "nbytes", "dtype"))
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    import numpy.typing as npt
 
 
-def split_fields(selection, dtype):
+class Part(NamedTuple):
+    """The bytes of one field of an element. `dtype` is its type, which may be a subarray."""
+
+    name: str
+    offset: int
+    nbytes: int
+    dtype: np.dtype[Any]
+
+
+def split_fields(selection: Any, dtype: np.dtype[Any]) -> tuple[str | list[str] | None, Any]:
     """Split the content of brackets into (fields, rest): None, one name, or a list of names; and everything else.
 
     As in NumPy, a name or a list of names may be the whole selection. As in zarr-python, names may be in a tuple with
@@ -44,7 +58,7 @@ def _names(index):
     return None
 
 
-def fields_argument(fields, dtype):
+def fields_argument(fields: object, dtype: np.dtype[Any]) -> str | list[str] | None:
     """Return the keyword `fields` of zarr-python's methods in the form of `split_fields`; empty means all fields.
 
     Raises : SelectionError, if there are no such fields.
@@ -60,7 +74,7 @@ def fields_argument(fields, dtype):
     return fields if isinstance(fields, str) else list(names)
 
 
-def type_of(fields, dtype):
+def type_of(fields: str | list[str], dtype: np.dtype[Any]) -> np.dtype[Any]:
     """Return NumPy's type of the selected fields: the type of one field, or a structure with gaps.
 
     Raises : ValueError, KeyError as NumPy, if there are no such fields.
@@ -72,18 +86,18 @@ def type_of(fields, dtype):
     return np.empty(0, dtype)[fields].dtype
 
 
-def packed_type(fields, dtype):
+def packed_type(fields: Iterable[str], dtype: np.dtype[Any]) -> np.dtype[Any]:
     """Return the type of several fields without gaps, as in zarr-python."""
     return np.dtype([(name, dtype[name]) for name in fields])
 
 
-def part_of(field, dtype):
+def part_of(field: str, dtype: np.dtype[Any]) -> Part:
     """Return the `Part` of a field."""
     part, offset = dtype.fields[field][:2]
     return Part(field, offset, part.itemsize, part)
 
 
-def part_bytes(array, part, itemsize):
+def part_bytes(array: npt.NDArray[Any], part: Part, itemsize: int) -> npt.NDArray[np.void]:
     """Return a view of the bytes of a part in an array of items of `itemsize` bytes."""
     return array.view(np.dtype({"names": ["part"], "formats": [f"V{part.nbytes}"], "offsets": [part.offset],
                                 "itemsize": itemsize}))["part"]

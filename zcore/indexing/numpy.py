@@ -8,21 +8,35 @@ nonzero elements; True or False alone means a dimension of length 1 or 0.
 Lists that do not share a dimension of the broadcast shape are independent of each other: ``a[rows[:, None], columns]``
 (or `numpy.ix_`) is the product of two lists, not one list of points.
 """
+from __future__ import annotations
+
 import math
 from operator import index as as_integer
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from zcore.errors import HugeIndexError, SelectionError
 from zcore.indexing.product import Product, dense
-from zcore.kernel.select.box import basic, in_bounds
+from zcore.kernel.select.box import Box, basic, in_bounds
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import EllipsisType
+    from typing import Any, TypeAlias
+
+    import numpy.typing as npt
+
+    from zcore.indexing.product import Group, Lengths, Slice
+
+    NormalIndex: TypeAlias = slice | int | EllipsisType | npt.NDArray[Any] | None
 
 VALID = ("only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer or boolean arrays are "
          "valid indices")
 _LOWEST, _HIGHEST = np.iinfo(np.intp).min, np.iinfo(np.intp).max
 
 
-def indexed(selection, shape):
+def indexed(selection: Any, shape: tuple[int, ...]) -> Product | Box:
     """Return the `Product` of ``a[selection]`` for an array of `shape`; a `Box` if the arrays select one.
 
     Raises
@@ -53,7 +67,7 @@ def indexed(selection, shape):
         was_advanced = is_advanced
         if index is None:
             result.append((None, (1,)))
-        elif index is Ellipsis:
+        elif index is ...:
             for length in shape[d:len(shape) - _n_dims_behind(indices, index)]:
                 result.append((len(slices), (length,)))
                 slices.append((0, 1, length))
@@ -86,12 +100,12 @@ def indexed(selection, shape):
     return Product(shape, slices, groups, result, way)
 
 
-def normal_index(index):
+def normal_index(index: Any) -> NormalIndex:
     """Return an index as None, Ellipsis, slice, int, or ndarray of bool or intp.
 
     Raises : SelectionError, if it is invalid; ValueError, for a ragged list.
     """
-    if index is None or index is Ellipsis or isinstance(index, slice) or type(index) is int:
+    if index is None or index is ... or isinstance(index, slice) or type(index) is int:
         return index
     if not isinstance(index, (bool, np.bool_, np.ndarray)):
         try:
@@ -126,7 +140,7 @@ def _is_alone(mask, indices):
 
 def _n_dims(index):
     """Return the number of the array's dimensions that an index uses; 0 for an ellipsis, which uses the rest."""
-    if index is None or index is Ellipsis:
+    if index is None or index is ...:
         return 0
     return index.ndim if isinstance(index, np.ndarray) and index.dtype == bool else 1
 
@@ -137,7 +151,7 @@ def _n_dims_behind(indices, ellipsis):
 
 def _complete(indices, shape):
     """Add a missing ellipsis, and make all checks that do not need the numbers in arrays."""
-    ellipses = sum([index is Ellipsis for index in indices])
+    ellipses = sum([index is ... for index in indices])
     if ellipses > 1:
         raise SelectionError("an index can only have a single ellipsis ('...')")
     n_given = sum(map(_n_dims, indices))
@@ -155,10 +169,11 @@ def _complete(indices, shape):
                     raise SelectionError(
                         f"boolean index did not match indexed array along axis {d + i}; size of axis is "
                         f"{shape[d + i]} but size of corresponding boolean axis is {length}", dimension=d + i)
-        d += len(shape) - n_given if index is Ellipsis else _n_dims(index)
+        d += len(shape) - n_given if index is ... else _n_dims(index)
 
 
-def joined(arrays, slices, shape):
+def joined(arrays: Sequence[tuple[tuple[int, ...], Sequence[npt.NDArray[Any]]]], slices: list[Slice | None],
+           shape: tuple[int, ...]) -> tuple[list[Group], list[Lengths]]:
     """Return (groups, result) for `Product` of index arrays that are broadcast against each other.
 
     Parameters

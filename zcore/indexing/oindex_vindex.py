@@ -4,7 +4,10 @@ zarr-python 3, "Advanced indexing". Each becomes a `Product` or slices, like Num
 (`zcore/kernel/select/tasks.pyx`) makes the tasks of a plan from it. A negative step and an empty list, which
 zarr-python refuses, are accepted.
 """
+from __future__ import annotations
+
 from operator import index as as_integer
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,8 +16,14 @@ from zcore.indexing.numpy import joined, normal_index
 from zcore.indexing.product import Product, dense
 from zcore.kernel.select.box import in_bounds
 
+if TYPE_CHECKING:
+    from typing import Any
 
-def orthogonal(selection, shape):
+    from zcore.indexing.product import Slice
+    from zcore.model.metadata import ArrayMetadata
+
+
+def orthogonal(selection: Any, shape: tuple[int, ...]) -> Product:
     """Return the `Product` of ``a.oindex[selection]``: lists select independently of each other.
 
     Raises
@@ -51,7 +60,7 @@ def orthogonal(selection, shape):
     return Product(shape, slices, groups, result)
 
 
-def coordinates(selection, shape):
+def coordinates(selection: Any, shape: tuple[int, ...]) -> Product:
     """Return the `Product` of points: an index, a list or an array for each dimension, broadcast to one shape.
 
     Raises
@@ -60,7 +69,7 @@ def coordinates(selection, shape):
         The number of indices is wrong, one is out of bounds, or the shapes cannot be broadcast.
     """
     given = selection if isinstance(selection, tuple) else (selection,)
-    indices = [normal_index(index) for index in given]
+    indices: list[Any] = [normal_index(index) for index in given]
     if len(indices) != len(shape) or not all([
             isinstance(index, int) or (isinstance(index, np.ndarray) and index.dtype != bool) for index in indices]):
         raise SelectionError(f"expected {len(shape)} integers or lists of integers, one for each dimension")
@@ -68,12 +77,12 @@ def coordinates(selection, shape):
         return Product(shape, [], [], [])
     arrays = [((d,), (index if isinstance(index, np.ndarray) else np.array([in_bounds(index, d, shape[d])]),))
               for d, index in enumerate(indices)]
-    slices = [None] * len(shape)
+    slices: list[Slice | None] = [None] * len(shape)
     groups, result = joined(arrays, slices, shape)
     return Product(shape, slices, groups, result)
 
 
-def masked(mask, shape):
+def masked(mask: Any, shape: tuple[int, ...]) -> Product:
     """Return the `Product` of the elements where a mask of the array's shape is true, in C order.
 
     Raises : SelectionError, if it is not such a mask.
@@ -95,7 +104,7 @@ def masked(mask, shape):
     return Product(shape, [None] * len(shape), [(tuple(range(len(shape))), found, lengths)], [(0, lengths)])
 
 
-def points(selection, shape):
+def points(selection: Any, shape: tuple[int, ...]) -> Product:
     """Return the `Product` of ``a.vindex[selection]``: coordinates, or a mask."""
     alone = selection[0] if isinstance(selection, tuple) and len(selection) == 1 else selection
     if not isinstance(alone, (tuple, int, slice)) and np.asarray(alone).dtype == bool:
@@ -103,7 +112,7 @@ def points(selection, shape):
     return coordinates(selection, shape)
 
 
-def blocks(selection, metadata):
+def blocks(selection: Any, metadata: ArrayMetadata) -> tuple[slice, ...]:
     """Return the slices of ``a.blocks[selection]``, whose indices count stored objects: chunks, or shards.
 
     Raises
@@ -134,7 +143,7 @@ def _origin(metadata, d, chunk):
     return chunk * metadata.chunk_shape[d] if edges is None else edges.place(chunk)[0]
 
 
-def _completed(selection, shape):
+def _completed(selection: Any, shape: tuple[int, ...]) -> list[Any]:
     """Return a selection as one index for each dimension, without ellipsis and new axes."""
     given = list(selection) if isinstance(selection, tuple) else [selection]
     indices = [normal_index(index) for index in given]

@@ -13,12 +13,27 @@ The kernel uses the *worked* shape, that of `counts`, with one dimension for eac
 its points in its first dimension; its other dimensions have length 1. The result for the caller has the same elements
 in other dimensions: `worked` returns a view of it in the worked shape.
 """
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from zcore.errors import SelectionError
 from zcore.kernel.select.points import checked
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any, TypeAlias
+
+    import numpy.typing as npt
+
+    from zcore.indexing.assign import Way
+
+    Slice: TypeAlias = tuple[int, int, int]
+    Lengths: TypeAlias = tuple[int | None, tuple[int, ...]]
+    Group: TypeAlias = tuple[tuple[int, ...], Sequence[npt.NDArray[Any]] | npt.NDArray[np.bool_], tuple[int, ...]]
 
 MAX_NDIM = 64  # of numpy.ndarray
 DENSE = 16     # A mask stays a mask if at least one in so many elements is true.
@@ -63,8 +78,17 @@ class Product:
 
     __slots__ = ("starts", "steps", "counts", "groups", "shape", "is_empty", "is_element", "way", "_merged",
                  "_axes", "_expand")
+    starts: tuple[int, ...]
+    steps: tuple[int, ...]
+    counts: tuple[int, ...]
+    groups: tuple[tuple[tuple[int, ...], tuple[npt.NDArray[Any], ...] | npt.NDArray[np.bool_]], ...]
+    shape: tuple[int, ...]
+    is_empty: bool
+    is_element: bool
+    way: Way
 
-    def __init__(self, shape, slices, groups, result, way="points"):
+    def __init__(self, shape: tuple[int, ...], slices: Sequence[Slice | None], groups: Sequence[Group],
+                 result: Sequence[Lengths], way: Way = "points") -> None:
         self.way = way
         self.shape = tuple([length for _, lengths in result for length in lengths])
         if len(self.shape) > MAX_NDIM:
@@ -109,10 +133,10 @@ class Product:
         self._axes = tuple([owners[d] for d in sorted(owners)] + free)
         self._expand = tuple([slice(None) if d in owners else None for d in range(len(self.counts))] + [0] * len(free))
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"Product({self.starts}, {self.steps}, {self.counts}, {self.groups})"
 
-    def fits(self, shape):
+    def fits(self, shape: Sequence[int]) -> bool:
         """Whether all elements lie in an array of `shape`."""
         grouped = {d for dims, _ in self.groups for d in dims}
         for d, length in enumerate(shape):
@@ -125,7 +149,7 @@ class Product:
                 return False
         return True
 
-    def worked(self, array):
+    def worked(self, array: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], bool]:
         """Return (view, is_view) of an array of the result's shape: the same elements in the worked shape.
 
         It is a copy if the strides do not allow a view, because several dimensions must become one.
@@ -137,7 +161,7 @@ class Product:
         return view, merged is array or np.may_share_memory(merged, array) or not array.size
 
 
-def dense(mask):
+def dense(mask: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.bool_], int] | None:
     """Return (copy of a mask, number of selected elements) if a mask takes less memory than indices, else None.
 
     Indices take at least 8 bytes for each dimension and selected element; the mask takes one byte for every element.

@@ -4,19 +4,27 @@ The automatic shape halves the longest side until a chunk is at most the target 
 the resulting number of chunks. Chunks become nearly cubic, so that reading is fast in every direction. Their size is
 between half the target and the target, and the last chunk of a dimension is hardly smaller than the others.
 """
+from __future__ import annotations
+
 import math
 from collections.abc import Iterable
 from operator import index as exact_index
+from typing import TYPE_CHECKING
 
 from zcore.errors import UnsupportedError
 from zcore.kernel.select.rectilinear import Edges
 from zcore.model.value import TEXT
 from zcore.text.sizes import parse_nbytes
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from zcore.typing import Chunks
+
 TARGET_NBYTES = 2**20  # fits an L2 cache with its encoded form, and large enough to hide the cost of a file
 
 
-def auto_chunk_shape(shape, itemsize, target_nbytes=TARGET_NBYTES):
+def auto_chunk_shape(shape: Sequence[int], itemsize: int, target_nbytes: int = TARGET_NBYTES) -> tuple[int, ...]:
     """Return a chunk shape of at most `target_nbytes`, or of single elements if an element is larger.
 
     >>> auto_chunk_shape((10000, 1000), itemsize=4)
@@ -32,7 +40,8 @@ def auto_chunk_shape(shape, itemsize, target_nbytes=TARGET_NBYTES):
     return tuple(chunk_shape)
 
 
-def normalize_chunks(chunks, shape, itemsize, max_nbytes=None, what="chunks"):
+def normalize_chunks(chunks: Chunks, shape: Sequence[int], itemsize: int, max_nbytes: int | None = None,
+                     what: str = "chunks") -> tuple[int, ...]:
     """Return the full chunk shape for a request `chunks`.
 
     Parameters
@@ -80,7 +89,7 @@ def normalize_chunks(chunks, shape, itemsize, max_nbytes=None, what="chunks"):
     return tuple(chunk_shape)
 
 
-def whole_dimensions(chunks, ndim):
+def whole_dimensions(chunks: Chunks, ndim: int) -> list[bool]:
     """Return for each dimension whether `chunks` (as for `normalize_chunks`) asks for the whole dimension.
 
     >>> whole_dimensions((4, -1), 2), whole_dimensions(4, 2)
@@ -103,7 +112,7 @@ def _may_be_length(chunk):
     return chunk is None or is_listed(chunk) or (hasattr(chunk, "__index__") and not isinstance(chunk, bool))
 
 
-def is_listed(lengths):
+def is_listed(lengths: object) -> bool:
     """Return whether the caller's chunks are a sequence; an array without dimensions is a number."""
     return isinstance(lengths, Edges) or (
         isinstance(lengths, Iterable) and not isinstance(lengths, TEXT) and getattr(lengths, "ndim", 1) > 0)
@@ -117,7 +126,8 @@ def _edges(lengths, d, length, what):
     return edges
 
 
-def normalize_grid(chunks, shape, itemsize, max_nbytes=None, what="chunks"):
+def normalize_grid(chunks: Chunks, shape: Sequence[int], itemsize: int, max_nbytes: int | None = None,
+                   what: str = "chunks") -> tuple[tuple[int, ...], tuple[Edges | None, ...] | None]:
     """Return `(chunk_shape, edges)` for `ArrayMetadata` from a request `chunks`.
 
     Parameters

@@ -4,20 +4,30 @@ Zarr v3, "Regular grid"; zarr-extensions, "rectilinear". Dimensions are independ
 of each dimension, or the longest if they differ. `edges` has None for regular dimensions and an `Edges` for others. If
 all chunks of the array have one shape, `edges` itself is None.
 """
+from __future__ import annotations
+
 from itertools import count
+from typing import TYPE_CHECKING
 
 from zcore.errors import OutOfMemoryError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from zcore.kernel.select.rectilinear import Edges
 
 MAX_LISTED = 2**24  # per dimension, if all their sizes are listed
 MAX_SHOWN_RUNS = 8
 
 
-def dimensions_of(shape, chunk_shape, edges):
+def dimensions_of(shape: Sequence[int], chunk_shape: Sequence[int],
+                  edges: Sequence[Edges | None] | None) -> Iterator[tuple[int, int, Edges | None]]:
     """Return (length, chunk, edges or None) for each dimension."""
     return zip(shape, chunk_shape, edges or (None,) * len(shape), strict=True)
 
 
-def check_edges(edges, chunk_shape, shape):
+def check_edges(edges: Iterable[Edges | None], chunk_shape: Sequence[int],
+                shape: Sequence[int]) -> tuple[Edges | None, ...] | None:
     """Return `edges` as a tuple, or None if all of them are None.
 
     Raises : ValueError, if they do not cover the array, or their longest chunks do not match `chunk_shape`.
@@ -35,7 +45,8 @@ def check_edges(edges, chunk_shape, shape):
     return None if all([unequal is None for unequal in edges]) else edges
 
 
-def chunk_sizes(shape, chunk_shape, edges=None):
+def chunk_sizes(shape: Sequence[int], chunk_shape: Sequence[int],
+                edges: Sequence[Edges | None] | None = None) -> tuple[tuple[int, ...], ...]:
     """Return the lengths of the chunks along each dimension, cut at the border: a tuple of tuples.
 
     Raises : OutOfMemoryError, if there are more than 2**24 of them along a dimension.
@@ -56,7 +67,8 @@ def chunk_sizes(shape, chunk_shape, edges=None):
     return tuple(sizes)
 
 
-def chunk_regions(shape, chunk_shape, edges=None):
+def chunk_regions(shape: Sequence[int], chunk_shape: Sequence[int],
+                  edges: Sequence[Edges | None] | None = None) -> Iterator[tuple[slice, ...]]:
     """Iterate over the slices that select each chunk of a grid, in C order, cut at the border.
 
     >>> list(chunk_regions((3,), (2,)))
@@ -81,7 +93,7 @@ def chunk_regions(shape, chunk_shape, edges=None):
     return iter(()) if 0 in shape else regions(0)
 
 
-def shown_chunks(chunk_shape, edges=None):
+def shown_chunks(chunk_shape: tuple[int, ...], edges: Sequence[Edges | None] | None = None) -> str:
     """Return a chunk shape as text for display; for chunks of different lengths, the runs of equal ones.
 
     >>> from zcore.kernel.select.rectilinear import Edges

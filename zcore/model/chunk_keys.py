@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 MAX_INDEX_DIGITS = 19  # of 2**63 - 1, the largest chunk coordinate
 
 
-def parse_index(text):
+def parse_index(text: str) -> int:
     """Return the chunk index of a text.
 
     Raises : ValueError, unless `text` is the canonical spelling: ASCII digits, no sign, blank or leading zero.
@@ -114,7 +114,7 @@ class ChunkKeyEncoding(Value):
         """Return the encoding of `__zmeta__` arrays (storage of 2016, "Array data")."""
         return cls(directory="__zdata__", suffix="blosc")
 
-    def v3_name(self) -> str | None:
+    def v3_name(self) -> tuple[str, str]:
         """Return the `(name, separator)` of this encoding in Zarr v3 documents.
 
         Raises : ValueError, if there is none: v3 has `default` and `v2`, each with ``/`` or ``.``.
@@ -144,7 +144,7 @@ class ChunkKeyEncoding(Value):
             indices.append(str(coord))
         return self._head + self.separator.join(indices) + self._tail
 
-    def decode(self, key: str, ndim: int) -> tuple[int, ...]:
+    def decode(self, key: str, ndim: int) -> tuple[int, ...] | None:
         """Return the chunk coordinates of `key` (relative to the array's path), or None.
 
         None means that `key` names no chunk of an array of `ndim` dimensions: another prefix or suffix, another number
@@ -188,7 +188,7 @@ class ChunkKeyEncoding(Value):
         return len(parts) < ndim + bool(self._tail) and self.decode(
             head + "/".join(parts) + self._tail, len(parts)) is not None
 
-    def template(self, ndim: int) -> tuple[str, str, str]:
+    def template(self, ndim: int) -> tuple[bytes, bytes, bytes]:
         """Return `(head, separator, tail)` as bytes: a key is head + separator.join(decimal indices) + tail.
 
         It is valid for every chunk of an array of `ndim` dimensions, also 0, and compiled code builds keys from it.

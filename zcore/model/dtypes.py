@@ -7,12 +7,18 @@ padding. `__zmeta__` and Zarr v2 share this form.
 The text is checked before it is passed to `numpy.dtype`, which would accept ``"i4,f8"``, platform-dependent names and
 items whose size overflows. Types without fixed, portable bytes (objects, variable strings, long double) are refused.
 """
+from __future__ import annotations
+
 import re
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from zcore.errors import MetadataError, UnsupportedError, warn
+
+if TYPE_CHECKING:
+    from typing import Any, Literal
 
 _OLDEST_NUMPY = 2     # pip sees to it, unless it is told not to look at what a package needs
 if int(np.__version__.partition(".")[0]) < _OLDEST_NUMPY:
@@ -73,7 +79,7 @@ def _shortened(value):
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def from_typestr(text, default_order=None):
+def from_typestr(text: str, default_order: Literal["<", ">"] | None = None) -> np.dtype[Any]:
     """Return the type of a typestr, with byte order.
 
     Parameters
@@ -100,7 +106,7 @@ def from_typestr(text, default_order=None):
     return _canonical(default_order + _NAMES.get(text, text).lstrip("=|"))
 
 
-def from_descr(descr, default_order=None):
+def from_descr(descr: object, default_order: Literal["<", ">"] | None = None) -> np.dtype[Any]:
     """Return the type of a typestr or a list of fields; see `from_typestr`.
 
     Raises : ValueError, UnsupportedError as `from_typestr`; ValueError too if a field is malformed or named twice, or
@@ -153,7 +159,7 @@ def _subarray_shape(shape):
     return tuple(lengths)
 
 
-def to_descr(dtype):
+def to_descr(dtype: np.dtype[Any]) -> str | list[list[Any]]:
     """Return the typestr of a type, or the list of its fields; the inverse of `from_descr`.
 
     Raises
@@ -197,12 +203,12 @@ def _to_typestr(dtype):
     return text
 
 
-def byte_order(dtype):
+def byte_order(dtype: np.dtype[Any]) -> str | None:
     """Return ``"little"``, ``"big"``, or None for single bytes and for structures, whose fields have their own."""
     return {"<": "little", ">": "big"}.get(dtype.str[0])
 
 
-def is_text(dtype):
+def is_text(dtype: object) -> bool:
     """Whether the caller's type is text of any length: a type of Python or NumPy without a length.
 
     For NumPy, ``str`` is text of no characters, which no user wants to store; zarr-python handles it like this.
@@ -214,7 +220,7 @@ def is_text(dtype):
         isinstance(dtype, np.dtype) and dtype.kind == "U" and dtype.itemsize == 0)
 
 
-def is_bytes(dtype):
+def is_bytes(dtype: object) -> bool:
     """Whether the caller's type is bytes of any length; see `is_text`.
 
     >>> is_bytes(bytes), is_bytes("bytes"), is_bytes("S5"), is_bytes("S")

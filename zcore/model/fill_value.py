@@ -7,25 +7,31 @@ bytes and compared with them; they distinguish -0.0 and the payloads of NaN, and
 `real_to_json` and `real_from_json` convert numbers for all formats: ``"NaN"``, ``"Infinity"`` and ``"-Infinity"`` are
 strings, because JSON has no such numbers.
 """
+from __future__ import annotations
+
 import math
 import re
 import struct
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from zcore.model.foreign_dtypes import component, foreign_bytes, is_foreign
+
+if TYPE_CHECKING:
+    from typing import Any
 
 _SPECIAL = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
 _REAL = {2: "e", 4: "f", 8: "d"}
 _ISO_DATE = re.compile(r"\d{4}(-\d\d(-\d\d(T\d\d(:\d\d(:\d\d(\.\d{1,18})?)?)?)?)?)?", re.ASCII)
 
 
-def fill_scalar(dtype, raw):
+def fill_scalar(dtype: np.dtype[Any], raw: bytes) -> Any:
     """Return the NumPy scalar of the `dtype.itemsize` bytes `raw`, which are in the type's own byte order."""
     return np.ndarray((), dtype, raw)[()]
 
 
-def fill_bytes(dtype, value, cut_text=False):
+def fill_bytes(dtype: np.dtype[Any], value: Any, cut_text: bool = False) -> bytes:
     """Return the bytes of `value` as an item of `dtype`, in its byte order.
 
     Parameters
@@ -213,7 +219,7 @@ _PACK = {
 }
 
 
-def real_from_json(value):
+def real_from_json(value: Any) -> float:
     """Return the number of a JSON number, or of one of the strings NaN, Infinity and -Infinity.
 
     Raises : ValueError, on anything else; `true` is not a number here.
@@ -225,7 +231,7 @@ def real_from_json(value):
     raise ValueError(f"expected a number, 'NaN', 'Infinity' or '-Infinity', found {value!r:.60}")
 
 
-def real_bytes(dtype, value):
+def real_bytes(dtype: np.dtype[Any], value: object) -> bytes:
     """Return the bytes of a float from its JSON form: a number, or its bits, which are the same in both byte orders.
 
     Raises : ValueError, on anything else, or bits of another number of bytes.
@@ -241,12 +247,12 @@ def real_bytes(dtype, value):
     return fill_bytes(dtype, real_from_json(value))
 
 
-def in_order_of_bits(dtype, raw):
+def in_order_of_bits(dtype: np.dtype[Any], raw: bytes) -> bytes:
     """Convert bytes between big-endian order and the type's own order."""
     return raw if dtype.str[0] == ">" else raw[::-1]
 
 
-def real_to_json(scalar):
+def real_to_json(scalar: Any) -> float | str:
     """Return the JSON form of a NumPy real: the shortest number that reads back as the same, or a string.
 
     NaN is "NaN" whatever its payload.

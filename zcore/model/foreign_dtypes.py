@@ -3,9 +3,16 @@
 The package adds these types to NumPy; it is imported when one of them is first used. An item has one byte, of which
 fewer than 8 bits may be used, or the bytes of its components.
 """
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from zcore.errors import Needing, UnsupportedError
+
+if TYPE_CHECKING:
+    from typing import Any
 
 # Name in documents (zarr-extensions, "data-types") -> name in ml_dtypes.
 _NAMES = {
@@ -18,17 +25,17 @@ _NAMES = {
 _DOCUMENT_NAMES = {theirs: name for name, theirs in _NAMES.items()}
 
 
-def is_foreign_name(name):
+def is_foreign_name(name: str) -> bool:
     """Return whether `name` is the name of one of these types in documents."""
     return name in _NAMES
 
 
-def is_foreign(dtype):
+def is_foreign(dtype: np.dtype[Any]) -> bool:
     """Return whether `dtype` is one of these types. (NumPy reports most of them as void.)"""
     return dtype.isbuiltin == 2
 
 
-def foreign_name(dtype):
+def foreign_name(dtype: np.dtype[Any]) -> str:
     """Return the name of one of these types in documents.
 
     Raises : UnsupportedError, if documents have no name for it.
@@ -39,7 +46,7 @@ def foreign_name(dtype):
     return name
 
 
-def foreign_dtype(name, order="<"):
+def foreign_dtype(name: str, order: str = "<") -> np.dtype[Any]:
     """Return the type of a name in byte order `order`; `is_foreign_name` must be true for the name.
 
     Raises
@@ -63,14 +70,14 @@ def foreign_dtype(name, order="<"):
     return dtype
 
 
-def component(dtype):
+def component(dtype: np.dtype[Any]) -> np.dtype[Any] | None:
     """Return the type of the real part of one of the complex types, None if `dtype` is not complex."""
     if dtype.kind != "W":
         return None
     return np.dtype("<f2") if foreign_name(dtype) == "complex_float16" else foreign_dtype("bfloat16")
 
 
-def foreign_bytes(dtype, number):
+def foreign_bytes(dtype: np.dtype[Any], number: float) -> bytes:
     """Return the bytes of an int or float as an item of `dtype`, which is not complex.
 
     Raises : ValueError, if the type does not hold it: out of range, a fraction for an integer, NaN without a NaN.

@@ -22,18 +22,21 @@ from zcore.model.value import TEXT, Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from typing import Any, Literal, Self
+    from typing import Any, Literal, Self, SupportsIndex, TypeVar
 
     import numpy.typing as npt
 
     from zcore.kernel.select.rectilinear import Edges
     from zcore.model.chunk_keys import ChunkKeyEncoding
+    from zcore.typing import Shape
+
+    _Metadata = TypeVar("_Metadata", "ArrayMetadata", "GroupMetadata")
 
 MAX_NDIM = 64  # of numpy.ndarray
 MAX_LENGTH = 2**63 - 1
 
 
-def shape_of(lengths):
+def shape_of(lengths: Shape) -> tuple[int, ...]:
     """Return the shape from the caller's lengths, or from a single length; see `check_shape`.
 
     Raises : TypeError too for text and bytes, as NumPy does; iterating over bytes would give integers.
@@ -43,7 +46,7 @@ def shape_of(lengths):
     return check_shape(lengths if type(lengths) is tuple or np.iterable(lengths) else (lengths,))
 
 
-def check_shape(shape):
+def check_shape(shape: Iterable[SupportsIndex]) -> tuple[int, ...]:
     """Return `shape` as a tuple of exact integers >= 0 whose product (without zeros) fits in 63 bits."""
     lengths = _integers(shape, "shape", 0)
     if len(lengths) > MAX_NDIM:
@@ -53,7 +56,7 @@ def check_shape(shape):
     return lengths
 
 
-def check_chunk_shape(chunk_shape, shape):
+def check_chunk_shape(chunk_shape: Iterable[SupportsIndex], shape: Sequence[int]) -> tuple[int, ...]:
     """Return `chunk_shape` as a tuple of exact integers >= 1, one for each dimension of `shape`."""
     lengths = _integers(chunk_shape, "chunk shape", 1)
     if len(lengths) != len(shape):
@@ -66,8 +69,8 @@ def check_chunk_shape(chunk_shape, shape):
     return lengths
 
 
-def _integers(values, what, minimum):
-    lengths = tuple(values)
+def _integers(values: Iterable[SupportsIndex], what: str, minimum: int) -> tuple[int, ...]:
+    lengths: tuple[Any, ...] = tuple(values)
     for d, length in enumerate(lengths):
         if type(length) is not int:
             if isinstance(length, (bool, np.bool_)) or not hasattr(length, "__index__"):
@@ -78,12 +81,12 @@ def _integers(values, what, minimum):
     return lengths
 
 
-def has_varying_items(dtype):
+def has_varying_items(dtype: np.dtype[Any]) -> bool:
     """Return whether the items of a type vary in size: strings and objects."""
     return dtype.kind in "TO"
 
 
-def viewed(array, dtype):
+def viewed(array: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     """Return a view of an array as items of `dtype`; the array itself if items vary in size.
 
     Long strings are in memory of the dtype object with which they were assigned, not of an equal one. NumPy's `view`
@@ -374,7 +377,7 @@ class GroupMetadata(Value):
         return hash(("group", self.zarr_format))
 
 
-def unshared(metadata):
+def unshared(metadata: _Metadata) -> _Metadata:
     """Return equal metadata for a caller, who may change the dicts. Handles share the metadata of equal documents."""
     changes = {"attributes": deepcopy(metadata.attributes), "extra": deepcopy(metadata.extra)}
     if type(metadata) is ArrayMetadata:

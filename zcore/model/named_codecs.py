@@ -1,10 +1,16 @@
 """Codecs as callers name them: objects of zcore, zarr-python or numcodecs, or dicts as in documents."""
+from __future__ import annotations
+
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from zcore.model.metadata import CodecSpec
 
+if TYPE_CHECKING:
+    from typing import Any
 
-def named_codec(codec):
+
+def named_codec(codec: Any) -> CodecSpec | Mapping[str, Any]:
     """Return a codec as a `CodecSpec`, or as in a Zarr v3 document: a dict, whose members the codecs check.
 
     Parameters

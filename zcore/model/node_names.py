@@ -21,17 +21,17 @@ class Names:
     """
 
     __slots__ = ()
-    signs = ()
+    signs: tuple[str, ...] = ()
 
-    def fault(self, name):
+    def fault(self, name: str) -> str | None:
         """Return why a name is not allowed for a node, or None."""
         return None
 
-    def advice(self, name):
+    def advice(self, name: str) -> str | None:
         """Return a warning about the name of a new node, or None."""
         return None
 
-    def spelled(self, path):
+    def spelled(self, path: str) -> str:
         """Return a path in the format's normal spelling."""
         return path
 
@@ -44,16 +44,16 @@ class _ZarrV3(Names):
     """
 
     __slots__ = ()
-    signs = ("__", ".")
+    signs: tuple[str, ...] = ("__", ".")
 
-    def fault(self, name):
+    def fault(self, name: str) -> str | None:
         if name.startswith("__"):
             return "names that begin with '__' are reserved"
         if name == "zarr.json":
             return "'zarr.json' is the name of a node's document"
         return None if name.strip(".") else "a name of periods alone is reserved"
 
-    def advice(self, name):
+    def advice(self, name: str) -> str | None:
         if _is_portable(name):
             return None
         return ("some systems and programs cannot have it; letters and digits of ASCII, '-', '_' and '.' are safe, "
@@ -68,12 +68,12 @@ class _ZarrV2(Names):
     """
 
     __slots__ = ()
-    signs = (".z",)
+    signs: tuple[str, ...] = (".z",)
 
-    def fault(self, name):
+    def fault(self, name: str) -> str | None:
         return "names that begin with '.z' are reserved" if name.startswith(".z") else None
 
-    def spelled(self, path):
+    def spelled(self, path: str) -> str:
         return "/".join([name for name in path.replace("\\", "/").split("/") if name])
 
 

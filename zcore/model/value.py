@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any, Never, Self
 
 TEXT = (str, bytes, bytearray)  # sequences in Python, but never a list of lengths
 
 
-def text_of(value, form=repr):
+def text_of(value: Any, form: Callable[[Any], str] = repr) -> str:
     """Return ``form(value)``; for a structure that NumPy cannot print, its bytes.
 
     To print a structure, NumPy makes arrays of its fields. Nested array fields may have more than 64 dimensions
@@ -44,14 +45,15 @@ class Same:
     """A key of a cache that equals only the key of the same object. Equal values may differ in text, as 1 and True."""
 
     __slots__ = ("value",)
+    value: Any
 
-    def __init__(self, value):
+    def __init__(self, value: Any) -> None:
         self.value = value
 
-    def __eq__(self, other):
+    def __eq__(self, other: Any) -> bool:
         return self.value is other.value
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return id(self.value)
 
 

@@ -1,7 +1,7 @@
 """Printable names. A leaf: every module may import it."""
 
 
-def printable(text):
+def printable(text: object) -> str:
     r"""Return text without control characters for a terminal: they, and line ends, are escaped as Python does.
 
     Names and attributes come from files, and may be anything.

@@ -1,11 +1,17 @@
 """Sizes in bytes as text. A leaf: every module may import it."""
+from __future__ import annotations
+
 import re
+
+TYPE_CHECKING = False      # of typing, without its import time
+if TYPE_CHECKING:
+    from typing import SupportsIndex
 
 _NBYTES = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,15})?)\s*([kKMGT]?)(i?)B?", re.ASCII)
 _POWERS = {"": 0, "k": 1, "K": 1, "M": 2, "G": 3, "T": 4}
 
 
-def parse_nbytes(text):
+def parse_nbytes(text: str) -> int:
     """Return the number of bytes of a size such as ``"4 MB"`` (10**6 bytes each), ``"512 KiB"`` or ``"65536"``.
 
     Raises : ValueError, if `text` is no size or less than a byte.
@@ -22,7 +28,7 @@ def parse_nbytes(text):
     return nbytes
 
 
-def room_of(value, name):
+def room_of(value: SupportsIndex | str, name: str) -> int:
     """Return a number of bytes, 0 or more, from an integer or a size as for `parse_nbytes`.
 
     Raises : TypeError or ValueError, with `name` in the message.

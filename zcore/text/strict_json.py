@@ -1,16 +1,25 @@
 """Strict JSON (RFC 8259): also no member twice, and no number beyond float64."""
+from __future__ import annotations
+
 import json
 import sys
+
+TYPE_CHECKING = False      # of typing, without its import time
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, TypeVar
+
+    _Result = TypeVar("_Result")
 
 
 class TooManyDigitsError(ValueError):
     """An integer has more digits than Python converts, because the time grows with their square."""
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"an integer has more than {sys.get_int_max_str_digits()} digits, which Python neither reads nor writes"
 
 
-def checked(function, *arguments):
+def checked(function: Callable[..., _Result], *arguments: object) -> _Result:
     """Return ``function(*arguments)``, which reads or writes JSON.
 
     Raises : TooManyDigitsError, instead of Python's error, whose message is about its settings.
@@ -26,7 +35,7 @@ def checked(function, *arguments):
 class RepeatedMember(ValueError):
     """An object has two members of one name, the argument."""
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"member {self.args[0]!r:.60} is there twice"
 
 
@@ -50,7 +59,7 @@ def _no_constant(text):
 
 
 class _Decoder(json.JSONDecoder):
-    def decode(self, text):
+    def decode(self, text: str) -> Any:
         return checked(super().decode, text)
 
 

@@ -219,7 +219,9 @@ import zcore.formats as formats
 
 source = pathlib.Path(formats.__file__).read_text()
 line = '    "toy": Line("zcore.formats.toy", "Toy", "toy.json", "toy.json"),\\n'
-exec(source.replace("FORMATS = {\\n", "FORMATS = {\\n" + line), formats.__dict__)
+start = "FORMATS: dict[FormatName, Line] = {\\n"
+assert start in source
+exec(source.replace(start, start + line), formats.__dict__)
 
 from tests.unit.extending import module_of
 module_of("zcore/formats/toy.py")

@@ -3,13 +3,19 @@
 A datatype is a name (``float64``), ``[ascii, n]`` or ``[ucs4, n]``, or a list of fields that lie one behind the other;
 a field is a datatype, or a mapping with ``name``, ``datatype``, ``byteorder`` and ``shape``.
 """
+from __future__ import annotations
+
 import sys
 from itertools import count
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from zcore.asdf.tree.tagged import shown
 from zcore.errors import AsdfFormatError, UnsupportedError
+
+if TYPE_CHECKING:
+    from typing import Any, TypeGuard
 
 MAX_FIELDS = 10_000  # on all levels: a list that is shared may stand for more than the text has
 MAX_DEPTH = 32
@@ -25,7 +31,7 @@ _ORDERS = {"big": ">", "little": "<"}
 _NAME_OF = {np.dtype(code): name for name, code in NAMES.items()}
 
 
-def dtype_of(datatype, byteorder=sys.byteorder):
+def dtype_of(datatype: object, byteorder: object = sys.byteorder) -> np.dtype[Any]:
     """Return the NumPy type of elements.
 
     Parameters
@@ -118,7 +124,7 @@ def _order_of(byteorder):
     return order
 
 
-def datatype_of(dtype):
+def datatype_of(dtype: np.dtype[Any]) -> tuple[str | list[Any], str]:
     """Return (datatype, byteorder) of a NumPy type, as the tree has them.
 
     Raises
@@ -151,7 +157,7 @@ def datatype_of(dtype):
     return name, order
 
 
-def packed(dtype):
+def packed(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """Return the type of the same fields without gaps between them."""
     if dtype.subdtype is not None:
         return np.dtype((packed(dtype.base), dtype.shape))
@@ -160,6 +166,6 @@ def packed(dtype):
     return np.dtype([(name, packed(dtype[name])) for name in dtype.names])
 
 
-def is_integer(value):
+def is_integer(value: object) -> TypeGuard[int]:
     """Return whether a value of the tree is an integer and no truth value."""
     return isinstance(value, int) and not isinstance(value, bool)

@@ -22,7 +22,7 @@ from zcore.config import __version__
 from zcore.errors import UnsupportedError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from typing import Any
 
     import numpy.typing as npt
@@ -62,7 +62,8 @@ class Stream:
         self.dtype: np.dtype[Any] = np.dtype(dtype)
 
 
-def dump(tree, add_block, *, standard=STANDARD_VERSION, embed=False):
+def dump(tree: dict[str, Any], add_block: Callable[..., int | str], *, standard: str = STANDARD_VERSION,
+         embed: bool = False) -> bytes:
     """Return the text of a tree, from ``%YAML`` to the end of the document.
 
     Parameters

@@ -1,10 +1,19 @@
 """Arrays whose elements are in the tree itself, as lists in lists."""
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from zcore.asdf.tree.tagged import TaggedScalar
 from zcore.errors import AsdfFormatError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    import numpy.typing as npt
 
 MAX_NDIM = 64  # of NumPy
 MAX_NBYTES = 1 << 30
@@ -16,7 +25,8 @@ _KINDS = (bool, int, float, complex)
 _DTYPES = {bool: "?", int: "i8", float: "f8", complex: "c16"}
 
 
-def array_of(data, dtype, shape, limit):
+def array_of(data: object, dtype: np.dtype[Any] | None, shape: Sequence[int | str] | None,
+             limit: int) -> npt.NDArray[Any]:
     """Return the array that lists in lists hold; masked where elements are null.
 
     Parameters
@@ -209,7 +219,7 @@ def _records(items, dtype):
     return array
 
 
-def lists_of(array):
+def lists_of(array: npt.NDArray[Any]) -> Any:
     """Return the elements of an array as lists in lists, which a tree can hold; missing ones as None.
 
     >>> lists_of(np.array([(1, b"ab")], [("n", "i2"), ("name", "S2")]))

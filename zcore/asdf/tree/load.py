@@ -8,8 +8,11 @@ of a class that it names.
 An anchor and its aliases are one object, as they are in the file; a mapping may be part of itself. Code that walks a
 tree has to expect it.
 """
+from __future__ import annotations
+
 import re
 from functools import lru_cache
+from typing import TYPE_CHECKING
 from weakref import ref
 
 from zcore.asdf.tree.dump import dump
@@ -29,6 +32,12 @@ from zcore.asdf.tree.tagged import (
 from zcore.asdf.tree.yaml_library import import_yaml, parser_of
 from zcore.errors import AsdfFormatError, UnsupportedError, warn
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from zcore.typing import Buffer
+
 __all__ = ["dump", "load"]
 
 MAX_PLAIN = 4096      # plain scalars that are known again
@@ -38,7 +47,7 @@ _version = re.compile(rb"%YAML[ \t]+([0-9]+)\.([0-9]+)[ \t]*\r?(?:\n|$)").match
 _core = lru_cache(re.compile(re.escape(STSCI) + r"core/(ndarray|complex|integer)-([0-9]+)\.[0-9]+\.[0-9]+").fullmatch)
 
 
-def load(text, blocks=(), *, origin=None):
+def load(text: Buffer, blocks: Sequence[Any] = (), *, origin: Origin | None = None) -> Any:
     """Return the tree of a text.
 
     Parameters

@@ -16,6 +16,7 @@ from zcore.asdf.tree.tagged import shown
 from zcore.errors import AsdfFormatError, UnsupportedError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
     import numpy.typing as npt
@@ -301,7 +302,7 @@ def _has_one_byte(datatype):
     return datatype in ("int8", "uint8", "bool8") or isinstance(datatype, list) and datatype[:1] == ["ascii"]
 
 
-def c_strides(shape, itemsize):
+def c_strides(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
     """Return the strides of elements in C order that lie one behind the other."""
     strides, stride = [], itemsize
     for n in reversed(shape):
@@ -329,7 +330,7 @@ def _overlaps(itemsize, shape, strides):
     return False
 
 
-def with_true_one(array):
+def with_true_one(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return an array whose booleans have a byte of 0 or 1; others take any of them for true, and NumPy does not."""
     if array.dtype.kind == "b":
         raw = array.view(np.uint8)

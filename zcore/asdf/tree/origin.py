@@ -238,7 +238,7 @@ class Reference(TaggedMapping):
         return origin.find(other.root, unquote(pointer), seen)
 
 
-def parts_of(pointer):
+def parts_of(pointer: str) -> list[str]:
     """Return the parts of a JSON pointer (RFC 6901), which files of the `asdf` package begin without a ``/``.
 
     >>> parts_of("/a~1b/0"), parts_of("a~1b/0")

@@ -4,15 +4,21 @@ The rules are those of YAML's "Language-Independent Types for YAML Version 1.1" 
 files use PyYAML: ``1e5`` without a dot is text, ``010`` is eight, ``1:30`` is ninety, ``yes`` is true. So PyYAML's own
 table of plain scalars and its own constructors are asked.
 """
+from __future__ import annotations
+
 import datetime
 import math
 import re
 from base64 import b64encode
 from functools import cache
+from typing import TYPE_CHECKING
 
 from zcore.asdf.tree.tagged import YAML
 from zcore.asdf.tree.yaml_library import import_yaml
 from zcore.errors import AsdfFormatError
+
+if TYPE_CHECKING:
+    from typing import Any
 
 MAX_DIGITS = 4300  # of an integer; Python's own bound, beyond which the work grows faster than the text
 SCALARS = (bool, int, float, complex, str, bytes, datetime.date, type(None))
@@ -33,7 +39,7 @@ def _rules():
     return yaml.resolver.Resolver.yaml_implicit_resolvers, yaml.constructor.SafeConstructor(), yaml.ScalarNode
 
 
-def plain_value(text):
+def plain_value(text: str) -> Any:
     """Return the value of a plain scalar without a tag.
 
     Raises
@@ -52,7 +58,7 @@ def plain_value(text):
     return text
 
 
-def is_plain_text(text):
+def is_plain_text(text: str) -> bool:
     """Return whether a text is still a text without quotes.
 
     >>> [is_plain_text(text) for text in ("a b", "1e5", "12", "no", "", "<<")]
@@ -61,7 +67,7 @@ def is_plain_text(text):
     return text not in ("", "<<", "=") and plain_value(text) is text
 
 
-def value_of(tag, text):
+def value_of(tag: str, text: str) -> Any:
     """Return the value of a scalar with one of `OWN_TAGS`.
 
     Raises : AsdfFormatError, if the text has no such value.
@@ -79,7 +85,7 @@ def value_of(tag, text):
         raise AsdfFormatError(f"{text!r:.100} is not a YAML {tag.removeprefix(YAML)}") from exc
 
 
-def complex_number(text):
+def complex_number(text: str) -> complex:
     """Return the number of a ``core/complex``.
 
     >>> complex_number("1-1j"), complex_number("(2.5I)"), complex_number("inf+nani"), complex_number("3")
@@ -95,7 +101,7 @@ def complex_number(text):
     return complex(float(real or 0), float(imaginary or 0))
 
 
-def written(value):
+def written(value: bytes | float | datetime.date | None) -> tuple[str, str | None]:
     """Return (text, tag) of a scalar that is not a text; the tag is None where the text alone tells the type.
 
     Raises
@@ -121,7 +127,7 @@ def written(value):
     return b64encode(value).decode(), YAML + "binary"
 
 
-def complex_text(value):
+def complex_text(value: complex) -> str:
     """Return the text of a complex number in a ``core/complex``.
 
     >>> complex_text(1-1j), complex_text(complex("nan+infj"))

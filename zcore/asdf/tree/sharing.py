@@ -3,9 +3,19 @@
 The block of several arrays is the memory from the first byte that one of them reaches to the last. An array that
 overlaps with no other gets its own block. If its elements have gaps or overlap, a contiguous copy is stored.
 """
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from zcore.asdf.tree.datatypes import packed
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    import numpy.typing as npt
 
 
 class Piece:
@@ -23,13 +33,13 @@ class Piece:
 
     __slots__ = ("memory", "offset", "strides")
 
-    def __init__(self, memory, offset=0, strides=None):
-        self.memory = memory
-        self.offset = offset
-        self.strides = strides
+    def __init__(self, memory: npt.NDArray[np.uint8], offset: int = 0, strides: tuple[int, ...] | None = None) -> None:
+        self.memory: npt.NDArray[np.uint8] = memory
+        self.offset: int = offset
+        self.strides: tuple[int, ...] | None = strides
 
 
-def pieces_of(arrays):
+def pieces_of(arrays: Sequence[npt.NDArray[Any]]) -> list[Piece]:
     """Return for each array its `Piece`.
 
     >>> base = np.arange(12, dtype="i2").reshape(3, 4)

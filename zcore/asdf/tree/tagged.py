@@ -20,7 +20,7 @@ MAX_DEPTH = 1000  # of lists and mappings in a tree, read or written
 _MAX_SHOWN = 8  # items of a list or mapping in a message
 
 
-def shown(value):
+def shown(value: object) -> str:
     """Return a value of a tree as messages show it: in short, and lists and mappings one level deep.
 
     A list that is shared may stand for 2**60 items in a text of a few lines, so `repr` may have no end.

@@ -13,6 +13,10 @@ compressor. As a chain::
   filter's output.
 - An array of objects needs one codec from objects to bytes, among the filters or as the compressor.
 """
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from zcore.errors import UnsupportedError
@@ -29,6 +33,12 @@ from zcore.formats.zarr_v2.codecs import (
 )
 from zcore.model.metadata import CodecSpec, has_varying_items
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any
+
+    from zcore.typing import Order
+
 
 class _Elements:
     """The state of a chunk between two codecs: elements of a `dtype`, or bytes (None), in items of `itemsize` bytes."""
@@ -39,7 +49,7 @@ class _Elements:
         self.dtype = dtype
         self.itemsize = dtype.itemsize
 
-    def bytes_codec(self):
+    def bytes_codec(self) -> CodecSpec:
         """Return the codec that converts the elements to bytes.
 
         Raises : ValueError, if they are objects.
@@ -49,12 +59,12 @@ class _Elements:
                              f"{', '.join(sorted(OBJECT_CODECS))}, json2 or msgpack2")
         return bytes_spec(self.dtype)
 
-    def become_bytes(self):
+    def become_bytes(self) -> None:
         """Change the state to single bytes."""
         self.dtype = None
         self.itemsize = 1
 
-    def pass_codec(self, kind, id, parameters):
+    def pass_codec(self, kind: str, id: str, parameters: Mapping[str, Any]) -> None:
         """Change the state to the output of a codec from array to array or bytes.
 
         Raises : ValueError, UnsupportedError, if the codec does not take the elements.
@@ -91,13 +101,13 @@ class ChainBuilder:
 
     __slots__ = ("_codecs", "_elements")
 
-    def __init__(self, order, dtype, ndim):
+    def __init__(self, order: str, dtype: np.dtype[Any], ndim: int) -> None:
         self._codecs = []
         self._elements = _Elements(dtype)
         if order == "F" and ndim > 1:
             self._codecs.append(CodecSpec("transpose", {"order": list(range(ndim - 1, -1, -1))}))
 
-    def add(self, config):
+    def add(self, config: object) -> None:
         """Append a filter, or the compressor.
 
         Raises
@@ -118,7 +128,7 @@ class ChainBuilder:
         else:
             elements.pass_codec(kind, id, parameters)
 
-    def finished(self):
+    def finished(self) -> tuple[CodecSpec, ...]:
         """Return the chain as a tuple of `CodecSpec`.
 
         Raises : ValueError, if no codec encodes objects.
@@ -128,7 +138,8 @@ class ChainBuilder:
         return tuple(self._codecs)
 
 
-def to_chain(order, filters, compressor, dtype, ndim):
+def to_chain(order: str, filters: Iterable[object] | None, compressor: object, dtype: np.dtype[Any],
+             ndim: int) -> tuple[CodecSpec, ...]:
     """Return the chain of a document; `filters` and `compressor` may be None.
 
     Raises : ValueError, UnsupportedError as `ChainBuilder`.
@@ -141,7 +152,8 @@ def to_chain(order, filters, compressor, dtype, ndim):
     return builder.finished()
 
 
-def from_chain(codecs, dtype, ndim):
+def from_chain(codecs: Iterable[CodecSpec], dtype: np.dtype[Any],
+               ndim: int) -> tuple[Order, list[dict[str, Any]] | None, dict[str, Any] | None]:
     """Return `(order, filters, compressor)` of a chain as zarr-python 2 writes them; no filters are None.
 
     Raises

@@ -10,10 +10,18 @@ A codec that v3 or its registry also has is named as there (``blosc``, ``zstd``,
 
 Unknown codecs are kept unchanged: they may be installed elsewhere.
 """
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from zcore.errors import UnsupportedError
 from zcore.formats.codec_specs import BLOSC_COMPRESSORS, BLOSC_SHUFFLES, blosc_spec, blosc_typesize
 from zcore.model.dtypes import from_typestr
 from zcore.model.metadata import CodecSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
 
 ARRAY, SERIALIZER, BYTES = "array to array", "array to bytes", "bytes to bytes"
 
@@ -119,12 +127,12 @@ COMPRESSOR_IDS = frozenset(("blosc", "zstd", "gzip", "lz4", "zlib", "bz2", "lzma
 OBJECT_CODECS = frozenset(("vlen-utf8", "vlen-bytes", "vlen-array"))  # only for objects
 
 
-def kind_of(id):
+def kind_of(id: str) -> str:
     """Return `ARRAY`, `SERIALIZER` or `BYTES` for a codec; an unknown one goes from bytes to bytes."""
     return _CODECS[id][0] if id in _CODECS else BYTES
 
 
-def read_config(config):
+def read_config(config: object) -> tuple[str, dict[str, Any]]:
     """Return `(id, parameters)` of a codec in a document, every known parameter checked or set to its default.
 
     Raises
@@ -157,13 +165,13 @@ def read_config(config):
     return id, parameters
 
 
-def unknown_parameters(config):
+def unknown_parameters(config: Mapping[str, Any]) -> list[str]:
     """Return the sorted names of parameters that a known codec does not have; `read_config` drops them."""
     known = _CODECS[config["id"]][2] if config["id"] in _CODECS else None
     return [] if known is None else sorted(config.keys() - known.keys() - {"id"})
 
 
-def to_spec(id, parameters, itemsize):
+def to_spec(id: str, parameters: Mapping[str, Any], itemsize: int) -> CodecSpec:
     """Return the `CodecSpec` of a codec that `read_config` has read, for items of `itemsize` bytes."""
     name = _CODECS[id][1] if id in _CODECS else None
     if name == "blosc":
@@ -184,7 +192,7 @@ def to_spec(id, parameters, itemsize):
     return CodecSpec(name or f"numcodecs.{id}", parameters)
 
 
-def from_spec(spec, itemsize):
+def from_spec(spec: CodecSpec, itemsize: int | None) -> dict[str, Any]:
     """Return the codec for a v2 document, as numcodecs writes it.
 
     The item size of a codec is left out of the document if it is the `itemsize` of its input; None is unknown.

@@ -7,19 +7,27 @@
 The copies may be older than the documents. Reference sets in Parquet have the same member without the format's number,
 but with `record_size`. Some old writers store each document as a string.
 """
+from __future__ import annotations
+
 import json
 from functools import partial
+from typing import TYPE_CHECKING
 
 from zcore.formats.consolidated_nodes import ConsolidatedNodes
 from zcore.formats.json_documents import Document
-from zcore.model.metadata import ArrayMetadata
+from zcore.model.metadata import ArrayMetadata, GroupMetadata
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
 FORMAT = 1
 GROUP_MEMBERS = {"zarr_format": 2}  # all members of a `.zgroup` document
 _ARRAY, _GROUP, _ATTRIBUTES = ".zarray", ".zgroup", ".zattrs"
 
 
-def parse(document, parse_array, parse_group):
+def parse(document: Document, parse_array: Callable[[Document, dict[str, Any]], ArrayMetadata],
+          parse_group: Callable[[Document, dict[str, Any]], GroupMetadata]) -> GroupMetadata:
     """Return the `GroupMetadata` of a `.zmetadata` document.
 
     Parameters
@@ -92,7 +100,7 @@ def _inner(outer, path, found, name):
     return Document.within(outer, members, inside)
 
 
-def members_of(metadata, array_members):
+def members_of(metadata: GroupMetadata, array_members: Callable[[ArrayMetadata], dict[str, Any]]) -> dict[str, Any]:
     """Return the members of the `.zmetadata` document of a group.
 
     Parameters

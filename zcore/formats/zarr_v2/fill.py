@@ -19,14 +19,22 @@ any                    null: undefined, reads as zero, empty or, of ``m M``, as 
 Values of older programs are read: 0 for empty text and bytes, 0 and 1 for truth values, whole floats for integers,
 "NaT", a single number for a complex one, the bare tokens NaN and Infinity.
 """
+from __future__ import annotations
+
 from binascii import Error as Base64Error
 from binascii import a2b_base64, b2a_base64
+from typing import TYPE_CHECKING
 
 from zcore.formats.json_documents import scalar_from_json, scalar_to_json
 from zcore.model.fill_value import fill_bytes, real_to_json
 
+if TYPE_CHECKING:
+    from typing import Any
 
-def parse_fill(dtype, value):
+    import numpy as np
+
+
+def parse_fill(dtype: np.dtype[Any], value: object) -> bytes:
     """Return the bytes of the fill value in a document.
 
     Raises : ValueError, if the type cannot have it.
@@ -45,14 +53,14 @@ def parse_fill(dtype, value):
     return fill_bytes(dtype, scalar_from_json(dtype, value))
 
 
-def render_fill(dtype, raw):
+def render_fill(dtype: np.dtype[Any], raw: bytes) -> Any:
     """Return the JSON value for the fill value of bytes `raw`, as zarr-python 2 writes it."""
     if dtype.kind == "S":
         return _to_base64(raw.rstrip(b"\0"))
     return _to_base64(raw) if dtype.kind == "V" else scalar_to_json(dtype, raw, _real)
 
 
-def parse_object_fill(codec, value):
+def parse_object_fill(codec: str, value: Any) -> Any:
     """Return the element for the fill value of an array of objects; None is undefined.
 
     Parameters
@@ -76,7 +84,7 @@ def parse_object_fill(codec, value):
     return value
 
 
-def render_object_fill(codec, value):
+def render_object_fill(codec: str, value: Any) -> Any:
     """Return the JSON value for an element of an array of objects.
 
     Raises : ValueError, if the codec cannot encode it.

@@ -25,6 +25,10 @@ A document is rewritten as zarr-python 2 does (indent 4, sorted). Codecs keep th
 a spelling that zcore would not write is kept in the metadata's `extra`.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from zcore.errors import UnsupportedError
@@ -42,6 +46,9 @@ from zcore.model.dtypes import from_descr, to_descr
 from zcore.model.fill_value import fill_scalar
 from zcore.model.metadata import ArrayMetadata, GroupMetadata, check_chunk_shape, check_shape, has_varying_items
 
+if TYPE_CHECKING:
+    from typing import Any
+
 _OBJECT = np.dtype(object)
 _SPELLINGS = ("order", "filters", "compressor", "dimension_separator")  # `extra` may keep their original form
 _MEMBERS = frozenset(("zarr_format", "shape", "chunks", "dtype", "fill_value", *_SPELLINGS))
@@ -51,22 +58,22 @@ _CHUNK_KEYS = {separator: ChunkKeyEncoding.v2(separator) for separator in ("/", 
 class ZarrV2(Format):
     """Zarr v2; see `Format`."""
 
-    title = "Zarr v2"
-    names = node_names.V2
-    attributes_document = ".zattrs"
-    spellings = _SPELLINGS
+    title: str = "Zarr v2"
+    names: node_names.Names = node_names.V2
+    attributes_document: str | None = ".zattrs"
+    spellings: tuple[str, ...] = _SPELLINGS
     has_chunk_key_encoding = has_own_codec_names = has_dimension_separator = True
 
-    as_dtype = staticmethod(as_dtype)
-    new_array = staticmethod(new_array)
-    new_group = staticmethod(new_group)
+    as_dtype: staticmethod[[Any], np.dtype[Any]] = staticmethod(as_dtype)
+    new_array: staticmethod[..., ArrayMetadata] = staticmethod(new_array)
+    new_group: staticmethod[..., GroupMetadata] = staticmethod(new_group)
 
-    def parse_node(self, document, raw, path):
+    def parse_node(self, document: str, raw: bytes, path: str) -> ArrayMetadata | GroupMetadata:
         if document == self.array_document:
             return _parse_array(Document(raw, path, document, bare_constants=("fill_value",)))
         return _parse_group(Document(raw, path, document))
 
-    def render_array(self, metadata):
+    def render_array(self, metadata: ArrayMetadata) -> bytes:
         """Return the `.zarray` document of an array, without its attributes.
 
         Raises
@@ -79,10 +86,10 @@ class ZarrV2(Format):
         """
         return render_json(_array_members(metadata))
 
-    def render_group(self, metadata):
+    def render_group(self, metadata: GroupMetadata) -> bytes:
         return render_json(GROUP_MEMBERS)
 
-    def parse_consolidated(self, raw, path):
+    def parse_consolidated(self, raw: bytes, path: str) -> GroupMetadata:
         """Return the metadata of a group from its `.zmetadata` document, with all nodes below.
 
         A node is parsed at its lookup, so a node that zcore cannot read does not affect others.
@@ -92,10 +99,10 @@ class ZarrV2(Format):
         document = Document(raw, path, self.consolidated_document, bare_constants=True)
         return consolidated.parse(document, _parse_array, _parse_group)
 
-    def render_consolidated(self, metadata):
+    def render_consolidated(self, metadata: GroupMetadata) -> bytes:
         return render_json(consolidated.members_of(metadata, _array_members))
 
-    def with_separator(self, metadata, separator):
+    def with_separator(self, metadata: ArrayMetadata, separator: str) -> ArrayMetadata:
         # Old programs (N5 with Zarr's names, OME-Zarr 0.2) used "/" without recording it.
         says_so = metadata.chunk_keys.separator != "." or "dimension_separator" in metadata.extra
         return metadata if says_so else metadata.replace(chunk_keys=_CHUNK_KEYS[separator])

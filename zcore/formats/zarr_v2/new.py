@@ -2,8 +2,11 @@
 
 A codec may be given as in v2 documents, as a codec of numcodecs, as a codec of zcore, or as in v3 documents.
 """
+from __future__ import annotations
+
 import math
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,14 +21,24 @@ from zcore.model.fill_value import fill_bytes, fill_scalar
 from zcore.model.metadata import ArrayMetadata, CodecSpec, GroupMetadata, has_varying_items, shape_of
 from zcore.model.named_codecs import named_codec
 
-DEFAULT_COMPRESSOR = {"id": "blosc", "cname": "lz4", "clevel": 5, "shuffle": 1, "blocksize": 0}  # zarr-python 2's
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from zcore.typing import Attributes, Chunks, DTypeLike, Order, Shape
+
+DEFAULT_COMPRESSOR: dict[str, Any] = {  # zarr-python 2's
+    "id": "blosc", "cname": "lz4", "clevel": 5, "shuffle": 1, "blocksize": 0}
 _OBJECT = np.dtype(object)
 _EMPTY_OBJECTS = {"vlen-utf8": "", "vlen-bytes": b""}
 
 
-def new_array(shape, dtype, chunks=None, fill_value=..., codecs=None, *, order="C", filters=None, serializer=None,
-              compressors="auto", shards=None, dimension_names=None, attributes=None, chunk_key_encoding=None,
-              checksum=True):
+def new_array(shape: Shape, dtype: DTypeLike, chunks: Chunks = None, fill_value: Any = ...,
+              codecs: Iterable[object] | None = None, *, order: Order = "C", filters: object = None,
+              serializer: object = None, compressors: object = "auto", shards: None = None,
+              dimension_names: None = None, attributes: Attributes | None = None,
+              chunk_key_encoding: ChunkKeyEncoding | Mapping[str, Any] | str | None = None,
+              checksum: bool = True) -> ArrayMetadata:
     """Return the metadata of a Zarr v2 array to be created.
 
     Parameters
@@ -103,7 +116,7 @@ def new_array(shape, dtype, chunks=None, fill_value=..., codecs=None, *, order="
                          attributes)
 
 
-def as_dtype(dtype):
+def as_dtype(dtype: Any) -> np.dtype[Any]:
     """Return the data type of arrays for the type that a caller names, without the codec for objects.
 
     Raises : ValueError, TypeError, UnsupportedError, if it is no type, or Zarr v2 cannot store it.
@@ -116,7 +129,7 @@ def as_dtype(dtype):
     return dtype if dtype.kind == "O" else from_descr(to_descr(dtype))
 
 
-def new_group(attributes=None):
+def new_group(attributes: Attributes | None = None) -> GroupMetadata:
     """Return the metadata of a Zarr v2 group to be created."""
     return GroupMetadata(2, attributes)
 

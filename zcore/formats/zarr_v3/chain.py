@@ -4,11 +4,21 @@ Zarr v3 core, "Chunk encoding". A chain is a list of extension objects, nested w
 chains. The codecs interpret their configurations. The format only needs the codec from array to bytes, because the
 byte order is a part of the model's type.
 """
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from zcore.formats.codec_specs import BLOSC_SHUFFLES
 from zcore.formats.json_documents import shown
 from zcore.formats.zarr_v3.dtypes import stored_byte_order
 from zcore.formats.zarr_v3.extensions import parse_extension, render_extension
 from zcore.model.metadata import CodecSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any, Literal
+
+    import numpy as np
 
 _NESTED = ("codecs", "index_codecs")
 _OLD_NAMES = {"endian": "bytes"}  # drafts before August 2023
@@ -22,7 +32,7 @@ _NEEDED = {"blosc": ("cname", "clevel", "shuffle", "blocksize"), "gzip": ("level
 _KEEP_TYPE = frozenset(("transpose", "reshape", "bitround", "scale_offset", "numcodecs.bitround"))
 
 
-def parse_chain(value, ndim):
+def parse_chain(value: object, ndim: int) -> tuple[CodecSpec, ...]:
     """Return the tuple of `CodecSpec` of a list of codecs; nested lists are converted to the form of objects.
 
     No codec is skipped, not even one that need not be understood: elements would be wrong without it.
@@ -37,7 +47,7 @@ def parse_chain(value, ndim):
     return codecs
 
 
-def check_configuration(codec):
+def check_configuration(codec: CodecSpec) -> None:
     """Check that the configuration of a `CodecSpec` is complete, and has shuffles by their names.
 
     The codecs check the values. They also accept incomplete configurations.
@@ -55,7 +65,7 @@ def check_configuration(codec):
             raise ValueError(f"'blosc' needs the member 'typesize' in its configuration for the shuffle {shuffle!r}")
 
 
-def parse_codec(value, ndim):
+def parse_codec(value: object, ndim: int) -> CodecSpec:
     """Return the `CodecSpec` of one codec: a name or an extension object."""
     name, configuration = parse_extension(value)
     name = _OLD_NAMES.get(name, name)
@@ -69,12 +79,12 @@ def parse_codec(value, ndim):
     return CodecSpec(name, configuration)
 
 
-def render_chain(codecs):
+def render_chain(codecs: Iterable[CodecSpec]) -> list[dict[str, Any]]:
     """Return the list of extension objects of a chain."""
     return [render_extension(codec.name, codec.configuration) for codec in codecs]
 
 
-def array_to_bytes(codecs):
+def array_to_bytes(codecs: Iterable[CodecSpec]) -> tuple[CodecSpec | None, bool]:
     """Return `(codec, keeps_type)`: the codec from array to bytes, the innermost one of a shard.
 
     None, if it is not known here. `keeps_type`: no codec before it changes the type of the items.
@@ -93,7 +103,7 @@ def array_to_bytes(codecs):
     return None, keeps_type
 
 
-def byte_order_of(codecs):
+def byte_order_of(codecs: Iterable[CodecSpec]) -> Literal["<", ">"] | None:
     """Return ``"<"`` or ``">"``, the byte order in the `bytes` codec of a chain; None without it.
 
     Raises : ValueError, if it is another one.
@@ -105,7 +115,7 @@ def byte_order_of(codecs):
     return {None: None, "little": "<", "big": ">"}[endian]
 
 
-def check_chain(codecs, dtype, name):
+def check_chain(codecs: Iterable[CodecSpec], dtype: np.dtype[Any], name: str | dict[str, Any]) -> None:
     """Check that a chain can store items of a type.
 
     Parameters

@@ -8,18 +8,28 @@ The keys are paths relative to the group. Groups in it have an empty member of t
 the list of the outermost group, and their own lists are ignored. A node is parsed at its lookup, so a node that zcore
 cannot read does not affect others.
 """
+from __future__ import annotations
+
 import json
 from functools import partial
+from typing import TYPE_CHECKING
 
 from zcore.formats.consolidated_nodes import ConsolidatedNodes
 from zcore.formats.json_documents import Document
 from zcore.model.node_names import V3 as names
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    from zcore.model.metadata import ArrayMetadata, GroupMetadata
+
 _MEMBER = "consolidated_metadata"
 _EMPTY = {"kind": "inline", "must_understand": False, "metadata": {}}
 
 
-def parse_consolidated(document, parse):
+def parse_consolidated(document: Document,
+                       parse: Callable[[Document], ArrayMetadata | GroupMetadata]) -> ConsolidatedNodes | None:
     """Return the `ConsolidatedNodes` of a group's document, or None without them.
 
     Parameters
@@ -83,7 +93,8 @@ def _mistake(path, members, nodes):
     return None
 
 
-def render_consolidated(nodes, members_of):
+def render_consolidated(nodes: Mapping[str, ArrayMetadata | GroupMetadata],
+                        members_of: Callable[[ArrayMetadata | GroupMetadata], dict[str, Any]]) -> dict[str, Any]:
     """Return the member `consolidated_metadata` of a mapping of paths to metadata.
 
     Parameters

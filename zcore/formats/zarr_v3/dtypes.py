@@ -16,8 +16,11 @@ bfloat16, int4, float8_e5m2, …        by the package ml_dtypes
 Some types have two names, and other readers may know only one of them, so a rewritten document keeps its name. Never
 written are `structured`, and the object form of a name without configuration.
 """
+from __future__ import annotations
+
 import re
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,6 +29,9 @@ from zcore.formats.json_documents import shown
 from zcore.formats.zarr_v3.extensions import check_members, parse_extension
 from zcore.model.dtypes import MAX_ITEM_NBYTES, is_text
 from zcore.model.foreign_dtypes import foreign_dtype, foreign_name, is_foreign, is_foreign_name
+
+if TYPE_CHECKING:
+    from typing import Any
 
 _NUMBERS = {
     "bool": "b1", "int8": "i1", "int16": "i2", "int32": "i4", "int64": "i8", "uint8": "u1", "uint16": "u2",
@@ -42,7 +48,7 @@ _UNITS = frozenset(("Y", "M", "W", "D", "h", "m", "s", "ms", "us", "μs", "ns", 
 _RAW_BITS = re.compile(r"r([1-9][0-9]{0,11})", re.ASCII)
 
 
-def parse_data_type(value, byte_order):
+def parse_data_type(value: object, byte_order: str) -> tuple[np.dtype[Any], str | dict[str, Any]]:
     """Return `(dtype, name)` of the data type `value` of a document.
 
     Parameters
@@ -156,7 +162,7 @@ def _struct(fields, byte_order, pairs):
     return np.dtype(parts), {"name": "struct", "configuration": {"fields": names}}
 
 
-def render_data_type(dtype):
+def render_data_type(dtype: np.dtype[Any]) -> str | dict[str, Any]:
     """Return the default name of a type in documents.
 
     Raises
@@ -204,7 +210,7 @@ def _fields(dtype):
     return fields
 
 
-def stored_byte_order(dtype):
+def stored_byte_order(dtype: np.dtype[Any]) -> str | None:
     """Return ``"<"`` or ``">"``, the byte order of all items of several bytes; None, if there are none.
 
     Raises : ValueError, if fields differ: a chunk has one byte order.
@@ -221,7 +227,7 @@ def stored_byte_order(dtype):
     return dtype.str[0]
 
 
-def packed(dtype, byte_order=None):
+def packed(dtype: np.dtype[Any], byte_order: str | None = None) -> np.dtype[Any]:
     """Return a structure without padding and in one byte order, by default little-endian if its fields differ.
 
     Any other type only gets the byte order, if there is one.
@@ -239,12 +245,12 @@ def packed(dtype, byte_order=None):
     return np.dtype([(name, packed(dtype.fields[name][0], byte_order)) for name in dtype.names])
 
 
-def as_dtype(dtype):
+def as_dtype(dtype: Any) -> np.dtype[Any]:
     """Return the data type of arrays for the type that a caller names; see `named_dtype`."""
     return named_dtype(dtype)[0]
 
 
-def named_dtype(dtype):
+def named_dtype(dtype: Any) -> tuple[np.dtype[Any], str | dict[str, Any] | None]:
     """Return the result of `_named_dtype`, which programs ask for again and again by the same name."""
     return _dtype_of_name(dtype) if type(dtype) is str else _named_dtype(dtype)
 

@@ -4,13 +4,21 @@ Zarr v3 core, "Extensions": ``"N"`` and ``{"name": "N"}`` mean the same; other m
 `must_understand` are mistakes. The short form is read everywhere, and written for data types alone: other readers
 refuse it elsewhere.
 """
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from zcore.errors import UnsupportedError
 from zcore.formats.json_documents import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any
 
 _MEMBERS = frozenset(("name", "configuration", "must_understand"))
 
 
-def parse_extension(value):
+def parse_extension(value: Any) -> tuple[str, dict[str, Any]]:
     """Return `(name, configuration)` of an extension object; a configuration that is absent is empty.
 
     Raises : ValueError, if it is no such object; UnsupportedError, for the form in drafts before 2023.
@@ -34,7 +42,7 @@ def parse_extension(value):
     return value["name"], configuration
 
 
-def render_extension(name, configuration):
+def render_extension(name: str, configuration: Mapping[str, Any]) -> dict[str, Any]:
     """Return the object for an extension.
 
     An empty configuration is left out, except for codecs of numcodecs, where zarr-python expects it.
@@ -44,7 +52,8 @@ def render_extension(name, configuration):
     return {"name": name}
 
 
-def check_members(name, configuration, required, optional=()):
+def check_members(name: str, configuration: Mapping[str, Any], required: Iterable[str],
+                  optional: Iterable[str] = ()) -> None:
     """Check that a configuration has all `required` members, and besides only `optional` ones.
 
     An unknown member may change the meaning of the others, so it is an error.
@@ -57,6 +66,6 @@ def check_members(name, configuration, required, optional=()):
         raise ValueError(f"{name!r} has an unknown member {min(unknown)!r:.60} in its configuration")
 
 
-def is_optional(value):
+def is_optional(value: object) -> bool:
     """Return whether readers may ignore an unknown part of a document."""
     return type(value) is dict and value.get("must_understand") is False

@@ -17,7 +17,10 @@ struct                      an object of every field; in the older `structured` 
 "NaN" is one pattern of bits: sign 0, quiet, payload 0. Every other NaN is written as its bits, and never becomes a
 Python float, which would make a signalling NaN quiet.
 """
+from __future__ import annotations
+
 import binascii
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,8 +28,11 @@ from zcore.formats.json_documents import shown
 from zcore.model.fill_value import fill_bytes, fill_scalar, in_order_of_bits, real_bytes, real_to_json
 from zcore.model.foreign_dtypes import component, is_foreign
 
+if TYPE_CHECKING:
+    from typing import Any
 
-def parse_fill(dtype, value):
+
+def parse_fill(dtype: np.dtype[Any], value: object) -> tuple[Any, bytes]:
     """Return `(fill_value, raw)` for the fill value in a document: the scalar, and its bytes as an item.
 
     Items of varying length have no such bytes; `raw` is then ``b""``.
@@ -41,7 +47,7 @@ def parse_fill(dtype, value):
     return fill_scalar(dtype, raw), raw
 
 
-def render_fill(dtype, fill_value, raw, name):
+def render_fill(dtype: np.dtype[Any], fill_value: Any, raw: bytes, name: str | dict[str, Any]) -> Any:
     """Return the JSON value for a fill value.
 
     Parameters

@@ -21,7 +21,10 @@ Source: Zarr v3 core 3.1, "Metadata". Where it is silent, or real documents diff
 Other modules parse and render the parts of a document: `dtypes`, `fill`, `grids`, `chain` and `consolidated`; `new` and
 `new_chain` make the metadata of a new array.
 """
+from __future__ import annotations
+
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from zcore.errors import UnsupportedError
 from zcore.formats.base import Format
@@ -37,6 +40,11 @@ from zcore.model import node_names
 from zcore.model.metadata import ArrayMetadata, GroupMetadata, check_chunk_shape, check_shape, has_varying_items
 from zcore.model.value import Same
 
+if TYPE_CHECKING:
+    from typing import Any
+
+    import numpy as np
+
 _COMMON_MEMBERS = frozenset(("zarr_format", "node_type", "attributes"))
 _ARRAY_MEMBERS = _COMMON_MEMBERS | {
     "shape", "data_type", "chunk_grid", "chunk_key_encoding", "fill_value", "codecs", "dimension_names",
@@ -49,19 +57,19 @@ _WITH_ATTRIBUTES = ("attributes", "consolidated_metadata")
 class ZarrV3(Format):
     """Zarr v3; see `Format`."""
 
-    title = "Zarr v3"
-    names = node_names.V3
+    title: str = "Zarr v3"
+    names: node_names.Names = node_names.V3
     strict_attributes = True
     has_shards = has_checksum = has_dimension_names = has_chunk_key_encoding = True
 
-    as_dtype = staticmethod(as_dtype)
-    new_array = staticmethod(new_array)
-    new_group = staticmethod(new_group)
+    as_dtype: staticmethod[[Any], np.dtype[Any]] = staticmethod(as_dtype)
+    new_array: staticmethod[..., ArrayMetadata] = staticmethod(new_array)
+    new_group: staticmethod[..., GroupMetadata] = staticmethod(new_group)
 
-    def parse_node(self, document, raw, path):
+    def parse_node(self, document: str, raw: bytes, path: str) -> ArrayMetadata | GroupMetadata:
         return _parse(Document(raw, path, document, bare_constants=_WITH_ATTRIBUTES))
 
-    def render_array(self, metadata):
+    def render_array(self, metadata: ArrayMetadata | GroupMetadata) -> bytes:
         """Return the `zarr.json` of an array.
 
         Raises
@@ -84,9 +92,10 @@ class ZarrV3(Format):
         # Python writes a list of integers as JSON does.
         return join_lines(f'{_BEGIN},\n  "shape": {list(metadata.shape)}', shared, last)
 
-    render_group = render_array  # the type of the metadata decides
+    def render_group(self, metadata: GroupMetadata) -> bytes:
+        return self.render_array(metadata)  # the type of the metadata decides
 
-    def may_have_copy(self, raw):
+    def may_have_copy(self, raw: bytes) -> bool:
         # The name is in the text, except in escaped form.
         return b"consolidated_metadata" in raw or b"\\u" in raw
 

@@ -3,7 +3,10 @@
 Zarr v3, "Regular grid", "Default chunk key encoding", "V2 chunk key encoding"; zarr-extensions, "rectilinear". A
 rectilinear grid whose chunks have one shape is read as a regular grid, and written as such from then on.
 """
+from __future__ import annotations
+
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from zcore.errors import UnsupportedError
 from zcore.formats.json_documents import shown
@@ -11,10 +14,14 @@ from zcore.formats.zarr_v3.extensions import check_members, parse_extension
 from zcore.kernel.select.rectilinear import Edges, equal_run, is_entry
 from zcore.model.chunk_keys import ChunkKeyEncoding
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
 _SEPARATORS = {"default": "/", "v2": "."}
 
 
-def parse_grid(value, shape):
+def parse_grid(value: object, shape: Sequence[int]) -> tuple[tuple[int, ...], tuple[Edges | None, ...] | None]:
     """Return `(chunk_shape, edges)` of `ArrayMetadata` for the `chunk_grid` of an array of `shape`.
 
     Some writers store a chunk length of 0 for a dimension of length 0. It is read as 1.
@@ -43,7 +50,7 @@ def parse_grid(value, shape):
     return tuple([1 if chunk == length == 0 else chunk for chunk, length in zip(lengths, shape, strict=True)]), None
 
 
-def render_grid(chunk_shape, edges=None):
+def render_grid(chunk_shape: Sequence[int], edges: Sequence[Edges | None] | None = None) -> dict[str, Any]:
     """Return the `chunk_grid` of `ArrayMetadata`."""
     if edges is None:
         return {"name": "regular", "configuration": {"chunk_shape": list(chunk_shape)}}
@@ -86,7 +93,7 @@ def _parse_dimension(entries, length):
     return (run[0], None) if run else (edges.longest, edges)
 
 
-def parse_key_encoding(value):
+def parse_key_encoding(value: object) -> ChunkKeyEncoding:
     """Return the `ChunkKeyEncoding` for a `chunk_key_encoding`.
 
     Raises : ValueError, if a rule is broken; UnsupportedError, if it is not known.
@@ -107,7 +114,7 @@ def _encoding(name, separator):
     return ChunkKeyEncoding.v3(separator) if name == "default" else ChunkKeyEncoding.v2(separator)
 
 
-def render_key_encoding(chunk_keys):
+def render_key_encoding(chunk_keys: ChunkKeyEncoding) -> dict[str, Any]:
     """Return the `chunk_key_encoding` of a `ChunkKeyEncoding`.
 
     Raises : ValueError, if Zarr v3 cannot express it: its only prefix is ``c``, and it has no suffix.

@@ -3,9 +3,12 @@
 In a sharded array the inner chunks and the index have their own checksums. With one for the whole shard, each read
 would need the whole shard.
 """
+from __future__ import annotations
+
 import math
 from collections.abc import Mapping
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from zcore.formats.codec_specs import MAX_BLOSC_NBYTES
 from zcore.formats.zarr_v3.chain import byte_order_of, check_chain, render_chain
@@ -21,19 +24,28 @@ from zcore.model.foreign_dtypes import is_foreign
 from zcore.model.metadata import ArrayMetadata, CodecSpec, GroupMetadata, has_varying_items, shape_of
 from zcore.model.value import Same
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from zcore.typing import Attributes, Chunks, DimensionNames, Order, Shape, Shards
+
 AUTO_SHARD = "64 MiB"
 _KEYS = parse_key_encoding("default")
 _INDEX_CODECS = (CodecSpec("bytes", {"endian": "little"}), CHECKSUM)
 
 
-def new_group(attributes=None):
+def new_group(attributes: Attributes | None = None) -> GroupMetadata:
     """Return the metadata of a group to be created."""
     return GroupMetadata(3, {} if attributes is None else dict(attributes))
 
 
-def new_array(shape, dtype, chunks=None, fill_value=..., codecs=None, *, order="C", dimension_names=None,
-              attributes=None, chunk_key_encoding=None, filters=None, serializer=None, compressors="auto", shards=None,
-              checksum=True):
+def new_array(shape: Shape, dtype: Any, chunks: Chunks = None, fill_value: Any = ...,
+              codecs: Iterable[object] | None = None, *, order: Order = "C",
+              dimension_names: DimensionNames | None = None, attributes: Attributes | None = None,
+              chunk_key_encoding: ChunkKeyEncoding | Mapping[str, Any] | str | None = None, filters: object = None,
+              serializer: object = None, compressors: object = "auto", shards: Shards | None = None,
+              checksum: bool = True) -> ArrayMetadata:
     """Return the metadata of an array to be created.
 
     Parameters

@@ -3,9 +3,12 @@
 By default, chunks are blosc with a checksum, so damage is always found. Parameters of a codec that depend on the array
 are completed, such as the item size of blosc.
 """
+from __future__ import annotations
+
 import math
 from collections.abc import Mapping
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,12 +18,16 @@ from zcore.formats.zarr_v3.dtypes import parse_data_type, stored_byte_order
 from zcore.model.metadata import CodecSpec, has_varying_items
 from zcore.model.named_codecs import named_codec
 
+if TYPE_CHECKING:
+    from typing import Any
+
 CHECKSUM = CodecSpec("crc32c")
 # Codecs of numcodecs whose documents have the types of their input and their output.
 _FILTERS = frozenset(("numcodecs.delta", "numcodecs.fixedscaleoffset", "numcodecs.quantize"))
 
 
-def new_chain(dtype, chunk_shape, order, filters, serializer, compressors, checksum):
+def new_chain(dtype: np.dtype[Any], chunk_shape: tuple[int, ...], order: str, filters: object,
+              serializer: CodecSpec | None, compressors: object, checksum: bool) -> tuple[CodecSpec, ...]:
     """Return the chain of a chunk; see `zcore.formats.zarr_v3.new.new_array`. The serializer is a `CodecSpec` or None.
 
     By default no codec follows shards, because their chunks could not be read one by one then.
@@ -87,7 +94,7 @@ def _serializer(dtype):
     return CodecSpec("bytes", {} if byte_order is None else {"endian": "big" if byte_order == ">" else "little"})
 
 
-def specs_of(codecs, dtype, ndim):
+def specs_of(codecs: object, dtype: np.dtype[Any], ndim: int) -> tuple[CodecSpec, ...]:
     """Return one codec of a caller, or several, as a tuple of `CodecSpec`; `dtype` is the input of the first."""
     if not isinstance(codecs, (list, tuple)):
         codecs = (codecs,)
@@ -98,7 +105,7 @@ def specs_of(codecs, dtype, ndim):
     return tuple(specs)
 
 
-def spec_of(codec, dtype, ndim):
+def spec_of(codec: object, dtype: np.dtype[Any], ndim: int) -> CodecSpec:
     """Return a codec of a caller as a complete `CodecSpec`."""
     if not isinstance(codec, str):
         codec = _completed_shards(named_codec(codec), dtype, ndim)

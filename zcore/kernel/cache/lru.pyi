@@ -1,0 +1,6 @@
+"""For type checkers: what `lru.pyx` has for Python."""
+
+class Cache:
+    capacity: int
+    def __init__(self, capacity: int, trusted_age_ns: int = 2_000_000_000) -> None: ...
+    def clear(self) -> None: ...
