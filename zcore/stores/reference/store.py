@@ -448,7 +448,7 @@ def _read_file(path):
         raise StoreError(f"cannot read the reference set {path}: {exc.strerror}", key=path, errno=exc.errno) from exc
 
 
-def names_parquet(path):
+def names_parquet(path: str) -> bool:
     """Return whether this is the name of a set in Parquet."""
     return path.endswith("/") or named_kind(path) is PARQUET or os.path.isdir(path)
 
