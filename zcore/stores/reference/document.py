@@ -35,7 +35,7 @@ def read_document(raw: bytes, *, target: str | None = None, template_overrides: 
     raw : bytes
     target : str, optional
         The URL of references without one.
-    template_overrides : dict of str to str, optional
+    template_overrides : mapping of str to str, optional
         Templates that replace those of the document, or are added.
     max_generated : int, optional
         Maximum number of references that the document generates.

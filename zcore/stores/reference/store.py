@@ -51,7 +51,7 @@ class ReferenceStore(Store):
         ``headers``, ``timeout`` in seconds and ``retries``.
     target : str, optional
         The URL of references without one.
-    template_overrides : dict of str to str, optional
+    template_overrides : mapping of str to str, optional
         Templates that replace those of the document, or are added.
     max_generated : int, optional
         Maximum number of references that the document generates.

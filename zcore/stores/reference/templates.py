@@ -18,6 +18,7 @@ dropped, other line ends become ``\\n``, and ``**`` groups from the left.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -25,7 +26,7 @@ from zcore.errors import ReferenceFormatError
 from zcore.stores.reference.expressions import MAX_TEXT, Expression, check_name, is_name, parsed, shown, too_long
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, KeysView, Mapping
+    from collections.abc import Iterable, Iterator, KeysView
 
 _SIMPLE = re.compile(r"\{\{\s*+([^\W\d]\w*+)\s*+\}\}")
 _MARK = re.compile(r"\{[{%#]")
@@ -38,7 +39,7 @@ class Templates:
     ----------
     definitions : dict
         Name to text, the member `templates` of the document.
-    overrides : dict, optional
+    overrides : mapping, optional
         Templates of the caller, which replace those of the document, or are added.
 
     Raises
@@ -59,8 +60,8 @@ class Templates:
         if not isinstance(definitions, dict):
             raise ReferenceFormatError("templates: expected an object of names and texts, "
                                        f"found {shown(definitions)}", member="templates")
-        if not isinstance(overrides, dict | None):
-            raise TypeError(f"template overrides are a dict of names and texts, not {type(overrides).__name__}")
+        if not isinstance(overrides, Mapping | None):
+            raise TypeError(f"template overrides are a mapping of names and texts, not {type(overrides).__name__}")
         self._values = {}
         self._members = {}
         self._functions = {}
