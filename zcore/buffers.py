@@ -1,7 +1,8 @@
 """The bytes of whatever holds them: `bytes`, `memoryview`, NumPy arrays and all else that lends its memory."""
+from typing import Any
 
 
-def flat_view(value, name: str = "a value", writable: bool = False) -> memoryview:
+def flat_view(value: Any, name: str = "a value", writable: bool = False) -> memoryview:
     """Return a view of the bytes of a C-contiguous buffer.
 
     Parameters

@@ -7,7 +7,7 @@ import os
 from functools import partial
 
 
-def open_descriptor(path, flags, mode=0o666, dir_fd=None):
+def open_descriptor(path: str | os.PathLike[str], flags: int, mode: int = 0o666, dir_fd: int | None = None) -> int:
     """Return `os.open` of the same arguments. The descriptor is closed if a signal ends this call.
 
     Assign the result at once: no signal is handled when a function written in Python returns.

@@ -5,10 +5,13 @@ depends on the metadata alone: the codec chain, the pattern of the chunk keys, t
 then makes one plan, which the kernel runs. The kernel opens the objects that are files; all others are passed to it,
 see `zcore.engine.requests`.
 """
+from __future__ import annotations
+
 import contextlib
 import math
 import os
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -37,6 +40,27 @@ from zcore.kernel.select.open_array import OpenArray
 from zcore.model.metadata import ArrayMetadata, GroupMetadata, has_varying_items
 from zcore.stores.base import OBJECTS, Directory, Extents, Strided
 from zcore.stores.keys import prefix_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from typing import Any, Literal, Self, TypeAlias, TypeVar
+
+    import numpy.typing as npt
+
+    from zcore.codecs.chain import CodecChain
+    from zcore.engine.options import Options
+    from zcore.engine.views import ArrayView, View
+    from zcore.formats.base import Format
+    from zcore.indexing.fields import Part
+    from zcore.indexing.product import Product
+    from zcore.kernel.embed.transfers import Transfers
+    from zcore.kernel.io.object_locks import ObjectLocks
+    from zcore.kernel.select.box import Box
+    from zcore.kernel.select.boxes import Boxes
+    from zcore.stores.base import Identity, Store
+
+    Selected: TypeAlias = Box | Product | Boxes
+    _Result = TypeVar("_Result")
 
 
 class NodeBinding:
@@ -73,33 +97,33 @@ class NodeBinding:
 
     __slots__ = ("store", "path", "prefix", "format", "options", "document_name", "document", "view", "_tickets")
 
-    kind = None
-    what = "node"
+    kind: type[ArrayMetadata | GroupMetadata] | None = None
+    what: str = "node"
 
-    def __init__(self, store, path, format, options, view=None):
-        self.store = store
-        self.path = path
-        self.prefix = prefix_of(path)
-        self.format = format
-        self.options = options
-        self.document_name = self.name_of_document(format)
-        self.document = self.prefix + self.document_name
-        self.view = view
+    def __init__(self, store: Store, path: str, format: Format, options: Options, view: View | None = None) -> None:
+        self.store: Store = store
+        self.path: str = path
+        self.prefix: str = prefix_of(path)
+        self.format: Format = format
+        self.options: Options = options
+        self.document_name: str = self.name_of_document(format)
+        self.document: str = self.prefix + self.document_name
+        self.view: View = view  # type: ignore[assignment]  # None only until it is read below
         self._tickets = Tickets()
         if view is None:
             self.reload()
 
     @staticmethod
-    def name_of_document(format):
+    def name_of_document(format: Format) -> str:
         """Return the name of the document of a node of this kind."""
         raise NotImplementedError
 
     @property
-    def metadata(self):
+    def metadata(self) -> ArrayMetadata | GroupMetadata:
         """The metadata in the document when it was read last."""
         return self.view.metadata
 
-    def look(self):
+    def look(self) -> View:
         """Read the document again and return its `View`; the binding does not change."""
         ticket = self._tickets.next()
         # One byte more than a document may have. So the format refuses a larger file, and no more of it is read.
@@ -112,7 +136,7 @@ class NodeBinding:
             raise self.not_found(f"{self.document} does not exist")
         return self.view_of(*found[1:], ticket)
 
-    def view_of(self, raw, identity, ticket=None):
+    def view_of(self, raw: bytes, identity: Identity | None, ticket: int | None = None) -> View:
         """Return the view of the document `raw`, the content of the object `identity`, which was just read."""
         ticket = self._tickets.next() if ticket is None else ticket
         known = self.view
@@ -129,31 +153,31 @@ class NodeBinding:
             raise self.not_found(f"{self.document} describes another kind of node")
         return view
 
-    def not_found(self, reason):
+    def not_found(self, reason: str) -> NodeNotFoundError:
         """Return the error for a node that does not exist."""
         return NodeNotFoundError(f"no {self.what} at {self.describe()}: {reason}", path=self.path,
                                  format=self.format.name)
 
-    def adopt(self, view):
+    def adopt(self, view: View) -> None:
         """Make a view the binding's own, unless that has a later one from another thread."""
         self._tickets.adopt(self, view)
 
-    def reload(self):
+    def reload(self) -> View:
         """Read the document again, adopt its view, and return it."""
         view = self.look()
         self.adopt(view)
         return view
 
-    def see(self):
+    def see(self) -> None:
         """Read the document if only another process has read it so far; an error if the node does not exist."""
         if self.view.ticket == UNSEEN:
             self.reload()
 
-    def describe(self):
+    def describe(self) -> str:
         """Return where the node is, for messages."""
         return self.store.describe(self.path)
 
-    def check_writable(self):
+    def check_writable(self) -> None:
         """Raise ReadOnlyError if this handle or its store is for reading."""
         if self.store.read_only and (not self.options.read_only or self.store.uri is None):
             # Another mode would not help: the caller has made or unpickled this store for reading, or this kind of
@@ -163,16 +187,16 @@ class NodeBinding:
             raise ReadOnlyError(f"{self.describe()} is open for reading; mode='r+' opens it for writing",
                                 key=self.document)
 
-    def locks(self):
+    def locks(self) -> ObjectLocks:
         """Return the `ObjectLocks` of the node."""
         return self.options.locks_of(self.store, self.path, self.document_name)
 
     @staticmethod
-    def render(format, metadata):
+    def render(format: Format, metadata: Any) -> bytes:
         """Return the document of `metadata`."""
         raise NotImplementedError
 
-    def exclusive(self):
+    def exclusive(self) -> Exclusive:
         """Return a context manager that excludes all other writers of this node; it reads the metadata anew."""
         return Exclusive(self)
 
@@ -182,15 +206,19 @@ class GroupBinding(NodeBinding):
 
     __slots__ = ()
 
-    kind = GroupMetadata
+    kind: type[GroupMetadata] = GroupMetadata
     what = "group"
 
+    if TYPE_CHECKING:
+        @property
+        def metadata(self) -> GroupMetadata: ...
+
     @staticmethod
-    def name_of_document(format):
+    def name_of_document(format: Format) -> str:
         return format.group_document
 
     @staticmethod
-    def render(format, metadata):
+    def render(format: Format, metadata: GroupMetadata) -> bytes:
         return format.render_group(metadata)
 
 
@@ -198,7 +226,7 @@ class LostRaceError(LockError):
     """Another process has replaced the document since it was read. Nothing was changed."""
 
 
-def until_won(change):
+def until_won(change: Callable[[], _Result]) -> _Result:
     """Return ``change()``, which is called again as long as another process replaces the document meanwhile.
 
     Raises : LockError, if others were faster `MAX_SWAPS` times.
@@ -224,17 +252,17 @@ class Exclusive(Held):
         The document that is held. Another thread with the same handle may change the binding's view, but not this one.
     """
 
-    def __init__(self, binding):
+    def __init__(self, binding: NodeBinding) -> None:
         self._binding = binding
         self._hold = None
-        self.view = None
+        self.view: View = None  # type: ignore[assignment]  # until it is taken
 
     @property
-    def metadata(self):
+    def metadata(self) -> ArrayMetadata | GroupMetadata:
         """The metadata in the document that is held."""
         return self.view.metadata
 
-    def take(self):
+    def take(self) -> Self:
         binding = self._binding
         try:
             if binding.options.lock:
@@ -259,25 +287,25 @@ class Exclusive(Held):
         binding.adopt(view)
         return view
 
-    def give_back(self, exception):
+    def give_back(self, exception: BaseException | None) -> None:
         if isinstance(exception, ZcoreError):
             exception.locate(self._binding.describe())
         if self._hold is not None:
             self._hold.__exit__(None, None, None)
             self._hold = None
 
-    def lost(self):
+    def lost(self) -> LostRaceError:
         """Return the error for a document that another process has replaced."""
         document = self._binding.document
         return LostRaceError(f"{document}: another process has replaced the document meanwhile, and it stays as that "
                              "has left it", key=document)
 
-    def check(self):
+    def check(self) -> None:
         """Raise LostRaceError if another process has replaced the document. Locks keep out this process alone."""
         if not self._binding.stands(self.view):
             raise self.lost()
 
-    def replace_metadata(self, metadata):
+    def replace_metadata(self, metadata: ArrayMetadata | GroupMetadata) -> None:
         """Write a new document and continue to hold the array, now with the new document."""
         binding = self._binding
         raw = binding.render(binding.format, metadata)
@@ -315,32 +343,42 @@ class ArrayBinding(NodeBinding):
 
     __slots__ = ("directory", "small", "_document_path", "_known", "_located", "_n_small", "_opened", "_small_of")
 
-    kind = ArrayMetadata
+    kind: type[ArrayMetadata] = ArrayMetadata
     what = "array"
 
-    def __init__(self, store, path, format, options, view=None):
-        self.directory = self.small = self._small_of = None
+    if TYPE_CHECKING:
+        view: ArrayView
+
+        @property
+        def metadata(self) -> ArrayMetadata: ...
+
+        def look(self) -> ArrayView: ...
+
+    def __init__(self, store: Store, path: str, format: Format, options: Options, view: View | None = None) -> None:
+        self.directory: bytes | None = None
+        self.small: SmallReads | None = None
+        self._small_of = None
         self._n_small = 0
         self._located = False      # not asked yet
         self._opened = None, None
         self._known = _NOTHING_KNOWN
-        self._document_path = False
+        self._document_path: str | Literal[False] | None = False
         super().__init__(store, path, format, options, view)
 
     @staticmethod
-    def name_of_document(format):
+    def name_of_document(format: Format) -> str:
         return format.array_document
 
     @staticmethod
-    def render(format, metadata):
+    def render(format: Format, metadata: ArrayMetadata) -> bytes:
         return format.render_array(metadata)
 
     @property
-    def chain(self):
+    def chain(self) -> CodecChain:
         """The `CodecChain` of the metadata."""
         return self.view.chain
 
-    def opened(self, view, metadata=None):
+    def opened(self, view: ArrayView, metadata: ArrayMetadata | None = None) -> OpenArray:
         """Return the `OpenArray` of a view, the kernel's form of the array; it is made once and kept with the view.
 
         `metadata` replaces the view's metadata, for an array that grows with a write.
@@ -371,7 +409,8 @@ class ArrayBinding(NodeBinding):
 
     # reading
 
-    def read(self, box, out, field=None, *, holds_zeros=False):
+    def read(self, box: Selected, out: npt.NDArray[Any], field: Part | None = None, *,
+             holds_zeros: bool = False) -> None:
         """Read the selected elements into `out`, an ndarray of the selection's counts and the stored type.
 
         Parameters
@@ -418,7 +457,8 @@ class ArrayBinding(NodeBinding):
             holds_zeros = False
         self._read_alone(box, out, field)
 
-    def read_once(self, view, box, out, field, stands, holds=False, holds_zeros=False):
+    def read_once(self, view: ArrayView, box: Selected, out: npt.NDArray[Any], field: Part | None,
+                  stands: Callable[[ReadPlan], bool], holds: bool = False, holds_zeros: bool = False) -> bool:
         """Read by a view; return whether the result is valid. If it is not, elements of `out` may have changed.
 
         ``stands(plan)`` decides that at the end, and may raise. A damaged chunk is an error only if the result is
@@ -575,18 +615,18 @@ class ArrayBinding(NodeBinding):
         return False
 
     @property
-    def document_path(self):
+    def document_path(self) -> str | None:
         """The file of the document, or None in a store without files."""
         if self._document_path is False:
             directory = self.locks().directory
             self._document_path = None if directory is None else os.path.join(directory, self.document_name)
         return self._document_path
 
-    def knows_documents(self, view):
+    def knows_documents(self, view: View) -> bool:
         """Return whether the store distinguishes documents of equal bytes. An ETag may be computed from the bytes."""
         return view.identity is not None and not self.store.swaps
 
-    def note_known(self, view, document, witnesses):
+    def note_known(self, view: ArrayView, document: ArrayView, witnesses: Mapping[str, Identity] | None) -> None:
         """Note that the array of a view is still the same, with this document and these witnesses.
 
         Parameters
@@ -605,7 +645,7 @@ class ArrayBinding(NodeBinding):
                 document = view
         self._known = Known(view, document, witnesses)
 
-    def look_alike(self, view, box):
+    def look_alike(self, view: ArrayView, box: Selected) -> ArrayView:
         """Read the document again and return its `View`.
 
         Parameters
@@ -653,7 +693,7 @@ class ArrayBinding(NodeBinding):
         return StoreError(f"{self.document}: the array was replaced by another one since it was opened; open it again",
                           key=self.document)
 
-    def replaced_often(self, n):
+    def replaced_often(self, n: int) -> StoreError:
         """Return the error of an array whose document changed during each of `n` reads."""
         return StoreError(f"{self.document}: the document was replaced during each of {n} reads, so the elements "
                           "may be from several arrays; read again", key=self.document)
@@ -665,7 +705,7 @@ class ArrayBinding(NodeBinding):
 
     # writing
 
-    def write(self, box, values, field=None):
+    def write(self, box: Selected, values: npt.NDArray[Any], field: Part | None = None) -> None:
         """Write `values`, an ndarray of the selection's counts and the stored type, to the selected elements.
 
         If `field`, a `Part`, is given, only that part of the elements is written, and `values` has its type.
@@ -709,8 +749,10 @@ class ArrayBinding(NodeBinding):
         self._check_inside(box, view.metadata)
         return view
 
-    def write_once(self, view, box, values, *, field=None, metadata=None, old_shape=None, exclusive=False, tasks=None,
-                   resume=None, check=None):
+    def write_once(self, view: ArrayView, box: Selected, values: npt.NDArray[Any] | None, *, field: Part | None = None,
+                   metadata: ArrayMetadata | None = None, old_shape: tuple[int, ...] | None = None,
+                   exclusive: bool = False, tasks: list[int] | None = None, resume: WritePlan | None = None,
+                   check: Callable[[], None] | None = None) -> WritePlan:
         """Write as far as the document stays the same, and return the plan.
 
         Parameters
@@ -769,7 +811,7 @@ class ArrayBinding(NodeBinding):
             raise self.not_found("its directory is gone") from exc
         return plan
 
-    def stands(self, view):
+    def stands(self, view: View) -> bool:
         """Return whether the stored document is that of `view`. The caller holds an object's lock, so it stays so."""
         if view.trusted:
             return self.store.identity(self.document) == view.identity
@@ -777,7 +819,7 @@ class ArrayBinding(NodeBinding):
 
     # without Python
 
-    def transfers(self, n_callers):
+    def transfers(self, n_callers: int) -> Transfers | None:
         """Return the kernel's `Transfers` of this array as of the last look, or None if a read or write needs Python.
 
         `n_callers`: expected number of threads that read or write at once.
@@ -807,7 +849,7 @@ class ArrayBinding(NodeBinding):
 
     # objects
 
-    def stored_chunks(self):
+    def stored_chunks(self) -> Iterator[tuple[str, tuple[int, ...]]]:
         """Iterate over (key, chunk coordinates) of the objects that exist, inside the grid or not.
 
         `key` is relative to the store; other keys are left out. An unreachable object counts as existing: the caller
@@ -836,7 +878,7 @@ def _moved_by(view, elements):
     return Items(view.chain, fill_of(metadata).reshape(()), elements)
 
 
-def stored_chunks(store, prefix, metadata):
+def stored_chunks(store: Store, prefix: str, metadata: ArrayMetadata) -> Iterator[tuple[str, tuple[int, ...]]]:
     """Iterate over (key, chunk coordinates) of the objects below `prefix` that an array may have."""
     keys, ndim = metadata.chunk_keys, len(metadata.shape)
     n = len(prefix)
@@ -849,7 +891,7 @@ def stored_chunks(store, prefix, metadata):
             store.exists(key)
 
 
-def names_of_chunks(store, prefix, metadata):
+def names_of_chunks(store: Store, prefix: str, metadata: ArrayMetadata) -> Iterator[str]:
     """Iterate over the keys to erase with all objects of an array below `prefix`.
 
     These are the keys of objects, and broken links instead of directories of objects.

@@ -1,8 +1,20 @@
 """Options of a handle for reading and writing: the keywords that `zcore.open` and `zcore.create_array` share."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from zcore import config
 from zcore.kernel.cache.chunks import CHUNKS, ChunkCache
 from zcore.model.value import as_bool
 from zcore.text.sizes import room_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any, Literal
+
+    from zcore.kernel.io.object_locks import ObjectLocks
+    from zcore.stores.base import Store
+    from zcore.typing import CacheSize, Lock, Missing
 
 # Limit whatever the caller asks for: each thread takes a stack, and with more threads most would only wait.
 MAX_THREADS = 1024
@@ -41,54 +53,55 @@ class Options:
     KEYWORDS = (*SHARED, "dimension_separator")
     __slots__ = (*KEYWORDS, "_chunks")
 
-    def __init__(self, lock=True, missing="fill", threads=None, strict=True, write_empty_chunks=False,
-                 read_only=False, dimension_separator=None, cache=None):
+    def __init__(self, lock: Lock = True, missing: Missing = "fill", threads: int | None = None, strict: bool = True,
+                 write_empty_chunks: bool = False, read_only: bool = False,
+                 dimension_separator: Literal["/", "."] | None = None, cache: CacheSize | None = None) -> None:
         if missing not in ("fill", "raise"):
             raise ValueError(f"missing is {missing!r}, expected 'fill' or 'raise'")
         if threads is not None and (isinstance(threads, bool) or not hasattr(threads, "__index__") or threads < 1):
             raise ValueError(f"threads is {threads!r}, expected an integer of at least 1")
         if dimension_separator not in (None, "/", "."):
             raise ValueError(f"dimension_separator is {dimension_separator!r:.60}, expected '/' or '.'")
-        self.lock = _kind_of(lock)
-        self.missing = missing
-        self.threads = None if threads is None else threads.__index__()
-        self.strict = as_bool(strict, "strict")
-        self.write_empty_chunks = as_bool(write_empty_chunks, "write_empty_chunks")
-        self.read_only = as_bool(read_only, "read_only")
-        self.dimension_separator = dimension_separator
-        self.cache = None if cache is None else room_of(cache, "cache")
+        self.lock: str | None = _kind_of(lock)
+        self.missing: Missing = missing
+        self.threads: int | None = None if threads is None else threads.__index__()
+        self.strict: bool = as_bool(strict, "strict")
+        self.write_empty_chunks: bool = as_bool(write_empty_chunks, "write_empty_chunks")
+        self.read_only: bool = as_bool(read_only, "read_only")
+        self.dimension_separator: Literal["/", "."] | None = dimension_separator
+        self.cache: int | None = None if cache is None else room_of(cache, "cache")
         self._chunks = ChunkCache(self.cache) if self.cache else None
 
     @property
-    def keeps_filled(self):
+    def keeps_filled(self) -> bool:
         """Return whether objects that hold only the fill value are stored."""
         return self.write_empty_chunks or self.missing == "raise"
 
     @property
-    def chunks(self):
+    def chunks(self) -> ChunkCache | None:
         """The `ChunkCache` for reads, or None."""
         if self.cache is None:
             return CHUNKS if config.cache else None
         return self._chunks
 
     @property
-    def chunks_to_come(self):
+    def chunks_to_come(self) -> ChunkCache | None:
         """The `ChunkCache` for reads, now or after a change of `zcore.config.cache`; None if there will be none."""
         return CHUNKS if self.cache is None else self._chunks
 
-    def n_threads(self):
+    def n_threads(self) -> int:
         """Return the number of threads of a read or write."""
         return min(self.threads or config.threads, MAX_THREADS)
 
-    def locks_of(self, store, path, document):
+    def locks_of(self, store: Store, path: str, document: str) -> ObjectLocks:
         """Return the `ObjectLocks` of a node: the same for all handles of this process with the same kind of locks."""
         return store.file_locks(path, document) if self.lock == "file" else store.locks(path, document)
 
-    def as_keywords(self):
+    def as_keywords(self) -> dict[str, Any]:
         """Return the options as a dict of keywords."""
         return {name: getattr(self, name) for name in self.KEYWORDS}
 
-    def changed(self, keywords):
+    def changed(self, keywords: Mapping[str, Any]) -> Options:
         """Return these options with the changes in `keywords`."""
         return Options(**{**self.as_keywords(), **keywords}) if keywords else self
 

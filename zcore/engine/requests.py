@@ -4,9 +4,12 @@ Only the kernel decodes objects (`zcore.kernel.plan.feed`). This module decides 
 them together. It replaces an object under its lock, as `zcore/kernel/plan/write.pyx` does with files. If the store
 supports compare-and-swap, an object is replaced only if no other writer has replaced it meanwhile.
 """
+from __future__ import annotations
+
 import contextlib
 from _thread import allocate_lock  # from threading, without its import time
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from zcore.engine.views import is_trusted
 from zcore.errors import LockError, StoreError
@@ -14,6 +17,18 @@ from zcore.kernel.io.object_locks import Stopped
 from zcore.kernel.plan.feed import UNCHANGED, Feed
 from zcore.stores.base import Extents
 from zcore.stores.ranges import MAX_BLOCK, MAX_GAP, merged
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
+
+    from zcore.engine.binding import ArrayBinding
+    from zcore.engine.views import ArrayView
+    from zcore.kernel.cache.chunks import ChunkCache
+    from zcore.kernel.io.object_locks import ObjectLocks
+    from zcore.kernel.plan.read import ReadPlan
+    from zcore.kernel.plan.write import WritePlan
+    from zcore.stores.base import ByteRange, Identity, Store
 
 # Decoded bytes of objects that one call passes to the kernel, if the store answers at once.
 TOGETHER_NBYTES = 1 << 18
@@ -44,7 +59,8 @@ class Reader:
         Only these tasks, which are not taken from the plan.
     """
 
-    def __init__(self, store, prefix, view, plan, chunks, tasks=None):
+    def __init__(self, store: Store, prefix: str, view: ArrayView, plan: ReadPlan, chunks: ChunkCache | None,
+                 tasks: Iterable[int] | None = None) -> None:
         self._store = store
         self._prefix = prefix
         self._plan = plan
@@ -55,7 +71,7 @@ class Reader:
         # One limit for all objects, if they have one shape.
         self._limit = view.chain.max_encoded if view.metadata.edges is None else None
 
-    def __call__(self, main):
+    def __call__(self, main: bool) -> None:
         feed = Feed(self._plan, self._chain.step_names, main)
         if self._gathered.helps:
             while batch := self._gathered.take():
@@ -185,7 +201,8 @@ class Writer:
         See `ArrayBinding.write_once`.
     """
 
-    def __init__(self, binding, view, plan, locks, stands, check=None):
+    def __init__(self, binding: ArrayBinding, view: ArrayView, plan: WritePlan, locks: ObjectLocks | None,
+                 stands: Callable[[], bool], check: Callable[[], None] | None = None) -> None:
         self._check = check
         self._store = binding.store
         self._prefix = binding.prefix
@@ -197,7 +214,7 @@ class Writer:
         self._locks = locks
         self._stands = stands
 
-    def __call__(self, main):
+    def __call__(self, main: bool) -> None:
         plan = self._plan
         feed = Feed(plan, self._chain.step_names, main)
         while (task := plan.take()) >= 0:
@@ -263,7 +280,8 @@ class Writer:
         return feed.merge_blocks(task, *blocks, keeps_filled)
 
 
-def swap(store, key, byte_range, changed):
+def swap(store: Store, key: str, byte_range: ByteRange,
+         changed: Callable[[bytes | None, Identity | None], Any]) -> None:
     """Replace a value by ``changed(value, identity)`` with compare-and-swap, until no other writer was faster.
 
     `value` is the part of the value in `byte_range`, or None if there is no value. `changed` may return UNCHANGED.
@@ -290,7 +308,7 @@ def swap(store, key, byte_range, changed):
     raise LockError(f"{key}: other writers replaced it during each of {MAX_SWAPS} attempts to change it", key=key)
 
 
-def pause(i):
+def pause(i: int) -> None:
     """Wait before attempt number `i`. Writers that lost at the same time try again at different times."""
     import random
     import time
@@ -305,7 +323,8 @@ MAX_GATHERED = 1 << 16
 class Gathered:
     """Tasks whose objects are read together, if the store combines any."""
 
-    def __init__(self, store, prefix, plan, take, limit):
+    def __init__(self, store: Store, prefix: str, plan: ReadPlan, take: Callable[[int], list[int]],
+                 limit: int | None) -> None:
         self._store = store
         self._prefix = prefix
         self._plan = plan
@@ -316,9 +335,9 @@ class Gathered:
         # Only references to remote targets have batches.
         located = store.locate(prefix) if store.n_requests else None
         self._batches = located.batches if type(located) is Extents else None
-        self.helps = self._batches is not None
+        self.helps: bool = self._batches is not None
 
-    def take(self):
+    def take(self) -> tuple[list[int], Callable[[], Store]] | None:
         """Return tasks and a function that reads their objects, or None if none is left."""
         with self._lock:
             if not self._pending:

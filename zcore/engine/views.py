@@ -4,10 +4,12 @@ It is read from the metadata document once and never changes. Threads that share
 so they never mix two. A view contains everything that depends only on the document: the codec chain and the pattern of
 the chunk keys.
 """
-from collections import namedtuple
+from __future__ import annotations
+
 from functools import lru_cache
 from operator import attrgetter, is_
 from time import time_ns
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -15,6 +17,17 @@ from zcore.codecs.chain import CodecChain
 from zcore.errors import ArrayMismatchError, ZcoreError, noted
 from zcore.model.metadata import ArrayMetadata
 from zcore.model.value import text_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any, TypeGuard, TypeVar
+
+    import numpy.typing as npt
+
+    from zcore.engine.options import Options
+    from zcore.formats.base import Format
+    from zcore.model.metadata import GroupMetadata
+    from zcore.stores.base import Identity
 
 # A document that was younger when it was read may be replaced by one with the same inode, size and times.
 TRUSTED_AGE_NS = 2_000_000_000
@@ -25,14 +38,40 @@ UNSEEN = -1
 # Fields that do not depend on the array's shape.
 _unshaped = attrgetter(*[name for name in ArrayMetadata._fields if name not in ("shape", "chunk_shape")])
 
-# `raw` is the document, `identity` that of its object; `trusted`: no other document can have the same identity;
-# `ticket` orders the views in time. A group has neither chain nor template. `notes` are the warnings about the
-# document, a tuple for `warn_of`. `attributes` come from consolidated metadata, if the format has a document for them.
-View = namedtuple("View", ("metadata", "chain", "template", "notes", "raw", "identity", "trusted", "ticket",
-                           "attributes"), defaults=(None,))
+
+class View(NamedTuple):
+    """What a document says, and when it was read.
+
+    `raw` is the document, `identity` that of its object; `trusted`: no other document can have the same identity;
+    `ticket` orders the views in time. A group has neither chain nor template. `notes` are the warnings about the
+    document, a tuple for `warn_of`. `attributes` come from consolidated metadata, if the format has a document for
+    them.
+    """
+
+    metadata: ArrayMetadata | GroupMetadata
+    chain: CodecChain | None
+    template: tuple[str, str, str] | None
+    notes: tuple[str, ...]
+    raw: bytes
+    identity: Identity | None
+    trusted: bool
+    ticket: int
+    attributes: Mapping[str, Any] | None = None
 
 
-def view_of(format, document, raw, identity, path, options, ticket):
+if TYPE_CHECKING:
+    class ArrayView(View):
+        """The view of an array."""
+
+        metadata: ArrayMetadata
+        chain: CodecChain
+        template: tuple[str, str, str]
+
+    _View = TypeVar("_View", bound=View)
+
+
+def view_of(format: Format, document: str, raw: bytes, identity: Identity | None, path: str, options: Options,
+            ticket: int) -> View:
     """Return the view of the document `raw` of the node at `path`, just read from the object `identity`.
 
     `document` is the name of the document, `options` are those of the handle.
@@ -48,7 +87,8 @@ def view_of(format, document, raw, identity, path, options, ticket):
     return View(*_resolved(format, document, raw, path, options), raw, identity, trusted, ticket)
 
 
-def view_from_elsewhere(format, document, raw, identity, path, options):
+def view_from_elsewhere(format: Format, document: str, raw: bytes, identity: Identity | None, path: str,
+                        options: Options) -> View:
     """Return the view of a document that another process has read, without asking a store; see `view_of`.
 
     The document may come from consolidated metadata; then its identity is None.
@@ -56,12 +96,13 @@ def view_from_elsewhere(format, document, raw, identity, path, options):
     return unseen(view_of(format, document, raw, identity, path, options, UNSEEN))
 
 
-def unseen(view):
+def unseen(view: _View) -> _View:
     """Return a view marked as not read by this process: until it is, another document may be in its place."""
     return view._replace(trusted=False, ticket=UNSEEN)
 
 
-def renewed(view, raw, identity, ticket, metadata=None):
+def renewed(view: _View, raw: bytes, identity: Identity | None, ticket: int,
+            metadata: ArrayMetadata | None = None) -> _View:
     """Return the view of another moment, with the chain and all else that `view` has resolved already.
 
     The document is the same, or has `metadata` that differ from the view's only in the shape; see `is_reshaped`.
@@ -70,19 +111,19 @@ def renewed(view, raw, identity, ticket, metadata=None):
                          trusted=identity is None or is_trusted(identity), ticket=ticket, attributes=None)
 
 
-def is_reshaped(metadata, known):
+def is_reshaped(metadata: object, known: object) -> TypeGuard[ArrayMetadata]:
     """Return whether metadata differ from the known metadata of an array only in the shape."""
     return (type(metadata) is ArrayMetadata and type(known) is ArrayMetadata and metadata.edges is None
             and metadata.chunk_shape == known.chunk_shape
             and all(map(is_, _unshaped(metadata), _unshaped(known))))
 
 
-def is_trusted(identity):
+def is_trusted(identity: Identity) -> bool:
     """Return whether no other object can get this identity, which was taken just now."""
     return time_ns() - max(identity[3], identity[4]) > TRUSTED_AGE_NS
 
 
-def metadata_of(format, document, raw, path):
+def metadata_of(format: Format, document: str, raw: bytes, path: str) -> ArrayMetadata | GroupMetadata:
     """Return the metadata of the document `raw`. They are shared, so do not change them."""
     return _parsed(format, document, raw, path)[0]
 
@@ -150,7 +191,7 @@ def _resolve(format, document, raw, strict):
     return metadata, chain, metadata.chunk_keys.template(len(metadata.shape)), (*notes, *of_codecs)
 
 
-def fill_of(metadata):
+def fill_of(metadata: ArrayMetadata) -> npt.NDArray[Any]:
     """Return the fill value as an array of one element."""
     if metadata.fill_bytes:
         return np.frombuffer(metadata.fill_bytes, metadata.dtype)
@@ -159,7 +200,7 @@ def fill_of(metadata):
     return fill
 
 
-def form_of(view, strict):
+def form_of(view: ArrayView, strict: bool) -> int:
     """Return a number for the encoding of chunks. Arrays with the same number decode an object to the same elements."""
     return _form(view.metadata.codecs, view.metadata.dtype, strict)
 
@@ -170,7 +211,7 @@ def _form(codecs, dtype, strict):
     return hash(text_of((codecs, dtype, strict)))
 
 
-def same_chunks(a, b):
+def same_chunks(a: ArrayMetadata, b: ArrayMetadata) -> bool:
     """Return whether two metadata describe the same stored objects, within both shapes."""
     return (a.same_grid(b) and a.dtype == b.dtype and a.codecs == b.codecs
             and a.chunk_keys == b.chunk_keys and a.fill_bytes == b.fill_bytes)

@@ -10,12 +10,22 @@ belong to another array, even if its bytes are the same, and the read is done ag
 The identity tells whether a name still leads to the same object. If it is too young to be trusted, the file is held
 open meanwhile: then no other file gets its inode.
 """
+from __future__ import annotations
+
 import os
-from collections import namedtuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from zcore.descriptors import open_descriptor
 from zcore.engine.views import is_trusted
 from zcore.errors import StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Self
+
+    from zcore.engine.binding import ArrayBinding, Selected
+    from zcore.engine.views import ArrayView
+    from zcore.stores.base import Identity
 
 # Number of objects to look at for witnesses, spread over the grid.
 N_WITNESSES = 8
@@ -24,9 +34,16 @@ _MAX_TRIES = 100
 # O_NONBLOCK: a FIFO under this name must not hang its reader.
 _OPEN = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 
-# Knowledge about the array of a view: its document as it was read last, with the same chunks as in the view, and
-# trusted identities of objects by their keys, or None as long as the document was not seen to change.
-Known = namedtuple("Known", ("view", "document", "witnesses"))
+
+class Known(NamedTuple):
+    """Knowledge about the array of a view: its document as it was read last, with the same chunks as in the view.
+
+    And trusted identities of objects by their keys, or None as long as the document was not seen to change.
+    """
+
+    view: ArrayView | None
+    document: ArrayView | None
+    witnesses: Mapping[str, Identity] | None
 
 
 class Watch:
@@ -54,8 +71,8 @@ class Watch:
 
     __slots__ = ("view", "_binding", "_box", "_with_witnesses", "_path", "_fd", "_document", "_witnesses")
 
-    def __init__(self, binding, view, box, with_witnesses):
-        self.view = view
+    def __init__(self, binding: ArrayBinding, view: ArrayView, box: Selected, with_witnesses: bool) -> None:
+        self.view: ArrayView = view
         self._binding = binding
         self._box = box
         self._with_witnesses = with_witnesses
@@ -64,7 +81,7 @@ class Watch:
         self._document = None
         self._witnesses = ()
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         if not self._binding.knows_documents(self.view):
             return self
         try:
@@ -87,11 +104,11 @@ class Watch:
             raise
         return self
 
-    def __exit__(self, *exc_info):
+    def __exit__(self, *exc_info: object) -> None:
         self.close()
         self._drop_witnesses()
 
-    def close(self):
+    def close(self) -> None:
         if self._fd >= 0:
             fd, self._fd = self._fd, -1
             _close(fd)
@@ -119,7 +136,7 @@ class Watch:
             return self._binding.store.identity(self._binding.document) == self._document.identity
         return _has_inode(self._path, self._document.identity)
 
-    def stands(self, plan=None):
+    def stands(self, plan: object = None) -> bool:
         """Return whether the array is still that of the first check.
 
         If it is, the binding remembers the document for the next read.

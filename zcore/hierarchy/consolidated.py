@@ -8,9 +8,12 @@ written. Therefore all documents are read again after the copy is written, and a
 end. One of the two notices the other: the second reading finds the change, or the second drop finds the copy. So a copy
 can be out of date only if a process is killed right before the second drop.
 """
+from __future__ import annotations
+
 import contextlib
 import os
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from zcore.engine.binding import ArrayBinding, GroupBinding, until_won
 from zcore.engine.options import Options
@@ -26,6 +29,14 @@ from zcore.stores.base import directory_at
 from zcore.stores.directory.store import DirectoryStore
 from zcore.stores.keys import prefix_of
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from typing import Any
+
+    from zcore.engine.binding import NodeBinding
+    from zcore.formats.base import Format
+    from zcore.stores.base import Store
+
 # Documents of groups; formats with the copy in a document of its own come first.
 _GROUPS = [line for line in FORMATS.values() if line.group_document]
 _WITH_COPY_BESIDE = tuple([line.group_document for line in _GROUPS if line.consolidated_document])
@@ -36,7 +47,7 @@ _MAX_TRIES = 20
 _MAX_SHOWN = 10
 
 
-def consolidate(binding, attributes_of):
+def consolidate(binding: GroupBinding, attributes_of: Callable[[NodeBinding], Mapping[str, Any]]) -> None:
     """Write a copy of the metadata of all nodes below a group to the group's document, or beside it.
 
     Parameters
@@ -120,20 +131,21 @@ def _read_below(binding, attributes_of):
     return {name: below[name] for name in sorted(below, key=lambda name: (name.count("/"), name))}
 
 
-def complete(binding, attributes_of):
+def complete(binding: NodeBinding,
+             attributes_of: Callable[[NodeBinding], Mapping[str, Any]]) -> ArrayMetadata | GroupMetadata:
     """Return the metadata of a node with its attributes, wherever its format stores them."""
     if binding.format.has_inline_attributes:
         return binding.metadata
     return binding.metadata.replace(attributes=attributes_of(binding))
 
 
-def copy_of(binding):
+def copy_of(binding: GroupBinding) -> Mapping[str, ArrayMetadata | GroupMetadata] | None:
     """Return the copy of a group, a mapping of paths relative to it to metadata, or None."""
     copy = copied(binding)
     return None if copy is None else copy.consolidated
 
 
-def copied(binding):
+def copied(binding: GroupBinding) -> GroupMetadata | None:
     """Return the metadata of a group with its copy, as the document of the copy contains both; None without a copy."""
     format = binding.format
     if format.consolidated_document is None:
@@ -147,7 +159,7 @@ def copied(binding):
     return copy
 
 
-def member_of(binding, copy, path):
+def member_of(binding: GroupBinding, copy: object, path: str) -> ArrayBinding | GroupBinding | None:
     """Return the binding of a member from the copy of its documents, without asking the store.
 
     Its first read checks the document in the store. If the array was deleted, shrunk or replaced since the copy was
@@ -181,7 +193,7 @@ def member_of(binding, copy, path):
     return bind(binding.store, path_in_store, format, options, view._replace(attributes=attributes))
 
 
-def is_same(a, b):
+def is_same(a: ArrayMetadata | GroupMetadata, b: ArrayMetadata | GroupMetadata) -> bool:
     """Return whether two metadata of a node, with attributes, are equal, apart from copies in them."""
     if isinstance(a, GroupMetadata) and isinstance(b, GroupMetadata):
         a, b = a.replace(consolidated=None), b.replace(consolidated=None)
@@ -189,13 +201,14 @@ def is_same(a, b):
     return a == b or repr(a) == repr(b)
 
 
-def drop_copy(store, path):
+def drop_copy(store: Store, path: str) -> None:
     """Drop only the copy of the group at `path`."""
     _drop_at(store, path, is_above=True)
 
 
 @contextlib.contextmanager
-def dropped(store, path, *, itself=False, is_below=False, format=None):
+def dropped(store: Store, path: str, *, itself: bool = False, is_below: bool = False,
+            format: Format | None = None) -> Iterator[None]:
     """Return a context manager for a change of the node at `path`, which drops copies before and after it.
 
     `format` is that of the node: with it, a directory store is looked at once. See `drop` for the other parameters.
@@ -210,7 +223,7 @@ def dropped(store, path, *, itself=False, is_below=False, format=None):
             drop(store, path, itself=itself, is_below=is_below)
 
 
-def drop(store, path, *, itself=False, is_below=False):
+def drop(store: Store, path: str, *, itself: bool = False, is_below: bool = False) -> None:
     """Drop the copies that describe the node at `path`: those of the groups above it.
 
     Parameters
@@ -250,7 +263,7 @@ def _drop_at(store, path, is_above):
         documents = documents[i + 1:]
 
 
-def look_above(store, path, format):
+def look_above(store: Store, path: str, format: Format) -> list[Look] | None:
     """Return a `Look` at each group above a new node, the lowest first, if none of them can have a copy; else None.
 
     The store is a directory, and there is nothing but a group of this format right above the node. As long as the looks

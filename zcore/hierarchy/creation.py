@@ -2,8 +2,11 @@
 
 The functions return bindings, from which `zcore.api` and `zcore.nodes.group` make arrays and groups.
 """
+from __future__ import annotations
+
 from collections.abc import Mapping
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,6 +22,21 @@ from zcore.model.named_codecs import named_codec
 from zcore.model.value import as_bool, text_of
 from zcore.stores.keys import prefix_of
 from zcore.stores.memory import MemoryStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import EllipsisType
+    from typing import Any, Literal, TypeVar
+
+    import numpy.typing as npt
+
+    from zcore.engine.binding import ArrayBinding, GroupBinding
+    from zcore.formats.base import Format
+    from zcore.stores.base import Store
+    from zcore.typing import Attributes, Chunks, DTypeLike, Elements, Shape
+    from zcore.typing import Format as FormatName
+
+    _Found = TypeVar("_Found")
 
 # Attempts to find a node that others create and delete again.
 _MAX_TRIES = 20
@@ -47,13 +65,14 @@ class NewNode:
 
     __slots__ = ("format", "metadata", "attributes", "data")
 
-    def __init__(self, format, metadata, attributes, data=None):
-        self.format = format
-        self.metadata = metadata
-        self.attributes = attributes
-        self.data = data
+    def __init__(self, format: Format, metadata: ArrayMetadata | GroupMetadata, attributes: Mapping[str, Any] | None,
+                 data: npt.NDArray[Any] | None = None) -> None:
+        self.format: Format = format
+        self.metadata: ArrayMetadata | GroupMetadata = metadata
+        self.attributes: Mapping[str, Any] | None = attributes
+        self.data: npt.NDArray[Any] | None = data
 
-    def check(self, store, path, options, overwrite, *, is_topmost=True):
+    def check(self, store: Store, path: str, options: Options, overwrite: bool, *, is_topmost: bool = True) -> None:
         """Raise the errors that `put` would raise before it changes anything; for nodes that are created together.
 
         `is_topmost`: none of the other nodes is above this one.
@@ -66,7 +85,7 @@ class NewNode:
         if not overwrite:
             lifecycle.check_free(store, path, self.format, self.metadata, self.attributes, options, self.data)
 
-    def put(self, store, path, options, overwrite):
+    def put(self, store: Store, path: str, options: Options, overwrite: bool) -> Any:
         """Create the node, and return its binding."""
         lookup.check_new_names(path, self.format)
         try:
@@ -77,20 +96,23 @@ class NewNode:
             raise
 
 
-def create_array(store, path, options, *, overwrite=False, **keywords):
+def create_array(store: Store, path: str, options: Options, *, overwrite: bool = False,
+                 **keywords: Any) -> ArrayBinding:
     """Create an array and return its `ArrayBinding`; see `zcore.create_array`."""
     overwrite = as_bool(overwrite, "overwrite")
     return new_array(**keywords).put(store, path, options, overwrite)
 
 
-def create_group(store, path, options, *, overwrite=False, **keywords):
+def create_group(store: Store, path: str, options: Options, *, overwrite: bool = False,
+                 **keywords: Any) -> GroupBinding:
     """Create a group and return its `GroupBinding`; see `zcore.create_group`."""
     overwrite = as_bool(overwrite, "overwrite")
     return new_group(**keywords).put(store, path, options, overwrite)
 
 
-def new_array(*, shape=None, dtype=None, data=None, chunks="auto", fill_value=..., zarr_format=3, attributes=None,
-              **settings):
+def new_array(*, shape: Shape | None = None, dtype: DTypeLike | None = None, data: Elements | None = None,
+              chunks: Chunks = "auto", fill_value: Any = ..., zarr_format: FormatName = 3,
+              attributes: Attributes | None = None, **settings: Any) -> NewNode:
     """Return the `NewNode` of an array; see `zcore.create_array`."""
     if data is not None:
         if shape is not None:
@@ -148,7 +170,7 @@ def _may_refuse(metadata):
     return has_varying_items(metadata.dtype) or any([name in text_of(metadata.codecs) for name in _CHOOSY])
 
 
-def new_group(*, zarr_format=3, attributes=None):
+def new_group(*, zarr_format: FormatName = 3, attributes: Attributes | None = None) -> NewNode:
     """Return the `NewNode` of a group; see `zcore.create_group`."""
     format = format_of(zarr_format)
     if not format.has_groups:
@@ -159,7 +181,7 @@ def new_group(*, zarr_format=3, attributes=None):
     return NewNode(format, metadata, None if inline else attributes)
 
 
-def found_or_made(find, make, path):
+def found_or_made(find: Callable[[], _Found | None], make: Callable[[], _Found], path: str) -> _Found:
     """Return the result of `find()`, or else of `make()`. Others may create and delete the node at any moment.
 
     Parameters
@@ -185,9 +207,10 @@ def found_or_made(find, make, path):
         except NodeExistsError as error:
             if n_left == 0 or error.path != path:
                 raise
+    raise AssertionError
 
 
-def zero_of(dtype):
+def zero_of(dtype: DTypeLike) -> Literal[0] | EllipsisType:
     """Return the fill value of an array of zeros of a type, in the caller's form.
 
     For dates and durations it is 0, as in NumPy. For all others it is the default: zero, or empty text.
@@ -198,7 +221,8 @@ def zero_of(dtype):
         return ...     # only Zarr v3 has such types
 
 
-def create_hierarchy(store, path, below, options, *, overwrite=False):
+def create_hierarchy(store: Store, path: str, below: Mapping[str, ArrayMetadata | GroupMetadata], options: Options, *,
+                     overwrite: bool = False) -> list[tuple[str, ArrayBinding | GroupBinding]]:
     """Create the nodes of a mapping of paths relative to `path` to metadata; see `zcore.create_hierarchy`.
 
     Returns a list of (relative path, binding).
@@ -225,7 +249,8 @@ def create_hierarchy(store, path, below, options, *, overwrite=False):
     return create_all(store, path, new, options, overwrite=overwrite)
 
 
-def create_all(store, path, new, options, *, overwrite=False):
+def create_all(store: Store, path: str, new: Mapping[str, NewNode], options: Options, *,
+               overwrite: bool = False) -> list[tuple[str, ArrayBinding | GroupBinding]]:
     """Create several nodes below `path`, or none of them when one cannot be; return a list of (relative path, binding).
 
     `new` are the nodes by their paths relative to `path`, groups before their members.
@@ -261,7 +286,7 @@ def _check_can_compress(codecs):
                 f"{', '.join(filter(blosc.can_compress, blosc.COMPRESSORS))}", feature=cname)
 
 
-def compressors_for(format, compressors):
+def compressors_for(format: Format, compressors: Any) -> Any:
     """Return the caller's codecs for `format.new_array`: a tuple of `CodecSpec`, or unchanged."""
     if format.has_own_codec_names:
         return compressors

@@ -1,10 +1,13 @@
 """Locks of a directory in which a node is created or deleted, and of several documents at once."""
+from __future__ import annotations
+
 import contextlib
 import errno
 import os
 import weakref
 from _thread import get_ident
 from functools import partial
+from typing import TYPE_CHECKING
 
 from zcore.descriptors import open_descriptor
 from zcore.errors import LockError, NodeNotFoundError, StoreError
@@ -12,12 +15,20 @@ from zcore.kernel.io.files import TEMP_PREFIX
 from zcore.kernel.io.object_locks import Held, locks_of
 from zcore.stores.keys import prefix_of
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from zcore.engine.options import Options
+    from zcore.hierarchy.lookup import Standing
+    from zcore.stores.base import Store
+
 # If a new directory vanishes at once, another process pruned it, which cannot happen this often. Or the file system
 # does not allow directories there, like /proc.
 _MAX_TRIES = 100
 
 
-def hold_place(store, path, document, options, *, is_kept=False):
+def hold_place(store: Store, path: str, document: str, options: Options, *,
+               is_kept: bool = False) -> contextlib.AbstractContextManager[Callable[[], bool]]:
     """Return a context manager that prevents others from creating or deleting a node at `path`.
 
     There is no document to lock yet, so the directory is locked by `flock`. A file in it prevents pruning meanwhile,
@@ -30,7 +41,7 @@ def hold_place(store, path, document, options, *, is_kept=False):
     return _Place(store, path, document, options, is_kept) if options.lock else contextlib.nullcontext(_always)
 
 
-def is_held(store, path):
+def is_held(store: Store, path: str) -> bool:
     """Return whether a node is being created or deleted at `path`: `hold_place` would wait, as far as files tell."""
     import fcntl
 
@@ -201,7 +212,7 @@ class _Place(Held):
             self.hold = None
 
 
-def hold_nodes(store, nodes, options):
+def hold_nodes(store: Store, nodes: Iterable[Standing], options: Options) -> contextlib.AbstractContextManager[object]:
     """Return a context manager that excludes all other writers from some nodes, a list of `lookup.Standing`.
 
     Raises : NodeNotFoundError, at the beginning of the block, if one of them was deleted.

@@ -9,8 +9,11 @@ cannot be listed, that is an error and nothing changes.
 A link is removed, never followed. It may lead to a node of another hierarchy, or to one above. Only the store's own
 directory may be a link, as for every reader. Files that belong to no node stay.
 """
+from __future__ import annotations
+
 import contextlib
 import errno
+from typing import TYPE_CHECKING
 
 from zcore.engine.binding import names_of_chunks
 from zcore.errors import InvalidKeyError, NodeNotFoundError, StoreError
@@ -20,9 +23,16 @@ from zcore.hierarchy.creation_lock import hold_nodes, hold_place
 from zcore.model.metadata import ArrayMetadata, GroupMetadata
 from zcore.stores.keys import prefix_of
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from zcore.engine.options import Options
+    from zcore.formats.base import Format
+    from zcore.stores.base import Store
+
 
 @contextlib.contextmanager
-def hold_all(store, path, options):
+def hold_all(store: Store, path: str, options: Options) -> Iterator[None]:
     """Return a context manager that excludes all other writers from the node at `path` and from all below it."""
     with hold_place(store, path, "", options, is_kept=bool(lookup.standing(store, path, lookup.pass_over_damage))):
         while True:
@@ -45,7 +55,7 @@ def _documents_at(store, path):
     return [node for _, nodes in nodes_at(store, path, is_replaced=True) for node, _ in nodes][::-1]
 
 
-def delete(store, path, options):
+def delete(store: Store, path: str, options: Options) -> bool:
     """Delete the node at `path` and all nodes below it; return whether this call has deleted any.
 
     If the directory is a link, the link is removed, wherever it leads.
@@ -56,7 +66,7 @@ def delete(store, path, options):
         return _erase(store, path, options)
 
 
-def unlink(store, path):
+def unlink(store: Store, path: str) -> bool:
     """Remove a link at `path` to a directory or to nowhere; return whether there was one.
 
     The root of a store is followed, as `zcore.open` does.
@@ -68,7 +78,8 @@ def unlink(store, path):
     return True
 
 
-def make_way(store, path, format, metadata, options):
+def make_way(store: Store, path: str, format: Format, metadata: ArrayMetadata | GroupMetadata,
+             options: Options) -> None:
     """Delete everything that a new node at `path` replaces: all nodes there and below, and remains of lost nodes.
 
     The caller holds the place, and drops the copies above.
@@ -82,14 +93,14 @@ def make_way(store, path, format, metadata, options):
         store.prune(prefix + metadata.chunk_keys.folder(metadata.ndim), below=True)
 
 
-def clear_left_over(store, prefix, format, metadata):
+def clear_left_over(store: Store, prefix: str, format: Format, metadata: ArrayMetadata | GroupMetadata) -> None:
     """Erase the remains of lost nodes that a new node of this format and metadata would treat as its own."""
     names = [*_names_of_chunks(store, prefix, metadata), *in_the_way(store, prefix, metadata)]
     if names or any(left_over(store, prefix, format, metadata)):
         clear(store, prefix, format, metadata, names)
 
 
-def in_the_way(store, prefix, metadata):
+def in_the_way(store: Store, prefix: str, metadata: ArrayMetadata | GroupMetadata) -> Iterator[str]:
     """Iterate over the keys that cannot exist beside the chunks of a new array.
 
     Such a key has the name of a directory of chunks, or lies below the name of a chunk. An interrupted deletion may
@@ -175,7 +186,7 @@ def _erase(store, path, options, *, is_held=False):
     return is_ours
 
 
-def is_any(store, path):
+def is_any(store: Store, path: str) -> bool:
     """Return whether there is something to delete: a node here or below, or a link to one or to nowhere."""
     prefix = prefix_of(path)
     if store.is_link(prefix):
@@ -186,12 +197,13 @@ def is_any(store, path):
     return next(nodes_at(store, path), None) is not None
 
 
-def has_members(store, path):
+def has_members(store: Store, path: str) -> bool:
     """Return whether there are nodes below `path`, at any depth."""
     return any(place != path for place, _ in nodes_at(store, path))
 
 
-def nodes_at(store, path, *, is_replaced=False, takes_links=True):
+def nodes_at(store: Store, path: str, *, is_replaced: bool = False, takes_links: bool = True) -> Iterator[
+        tuple[str, list[tuple[lookup.Standing, ArrayMetadata | GroupMetadata | None]]]]:
     """Iterate over (path, nodes) of the node at `path` and of all below it, groups before their members.
 
     `nodes` are pairs of `lookup.Standing` and metadata, one for each document. For a link, the path is given without
@@ -281,7 +293,8 @@ def _names_of_chunks(store, prefix, metadata):
     return list(names_of_chunks(store, prefix, metadata)) if isinstance(metadata, ArrayMetadata) else []
 
 
-def clear(store, prefix, format, metadata, names=None):
+def clear(store: Store, prefix: str, format: Format, metadata: ArrayMetadata | GroupMetadata | None,
+          names: Iterable[str] | None = None) -> None:
     """Erase everything that a node has beside its document: attributes, a copy of metadata, chunks.
 
     `names`: the keys of the chunks, if they are known.
@@ -302,7 +315,7 @@ def clear(store, prefix, format, metadata, names=None):
         store.prune(prefix + metadata.chunk_keys.folder(metadata.ndim))
 
 
-def left_over(store, prefix, format, metadata):
+def left_over(store: Store, prefix: str, format: Format, metadata: ArrayMetadata | GroupMetadata) -> Iterator[str]:
     """Iterate over the keys that a new node of this format and metadata would treat as its own."""
     for name in store.existing(prefix, _documents_beside(format)):
         yield prefix + name
@@ -315,7 +328,7 @@ def _documents_beside(format):
     return [name for name in (format.attributes_document, format.consolidated_document) if name is not None]
 
 
-def link_on_the_way(store, prefix, key, links):
+def link_on_the_way(store: Store, prefix: str, key: str, links: dict[str, bool]) -> str | None:
     """Return the topmost directory between a prefix and a key below it that is a link, or None.
 
     `links` is a dict that caches the answers, because many keys share a directory.

@@ -17,9 +17,12 @@ since. So no row of another append is reset, because it was written after its re
 Each step runs under the whole-range lock of the document. Without a document, the directory is locked. Objects to
 erase are found by listing the existing ones, never by probing the chunks of the grid.
 """
+from __future__ import annotations
+
 import contextlib
 import errno
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from zcore.engine.binding import ArrayBinding, GroupBinding, until_won
 from zcore.engine.options import Options
@@ -49,11 +52,25 @@ from zcore.stores.base import directory_at
 from zcore.stores.keys import prefix_of
 from zcore.stores.memory import MemoryStore
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    import numpy.typing as npt
+
+    from zcore.engine.binding import NodeBinding
+    from zcore.engine.views import View
+    from zcore.formats.base import Format
+    from zcore.model.metadata import GroupMetadata
+    from zcore.stores.base import Store
+
 # Objects that are erased between two checks of the document.
 _MAX_UNCHECKED = 16
 
 
-def create(store, path, format, metadata, attributes, options, *, data=None, overwrite=False, is_below=False):
+def create(store: Store, path: str, format: Format, metadata: ArrayMetadata | GroupMetadata,
+           attributes: Mapping[str, Any] | None, options: Options, *, data: npt.NDArray[Any] | None = None,
+           overwrite: bool = False, is_below: bool = False) -> ArrayBinding | GroupBinding:
     """Create an array or a group, and missing groups above it.
 
     Parameters
@@ -234,7 +251,9 @@ def _bound(kind, store, path, format, options, view):
     return kind(store, path, format, options, unseen(view))
 
 
-def documents_of(path, format, metadata, attributes, options):
+def documents_of(path: str, format: Format, metadata: ArrayMetadata | GroupMetadata,
+                 attributes: Mapping[str, Any] | None,
+                 options: Options) -> tuple[type[ArrayBinding] | type[GroupBinding], bytes, bytes | None, View]:
     """Return (class of the binding, document, document of the attributes or None, view) of a new node; see `create`.
 
     A node that could not be opened, for instance with contradicting codecs, is an error before anything is changed.
@@ -258,13 +277,15 @@ def _rendered(format, metadata):
     return format.render_array(metadata.value)
 
 
-def check_replaceable(store, path, overwrite):
+def check_replaceable(store: Store, path: str, overwrite: bool) -> None:
     """Raise NodeExistsError if there is a node that this version does not replace."""
     if not overwrite or not store.is_link(prefix_of(path)):     # a link is replaced, wherever it leads
         lookup.check_replaceable(store, path)
 
 
-def check_free(store, path, format, metadata, attributes=None, options=None, data=None):
+def check_free(store: Store, path: str, format: Format, metadata: ArrayMetadata | GroupMetadata,
+               attributes: Mapping[str, Any] | None = None, options: Options | None = None,
+               data: npt.NDArray[Any] | None = None) -> None:
     """Raise unless a node can be made at `path` without replacing anything; see `create` for the parameters.
 
     Chunks and attributes from an earlier, interrupted run of the same creation are no error: they are written again.
@@ -300,7 +321,7 @@ def _left_over(store, path, key):
         key=key, errno=errno.EEXIST)
 
 
-def move(store, source, destination, options):
+def move(store: Store, source: str, destination: str, options: Options) -> None:
     """Move the node at `source`, with everything below it, to the path `destination`.
 
     Raises
@@ -335,13 +356,13 @@ def _gone(store, path):
     return NodeNotFoundError(f"the node at {store.describe(path)} is gone", path=path)
 
 
-def kind_of(node):
+def kind_of(node: lookup.Standing) -> str:
     """Return the kind of a node, as text."""
     metadata = node.parse()
     return "a damaged node" if metadata is None else "an array" if isinstance(metadata, ArrayMetadata) else "a group"
 
 
-def create_ancestors(store, path, format):
+def create_ancestors(store: Store, path: str, format: Format) -> None:
     """Create missing groups above `path`, from the root down.
 
     Raises
@@ -371,7 +392,7 @@ def _stands_as_group(store, path):
     return bool(standing)
 
 
-def missing_above(store, path, format):
+def missing_above(store: Store, path: str, format: Format) -> list[str]:
     """Return the paths of missing groups above `path`, upwards; see `create_ancestors`."""
     missing = []
     while path and format.has_groups:
@@ -389,7 +410,8 @@ def missing_above(store, path, format):
     return missing
 
 
-def resize(binding, shape, check=None):
+def resize(binding: ArrayBinding, shape: tuple[int, ...],
+           check: Callable[[tuple[int, ...]], None] | None = None) -> None:
     """Change the shape of an array. Remaining elements keep their values, new ones have the fill value.
 
     Costs the objects at the border and outside, and a listing of existing objects.
@@ -435,7 +457,7 @@ def _resize(binding, shape, check):
                 _reset(binding, exclusive, new, *removed)
 
 
-def append(binding, values, axis):
+def append(binding: ArrayBinding, values: npt.NDArray[Any], axis: int) -> tuple[int, ...]:
     """Append `values`, an ndarray of the stored type, along `axis`; return the new shape.
 
     Appends of several threads and processes happen one after the other, each as a whole. A kill leaves the old length.
@@ -577,7 +599,7 @@ def _reset(binding, exclusive, shape, outside, border):
                            metadata=exclusive.metadata.replace(shape=shape), old_shape=shape, tasks=border, check=check)
 
 
-def change_attributes(binding, change):
+def change_attributes(binding: NodeBinding, change: Callable[[dict[str, Any]], Any]) -> Any:
     """Call ``change(attributes)`` with a dict, store the changed dict in one write, and return the result of `change`.
 
     Two writers that change attributes at the same time both succeed.
@@ -614,7 +636,7 @@ def change_attributes(binding, change):
     return result
 
 
-def read_attributes(binding):
+def read_attributes(binding: NodeBinding) -> dict[str, Any]:
     """Return the stored attributes, a new dict.
 
     Raises : NodeNotFoundError, if the node was deleted.

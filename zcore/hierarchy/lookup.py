@@ -1,6 +1,9 @@
 """Finds the node at a path of a store, or reports what exists there instead."""
+from __future__ import annotations
+
 import errno
 import os
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -30,6 +33,16 @@ from zcore.stores.base import directory_at
 from zcore.stores.directory.store import DirectoryStore
 from zcore.stores.keys import check_path, prefix_of
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+    from zcore.formats.base import Format
+    from zcore.model.metadata import GroupMetadata
+    from zcore.stores.base import Store
+    from zcore.typing import Chunks, DTypeLike, Shape
+    from zcore.typing import Format as FormatName
+
 # The document of a format that zcore does not read.
 _OTHER, _OTHER_NAME = "meta", "Zarr v1"
 _ANY = (*DOCUMENTS, _OTHER)
@@ -41,7 +54,7 @@ _OF_ONE_NODE = frozenset((errno.ELOOP, errno.ENOENT, errno.ESPIPE, errno.ENXIO, 
 _CONTRADICTING = {document: DOCUMENTS[i + 1:] for i, document in enumerate(DOCUMENTS)}
 
 
-def path_of(path, zarr_format=None):
+def path_of(path: str | None, zarr_format: FormatName | None = None) -> str:
     """Return a path without its leading ``/``; None is the root.
 
     Parameters
@@ -71,7 +84,7 @@ def path_of(path, zarr_format=None):
     return path
 
 
-def check_names(path, format):
+def check_names(path: str, format: Format) -> None:
     """Raise InvalidKeyError if the format allows no node of this path."""
     if path and any([sign in path for sign in format.names.signs]):
         for name in path.split("/"):
@@ -79,7 +92,7 @@ def check_names(path, format):
                 raise InvalidKeyError(f"{path!r} is not the path of a node: {reason}", key=path)
 
 
-def check_new_names(path, format):
+def check_new_names(path: str, format: Format) -> None:
     """Do the same for a new node, and warn if its name is not portable."""
     check_names(path, format)
     for name in path.split("/") if path else ():
@@ -87,7 +100,8 @@ def check_new_names(path, format):
             warn(f"the name {name!r:.60} is not portable: {advice}")
 
 
-def find_or_read_set(store, path, zarr_format, options):
+def find_or_read_set(store: Store, path: str, zarr_format: FormatName | None,
+                     options: Options) -> ArrayBinding | GroupBinding | None:
     """Return the result of `find`. If there is a Parquet reference set in the directory instead of a node, search it.
 
     This is done for reading only.
@@ -101,7 +115,8 @@ def find_or_read_set(store, path, zarr_format, options):
     return found
 
 
-def find(store, path, zarr_format, options):
+def find(store: Store, path: str, zarr_format: FormatName | None,
+         options: Options) -> ArrayBinding | GroupBinding | None:
     """Return the `ArrayBinding` or `GroupBinding` of the node at `path`, or None.
 
     Raises
@@ -161,13 +176,13 @@ class Standing:
 
     __slots__ = ("store", "path", "format", "document")
 
-    def __init__(self, store, path, format, document):
-        self.store = store
-        self.path = path
-        self.format = format
-        self.document = document
+    def __init__(self, store: Store, path: str, format: Format, document: str) -> None:
+        self.store: Store = store
+        self.path: str = path
+        self.format: Format = format
+        self.document: str = document
 
-    def parse(self):
+    def parse(self) -> ArrayMetadata | GroupMetadata | None:
         """Return the metadata in the document; None if it is damaged, or needs a feature that zcore does not have.
 
         For an array whose creation has not ended, return its future metadata.
@@ -181,7 +196,7 @@ class Standing:
             return None
 
 
-def standing(store, path, failed=None):
+def standing(store: Store, path: str, failed: Callable[[StoreError], object] | None = None) -> list[Standing]:
     """Return a list of all documents that make `path` a node.
 
     Parameters
@@ -211,7 +226,7 @@ def standing(store, path, failed=None):
     return [Standing(store, path, format_of(FORMAT_OF[document]), document) for document in found]
 
 
-def stands(store, path):
+def stands(store: Store, path: str) -> bool:
     """Return whether a node is at `path`, or an unreachable link that could be one.
 
     Raises : StoreError, if something else there is unreachable.
@@ -224,7 +239,7 @@ def stands(store, path):
         return True
 
 
-def check_free(store, path):
+def check_free(store: Store, path: str) -> None:
     """Raise StoreError if a document that makes `path` a node exists but is unreachable.
 
     Then the chunks beside it belong to that node.
@@ -232,7 +247,7 @@ def check_free(store, path):
     store.get_first(prefix_of(path), DOCUMENTS, 0)
 
 
-def check_no_special(store, path, format):
+def check_no_special(store: Store, path: str, format: Format) -> None:
     """Raise StoreError if a special file has the name of a node's document at `path`.
 
     `find` raises the same error, as there is no node. The special file belongs to no node, so creating one does not
@@ -242,14 +257,14 @@ def check_no_special(store, path, format):
     store.check_no_special(prefix_of(path), names)
 
 
-def members(store, path):
+def members(store: Store, path: str) -> Iterator[str]:
     """Iterate over the paths of the members of `path`: its children without links to a directory above them."""
     for child in children(store, path):
         if not store.leads_up(child + "/"):
             yield child
 
 
-def children(store, path):
+def children(store: Store, path: str) -> Iterator[str]:
     """Iterate over the paths of the nodes right below `path`, sorted; reserved names are left out.
 
     Unreachable nodes, and nodes with unreachable documents, are included. Opening them is an error with the reason.
@@ -269,7 +284,7 @@ def children(store, path):
                 yield prefix[:-1]
 
 
-def may_be_nodes(store, path):
+def may_be_nodes(store: Store, path: str) -> list[str]:
     """Return the prefixes right below `path` that may be nodes, sorted: directories, and unreachable links.
 
     A FIFO, a socket or a device is never a node.
@@ -278,7 +293,7 @@ def may_be_nodes(store, path):
     return sorted([*found.prefixes, *[f"{name}/" for name in found.unreachable if store.is_link(f"{name}/")]])
 
 
-def is_damage(error):
+def is_damage(error: BaseException) -> bool:
     """Return whether an error concerns only one node, so that others can be used.
 
     Errors that may affect all nodes, such as no descriptors left or a failing disk, do not count.
@@ -287,20 +302,21 @@ def is_damage(error):
         isinstance(error, StoreError) and error.errno in _OF_ONE_NODE)
 
 
-def pass_over_damage(error):
+def pass_over_damage(error: Exception) -> None:
     """Raise an error unless it concerns only one node; see `is_damage`."""
     if not is_damage(error):
         raise error
 
 
-def check_replaceable(store, path):
+def check_replaceable(store: Store, path: str) -> None:
     """Raise NodeExistsError if the node at `path` has a format that this version does not replace."""
     if store.exists(prefix_of(path) + _OTHER):
         raise NodeExistsError(f"{store.describe(path)} holds a {_OTHER_NAME} node ({_OTHER}), which this version does "
                               "not replace", path=path)
 
 
-def not_found(store, path, zarr_format, options, what="array"):
+def not_found(store: Store, path: str, zarr_format: FormatName | None, options: Options,
+              what: str = "array") -> NodeNotFoundError:
     """Return the error for a node that does not exist. It tells what exists there instead."""
     place = store.describe(path)
     directory = directory_at(store, prefix_of(path))
@@ -314,7 +330,8 @@ def not_found(store, path, zarr_format, options, what="array"):
     return NodeNotFoundError(reason, path=path, format=zarr_format)
 
 
-def check_is_asked_for(binding, shape, chunks, dtype, fill_value):
+def check_is_asked_for(binding: ArrayBinding, shape: Shape | None, chunks: Chunks, dtype: DTypeLike | None,
+                       fill_value: Any) -> None:
     """Raise ArrayMismatchError if an array is not the one that a call describes.
 
     Parameters

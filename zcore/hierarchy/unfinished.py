@@ -17,7 +17,7 @@ MARK = "being created, or cut off: overwrite=True replaces it"
 _MEMBERS = ("zarr_format", "shape")
 
 
-def unfinished(document):
+def unfinished(document: bytes) -> bytes:
     """Return a placeholder for a document, bytes of JSON."""
     said = json.loads(document)
     name = _MEMBERS[0] if _MEMBERS[0] in said else _MEMBERS[1]
@@ -25,7 +25,7 @@ def unfinished(document):
     return json.dumps(said, indent=2).encode()
 
 
-def finished(raw):
+def finished(raw: bytes) -> bytes | None:
     """Return the document for which `raw` is a placeholder, or None if it is none."""
     if MARK.encode() not in raw:
         return None

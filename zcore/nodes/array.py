@@ -1075,7 +1075,7 @@ class _NoOneShape(UnsupportedError, AttributeError):
     """Chunks differ in shape. For `getattr` with a default, which dask uses, the attribute is missing."""
 
 
-def allocated(shape, dtype):
+def allocated(shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     """Return an array for a result. Its size may come from a hostile document, so failure is a zcore error.
 
     A large array holds zeros; see `_holds_zeros`.
@@ -1154,7 +1154,7 @@ def _boxes(selections, shape):
     return boxes
 
 
-def read_whole(values):
+def read_whole(values: Any) -> Any:
     """Return the elements of a zcore array; return anything else unchanged."""
     return values[...] if isinstance(values, Array) else values
 

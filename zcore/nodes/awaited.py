@@ -1,11 +1,20 @@
 """Lets a coroutine await calls that another thread makes."""
+from __future__ import annotations
+
 import asyncio
 import contextlib
+from typing import TYPE_CHECKING
 
 from zcore import workers
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeVar
 
-async def awaited(function):
+    _Result = TypeVar("_Result")
+
+
+async def awaited(function: Callable[[], _Result]) -> _Result:
     """Call ``function()`` in another thread and return its result.
 
     If the task is cancelled, the call is stopped. The task ends only when the call no longer touches any memory, so the

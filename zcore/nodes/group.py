@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from typing import Any, Self, TypeVar, Unpack
 
+    from zcore.engine.binding import GroupBinding
     from zcore.model.metadata import GroupMetadata
     from zcore.nodes.keywords import FilledKeywords, FormKeywords, GroupKeywords, MemberKeywords, TypedKeywords
     from zcore.typing import DTypeLike, Elements, Shape
@@ -397,7 +398,8 @@ class Group(Handle):
         """
         return self._required(name, Group, lambda: self.create_group(name, **keywords))
 
-    def _required(self, name, kind, make, check=None):
+    def _required(self, name: str, kind: type[_Found], make: Callable[[], _Found],
+                  check: Callable[[_Found], None] | None = None) -> _Found:
         """Return the member of this name; create it if there is none. Other processes may do the same."""
         path = self._path_of(name)
 
@@ -462,7 +464,7 @@ class Group(Handle):
         return list(self)
 
 
-def node_of(binding):
+def node_of(binding: ArrayBinding | GroupBinding) -> Array | Group:
     """Return the `Array` or `Group` of a binding."""
     return Array(binding) if type(binding) is ArrayBinding else Group(binding)
 

@@ -4,10 +4,13 @@ Names and attributes come from files: everything is escaped and limited in size.
 script, and nothing is loaded from elsewhere. Light and dark follow the theme of the notebook, or of the MkDocs page
 that shows it, if that sets one; otherwise the reader's system.
 """
+from __future__ import annotations
+
 import json
 import math
 from html import escape
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from zcore.errors import ZcoreError
 from zcore.model.chunk_grid import chunk_sizes
@@ -15,6 +18,10 @@ from zcore.model.metadata import ArrayMetadata
 from zcore.model.value import text_of
 from zcore.nodes.info import type_name
 from zcore.text.printable import printable
+
+if TYPE_CHECKING:
+    from zcore.nodes.array import Array
+    from zcore.nodes.group import Group
 
 MAX_NODES = 200                # nodes in a tree
 MAX_ATTRIBUTES = 100
@@ -56,12 +63,12 @@ background:none;overflow-wrap:anywhere;max-width:48em}}
 </style>"""
 
 
-def array_html(array):
+def array_html(array: Array) -> str:
     """Return an array as HTML, without reading elements or listing objects."""
     return f'{STYLE}<div class="zcore">{_name(array)}{_array_body(array)}{_attributes(array)}</div>'
 
 
-def group_html(group):
+def group_html(group: Group) -> str:
     """Return a group as HTML, with up to `MAX_NODES` of the nodes below it."""
     pairs = list(islice(group.walk(), MAX_NODES + 1))
     left_out = len(pairs) > MAX_NODES
@@ -143,7 +150,7 @@ NARROWEST = 2.2                # minimum pixels between two lines
 ROOM = 26                      # pixels for the text at an edge
 
 
-def chunks_svg(array):
+def chunks_svg(array: Array) -> str | None:
     """Return a drawing of an array's chunks; None for an array without dimensions or elements.
 
     >>> import zcore

@@ -10,6 +10,8 @@ from zcore.text.printable import printable
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    import numpy as np
+
 
 class Info(Mapping[str, Any]):
     """Rows of a description: names and values. `repr` and `str` give one line per row.
@@ -43,6 +45,6 @@ class Info(Mapping[str, Any]):
         return "\n".join(f"{name:14}: {printable(text_of(value, str))}" for name, value in self._rows.items())
 
 
-def type_name(dtype):
+def type_name(dtype: np.dtype[Any]) -> str:
     """Return the display name of a type: structures by their fields."""
     return str(dtype) if dtype.names is None else str(dtype.descr)

@@ -58,7 +58,7 @@ class Extents(NamedTuple):
 
     table: ReferenceTable
     open: Callable[[str], int]
-    batches: Callable[[Sequence[str], int], Any] | None = None
+    batches: Callable[[Sequence[str], int | None], Any] | None = None
 
 
 class Strided(NamedTuple):

@@ -15,7 +15,7 @@ from zcore.kernel.io.files import TEMP_PREFIX
 from zcore.trust.base_path import LONG, LONG_UNC, NATIVE, POSIX, WINDOWS, without_long_form
 
 # Names of temporary files begin so. They are never keys.
-TEMPORARY = TEMP_PREFIX
+TEMPORARY: str = TEMP_PREFIX
 
 # Most keys match this and need no other check: ASCII parts that begin with a letter, a digit, "_" or "-", and documents
 # of Zarr v2.
@@ -24,7 +24,7 @@ _is_ordinary = re.compile(r"(?:[\w-][\w.-]*/)*(?:[\w-][\w.-]*|\.z(?:array|attrs|
 _WINDOWS_MAX_PATH = 259  # characters; longer absolute paths need the \\?\ form
 
 
-def check_key(key, flavour=POSIX):
+def check_key(key: str, flavour: str = POSIX) -> str:
     """Return `key` if it is valid.
 
     Raises : InvalidKeyError with the reason; TypeError when `key` is not a string.
@@ -42,7 +42,7 @@ def check_key(key, flavour=POSIX):
     return key
 
 
-def check_prefix(prefix, flavour=POSIX):
+def check_prefix(prefix: str, flavour: str = POSIX) -> str:
     """Return `prefix` if it is valid: ``""``, or a key with a ``/`` behind it.
 
     Raises : InvalidKeyError with the reason; TypeError when `prefix` is not a string.
@@ -60,7 +60,7 @@ def check_prefix(prefix, flavour=POSIX):
     return prefix
 
 
-def check_path(path, flavour=POSIX):
+def check_path(path: str, flavour: str = POSIX) -> str:
     """Return the path of a node, ``""`` or a key, without the one leading ``/`` that is allowed.
 
     Raises : InvalidKeyError with the reason, and the path as it was given.
@@ -74,7 +74,7 @@ def check_path(path, flavour=POSIX):
     return inner
 
 
-def prefix_of(path):
+def prefix_of(path: str) -> str:
     """Return the prefix of all keys of the node at `path`, which is ``""`` for the root.
 
     >>> prefix_of("foo/bar"), prefix_of("")
@@ -123,7 +123,7 @@ def _windows_fault(part):
     return None
 
 
-def is_temporary(name):
+def is_temporary(name: str) -> bool:
     """Return whether this is the name (without directory) of a temporary file.
 
     >>> is_temporary(".__zc_tmp.0f3a"), is_temporary("zarr.json")
@@ -132,7 +132,7 @@ def is_temporary(name):
     return name.startswith(TEMPORARY)
 
 
-def key_to_path(base, key, flavour=NATIVE):
+def key_to_path(base: str, key: str, flavour: str = NATIVE) -> str:
     """Return the path of the file that holds `key`; `base` comes from `absolute_base`.
 
     Parts are not percent-encoded, case-folded or normalised: one key, one name.
@@ -151,7 +151,7 @@ def key_to_path(base, key, flavour=NATIVE):
     return LONG_UNC + path[2:] if path.startswith("\\\\") else LONG + path
 
 
-def path_to_key(base, path, flavour=NATIVE):
+def path_to_key(base: str, path: str, flavour: str = NATIVE) -> str:
     """Return the key of the file at the absolute `path`; `base` comes from `absolute_base`.
 
     Raises : ValueError, if `path` does not lie below the base; InvalidKeyError, if what lies below it is not a key.

@@ -11,22 +11,41 @@ from __future__ import annotations
 
 import os
 import stat
-from collections import namedtuple
 from collections.abc import Mapping
 from functools import cache, lru_cache
 from importlib import import_module
+from typing import Any, NamedTuple
 
 from zcore.stores.base import Store
 
-# name     of the kind, for messages
-# endings  of file names, in small letters
-# magics   first bytes of a file
-# opener   opens it as a store for reading: "module:name", imported at its first use
-# advice   for a caller that expected a directory
-# remote   "module:name" of a function that opens it at a service: it takes a `RemoteStore` of its URL, and returns None
-#          if there is no object of that name
-Kind = namedtuple("Kind", ("name", "endings", "magics", "opener", "advice", "remote"),
-                  defaults=((), (), None, None, None))
+
+class Kind(NamedTuple):
+    """A row of the table.
+
+    Attributes
+    ----------
+    name : str
+        Of the kind, for messages.
+    endings : tuple of str
+        Of file names, in small letters.
+    magics : tuple of bytes
+        First bytes of a file.
+    opener : str or None
+        Opens it as a store for reading: ``"module:name"``, imported at its first use.
+    advice : str or None
+        For a caller that expected a directory.
+    remote : str or None
+        ``"module:name"`` of a function that opens it at a service: it takes a `RemoteStore` of its URL, and returns
+        None if there is no object of that name.
+    """
+
+    name: str
+    endings: tuple[str, ...] = ()
+    magics: tuple[bytes, ...] = ()
+    opener: str | None = None
+    advice: str | None = None
+    remote: str | None = None
+
 
 _REFERENCE_STORE = "zcore.stores.reference.store:ReferenceStore"
 _REFERENCES_ADVICE = "a reference set is read, or changed as zcore.ReferenceStore(path, read_only=False)"
@@ -73,7 +92,7 @@ def named_kind(name: str) -> Kind | None:
     return _BY_ENDING.get((dot + ending).lower())
 
 
-def kind_of(store_like) -> Kind | None:
+def kind_of(store_like: object) -> Kind | None:
     """Return the kind of a path, a URL, a store, a mapping, or a client of a service.
 
     For a path this costs one `stat`, and for a file whose ending is not in the table a read of its first bytes. None
@@ -121,7 +140,7 @@ def is_url(text: str) -> bool:
     return is_remote(text)
 
 
-def library_of(client) -> str | None:
+def library_of(client: object) -> str | None:
     """Return the library whose stores, filesystems or clients an object is one of, without importing the library.
 
     ``"object"`` for any object with `get` and `get_range`; None for any other object.
@@ -143,13 +162,14 @@ def _kind_by_magic(path):
 
 
 @cache
-def loaded(name: str):
+def loaded(name: str) -> Any:
     """Import and return the class ``"module:name"``, such as the `opener` of a kind."""
     module, _, attribute = name.partition(":")
     return getattr(import_module(module), attribute)
 
 
-def store_of(store_like, read_only: bool, fsync: bool, check_base: bool = True, *, new: str | None = None) -> Store:
+def store_of(store_like: Any, read_only: bool, fsync: bool, check_base: bool = True, *,
+             new: str | None = None) -> Store:
     """Return the store for a path, a URL, a store, a mapping, or a client of a service.
 
     Files that are stores, such as zip archives, are opened only for reading. For writing, a path is a directory. But if

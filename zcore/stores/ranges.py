@@ -1,4 +1,10 @@
 """Byte ranges of one object, merged where one request costs less than several."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 # Bytes that are read for nothing to save a request: about as many arrive during the latency of one.
 MAX_GAP = 1 << 18
@@ -6,7 +12,8 @@ MAX_GAP = 1 << 18
 MAX_BLOCK = 1 << 23
 
 
-def merged(ranges, max_gap=MAX_GAP, max_block=MAX_BLOCK):
+def merged(ranges: Iterable[tuple[int, int]], max_gap: int = MAX_GAP,
+           max_block: int = MAX_BLOCK) -> list[tuple[int, int]]:
     """Return a list of (start, stop), sorted, such that each range lies in one of them.
 
     Parameters

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from inspect import CORO_CREATED, getcoroutinestate
+from typing import TYPE_CHECKING
 
 from zarr.abc.store import OffsetByteRequest, RangeByteRequest, SuffixByteRequest
 from zarr.core.buffer import Buffer, default_buffer_prototype
@@ -13,11 +14,21 @@ from zcore.stores.base import Listing, Store, resolve_range
 from zcore.stores.keys import check_key, check_prefix
 from zcore.stores.openers import DIRECTORY, loaded
 
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+    from collections.abc import Sequence
+    from typing import Any
+
+    from zarr.abc.store import Store as ZarrStore
+
+    from zcore.stores.base import ByteRange
+    from zcore.typing import Buffer as BytesLike
+
 # Enough to hide the latency of most services, and not too many for a server.
 N_REQUESTS = 10
 
 
-def store_of_zarr(store, read_only=False, loop=None):
+def store_of_zarr(store: ZarrStore, read_only: bool = False, loop: AbstractEventLoop | None = None) -> Store:
     """Return a store of zcore with the keys and values of a store of zarr-python.
 
     A `LocalStore` becomes a `DirectoryStore`, whose files the kernel opens itself. Every other store is asked.
@@ -46,25 +57,25 @@ class ZarrPythonStore(Store):
     Locks hold back the threads of this process: these stores have no conditional writes.
     """
 
-    n_requests = N_REQUESTS
+    n_requests: int = N_REQUESTS
 
-    def __init__(self, store, read_only=False, loop=None):
-        self.store = store
-        self.read_only = read_only
-        self.lists = store.supports_listing
+    def __init__(self, store: ZarrStore, read_only: bool = False, loop: AbstractEventLoop | None = None) -> None:
+        self.store: ZarrStore = store
+        self.read_only: bool = read_only
+        self.lists: bool = store.supports_listing
         # Stores of zarr-python with the same text are the same store, and share their locks.
-        self.uri = str(store)
+        self.uri: str = str(store)
         self._loop = loop
         # Icechunk has documents in memory. At a range that ends behind one, Icechunk 1.1 panics.
         self._keeps_documents = type(store).__module__.partition(".")[0] == "icechunk"
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"ZarrPythonStore({self.store!r}{', read-only' if self.read_only else ''})"
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return ZarrPythonStore, (self.store, self.read_only)
 
-    def get(self, key, byte_range=None):
+    def get(self, key: str, byte_range: ByteRange | None = None) -> bytes | None:
         check_key(key)
         request = None
         if byte_range is not None:
@@ -97,29 +108,29 @@ class ZarrPythonStore(Store):
                              f"{type(found).__name__}", key=key)
         return found.to_bytes()
 
-    def getsize(self, key):
+    def getsize(self, key: str) -> int | None:
         check_key(key)
         try:
             return self._ask(self.store.getsize(key), key)
         except FileNotFoundError:
             return None
 
-    def existing(self, prefix, names):
+    def existing(self, prefix: str, names: Sequence[str]) -> list[str]:
         keys = [check_key(prefix + name) for name in names]
         found = self._together(lambda key: self._ask(self.store.exists(key), key), keys)
         return [name for name, exists in zip(names, found, strict=True) if exists]
 
-    def set(self, key, value):
+    def set(self, key: str, value: BytesLike) -> None:
         self._check_writable("set", key)
         check_key(key)
         self._ask(self.store.set(key, default_buffer_prototype().buffer.from_bytes(bytes(value))), key)
 
-    def erase(self, key):
+    def erase(self, key: str) -> None:
         self._check_writable("erase", key)
         check_key(key)
         self._ask(self.store.delete(key), key)
 
-    def list_dir(self, prefix):
+    def list_dir(self, prefix: str) -> Listing:
         check_prefix(prefix)
 
         async def listed():

@@ -14,7 +14,7 @@ LONG = "\\\\?\\"
 LONG_UNC = "\\\\?\\UNC\\"
 
 
-def absolute_base(path, cwd, flavour=NATIVE):
+def absolute_base(path: str, cwd: str, flavour: str = NATIVE) -> str:
     """Return the canonical path of a base directory: absolute, without ``.``, ``..`` or a trailing separator.
 
     Only a root (``/``, ``C:\\``, ``\\\\server\\share\\``) keeps its final separator. ``..`` is resolved as text.
@@ -48,7 +48,7 @@ def absolute_base(path, cwd, flavour=NATIVE):
     return drive + (rest or "\\")
 
 
-def without_long_form(path):
+def without_long_form(path: str) -> str:
     """Return a Windows path without the prefix that lifts the limit of its length."""
     if path.upper().startswith(LONG_UNC):
         return "\\\\" + path[len(LONG_UNC):]

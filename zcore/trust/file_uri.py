@@ -12,7 +12,7 @@ from zcore.trust.base_path import NATIVE, POSIX, absolute_base
 _BYTES_RULE = {POSIX: "surrogateescape", "windows": "surrogatepass"}
 
 
-def path_to_uri(base, flavour=NATIVE):
+def path_to_uri(base: str, flavour: str = NATIVE) -> str:
     """Return the canonical URI of a base directory from `absolute_base`.
 
     Everything but ``A-Z a-z 0-9 - . _ ~ /`` and the colon of a drive is percent-encoded as UTF-8.
@@ -30,7 +30,7 @@ def path_to_uri(base, flavour=NATIVE):
     return ("file://" if local else "file:") + _quote(path, flavour)
 
 
-def uri_to_path(text, flavour=NATIVE):
+def uri_to_path(text: str, flavour: str = NATIVE) -> str:
     """Return the base directory of a URI, or `text` itself if it has no scheme.
 
     A text without a scheme is a literal path: ``/data/a%20b`` is a directory named ``a%20b``. A scheme of one letter is

@@ -62,7 +62,7 @@ class AllowedTargets:
         """Return whether a URL has the form of a local file."""
         return url is not None and not is_chained(url) and not self.is_url(url)
 
-    def url_of(self, key: str, url: str | None) -> str | None:
+    def url_of(self, key: str | None, url: str | None) -> str | None:
         """Return the absolute URL of an allowed target at a service; None for a local target."""
         if url is None:
             raise self._error(key, url, "the set names no URL; open it with target=")
@@ -117,7 +117,7 @@ class AllowedTargets:
     def _is_allowed(self, path):
         return any([is_below(path, root) for root in self._roots])
 
-    def seen_from(self, directory: str | None, url: str) -> str:
+    def seen_from(self, directory: str | None, url: str | None) -> str | None:
         """Return the URL of the same target for a document in another directory, or anywhere (None)."""
         directory = directory and os.path.realpath(directory)
         if (url is None or self.base in (None, directory) or scheme_of(url) is not None or is_chained(url)
@@ -130,7 +130,7 @@ class AllowedTargets:
             return path
         return path[len(directory.rstrip("/")) + 1:] if is_below(path, directory) else path
 
-    def allows_url(self, url: str) -> bool:
+    def allows_url(self, url: str) -> bool | None:
         """Return whether `allowed` names a remote URL; None without `allowed`."""
         return None if self.allowed is None else self._names(url) and not may_lead_out(url)
 

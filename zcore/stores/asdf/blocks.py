@@ -1,10 +1,23 @@
 """The blocks of the arrays in an ASDF file, to be verified: each is read once, also if several arrays share it."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from zcore.asdf.checksums import check
 from zcore.asdf.tree.ndarray import NDArrayNode
 from zcore.errors import ZcoreError
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
 
-def blocks_below(path, arrays, file, map_of):
+    from zcore.asdf.file import AsdfFile
+    from zcore.stores.asdf.chunks import ChunkMap
+    from zcore.stores.asdf.nodes import ChunkedNode
+    from zcore.stores.base import Blocks
+
+
+def blocks_below(path: str, arrays: Iterable[tuple[str, NDArrayNode | ChunkedNode]], file: AsdfFile,
+                 map_of: Callable[[ChunkedNode], ChunkMap]) -> Blocks:
     """Iterate over the blocks of arrays; see `BlockStore.blocks`.
 
     Parameters

@@ -3,7 +3,10 @@
 The node has the document ``.zarray`` of Zarr v2, and the number of a block with an int32 for each chunk in C order: the
 number of the chunk's block, or -1 for an absent chunk.
 """
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,8 +14,18 @@ from zcore.asdf.tree.inline import MAX_NDIM
 from zcore.asdf.tree.ndarray import MAX_NBYTES
 from zcore.errors import AsdfFormatError
 
+if TYPE_CHECKING:
+    from typing import TypeAlias
 
-def read_map(node, file):
+    import numpy.typing as npt
+
+    from zcore.asdf.file import AsdfFile
+    from zcore.stores.asdf.nodes import ChunkedNode
+
+    ChunkMap: TypeAlias = tuple[dict[str, int], npt.NDArray[np.int32]]
+
+
+def read_map(node: ChunkedNode, file: AsdfFile) -> ChunkMap:
     """Return the positions of the stored chunks by their names, and the block numbers of all chunks.
 
     Raises

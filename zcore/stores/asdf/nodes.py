@@ -4,15 +4,24 @@ Arrays are nodes, and so are the mappings and lists that lead to one. All other 
 attributes. A tree may hold one value several times, and contain itself. The first occurrence of a mapping or list is a
 group; all others are attributes with a reference to it.
 """
+from __future__ import annotations
+
 import re
 from base64 import b64encode
 from datetime import date, datetime
+from typing import TYPE_CHECKING
 
 from zcore.asdf.tree.ndarray import NDArrayNode
 from zcore.asdf.tree.origin import Reference
 from zcore.asdf.tree.scalars import MAX_DIGITS, complex_text
 from zcore.asdf.tree.tagged import IntegerNode, TaggedMapping, TaggedScalar
 from zcore.errors import AsdfFormatError, ZcoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any, TypeAlias
+
+    Node: TypeAlias = "TreeGroup | ChunkedNode | NDArrayNode"
 
 MAX_VALUES = 1 << 20  # of the attributes of a node: shared values may be many more than the text has
 MAX_DEPTH = 100
@@ -39,10 +48,10 @@ class TreeGroup:
 
     __slots__ = ("members", "attributes", "path")
 
-    def __init__(self, path):
-        self.members = {}
-        self.attributes = {}
-        self.path = path
+    def __init__(self, path: str) -> None:
+        self.members: dict[str, Node] = {}
+        self.attributes: dict[str, Any] = {}
+        self.path: str = path
 
 
 class ChunkedNode:
@@ -50,13 +59,14 @@ class ChunkedNode:
 
     __slots__ = ("document", "map", "attributes")
 
-    def __init__(self, members):
-        self.document = members[".zarray"]
-        self.map = members["chunk_block_map"]
-        self.attributes = {name: value for name, value in members.items() if name not in (".zarray", "chunk_block_map")}
+    def __init__(self, members: Mapping[str, Any]) -> None:
+        self.document: Any = members[".zarray"]
+        self.map: Any = members["chunk_block_map"]
+        self.attributes: dict[str, Any] = {
+            name: value for name, value in members.items() if name not in (".zarray", "chunk_block_map")}
 
 
-def root_of(tree):
+def root_of(tree: object) -> Node:
     """Return the root of a tree's hierarchy: a `TreeGroup`, or an array if the tree is one."""
     if (node := _node_of(tree)) is not None:
         return node
@@ -156,7 +166,7 @@ def _items(container):
     return container.items() if isinstance(container, dict) else enumerate(container)
 
 
-def name_of(key):
+def name_of(key: str) -> str:
     """Return the name of the node for a key, with characters escaped that no name of a node may have.
 
     >>> name_of("a/b"), name_of(".z"), key_of("a%2Fb"), key_of("%2Ez")
@@ -166,7 +176,7 @@ def name_of(key):
     return "%2E" + name[1:] if name[0] == "." else name
 
 
-def key_of(name):
+def key_of(name: str) -> str:
     """Return the key for the name of a node; see `name_of`."""
     return "" if name == "%" else _unescaped(lambda found: chr(int(found[1], 16)), name)
 
@@ -178,7 +188,7 @@ def _free(name, group):
     return name
 
 
-def attributes_of(node):
+def attributes_of(node: Node) -> dict[str, Any]:
     """Return the attributes of a node as JSON values.
 
     Raises : AsdfFormatError, if they have more than `MAX_VALUES` values, or are deeper than `MAX_DEPTH`.
@@ -193,7 +203,7 @@ def attributes_of(node):
     return plain_of(found)
 
 
-def plain_of(value):
+def plain_of(value: object) -> Any:
     """Return a value of the tree as a JSON value; an array becomes a text.
 
     Raises : AsdfFormatError, if it has more than `MAX_VALUES` values, or is deeper than `MAX_DEPTH`.

@@ -6,6 +6,7 @@ arrays are one chunk, as in a local file. Other files that the tree names are no
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 from zcore.asdf.file import AsdfFile
 from zcore.asdf.tree.ndarray import NDArrayNode
@@ -13,6 +14,12 @@ from zcore.errors import StoreError, TruncatedError, UnsupportedError
 from zcore.stores.asdf.store import AsdfStore, is_name_of_many, order_of
 from zcore.stores.base import OBJECTS, Extents, Objects, Strided, resolve_range
 from zcore.stores.remote.file import RemoteFile
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+    from zcore.stores.remote.store import RemoteStore
 
 # Header, comments and most trees.
 _START_NBYTES = 1 << 16
@@ -31,34 +38,34 @@ class RemoteSource:
     is_far = True
     is_writable = False
 
-    def __init__(self, file):
-        self.path = file.url
-        self.size = file.size
-        self.read = file.read
+    def __init__(self, file: RemoteFile) -> None:
+        self.path: str = file.url
+        self.size: int = file.size
+        self.read: Callable[[int, int], bytes] = file.read
 
     @property
-    def fd(self):
+    def fd(self) -> int:
         """There is no descriptor."""
         raise UnsupportedError(f"{self.path} is remote: it cannot be mapped", feature="maps of remote files")
 
-    def refresh(self):
+    def refresh(self) -> None:
         """Do nothing: only one version of the file is read."""
 
-    def close(self):
+    def close(self) -> None:
         """Do nothing: there is one request after the other."""
 
-    def skip_hole(self, offset):
+    def skip_hole(self, offset: int) -> int:
         """Return the offset: services do not tell holes."""
         return offset
 
-    def read_into(self, offset, view):
+    def read_into(self, offset: int, view: memoryview) -> None:
         """Fill a flat view of bytes by those from `offset` on."""
         at = 0
         for piece in self.pieces(offset, len(view), _PIECE_NBYTES):
             view[at:at + len(piece)] = piece
             at += len(piece)
 
-    def pieces(self, offset, n_bytes, piece_nbytes):
+    def pieces(self, offset: int, n_bytes: int, piece_nbytes: int) -> Iterator[bytes]:
         """Iterate over the bytes from `offset` on, `piece_nbytes` at a time."""
         end = offset + n_bytes
         if end > self.size:
@@ -86,18 +93,18 @@ class RemoteAsdfStore(AsdfStore):
         See `AsdfStore`.
     """
 
-    def __init__(self, store):
+    def __init__(self, store: RemoteStore) -> None:
         self._remote = store
         self._object = RemoteFile(store, (0, _START_NBYTES))
-        self.path = self._object.url
-        self.n_requests = store.n_requests
-        self.uri = self.path if store.uri else None
+        self.path: str = self._object.url
+        self.n_requests: int = store.n_requests
+        self.uri: str | None = self.path if store.uri else None
         self._take(AsdfFile(self.path, source=RemoteSource(self._object)))
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"RemoteAsdfStore({self.path!r})"
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return RemoteAsdfStore, (self._remote,)
 
     def _identity(self, key, node, name):
@@ -178,7 +185,7 @@ def _is_in_ranges(node):
     return not node.block.is_compressed
 
 
-def opened(store):
+def opened(store: RemoteStore) -> RemoteAsdfStore | None:
     """Return the file at the URL of a `RemoteStore`, or None if there is no object."""
     try:
         return RemoteAsdfStore(store)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
@@ -36,7 +36,7 @@ from zcore.stores.base import (
 from zcore.stores.keys import check_key, check_prefix
 
 if TYPE_CHECKING:
-    from typing import Any, Self
+    from typing import Any, Literal, Self
 
     from zcore.stores.base import Blocks
     from zcore.typing import StrPath
@@ -46,7 +46,7 @@ _IN_PYTHON = "other"
 _GROUP = b'{"zarr_format": 2}'
 
 _is_chunk_name = re.compile(r"0(?:\.0)*").fullmatch
-is_name_of_many = re.compile(r"[0-9]+(?:[./][0-9]+)*").fullmatch
+is_name_of_many: Callable[[str], re.Match[str] | None] = re.compile(r"[0-9]+(?:[./][0-9]+)*").fullmatch
 
 
 class AsdfStore(BlockStore):
@@ -380,7 +380,7 @@ def _chunk_name(node):
     return ".".join(["0"] * node.ndim) or "0"
 
 
-def order_of(node):
+def order_of(node: NDArrayNode) -> Literal["C", "F"] | None:
     """Return the memory order, C or F, if the elements are contiguous, else None."""
     if node.source is None or node.strides == c_strides(node.shape, node.dtype.itemsize):
         return "C"

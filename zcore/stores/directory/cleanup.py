@@ -9,10 +9,14 @@ import contextlib
 import errno
 import os
 import stat
+from typing import TYPE_CHECKING
 
 from zcore.stores.directory.listing import is_text
 from zcore.stores.directory.reading import is_file
 from zcore.stores.keys import is_temporary
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 def prune(directory: str, base: str) -> None:
@@ -118,7 +122,7 @@ def remove_temporary(directory: str, before: float) -> int:
     return n_removed
 
 
-def unlisted(directory: str):
+def unlisted(directory: str) -> Iterator[tuple[str, bool]]:
     """Iterate over the entries below `directory` that listings leave out: (path, whether it is temporary).
 
     They are temporary files and directories, and names that are not text. Directories that cannot be listed are

@@ -68,7 +68,7 @@ def lies_in(path: str, directory: str) -> bool:
     return os.path.commonpath((directory, os.path.realpath(path))) == directory
 
 
-def may_enter(path: str, base: str, entered: set) -> bool:
+def may_enter(path: str, base: str, entered: set[tuple[int, int]]) -> bool:
     """Return whether a walk from `base` enters the directory `path`; linked directories are added to `entered`.
 
     A walk enters a linked directory once, and never from inside of it, so that cycles of links end. It enters an

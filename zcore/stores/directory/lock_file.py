@@ -27,12 +27,17 @@ import sys
 import weakref
 from _thread import RLock, get_ident, start_new_thread
 from time import localtime, monotonic, sleep, strftime
+from typing import TYPE_CHECKING
 
 from zcore.descriptors import open_descriptor
 from zcore.errors import LockError, warn
 from zcore.kernel.io.object_locks import Held
 from zcore.stores.keys import TEMPORARY
 from zcore.text.printable import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
 
 NODE = TEMPORARY + "lock"          # the lock of the node whose document lies in the directory
 PLACE = TEMPORARY + "place"        # the lock under which a node comes or goes there
@@ -68,9 +73,9 @@ class LockFile:
     name : {NODE, PLACE}
     """
 
-    def __init__(self, directory, name):
-        self.directory = directory
-        self.name = name
+    def __init__(self, directory: str, name: str) -> None:
+        self.directory: str = directory
+        self.name: str = name
         self._renew()
         _all_files.add(self)
 
@@ -84,10 +89,10 @@ class LockFile:
         self._id = None
         self._watch = Watch()
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<LockFile {os.path.join(self.directory, self.name)}>"
 
-    def hold(self):
+    def hold(self) -> contextlib.AbstractContextManager[LockFile]:
         """Return a context manager that holds the lock for this thread.
 
         Raises
@@ -99,7 +104,7 @@ class LockFile:
         """
         return _Share(self)
 
-    def check(self):
+    def check(self) -> None:
         """Raise LockError unless the lock is still held: others take over the lock of a process that paused."""
         try:
             _again(os.stat, f"{self.name}/{_HELD}/{self._id}", dir_fd=self._fd)
@@ -111,7 +116,7 @@ class LockFile:
         except OSError as exc:
             raise self._failed("look at", exc) from exc
 
-    def is_at(self, directory):
+    def is_at(self, directory: str) -> bool:
         """Return whether the directory whose lock is held has this name.
 
         Raises : LockError, if it cannot be looked at.
@@ -365,10 +370,11 @@ class Owner:
         Of the file: it changes as long as the process lives.
     """
 
-    def __init__(self, fd, name, directory, id):
-        self.id = id
-        self.is_held = directory == _HELD
-        self.said, self.sign = {}, ()
+    def __init__(self, fd: int, name: str, directory: str, id: str) -> None:
+        self.id: str = id
+        self.is_held: bool = directory == _HELD
+        self.said: dict[str, Any] = {}
+        self.sign: tuple[int, ...] = ()
         self._fd, self._directory = fd, f"{name}/{directory}"
         with contextlib.suppress(OSError):
             # Opened each time: a network file system asks the server then.
@@ -384,21 +390,21 @@ class Owner:
             finally:
                 os.close(file)
 
-    def __str__(self):
+    def __str__(self) -> str:
         if not self.said:
             found = _ID.fullmatch(self.id)
             return f"process {found['pid']}" if found else "an unknown process"
         said = {name: f"{printable(self.said.get(name)):.100}" for name in ("pid", "program", "host", "since")}
         return f"process {said['pid']} ({said['program']}) of the host {said['host']}, since {said['since']}"
 
-    def is_running(self):
+    def is_running(self) -> bool | None:
         """Return whether the process has not ended; None if that is not known: of other machines it never is."""
         own, found = _identity()["machine"], _ID.fullmatch(self.id)
         if own is None or found is None or found["machine"] != own:
             return None
         return _is_running(int(found["pid"]), int(found["started"]))
 
-    def remove(self):
+    def remove(self) -> None:
         """Remove its file, by a name that no other process has."""
         try:
             _again(os.unlink, f"{self._directory}/{self.id}", dir_fd=self._fd)
@@ -411,7 +417,7 @@ class Owner:
             _again(os.rmdir, self._directory, dir_fd=self._fd)
 
 
-def owners(fd, name):
+def owners(fd: int, name: str) -> list[Owner]:
     """Return the `Owner` of a lock in the directory `fd`, and those that wait for it: a list."""
     return [Owner(fd, name, directory, id) for directory in _names(fd, name)
             for id in _names(fd, f"{name}/{directory}")]
@@ -444,11 +450,11 @@ def _names(fd, path):
 class Watch:
     """For how long the files of others were not renewed, as one process sees it."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._seen = {}     # id to (sign, time of the last look, seconds without a change)
-        self.looked = monotonic()
+        self.looked: float = monotonic()
 
-    def stale(self, owners):
+    def stale(self, owners: Iterable[Owner]) -> list[Owner]:
         """Return those of all present owners that have ended, or have not renewed their files for `STALE_SECONDS`."""
         now, before, self._seen = monotonic(), self._seen, {}
         self.looked = now
@@ -463,7 +469,7 @@ class Watch:
         return found
 
 
-def left_over(directory):
+def left_over(directory: str) -> str | None:
     """Return what a lock's directory, one of `NAMES`, is if no process of it lives: a text. None if one may live."""
     if os.path.islink(directory) or os.path.isfile(directory):
         return "no directory, in the place of a lock file's: nothing can be locked by files there"
@@ -474,7 +480,7 @@ def left_over(directory):
         return "a lock file of " + " and ".join(map(str, found)) if found else "the empty directory of a lock file"
 
 
-def remove_left_over(directory):
+def remove_left_over(directory: str) -> bool:
     """Remove what processes that have ended have left in a lock's directory; return whether that is gone as well."""
     name = os.path.basename(directory)
     with _opened(os.path.dirname(directory)) as fd:
@@ -498,7 +504,7 @@ def _opened(directory):
         os.close(fd)
 
 
-def this_process():
+def this_process() -> dict[str, object]:
     """Return what the file of this process says, a dict."""
     return {**_identity(), "since": strftime("%Y-%m-%d %H:%M:%S %z", localtime())}
 

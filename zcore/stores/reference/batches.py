@@ -5,14 +5,24 @@ References checklist, RF-URL-09. The result is the same as if each reference wer
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import namedtuple
 from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
 from zcore.stores.base import Listing, Store, resolve_range
 from zcore.stores.ranges import merged
 
-# The indices of the keys that are read together. ``load()`` reads them, and returns a store that has their values.
-Batch = namedtuple("Batch", ("numbers", "load"))
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from zcore.stores.base import ByteRange
+    from zcore.stores.reference.store import ReferenceStore
+
+
+class Batch(NamedTuple):
+    """The indices of the keys that are read together. ``load()`` reads them, and returns a store with their values."""
+
+    numbers: list[int]
+    load: Callable[[], Store]
 
 
 class _Loaded(Store):
@@ -21,16 +31,16 @@ class _Loaded(Store):
     def __init__(self, values):
         self._values = values
 
-    def get(self, key, byte_range=None):
+    def get(self, key: str, byte_range: ByteRange | None = None) -> bytes | None:
         value = self._values[key]
         start, stop = resolve_range(byte_range, len(value))
         return bytes(value[start:stop])
 
-    def list_dir(self, prefix):
+    def list_dir(self, prefix: str) -> Listing:
         return Listing([], [])
 
 
-def batches(store, keys, limit):
+def batches(store: ReferenceStore, keys: Sequence[str], limit: int | None) -> list[Batch]:
     """Return a list of `Batch`, in which each of the keys is once.
 
     Parameters

@@ -7,11 +7,18 @@ from __future__ import annotations
 
 import itertools
 import re
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from zcore.errors import ReferenceFormatError
 from zcore.stores.reference.expressions import MAX_INTEGER, MIN_INTEGER, OPERATORS, shown
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from zcore.stores.reference.gen import Ranges
+    from zcore.stores.reference.templates import Text
 
 MAX_GENERATED_TEXT = 4096  # characters of a key or URL: a limit of references limits memory only together with this
 MAX_EXPRESSIONS = 64       # in such a text; each of them is a column for a while
@@ -28,8 +35,8 @@ class Column:
     product : Ranges
     """
 
-    def __init__(self, text, product):
-        self.names = text.names
+    def __init__(self, text: Text, product: Ranges) -> None:
+        self.names: frozenset[str] = text.names
         self._text, self._product = text, product
         self._literal = "".join(part for part in text.parts if type(part) is str)
         self._expressions = [part for part in text.parts if type(part) is not str]
@@ -39,7 +46,7 @@ class Column:
         if len(self._expressions) > MAX_EXPRESSIONS:
             raise self._wrong(f"expected {MAX_EXPRESSIONS} expressions at the most, found {len(self._expressions)}")
 
-    def texts(self, elements):
+    def texts(self, elements: npt.NDArray[np.int64]) -> list[str]:
         """Return the text of each element, a list.
 
         Raises : ReferenceFormatError, if one cannot be rendered, or has, or might have, too many characters.
@@ -58,7 +65,7 @@ class Column:
             return [self._literal] * len(elements)
         return list(map(self._pattern.__mod__, zip(*columns, strict=True)))
 
-    def integers(self, elements):
+    def integers(self, elements: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return the integer of 63 bits that each element's text says, as int64."""
         if len(self._expressions) == 1 and not self._literal.strip():
             numbers = self._computed(self._expressions[0], elements)

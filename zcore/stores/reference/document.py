@@ -4,7 +4,10 @@ References specification, version 0: an object of references; version 1: that as
 URLs and generated references beside it. The document is not trusted: it is parsed strictly, into columns, and generated
 references are counted before they are made.
 """
+from __future__ import annotations
+
 import json
+from typing import TYPE_CHECKING
 
 from zcore.errors import CodecError, ReferenceFormatError, warn
 from zcore.kernel.codec.program import Program
@@ -12,15 +15,19 @@ from zcore.kernel.refs.json import members_of, read_references
 from zcore.kernel.refs.table import ReferenceTable
 from zcore.text.strict_json import STRICT, WITH_CONSTANTS
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 MAX_NBYTES = 1 << 31
 MAX_RENDERED = 1 << 30     # characters of all URLs with templates, each URL once
 MIN_DECOMPRESSED = 1 << 20
 MAX_DECOMPRESSED = 1 << 29  # of a compressed document, in which a few bytes may encode so many
-STEPS = {"gzip": ("gzip", 1), "zstd": ("zstd", 0, False)}
+STEPS: dict[str, tuple[str | int, ...]] = {"gzip": ("gzip", 1), "zstd": ("zstd", 0, False)}
 _MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 
 
-def read_document(raw, *, target=None, template_overrides=None, max_generated=None):
+def read_document(raw: bytes, *, target: str | None = None, template_overrides: Mapping[str, str] | None = None,
+                  max_generated: int | None = None) -> ReferenceTable:
     """Return the `ReferenceTable` of a document.
 
     Parameters
@@ -28,7 +35,7 @@ def read_document(raw, *, target=None, template_overrides=None, max_generated=No
     raw : bytes
     target : str, optional
         The URL of references without one.
-    template_overrides : dict of str to str, optional
+    template_overrides : mapping of str to str, optional
         Templates that replace those of the document, or are added.
     max_generated : int, optional
         Maximum number of references that the document generates.

@@ -12,8 +12,15 @@ from __future__ import annotations
 import operator
 import re
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from zcore.errors import Needing, ReferenceFormatError, UnsupportedError, ZcoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from typing import Any
+
+    from zcore.stores.reference.templates import Templates
 
 MAX_TOKENS = 256    # of all expressions of a text; the parser takes a stack frame for each sign
 MAX_BRACKETS = 16   # nested; the parser takes 13 stack frames for each
@@ -31,12 +38,13 @@ _REFUSED = {
     "CondExpr": "conditions (if)", "Compare": "comparisons", "And": "and", "Or": "or", "Not": "not",
     "List": "lists", "Dict": "dictionaries", "Tuple": "tuples that are not formatted",
 }
-OPERATORS = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv,
-             "%": operator.mod, "**": operator.pow, "neg": operator.neg, "pos": operator.pos}
+OPERATORS: dict[str, Callable[..., Any]] = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv,
+    "%": operator.mod, "**": operator.pow, "neg": operator.neg, "pos": operator.pos}
 _CONVERSION = re.compile(r"%(%|[-+ #0]*+(\d{0,3})(?:\.(\d{0,3}))?[hlL]?[diouxXeEfFgGcs])?")
 
 
-def is_name(name):
+def is_name(name: object) -> bool:
     """Return whether `name` may name a template or a variable: an identifier that jinja2 takes for a name."""
     if not isinstance(name, str) or not name.isidentifier() or name in _RESERVED:
         return False
@@ -62,13 +70,13 @@ class Expression:
 
     __slots__ = ("names", "tree", "source", "member")
 
-    def __init__(self, names, tree, source, member):
-        self.names = names
-        self.tree = tree
-        self.source = source
-        self.member = member
+    def __init__(self, names: frozenset[str], tree: tuple[Any, ...], source: str, member: str) -> None:
+        self.names: frozenset[str] = names
+        self.tree: tuple[Any, ...] = tree
+        self.source: str = source
+        self.member: str = member
 
-    def render(self, variables):
+    def render(self, variables: Mapping[str, object]) -> str:
         """Return the value as text, for a dict of variables."""
         if not self.names <= variables.keys():
             raise undefined(min(self.names - variables.keys()), self.source, self.member)
@@ -161,7 +169,7 @@ def _check_size(size):
 
 # Messages
 
-def shown(value):
+def shown(value: object) -> str:
     """Return `value` as a message shows it: shortened, however long or deep it is."""
     if isinstance(value, str):
         return repr(value if len(value) <= 60 else value[:57] + "...")
@@ -170,19 +178,19 @@ def shown(value):
     return f"a value of type {type(value).__name__}"
 
 
-def not_rendered(reason, source, member, case=""):
+def not_rendered(reason: str | Exception, source: str, member: str, case: str = "") -> ReferenceFormatError:
     """Return the error that says why a text cannot be rendered: the first line of a reason, or of an exception."""
     reason = (str(reason).splitlines() or [""])[0][:200] or type(reason).__name__
     return ReferenceFormatError(f"{member}: expected a text that can be rendered, but {shown(source)} cannot{case}: "
                                 f"{reason}", member=member)
 
 
-def too_long(source, member):
+def too_long(source: str, member: str) -> ReferenceFormatError:
     """Return the error for a text that is too long, before or after it is rendered."""
     return not_rendered(f"it, or its rendered form, has more than {MAX_TEXT} characters", source, member)
 
 
-def undefined(name, source, member):
+def undefined(name: str, source: str, member: str) -> ReferenceFormatError:
     """Return the error for a name that is neither a template nor a variable."""
     return not_rendered(f"there is no template or variable {shown(name)}", source, member)
 
@@ -194,7 +202,7 @@ def _unsupported(what, source, member):
 
 # From a text to its parts
 
-def check_name(name, templates, names, source, member):
+def check_name(name: str, templates: Templates, names: frozenset[str] | None, source: str, member: str) -> None:
     """Raise an error unless `name` is a variable, or a template that is no function; see `parsed`.
 
     `templates` are a `Templates`. `names` are the variables; None in the value of a function, where all names are.
@@ -209,7 +217,7 @@ def check_name(name, templates, names, source, member):
             raise not_rendered(f"the template {name} takes arguments", source, member)
 
 
-def parsed(text, templates, names, member):
+def parsed(text: str, templates: Templates, names: frozenset[str] | None, member: str) -> Iterator[str | Expression]:
     """Yield the parts of a text that needs jinja2, str and `Expression`.
 
     Raises : ReferenceFormatError, UnsupportedError, as `Templates.render`.

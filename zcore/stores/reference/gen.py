@@ -7,13 +7,20 @@ references are never a million objects at once.
 """
 from __future__ import annotations
 
-from collections import namedtuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from zcore.errors import ReferenceFormatError
 from zcore.stores.reference.columns import Column
 from zcore.stores.reference.expressions import MAX_INTEGER, MIN_INTEGER, is_name, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator
+
+    import numpy.typing as npt
+
+    from zcore.stores.reference.templates import Templates
 
 MAX_REFERENCES = 1 << 24
 MAX_CHARACTERS = 1 << 30   # of keys and URLs in all; or `CHARACTERS_EACH` for each reference that the caller allows
@@ -24,19 +31,26 @@ WHOLE = -1                 # the length of a reference without one: all of the t
 _REQUIRED = {"key", "url", "dimensions"}
 _EXTENT = {"offset", "length"}
 
-Batch = namedtuple("Batch", ("keys", "urls", "url_index", "offsets", "lengths"))
-Batch.__doc__ = """Generated references as columns, in the order of the document.
 
-Attributes
-----------
-keys : list of str
-urls : list of str
-    Each URL of the batch once.
-url_index : ndarray of intp
-    For each key, the number of its URL in `urls`.
-offsets, lengths : ndarray of int64
-    Bytes; 0 and `WHOLE` where the item has neither.
-"""
+class Batch(NamedTuple):
+    """Generated references as columns, in the order of the document.
+
+    Attributes
+    ----------
+    keys : list of str
+    urls : list of str
+        Each URL of the batch once.
+    url_index : ndarray of intp
+        For each key, the number of its URL in `urls`.
+    offsets, lengths : ndarray of int64
+        Bytes; 0 and `WHOLE` where the item has neither.
+    """
+
+    keys: list[str]
+    urls: list[str]
+    url_index: npt.NDArray[np.intp]
+    offsets: npt.NDArray[np.int64]
+    lengths: npt.NDArray[np.int64]
 
 
 class Generation:
@@ -73,10 +87,11 @@ class Generation:
     (['k0', 'k1'], ['u'], [0, 10])
     """
 
-    def __init__(self, gen, templates, limit=MAX_REFERENCES):
+    def __init__(self, gen: object, templates: Templates, limit: int = MAX_REFERENCES) -> None:
         if not isinstance(gen, list):
             raise _wrong("gen", f"expected a list of objects, found {shown(gen)}")
-        products, self.count = [], 0
+        products: list[Ranges] = []
+        self.count: int = 0
         self._max_characters = max(MAX_CHARACTERS, CHARACTERS_EACH * limit)
         for i, item in enumerate(gen):
             _check_members(item, f"gen[{i}]")
@@ -89,7 +104,7 @@ class Generation:
         self._items = [_Item(item, product, templates, f"gen[{i}]")
                        for i, (item, product) in enumerate(zip(gen, products, strict=True))]
 
-    def batches(self, size=BATCH):
+    def batches(self, size: int = BATCH) -> Iterator[Batch]:
         """Yield a `Batch` for every `size` references of an item, or fewer.
 
         Raises : ReferenceFormatError, if a text cannot be rendered for some values of the variables, or if an offset
@@ -117,13 +132,13 @@ class Ranges:
         The variables, slowest first.
     """
 
-    def __init__(self, dimensions, member, limit):
+    def __init__(self, dimensions: object, member: str, limit: int) -> None:
         if not isinstance(dimensions, dict) or not dimensions:
             raise _wrong(member, f"expected an object with a variable at least, found {shown(dimensions)}")
-        self.names = list(dimensions)
+        self.names: list[str] = list(dimensions)
         self._variables = {name: _variable(name, given, f"{member}.{name!s:.60}")
                            for name, given in dimensions.items()}
-        self.size = 0 if any(variable.size == 0 for variable in self._variables.values()) else 1
+        self.size: int = 0 if any(variable.size == 0 for variable in self._variables.values()) else 1
         self._strides = {}
         for name in reversed(self.names if self.size else ()):
             self._strides[name] = self.size
@@ -131,7 +146,8 @@ class Ranges:
             if self.size > limit:
                 raise _wrong(member, f"expected {limit} references in all at the most, found dimensions of more")
 
-    def distinct(self, elements, names):
+    def distinct(self, elements: npt.NDArray[np.int64],
+                 names: Collection[str]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.intp] | None]:
         """Return some of the `elements`, an array of different numbers, that show each combination of `names` once.
 
         Also returns, for each element, which of them shows its combination; None when all of them do, in order.
@@ -148,11 +164,11 @@ class Ranges:
         _, first, inverse = np.unique(combination, return_index=True, return_inverse=True)
         return elements[first], inverse
 
-    def values(self, name, elements):
+    def values(self, name: str, elements: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return the value of one variable in each of the `elements`, as int64."""
         return self._variables[name].at(self._indices(name, elements))
 
-    def variables(self, element, names):
+    def variables(self, element: int, names: Iterable[str]) -> dict[str, int]:
         """Return the values of `names` in one element, a dict of Python integers."""
         return {name: int(self.values(name, np.array([element]))[0]) for name in names}
 
@@ -160,8 +176,11 @@ class Ranges:
         return elements // self._strides[name] % self._variables[name].size
 
 
-# How many values a variable has; ``at(indices)`` returns some of them.
-_Variable = namedtuple("_Variable", ("size", "at"))
+class _Variable(NamedTuple):
+    """How many values a variable has; ``at(indices)`` returns some of them."""
+
+    size: int
+    at: Callable[[npt.NDArray[np.int64]], npt.NDArray[np.int64]]
 
 
 class _Item:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 from _thread import RLock  # of threading, without its import time
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,6 +23,11 @@ from zcore.stores.openers import PARQUET_DOCUMENT
 from zcore.stores.reference.records import read_records
 from zcore.text.strict_json import WITH_CONSTANTS
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from zcore.stores.base import Store
+
 METADATA = PARQUET_DOCUMENT
 MAX_METADATA_NBYTES = 1 << 28
 MAX_KEPT_NBYTES = 1 << 28  # of cached columns
@@ -31,7 +37,7 @@ MAX_DEPTH = 64             # of lists and objects in the documents
 _DOCUMENTS = (".zarray", ".zgroup", ".zattrs")
 
 
-def is_parquet_set(store):
+def is_parquet_set(store: Store) -> bool:
     """Return whether a store is a reference set in Parquet: its consolidated metadata have `record_size`."""
     raw = store.get(METADATA, (0, MAX_METADATA_NBYTES))
     if raw is None or b'"record_size"' not in raw:
@@ -59,7 +65,7 @@ class ParquetTable:
         They are of another Zarr version than 2.
     """
 
-    def __init__(self, store):
+    def __init__(self, store: Store) -> None:
         self._store = store
         self._renew_locks()
         renew_in_children(self)
@@ -96,7 +102,7 @@ class ParquetTable:
         if type(size) is not int or not 1 <= size < 1 << 63:
             raise _wrong(f"member 'record_size': expected an integer from 1 on, below 2**63, found {size!r:.60}",
                          "record_size")
-        self.record_size = size
+        self.record_size: int = size
         for key, value in outer["metadata"].items():
             name = key.rpartition("/")[2]
             if name == "zarr.json":
@@ -116,23 +122,23 @@ class ParquetTable:
                 raise _wrong(f"{exc.message}", key) from None
 
     @property
-    def nbytes(self):
+    def nbytes(self) -> int:
         """Bytes of memory in use."""
         return self._documents.nbytes + self._kept_nbytes
 
     @property
-    def targets(self):
+    def targets(self) -> list[str | None]:
         """The URLs of the targets in the files that were read, a list of str."""
         return self._documents.targets
 
     @property
-    def n_targets(self):
+    def n_targets(self) -> int:
         """The number of `targets`."""
         return self._documents.n_targets
 
     # The methods of a `ReferenceTable`
 
-    def find(self, key):
+    def find(self, key: bytes) -> bytes | tuple[str | None, int, int | None] | None:
         """Return the value of a key, bytes, as `ReferenceTable.find` does."""
         found = self._documents.find(key)
         if found is not None:
@@ -151,12 +157,12 @@ class ParquetTable:
             return records.data[offset:offset + length] if target == -1 else None
         return self._documents.target(target), offset, None if length < 0 else length
 
-    def table_of(self, prefix):
+    def table_of(self, prefix: bytes) -> ReferenceTable:
         """Return the table for compiled code, with the keys of the array with this prefix, bytes."""
         array = self._array_at(prefix)
         return self._documents if array is None else array
 
-    def list_dir(self, prefix):
+    def list_dir(self, prefix: bytes) -> tuple[list[bytes], list[bytes]]:
         """Return the keys and prefixes right below a prefix, two sorted lists of bytes."""
         keys, prefixes = self._documents.list_dir(prefix)
         array = self._array_of(prefix + b"0")
@@ -212,7 +218,7 @@ class ParquetTable:
                     numbers.append(number)
         return sorted(numbers)
 
-    def items(self):
+    def items(self) -> Iterator[tuple[bytes, bytes | tuple[str | None, int, int | None]]]:
         """Iterate over (key, value): documents first, then chunks, array by array."""
         yield from self._documents.items()
         for key in sorted(key for key, _ in self._documents.items()):

@@ -3,10 +3,19 @@
 Paths and data are read as dictionaries, each value once, however many rows have it. So the sizes in the footer bound
 the memory, and they are compared with limits before anything is decoded.
 """
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from zcore.errors import Needing, ReferenceFormatError
 from zcore.kernel.refs.records import Records
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from zcore.stores.base import Store
 
 MAX_FILE_NBYTES = 1 << 29
 MAX_DECODED_NBYTES = 1 << 30   # of the columns of a file, as its footer declares them
@@ -17,7 +26,8 @@ INLINE, MISSING, WHOLE = -1, -2, -1
 COLUMNS = ("path", "offset", "size", "raw")
 
 
-def read_records(store, key, record_size, n_rows, numbers_of):
+def read_records(store: Store, key: str, record_size: int, n_rows: int,
+                 numbers_of: Callable[[list[str | None]], list[int]]) -> Records | None:
     """Return the `Records` of a file, or None for a missing file.
 
     Parameters

@@ -8,6 +8,7 @@ caller, so their addresses are not judged.
 from __future__ import annotations
 
 from _thread import RLock  # of threading, without its import time
+from typing import TYPE_CHECKING
 
 from zcore import workers
 from zcore.errors import ReferenceTargetError, StoreError, UnsupportedError
@@ -17,6 +18,10 @@ from zcore.stores.remote.clients import client_of
 from zcore.stores.remote.http import HttpClient, Permit, RefusedError
 from zcore.stores.remote.store import N_REQUESTS, RemoteStore, message_of
 from zcore.trust.urls import split_url
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
 
 # With these schemes of obstore, only the caller's options name a server. A server that an untrusted document names is
 # only requested over HTTP, where its address is judged.
@@ -38,7 +43,8 @@ class RemoteTargets:
         and ``https`` are ``headers``, ``timeout`` in seconds and ``retries``.
     """
 
-    def __init__(self, is_allowed, is_remote, services=None):
+    def __init__(self, is_allowed: Callable[[str], bool | None], is_remote: bool,
+                 services: Mapping[str, object] | None = None) -> None:
         self._is_allowed = is_allowed
         self._is_remote = is_remote
         self._services = dict(services or {})
@@ -53,13 +59,13 @@ class RemoteTargets:
         self._clients = {}
         self._renew_locks()
         renew_in_children(self)
-        self.n_requests = N_REQUESTS
+        self.n_requests: int = N_REQUESTS
 
     def _renew_locks(self):
         # Reentrant: a signal handler may read.
         self._lock = RLock()
 
-    def get(self, url, start, length, key=None):
+    def get(self, url: str, start: int, length: int | None, key: str | None = None) -> bytes:
         """Return `length` bytes of a target from `start` on, fewer where it ends; all with a `length` of None.
 
         Raises
@@ -73,7 +79,7 @@ class RemoteTargets:
         answer = self._ask(url, key, "get", part, part=part)
         return bytes(answer.data)
 
-    def getsize(self, url, key=None):
+    def getsize(self, url: str, key: str | None = None) -> int:
         """Return the size of a target in bytes."""
         return self._ask(url, key, "head").size
 
@@ -129,13 +135,13 @@ class RemoteTargets:
         return Permit(headers, is_allowed is True or not self._is_remote)
 
 
-def service_of(url, services):
+def service_of(url: str, services: Mapping[str, Any]) -> tuple[str, Any]:
     """Return the longest beginning of a URL in `services`, and its service; else ``""`` and no options."""
     longest = max([beginning for beginning in services if _begins(url, beginning)], key=len, default="")
     return longest, services.get(longest, {})
 
 
-def read_remote(url, services, limit):
+def read_remote(url: str, services: Mapping[str, object] | None, limit: int) -> bytes:
     """Return up to `limit` bytes of the document at a URL of the caller."""
     try:
         return RemoteTargets(lambda url: True, False, services).get(url, 0, limit)
@@ -144,7 +150,7 @@ def read_remote(url, services, limit):
         raise StoreError(f"cannot read the reference set {url!r:.300}: {reason}", key=url) from exc
 
 
-def store_at(url, services):
+def store_at(url: str, services: Mapping[str, object] | None) -> RemoteStore:
     """Return the store at the caller's URL of a set in Parquet."""
     beginning, service = service_of(url, services or {})
     if not isinstance(service, dict):

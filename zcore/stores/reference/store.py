@@ -51,7 +51,7 @@ class ReferenceStore(Store):
         ``headers``, ``timeout`` in seconds and ``retries``.
     target : str, optional
         The URL of references without one.
-    template_overrides : dict of str to str, optional
+    template_overrides : mapping of str to str, optional
         Templates that replace those of the document, or are added.
     max_generated : int, optional
         Maximum number of references that the document generates.
@@ -448,7 +448,7 @@ def _read_file(path):
         raise StoreError(f"cannot read the reference set {path}: {exc.strerror}", key=path, errno=exc.errno) from exc
 
 
-def names_parquet(path):
+def names_parquet(path: str) -> bool:
     """Return whether this is the name of a set in Parquet."""
     return path.endswith("/") or named_kind(path) is PARQUET or os.path.isdir(path)
 

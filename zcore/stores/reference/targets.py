@@ -13,10 +13,12 @@ from zcore.trust.targets import AllowedTargets
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from typing import Any
+    from typing import Any, TypeVar
 
     from zcore.stores.base import ByteRange
     from zcore.typing import StrPath
+
+    _Data = TypeVar("_Data", bytes, memoryview)
 
 MAX_PATHS = 1 << 14  # of targets in memory
 
@@ -70,7 +72,7 @@ class Targets(AllowedTargets):
         return b"" if length == 0 else self.get_part(key, url, offset, length, None)[0]
 
     def get_part(self, key: str, url: str | None, offset: int, length: int | None,
-                 byte_range: ByteRange | None) -> tuple[bytes, os.stat_result]:
+                 byte_range: ByteRange | None) -> tuple[bytes, os.stat_result | None]:
         """Return a range of the bytes that `get` returns, and the status of the file.
 
         The status is None for a remote target. Raises : as `get`.
@@ -112,7 +114,7 @@ class Targets(AllowedTargets):
         finally:
             os.close(fd)
 
-    def check_length(self, key: str, url: str | None, offset: int, length: int | None, data: bytes) -> None:
+    def check_length(self, key: str, url: str | None, offset: int, length: int | None, data: _Data) -> _Data:
         """Return the bytes of a remote target if all of them have come."""
         if len(data) < length:
             raise self._error(key, url, f"expected bytes {offset} to {offset + length}, it ends at "

@@ -18,10 +18,15 @@ dropped, other line ends become ``\\n``, and ``**`` groups from the left.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from itertools import groupby
+from typing import TYPE_CHECKING
 
 from zcore.errors import ReferenceFormatError
 from zcore.stores.reference.expressions import MAX_TEXT, Expression, check_name, is_name, parsed, shown, too_long
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, KeysView
 
 _SIMPLE = re.compile(r"\{\{\s*+([^\W\d]\w*+)\s*+\}\}")
 _MARK = re.compile(r"\{[{%#]")
@@ -34,7 +39,7 @@ class Templates:
     ----------
     definitions : dict
         Name to text, the member `templates` of the document.
-    overrides : dict, optional
+    overrides : mapping, optional
         Templates of the caller, which replace those of the document, or are added.
 
     Raises
@@ -51,12 +56,12 @@ class Templates:
     'http://server.domain/path_3'
     """
 
-    def __init__(self, definitions, overrides=None):
+    def __init__(self, definitions: object, overrides: Mapping[str, str] | None = None) -> None:
         if not isinstance(definitions, dict):
             raise ReferenceFormatError("templates: expected an object of names and texts, "
                                        f"found {shown(definitions)}", member="templates")
-        if not isinstance(overrides, dict | None):
-            raise TypeError(f"template overrides are a dict of names and texts, not {type(overrides).__name__}")
+        if not isinstance(overrides, Mapping | None):
+            raise TypeError(f"template overrides are a mapping of names and texts, not {type(overrides).__name__}")
         self._values = {}
         self._members = {}
         self._functions = {}
@@ -73,19 +78,19 @@ class Templates:
                 self._members[name] = member
 
     @property
-    def names(self):
+    def names(self) -> KeysView[str]:
         """The names of all templates, as a view that works as a set."""
         return self._values.keys()
 
-    def is_function(self, name):
+    def is_function(self, name: str) -> bool:
         """Return whether the template of this name is a function; else it is a text."""
         return "{{" in self._values[name]
 
-    def value(self, name):
+    def value(self, name: str) -> str:
         """Return the text of a template that is no function."""
         return self._values[name]
 
-    def function(self, name):
+    def function(self, name: str) -> Text:
         """Return a function template as a `Text` of its arguments.
 
         Raises : ReferenceFormatError, UnsupportedError, if no arguments can render its value.
@@ -96,7 +101,7 @@ class Templates:
             self._functions[name] = text
         return text
 
-    def render(self, text, variables=None, member="url"):
+    def render(self, text: object, variables: Mapping[str, int] | None = None, member: str = "url") -> str:
         """Return `text` rendered with these templates and variables.
 
         Parameters
@@ -119,7 +124,7 @@ class Templates:
         rendered = self._substituted(text)
         return self.compile(text, (), member).render({}) if rendered is None else rendered
 
-    def render_all(self, texts, member="url"):
+    def render_all(self, texts: Iterable[str], member: str = "url") -> Iterator[str]:
         """Iterate over `texts` rendered; see `render`.
 
         Most URLs differ only behind their last template, so the part before it is rendered once.
@@ -157,7 +162,7 @@ class Templates:
             pieces[i] = value
         return "".join(pieces) if max(len(text), sum(map(len, pieces))) <= MAX_TEXT else None
 
-    def compile(self, text, names=(), member="url"):
+    def compile(self, text: object, names: Iterable[str] = (), member: str = "url") -> Text:
         """Return `text` as a `Text`, which renders it for the variables in `names`.
 
         Raises : as `render`, and ReferenceFormatError if a variable has the name of a template.
@@ -193,13 +198,13 @@ class Text:
 
     __slots__ = ("parts", "names", "source", "member")
 
-    def __init__(self, parts, source, member):
-        self.parts = tuple(parts)
-        self.names = frozenset().union(*(part.names for part in self.parts if type(part) is not str))
-        self.source = source
-        self.member = member
+    def __init__(self, parts: Iterable[str | Expression], source: str, member: str) -> None:
+        self.parts: tuple[str | Expression, ...] = tuple(parts)
+        self.names: frozenset[str] = frozenset().union(*(part.names for part in self.parts if type(part) is not str))
+        self.source: str = source
+        self.member: str = member
 
-    def render(self, variables):
+    def render(self, variables: Mapping[str, object]) -> str:
         """Return the text for a dict of variables; extra ones are ignored. Raises: as `Templates.render`."""
         texts = [part if type(part) is str else part.render(variables) for part in self.parts]
         if len(texts) == 1:

@@ -3,25 +3,49 @@
 A client knows names and bytes, but no keys and no arrays. There is one client for each library that speaks to services.
 A new client defines `get`, and those of the other methods that its service supports.
 """
-from collections import namedtuple
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
 
 from zcore.errors import StoreError
 
-# The bytes that were read, as bytes or a memoryview of bytes; the size of the object; its tag: a value that changes
-# with the content, or None where the service has none. And the time of its last change, or None where that is not told.
-Answer = namedtuple("Answer", ("data", "size", "tag", "modified"), defaults=(None,))
-Head = namedtuple("Head", ("size", "tag", "modified"), defaults=(None,))
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
+    from zcore.stores.base import ByteRange
+    from zcore.typing import Buffer
 
 MAX_WHOLE_NBYTES = 2**31 - 1  # of an object that is read to its end, even if a server says that it is longer
 
 ABSENT = object()  # the condition of `put` that there is no object yet
 
 
+class Head(NamedTuple):
+    """The size of an object and its tag: a value that changes with the content, or None where the service has none.
+
+    And the time of its last change, or None where that is not told.
+    """
+
+    size: int
+    tag: object
+    modified: object = None
+
+
+class Answer(NamedTuple):
+    """The bytes that were read, and what `Head` has."""
+
+    data: bytes | memoryview
+    size: int
+    tag: object
+    modified: object = None
+
+
 class ConditionError(Exception):
     """The object does not meet the condition of a `put`, and was not replaced."""
 
 
-def answer_of(data, start, stop, size, tag=None):
+def answer_of(data: bytes | memoryview, start: int, stop: int, size: int, tag: object = None) -> Answer:
     """Return the `Answer` with the bytes from `start` to `stop` of an object.
 
     Raises : StoreError, unless `data` has that length.
@@ -46,12 +70,12 @@ class Client:
         Whether `put` takes conditions: a tag, or `ABSENT`.
     """
 
-    url = ""
-    lists = True
-    writes = False
-    swaps = False
+    url: str = ""
+    lists: bool = True
+    writes: bool = False
+    swaps: bool = False
 
-    def get(self, name, byte_range):
+    def get(self, name: str, byte_range: ByteRange | None) -> Answer | None:
         """Return the `Answer` for an object, or for a part of it; None when there is no such object.
 
         `byte_range` is one of `Store.get`, already checked, or None. The answer has all bytes of the range that lie in
@@ -59,12 +83,12 @@ class Client:
         """
         raise NotImplementedError
 
-    def head(self, name):
+    def head(self, name: str) -> Head | None:
         """Return the `Head` of an object, or None when there is no such object."""
         answer = self.get(name, None)
         return None if answer is None else Head(answer.size, answer.tag)
 
-    def put(self, name, data, condition=None):
+    def put(self, name: str, data: Buffer, condition: Any = None) -> object:
         """Replace an object and return its tag, or None where the service does not tell it.
 
         `condition` is the tag that the object must have, or `ABSENT`.
@@ -73,14 +97,14 @@ class Client:
         """
         raise NotImplementedError
 
-    def delete(self, names):
+    def delete(self, names: Sequence[str]) -> None:
         """Remove objects; a missing object is no error."""
         raise NotImplementedError
 
-    def list_dir(self, prefix):
+    def list_dir(self, prefix: str) -> tuple[list[str], list[str]]:
         """Return the names and the prefixes right below a prefix, which end with ``/``, unsorted."""
         raise NotImplementedError
 
-    def list_all(self, prefix):
+    def list_all(self, prefix: str) -> Iterator[list[tuple[str, int | None]]]:
         """Return an iterator over lists of (name, size) of all objects below a prefix."""
         raise NotImplementedError

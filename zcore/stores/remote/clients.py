@@ -1,13 +1,19 @@
 """The client for a URL, or for an object of a library."""
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from zcore.errors import UnsupportedError
 from zcore.stores.openers import library_of
 from zcore.stores.remote.client import Client
 from zcore.trust.urls import SCHEMES, is_remote, split_url
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
 
-def client_of(source, options) -> tuple[Client, str]:
+
+def client_of(source: Any, options: Mapping[str, Any]) -> tuple[Client, str]:
     """Return the client for a source, and the name that precedes the names of its objects.
 
     Parameters

@@ -6,9 +6,14 @@ which are compared with those of the first answer. An object that is replaced be
 from __future__ import annotations
 
 from hashlib import blake2b
+from typing import TYPE_CHECKING
 
 from zcore.errors import StoreError
 from zcore.stores.base import Identity
+
+if TYPE_CHECKING:
+    from zcore.stores.base import ByteRange
+    from zcore.stores.remote.store import RemoteStore
 
 # Small reads bring so many bytes, since small parts of a format lie together, and so many of these are kept.
 _AHEAD_NBYTES = 1 << 12
@@ -43,15 +48,15 @@ class RemoteFile:
 
     is_far = True
 
-    def __init__(self, store, first):
-        self.store = store
-        self.url = store.url.rstrip("/")
-        self.n_requests = store.n_requests
+    def __init__(self, store: RemoteStore, first: ByteRange) -> None:
+        self.store: RemoteStore = store
+        self.url: str = store.url.rstrip("/")
+        self.n_requests: int = store.n_requests
         answer = store.read_object(first)
         if answer is None:
             raise FileNotFoundError(self.url)
         self._version = answer[1:]
-        self.size = answer.size
+        self.size: int = answer.size
         start, _ = first
         self._first = (max(0, self.size - len(answer.data)) if start is None else start), answer.data
         # Replaced as a whole: threads read it.
@@ -109,9 +114,9 @@ class Ahead:
 
     is_far = True
 
-    def __init__(self, file, start, n_bytes, ahead=0):
+    def __init__(self, file: RemoteFile, start: int, n_bytes: int, ahead: int = 0) -> None:
         self._file = file
-        self.size = file.size
+        self.size: int = file.size
         self._start, self._data = start, file.read(start, n_bytes)
         self._ahead = ahead
 

@@ -1,8 +1,17 @@
 """Objects in any filesystem of fsspec."""
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from zcore.stores.base import resolve_range
 from zcore.stores.remote.client import Answer, Client, Head, answer_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
+    from zcore.stores.base import ByteRange
+    from zcore.typing import Buffer
 
 
 class FsspecClient(Client):
@@ -14,16 +23,16 @@ class FsspecClient(Client):
     conditional put. Some filesystems answer a range with the whole object, so the size is requested where it matters.
     """
 
-    def __init__(self, filesystem):
+    def __init__(self, filesystem: Any) -> None:
         self._filesystem = filesystem
-        self.writes = type(filesystem).__name__ != "HTTPFileSystem"
+        self.writes: bool = type(filesystem).__name__ != "HTTPFileSystem"
         protocol = filesystem.protocol
-        self.url = f"{protocol if isinstance(protocol, str) else protocol[0]}://"
+        self.url: str = f"{protocol if isinstance(protocol, str) else protocol[0]}://"
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return FsspecClient, (self._filesystem,)
 
-    def get(self, name, byte_range):
+    def get(self, name: str, byte_range: ByteRange | None) -> Answer | None:
         start, stop = (0, None) if byte_range is None else byte_range
         head = None
         if start != 0 or stop == 0:
@@ -45,7 +54,7 @@ class FsspecClient(Client):
             data = data[start:stop]
         return answer_of(data, start, stop, head.size)
 
-    def head(self, name):
+    def head(self, name: str) -> Head | None:
         self._filesystem.invalidate_cache()
         try:
             found = self._filesystem.info(name)
@@ -57,20 +66,20 @@ class FsspecClient(Client):
             return Head(len(self._filesystem.cat_file(name)), None)
         return Head(int(found["size"]), None)
 
-    def put(self, name, data, condition=None):
+    def put(self, name: str, data: Buffer, condition: Any = None) -> None:
         above = name.rpartition("/")[0]
         if above:
             self._filesystem.makedirs(above, exist_ok=True)
         self._filesystem.pipe_file(name, bytes(data))
 
-    def delete(self, names):
+    def delete(self, names: Sequence[str]) -> None:
         for name in names:
             try:
                 self._filesystem.rm_file(name)
             except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
                 pass
 
-    def list_dir(self, prefix):
+    def list_dir(self, prefix: str) -> tuple[list[str], list[str]]:
         names, prefixes = [], []
         for name, _, is_prefix in self._listed(prefix):
             if is_prefix:
@@ -79,7 +88,7 @@ class FsspecClient(Client):
                 names.append(name)
         return names, prefixes
 
-    def list_all(self, prefix):
+    def list_all(self, prefix: str) -> Iterator[list[tuple[str, int | None]]]:
         pending = [prefix]
         while pending:
             page = []
@@ -110,7 +119,7 @@ class FsspecClient(Client):
         return found
 
 
-def parts_of(source):
+def parts_of(source: Any) -> tuple[Any, str]:
     """Return the filesystem of a filesystem or mapper, and the name that precedes its keys."""
     if type(source).__name__ == "FSMap":
         return source.fs, source.root.rstrip("/")

@@ -16,8 +16,8 @@ import re
 import socket
 import time
 from _thread import RLock  # of threading, without its import time
-from collections import namedtuple
 from functools import cache, partial
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote, urljoin, urlsplit
 from weakref import finalize
 
@@ -27,6 +27,11 @@ from zcore.stores.forks import renew_in_children
 from zcore.stores.remote.client import MAX_WHOLE_NBYTES, Answer, Client, Head
 from zcore.trust.addresses import is_near
 from zcore.trust.urls import has_controls
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from zcore.stores.base import ByteRange
 
 MAX_REDIRECTS = 5
 TIMEOUT = 30.0             # seconds without a byte, and for everything before the content
@@ -45,8 +50,12 @@ _REDIRECTS = frozenset((301, 302, 303, 307, 308))
 _content_range = re.compile(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18}|\*)\s*$").match
 _NOT_QUOTED = r"%!#$&'()*+,/:;=?@[]~"
 
-# Permission to request a URL: the headers to send, and whether the server may be this machine or its network.
-Permit = namedtuple("Permit", ("headers", "anywhere"), defaults=({}, True))
+
+class Permit(NamedTuple):
+    """Permission to request a URL: the headers to send, and whether the server may be this machine or its network."""
+
+    headers: Mapping[str, str] = {}
+    anywhere: bool = True
 
 
 class RefusedError(StoreError):
@@ -76,7 +85,7 @@ class HttpClient(Client):
     Proxies of the environment are not used, because a proxy resolves names and does not tell the address that it used.
     """
 
-    def __init__(self, judge, timeout=TIMEOUT, retries=RETRIES):
+    def __init__(self, judge: Callable[[str], Permit], timeout: float = TIMEOUT, retries: int = RETRIES) -> None:
         self._judge = judge
         self._timeout = timeout
         self._retries = retries
@@ -91,7 +100,7 @@ class HttpClient(Client):
         # Not by __del__: the client and its judge are a cycle, which may be collected after the sockets.
         finalize(self, _close, self._idle)
 
-    def get(self, name, byte_range):
+    def get(self, name: str, byte_range: ByteRange | None) -> Answer | None:
         start, length = (0, None) if byte_range is None else byte_range
         if length == 0:
             head = self.head(name)
@@ -104,7 +113,7 @@ class HttpClient(Client):
             asked = f"bytes={start}-" + ("" if length is None else str(start + length - 1))
         return self._tried("GET", name, asked, lambda response: _answer(response, byte_range))
 
-    def head(self, name):
+    def head(self, name: str) -> Head | None:
         def read(response):
             size = response.getheader("Content-Length")
             if size is None or not size.isdecimal():

@@ -1,8 +1,17 @@
 """Objects by any Python object that has `get` and `get_range`."""
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from zcore.stores.base import resolve_range
 from zcore.stores.remote.client import Answer, Client, Head, answer_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
+    from zcore.stores.base import ByteRange
+    from zcore.typing import Buffer
 
 
 class ObjectClient(Client):
@@ -20,16 +29,16 @@ class ObjectClient(Client):
     `get`, `get_range` and `head` return None for a missing object, or raise KeyError or FileNotFoundError.
     """
 
-    def __init__(self, inner):
+    def __init__(self, inner: Any) -> None:
         self._inner = inner
-        self.lists = hasattr(inner, "list")
-        self.writes = hasattr(inner, "put") and hasattr(inner, "delete")
-        self.url = f"{type(inner).__name__}:/"
+        self.lists: bool = hasattr(inner, "list")
+        self.writes: bool = hasattr(inner, "put") and hasattr(inner, "delete")
+        self.url: str = f"{type(inner).__name__}:/"
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return ObjectClient, (self._inner,)
 
-    def get(self, name, byte_range):
+    def get(self, name: str, byte_range: ByteRange | None) -> Answer | None:
         if byte_range is None:
             data = self._asked(self._inner.get, name)
             data = None if data is None else _bytes(data)
@@ -43,20 +52,20 @@ class ObjectClient(Client):
         data = self._asked(self._inner.get_range, name, start=start, length=stop - start)
         return None if data is None else answer_of(_bytes(data), start, stop, head.size)
 
-    def head(self, name):
+    def head(self, name: str) -> Head | None:
         if not hasattr(self._inner, "head"):
             return super().head(name)
         found = self._asked(self._inner.head, name)
         return None if found is None else Head(found["size"], None)
 
-    def put(self, name, data, condition=None):
+    def put(self, name: str, data: Buffer, condition: Any = None) -> None:
         self._inner.put(name, bytes(data))
 
-    def delete(self, names):
+    def delete(self, names: Sequence[str]) -> None:
         for name in names:
             self._asked(self._inner.delete, name)
 
-    def list_dir(self, prefix):
+    def list_dir(self, prefix: str) -> tuple[list[str], list[str]]:
         names, prefixes = [], set()
         for name in self._inner.list(prefix):
             below, slash, _ = name[len(prefix):].partition("/")
@@ -66,7 +75,7 @@ class ObjectClient(Client):
                 names.append(name)
         return names, list(prefixes)
 
-    def list_all(self, prefix):
+    def list_all(self, prefix: str) -> Iterator[list[tuple[str, int | None]]]:
         yield [(name, None) for name in self._inner.list(prefix)]
 
     @staticmethod

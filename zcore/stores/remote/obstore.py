@@ -4,10 +4,18 @@ from __future__ import annotations
 import os
 import sys
 from _thread import RLock  # of threading, without its import time
+from typing import TYPE_CHECKING
 
 from zcore.errors import Needing, StoreError
 from zcore.stores.base import resolve_range
 from zcore.stores.remote.client import ABSENT, MAX_WHOLE_NBYTES, Answer, Client, ConditionError, Head
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any, Self
+
+    from zcore.stores.base import ByteRange
+    from zcore.typing import Buffer
 
 MAX_OFFSET = 2**63 - 1     # of a request
 _PART_NBYTES = 10 << 20    # of an answer, in memory at a time
@@ -30,21 +38,22 @@ class ObstoreClient(Client):
         Precedes names in messages.
     """
 
-    def __init__(self, store, url=None):
+    def __init__(self, store: Any, url: str | None = None) -> None:
         from obstore.store import HTTPStore
 
         self._given = store
         self._made = None, None        # the obstore of the process that has made it, and the store
-        self.lists = self.writes = not isinstance(store, HTTPStore)
-        self.swaps = self.writes
+        self.lists: bool = not isinstance(store, HTTPStore)
+        self.writes: bool = self.lists
+        self.swaps: bool = self.lists
         self._has_ranges = True
-        self.url = (_url_of(store) if url is None else url).rstrip("/") + "/"
+        self.url: str = (_url_of(store) if url is None else url).rstrip("/") + "/"
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return ObstoreClient, (self._given, self.url)
 
     @classmethod
-    def of_url(cls, url, options):
+    def of_url(cls, url: str, options: Mapping[str, Any]) -> Self:
         """Return the client of a URL: ``s3://bucket``, ``https://host/path``.
 
         `options` are the keywords of `obstore.store.from_url`.
@@ -81,7 +90,7 @@ class ObstoreClient(Client):
             self._made = library, _store_of(library, self._given)
         return library
 
-    def get(self, name, byte_range):
+    def get(self, name: str, byte_range: ByteRange | None) -> Answer | None:
         start, length = (0, None) if byte_range is None else byte_range
         if length == 0 or start is not None and start > MAX_OFFSET:
             return self._empty(name, byte_range)
@@ -146,14 +155,14 @@ class ObstoreClient(Client):
         meta = found.meta
         return _received(found, meta, found.range, *resolve_range(byte_range, meta["size"]), byte_range[1] is None)
 
-    def head(self, name):
+    def head(self, name: str) -> Head | None:
         try:
             found = self._call(self._obstore.head, name)
         except FileNotFoundError:
             return None
         return Head(found["size"], _tag_of(found), found["last_modified"])
 
-    def put(self, name, data, condition=None):
+    def put(self, name: str, data: Buffer, condition: Any = None) -> object:
         mode = "overwrite" if condition is None else "create"
         if condition is not None and condition is not ABSENT:
             mode = {name: value for name, value in zip(("e_tag", "version"), condition, strict=True)
@@ -165,7 +174,7 @@ class ObstoreClient(Client):
         except (self._obstore.exceptions.AlreadyExistsError, self._obstore.exceptions.PreconditionError) as exc:
             raise ConditionError(str(exc)) from exc
 
-    def delete(self, names):
+    def delete(self, names: Sequence[str]) -> None:
         for name in names if len(names) == 1 else ():
             try:
                 self._call(self._obstore.delete, name)
@@ -174,11 +183,11 @@ class ObstoreClient(Client):
         if len(names) > 1:
             self._call(self._obstore.delete, names)
 
-    def list_dir(self, prefix):
+    def list_dir(self, prefix: str) -> tuple[list[str], list[str]]:
         found = self._call(self._obstore.list_with_delimiter, prefix.rstrip("/"))
         return ([item["path"] for item in found["objects"]], [name + "/" for name in found["common_prefixes"]])
 
-    def list_all(self, prefix):
+    def list_all(self, prefix: str) -> Iterator[list[tuple[str, int | None]]]:
         for page in self._call(self._obstore.list, prefix.rstrip("/"), chunk_size=PAGE):
             yield [(item["path"], item["size"]) for item in page]
 

@@ -342,7 +342,7 @@ def is_key(name: str) -> bool:
     return True
 
 
-def message_of(exc: Exception) -> str:
+def message_of(exc: BaseException) -> str:
     """Return the message of a library's error, on one short line."""
     # obstore repeats the structure of the error behind that.
     text = " ".join(str(exc).partition("\n\nDebug source")[0].split()) or type(exc).__name__

@@ -14,16 +14,38 @@ import os
 import struct
 import zipfile
 import zlib
-from collections import namedtuple
 from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
 
 from zcore.errors import ChecksumError, InvalidKeyError, StoreError, UnsupportedError
 from zcore.stores.base import ByteRange, resolve_range
 from zcore.stores.keys import check_key, is_temporary
 
-# Offsets of a member's header and its bytes, the stored and the decoded size. `feature` is needed to read the member
-# and missing in zcore, or None.
-Member = namedtuple("Member", ("header", "offset", "n_stored", "n_bytes", "crc", "is_deflated", "feature"))
+if TYPE_CHECKING:
+    from typing import Protocol
+
+    class Source(Protocol):
+        """An archive that is no local file."""
+
+        size: int
+
+        def read(self, offset: int, n_bytes: int, /) -> bytes: ...
+
+
+class Member(NamedTuple):
+    """Offsets of a member's header and its bytes, the stored and the decoded size, the CRC or None, and what it needs.
+
+    `feature` is needed to read the member and missing in zcore, or None.
+    """
+
+    header: int
+    offset: int
+    n_stored: int
+    n_bytes: int
+    crc: int | None
+    is_deflated: bool
+    feature: str | None
+
 
 # APPNOTE 4.3.7: signature, version, flags, method, time, date, CRC, stored size, size, length of name, of extra fields.
 HEADER = struct.Struct("<4sHHHHHIIIHH")
@@ -68,7 +90,7 @@ def read_members(fd: int, path: str) -> Iterator[tuple[str, Member]]:
             yield info.orig_filename, member
 
 
-def entries_of(fd, path: str) -> Iterator[tuple[str, zipfile.ZipInfo]]:
+def entries_of(fd: int | Source, path: str) -> Iterator[tuple[str, zipfile.ZipInfo]]:
     """Iterate over the key and the entry of each member; `member_of` has to compare the entry with the member's header.
 
     Raises : StoreError, see `read_members`.
@@ -104,7 +126,7 @@ def _checked_directory(fd, path):
     return entries, {info.orig_filename: info for info in entries}
 
 
-def member_of(fd, path: str, info: zipfile.ZipInfo) -> Member:
+def member_of(fd: int | Source, path: str, info: zipfile.ZipInfo) -> Member:
     """Return the `Member` of an entry, which agrees with the header before its bytes.
 
     Raises : StoreError, if they contradict each other, or cannot be read.
@@ -276,7 +298,7 @@ def _sizes_of(extra, n_stored, n_bytes):
     return n_stored, n_bytes
 
 
-def read_member(fd: int, path: str, key: str, member: Member, byte_range: ByteRange | None) -> bytes:
+def read_member(fd: int | Source, path: str, key: str, member: Member, byte_range: ByteRange | None) -> bytes:
     """Return the bytes of a member, or a part of them; the CRC of the whole is checked.
 
     Raises
@@ -309,11 +331,11 @@ class MemberReader:
         See `read_member`, which raises the same errors. Without a `crc` (None) nothing is compared.
     """
 
-    def __init__(self, fd, path, key, member):
+    def __init__(self, fd: int | Source, path: str, key: str, member: Member) -> None:
         self._fd, self._path, self._key, self._member = fd, path, key, member
         self._inflater = _Inflater(fd, member) if member.is_deflated else None
         self._crc = 0
-        self.position = 0
+        self.position: int = 0
 
     def read(self, n_bytes: int) -> bytes:
         """Return the next bytes, fewer than `n_bytes` where the member ends."""
@@ -332,7 +354,7 @@ class MemberReader:
         return data
 
 
-def verify_member(fd: int, path: str, key: str, member: Member) -> None:
+def verify_member(fd: int | Source, path: str, key: str, member: Member) -> None:
     """Read a member, and compare its CRC.
 
     Raises

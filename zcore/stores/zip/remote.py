@@ -6,6 +6,7 @@ request as its bytes. Everything else is checked as in a local archive (`zcore.s
 from __future__ import annotations
 
 from functools import partial
+from typing import TYPE_CHECKING
 
 from zcore.errors import StoreError
 from zcore.kernel.refs.table import ReferenceTable
@@ -13,6 +14,12 @@ from zcore.stores.base import BlockStore, ByteRange, Identity, Listing, resolve_
 from zcore.stores.keys import check_key, check_prefix, prefix_of
 from zcore.stores.remote.file import Ahead, RemoteFile
 from zcore.stores.zip.members import END, HEADER, MAX_COMMENT, entries_of, member_of, read_member, verify_member
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from zcore.stores.base import Blocks
+    from zcore.stores.remote.store import RemoteStore
 
 # The directory of a small archive lies in this part of its end.
 _END_NBYTES = END.size + MAX_COMMENT
@@ -38,11 +45,11 @@ class RemoteZipStore(BlockStore):
         It cannot be read, is no zip archive, or contradicts itself.
     """
 
-    def __init__(self, store):
+    def __init__(self, store: RemoteStore) -> None:
         self._remote = store
         self._file = RemoteFile(store, (None, _END_NBYTES))
-        self.n_requests = store.n_requests
-        self.uri = self._file.url if store.uri else None
+        self.n_requests: int = store.n_requests
+        self.uri: str | None = self._file.url if store.uri else None
         self._entries = dict(entries_of(self._file, self._file.url))
         # Those whose header was read.
         self._members = {}
@@ -50,10 +57,10 @@ class RemoteZipStore(BlockStore):
         for key in self._entries:
             self._table.put(key.encode(), "archive", 0, None)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"RemoteZipStore({self._file.url!r})"
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return RemoteZipStore, (self._remote,)
 
     @property
@@ -129,7 +136,7 @@ class RemoteZipStore(BlockStore):
         keys, prefixes = self._table.list_dir(check_prefix(prefix).encode())
         return Listing([key.decode() for key in keys], [prefix.decode() for prefix in prefixes])
 
-    def blocks(self, path: str):
+    def blocks(self, path: str) -> Blocks:
         prefix = prefix_of(path)
         for key, entry in self._entries.items():
             if key.startswith(prefix):
@@ -151,7 +158,7 @@ class RemoteZipStore(BlockStore):
         """Close nothing: there is one request after the other."""
 
 
-def opened(store):
+def opened(store: RemoteStore) -> RemoteZipStore | None:
     """Return the archive at the URL of a `RemoteStore`, or None if there is no object."""
     try:
         return RemoteZipStore(store)

@@ -26,6 +26,7 @@ import struct
 import zipfile
 import zlib
 from hashlib import blake2b
+from typing import TYPE_CHECKING
 
 from zcore.descriptors import open_descriptor
 from zcore.errors import StoreError, warn
@@ -47,6 +48,9 @@ from zcore.stores.zip.members import (
     Member,
 )
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
 DOCUMENT = "zarr.json"
 _CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
 # APPNOTE 4.4.6: the first date there is. Equal values in the same sequence make equal archives.
@@ -63,17 +67,17 @@ _MAX_COUNT = 0xFFFF
 _COPIED_NBYTES = 1 << 20
 
 
-def is_document(key):
+def is_document(key: str) -> bool:
     """Return whether RFC-9 puts a member first."""
     return key.rpartition("/")[2] == DOCUMENT
 
 
-def is_ozx(path):
+def is_ozx(path: str) -> bool:
     """Return whether the name of an archive says that it follows RFC-9."""
     return path.lower().endswith(".ozx")
 
 
-def in_order(keys):
+def in_order(keys: Iterable[str]) -> list[str]:
     """Return keys with all ``zarr.json`` first, breadth first; the others stay in their sequence.
 
     >>> in_order(["b/c/0", "b/zarr.json", "a/d/zarr.json", "zarr.json", "a/zarr.json"])
@@ -101,8 +105,8 @@ class ZipWriter:
         A file has this name already, or none can be made.
     """
 
-    def __init__(self, path, exclusive, method):
-        self.locks = ObjectLocks()
+    def __init__(self, path: str, exclusive: bool, method: int) -> None:
+        self.locks: ObjectLocks = ObjectLocks()
         self._path = path
         self._exclusive = exclusive
         self._method = method
@@ -120,21 +124,21 @@ class ZipWriter:
             raise StoreError(f"cannot make {path}: {exc.strerror}", errno=exc.errno) from exc
 
     @property
-    def is_open(self):
+    def is_open(self) -> bool:
         """Whether there is a file that is neither finished nor removed."""
         return self._temporary is not None
 
-    def fileno(self):
+    def fileno(self) -> int:
         """Return the descriptor of the file, to read members from."""
         self.check()
         return self._fd
 
-    def check(self):
+    def check(self) -> None:
         """Raise StoreError if the archive was given up or closed."""
         if self._fault is not None:
             raise StoreError(f"{self._path}: {self._fault}", errno=self._errno)
 
-    def append(self, key, data):
+    def append(self, key: str, data: bytes | bytearray | memoryview) -> Member:
         """Write a member, and return it. The caller holds the lock."""
         self.check()
         header, crc = self._end, zlib.crc32(data)
@@ -160,7 +164,7 @@ class ZipWriter:
             raise StoreError(f"{self._path}: cannot write {key!r}: {exc.strerror}", key=key, errno=exc.errno) from exc
         return Member(header, offset, n_stored, n_bytes, crc, self._method == zipfile.ZIP_DEFLATED, None)
 
-    def finish(self, members, document):
+    def finish(self, members: Mapping[str, Member], document: bytes | None) -> None:
         """Write the directory, and give the file its name; the caller holds the lock.
 
         Parameters
@@ -189,7 +193,7 @@ class ZipWriter:
             # Removes the temporary name after a link.
             self.discard()
 
-    def discard(self):
+    def discard(self) -> None:
         """Remove the temporary file."""
         if self._temporary is not None:
             # Before it is closed: the lock on it tells others that its writer lives.

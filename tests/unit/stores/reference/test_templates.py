@@ -1,6 +1,7 @@
 """Templates of reference sets, and the texts that use them: "References specification", version 1."""
 import subprocess
 import sys
+from types import MappingProxyType
 
 import pytest
 
@@ -63,6 +64,10 @@ def test_overrides_replace_and_add():
     assert templates.render("{{u}}{{v}}{{w}}") == "bxc"
     assert set(templates.names) == {"u", "v", "w"}
     assert Templates({"u": "a"}).render("{{u}}") == "a"
+
+
+def test_overrides_are_any_mapping():
+    assert Templates({"u": "a"}, MappingProxyType({"u": "b"})).render("{{u}}") == "b"
 
 
 @pytest.mark.parametrize("overrides, error", [
