@@ -265,13 +265,13 @@ def write(comm: Any, array: zcore.Array, box: tuple[slice, ...] | None, values: 
     StoreError, ChunkError
         On all ranks, if one could not write. All other objects are written.
     """
-    error, bounds = None, (None, None)
+    error, bounds, elements = None, (None, None), None
     try:
         array._binding.check_writable()
-        bounds = bounds_of(box, array.shape)
-        if box is not None:
-            shape = tuple([b - a for a, b in zip(*bounds, strict=True)])
-            values = np.broadcast_to(np.asarray(values, dtype=array.dtype), shape)
+        starts, stops = bounds = bounds_of(box, array.shape)
+        if starts is not None and stops is not None:
+            shape = tuple([b - a for a, b in zip(starts, stops, strict=True)])
+            elements = np.broadcast_to(np.asarray(values, dtype=array.dtype), shape)
     except Exception as exc:
         error = exc
     _agree(comm, error)
@@ -280,7 +280,7 @@ def write(comm: Any, array: zcore.Array, box: tuple[slice, ...] | None, values: 
     alone = zcore.Array(type(binding)(binding.store, binding.path, binding.format,
                                       binding.options.changed({"lock": None}), binding.view))
     nbytes = array.dtype.itemsize * int(np.prod([max(lengths, default=1) for lengths in array.write_chunk_sizes]))
-    _agree(comm, write_in_turns(comm, plan, values, alone.__setitem__, alone.__getitem__, nbytes))
+    _agree(comm, write_in_turns(comm, plan, elements, alone.__setitem__, alone.__getitem__, nbytes))
 
 
 def flush(comm: Any, array: zcore.Array) -> None:

@@ -3,21 +3,37 @@
 Where no lock holds between the hosts of a program, this is how ranks write parts of the same chunks; parallel HDF5
 calls it collective buffering. Where locks hold they are faster.
 """
+from __future__ import annotations
+
 import bisect
 import itertools
 import math
-from collections import namedtuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from typing import Any, TypeAlias
+
+    import numpy.typing as npt
+
+    Box: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
+    Bounds: TypeAlias = Box | tuple[None, None]
 
 # Bytes of objects, for each rank, that are exchanged and written in one round.
 ROUND_NBYTES = 1 << 26
 
-# A part of one object: where it begins, its elements, and the rank that has given them.
-Piece = namedtuple("Piece", ("start", "values", "rank"))
+
+class Piece(NamedTuple):
+    """A part of one object: where it begins, its elements, and the rank that has given them."""
+
+    start: tuple[int, ...]
+    values: npt.NDArray[Any]
+    rank: int
 
 
-def bounds_of(box, shape):
+def bounds_of(box: slice | tuple[slice, ...] | None, shape: tuple[int, ...]) -> Bounds:
     """Return the starts and stops of a box, tuples; None, a rank that has nothing to write, is (None, None).
 
     Raises : ValueError, TypeError.
@@ -28,7 +44,7 @@ def bounds_of(box, shape):
     if len(box) > len(shape) or not all(isinstance(part, slice) for part in box):
         raise ValueError(f"box is {box!r:.200}, expected at most {len(shape)} slices")
     starts, stops = [], []
-    for part, length in itertools.zip_longest(box, shape, fillvalue=slice(None)):
+    for part, length in zip((*box, *[slice(None)] * (len(shape) - len(box))), shape, strict=True):
         start, stop, step = part.indices(length)
         if step != 1:
             raise ValueError(f"box has the step {step}, expected 1")
@@ -48,49 +64,50 @@ class Plan:
         Lengths of the stored objects along each dimension.
     """
 
-    def __init__(self, boxes, sizes):
-        self.boxes = boxes
-        self.borders = [[0, *itertools.accumulate(lengths)] for lengths in sizes]
-        self.grid = tuple(map(len, sizes))
-        self._has_elements = [starts is not None and all(a < b for a, b in zip(starts, stops, strict=True))
-                              for starts, stops in boxes]
+    def __init__(self, boxes: Sequence[Bounds], sizes: Sequence[Sequence[int]]) -> None:
+        # None for a rank without elements.
+        self.boxes: list[Box | None] = [
+            (starts, stops) if starts is not None and stops is not None and all(
+                a < b for a, b in zip(starts, stops, strict=True)) else None for starts, stops in boxes]
+        self.borders: list[list[int]] = [[0, *itertools.accumulate(lengths)] for lengths in sizes]
+        self.grid: tuple[int, ...] = tuple(map(len, sizes))
 
-    def objects_of(self, rank):
+    def objects_of(self, rank: int) -> Iterator[tuple[int, ...]]:
         """Iterate over the coordinates of the objects that the box of a rank reaches into, in the grid's order."""
-        if not self._has_elements[rank]:
+        if (box := self.boxes[rank]) is None:
             return iter(())
         return itertools.product(*[
             range(bisect.bisect_right(borders, start) - 1, bisect.bisect_left(borders, stop))
-            for borders, start, stop in zip(self.borders, *self.boxes[rank], strict=True)])
+            for borders, start, stop in zip(self.borders, *box, strict=True)])
 
-    def common(self, rank, coords):
+    def common(self, rank: int, coords: tuple[int, ...]) -> Box | None:
         """Return starts and stops of what a rank has of an object; None if it has nothing."""
-        if not self._has_elements[rank]:
+        if (box := self.boxes[rank]) is None:
             return None
         starts, stops = [], []
-        for borders, k, a, b in zip(self.borders, coords, *self.boxes[rank], strict=True):
+        for borders, k, a, b in zip(self.borders, coords, *box, strict=True):
             starts.append(max(borders[k], a))
             stops.append(min(borders[k + 1], b))
             if starts[-1] >= stops[-1]:
                 return None
         return tuple(starts), tuple(stops)
 
-    def near(self, rank):
+    def near(self, rank: int) -> list[int]:
         """Return the ranks that have elements of any object which the box of a rank reaches into, itself among them."""
-        if not self._has_elements[rank]:
+        if (own := self.boxes[rank]) is None:
             return []
         reach = [(borders[bisect.bisect_right(borders, start) - 1], borders[bisect.bisect_left(borders, stop)])
-                 for borders, start, stop in zip(self.borders, *self.boxes[rank], strict=True)]
-        return [other for other, box in enumerate(self.boxes) if self._has_elements[other] and all(
+                 for borders, start, stop in zip(self.borders, *own, strict=True)]
+        return [other for other, box in enumerate(self.boxes) if box is not None and all(
             a < high and b > low for a, b, (low, high) in zip(*box, reach, strict=True))]
 
-    def owner(self, coords, ranks):
+    def owner(self, coords: tuple[int, ...], ranks: list[int]) -> int:
         """Return the rank that writes an object: one of `ranks`, in order, which are all that have elements of it."""
         shares = [0 if (found := self.common(rank, coords)) is None
                   else math.prod(b - a for a, b in zip(*found, strict=True)) for rank in ranks]
         return ranks[shares.index(max(shares))]
 
-    def number(self, coords):
+    def number(self, coords: tuple[int, ...]) -> int:
         """Return the place of an object in the grid's order."""
         number = 0
         for k, length in zip(coords, self.grid, strict=True):
@@ -98,7 +115,9 @@ class Plan:
         return number
 
 
-def write_in_turns(comm, plan, values, write, read, object_nbytes):
+def write_in_turns(comm: Any, plan: Plan, values: npt.NDArray[Any] | None,
+                   write: Callable[[tuple[slice, ...], npt.NDArray[Any]], object],
+                   read: Callable[[tuple[slice, ...]], npt.NDArray[Any]], object_nbytes: int) -> Exception | None:
     """Exchange the elements of all ranks, and write the objects of this one.
 
     Parameters
@@ -125,14 +144,16 @@ def write_in_turns(comm, plan, values, write, read, object_nbytes):
     waiting = [(plan.number(coords), coords) for coords in plan.objects_of(rank)]
     # Rounds in which no rank has objects are left out by all.
     rounds = sorted(set(itertools.chain(*comm.allgather(sorted({number // per_round for number, _ in waiting})))))
-    near = plan.near(rank)
+    near, box = plan.near(rank), plan.boxes[rank]
     error, next_one = None, 0
     for turn in rounds:
         sent = [[] for _ in range(size)]
         while next_one < len(waiting) and waiting[next_one][0] // per_round == turn:
             number, coords = waiting[next_one]
-            starts, stops = plan.common(rank, coords)
-            inside = tuple([slice(a - o, b - o) for a, b, o in zip(starts, stops, plan.boxes[rank][0], strict=True)])
+            part = plan.common(rank, coords)
+            assert box is not None and part is not None
+            starts, stops = part
+            inside = tuple([slice(a - o, b - o) for a, b, o in zip(starts, stops, box[0], strict=True)])
             sent[plan.owner(coords, near)].append((number, Piece(starts, values[inside], rank)))
             next_one += 1
         own, sent[rank] = sent[rank], []

@@ -3,12 +3,14 @@
 Locks are tried between two processes. `meet` tries them between two hosts: no program can tell on one host whether its
 locks hold on another one.
 """
+from __future__ import annotations
+
 import contextlib
 import errno
 import os
 import shutil
 import time
-from collections import namedtuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from zcore.errors import LockError, StoreError
 from zcore.kernel.io.files import exchange
@@ -16,8 +18,19 @@ from zcore.kernel.io.object_locks import ObjectLocks, Stopped
 from zcore.stores.directory.lock_file import NODE, LockFile, this_process
 from zcore.stores.keys import TEMPORARY
 
-# `state`: "ok"; "slower" or "unsafe", if zcore works without, and how; "missing", if it does not.
-Finding = namedtuple("Finding", ("name", "state", "what"))
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from zcore.typing import StrPath
+
+
+class Finding(NamedTuple):
+    """`state` is "ok"; "slower" or "unsafe", if zcore works without, and how; "missing", if it does not."""
+
+    name: str
+    state: Literal["ok", "slower", "unsafe", "missing"]
+    what: str
+
 
 _DOCUMENT = "document"
 # A lock that another process holds is asked for so long.
@@ -27,7 +40,7 @@ _MAX_NBYTES = 1000
 _USE_FILES = "set ZCORE_LOCK=file"
 
 
-def examine(folder):
+def examine(folder: StrPath) -> list[Finding]:
     """Return what the file system of a folder can do, a list of `Finding`.
 
     Raises : OSError, if the folder is not there or takes no files.
@@ -215,7 +228,8 @@ def _in_child(function):
 
 # Two hosts
 
-def meet(folder, seconds=60.0, said=None):
+def meet(folder: StrPath, seconds: float = 60.0,
+         said: Callable[[str], object] | None = None) -> tuple[str, list[Finding]]:
     """Meet another process that calls this for the same folder, on another host, and try what holds between the two.
 
     Parameters

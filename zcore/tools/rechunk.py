@@ -11,10 +11,15 @@ takes over::
 It is not compressed, and its chunks divide the slabs that are written to it, so that in two passes everything is read
 and written once. Nothing here reads or writes; lengths are elements.
 """
+from __future__ import annotations
+
 import math
-from collections import namedtuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from zcore.errors import OutOfMemoryError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 MAX_READS = 2.0           # of an object of the source in one pass, on the average
 MAX_SLAB_NBYTES = 1 << 26   # as large as a slab gets for other reasons than to save reads
@@ -22,16 +27,19 @@ MAX_BETWEEN_NBYTES = 1 << 22  # of a chunk of the array between
 MAX_TOUCHED = 1 << 22         # slabs that hold a part of one object
 
 
-class Passes(namedtuple("Passes", ("read", "between", "write"))):
+class Passes(NamedTuple):
     """Shapes of the slabs of the first pass, of the chunks between, and of the slabs of the last pass.
 
     In one pass `read` is `write`, and `between` None.
     """
 
-    __slots__ = ()
+    read: tuple[int, ...]
+    between: tuple[int, ...] | None
+    write: tuple[int, ...]
 
 
-def passes(shape, source, target, itemsize, room):
+def passes(shape: tuple[int, ...], source: tuple[int, ...], target: tuple[int, ...], itemsize: int,
+           room: int) -> Passes:
     """Return the `Passes` by which an array is rechunked.
 
     Parameters
@@ -62,7 +70,7 @@ def passes(shape, source, target, itemsize, room):
     return Passes(read, _between(shape, read, write, max(1, MAX_BETWEEN_NBYTES // itemsize)), write)
 
 
-def n_reads(shape, source, slab):
+def n_reads(shape: tuple[int, ...], source: tuple[int, ...], slab: tuple[int, ...]) -> float:
     """Return how often an object is touched on the average when all slabs are read, 1.0 at the least.
 
     Dimensions are independent: each border of a slab within an object means that the object is touched once more.
@@ -152,7 +160,7 @@ def _divisor(length, most):
     return math.gcd(length, 1 << (most.bit_length() - 1))
 
 
-def slab_at(shape, slab, number):
+def slab_at(shape: tuple[int, ...], slab: tuple[int, ...], number: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the first element of a slab, by its number in C order, and how many there are per dimension.
 
     >>> slab_at((3, 2), (2, 2), 1)
@@ -166,12 +174,13 @@ def slab_at(shape, slab, number):
     return starts, tuple([min(length, n - start) for length, n, start in zip(slab, shape, starts, strict=True)])
 
 
-def n_slabs(shape, slab):
+def n_slabs(shape: tuple[int, ...], slab: tuple[int, ...]) -> int:
     """Return how many slabs an array has."""
     return math.prod([-(-n // length) for n, length in zip(shape, slab, strict=True)])
 
 
-def slabs_of_parts(shape, slab, parts):
+def slabs_of_parts(shape: tuple[int, ...], slab: tuple[int, ...],
+                   parts: Iterable[tuple[tuple[int, ...], tuple[int, ...]]]) -> list[int]:
     """Return the numbers of the slabs that some parts of an array touch, a sorted list.
 
     Parameters

@@ -2,19 +2,36 @@
 
 Each array has the properties that a new one may take over, and reads boxes of its elements.
 """
+from __future__ import annotations
+
 import contextlib
+from typing import TYPE_CHECKING, overload
 
 from zcore.errors import SelectionError
 from zcore.kernel.select.box import Box, basic, whole
 from zcore.tools.stored import Stored
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any, Self, TypeVar
+
+    import numpy as np
+    import numpy.typing as npt
+
+    from zcore.engine.binding import ArrayBinding
+    from zcore.model.metadata import ArrayMetadata, CodecSpec
+    from zcore.typing import Chunks, Format, Order, Selection
+
+    _T = TypeVar("_T")
+
 
 class SourceGroup:
     """A group: its attributes, and whether it has consolidated metadata."""
 
-    def __init__(self, attributes, zarr_format=None, is_consolidated=False):
+    def __init__(self, attributes: dict[str, Any], zarr_format: Format | None = None,
+                 is_consolidated: bool = False) -> None:
         self.attributes = attributes
-        self.zarr_format = zarr_format
+        self.zarr_format: Format | None = zarr_format
         self.is_consolidated = is_consolidated
 
 
@@ -45,33 +62,49 @@ class SourceArray:
     order : {"C", "F"}
     """
 
-    fill_value = dimension_names = zarr_format = metadata = shard_shape = codecs = inner_codecs = binding = None
-    chunks_of_objects = chunk_shape = "auto"
-    order = "C"
-    is_whole = False
-    keeps_dimensions = True
+    fill_value: Any = None
+    dimension_names: tuple[str | None, ...] | None = None
+    zarr_format: Format | None = None
+    metadata: ArrayMetadata | None = None
+    shard_shape: Chunks = None
+    codecs: tuple[CodecSpec, ...] | None = None
+    inner_codecs: tuple[CodecSpec, ...] | None = None
+    binding: ArrayBinding | None = None
+    chunks_of_objects: Chunks = "auto"
+    chunk_shape: Chunks = "auto"
+    order: Order = "C"
+    is_whole: bool = False
+    keeps_dimensions: bool = True
 
-    def __init__(self, shape, dtype, attributes, selection=None):
+    def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any], attributes: dict[str, Any],
+                 selection: Selection = None) -> None:
         self.attributes = attributes
         self.dtype = dtype
-        self.box = whole(shape) if selection is None else basic(selection, shape)
-        if self.box is None:
+        box = whole(shape) if selection is None else basic(selection, shape)
+        if box is None:
             raise SelectionError("a copy takes integers, slices and ... as its selection")
-        self.shape = self.box.shape
+        self.box: Box = box
+        self.shape: tuple[int, ...] = box.shape
         # The dimensions of the stored array that the selection keeps.
-        self.dimensions = [d for d, kept in enumerate(self.box.expand or (slice(None),) * len(shape))
-                           if kept is not None]
+        self.dimensions: list[int] = [d for d, kept in enumerate(box.expand or (slice(None),) * len(shape))
+                                      if kept is not None]
         self.keeps_dimensions = len(self.dimensions) == len(shape)
+
+    @overload
+    def kept(self, lengths: Sequence[_T]) -> tuple[_T, ...]: ...
+
+    @overload
+    def kept(self, lengths: Sequence[_T] | None) -> tuple[_T, ...] | None: ...
 
     def kept(self, lengths):
         """Return the values of the dimensions that the selection keeps."""
         return None if lengths is None else tuple([lengths[d] for d in self.dimensions])
 
     @property
-    def object_shape(self):
+    def object_shape(self) -> tuple[int, ...]:
         return (1,) * len(self.shape)
 
-    def read(self, starts, out):
+    def read(self, starts: tuple[int, ...], out: npt.NDArray[Any]) -> None:
         """Read the elements from `starts` on into `out`, a C-contiguous ndarray of the type."""
         box = self.box
         first, steps, counts = list(box.starts), box.steps, [1] * len(box.starts)
@@ -80,7 +113,7 @@ class SourceArray:
             counts[d] = n
         self._read(Box(tuple(first), steps, tuple(counts)), out.reshape(counts))
 
-    def stored(self):
+    def stored(self) -> Stored | None:
         """Return a `Stored`, which tells what exists; None where only reading tells."""
         return None if self.binding is None else Stored(self.binding, self.box, self.dimensions)
 
@@ -88,11 +121,11 @@ class SourceArray:
         """Read a box of the stored array into `out`, which has its counts."""
         raise NotImplementedError
 
-    def watched(self):
+    def watched(self) -> contextlib.AbstractContextManager[Any]:
         """Return a context manager in which `check` tells whether the array has been the same since the beginning."""
         return contextlib.nullcontext()
 
-    def check(self):
+    def check(self) -> None:
         """Raise ZcoreError unless the array is still the one that was opened."""
 
 
@@ -111,16 +144,19 @@ class Source:
         The same for members that are not among the nodes, as no destination can hold them.
     """
 
-    lost = left_out = ()
+    nodes: list[tuple[str, SourceGroup | SourceArray]]
+    identity: str
+    lost: Sequence[tuple[str, str]] = ()
+    left_out: Sequence[tuple[str, str]] = ()
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *exc_info):
+    def __exit__(self, *exc_info: object) -> None:
         self.close()
 
-    def check(self):
+    def check(self) -> None:
         """Raise ZcoreError unless the groups that were opened still exist; arrays are checked one by one."""
 
-    def close(self):
+    def close(self) -> None:
         """Close the files."""

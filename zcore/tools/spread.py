@@ -5,24 +5,34 @@ A client has ``submit(function, *arguments)``, and what that returns has ``add_d
 or services. Pieces of work may be done twice, as a scheduler repeats what was lost with a worker: so each piece writes
 whole objects, the same ones every time.
 """
+from __future__ import annotations
+
 import os
 from _queue import SimpleQueue
 from collections import Counter
+from typing import TYPE_CHECKING
 
 from zcore.errors import StoreError
 from zcore.stores.base import Store
 from zcore.stores.openers import named_kind
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from typing import Any, TypeVar
+
+    _Piece = TypeVar("_Piece")
+    _Result = TypeVar("_Result")
+
 MAX_PENDING = 4096       # pieces that the client holds at once
 
 
-def check_client(client):
+def check_client(client: object) -> None:
     """Raise TypeError unless `client` can be given work."""
     if not callable(getattr(client, "submit", None)):
         raise TypeError(f"client is {client!r:.80}, expected a distributed.Client, or another object with submit")
 
 
-def check_shared(place, what):
+def check_shared(place: object, what: str) -> None:
     """Raise ValueError if workers in other processes cannot open a place.
 
     Parameters
@@ -44,7 +54,8 @@ def check_shared(place, what):
                          "a URL, or a store that has one")
 
 
-def spread(client, function, pieces):
+def spread(client: Any, function: Callable[[_Piece], _Result],
+           pieces: Iterable[_Piece]) -> Iterator[tuple[_Piece, _Result]]:
     """Call ``function(piece)`` on workers for each piece; yield (piece, result), in the order in which they end.
 
     The first failure is raised, and what has not begun is not done then; nor is it when the caller stops.
@@ -91,15 +102,15 @@ class Steps:
         Step to its number of pieces.
     """
 
-    def __init__(self, sizes):
+    def __init__(self, sizes: Mapping[int, int]) -> None:
         self._left = Counter(sizes)
 
-    def end(self, step):
+    def end(self, step: int) -> bool:
         """Note one piece of a step; return whether it was the last one."""
         self._left[step] -= 1
         return self._left[step] == 0
 
 
-def taken_over(place):
+def taken_over(place: str) -> StoreError:
     """Return the error of a worker that finds another copy where its own was being built."""
     return StoreError(f"{place}: another copy has taken this place meanwhile", key=place)

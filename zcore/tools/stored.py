@@ -3,13 +3,25 @@
 A document may announce 2**62 elements where almost nothing is stored. A walk along an array by slabs visits only those
 that hold something; the others have the fill value.
 """
+from __future__ import annotations
+
 import contextlib
 import math
+from typing import TYPE_CHECKING
 
 from zcore.engine.views import fill_of
 from zcore.kernel.select.box import whole
 from zcore.model.metadata import has_varying_items
 from zcore.tools.rechunk import n_slabs, slabs_of_parts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
+    import numpy.typing as npt
+
+    from zcore.engine.binding import ArrayBinding
+    from zcore.kernel.select.box import Box
 
 MAX_UNLISTED = 1 << 10     # objects and slabs up to which a store is not listed
 
@@ -30,14 +42,14 @@ class Stored:
         The dimensions that the selection keeps.
     """
 
-    def __init__(self, binding, box=None, dimensions=None):
+    def __init__(self, binding: ArrayBinding, box: Box | None = None, dimensions: Sequence[int] | None = None) -> None:
         self._binding = binding
         self._box = whole(binding.metadata.shape) if box is None else box
         self._dimensions = range(len(self._box.starts)) if dimensions is None else dimensions
         # The most objects that the selection may touch.
-        self.n_objects = math.prod(map(min, binding.metadata.grid_shape, self._box.counts))
+        self.n_objects: int = math.prod(map(min, binding.metadata.grid_shape, self._box.counts))
 
-    def parts(self):
+    def parts(self) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
         """Iterate over the parts in objects that exist: the first index, and the one behind the last, per dimension.
 
         Raises : AsManyExist, when more objects were listed than the selection can touch.
@@ -54,16 +66,16 @@ class Stored:
             if all([first < stop for first, stop in found]):
                 yield tuple([found[d][0] for d in self._dimensions]), tuple([found[d][1] for d in self._dimensions])
 
-    def is_known(self):
+    def is_known(self) -> bool:
         """Whether absent objects read as the fill value, and the store can list the others."""
         return self._binding.options.missing == "fill" and self._binding.store.lists
 
-    def fill(self):
+    def fill(self) -> npt.NDArray[Any]:
         """Return the value of elements that are not stored, an ndarray of one element."""
         return fill_of(self._binding.metadata)
 
 
-def is_same_fill(one, other):
+def is_same_fill(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> bool:
     """Return whether two arrays of one element hold the same, bit by bit; those of varying length the same value."""
     if has_varying_items(one.dtype) or has_varying_items(other.dtype):
         return one.dtype == other.dtype and type(one[0]) is type(other[0]) and one[0] == other[0]
@@ -79,7 +91,7 @@ def _indices(origin, length, start, step, count):
     return max(first, 0), min(stop, count)
 
 
-def slabs_with_more(shape, slab, arrays):
+def slabs_with_more(shape: tuple[int, ...], slab: tuple[int, ...], arrays: Sequence[Stored]) -> Sequence[int]:
     """Return the numbers of the slabs in which any of the arrays may have more than its fill value.
 
     Parameters
@@ -100,6 +112,6 @@ def slabs_with_more(shape, slab, arrays):
     return range(n_all)
 
 
-def count_of(numbers):
+def count_of(numbers: Sequence[int]) -> int:
     """Return how many numbers of slabs there are."""
     return numbers.stop if isinstance(numbers, range) else len(numbers)

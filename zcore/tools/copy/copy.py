@@ -126,14 +126,14 @@ def copy(source: StoreLike | Mapping[str, Any] | Array | Group, destination: Sto
     settle_at(destination, destination_path)
     with open_source(source, path, selection, threads) as opened:
         # All that determines the pieces of work.
-        order = {"source": opened.identity, "format": zarr_format, "selection": repr(selection), "memory": memory,
-                 "threads": threads or config.threads, "wanted": _text(wanted), "zcore": config.__version__}
+        job = {"source": opened.identity, "format": zarr_format, "selection": repr(selection), "memory": memory,
+               "threads": threads or config.threads, "wanted": _text(wanted), "zcore": config.__version__}
         root_format = zarr_format or opened.nodes[0][1].zarr_format or 3
         for what, name in opened.lost:
             losses.note(what, name)
         for what, name in opened.left_out:
             losses.leave_out(what, name)
-        with sink_of(destination, destination_path, order, overwrite, root_format,
+        with sink_of(destination, destination_path, job, overwrite, root_format,
                      isinstance(opened.nodes[0][1], SourceArray), zarr_format, losses, threads) as (sink, work):
             arrays = [node for _, node in opened.nodes if isinstance(node, SourceArray)]
             progress = Progress(progress, sum(_nbytes(array, wanted) for array in arrays))

@@ -9,11 +9,14 @@ a file                written under a hidden name beside its own
 
 A sink makes groups and arrays. For an array it returns a target, which takes slabs of elements, or objects.
 """
+from __future__ import annotations
+
 import contextlib
 import errno
 import os
 import shutil
 import tempfile
+from typing import TYPE_CHECKING, Protocol
 
 from zcore.engine.binding import ArrayBinding, GroupBinding
 from zcore.engine.options import Options
@@ -40,11 +43,21 @@ from zcore.tools.copy import document_last, staging
 from zcore.tools.copy.transfer import StoredTarget
 from zcore.tools.copy.translate import described, kept_attributes
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Set
+    from typing import Any
+
+    from zcore.stores.base import Store, StoreLike
+    from zcore.tools.copy.transfer import Target, Work
+    from zcore.tools.copy.translate import Losses, Wanted
+    from zcore.tools.source import SourceArray, SourceGroup
+    from zcore.typing import Format
+
 # Errors of the system for names that a file system refuses.
 _OF_NAMES = frozenset((errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL))
 
 # The sinks of files that are written as a whole.
-SINKS = {
+SINKS: dict[openers.Kind, str] = {
     openers.NPY: "zcore.tools.files.numpy:NpySink",
     openers.NPZ: "zcore.tools.files.numpy:NpzSink",
     openers.ASDF: "zcore.tools.files.asdf:AsdfSink",
@@ -52,20 +65,40 @@ SINKS = {
 }
 
 
+class Sink(Protocol):
+    """Makes groups and arrays; see `StoreSink`."""
+
+    def group(self, name: str, source: SourceGroup) -> None:
+        """Make a group, or note the loss."""
+
+    def array(self, name: str, source: SourceArray, wanted: Wanted) -> Target:
+        """Make an array, and return its target."""
+        ...
+
+    def end(self, name: str) -> None:
+        """Finish the array that was made last."""
+
+    def close(self) -> None:
+        """Finish all."""
+
+
 class Unmarked:
     """The work of a copy that keeps nothing when it fails."""
 
-    done = frozenset()
-    between = None
-    is_begun = False
+    done: Set[str] = frozenset()
+    between: str | None = None
+    is_begun: bool = False
 
-    def mark(self, work):
+    def mark(self, work: str) -> None:
         """Note nothing."""
 
-    def drop_between(self):
+    def forget(self) -> None:
+        """Forget nothing: nothing was noted."""
+
+    def drop_between(self) -> None:
         """Remove nothing: temporary objects go by themselves."""
 
-    def discard(self):
+    def discard(self) -> None:
         """Remove nothing: all is removed when the copy fails."""
 
 
@@ -78,8 +111,8 @@ class StoreSink:
     path : str
     zarr_format : {3, 2, "zmeta"} or None
         Of all nodes; by default each node has that of its source, or 3.
-    work : object
-        The work that is done, see `zcore.tools.copy.transfer.Slabs`; ``is_begun`` says whether some may be done.
+    work : Work
+        The work that is done.
     losses : Losses
     threads : int or None
     overwrite : bool
@@ -88,7 +121,8 @@ class StoreSink:
         All nodes are made before elements are written: an archive has its documents at its beginning.
     """
 
-    def __init__(self, store, path, zarr_format, work, losses, threads, overwrite=True, documents_first=False):
+    def __init__(self, store: Store, path: str, zarr_format: Format | None, work: Work, losses: Losses,
+                 threads: int | None, overwrite: bool = True, documents_first: bool = False) -> None:
         self.documents_first = documents_first
         self._store = store
         self._path = path
@@ -102,7 +136,7 @@ class StoreSink:
     def _format_of(self, source):
         return format_of(self._zarr_format or source.zarr_format or 3)
 
-    def group(self, name, source):
+    def group(self, name: str, source: SourceGroup) -> None:
         """Make a group. If the format has none, note the loss."""
         format = self._format_of(source)
         lookup.check_new_names(name.rpartition("/")[2], format)     # the names above were checked before
@@ -114,7 +148,7 @@ class StoreSink:
         if source.is_consolidated:
             self._consolidated.append(made)
 
-    def array(self, name, source, wanted):
+    def array(self, name: str, source: SourceArray, wanted: Wanted) -> StoredTarget:
         """Make an array, and return its target."""
         format = self._format_of(source)
         lookup.check_new_names(name.rpartition("/")[2], format)
@@ -138,10 +172,10 @@ class StoreSink:
         return lifecycle.create(self._store, path, format, metadata, attributes, self._options,
                                 overwrite=self._overwrite, is_below=True)
 
-    def end(self, name):
+    def end(self, name: str) -> None:
         """Finish the array that was made last: nothing is left to do."""
 
-    def close(self):
+    def close(self) -> None:
         """Finish all: groups that had consolidated metadata get them."""
         while self._consolidated:
             binding = self._consolidated.pop()
@@ -152,7 +186,9 @@ class StoreSink:
 
 
 @contextlib.contextmanager
-def sink_of(destination, path, order, overwrite, root_format, is_array, zarr_format, losses, threads):
+def sink_of(destination: StoreLike, path: str, order: Mapping[str, Any], overwrite: bool, root_format: Format,
+            is_array: bool, zarr_format: Format | None, losses: Losses,
+            threads: int | None) -> Iterator[tuple[Sink, Work]]:
     """Return a context manager that gives a sink and its work. The new node appears when it ends without an error.
 
     Parameters
@@ -202,14 +238,14 @@ def sink_of(destination, path, order, overwrite, root_format, is_array, zarr_for
         lifecycle.create_ancestors(store, path, format)
 
 
-def file_kind(destination):
+def file_kind(destination: StoreLike) -> openers.Kind | None:
     """Return the kind of file that a destination is, by its name; None if it is no file."""
     place = os.fspath(destination) if isinstance(destination, (str, os.PathLike)) else None
     kind = openers.named_kind(place) if isinstance(place, str) and "://" not in place else None
     return kind if (kind is openers.ZIP or kind in SINKS) and not os.path.isdir(place) else None
 
 
-def settle_at(destination, path):
+def settle_at(destination: StoreLike, path: str) -> None:
     """Call `settle` for a destination before the source is looked at: it may lie in the same place."""
     if file_kind(destination) is None:
         store = openers.store_of(destination, False, False)
@@ -217,13 +253,14 @@ def settle_at(destination, path):
             settle(store, lookup.path_of(path))
 
 
-def directory_of(store, path):
+def directory_of(store: Store, path: str) -> str | None:
     """Return the directory of the node at a path, if another directory can take its name; else None."""
-    is_one = isinstance(store, DirectoryStore) and (type(store) is DirectoryStore or directory_at(store) is not None)
-    return store.directory_of(path) if is_one else None
+    if isinstance(store, DirectoryStore) and (type(store) is DirectoryStore or directory_at(store) is not None):
+        return store.directory_of(path)
+    return None
 
 
-def settle(store, path):
+def settle(store: Store, path: str) -> None:
     """Finish or remove a copy to a path that was cut off. Then the old node or the new one is there."""
     place = directory_of(store, path)
     if place is None:

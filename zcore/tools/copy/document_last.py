@@ -19,10 +19,13 @@ nothing was deleted yet, and one in whose place there is something newer. Any ot
 
 A `MemoryStore` needs none of this: a node is made in another one, and put in its place in one step.
 """
+from __future__ import annotations
+
 import contextlib
 import hashlib
 import json
 import os
+from typing import TYPE_CHECKING
 
 from zcore.engine.binding import N_UNSEEN
 from zcore.engine.options import Options
@@ -40,13 +43,19 @@ from zcore.stores.keys import prefix_of
 from zcore.stores.memory import MemoryStore
 from zcore.tools.copy.transfer import in_threads
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from zcore.stores.base import ByteRange
+    from zcore.typing import Buffer
+
 STAGING = "__zc_copy/"
 _BEGUN, _JOURNAL, _DELETING, _FREE, _NODE = "begun", "journal", "deleting", "free", "node/"
 _NOTHING = b'{"zarr_format": 3}'     # of which a placeholder is made before the node's document is known
 _MAX_MOVING = 8     # objects on their way at a time
 
 
-def is_document(key):
+def is_document(key: str) -> bool:
     """Return whether a key is that of a node's document."""
     return key.rpartition("/")[2] in FORMAT_OF
 
@@ -71,7 +80,7 @@ class DocumentsLast(Store):
 
     read_only = False
 
-    def __init__(self, inner, prefix, root=None):
+    def __init__(self, inner: Store, prefix: str, root: str | None = None) -> None:
         self._root = self._place = None     # the name of the placeholder, and its identity
         self._tried = []                    # may be there by this copy, even if a put has failed: its answer was lost
         self._inner = inner
@@ -79,8 +88,8 @@ class DocumentsLast(Store):
         self._documents = MemoryStore()
         self._written = set()
         self._numbers = Tickets()
-        self.key_flavour = inner.key_flavour
-        self.n_requests = inner.n_requests
+        self.key_flavour: str = inner.key_flavour
+        self.n_requests: int = inner.n_requests
         if root is not None and inner.swaps:
             self._take_place(root)
 
@@ -119,30 +128,30 @@ class DocumentsLast(Store):
         if self._place is None:
             raise self._replaced()
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return repr(self._inner)
 
-    def describe(self, path):
+    def describe(self, path: str) -> str:
         return self._inner.describe((self._prefix + path).rstrip("/"))
 
-    def get(self, key, byte_range=None):
+    def get(self, key: str, byte_range: ByteRange | None = None) -> bytes | None:
         found = self._documents.get(key, byte_range) if is_document(key) else None
         if key == self._root:
             return found
         return self._inner.get(self._prefix + key, byte_range) if found is None else found
 
-    def existing(self, prefix, names):
+    def existing(self, prefix: str, names: Sequence[str]) -> list[str]:
         found = {name for name in self._inner.existing(self._prefix + prefix, names) if prefix + name != self._root}
         found.update(self._documents.existing(prefix, names))
         return [name for name in names if name in found]
 
-    def list_dir(self, prefix):
+    def list_dir(self, prefix: str) -> Listing:
         n = len(self._prefix)
         ours, theirs = self._documents.list_dir(prefix), self._inner.list_dir(self._prefix + prefix)
         return Listing(*[sorted({*own, *[name[n:] for name in inner if name[n:] != self._root]})
                          for own, inner in zip(ours, theirs, strict=True)])
 
-    def set(self, key, value):
+    def set(self, key: str, value: Buffer) -> None:
         if is_document(key):
             self._documents.set(key, value)
             if key == self._root:
@@ -154,24 +163,24 @@ class DocumentsLast(Store):
             self._written.add(key)
             self._inner.set(self._prefix + key, value)
 
-    def set_if_not_exists(self, key, value):
+    def set_if_not_exists(self, key: str, value: Buffer) -> bool:
         if self.get(key) is not None:
             return False
         self.set(key, value)
         return True
 
-    def erase(self, key):
+    def erase(self, key: str) -> None:
         self._documents.erase(key)
         self._inner.erase(self._prefix + key)
 
-    def make_directory(self, prefix):
+    def make_directory(self, prefix: str) -> None:
         self._inner.make_directory(self._prefix + prefix)
 
-    def documents(self):
+    def documents(self) -> dict[str, bytes]:
         """Return the documents by their keys."""
-        return {key: self._documents.get(key) for key in self._documents.list()}
+        return {key: value for key in self._documents.list() if (value := self._documents.get(key)) is not None}
 
-    def finish(self):
+    def finish(self) -> None:
         """Write the documents.
 
         Raises : NodeExistsError, if a node was created here meanwhile.
@@ -187,7 +196,7 @@ class DocumentsLast(Store):
                 elif not self._inner.set_if_not_exists(self._prefix + key, value):
                     raise self._exists()
 
-    def discard(self):
+    def discard(self) -> None:
         """Erase all that was written, unless another process has taken the place: then it may be the other node's."""
         found = None if self._root is None else self._inner.get(self._prefix + self._root)
         if self._root is not None and found not in self._tried:
@@ -204,16 +213,16 @@ class DocumentsLast(Store):
 class Staged(DocumentsLast):
     """A node that is made at a place of its own, to replace the one at `path`; see `DocumentsLast`."""
 
-    def __init__(self, inner, path):
+    def __init__(self, inner: Store, path: str) -> None:
         self._staging = f"{_staging_of(path)}{os.urandom(4).hex()}/"
         self._path = path
         super().__init__(inner, self._staging + _NODE)
         inner.set(self._staging + _BEGUN, json.dumps({"path": path}).encode())
 
-    def describe(self, path):
+    def describe(self, path: str) -> str:
         return self._inner.describe(prefix_of(self._path) + path)
 
-    def finish(self):
+    def finish(self) -> None:
         """Put the node in the place of the one that is there.
 
         Raises : StoreError, also if the copy was removed meanwhile. After an error the old node is unchanged, or
@@ -231,7 +240,7 @@ class Staged(DocumentsLast):
         self._inner.set(staging + _DELETING, b"")
         _bring(self._inner, staging)
 
-    def discard(self):
+    def discard(self) -> None:
         """Remove the copy, unless it is whole."""
         if self._staging is not None:
             _remove(self._inner, self._staging)
@@ -250,7 +259,7 @@ def _upwards(documents):
     return sorted(documents.items(), key=lambda item: (-item[0].count("/"), item[0]))
 
 
-def staged(store):
+def staged(store: Store) -> list[tuple[str, str | None]]:
     """Return the left-overs of copies that were cut off: pairs of a prefix and of the path of the destination.
 
     A copy that is going on looks like one of them.
@@ -263,14 +272,14 @@ def staged(store):
     return found
 
 
-def settle(store, path):
+def settle(store: Store, path: str) -> None:
     """Finish or remove copies to `path` that were cut off."""
     if store.lists:
         for staging in store.list_dir(_staging_of(path))[1]:
             settle_one(store, staging)
 
 
-def settle_one(store, staging):
+def settle_one(store: Store, staging: str) -> None:
     """Finish or remove one of them, by a prefix that `staged` returned."""
     raw = store.get(staging + _JOURNAL)
     if raw is None or _is_void(store, staging, _read(raw, staging)):
@@ -373,7 +382,7 @@ def _put(store, path, made, overwrite):
 
 
 @contextlib.contextmanager
-def made_in(store, path, replace, overwrite, root):
+def made_in(store: Store, path: str, replace: bool, overwrite: bool, root: str | None) -> Iterator[Store]:
     """Return a context manager that gives a store, in which a node is made that will be at `path`.
 
     If it ends without an error, the node is there. After an error all is unchanged.

@@ -1,6 +1,9 @@
 """Sources of copies: nodes of a store, whole or a selection; and which kind of source a caller means."""
+from __future__ import annotations
+
 import hashlib
 import os
+from typing import TYPE_CHECKING
 
 from zcore.engine.binding import GroupBinding
 from zcore.engine.options import Options
@@ -14,8 +17,17 @@ from zcore.stores import openers
 from zcore.tools.copy.translate import NAMES_ATTRIBUTE, inner_chain
 from zcore.tools.source import Source, SourceArray, SourceGroup
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from zcore.engine.binding import ArrayBinding
+    from zcore.model.metadata import ArrayMetadata, CodecSpec
+    from zcore.stores.base import Store, StoreLike
+    from zcore.typing import Chunks, Format, Order, Selection
+
 # The sources of files that are no stores.
-SOURCES = {
+SOURCES: dict[openers.Kind, str] = {
     openers.NPY: "zcore.tools.files.numpy:NumpySource",
     openers.NPZ: "zcore.tools.files.numpy:NumpySource",
     openers.HDF5: "zcore.tools.files.hdf5:Hdf5Source",
@@ -25,48 +37,48 @@ SOURCES = {
 class StoredArray(SourceArray):
     """An array in a store; see `SourceArray`."""
 
-    def __init__(self, binding, attributes, selection=None):
+    def __init__(self, binding: ArrayBinding, attributes: dict[str, Any], selection: Selection = None) -> None:
         metadata, chain = binding.metadata, binding.chain
         super().__init__(metadata.shape, metadata.dtype, attributes, selection)
-        self.binding = binding
+        self.binding: ArrayBinding = binding
         self._selection = selection
         self._view = binding.view
-        self.metadata = metadata
-        self.zarr_format = metadata.zarr_format
-        self.fill_value = metadata.fill_value
+        self.metadata: ArrayMetadata = metadata
+        self.zarr_format: Format = metadata.zarr_format
+        self.fill_value: Any = metadata.fill_value
         names = metadata.dimension_names
         if not binding.format.has_dimension_names and _are_names(attributes.get(NAMES_ATTRIBUTE), metadata.ndim):
             names = attributes.pop(NAMES_ATTRIBUTE)
-        self.dimension_names = self.kept(names)
-        self.is_whole = selection is None
+        self.dimension_names: tuple[str | None, ...] | None = self.kept(names)
+        self.is_whole: bool = selection is None
         self._edges = metadata.edges if self.is_whole else None
-        self.chunks_of_objects = _asked(self.kept(metadata.chunk_shape), self._edges)
-        self.codecs = metadata.codecs
-        self.inner_codecs = inner_chain(metadata.codecs, metadata.ndim)
+        self.chunks_of_objects: Chunks = _asked(self.kept(metadata.chunk_shape), self._edges)
+        self.codecs: tuple[CodecSpec, ...] = metadata.codecs
+        self.inner_codecs: tuple[CodecSpec, ...] | None = inner_chain(metadata.codecs, metadata.ndim)
         if chain.shards is None:
-            self.chunk_shape = self.chunks_of_objects
+            self.chunk_shape: Chunks = self.chunks_of_objects
         elif self.inner_codecs is not None:
             self.chunk_shape = self.kept(chain.inner_shape)
-            self.shard_shape = self.chunks_of_objects
+            self.shard_shape: Chunks = self.chunks_of_objects
         if chain.order is not None and tuple(chain.order) == tuple(range(metadata.ndim))[::-1]:
-            self.order = "F"
+            self.order: Order = "F"
 
     @property
-    def object_shape(self):
+    def object_shape(self) -> tuple[int, ...]:
         return tuple([max(1, n // abs(step)) for n, step in zip(
             self.kept(self.metadata.chunk_shape), self.kept(self.box.steps), strict=True)])
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return _stored_array, (Array(self.binding), self._selection)
 
     def _read(self, box, out):
         self.binding.read(box, out)
 
-    def watched(self):
+    def watched(self) -> Watch:
         self._watch = Watch(self.binding, self._view, self.box, True)
         return self._watch
 
-    def check(self):
+    def check(self) -> None:
         if not self._watch.stands():
             raise StoreError(f"{self.binding.document}: the array was replaced by another one while it was copied, or "
                              "nothing of it stayed the same while its document was replaced; copy again",
@@ -90,12 +102,12 @@ def _asked(chunk_shape, edges):
 class StoreSource(Source):
     """A node of a store."""
 
-    def __init__(self, binding, selection):
-        self.store = binding.store
-        self.path = binding.path
+    def __init__(self, binding: ArrayBinding | GroupBinding, selection: Selection) -> None:
+        self.store: Store = binding.store
+        self.path: str = binding.path
         self._hash = hashlib.sha256(f"{type(self.store).__name__} {_place_of(self.store)} {self.path}".encode())
         self._groups = []
-        self.nodes = [("", self._node(binding, selection))]
+        self.nodes: list[tuple[str, SourceGroup | SourceArray]] = [("", self._node(binding, selection))]
         if isinstance(binding, GroupBinding):
             if selection is not None:
                 raise SelectionError("a selection is one of an array, the source is a group")
@@ -108,12 +120,9 @@ class StoreSource(Source):
                 self.nodes.append((path[len(binding.prefix):], self._node(found, None)))
                 if isinstance(found, GroupBinding):
                     pending += list(lookup.members(self.store, path))[::-1]
+        self.identity: str = self._hash.hexdigest()
 
-    @property
-    def identity(self):
-        return self._hash.hexdigest()
-
-    def check(self):
+    def check(self) -> None:
         for binding in self._groups:
             binding.look()
 
@@ -131,7 +140,8 @@ def _place_of(store):
     return place if isinstance(place, str) else f"{id(store)}"
 
 
-def open_source(source, path, selection, threads):
+def open_source(source: StoreLike | Mapping[str, Any] | Array | Group, path: str, selection: Selection,
+                threads: int | None) -> Source:
     """Return the source that a caller of `zcore.copy` means.
 
     Raises

@@ -26,6 +26,8 @@ anything else                          the copy was not finished
 
 An empty journal says that nothing here is needed: the container is new, or is being removed.
 """
+from __future__ import annotations
+
 import contextlib
 import errno
 import fcntl
@@ -33,6 +35,7 @@ import hashlib
 import json
 import math
 import os
+from typing import TYPE_CHECKING
 
 from zcore import config
 from zcore.descriptors import open_descriptor
@@ -41,6 +44,10 @@ from zcore.kernel.io.files import exchange
 from zcore.stores.directory import cleanup
 from zcore.stores.directory.atomic import sync_directory
 from zcore.stores.keys import TEMPORARY
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
 
 _MAX_NAME = 200     # bytes; file systems take 255
 _MAX_TRIES = 100
@@ -54,7 +61,7 @@ _NO_LOCKS = frozenset((errno.ENOLCK, errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, 
 _NO_EXCHANGE = frozenset((errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP))
 
 
-def container_of(place):
+def container_of(place: str) -> str:
     """Return the directory in which a copy to the directory `place` is built."""
     parent, name = os.path.split(place)
     if len(os.fsencode(name)) > _MAX_NAME:
@@ -62,7 +69,7 @@ def container_of(place):
     return os.path.join(parent, _PREFIX + name)
 
 
-def is_alive(directory):
+def is_alive(directory: str) -> bool:
     """Return whether a process is building in a container: then its journal is locked."""
     try:
         os.close(_locked(directory))
@@ -71,7 +78,7 @@ def is_alive(directory):
     return False
 
 
-def settle(container, place=None, *, removes=False):
+def settle(container: str, place: str | None = None, *, removes: bool = False) -> str | None:
     """Finish or clean up after a copy that was killed, as the table above says.
 
     Parameters
@@ -310,21 +317,21 @@ class Building:
         Another process builds the same, or the directory cannot be made.
     """
 
-    def __init__(self, place, order, fsync=False):
+    def __init__(self, place: str, order: Mapping[str, Any], fsync: bool = False) -> None:
         self.place = place
         self._fsync = fsync
         self._container = container_of(place)
         self._journal = os.path.join(self._container, _JOURNAL)
-        self.node = os.path.join(self._container, "node")
-        self.between = os.path.join(self._container, "between")
-        self.done = set()
-        self.is_begun = False
+        self.node: str = os.path.join(self._container, "node")
+        self.between: str = os.path.join(self._container, "between")
+        self.done: set[str] = set()
+        self.is_begun: bool = False
         self._fd = -1
         self._start = 0     # of the marks in the journal
-        order = json.dumps(order if fsync else {**order, "boot": _boot()}, sort_keys=True)
+        text = json.dumps(order if fsync else {**order, "boot": _boot()}, sort_keys=True)
         try:
             with _told("build", place):
-                self._take_over(self._take(), order)
+                self._take_over(self._take(), text)
         except BaseException:
             self.leave()
             raise
@@ -374,25 +381,25 @@ class Building:
         while line:
             line = line[os.write(self._fd, line):]
 
-    def mark(self, work):
+    def mark(self, work: str) -> None:
         """Note that a piece of work, a text without line feeds, is done and its result in place."""
         self.done.add(work)
         with _told("write the journal of", self.place):
             self._write(work.encode())
 
-    def forget(self):
+    def forget(self) -> None:
         """Take back all marks."""
         self.is_begun = False
         self.done = set()
         with _told("write the journal of", self.place):
             os.ftruncate(self._fd, self._start)
 
-    def drop_between(self):
+    def drop_between(self) -> None:
         """Remove the temporary arrays."""
         with _told("clean up", self.between):
             cleanup.remove_directory(self.between)
 
-    def finish(self, replace):
+    def finish(self, replace: bool) -> None:
         """Give the finished directory its name.
 
         Parameters
@@ -442,12 +449,12 @@ class Building:
                     os.rename(old, self.place)
                 raise
 
-    def discard(self):
+    def discard(self) -> None:
         """Remove the container."""
         with _told("clean up", self._container):
             _remove(self._container, self._fd)
 
-    def leave(self):
+    def leave(self) -> None:
         """Unlock the journal; the container stays."""
         if self._fd >= 0:
             fd, self._fd = self._fd, -1

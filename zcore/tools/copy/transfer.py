@@ -2,6 +2,8 @@
 
 A part is marked as done when it is in place, so that a later process does not repeat it.
 """
+from __future__ import annotations
+
 import contextlib
 import itertools
 import math
@@ -11,6 +13,7 @@ import tempfile
 from _thread import _local, allocate_lock
 from functools import partial
 from time import monotonic
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -31,6 +34,17 @@ from zcore.tools.rechunk import n_slabs, passes, slab_at
 from zcore.tools.spread import Steps, spread, taken_over
 from zcore.tools.stored import Stored, count_of, is_same_fill, slabs_with_more
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Set
+    from typing import Any, TypeVar
+
+    import numpy.typing as npt
+
+    from zcore.tools.rechunk import Passes
+    from zcore.tools.source import SourceArray
+
+    _Item = TypeVar("_Item")
+
 # Larger objects, in decoded bytes, are copied by the system from file to file.
 _LARGE = 1 << 20
 _WAITING_NBYTES = 1 << 26     # decoded bytes of objects in flight from or to a service
@@ -39,6 +53,55 @@ _MAX_SHARE = 1 << 10          # the most objects that a worker gets at once
 _CHECK_SECONDS = 0.1          # how often a worker checks that its copy in a service was not replaced
 MAX_MARKS = 1 << 12           # lines of one pass in the journal
 _VARYING_NBYTES = 64          # assumed size of an item of varying length
+
+
+class Target(Protocol):
+    """A new array whose elements are written."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    nbytes: int
+    object_shape: tuple[int, ...]
+
+    def write(self, starts: tuple[int, ...], values: npt.NDArray[Any]) -> None:
+        """Write a box of elements, the first of which is at `starts`."""
+
+    def fill(self) -> npt.NDArray[Any] | None:
+        """Return the value of elements that are not written, an ndarray of one; None where all are to be written."""
+
+
+class Work(Protocol):
+    """The journal of a copy, and the folder of its intermediate array.
+
+    Attributes
+    ----------
+    done : set of str
+        The parts that are finished.
+    is_begun : bool
+        Some may be.
+    between : str or None
+        The folder, if the copy has one of its own.
+    """
+
+    is_begun: bool
+
+    @property
+    def done(self) -> Set[str]: ...
+
+    @property
+    def between(self) -> str | None: ...
+
+    def mark(self, work: str) -> None:
+        """Note that a part, a text without line feeds, is finished."""
+
+    def forget(self) -> None:
+        """Take back all marks."""
+
+    def drop_between(self) -> None:
+        """Remove the intermediate array."""
+
+    def discard(self) -> None:
+        """Remove all, as it is worthless."""
 
 
 class Progress:
@@ -51,13 +114,13 @@ class Progress:
         Bytes of elements.
     """
 
-    def __init__(self, tell, total):
+    def __init__(self, tell: Callable[[int, int], object] | None, total: int) -> None:
         self._tell = tell
         self._total = total
         self._done = 0.0
         self._lock = allocate_lock()
 
-    def advance(self, n_bytes):
+    def advance(self, n_bytes: float) -> None:
         """Note that more bytes are done."""
         if self._tell is not None:
             with self._lock:
@@ -66,7 +129,8 @@ class Progress:
             self._tell(done, self._total)
 
 
-def pass_objects(source, target, is_begun, progress, client=None):
+def pass_objects(source: ArrayBinding, target: ArrayBinding, is_begun: bool, progress: Progress,
+                 client: Any = None) -> None:
     """Copy the objects of an array to one that has the same objects under other names.
 
     Parameters
@@ -154,7 +218,7 @@ def _pass_some(source, target, is_begun, advance, objects):
     in_threads(objects, move, min(n_threads, MAX_THREADS, metadata.n_chunks))
 
 
-def in_threads(items, do, n_threads):
+def in_threads(items: Iterator[_Item], do: Callable[[_Item], object], n_threads: int) -> None:
     """Call `do` with each item of an iterator, in several threads; the first failure ends it."""
     lock = allocate_lock()
     cancelled = []
@@ -199,17 +263,12 @@ class Slabs:
 
     Parameters
     ----------
-    source : object
-        `shape`, `dtype`, `object_shape`, `fill_value`, ``read(starts, out)`` and ``stored()``.
-    target : object
-        `shape`, `dtype`, `nbytes`, `object_shape`, ``write(starts, values)``, and ``fill()``, an ndarray of the value
-        of elements that are not written, or None.
+    source : SourceArray or StoredTarget
+    target : Target
     memory : int
         Maximum bytes for all elements and objects in memory.
     threads : int or None
-    work : object
-        Journal of the copy: ``done``, the set of finished parts, and ``mark(text)``. Intermediate array: ``between``,
-        its directory or None, and ``drop_between()``.
+    work : Work
     name : str
         Of the array, a part of that text.
     progress : Progress
@@ -217,7 +276,8 @@ class Slabs:
         On whose workers slabs are copied, see `zcore.tools.spread`; each of them has that memory.
     """
 
-    def __init__(self, source, target, memory, threads, work, name, progress, client=None):
+    def __init__(self, source: SourceArray | StoredTarget, target: Target, memory: int, threads: int | None, work: Work,
+                 name: str, progress: Progress, client: Any = None) -> None:
         self.source = source
         self.target = target
         self.threads = threads
@@ -232,9 +292,9 @@ class Slabs:
         per_thread = 2 * max(_nbytes(source.object_shape, itemsize),
                              _nbytes(target.object_shape, _itemsize(target.dtype)))
         room = max(memory // 4, memory - n_threads * per_thread - (1 << 22))
-        self.passes = passes(source.shape, source.object_shape, target.object_shape, per_element, room)
+        self.passes: Passes = passes(source.shape, source.object_shape, target.object_shape, per_element, room)
 
-    def run(self):
+    def run(self) -> None:
         """Copy the slabs that are not copied yet."""
         if self._is_done("all"):
             self.progress.advance(self.target.nbytes)
@@ -333,16 +393,16 @@ class Moves:
         Shape of the slabs.
     """
 
-    def __init__(self, source, target, slab):
+    def __init__(self, source: SourceArray | StoredTarget, target: Target, slab: tuple[int, ...]) -> None:
         self._source = source
         self._target = target
         self._slab = slab
         self._memory = _local()      # of each thread, by type
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return Moves, (self._source, self._target, self._slab)
 
-    def __call__(self, piece):
+    def __call__(self, piece: tuple[int, int]) -> None:
         """Copy one slab, ``(step, number)``."""
         source, target = self._source, self._target
         starts, counts = slab_at(source.shape, self._slab, piece[1])
@@ -377,19 +437,19 @@ def _cast(values, cast):
 class StoredTarget:
     """A new array in a store. Its binding takes no locks, as no other writer knows the array yet."""
 
-    def __init__(self, binding):
-        self.binding = binding
+    def __init__(self, binding: ArrayBinding) -> None:
+        self.binding: ArrayBinding = binding
         metadata = binding.metadata
-        self.shape = metadata.shape
-        self.dtype = metadata.dtype
-        self.nbytes = metadata.nbytes
-        self.object_shape = metadata.chunk_shape
-        self.fill_value = metadata.fill_value
+        self.shape: tuple[int, ...] = metadata.shape
+        self.dtype: np.dtype[Any] = metadata.dtype
+        self.nbytes: int = metadata.nbytes
+        self.object_shape: tuple[int, ...] = metadata.chunk_shape
+        self.fill_value: Any = metadata.fill_value
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return _target_on_worker, (Array(self.binding), config.lock)
 
-    def on_worker(self):
+    def on_worker(self) -> StoredTarget:
         """Return the array for a worker. Another copy may have replaced it before the worker begins.
 
         The worker finds that out by the locks of this process.
@@ -397,18 +457,18 @@ class StoredTarget:
         made, arguments = self.__reduce__()
         return made(*arguments)
 
-    def stored(self):
+    def stored(self) -> Stored:
         """Return a `Stored` of the array."""
         return Stored(self.binding)
 
-    def fill(self):
+    def fill(self) -> npt.NDArray[Any]:
         """Return the value of elements that are not written, an ndarray of one."""
         return self.stored().fill()
 
-    def read(self, starts, out):
+    def read(self, starts: tuple[int, ...], out: npt.NDArray[Any]) -> None:
         self.binding.read(Box(starts, (1,) * len(starts), out.shape), out)
 
-    def write(self, starts, values):
+    def write(self, starts: tuple[int, ...], values: npt.NDArray[Any]) -> None:
         self.binding.write(Box(starts, (1,) * len(starts), values.shape), values)
 
 

@@ -4,8 +4,10 @@ If the format has the same codec chain, it is kept, and objects can be passed on
 format has are kept. Shards become chunks if it has no shards. Then filters and checksums are left out, and at last the
 format chooses the compressor. The loss of attributes, names of dimensions and the fill value is noted for a warning.
 """
-from collections import namedtuple
+from __future__ import annotations
+
 from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -18,29 +20,50 @@ from zcore.hierarchy.creation import compressors_for
 from zcore.model.metadata import CodecSpec, has_varying_items
 from zcore.model.named_codecs import named_codec
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from zcore.formats.base import Format
+    from zcore.model.metadata import ArrayMetadata
+    from zcore.nodes.keywords import CodecsLike
+    from zcore.tools.source import SourceArray, SourceGroup
+    from zcore.typing import Chunks, Order, Shards
+
 NAMES_ATTRIBUTE = "_ARRAY_DIMENSIONS"     # the names of dimensions in Zarr v2, as xarray writes them
 
-# The caller's wishes for new arrays; None for the properties of the source. With `checksum` each chunk has a crc32c.
-Wanted = namedtuple("Wanted", ("chunks", "shards", "codecs", "compressors", "dtype", "order", "checksum"),
-                    defaults=(None,))
+
+class Wanted(NamedTuple):
+    """The caller's wishes for new arrays; None for the properties of the source.
+
+    With `checksum` each chunk has a crc32c.
+    """
+
+    chunks: Chunks
+    shards: Shards | None
+    codecs: CodecsLike | None
+    compressors: CodecsLike | str | None
+    dtype: np.dtype[Any] | None
+    order: Order | None
+    checksum: bool | None = None
 
 
 class Losses:
     """Collects what a destination cannot keep, with the names of the nodes."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._names = {}
         self._left_out = {}
 
-    def note(self, what, name):
+    def note(self, what: str, name: str) -> None:
         """Note that the node `name` has lost something. `what` names it in the plural."""
         self._names.setdefault(what, []).append(name or "the root")
 
-    def leave_out(self, what, name):
+    def leave_out(self, what: str, name: str) -> None:
         """Note that the member `name` of the source is not copied at all. `what` names its kind in the plural."""
         self._left_out.setdefault(what, []).append(name)
 
-    def warn(self, place):
+    def warn(self, place: str) -> None:
         """Warn of each kind of loss, with the names of the nodes."""
         for what, names in self._names.items():
             warn(f"{place} does not keep {what}: {', '.join(names)}")
@@ -48,7 +71,7 @@ class Losses:
             warn(f"{place} is not complete without {what}: {', '.join(names)}", IncompleteCopyWarning)
 
 
-def described(source, format, wanted, name, losses):
+def described(source: SourceArray, format: Format, wanted: Wanted, name: str, losses: Losses) -> ArrayMetadata:
     """Return the metadata of a new array. They hold the attributes, wherever the format keeps these.
 
     Parameters
@@ -68,17 +91,18 @@ def described(source, format, wanted, name, losses):
         The format cannot express the request.
     """
     attributes, names = kept_attributes(source, format, name, losses)
-    same_format = source.metadata is not None and format.describes(source.metadata)
-    if source.is_whole and same_format and not any([value is not None for value in wanted]):
-        return source.metadata.replace(attributes=attributes)
+    # The metadata of the source, if they are of the same format.
+    alike = source.metadata if source.metadata is not None and format.describes(source.metadata) else None
+    if source.is_whole and alike is not None and not any([value is not None for value in wanted]):
+        return alike.replace(attributes=attributes)
     settings = {}
     if names is not None and format.has_dimension_names:
         settings["dimension_names"] = names
-    if same_format and format.has_chunk_key_encoding:
-        settings["chunk_key_encoding"] = source.metadata.chunk_keys
+    if alike is not None and format.has_chunk_key_encoding:
+        settings["chunk_key_encoding"] = alike.chunk_keys
     dtype = source.dtype if wanted.dtype is None else wanted.dtype
-    if wanted.dtype is None and same_format and source.metadata.data_type is not None:
-        dtype = source.metadata.data_type
+    if wanted.dtype is None and alike is not None and alike.data_type is not None:
+        dtype = alike.data_type
     fault = None
     for fill_value in _fill_values(source, wanted):
         for chain in _chains(source, format, wanted):
@@ -91,7 +115,7 @@ def described(source, format, wanted, name, losses):
             if wanted.dtype is None and source.fill_value is not None and not _same_fill(source, metadata):
                 losses.note("fill values", name)
             if source.metadata is not None and source.metadata.extra:
-                if same_format:
+                if alike is not None:
                     metadata = metadata.replace(extra=source.metadata.extra)
                 else:
                     # A spelling in the document is no loss.
@@ -105,19 +129,21 @@ def described(source, format, wanted, name, losses):
     raise fault
 
 
-def passes_on(source, metadata):
+def passes_on(source: SourceArray, metadata: ArrayMetadata) -> bool:
     """Return whether a new array has the objects of a source, under other names."""
-    if not source.is_whole:
+    stored = source.metadata
+    if stored is None or not source.is_whole:
         return False
-    if metadata.fill_value is None and source.metadata.fill_value is not None:
+    if metadata.fill_value is None and stored.fill_value is not None:
         # Absent chunks have a defined value in the source, and would not have one in the new array.
         return False
-    if has_varying_items(metadata.dtype) and source.metadata.fill_value != metadata.fill_value:
+    if has_varying_items(metadata.dtype) and stored.fill_value != metadata.fill_value:
         return False
-    return same_chunks(source.metadata.replace(chunk_keys=metadata.chunk_keys), metadata)
+    return same_chunks(stored.replace(chunk_keys=metadata.chunk_keys), metadata)
 
 
-def kept_attributes(source, format, name, losses):
+def kept_attributes(source: SourceArray | SourceGroup, format: Format, name: str,
+                    losses: Losses) -> tuple[dict[str, Any], tuple[str | None, ...] | None]:
     """Return the attributes of a new node and the names of its dimensions. In some formats these are attributes."""
     attributes = dict(source.attributes)
     names = getattr(source, "dimension_names", None)
@@ -254,7 +280,7 @@ def _unfitted(codec):
                                  if name not in ("typesize", "blocksize")})
 
 
-def inner_chain(codecs, ndim):
+def inner_chain(codecs: Sequence[CodecSpec], ndim: int) -> tuple[CodecSpec, ...] | None:
     """Return the codecs of a chunk, also of one in a shard; None if those in a shard cannot be named."""
     if codecs[-1].name != "sharding_indexed" and any([codec.name == "sharding_indexed" for codec in codecs]):
         return None

@@ -3,7 +3,10 @@
 The tree of a file is written before its blocks and gives their places. So arrays are written to files of their own
 first, and the ASDF file is made from these, mapped.
 """
+from __future__ import annotations
+
 import os
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,12 +17,17 @@ from zcore.stores.asdf.nodes import key_of, name_of
 from zcore.stores.keys import TEMPORARY
 from zcore.tools.files.numpy import NpySink, dtype_of
 
+if TYPE_CHECKING:
+    from zcore.tools.copy.translate import Losses, Wanted
+    from zcore.tools.files.numpy import NumpyTarget
+    from zcore.tools.source import SourceArray, SourceGroup
+
 
 class AsdfSink(NpySink):
     """A new ASDF file: groups are mappings of its tree with attributes and members, arrays are blocks."""
 
-    def __init__(self, path, name, losses):
-        super().__init__(None, "", losses)
+    def __init__(self, path: str, name: str, losses: Losses) -> None:
+        super().__init__(path, "", losses)
         self._path = path
         self._name = name
         self._tree = {}
@@ -46,7 +54,7 @@ class AsdfSink(NpySink):
                               name.rpartition("/")[0])
         members[keys[-1]] = value
 
-    def group(self, name, source):
+    def group(self, name: str, source: SourceGroup) -> None:
         """Make a mapping of a group; see `zcore.tools.copy.destinations`."""
         attributes = {}
         for label, value in source.attributes.items():
@@ -62,7 +70,7 @@ class AsdfSink(NpySink):
             self._tree.update(attributes)
         self._groups.append(name)
 
-    def array(self, name, source, wanted):
+    def array(self, name: str, source: SourceArray, wanted: Wanted) -> NumpyTarget:
         """Return the target of the elements of a new array, a file of its own."""
         dtype = dtype_of(source, wanted)
         if has_varying_items(dtype) or dtype.kind in "mMV" and dtype.names is None:
@@ -70,7 +78,7 @@ class AsdfSink(NpySink):
         self._file = os.path.join(os.path.dirname(self._path), f"{TEMPORARY}{len(self._arrays)}.npy")
         return super().array(name, source, wanted)
 
-    def end(self, name):
+    def end(self, name: str) -> None:
         """Put the array that was made last into the tree."""
         try:
             elements = np.load(self._file, mmap_mode="r", allow_pickle=False)
@@ -79,7 +87,7 @@ class AsdfSink(NpySink):
         self._put(name, elements)
         self._arrays.append(name)
 
-    def close(self):
+    def close(self) -> None:
         """Write the file."""
         from zcore import asdf
 
@@ -88,6 +96,6 @@ class AsdfSink(NpySink):
                 self._losses.note("groups without arrays", name)
         asdf.write(self._path, self._tree)
 
-    def discard(self):
+    def discard(self) -> None:
         """Release the files of arrays."""
         self._tree = {}

@@ -4,8 +4,11 @@ Groups, datasets, attributes and labels of dimensions are those of the file; a d
 gzip, take the place of chunks and codecs. Attributes that HDF5 cannot express, such as mappings, are lost, and types
 that it does not have, such as dates, are refused, both by name.
 """
+from __future__ import annotations
+
 import contextlib
 import os
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,6 +19,13 @@ from zcore.stores.keys import check_key
 from zcore.tools.files.numpy import dtype_of
 from zcore.tools.references.hdf5_attributes import PHONY, ScaleNames, attributes_of, dimension_names, reading
 from zcore.tools.source import Source, SourceArray, SourceGroup
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from zcore.tools.copy.transfer import Target
+    from zcore.tools.copy.translate import Losses, Wanted
+    from zcore.typing import Selection
 
 _GZIP_LEVEL = 4
 
@@ -29,14 +39,14 @@ def _h5py():
 class Hdf5Source(Source):
     """A group or a dataset of an HDF5 file; see `zcore.tools.source`."""
 
-    def __init__(self, path, name, selection, threads=None):
+    def __init__(self, path: str, name: str, selection: Selection, threads: int | None = None) -> None:
         h5py = _h5py()
         with reading(path):
             status = os.stat(path)
-        self.identity = repr((os.path.abspath(path), name, status.st_ino, status.st_size, status.st_mtime_ns))
-        self.lost = []
-        self.left_out = []
-        self.nodes = []
+        self.identity: str = repr((os.path.abspath(path), name, status.st_ino, status.st_size, status.st_mtime_ns))
+        self.lost: list[tuple[str, str]] = []
+        self.left_out: list[tuple[str, str]] = []
+        self.nodes: list[tuple[str, SourceGroup | SourceArray]] = []
         self._file = None
         try:
             with reading(path):
@@ -89,7 +99,7 @@ class Hdf5Source(Source):
                 else:
                     self.left_out.append(("links that lead nowhere", path))
 
-    def close(self):
+    def close(self) -> None:
         if self._file is not None:
             with contextlib.suppress(Exception):     # of a damaged file; nothing was written
                 self._file.close()
@@ -146,7 +156,7 @@ def _slices_of(box):
 class Hdf5Sink:
     """A new HDF5 file. HDF5 is told that every write has succeeded, as it does not survive a failed one."""
 
-    def __init__(self, path, name, losses):
+    def __init__(self, path: str, name: str, losses: Losses) -> None:
         self._h5py = _h5py()
         self._steady = SteadyFile(path)
         self._file = self._h5py.File(path, "w", driver="fileobj", fileobj=self._steady)
@@ -156,17 +166,17 @@ class Hdf5Sink:
     def _path(self, name):
         return "/".join(part for part in (self._name, name) if part)
 
-    def group(self, name, source):
+    def group(self, name: str, source: SourceGroup) -> None:
         """Make a group."""
         path = self._path(name)
         self._set_attributes(self._file.require_group(path) if path else self._file, name, source)
 
-    def array(self, name, source, wanted):
+    def array(self, name: str, source: SourceArray, wanted: Wanted) -> Target:
         """Make a dataset, and return the target of its elements."""
         dtype = dtype_of(source, wanted)
         stored = self._h5py.string_dtype() if dtype.kind == "T" else dtype
         settings = {}
-        chunks = source.chunk_shape if wanted.chunks is None else wanted.chunks
+        chunks: Any = source.chunk_shape if wanted.chunks is None else wanted.chunks
         if source.shape and 0 not in source.shape:
             if isinstance(chunks, (tuple, list)) and all([isinstance(chunk, int) for chunk in chunks]):
                 settings["chunks"] = tuple([min(chunk, n) for chunk, n in zip(chunks, source.shape, strict=True)])
@@ -197,15 +207,15 @@ class Hdf5Sink:
             except (TypeError, ValueError, OverflowError, RuntimeError, OSError):
                 self._losses.note(f"the attribute {label!r:.60}, which HDF5 cannot express", name)
 
-    def end(self, name):
+    def end(self, name: str) -> None:
         """Finish the dataset that was made last."""
 
-    def close(self):
+    def close(self) -> None:
         """Finish the file."""
         self._file.close()
         self._steady.close()
 
-    def discard(self):
+    def discard(self) -> None:
         """Release a file that is not finished."""
         with contextlib.suppress(OSError, RuntimeError):
             self.close()
@@ -234,7 +244,7 @@ class _DatasetTarget:
         self.shape = dataset.shape
         self.dtype = dtype
         self.nbytes = int(np.prod(dataset.shape, dtype=object)) * dtype.itemsize
-        self.object_shape = dataset.chunks or (1,) * len(dataset.shape)
+        self.object_shape: tuple[int, ...] = dataset.chunks or (1,) * len(dataset.shape)
 
     def fill(self):
         """Return the value of elements that are not written, an ndarray of one; None where all are to be written."""

@@ -7,6 +7,8 @@ order of reading, the whole member is checked, and a deflated one is unpacked to
 Headers are parsed here, because NumPy's parser takes any size and lets any error through. Objects are pickles in these
 files: they are neither read nor written.
 """
+from __future__ import annotations
+
 import ast
 import contextlib
 import itertools
@@ -18,6 +20,7 @@ import tempfile
 import warnings
 import zipfile
 from collections import namedtuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -44,6 +47,15 @@ from zcore.stores.keys import TEMPORARY, WINDOWS, check_key
 from zcore.stores.zip.members import Member, MemberReader, check_name, read_members
 from zcore.tools.source import Source, SourceArray, SourceGroup
 
+if TYPE_CHECKING:
+    from typing import Any
+
+    import numpy.typing as npt
+
+    from zcore.stores.openers import Kind
+    from zcore.tools.copy.translate import Losses, Wanted
+    from zcore.typing import Order, Selection
+
 _SUFFIX = ".npy"
 _PIECE_NBYTES = 1 << 20
 _MAX_HEADER = 10_000     # characters, as in `numpy.load`
@@ -56,12 +68,15 @@ _Header = namedtuple("_Header", ("shape", "dtype", "order"))
 class NumpySource(Source):
     """A file ``.npy``, or ``.npz`` with its arrays as members of a group; see `zcore.tools.source`."""
 
-    def __init__(self, path, name, selection, threads, kind=None):
+    def __init__(self, path: str, name: str, selection: Selection, threads: int | None,
+                 kind: Kind | None = None) -> None:
+        self.nodes: list[tuple[str, SourceGroup | SourceArray]]
+        self.left_out: list[tuple[str, str]]
         self._file = _File(path, threads)
         try:
             with self._file.faults():
                 status = os.fstat(self._file.fd)
-            self.identity = repr((os.path.abspath(path), status.st_ino, status.st_size, status.st_mtime_ns))
+            self.identity: str = repr((os.path.abspath(path), status.st_ino, status.st_size, status.st_mtime_ns))
             if (kind or openers.kind_of(path)) is openers.NPY:
                 if name:
                     raise NodeNotFoundError(f"{path} holds one array, and none called {name!r}", path=name)
@@ -73,7 +88,7 @@ class NumpySource(Source):
             self.close()
             raise
 
-    def _members(self, path, name, selection):
+    def _members(self, path, name, selection) -> list[tuple[str, SourceGroup | SourceArray]]:
         members = dict(read_members(self._file.fd, path))
         self.left_out = [("files that are not arrays", key) for key in members if not key.endswith(_SUFFIX)]
         arrays = {key.removesuffix(_SUFFIX): (key, member) for key, member in members.items() if key.endswith(_SUFFIX)}
@@ -96,7 +111,7 @@ class NumpySource(Source):
                  **{member: _NumpyArray(self._file, *place, None) for member, place in arrays.items()}}
         return [("", SourceGroup({})), *sorted(found.items())]
 
-    def close(self):
+    def close(self) -> None:
         self._file.close()
 
 
@@ -299,7 +314,7 @@ def _checked(text):
 class NumpyTarget:
     """A new file ``.npy`` to be written to; see `zcore.tools.copy.transfer.StoredTarget`."""
 
-    def __init__(self, path, shape, dtype, order):
+    def __init__(self, path: str, shape: tuple[int, ...], dtype: np.dtype[Any], order: Order) -> None:
         if has_varying_items(dtype):
             raise UnsupportedError(f"items of varying length ({dtype}) are pickles in a .npy file; pickles are never "
                                    "written", feature="pickled objects")
@@ -307,18 +322,18 @@ class NumpyTarget:
         self._order = order
         self.shape = shape
         self.dtype = dtype
-        self.nbytes = int(np.prod(shape, dtype=object)) * dtype.itemsize
-        self.object_shape = (1,) * len(shape)
+        self.nbytes: int = int(np.prod(shape, dtype=object)) * dtype.itemsize
+        self.object_shape: tuple[int, ...] = (1,) * len(shape)
         if self.nbytes:
             self._offset = np.lib.format.open_memmap(path, "w+", dtype, shape, fortran_order=order == "F").offset
         else:
             np.save(path, np.zeros(shape, dtype), allow_pickle=False)
 
-    def fill(self):
+    def fill(self) -> None:
         """Return None: all elements are to be written."""
         return None
 
-    def write(self, starts, values):
+    def write(self, starts: tuple[int, ...], values: npt.NDArray[Any]) -> None:
         if not values.nbytes:
             return
         shape, itemsize = self.shape, self.dtype.itemsize
@@ -340,7 +355,7 @@ class NumpyTarget:
             os.close(fd)
 
 
-def dtype_of(source, wanted):
+def dtype_of(source: SourceArray, wanted: Wanted) -> np.dtype[Any]:
     """Return the type of the elements of a new array."""
     return source.dtype if wanted.dtype is None else np.dtype(wanted.dtype)
 
@@ -354,16 +369,16 @@ def _write_all(fd, data, offset):
 class NpySink:
     """A file ``.npy``, which holds one array; see `zcore.tools.copy.destinations`."""
 
-    def __init__(self, path, name, losses):
+    def __init__(self, path: str, name: str, losses: Losses) -> None:
         if name:
             raise ValueError(f"a .npy file holds one array, which has no path; {name!r} was asked for")
         self._file = path
         self._losses = losses
 
-    def group(self, name, source):
+    def group(self, name: str, source: SourceGroup) -> None:
         raise UnsupportedError("a .npy file holds one array, and no group", feature="groups in .npy files")
 
-    def array(self, name, source, wanted):
+    def array(self, name: str, source: SourceArray, wanted: Wanted) -> NumpyTarget:
         """Return the target of the elements of a new array."""
         if source.attributes:
             self._losses.note(f"attributes ({', '.join(source.attributes)})", name)
@@ -371,10 +386,10 @@ class NpySink:
             self._losses.note(f"names of dimensions ({', '.join(map(str, source.dimension_names))})", name)
         return NumpyTarget(self._file, source.shape, dtype_of(source, wanted), wanted.order or source.order)
 
-    def end(self, name):
+    def end(self, name: str) -> None:
         """Finish the array that was made last."""
 
-    def close(self):
+    def close(self) -> None:
         """Finish the file; each write has done so."""
 
     discard = close
@@ -383,28 +398,28 @@ class NpySink:
 class NpzSink(NpySink):
     """A file ``.npz``: each member is written to a file ``.npy`` beside it first, and then moved into it."""
 
-    def __init__(self, path, name, losses):
+    def __init__(self, path: str, name: str, losses: Losses) -> None:
         super().__init__(os.path.join(os.path.dirname(path), f"{TEMPORARY}member.npy"), "", losses)
         self._archive = zipfile.ZipFile(path, "w", zipfile.ZIP_STORED)
         self._name = name
 
-    def group(self, name, source):
+    def group(self, name: str, source: SourceGroup) -> None:
         """Note the attributes of a group, which is nothing but a part of names."""
         if source.attributes:
             self._losses.note(f"attributes ({', '.join(source.attributes)})", name)
 
-    def array(self, name, source, wanted):
+    def array(self, name: str, source: SourceArray, wanted: Wanted) -> NumpyTarget:
         _check_new_name(self._name_of(name))
         return super().array(name, source, wanted)
 
     def _name_of(self, name):
         return "/".join(part for part in (self._name, name) if part) or "arr_0"
 
-    def end(self, name):
+    def end(self, name: str) -> None:
         self._archive.write(self._file, self._name_of(name) + _SUFFIX)
         os.unlink(self._file)
 
-    def close(self):
+    def close(self) -> None:
         self._archive.close()
 
     discard = close

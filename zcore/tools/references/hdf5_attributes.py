@@ -2,11 +2,19 @@
 
 h5py raises any error of Python for a damaged file; `reading` makes a StoreError of it.
 """
+from __future__ import annotations
+
 import contextlib
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from zcore.errors import StoreError, ZcoreError, warn
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import ModuleType
+    from typing import Any
 
 PHONY = "phony_dim_"     # the beginning of the names that dimensions without a name get
 # Attributes that the libraries for dimension scales and NetCDF-4 use for themselves.
@@ -16,7 +24,7 @@ _HIDDEN = frozenset((
 
 
 @contextlib.contextmanager
-def reading(path):
+def reading(path: str) -> Iterator[None]:
     """Turn any error of h5py into a StoreError that names the file."""
     try:
         yield
@@ -27,7 +35,7 @@ def reading(path):
                          errno=getattr(exc, "errno", None)) from exc
 
 
-def attributes_of(h5py, node):
+def attributes_of(h5py: ModuleType, node: Any) -> dict[str, Any]:
     """Return the attributes of a group or dataset, a dict of JSON values; an array of one element is that element.
 
     A value that JSON does not have is left out with a warning. NaN and infinities stay, as Python's json writes them.
@@ -72,7 +80,7 @@ def _text(value):
     return text.encode("utf-8", errors="replace").decode()
 
 
-def fill_of_attribute(dataset, dtype):
+def fill_of_attribute(dataset: Any, dtype: np.dtype[Any]) -> np.generic | None:
     """Return the attribute ``_FillValue`` as an element of `dtype`; None if it is absent or not one element."""
     value = dataset.attrs.get("_FillValue")
     if value is None:
@@ -87,12 +95,12 @@ def fill_of_attribute(dataset, dtype):
 class ScaleNames:
     """The names of dimension scales. HDF5 would search the file for each; here it is walked once, if there are any."""
 
-    def __init__(self, h5py, file):
+    def __init__(self, h5py: ModuleType, file: Any) -> None:
         self._h5py = h5py
         self._file = file
         self._names = None
 
-    def name_of(self, scale):
+    def name_of(self, scale: Any) -> str | None:
         """Return the name of a dataset without those of its groups; None where no group has it."""
         if self._names is None:
             self._names = {}
@@ -104,7 +112,7 @@ class ScaleNames:
             self._names.setdefault(info.addr, path.decode("utf-8", "surrogateescape").rpartition("/")[2])
 
 
-def dimension_names(h5py, dataset, scales):
+def dimension_names(h5py: ModuleType, dataset: Any, scales: ScaleNames) -> list[str]:
     """Return the names of the dimensions, a list of str: of their scales, else of their labels, else phony ones."""
     names = []
     for d in range(dataset.ndim):

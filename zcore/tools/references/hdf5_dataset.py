@@ -1,7 +1,10 @@
 """One dataset of HDF5 as references: the documents of a Zarr v2 array, and where its chunks lie."""
+from __future__ import annotations
+
 import json
 import math
 import os
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,13 +17,22 @@ from zcore.stores.memory import MemoryStore
 from zcore.tools.references.hdf5_attributes import attributes_of, dimension_names, fill_of_attribute
 from zcore.tools.references.hdf5_types import check_type, filters_of, is_text
 
+if TYPE_CHECKING:
+    from types import ModuleType
+    from typing import Any, TypeAlias
+
+    from zcore.tools.references.hdf5_attributes import ScaleNames
+
+    References: TypeAlias = dict[str, bytes | tuple[str, int, int]]
+
 PART_NBYTES = 1 << 24      # of a contiguous dataset, which is divided into parts
 MIN_TEXT_NBYTES = 4        # vlen-utf8: of an empty one
 MAX_TEXTS_NBYTES = 1 << 28  # that texts read at once may have, if each of them were all of the file
 _ZARR_V2 = format_of(2)
 
 
-def references_of(h5py, dataset, prefix, scales, url, inline_threshold, max_inlined):
+def references_of(h5py: ModuleType, dataset: Any, prefix: str, scales: ScaleNames, url: str, inline_threshold: int,
+                  max_inlined: int) -> References:
     """Return the references of a dataset: a dict of keys to bytes or (url, offset, length).
 
     Parameters
@@ -162,7 +174,7 @@ def _parts_of(dataset, chunks, itemsize):
 
 # The documents
 
-def _documents(attributes, dataset, prefix, chunks, dtype, filters, compressor, is_whole):
+def _documents(attributes, dataset, prefix, chunks, dtype, filters, compressor, is_whole) -> References:
     """Return the documents of the array; see `zcore.formats.zarr_v2.format`."""
     if dtype.hasobject:
         descr, fill_value = "|O", ""
@@ -186,7 +198,7 @@ def _documents(attributes, dataset, prefix, chunks, dtype, filters, compressor, 
 
 # Copied chunks
 
-def _copied(attributes, dataset, prefix, chunks, dtype, max_inlined):
+def _copied(attributes, dataset, prefix, chunks, dtype, max_inlined) -> References:
     """Return the references of a dataset whose elements are all copied."""
     of_text = dtype.hasobject
     filters = [{"id": "vlen-utf8"}] if of_text else None

@@ -1,5 +1,15 @@
 """Types and filters of HDF5 that Zarr v2 has as well, with the same bytes; others are refused by name."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from zcore.errors import UnsupportedError
+
+if TYPE_CHECKING:
+    from types import ModuleType
+    from typing import Any
+
+    import numpy as np
 
 _BLOSC_COMPRESSORS = ("blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd")
 _NAMES = {4: "szip", 5: "nbit", 6: "scaleoffset", 32000: "lzf", 32004: "lz4", 32008: "bitshuffle", 32013: "zfp"}
@@ -7,12 +17,12 @@ DEFLATE, SHUFFLE, FLETCHER32, BLOSC, ZSTD = 1, 2, 3, 32001, 32015
 _COMPRESSORS = ("zlib", "blosc", "zstd")
 
 
-def is_text(h5py, kind):
+def is_text(h5py: ModuleType, kind: Any) -> bool:
     """Return whether a type is text of varying length."""
     return kind.get_class() == h5py.h5t.STRING and kind.is_variable_str()
 
 
-def check_type(h5py, kind, dtype):
+def check_type(h5py: ModuleType, kind: Any, dtype: np.dtype[Any]) -> None:
     """Raise UnsupportedError unless elements of an HDF5 type are, byte for byte, those of a NumPy type."""
     h5t = h5py.h5t
     family = kind.get_class()
@@ -51,7 +61,7 @@ def _real(dtype):
     return dtype.type(0).real.dtype.newbyteorder(dtype.byteorder)
 
 
-def filters_of(properties, mask):
+def filters_of(properties: Any, mask: int) -> tuple[list[dict[str, Any]] | None, dict[str, Any] | None]:
     """Return the filters and the compressor, as Zarr v2 documents have them, of chunks with a mask.
 
     Parameters

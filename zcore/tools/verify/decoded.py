@@ -4,8 +4,11 @@ Objects are read in slabs of the grid, by the engine and in parallel, into scrat
 its objects are read one by one; so are those of slabs that hold few of them, as in a huge grid that is nearly empty.
 The array is taken to be as long as its chunks reach, so that border chunks are decoded as a whole.
 """
+from __future__ import annotations
+
 import math
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,6 +18,15 @@ from zcore.errors import AsdfFormatError, ChunkError, ChunkMemoryError, OutOfMem
 from zcore.kernel.select.box import Box
 from zcore.nodes.array import Array
 from zcore.tools.spread import spread
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    import numpy.typing as npt
+
+    from zcore.errors import ZcoreError
+    from zcore.indexing.fields import Part
 
 _SLABS_OF_SHARE = 4     # that a worker reads at once
 SLAB_NBYTES = 1 << 26   # of elements, in the scratch; one object may have more
@@ -32,7 +44,7 @@ class Decoded(ArrayBinding):
 
     __slots__ = ()
 
-    def __init__(self, binding):
+    def __init__(self, binding: ArrayBinding) -> None:
         metadata = binding.metadata
         # Elements beyond 2**63 have no index: then the border is read as it is.
         reach = tuple([sum(ends) for ends in zip(*metadata.place_of([n - 1 for n in metadata.grid_shape]),
@@ -42,7 +54,7 @@ class Decoded(ArrayBinding):
             view = view._replace(metadata=metadata.replace(shape=reach))
         super().__init__(binding.store, binding.path, binding.format, binding.options, view)
 
-    def read(self, box, out, field=None):
+    def read(self, box: Box, out: npt.NDArray[Any], field: Part | None = None) -> None:
         self.read_once(self.view, box, out, field, self._is_unchanged)
 
     def _is_unchanged(self, plan):
@@ -51,7 +63,8 @@ class Decoded(ArrayBinding):
         return True
 
 
-def read_objects(binding, tasks, failed, advance):
+def read_objects(binding: ArrayBinding, tasks: npt.NDArray[np.int64],
+                 failed: Callable[[tuple[int, ...], ZcoreError], object], advance: Callable[[int], object]) -> None:
     """Read objects of an array.
 
     Parameters
@@ -87,7 +100,8 @@ def read_objects(binding, tasks, failed, advance):
         advance(math.prod(box.counts) * metadata.itemsize)
 
 
-def read_on_workers(client, binding, tasks, failed, advance):
+def read_on_workers(client: Any, binding: ArrayBinding, tasks: npt.NDArray[np.int64],
+                    failed: Callable[[tuple[int, ...], ZcoreError], object], advance: Callable[[int], object]) -> None:
     """Read objects of an array on the workers of a client; as `read_objects`, and failures in the same order.
 
     Parameters
