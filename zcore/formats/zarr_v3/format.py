@@ -21,6 +21,7 @@ Source: Zarr v3 core 3.1, "Metadata". Where it is silent, or real documents diff
 Other modules parse and render the parts of a document: `dtypes`, `fill`, `grids`, `chain` and `consolidated`; `new` and
 `new_chain` make the metadata of a new array.
 """
+import json
 from functools import lru_cache
 
 from zcore.errors import UnsupportedError
@@ -89,6 +90,9 @@ class ZarrV3(Format):
     def may_have_copy(self, raw):
         # The name is in the text, except in escaped form.
         return b"consolidated_metadata" in raw or b"\\u" in raw
+
+    def has_copy(self, raw):
+        return self.may_have_copy(raw) and json.loads(raw).get("consolidated_metadata") is not None
 
 
 def _parse(document):
