@@ -265,7 +265,7 @@ def create_array(store: StoreLike, *, name: str | None = None, shape: Shape | No
         allows that.
     codecs : sequence, optional
         The whole chain from array to bytes, used as it is. It replaces `filters`, `serializer`, `compressors`, `order`
-        and `shards`. Not for ``"zmeta"``.
+        and `shards`. For ``"zmeta"`` it is ``bytes`` and ``blosc``.
     order : {"C", "F"}
         Memory order of the elements in a chunk.
     fill_value : scalar or None
@@ -464,6 +464,7 @@ def open_group(store: StoreLike, mode: Mode = "r", *, path: str | None = "", zar
         The mode is ``"w-"``, and there is a node.
     """
     _check_mode(mode)
+    check_format(zarr_format)
     options = Options(lock, missing, threads, strict, write_empty_chunks, mode == "r", cache=cache)
     path = lookup.path_of(path, zarr_format)
     place, new = store, _new_archive(store, mode, path)

@@ -38,6 +38,9 @@ PARTS = (
     Part("lives of stores", "random sequences of calls, kills and openings over every store, compared with a model of "
          "NumPy arrays and with zarr-python after each step",
          ("python", "-m", "tests.property.life")),
+    Part("odd keywords", "values of odd types and sizes for all keywords of the functions that create, open and copy, "
+         "in every format, one by one and several together: a result that holds together, a TypeError, a ValueError or "
+         "a ZcoreError", (*NODES, "--unit", "calls", "tests/fuzz/test_odd_keywords.py")),
     *(Part(f"fuzz {target}", f"inputs that libFuzzer makes of the corpus: `{target}`",
            ("python", "-m", "tests.fuzz.run", target)) for target in TARGETS),
 )

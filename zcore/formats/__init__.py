@@ -45,7 +45,9 @@ def format_of(name: FormatName) -> Format:
     Raises : ValueError, if no format has this name.
     """
     check_format(name)
-    return _instance(name)
+    if name is None:
+        raise ValueError(f"zarr_format is None, expected one of {', '.join(map(repr, NAMES))}")
+    return _instance(NAMES[NAMES.index(name)])     # 3, also for 3.0 or NumPy's 3
 
 
 @cache

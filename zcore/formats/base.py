@@ -164,6 +164,10 @@ class Format(ABC):
         """Return whether a group's document may have consolidated metadata, without parsing, which is slow."""
         return False
 
+    def has_copy(self, raw):
+        """Return whether a group's document, which can be read, has consolidated metadata, of use or not."""
+        return False
+
     # Required with `has_dimension_separator`
 
     def with_separator(self, metadata: ArrayMetadata, separator: str) -> ArrayMetadata:

@@ -37,6 +37,7 @@ from zcore.formats.codec_specs import (
     blosc_spec,
     blosc_typesize,
     bytes_spec,
+    given_specs,
 )
 from zcore.formats.json_documents import MAX_NBYTES, Document, render_json, scalar_from_json, scalar_to_json
 from zcore.model.auto_chunks import normalize_chunks
@@ -147,7 +148,7 @@ class Zmeta(Format):
         fill_value : object
             None is undefined; else an argument of `ndarray.fill`, so 0 in text is the character "0". By default zero or
             empty text, and undefined for structures, for which no scalar is both.
-        codecs : sequence of CodecSpec, optional
+        codecs : sequence of codec, optional
             ``bytes`` and ``blosc``, the only chain of the format.
         compressors : sequence of CodecSpec, optional
             ``blosc``.
@@ -181,7 +182,7 @@ class Zmeta(Format):
         elif settings:
             raise ValueError(f"{', '.join(settings)} and codecs exclude each other")
         else:
-            chain = _completed(tuple(codecs), dtype)
+            chain = _completed(tuple(given_specs(codecs)), dtype)
         if fill_value is ...:
             fill_value = None if dtype.names is not None else "" if dtype.kind in "SU" else 0
         stored_fill = None if fill_value is None else render_fill(dtype, fill_bytes(dtype, fill_value))

@@ -206,6 +206,28 @@ def drop_copy(store: Store, path: str) -> None:
     _drop_at(store, path, is_above=True)
 
 
+def drop_if_same(binding, raw):
+    """Drop the copy of a group if `raw`, up to `MAX_NBYTES`, is still the document that has it; return whether it is
+    gone.
+
+    The group is locked meanwhile, as it is when a copy is written.
+    """
+    return until_won(lambda: _drop_if_same(binding, raw))
+
+
+def _drop_if_same(binding, raw):
+    store, document = binding.store, binding.format.consolidated_document
+    with binding.exclusive() as exclusive:
+        if document is None:
+            if exclusive.view.raw == raw:
+                exclusive.replace_metadata(exclusive.metadata.replace(consolidated=None))
+            return not binding.format.has_copy(exclusive.view.raw)
+        key = binding.prefix + document
+        if store.get(key, (0, MAX_NBYTES)) == raw:
+            store.erase(key)
+        return not store.exists(key)
+
+
 @contextlib.contextmanager
 def dropped(store: Store, path: str, *, itself: bool = False, is_below: bool = False,
             format: Format | None = None) -> Iterator[None]:
@@ -351,9 +373,11 @@ def _is_group(look, format):
 def _drop_inline(store, path, format, raw):
     try:
         metadata = metadata_of(format, format.group_document, raw, path)
-        if not isinstance(metadata, GroupMetadata) or metadata.consolidated is None:
+        # A copy that is of no use to zcore may be of use to others.
+        if not isinstance(metadata, GroupMetadata) or not format.has_copy(raw):
             return
-        until_won(lambda: _drop_copy_of(GroupBinding(store, path, format, Options())))
+        with noted():     # what is wrong with a copy that is dropped concerns nobody
+            until_won(lambda: _drop_copy_of(GroupBinding(store, path, format, Options())))
     except (NodeNotFoundError, MetadataError, UnsupportedError):
         # It is an array, or zcore does not read copies from it.
         pass
@@ -361,7 +385,7 @@ def _drop_inline(store, path, format, raw):
 
 def _drop_copy_of(binding):
     with binding.exclusive() as exclusive:
-        if exclusive.metadata.consolidated is not None:
+        if binding.format.has_copy(exclusive.view.raw):
             exclusive.replace_metadata(exclusive.metadata.replace(consolidated=None))
 
 

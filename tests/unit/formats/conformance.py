@@ -213,7 +213,8 @@ class FormatConformance:
             return
         group = format.new_group({})
         below = {"a": array if format.has_inline_attributes else array.replace(attributes={"x": 1})}
-        assert not format.may_have_copy(format.render_group(group))
+        raw = format.render_group(group)
+        assert not format.may_have_copy(raw) and not format.has_copy(raw)
         if format.consolidated_document is not None:
             raw = format.render_consolidated(group.replace(consolidated=below))
             assert dict(format.parse_consolidated(raw, "").consolidated) == below
@@ -224,7 +225,8 @@ class FormatConformance:
             raw = format.render_group(group.replace(consolidated=below))
         except ValueError:
             return  # the format has no place for them, and says so
-        assert format.may_have_copy(raw) and dict(format.parse_group(raw, "").consolidated) == below
+        assert format.may_have_copy(raw) and format.has_copy(raw)
+        assert dict(format.parse_group(raw, "").consolidated) == below
 
     # Damage
 

@@ -527,6 +527,20 @@ def test_a_change_below_drops_the_copies_above(group, store, change):
             zcore.open_group(store, path=path, use_consolidated=True)
 
 
+@pytest.mark.parametrize("change", ["delete", "attributes of an array", "resize", "append"])
+def test_a_change_below_drops_a_copy_that_is_of_no_use(store, change):
+    """V3-GRP-08: other libraries may use a copy that lacks a group, and would have seen the old shape."""
+    fill(zcore.create_group(store))
+    zcore.consolidate_metadata(store)
+    document = json.loads(store.get("zarr.json"))
+    del document["consolidated_metadata"]["metadata"]["g/h"]
+    store.set("zarr.json", json.dumps(document).encode())
+    with pytest.warns(UserWarning, match="'g/h/c' has no group above it"):
+        opened = zcore.open_group(store, "r+")
+    CHANGES[change](opened)
+    assert "consolidated_metadata" not in json.loads(store.get("zarr.json"))
+
+
 def test_copies_above_the_store_are_dropped(tmp_path):
     """V3-GRP-08"""
     for zarr_format in WITH_GROUPS:

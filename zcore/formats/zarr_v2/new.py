@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from zcore.formats.codec_specs import MAX_BLOSC_NBYTES
+from zcore.formats.codec_specs import MAX_BLOSC_NBYTES, given_spec, given_specs
 from zcore.formats.zarr_v2.chain import from_chain, to_chain
 from zcore.formats.zarr_v2.codecs import SERIALIZER, from_spec, kind_of
 from zcore.formats.zarr_v2.fill import parse_fill, parse_object_fill, render_fill, render_object_fill
@@ -18,8 +18,7 @@ from zcore.model.auto_chunks import normalize_chunks
 from zcore.model.chunk_keys import ChunkKeyEncoding
 from zcore.model.dtypes import from_descr, is_bytes, is_text, to_descr
 from zcore.model.fill_value import fill_bytes, fill_scalar
-from zcore.model.metadata import ArrayMetadata, CodecSpec, GroupMetadata, has_varying_items, shape_of
-from zcore.model.named_codecs import named_codec
+from zcore.model.metadata import ArrayMetadata, GroupMetadata, has_varying_items, shape_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -94,7 +93,7 @@ def new_array(shape: Shape, dtype: DTypeLike, chunks: Chunks = None, fill_value:
         serializer_id = "vlen-utf8"
     stored = _OBJECT if has_varying_items(dtype) else dtype
     if codecs is not None:
-        order, configs, compressor = from_chain([_spec(codec) for codec in codecs], stored, len(shape))
+        order, configs, compressor = from_chain(given_specs(codecs), stored, len(shape))
     else:
         is_auto = isinstance(compressors, str) and compressors == "auto"
         configs = _configs(filters) + _configs(serializer)
@@ -146,19 +145,9 @@ def _configs(codecs):
             configs.append(dict(codec))
         elif hasattr(codec, "get_config"):
             configs.append(codec.get_config())
-        elif (spec := _spec(codec)).name != "bytes":
+        elif (spec := given_spec(codec)).name != "bytes":
             configs.append(from_spec(spec, None))
     return configs
-
-
-def _spec(codec):
-    """Return a codec of zcore, or one as in v3 documents, as a `CodecSpec`."""
-    codec = named_codec(codec)
-    if not isinstance(codec, CodecSpec):
-        codec = CodecSpec(codec.get("name"), codec.get("configuration"))
-    if type(codec.name) is not str:
-        raise TypeError(f"expected a dict with the codec's name, found the name {codec.name!r:.60}")
-    return codec
 
 
 def _fill(dtype, value):
@@ -190,6 +179,8 @@ def _chunk_keys(encoding):
         encoding = None
     if encoding is None or isinstance(encoding, str):
         encoding = ChunkKeyEncoding.v2("." if encoding is None else encoding)
+    if not isinstance(encoding, ChunkKeyEncoding):
+        raise TypeError(f"chunk_key_encoding: expected 'v2', '.', '/' or a dict, found {encoding!r:.60}")
     if encoding.separator not in (".", "/") or encoding != ChunkKeyEncoding.v2(encoding.separator):
         raise ValueError(f"the chunk keys of a Zarr v2 array are indices joined by '.' or '/', not {encoding!r}")
     return encoding

@@ -23,6 +23,7 @@ Other modules parse and render the parts of a document: `dtypes`, `fill`, `grids
 """
 from __future__ import annotations
 
+import json
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -98,6 +99,9 @@ class ZarrV3(Format):
     def may_have_copy(self, raw: bytes) -> bool:
         # The name is in the text, except in escaped form.
         return b"consolidated_metadata" in raw or b"\\u" in raw
+
+    def has_copy(self, raw):
+        return self.may_have_copy(raw) and json.loads(raw).get("consolidated_metadata") is not None
 
 
 def _parse(document):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from zcore import api, config
+from zcore.engine.options import Options
 from zcore.errors import NodeNotFoundError, ZcoreError
 from zcore.formats import check_format
 from zcore.model.named_codecs import named_codec
@@ -123,6 +124,7 @@ def copy(source: StoreLike | Mapping[str, Any] | Array | Group, destination: Sto
     if wanted.checksum and file_kind(destination) in SINKS:
         raise ValueError(f"checksum=True is for arrays of Zarr v3, and {_place(destination)} will hold none")
     losses = Losses()
+    threads = Options(threads=threads).threads
     settle_at(destination, destination_path)
     with open_source(source, path, selection, threads) as opened:
         # All that determines the pieces of work.

@@ -29,7 +29,7 @@ class Problem(NamedTuple):
         "unreadable"
             A document or an object needs a feature that zcore does not have.
         "stale copy"
-            Consolidated metadata differ from the documents below.
+            Consolidated metadata differ from the documents below, or cannot be used.
         "foreign"
             It belongs to no node, and no object or node can have its name.
         "left-over"

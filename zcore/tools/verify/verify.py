@@ -349,16 +349,20 @@ class _Verification:
     def _note_copy(self, binding, metadata):
         key = self._key_of_copy(binding)
         try:
-            raw = self.store.get(key, (0, MAX_NBYTES))
+            self._raw_copies[key] = self.store.get(key, (0, MAX_NBYTES))
             copy = consolidated.copied(binding)
-        except (MetadataError, UnsupportedError, StoreError) as error:
+        except MetadataError as error:
+            self._note_stale(binding, error)
+            return
+        except StoreError as error:
             self._note_document(key, binding.path, error)
             return
         if copy is not None:
-            self._raw_copies[key] = raw
             self._copies.append((binding, copy.consolidated, set()))
             if metadata is not None and not consolidated.is_same(copy, metadata):
                 self._note_stale(binding, "the copy has other attributes of the group itself")
+        elif binding.format.has_copy(binding.view.raw):
+            self._note_stale(binding, "; ".join(binding.view.notes))
 
     def _note_found(self, path, format, metadata):
         """Compare a node with its copies in the groups above; `metadata` is None if its documents cannot be read."""
@@ -384,8 +388,9 @@ class _Verification:
         return binding.prefix + (binding.format.consolidated_document or binding.document_name)
 
     def _note_stale(self, binding, what):
-        self._note("stale copy", self._key_of_copy(binding), binding.path, what,
-                   lambda: consolidated.drop_copy(self.store, binding.path), behind_links=True)
+        key = self._key_of_copy(binding)
+        self._note("stale copy", key, binding.path, what,
+                   lambda: consolidated.drop_if_same(binding, self._raw_copies[key]), behind_links=True)
 
     # keys of no node
 

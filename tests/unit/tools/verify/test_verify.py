@@ -321,6 +321,60 @@ def test_a_copy_of_other_attributes_of_the_group(tmp_path):
     change(tmp_path / "h" / ".zattrs", lambda raw: raw.__setitem__(slice(None), raw.replace(b"1", b"2")))
     assert found(tmp_path / "h") == {("stale copy", ".zmetadata")}
 
+BAD_MEMBERS = {
+    3: [{"x": 5}, {"": {}}, {"../x": {}}, {"q/r": {"node_type": "group"}},
+        {"z": {"zarr_format": 3, "node_type": "group"}}, {"a": {"zarr_format": 3, "node_type": "array"}}],
+    2: [{"x/.zgroup": 5}, {"../.zgroup": {}}, {".zgroup": 5}, {"z/.zgroup": {"zarr_format": 2}}, {"a/.zarray": {}}],
+}
+
+
+@pytest.mark.parametrize("zarr_format, member", [(key, one) for key, many in BAD_MEMBERS.items() for one in many])
+def test_a_copy_with_wrong_members(tmp_path, zarr_format, member):
+    """A copy whose paths are no hierarchy was no problem at all, one that cannot be read could not be repaired."""
+    group = zcore.create_group(tmp_path / "h", zarr_format=zarr_format)
+    group.create_group("x")
+    group.create_array("a", data=VALUES)
+    zcore.consolidate_metadata(tmp_path / "h")
+    name = "zarr.json" if zarr_format == 3 else ".zmetadata"
+    document = json.loads((tmp_path / "h" / name).read_text())
+    copy = document["consolidated_metadata"] if zarr_format == 3 else document
+    copy["metadata"].update(member)
+    (tmp_path / "h" / name).write_text(json.dumps(document))
+    assert found(tmp_path / "h") == {("stale copy", name)}
+    (path,) = member
+    path = path.rpartition("/")[0] if zarr_format == 2 else path
+    assert all(repr(path)[1:-1] in problem.what for problem in zcore.verify(tmp_path / "h").problems)
+    assert not zcore.verify(tmp_path / "h", repair=("left-over", "foreign")).ok
+    assert zcore.verify(tmp_path / "h", repair="stale copy").ok
+    assert found(tmp_path / "h") == set()
+    if zarr_format == 3:
+        del document["consolidated_metadata"]
+        assert json.loads((tmp_path / "h" / name).read_text()) == document
+    else:
+        assert not (tmp_path / "h" / name).exists()
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"zarr_consolidated_format": 1, "metadata": 7}'])
+def test_a_copy_that_cannot_be_read(tmp_path, text):
+    zcore.create_group(tmp_path / "h", zarr_format=2).create_group("x")
+    (tmp_path / "h" / ".zmetadata").write_text(text)
+    assert found(tmp_path / "h") == {("stale copy", ".zmetadata")}
+    assert zcore.verify(tmp_path / "h", repair="stale copy").ok
+    assert found(tmp_path / "h") == set() and not (tmp_path / "h" / ".zmetadata").exists()
+
+
+def test_a_copy_that_was_replaced_meanwhile_stays(hierarchy, at):
+    """Here it was replaced after the last look."""
+    _, base, document = hierarchy
+    right = (base / document).read_bytes()
+    wrong = json.loads(right)
+    (wrong.get("consolidated_metadata") or wrong)["metadata"].popitem()
+    (base / document).write_text(json.dumps(wrong))
+    at("remove", lambda: (base / document).write_bytes(right))
+    report = zcore.verify(base, repair="stale copy")
+    assert report.by_kind.keys() == {"stale copy"} and report.n_removed == 0 and not report.ok
+    assert (base / document).read_bytes() == right and zcore.verify(base).ok
+
 
 # the call
 
