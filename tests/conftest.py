@@ -1,4 +1,4 @@
-"""Settings of every test: repeatable examples, no deadlines.
+"""Settings of every test: repeatable examples, no deadlines, and which of them are slow.
 
 Warnings are errors and `slow` is left out by default; both are said in pyproject.toml.
 """
@@ -9,8 +9,27 @@ import hypothesis
 import pytest
 
 # Derandomized: a run is a fact about the tree, not about the day. Without deadline: no test measures time.
-hypothesis.settings.register_profile("zcore", derandomize=True, deadline=None, database=None, print_blob=True)
-hypothesis.settings.load_profile("zcore")
+hypothesis.settings.register_profile("all", derandomize=True, deadline=None, database=None, print_blob=True,
+                                     max_examples=100)
+hypothesis.settings.register_profile("a third", hypothesis.settings.get_profile("all"), max_examples=34)
+
+
+def runs_slow_tests(config):
+    return "not slow" not in config.option.markexpr
+
+
+def pytest_configure(config):
+    # Before modules are imported that ask `tests.examples` how many there are.
+    hypothesis.settings.load_profile("all" if runs_slow_tests(config) else "a third")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config, items):
+    """Where slow tests run, those of hypothesis are among them: they have all of their examples there."""
+    if runs_slow_tests(config):
+        for item in items:
+            if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
+                item.add_marker("slow")
 
 
 def pytest_ignore_collect(collection_path):

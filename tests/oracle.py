@@ -213,7 +213,8 @@ def zarr_v2(document, leave_out):
     compressor = document["compressor"] and numcodecs.get_codec(document["compressor"])
 
     def encode_chunk(chunk):
-        data = chunk.ravel(order)
+        # JSON stores the shape.
+        data = chunk if filters and filters[0].codec_id == "json2" else chunk.ravel(order)
         for codec in filters:
             data = codec.encode(data)
         # As bytes: by which item size they are shuffled is said in what comes out.

@@ -161,7 +161,7 @@ def main():
     """Write the page; returns 1 when something is wrong between lists and tests."""
     families = read_lists()
     shown, complaints = read_tests()
-    complaints += complaints_about(families, shown)
+    complaints = complaints + complaints_about(families, shown)
     for complaint in complaints:
         print(complaint, file=sys.stderr)
     PAGE.write_text(render(families, shown), encoding="utf-8")

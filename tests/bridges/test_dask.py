@@ -28,9 +28,20 @@ def test_chunks_are_those_of_stored_objects(array):
     assert from_zcore(array, chunks=(10, 30)).chunks == ((10, 10), (30,))
 
 
-@pytest.mark.parametrize("scheduler", ["threads", "processes", "sync"])
-def test_the_elements_are_those_of_the_array(array, scheduler):
-    with dask.config.set(scheduler=scheduler):
+@pytest.fixture
+def processes(forks):
+    """Options of dask: processes work."""
+    return {"scheduler": "processes", "multiprocessing.context": "forkserver"}
+
+
+@pytest.fixture(params=["threads", "processes", "sync"])
+def workers(request):
+    """Options of dask: who works."""
+    return request.getfixturevalue("processes") if request.param == "processes" else {"scheduler": request.param}
+
+
+def test_the_elements_are_those_of_the_array(array, workers):
+    with dask.config.set(workers):
         np.testing.assert_array_equal(from_zcore(array).compute(), VALUES)
         np.testing.assert_array_equal((from_zcore(array.store)[3:, ::2] + 1).compute(), VALUES[3:, ::2] + 1)
         np.testing.assert_array_equal(da.from_array(array).compute(), VALUES)
@@ -67,11 +78,10 @@ def test_tasks_are_small(array):
     assert all(len(pickle.dumps(task)) < 5000 for task in dict(from_zcore(array).dask).values())
 
 
-@pytest.mark.parametrize("scheduler", ["threads", "processes"])
-def test_writes_that_share_chunks_lose_nothing(tmp_path, scheduler):
+def test_writes_that_share_chunks_lose_nothing(tmp_path, workers):
     target = zcore.create_array(tmp_path, shape=(40, 1000), chunks=(7, 300), dtype="i8")
     values = np.arange(20 * 990).reshape(20, 990) + 1
-    with dask.config.set(scheduler=scheduler):
+    with dask.config.set(workers):
         assert store(da.from_array(values, chunks=(3, 55)), target, np.s_[10:30, 5:995]) is None
     expected = np.zeros((40, 1000), "i8")
     expected[10:30, 5:995] = values
@@ -109,9 +119,9 @@ def test_a_target_for_reading_is_refused(array, tmp_path):
         store(da.from_array(VALUES), zcore.open(tmp_path / "a"))
 
 
-def test_memory_of_this_process_cannot_be_written_by_others():
+def test_memory_of_this_process_cannot_be_written_by_others(processes):
     target = zcore.zeros((4,), chunks=(2,), dtype="i4")
-    with dask.config.set(scheduler="processes"), pytest.raises(zcore.ReadOnlyError):
+    with dask.config.set(processes), pytest.raises(zcore.ReadOnlyError):
         store(da.ones(4, chunks=2, dtype="i4"), target)
 
 

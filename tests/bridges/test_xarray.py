@@ -1,7 +1,6 @@
 """The xarray engine and `zcore.xarray.to_zarr`, compared with xarray's own Zarr backend."""
 import asyncio
 import json
-import multiprocessing
 import pickle
 import shutil
 import subprocess
@@ -79,12 +78,12 @@ def _without_warnings_of_zarr(recwarn):
 
 
 @pytest.fixture(scope="module", params=["threads", "processes"])
-def workers(request):
-    """Options of dask: who works. Processes are started once, since each of them imports xarray."""
+def workers(request, forks):
+    """Options of dask: who works."""
     if request.param == "threads":
         yield {"scheduler": "threads", "num_workers": 4}
         return
-    with ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as pool:
+    with ProcessPoolExecutor(2, forks) as pool:
         yield {"scheduler": "processes", "pool": pool}
 
 

@@ -2,7 +2,7 @@
 import asyncio
 import contextlib
 import itertools
-import multiprocessing
+import os
 import pickle
 import shutil
 import threading
@@ -187,7 +187,8 @@ def _write_pieces(array, first, step):
         array[start:start + PIECE] = np.arange(start, start + PIECE) + 1
 
 
-def _write_in_a_process(path, first, step):
+def _write_in_a_process(path, first, step, lock):
+    os.environ["ZCORE_LOCK"] = lock
     zarr.config.set({"codec_pipeline.path": OURS})
     _write_pieces(zarr.open_array(path, mode="r+") if first % 2 else zcore.open(path, "r+"), first, step)
 
@@ -203,11 +204,9 @@ def test_threads_that_share_chunks_lose_nothing():
 
 
 @pytest.mark.parametrize("lock", ["on", "file"])
-def test_processes_of_zarr_and_of_zcore_that_share_chunks_lose_nothing(tmp_path, monkeypatch, lock):
-    monkeypatch.setenv("ZCORE_LOCK", lock)
+def test_processes_of_zarr_and_of_zcore_that_share_chunks_lose_nothing(tmp_path, forks, lock):
     array = zarr.create_array(tmp_path, shape=(N,), chunks=(CHUNK,), dtype="i8")
-    context = multiprocessing.get_context("spawn")
-    children = [context.Process(target=_write_in_a_process, args=(str(tmp_path), i, 4)) for i in range(4)]
+    children = [forks.Process(target=_write_in_a_process, args=(str(tmp_path), i, 4, lock)) for i in range(4)]
     for child in children:
         child.start()
     for child in children:

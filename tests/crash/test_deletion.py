@@ -33,19 +33,20 @@ def test_a_kill_of_what_deletes_a_group(crew, place, call, zarr_format, n_rounds
 
 OPENERS = """
 ready()
-for n in range(60):
-    group = zcore.open_group(f"{path}/{n}", "a", zarr_format=given)
+for n in range(given["n"]):
+    group = zcore.open_group(f"{path}/{n}", "a", zarr_format=given["zarr_format"])
     group.require_group("g/h")
-    zcore.group(f"{path}/{n}/{n}", zarr_format=given)
+    zcore.group(f"{path}/{n}/{n}", zarr_format=given["zarr_format"])
     group.require_array("a", shape=4, dtype="i4")
     group.create_array(f"g/h/{os.getpid()}", shape=4, dtype="i4")
 print(0)
 """
 
 
+@pytest.mark.parametrize("n", [20, pytest.param(200, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("zarr_format", [3, 2])
-def test_processes_that_open_or_create_the_same_groups(crew, place, zarr_format):
-    processes = [crew.start(place, OPENERS, zarr_format) for _ in range(4)]
+def test_processes_that_open_or_create_the_same_groups(crew, place, zarr_format, n):
+    processes = [crew.start(place, OPENERS, {"zarr_format": zarr_format, "n": n}) for _ in range(4)]
     crew.go(processes)
     assert crew.results(processes) == [0] * 4
     assert zcore.open_group(f"{place}/0")["g/h"].nmembers() == 4
@@ -54,9 +55,9 @@ def test_processes_that_open_or_create_the_same_groups(crew, place, zarr_format)
 COMING_AND_GOING = """
 ready()
 n_made = 0
-for n in range(150):
+for n in range(given["n"]):
     try:
-        if given == "deletes":
+        if given["what"] == "deletes":
             zcore.open_group(path, "r+", zarr_format=2).__delitem__("g")
         else:
             zcore.create_array(path, name="g/a", shape=4, chunks=2, dtype="i4", attributes={"x": 1}, zarr_format=2)
@@ -70,10 +71,12 @@ print(n_made)
 """
 
 
-def test_who_creates_where_another_deletes_never_finds_what_is_left(crew, place):
+@pytest.mark.parametrize("n", [60, pytest.param(600, marks=pytest.mark.slow)])
+def test_who_creates_where_another_deletes_never_finds_what_is_left(crew, place, n):
     """The steps of both are taken under one lock, so neither sees a half of the other."""
     zcore.create_group(place, zarr_format=2)
-    processes = [crew.start(place, COMING_AND_GOING, what) for what in ("creates", "deletes", "creates")]
+    processes = [crew.start(place, COMING_AND_GOING, {"what": what, "n": n})
+                 for what in ("creates", "deletes", "creates")]
     crew.go(processes)
     crew.results(processes)
 

@@ -26,10 +26,11 @@ def kill_often(crew, place, kinds, n_rounds, seed, **environment):
     return hits
 
 
-def test_two_hundred_kills_of_a_writer(crew, place):
+@pytest.mark.parametrize("n_rounds", [60, pytest.param(200, marks=pytest.mark.slow)])
+def test_kills_of_a_writer(crew, place, n_rounds):
     """ZM-CHK-14: each chunk is the old or the new one."""
-    hits = kill_often(crew, place, ["write"], 200, 1)
-    assert hits["write"] > 50 and hits["none"] == 0
+    hits = kill_often(crew, place, ["write"], n_rounds, 1)
+    assert hits["write"] > n_rounds // 4 and hits["none"] == 0
     # What the killed processes have left behind is not listed, and can be removed.
     store = zcore.DirectoryStore(place)
     store.clean_temporary(older_than=-60)

@@ -8,8 +8,10 @@ from tests.both_ways import WAYS, directory
 from zcore.errors import LockError, ReadOnlyError, StoreError
 
 HOLDER = """
-array = zcore.open(path, mode="r+")
-with array._binding.exclusive():
+import contextlib
+with contextlib.ExitStack() as held:
+    for name in given:
+        held.enter_context(zcore.open(path + name, mode="r+")._binding.exclusive())
     ready("held")
 print("[]")
 """
@@ -48,23 +50,24 @@ def create(store, **options):
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("change", CHANGES)
-def test_without_locks_nobody_is_waited_for(place, crew, way, change):
-    create(place)
-    holder = crew.start(place, HOLDER)
+def test_without_locks_nobody_is_waited_for(place, crew, way):
+    for change in CHANGES:
+        create(place + change)
+    holder = crew.start(place, HOLDER, list(CHANGES))
     assert crew.line(holder) == "held"
-    array = zcore.open(directory(place, way), mode="r+", lock=None)
-    assert array.lock is False
-    exec(CHANGES[change], {"array": array})
-    assert array.refresh().shape == {"resize": (10,), "append": (65,)}.get(change, (64,))
-    assert array[1] == {"part": 5, "cover": 5, "erase": 0}.get(change, 1)
+    for change, code in CHANGES.items():
+        array = zcore.open(directory(place + change, way), mode="r+", lock=None)
+        assert array.lock is False
+        exec(code, {"array": array})
+        assert array.refresh().shape == {"resize": (10,), "append": (65,)}.get(change, (64,)), change
+        assert array[1] == {"part": 5, "cover": 5, "erase": 0}.get(change, 1), change
     crew.tell(holder)
     crew.results([holder])
 
 
 def test_overwrite_without_locks_waits_for_nobody(place, crew):
     create(place)
-    holder = crew.start(place, HOLDER)
+    holder = crew.start(place, HOLDER, [""])
     assert crew.line(holder) == "held"
     array = zcore.open(place, mode="w", shape=3, dtype="i4", cname="lz4", lock=None)
     assert array[...].tolist() == [0, 0, 0]
@@ -74,7 +77,7 @@ def test_overwrite_without_locks_waits_for_nobody(place, crew):
 
 def test_readers_wait_for_nobody(place, crew):
     create(place)
-    holder = crew.start(place, HOLDER)
+    holder = crew.start(place, HOLDER, [""])
     assert crew.line(holder) == "held"
     array = zcore.open(place)
     assert (array[...] == 1).all() and array.attrs.asdict() == {} and array.refresh().nchunks_initialized == 32
@@ -83,28 +86,33 @@ def test_readers_wait_for_nobody(place, crew):
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("change", CHANGES)
-def test_a_document_that_may_not_be_written_cannot_be_locked(place, crew, way, change):
-    create(place)
-    for folder, _, names in os.walk(place):
-        os.chmod(folder, 0o777)
-        for name in names:
-            os.chmod(os.path.join(folder, name), 0o666)
-    os.chmod(os.path.join(place, "__zmeta__"), 0o444)
-    process = crew.start(place, NOBODY + f"""
+def test_a_document_that_may_not_be_written_cannot_be_locked(place, crew, way):
+    for change in CHANGES:
+        create(place + change)
+        for folder, _, names in os.walk(place + change):
+            os.chmod(folder, 0o777)
+            for name in names:
+                os.chmod(os.path.join(folder, name), 0o666)
+        os.chmod(os.path.join(place + change, "__zmeta__"), 0o444)
+    process = crew.start(place, NOBODY + """
 become_nobody()
-array = zcore.open(store, mode="r+")
-try:
-    {CHANGES[change]}
-except zcore.errors.LockError as exc:
-    found = [str(exc), exc.errno]
-array = zcore.open(store, mode="r+", lock=None)
-{CHANGES[change]}
+found = {}
+for change, code in given.items():
+    store = zcore.DirectoryStore(path + change, confined="CONFINED" in os.environ)
+    array = zcore.open(store, mode="r+")
+    try:
+        exec(code)
+    except zcore.errors.LockError as exc:
+        found[change] = [str(exc), exc.errno]
+    array = zcore.open(store, mode="r+", lock=None)
+    exec(code)
 print(json.dumps(found))
-""", environment={"CONFINED": "1"} if way == "confined" else {})
-    [[message, number]] = crew.results([process])
-    assert "lock=None" in message and number == 13
-    assert zcore.open(place)[1] == {"part": 5, "cover": 5, "erase": 0}.get(change, 1)
+""", CHANGES, environment={"CONFINED": "1"} if way == "confined" else {})
+    [found] = crew.results([process])
+    assert found.keys() == CHANGES.keys()
+    for change, (message, number) in found.items():
+        assert "lock=None" in message and number == 13, change
+        assert zcore.open(place + change)[1] == {"part": 5, "cover": 5, "erase": 0}.get(change, 1), change
 
 
 @pytest.mark.parametrize("way", WAYS)

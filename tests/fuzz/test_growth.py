@@ -70,11 +70,13 @@ def ratio(make, parse, least):
     is measured again, up to `MAX_ROUNDS` times, before it is believed to be too large.
     """
     n = 64
-    while min([seconds(parse, make(n)) for _ in range(3)]) < least:
+    short = make(n)
+    while any(seconds(parse, short) < least for _ in range(3)):
         if n >= MAX_N:
             return None
         n *= 2
-    short, long = make(n), make(4 * n)
+        short = make(n)
+    long = make(4 * n)
     of_short, of_long = [], []
     for i in range(MAX_ROUNDS):
         of_short.append(seconds(parse, short))

@@ -5,11 +5,12 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import zcore
 from tests.both_ways import WAYS, directory
+from tests.examples import examples
 
 VALID = {
     "shape": [10, 10],
@@ -96,7 +97,7 @@ def look_at(store):
 
 
 @given(documents)
-@settings(max_examples=400)
+@examples(400)
 def test_any_document_with_the_right_names(tmp_path_factory, document):
     raw = json.dumps(document).encode()
     outcomes = []
@@ -113,7 +114,7 @@ def test_any_document_with_the_right_names(tmp_path_factory, document):
 
 
 @given(st.binary(max_size=40) | st.text(max_size=40).map(str.encode), st.integers(0, 200), st.booleans())
-@settings(max_examples=300)
+@examples(300)
 def test_any_bytes(junk, place, cut):
     """A document with something else written into it."""
     valid = json.dumps(VALID).encode()

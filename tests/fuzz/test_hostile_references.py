@@ -7,10 +7,11 @@ import warnings
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import zcore
+from tests.examples import examples
 from tests.fuzz.reference_model import model
 from zcore.errors import ReferenceFormatError
 from zcore.stores.reference.document import read_document
@@ -65,7 +66,7 @@ def _set_of(value):
     return b'{"version": 1, "more": %s, "refs": {"a": "b"}}' % value
 
 
-@settings(max_examples=600, deadline=None)
+@examples(600)
 @given(written())
 @example(b'{"a": ["u", 00, 1]}')
 @example(b'{"a": ["u", 1, 00]}')

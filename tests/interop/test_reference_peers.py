@@ -8,10 +8,11 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import zcore
+from tests.examples import examples
 from zcore.codecs import BloscCodec, GzipCodec, ZstdCodec
 from zcore.errors import ReferenceFormatError, ReferenceTargetError
 from zcore.stores.reference.store import ReferenceStore
@@ -81,7 +82,7 @@ def documents(draw, folder):
     return document
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(data=st.data())
 def test_every_key_has_the_same_value(folder, data):
     """RF-V0-01, RF-V1-02, RF-V1-03, RF-TPL-02, RF-TPL-03, RF-TPL-06, RF-TPL-08, RF-GEN-02 to RF-GEN-05, RF-GEN-08"""

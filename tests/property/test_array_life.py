@@ -554,7 +554,7 @@ def lead(machine, n_lives, n_steps):
 @pytest.mark.parametrize("machine", LIVES, ids=lambda machine: machine.__name__)
 def test_a_life(machine):
     """Create, write, read, resize, append, attributes, delete, move, consolidate, reopen, pickle, stale handles."""
-    lead(machine, 15, 30)
+    lead(machine, 5, 30)
 
 
 @pytest.mark.slow

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 import zcore
 from tests.both_ways import WAYS, directory
+from tests.examples import examples
 from tests.judge import ask_the_oracle
 from zcore.engine import binding as engine
 from zcore.kernel.select.box import basic
@@ -298,7 +299,7 @@ def as_numpy(value):
     settings_=st.tuples(st.sampled_from(COMPRESSORS), st.integers(0, 9), st.integers(0, 2)),
     rng=rngs,
 )
-@settings(max_examples=150)
+@examples(150)
 def test_reads_and_writes(data, grid, dtype, fill_value, keep, settings_, rng):
     """A few writes, each judged by what reads of everything and of a selection give."""
     shape, chunks = grid
@@ -347,7 +348,7 @@ def test_reads_and_writes(data, grid, dtype, fill_value, keep, settings_, rng):
 
 
 @given(data=st.data(), grid=grids(), dtype=types, rng=rngs)
-@settings(max_examples=150)
+@examples(150)
 def test_out_takes_any_layout(data, grid, dtype, rng):
     """The elements around those of `out` stay as they are."""
     shape, chunks = grid
@@ -379,7 +380,7 @@ def test_out_takes_any_layout(data, grid, dtype, rng):
 
 
 @given(grid=grids(), dtype=types, rng=rngs, data=st.data())
-@settings(max_examples=100)
+@examples(100)
 def test_both_paths_store_the_same(grid, dtype, rng, data):
     """native = Python path: the same objects with the same content, bytes of no field included."""
     shape, chunks = grid
@@ -453,7 +454,7 @@ def test_every_slice_written(place):
 
 
 @given(data=st.data(), grid=grids(1, 3), dtype=types, rng=rngs, n_threads=st.integers(2, 4))
-@settings(max_examples=30)
+@examples(30)
 def test_several_threads(data, grid, dtype, rng, n_threads):
     """What one thread gives, several give: as many chunks as there are, however small."""
     shape, chunks = grid
@@ -512,7 +513,7 @@ def test_chunks_of_several_blocks(place, cname):
 
 
 @given(grid=grids(1, 3), dtype=types, rng=rngs, data=st.data())
-@settings(max_examples=60)
+@examples(60)
 def test_resize_and_append_never_resurrect(grid, dtype, rng, data):
     """Shrink, grow and append against NumPy: what was cut off never comes back, whatever path cut it."""
     shape, chunks = grid

@@ -3,10 +3,11 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import zcore
+from tests.examples import examples
 from zcore.asdf import file_layout, scan
 from zcore.asdf.blocks import BlockList
 from zcore.asdf.writing import Form, NewBlocks, front_of, replacing, write_file
@@ -39,7 +40,7 @@ def found_in(source, find):
 
 
 @given(contents, entries, st.data())
-@settings(max_examples=150)
+@examples(150)
 def test_index_and_walk_find_the_same_blocks(asdf_bytes, parts, noise, data):
     """AS-IDX-09, AS-IDX-02 to AS-IDX-07: whatever the index says, and however the file was damaged."""
     # Content that holds whole blocks, so that an index may name what looks like them.
@@ -82,7 +83,7 @@ def test_blocks_that_are_written_are_read(tmp_path_factory, parts, name, checksu
 
 
 @given(st.binary(max_size=200))
-@settings(max_examples=300)
+@examples(300)
 def test_any_bytes_behind_the_header_are_blocks_or_an_error(data):
     """AS-BLK-02, AS-BLK-08: nothing else comes of them."""
     for start in (b"", file_layout.BLOCK_MAGIC, file_layout.BLOCK_MAGIC + b"\0\x30\0\0\0\0\0\0\0\0"):

@@ -7,12 +7,13 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import zcore
 from tests.both_ways import WAYS, directory
 from tests.each import each
+from tests.examples import examples
 from tests.judge import ask_the_oracle
 from zcore.indexing.numpy import indexed
 from zcore.kernel.select.box import basic
@@ -131,12 +132,14 @@ def indices_of(length):
     ]
 
 
+@pytest.mark.parametrize("step", [len(PLACES), pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", KINDS)
-def test_pairs_of_indices(place, kind):
-    """Of two dimensions; each read is a write as well."""
+def test_pairs_of_indices(request, place, kind, step):
+    """Of two dimensions; each read is a write as well. By default each pair has one of the places."""
     model = model_of((5, 4))
     array = make(place("a"), kind, model, (2, 3))
-    for pair in itertools.product(indices_of(5), indices_of(4)):
+    first = PLACES.index(request.node.callspec.params["place"]) % step
+    for pair in itertools.islice(itertools.product(indices_of(5), indices_of(4)), first, None, step):
         check(array, model, pair)
     for index in indices_of(5):
         check(array, model, index)
@@ -238,7 +241,7 @@ def selections(draw, shape):
 
 
 @given(data=st.data(), kind=st.sampled_from(KINDS), way=st.sampled_from(WAYS), swapped=st.booleans())
-@settings(max_examples=120)
+@examples(120)
 def test_like_numpy(tmp_path_factory, data, kind, way, swapped):
     ndim = data.draw(st.integers(1, 4))
     shape = tuple(data.draw(st.lists(st.integers(1, (300, 40, 14, 8)[ndim - 1]), min_size=ndim, max_size=ndim)))

@@ -4,11 +4,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import zcore
 from tests.both_ways import WAYS, directory
+from tests.examples import examples
 from tests.property.test_indexing import KINDS, make
 
 DTYPES = ("<i4", ">f8", "i1", "?", "M8[s]", "U3", "S2", [("a", "<i2"), ("b", ">f4")], str, bytes, object)
@@ -61,7 +62,7 @@ def check(array, model, selections, out=None):
     assert got.tolist() == expected.tolist()
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(data=st.data())
 @pytest.mark.parametrize("kind", KINDS)
 def test_like_a_loop(kind, data):
@@ -92,7 +93,7 @@ def test_like_a_loop(kind, data):
             assert (wide[between] == -7).all()
 
 
-@settings(max_examples=15)
+@examples(15)
 @given(data=st.data())
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_all_types(dtype, data):
@@ -116,7 +117,7 @@ def test_all_types(dtype, data):
 
 
 @pytest.mark.parametrize("codec", ["zstd", "lz4"])
-@settings(max_examples=20)
+@examples(20)
 @given(data=st.data())
 def test_blocks_of_blosc(codec, data):
     """Of a chunk of several blocks only those are decoded that boxes need; all of them where these are many."""

@@ -10,12 +10,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import zcore
 from tests import oracle
 from tests.each import each
+from tests.examples import examples
 from tests.judge import ask_the_oracle
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -115,7 +116,7 @@ COMPRESSORS_V2 = st.sampled_from([
 
 @given(made=arrays(), order=st.sampled_from("CF"), compressor=COMPRESSORS_V2, separator=st.sampled_from("./"),
        filters=st.sampled_from([(), ("shuffle",), ("delta",), ("delta", "shuffle")]), data=st.data())
-@settings(max_examples=150)
+@examples(150)
 def test_zarr_v2(made, order, compressor, separator, filters, data):
     """V2-CHK-01, V2-COD-01"""
     array, chunks, fill = made
@@ -145,7 +146,7 @@ def test_scaled_numbers_of_zarr_v2(array, chunk):
 @given(made=arrays(), order=st.sampled_from("CF"), data=st.data(),
        compressor=st.sampled_from([None, "gzip", "zstd", "blosc"]), encoding=st.sampled_from(["default", "v2"]),
        separator=st.sampled_from("./"), per_shard=st.none() | st.integers(1, 3))
-@settings(max_examples=150)
+@examples(150)
 def test_zarr_v3(made, order, data, compressor, encoding, separator, per_shard):
     """V3-COD-01"""
     array, chunks, fill = made
@@ -186,6 +187,15 @@ def test_items_of_varying_length(data, kind, order, zarr_format, sharded, keeps)
     store = zcore.MemoryStore()
     array = zcore.create_array(store, shape=shape, write_empty_chunks=keeps, **keywords)
     array[...] = model
+    ask_the_oracle(store, model)
+
+
+def test_json_of_two_dimensions():
+    """V2-OBJ-01"""
+    model = np.empty((3, 2), object)
+    model[...] = [[None, 1], ["a", [2, 3]], [{"b": []}, ""]]
+    store = zcore.MemoryStore()
+    zcore.create_array(store, data=model, chunks=(2, 1), zarr_format=2, filters=[{"id": "json2"}], fill_value=None)
     ask_the_oracle(store, model)
 
 

@@ -3,11 +3,12 @@ import contextlib
 import tempfile
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import zcore
 from tests.both_ways import WAYS, directory
+from tests.examples import examples
 from tests.judge import ask_the_oracle
 
 PLACES = (*WAYS, "memory")
@@ -64,7 +65,7 @@ def steps(draw, shape):
 @given(data=st.data(), grid=grids(), dtype=st.sampled_from(["<i2", ">f4", "|u1", "<c16", "|S3"]),
        order=st.sampled_from("CF"), compressors=st.sampled_from(["auto", None]),
        threads=st.sampled_from([1, 3]), seed=st.integers(0, 2**32 - 1))
-@settings(max_examples=60)
+@examples(60)
 def test_arrays_of_unequal_chunks(data, grid, dtype, order, compressors, threads, seed):
     """V3-RGRID-02, V3-RGRID-03, V3-RGRID-04, V3-RGRID-05"""
     shape, keywords = grid

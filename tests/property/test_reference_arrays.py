@@ -5,11 +5,12 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import zcore
 from tests.both_ways import brought
+from tests.examples import examples
 
 
 def sharded(chunks, *codecs, location="end", inner=None):
@@ -53,7 +54,7 @@ faulty = st.sampled_from(["object", "empty", "short target", "no target", "outsi
                           "garbage", "far", "huge", "folder"])
 
 
-@settings(max_examples=250, deadline=None)
+@examples(250)
 @given(data=st.data())
 def test_compiled_and_python_read_the_same(data):
     """RF-STO-03, RF-URL-05, RF-URL-06, RF-URL-07"""

@@ -3,10 +3,11 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.both_ways import WAYS, directory, handles
+from tests.examples import examples
 from tests.judge import ask_the_oracle
 from zcore.errors import ZcoreError
 
@@ -34,7 +35,7 @@ def selections(draw, shape):
                        st.lists(st.integers(-length, length - 1), min_size=n, max_size=n)) for length in shape])
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(data=st.data())
 def test_like_numpy(sharded, data):
     """V3-COD-06"""
@@ -94,7 +95,7 @@ def test_like_numpy(sharded, data):
         ask_the_oracle(folder, model)
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(data=st.data())
 def test_both_paths_store_the_same_for_lists(sharded, data):
     """Chunks that lists leave alone are carried over, and the others follow in one order, on both paths."""
@@ -129,7 +130,7 @@ def test_both_paths_store_the_same_for_lists(sharded, data):
     assert stored[0] == stored[1]
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(data=st.data())
 def test_shards_that_were_tampered_with(sharded, data):
     """Without checksums anything may be read, but nothing else than a ZcoreError may come out; both paths agree."""

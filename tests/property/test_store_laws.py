@@ -4,9 +4,10 @@ import posixpath
 import tempfile
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from zcore.errors import InvalidKeyError, KeyConflictError
 from zcore.stores.directory.store import DirectoryStore
 from zcore.stores.keys import POSIX, WINDOWS, check_key, key_to_path, path_to_key
@@ -177,7 +178,7 @@ def outcome(target, name, *arguments):
 
 @pytest.mark.parametrize("kind", ["memory", "directory"])
 @given(steps=st.lists(STEPS, max_size=12))
-@settings(deadline=None, max_examples=60)
+@examples(60)
 def test_any_history_leaves_what_a_dictionary_would_hold(kind, steps):
     with tempfile.TemporaryDirectory() as base:
         store = MemoryStore() if kind == "memory" else DirectoryStore(base)

@@ -1,5 +1,6 @@
 """The lists of rules: each rule has a test or a sentence, and the page that shows them can be made."""
 import doctest
+import functools
 import importlib.util
 from pathlib import Path
 
@@ -34,6 +35,7 @@ def script():
     spec = importlib.util.spec_from_file_location("make_page", SCRIPT)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    module.read_tests = functools.cache(module.read_tests)     # of all tests, once
     return module
 
 

@@ -1,5 +1,6 @@
 """Imports go down only: the table of layers below is the rule, and the sources are read to prove it."""
 import ast
+import functools
 import re
 import subprocess
 import sys
@@ -128,6 +129,7 @@ def violations(module, imports):
     return found
 
 
+@functools.cache
 def imports_of(path):
     """Return what one source file imports."""
     read = python_imports if path.suffix == ".py" else cython_imports

@@ -1,6 +1,6 @@
 """Run with `failing.c` preloaded, under strace: does every call of the system come by the library?
 
-`counted.py library folder` calls every verb once, and prints as JSON how many calls of each class came through the
+`counted.py library folder verb…` calls each verb once, and prints as JSON how many calls of each class came through the
 library. It marks in the trace where it begins to count, and where it ends.
 """
 import json
@@ -16,7 +16,8 @@ BEGIN, END = "/counted/begin", "/counted/end"
 def main():
     library, base = Library(sys.argv[1]), sys.argv[2]
     counts = {}
-    for i, (name, verb) in enumerate(VERBS.items()):
+    for i, name in enumerate(sys.argv[3:]):
+        verb = VERBS[name]
         for again in (0, 1):     # the first time modules are imported
             place = f"{base}/{i}-{again}"
             os.makedirs(place)

@@ -466,7 +466,8 @@ def test_a_forked_child_reads_and_writes(simple):
         assert np.array_equal(handle.read((0, 0), (100, 120)), expected)
 
 
-def test_a_child_that_is_forked_in_the_middle_can_close(simple):
+@pytest.mark.parametrize("n_forks", [6, pytest.param(60, marks=pytest.mark.slow)])
+def test_a_child_that_is_forked_in_the_middle_can_close(simple, n_forks):
     handle = Handle(place_of(simple))
     stop = threading.Event()
 
@@ -478,7 +479,7 @@ def test_a_child_that_is_forked_in_the_middle_can_close(simple):
     for thread in threads:
         thread.start()
     try:
-        for _ in range(20):
+        for _ in range(n_forks):
             child = os.fork()
             if child == 0:
                 signal.alarm(20)        # ends it, if it hangs

@@ -265,7 +265,8 @@ def test_the_option_travels_with_the_handle(tmp_path):
     assert group["a"]._binding.options.chunks is group["a"]._binding.options.chunks
 
 
-def test_kept_chunks_survive_a_fork(tmp_path):
+@pytest.mark.parametrize("n_forks", [6, pytest.param(60, marks=pytest.mark.slow)])
+def test_kept_chunks_survive_a_fork(tmp_path, n_forks):
     """While threads of the parent read, children find every cache free, and use what is in it."""
     data = np.arange(64).reshape(8, 8)
     zcore.create_array(tmp_path, data=data, chunks=(2, 2))
@@ -282,7 +283,7 @@ def test_kept_chunks_survive_a_fork(tmp_path):
     for thread in threads:
         thread.start()
     try:
-        for _ in range(20):
+        for _ in range(n_forks):
             child = os.fork()
             if child == 0:
                 status = 1
