@@ -198,7 +198,7 @@ class GzipCodec(StepCodec):
         """Return the step of a `Program`."""
         return (self.name.removeprefix("numcodecs."), self.level)
 
-    def is_faster_in_python(self, n_bytes: int) -> bool:
+    def is_faster_in_python(self, n_bytes: int | None) -> bool:
         """Return whether Python has a faster library for content of at most `n_bytes` bytes."""
         return not LIBDEFLATE and deflate.is_faster(n_bytes)
 
