@@ -129,7 +129,8 @@ class NumcodecsBlosc(Lenient, BloscCodec):
 
     name = "numcodecs.blosc"
 
-    def __init__(self, *, cname: Cname = "lz4", clevel: int = 5, shuffle: Literal[-1, 0, 1, 2] = 1,
+    def __init__(self, *, cname: Cname = "lz4", clevel: int = 5,
+                 shuffle: Literal["noshuffle", "shuffle", "bitshuffle", -1, 0, 1, 2] | None = 1,
                  **others: Any) -> None:
         super().__init__(cname=cname, clevel=clevel, shuffle=shuffle, **others)
 
