@@ -66,14 +66,36 @@ def public_of(holder, module):
             and getattr(getattr(holder, name), "__module__", module) == module}
 
 
+def wrong_parameters(holder, found):
+    """Return the functions of a compiled module or class whose parameters the stub has otherwise, with both."""
+    wrong = {}
+    for name, statement in found.items():
+        if isinstance(statement, ast.FunctionDef) and callable(getattr(holder, name)):
+            given = statement.args
+            told = [each.arg for each in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
+            has = list(inspect.signature(getattr(holder, name)).parameters)
+            if told != has:
+                wrong[name] = told, has
+    return wrong
+
+
 @pytest.mark.parametrize("path", STUBS, ids=lambda path: path.stem)
 def test_stub_names_what_the_compiled_module_has(path):
     name = ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
     module = importlib.import_module(name)
     found = names_in(ast.parse(path.read_text(encoding="utf-8")).body)
     assert set(found) == public_of(module, name)
+    assert wrong_parameters(module, found) == {}
     for kind, statement in found.items():
         if isinstance(statement, ast.ClassDef) and not issubclass(getattr(module, kind), BaseException):
-            assert set(names_in(statement.body)) == public_of(getattr(module, kind), name)
+            members = names_in(statement.body)
+            assert set(members) == public_of(getattr(module, kind), name)
+            assert wrong_parameters(getattr(module, kind), members) == {}
             assert [base.id for base in statement.bases] == [
                 base.__name__ for base in getattr(module, kind).__bases__ if base is not object]
+
+
+def test_wrong_parameters_are_seen():
+    table = importlib.import_module("zcore.kernel.refs.table").ReferenceTable
+    stub = ast.parse("def target(self, j): ...\ndef remove(self, key): ...")
+    assert wrong_parameters(table, names_in(stub.body)) == {"target": (["self", "j"], ["self", "i"])}

@@ -290,7 +290,7 @@ def _copy_block(fd, offset, block, form):
     return _write_header(fd, offset, block.header.compression, used, block.data_size, digest, form)
 
 
-def write(path: StrPath, tree: dict[str, Any], *, compression: Literal["zlib", "bzp2", "lz4"] | None = None,
+def write(path: StrPath, tree: dict[str, Any] | None, *, compression: Literal["zlib", "bzp2", "lz4"] | None = None,
           checksum: bool = True, index: bool = True, pad: int = 0, block_align: int = 1, embed: bool = False,
           fsync: bool = False) -> None:
     """Write a tree and its arrays to a new file, in place of one that is there.
@@ -298,7 +298,7 @@ def write(path: StrPath, tree: dict[str, Any], *, compression: Literal["zlib", "
     Parameters
     ----------
     path : str or path-like
-    tree : dict
+    tree : dict or None
         Of dicts, lists, scalars and arrays, or the tree of a file: see `zcore.asdf.tree.dump`. Arrays that share memory
         share a block. None: a file without a tree.
     compression : {"zlib", "bzp2", "lz4"}, optional

@@ -58,7 +58,7 @@ class Codec:
         """Return the configuration for documents, a dict."""
         return {name: getattr(self, name) for name in self._parameters}
 
-    def is_faster_in_python(self, n_bytes: int) -> bool:
+    def is_faster_in_python(self, n_bytes: int | None) -> bool:
         """Return whether Python is faster than the C form for content of at most `n_bytes` bytes."""
         return False
 

@@ -129,7 +129,8 @@ class NumcodecsBlosc(Lenient, BloscCodec):
 
     name = "numcodecs.blosc"
 
-    def __init__(self, *, cname: Cname = "lz4", clevel: int = 5, shuffle: Literal[-1, 0, 1, 2] = 1,
+    def __init__(self, *, cname: Cname = "lz4", clevel: int = 5,
+                 shuffle: Literal["noshuffle", "shuffle", "bitshuffle", -1, 0, 1, 2] | None = 1,
                  **others: Any) -> None:
         super().__init__(cname=cname, clevel=clevel, shuffle=shuffle, **others)
 
@@ -198,7 +199,7 @@ class GzipCodec(StepCodec):
         """Return the step of a `Program`."""
         return (self.name.removeprefix("numcodecs."), self.level)
 
-    def is_faster_in_python(self, n_bytes: int) -> bool:
+    def is_faster_in_python(self, n_bytes: int | None) -> bool:
         """Return whether Python has a faster library for content of at most `n_bytes` bytes."""
         return not LIBDEFLATE and deflate.is_faster(n_bytes)
 

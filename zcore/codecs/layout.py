@@ -183,7 +183,7 @@ class ReshapeCodec(Codec):
     def __init__(self, *, shape: Sequence[int | Sequence[int]]) -> None:
         if not isinstance(shape, (list, tuple)) or len(shape) > MAX_NDIM:
             raise ValueError(f"shape is {shape!r:.60}, expected a list of at most {MAX_NDIM} parts")
-        parts = [tuple(part) if isinstance(part, (list, tuple)) else part for part in shape]
+        parts: list[Any] = [tuple(part) if isinstance(part, (list, tuple)) else part for part in shape]
         dimensions = []
         for part in parts:
             if isinstance(part, tuple):

@@ -177,9 +177,10 @@ class CastValue(Codec):
         if isinstance(data_type, dict) and data_type.keys() <= {"name", "configuration"} and not data_type.get(
                 "configuration"):
             data_type = data_type.get("name")
-        self._type = number_type(data_type) if isinstance(data_type, str) else None
-        if self._type is None:
+        found = number_type(data_type) if isinstance(data_type, str) else None
+        if found is None:
             raise ValueError(f"data_type is {data_type!r:.60}, expected one of integers or floats")
+        self._type = found
         if rounding not in ROUNDINGS:
             raise ValueError(f"rounding is {rounding!r:.60}, expected one of {', '.join(ROUNDINGS)}")
         if out_of_range not in OUT_OF_RANGE:

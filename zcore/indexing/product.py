@@ -166,7 +166,7 @@ def dense(mask: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.bool_], int] | No
 
     Indices take at least 8 bytes for each dimension and selected element; the mask takes one byte for every element.
     """
-    n = np.count_nonzero(mask)
+    n = int(np.count_nonzero(mask))  # some versions of NumPy return a number of their own
     if n * DENSE < mask.size or n < 2 or (mask.ndim == 1 and n == mask.size):
         return None
     # Copies all nonzero bytes as 1, because the caller's memory may hold other values for True.

@@ -580,6 +580,17 @@ def test_masks_in_shards_in_shards(place, sharded):
         assert (a[...] == model).all()
 
 
+@pytest.mark.parametrize("dense", [True, False])
+def test_errors_about_masks_name_shapes_by_plain_numbers(dense):
+    a = make(zcore.MemoryStore(), np.zeros((20, 20)), (5, 5))
+    mask = np.zeros((20, 20), bool)
+    mask[:10 if dense else 1, :8] = True
+    n = 80 if dense else 8
+    for write in (lambda: a.__setitem__(mask, [1, 2]), lambda: a.set_mask_selection(mask, [1, 2])):
+        with pytest.raises(ValueError, match=rf"from shape \(2,\) into shape \({n},\)"):
+            write()
+
+
 def test_array_that_another_handle_has_shrunk(place):
     store = place("a")
     model = np.arange(40).reshape(10, 4)

@@ -62,7 +62,7 @@ class Stream:
         self.dtype: np.dtype[Any] = np.dtype(dtype)
 
 
-def dump(tree: dict[str, Any], add_block: Callable[..., int | str], *, standard: str = STANDARD_VERSION,
+def dump(tree: dict[str, Any], add_block: Callable[..., int | str] | None, *, standard: str = STANDARD_VERSION,
          embed: bool = False) -> bytes:
     """Return the text of a tree, from ``%YAML`` to the end of the document.
 

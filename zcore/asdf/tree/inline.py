@@ -123,7 +123,7 @@ def _is_value(value, dtype):
     return not isinstance(value, list)
 
 
-def _fitted(found, shape):
+def _fitted(found: tuple[int, ...], shape: tuple[Any, ...]) -> tuple[int, ...]:
     """Return the shape that data have which were given one; of empty data only the first lengths are in the tree."""
     expected = (found[0] if found else 0, *shape[1:]) if shape[:1] == ("*",) else shape
     if found != expected and not (0 in found and 0 in expected and found == expected[:len(found)]):

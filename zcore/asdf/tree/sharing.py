@@ -46,7 +46,7 @@ def pieces_of(arrays: Sequence[npt.NDArray[Any]]) -> list[Piece]:
     >>> [(len(piece.memory), piece.offset, piece.strides) for piece in pieces_of([base, base[1:, 2:], base[0]])]
     [(24, 0, None), (24, 12, (8, 2)), (24, 0, None)]
     """
-    pieces = [None] * len(arrays)
+    pieces: list[Any] = [None] * len(arrays)
     placed = []
     for i, array in enumerate(arrays):
         if array.nbytes == 0 or packed(array.dtype) != array.dtype or _repeats(array):

@@ -57,9 +57,9 @@ class TaggedMapping(dict[str, Any]):
 
     __slots__ = ("tag",)
 
-    def __init__(self, tag: str, members: Mapping[str, Any] | Iterable[tuple[str, Any]] = ()) -> None:
+    def __init__(self, tag: str | None, members: Mapping[str, Any] | Iterable[tuple[str, Any]] = ()) -> None:
         super().__init__(members)
-        self.tag: str = tag
+        self.tag: str | None = tag  # None for a `Reference`
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.tag!r}, {dict.__repr__(self)})"
