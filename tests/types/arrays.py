@@ -60,7 +60,9 @@ def main(folder: Path) -> None:
     assert s.nchunks == 64 and s.order == "C" and s.attrs["unit"] == "K"
     for region in s.iter_chunks():
         assert_type(region, tuple[slice, ...])
-    copy = zcore.create_array(zcore.MemoryStore(), data=s)
+    memory = zcore.MemoryStore()
+    memory.change_at_once(lambda draft: draft.set("note", b"text"))
+    copy = zcore.create_array(memory, data=s)
     assert_type(copy, zcore.Array)
     assert_type(zcore.zeros((3, 4), chunks=(2, 2), dtype="i4"), zcore.Array)
     assert_type(zcore.full_like(s, 3, shape=64, chunks=16), zcore.Array)

@@ -62,7 +62,7 @@ class Options:
             raise ValueError(f"threads is {threads!r}, expected an integer of at least 1")
         if dimension_separator not in (None, "/", "."):
             raise ValueError(f"dimension_separator is {dimension_separator!r:.60}, expected '/' or '.'")
-        self.lock: str | None = _kind_of(lock)
+        self.lock: Literal["on", "file"] | None = _kind_of(lock)
         self.missing: Missing = missing
         self.threads: int | None = None if threads is None else threads.__index__()
         self.strict: bool = as_bool(strict, "strict")
@@ -106,7 +106,7 @@ class Options:
         return Options(**{**self.as_keywords(), **keywords}) if keywords else self
 
 
-def _kind_of(lock):
+def _kind_of(lock: Lock) -> Literal["on", "file"] | None:
     """Return the kind of locks that the keyword `lock` means, None for no locks."""
     if isinstance(lock, str):
         if lock not in config.LOCKS:

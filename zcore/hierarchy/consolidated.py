@@ -159,7 +159,8 @@ def copied(binding: GroupBinding) -> GroupMetadata | None:
     return copy
 
 
-def member_of(binding: GroupBinding, copy: object, path: str) -> ArrayBinding | GroupBinding | None:
+def member_of(binding: GroupBinding, copy: Mapping[str, ArrayMetadata | GroupMetadata],
+              path: str) -> ArrayBinding | GroupBinding | None:
     """Return the binding of a member from the copy of its documents, without asking the store.
 
     Its first read checks the document in the store. If the array was deleted, shrunk or replaced since the copy was

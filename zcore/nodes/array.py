@@ -735,6 +735,7 @@ class Array(Handle):
         self._binding.check_writable()
         if isinstance(axis, bool) or not hasattr(axis, "__index__"):
             raise TypeError(f"axis is {axis!r:.60}, expected an integer")
+        axis = axis.__index__()
         if not -self.ndim <= axis < self.ndim:
             raise ValueError(f"axis is {axis}, the array has {self.ndim} dimensions")
         return lifecycle.append(self._binding, cast_to(read_whole(data), self.dtype), axis % self.ndim)

@@ -464,7 +464,9 @@ class Store(ABC):
         # The document of a group comes after those below it.
         documents = sorted(set(keys).difference(others), key=lambda key: (-key.count("/"), key))
         for key in (*others, *documents):
-            self.set(destination + key[len(source):], self.get(key))
+            # Another process may have erased it meanwhile, as a chunk that holds only the fill value.
+            if (value := self.get(key)) is not None:
+                self.set(destination + key[len(source):], value)
         for key in (*reversed(documents), *others):
             self.erase(key)
 

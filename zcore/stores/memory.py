@@ -168,7 +168,7 @@ class MemoryStore(Store):
         for i, (prefix, name) in enumerate(missing):
             self._below[prefix] = {name: i > 0}
 
-    def change_at_once(self, change: Callable[[], Any]) -> Any:
+    def change_at_once(self, change: Callable[[MemoryStore], object]) -> None:
         """Call ``change(draft)`` with a copy of the store, and adopt the changed copy.
 
         Readers see all of the changes or none. Other threads that change the store wait. After an error nothing has

@@ -284,6 +284,14 @@ def test_axes_that_are_none(store, axis, exception):
     assert a.shape == (10, 10)
 
 
+def test_an_axis_is_any_object_with_an_index(store):
+    class Axis:
+        def __index__(self):
+            return -1
+
+    assert make(store).append(np.zeros((10, 2)), axis=Axis()) == (10, 12)
+
+
 def test_append_shows_nothing_old(store):
     """Left-over objects in the new region, and overhang of the border chunk, whoever wrote them."""
     a = make(store, 6, 4)

@@ -187,6 +187,16 @@ def test_a_least_store_works_everywhere(kind, tmp_path):
     assert np.array_equal(zcore.open(tmp_path / "x.zip")["h"][...], values)
 
 
+def test_a_move_goes_on_without_a_key_that_another_process_erases():
+    class ErasedStore(WritableStore):
+        def get(self, key, byte_range=None):
+            return None if key == "a/0" else super().get(key, byte_range)
+
+    store = ErasedStore({"a/0": b"0", "a/1": b"1"})
+    store.move("a/", "b/")
+    assert list(store.list()) == ["b/1"]
+
+
 def test_values_are_asked_for_together_where_answers_take_long():
     from threading import Barrier
 
