@@ -211,7 +211,7 @@ def sink_of(destination: StoreLike, path: str, order: Mapping[str, Any], overwri
     NodeExistsError
         There is something, and `overwrite` is false.
     """
-    if (kind := file_kind(destination)) is not None:
+    if (kind := file_kind(destination)) is not None and isinstance(destination, (str, os.PathLike)):
         with _file(os.fspath(destination), kind, path, overwrite, root_format, zarr_format, losses, threads) as sink:
             yield sink, Unmarked()
         return
@@ -240,7 +240,9 @@ def sink_of(destination: StoreLike, path: str, order: Mapping[str, Any], overwri
 
 def file_kind(destination: StoreLike) -> openers.Kind | None:
     """Return the kind of file that a destination is, by its name; None if it is no file."""
-    place = os.fspath(destination) if isinstance(destination, (str, os.PathLike)) else None
+    if not isinstance(destination, (str, os.PathLike)):
+        return None
+    place = os.fspath(destination)
     kind = openers.named_kind(place) if isinstance(place, str) and "://" not in place else None
     return kind if (kind is openers.ZIP or kind in SINKS) and not os.path.isdir(place) else None
 

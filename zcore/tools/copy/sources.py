@@ -154,7 +154,7 @@ def open_source(source: StoreLike | Mapping[str, Any] | Array | Group, path: str
         binding = source._binding
         path = "/".join(part for part in (binding.path, lookup.path_of(path)) if part)
         source = binding.store
-    elif (made := SOURCES.get(openers.kind_of(source))) is not None:
+    elif isinstance(source, (str, os.PathLike)) and (made := SOURCES.get(openers.kind_of(source))) is not None:
         return openers.loaded(made)(os.fspath(source), path, selection, threads)
     store = openers.store_of(source, True, False)
     path = lookup.path_of(path)
