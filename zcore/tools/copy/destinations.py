@@ -126,7 +126,7 @@ class StoreSink:
         self.documents_first = documents_first
         self._store = store
         self._path = path
-        self._zarr_format = zarr_format
+        self._zarr_format: Format | None = zarr_format
         self._work = work
         self._losses = losses
         self._overwrite = overwrite
@@ -155,7 +155,7 @@ class StoreSink:
         metadata = described(source, format, wanted, name, self._losses)
         return StoredTarget(self._made(name, format, metadata, ArrayBinding))
 
-    def _made(self, name, format, metadata, kind):
+    def _made(self, name, format, metadata, kind) -> Any:
         """Return the binding of a node: a new one, or the one that was made before the copy was interrupted."""
         path = "/".join(part for part in (self._path, name) if part)
         attributes = None
