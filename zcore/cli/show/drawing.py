@@ -7,11 +7,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any, BinaryIO, Literal
 
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
+
 MAX_GRID_LINES = 100           # in one direction: more would hide the data
 MAX_TITLE = 80                 # characters
 
 
-def integer_ticks() -> Any:
+def integer_ticks() -> MaxNLocator:
     """Return a locator of ticks at integers, even a single one."""
     from matplotlib.ticker import MaxNLocator
 
@@ -35,7 +38,7 @@ def borders_of(chunk: int, first: int, last: int) -> Sequence[int]:
     return range((first // chunk + 1) * chunk, last + 1, chunk) if n <= MAX_GRID_LINES else ()
 
 
-def save(figure: Any, file: str | BinaryIO, form: str, **keywords: Any) -> None:
+def save(figure: Figure, file: str | BinaryIO, form: str, **keywords: Any) -> None:
     """Write a figure of matplotlib to a file or stream."""
     import warnings
 
