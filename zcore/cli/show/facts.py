@@ -29,7 +29,7 @@ def short(path: str, node: zcore.Array | zcore.Group | zcore.ZcoreError) -> dict
     """Return the rows for a listing: a dict."""
     if isinstance(node, zcore.ZcoreError):
         return {"path": path, "kind": "error", "error": kind_of(node), "message": str(node)}
-    rows = {"path": path, "kind": kind_of(node), "format": node.zarr_format}
+    rows: dict[str, Any] = {"path": path, "kind": kind_of(node), "format": node.zarr_format}
     if isinstance(node, zcore.Array):
         rows |= {"shape": node.shape, "dtype": type_name(node.dtype), "chunks": chunks_of(node),
                  "shards": shards_of(node)}
