@@ -4,6 +4,8 @@ An exception of a verb (`zcore.cli.parser`) becomes one sentence on the standard
 at its beginning, and the exit code is 1 unless the verb has another one. ``--debug`` shows the traceback instead. A
 warning becomes one sentence, too.
 """
+from __future__ import annotations
+
 import contextlib
 import os
 import sys
@@ -12,10 +14,14 @@ import warnings
 from zcore.cli.parser import parser_of, verb_of
 from zcore.text.printable import printable
 
+TYPE_CHECKING = False      # of typing, without its import time
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 BROKEN_PIPE = 141      # as of a program that SIGPIPE has ended
 
 
-def main(argv=None):
+def main(argv: Iterable[str] | None = None) -> int:
     """Run the command line and return its exit code: 0, or 1 for a failure, where `diff` has codes of its own.
 
     It is 130 for Ctrl-C, and 141 where the reader of the output has left.

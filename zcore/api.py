@@ -497,7 +497,7 @@ def _existing(store, path, zarr_format, options, described):
         return None
     node = node_of(binding)
     if isinstance(node, Array):
-        lookup.check_is_asked_for(binding, *described)
+        lookup.check_is_asked_for(node._binding, *described)
     elif (described[0], described[2], options.dimension_separator) != (None, None, None):
         raise NodeNotFoundError(f"{store.describe(path)} holds a group, not an array", path=path)
     elif options.read_only:

@@ -9,10 +9,22 @@ wait for it.
 
 A call that should not hold up its caller is made `later`, by a thread of another pool, and can be stopped from outside.
 """
+from __future__ import annotations
+
 import os
 from _queue import SimpleQueue
 from _thread import RLock, _local, get_ident
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any, Protocol, TypeVar
+
+    _Result = TypeVar("_Result")
+
+    class _Reached(Protocol):
+        def interrupt(self) -> None: ...
 
 MAX_LATER = 32       # threads that make calls later; further calls wait for one
 
@@ -20,7 +32,8 @@ MAX_LATER = 32       # threads that make calls later; further calls wait for one
 class _Thread(_local):
     """What a thread is in: the job that it helps with, the `Stop` of the call that it makes."""
 
-    job = stop = None
+    job: _Job | None = None
+    stop: Stop | None = None
 
 
 _thread = _Thread()
@@ -124,7 +137,7 @@ class _Job:
                 del interrupted
 
 
-def run(work, n_threads, cancel):
+def run(work: Callable[[bool], object], n_threads: int, cancel: Callable[[], object]) -> None:
     """Run `work` in the calling thread and in up to ``n_threads - 1`` others.
 
     Parameters
@@ -178,7 +191,7 @@ class _AbandonedError(BaseException):
     """The job that a thread comes back to is over; not an Exception, so that no handler takes it for a fault."""
 
 
-def aside(function, *args):
+def aside(function: Callable[..., _Result], *args: Any) -> _Result:
     """Return ``function(*args)``, which waits for something elsewhere and touches nothing of the caller of a plan.
 
     A plan that is stopped does not wait for it. In the main thread signal handlers get their turn at once: the call is
@@ -225,7 +238,7 @@ class _Call:
         self.done.put(None)
 
 
-def _apart(call):
+def _apart(call: _Call) -> Any:
     import threading
 
     try:
@@ -267,11 +280,11 @@ class Stop:
 
     __slots__ = ("stopped", "_reached")
 
-    def __init__(self):
-        self.stopped = False
+    def __init__(self) -> None:
+        self.stopped: bool = False
         self._reached = []     # what the thread waits for or works on, the innermost last
 
-    def stop(self):
+    def stop(self) -> None:
         """Have the call end soon; it raises StoppedError then."""
         # Set before what is reached is looked at; `reaching` looks in the other order.
         self.stopped = True
@@ -279,7 +292,7 @@ class Stop:
             one.interrupt()
 
     @contextmanager
-    def reaching(self, one):
+    def reaching(self, one: _Reached) -> Iterator[None]:
         """Return a context manager in which `one.interrupt` is called by `stop`, or at once if that has been called.
 
         Raises : StoppedError at the end, if it was stopped.
@@ -295,7 +308,7 @@ class Stop:
                 raise StoppedError
 
 
-def later(function, done):
+def later(function: Callable[[], _Result], done: Callable[[_Result | None, BaseException | None], object]) -> Stop:
     """Have another thread call ``function()``; returns the `Stop` of the call.
 
     ``done(value, exception)`` is called there when all of the call has ended, with what it has returned or

@@ -270,6 +270,10 @@ class TestOpen:
             xr.open_dataset(tmp_path / "a.zarr", engine="zcore", group="below")
         with pytest.raises(ValueError, match="no consolidated metadata"):
             xr.open_dataset(tmp_path / "a.zarr", engine="zcore", consolidated=True)
+        array = zcore.array(np.zeros(3, [("x", "i4"), ("y", "f8")]))
+        for group in ("x", "below"):
+            with pytest.raises(FileNotFoundError, match=f"holds no '{group}'"):
+                xr.open_dataset(array, engine="zcore", group=group)
 
     def test_damaged_chunk_is_an_error_of_the_call_that_met_it(self, tmp_path):
         to_zarr(weather(), tmp_path / "a.zarr", encoding={"temperature": {"chunks": (5, 6, 8)}})

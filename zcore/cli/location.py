@@ -3,6 +3,8 @@
 A path goes into a store as into a folder: ``data.zarr/2016/t2m``, ``archive.zip/2016/t2m``. A directory that lies in a
 hierarchy is opened from the top of that, so that a change reaches the consolidated metadata of the groups above it.
 """
+from __future__ import annotations
+
 import os
 
 import zcore
@@ -10,12 +12,18 @@ from zcore.errors import NodeNotFoundError
 from zcore.formats import DOCUMENTS
 from zcore.stores.openers import PARQUET_DOCUMENT
 
+TYPE_CHECKING = False      # of typing, without its import time
+if TYPE_CHECKING:
+    from typing import Any
+
+    from zcore.typing import Mode
+
 METAVAR = "PATH"
 HELP = ("array or group: a directory, URL, zip archive, reference set or ASDF file, or a node in it, such as "
         "a.zip/2016/t2m")
 
 
-def opened(text, mode="r", **keywords):
+def opened(text: str, mode: Mode = "r", **keywords: Any) -> zcore.Array | zcore.Group:
     """Return the array or group that a PATH names; `mode` and `keywords` are those of `zcore.open`."""
     store, path = located(text)
     try:
@@ -26,7 +34,7 @@ def opened(text, mode="r", **keywords):
         raise
 
 
-def opened_array(text, **keywords):
+def opened_array(text: str, **keywords: Any) -> zcore.Array:
     """Return the array that a PATH names.
 
     Raises : NodeNotFoundError, if it is a group.
@@ -39,7 +47,7 @@ def opened_array(text, **keywords):
     return found
 
 
-def located(text):
+def located(text: str) -> tuple[str, str]:
     """Return the store of a PATH, as `zcore.open` takes it, and the path of the node in it."""
     if "://" in text or text.startswith("file:"):
         return text, ""

@@ -1,10 +1,18 @@
 """Texts of options as values: lengths, chunk grids and compressors as `zcore.create_array` takes them."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from zcore.codecs.base import Codec
 
 # The parameter of each codec for the level behind its name.
 LEVELS = {"blosc": "clevel", "gzip": "level", "lz4": "acceleration", "zlib": "level", "zstd": "level"}
 
 
-def lengths_of(text, least=0):
+def lengths_of(text: str, least: int = 0) -> tuple[int, ...]:
     """Return a shape that is given as text: lengths with commas between them, none for an array of no dimensions.
 
     >>> lengths_of("48,90"), lengths_of("")
@@ -19,7 +27,7 @@ def lengths_of(text, least=0):
         raise ValueError(f"expected lengths such as 48,90,180, found {text!r}") from None
 
 
-def grid_of(text, option):
+def grid_of(text: str, option: str) -> str | tuple[int, ...]:
     """Return the text of an option as `chunks` or `shards` of `zcore.create_array`.
 
     Raises : ValueError, which names the `option`.
@@ -41,7 +49,7 @@ def grid_of(text, option):
                          f"found {text!r}") from None
 
 
-def compressor_of(text):
+def compressor_of(text: str) -> Codec | str | dict[str, Any] | list[Any] | None:
     """Return the text of an option as `compressors` of `zcore.create_array`.
 
     >>> compressor_of("zstd:3"), compressor_of("none")
@@ -62,7 +70,7 @@ def compressor_of(text):
     if name not in LEVELS:
         raise ValueError(f"--compressor: expected none, auto, JSON or one of {', '.join(LEVELS)}, found {text!r}")
     try:
-        parameters = {"cname": numbers.pop(0)} if name == "blosc" and numbers else {}
+        parameters: dict[str, Any] = {"cname": numbers.pop(0)} if name == "blosc" and numbers else {}
         if numbers:
             (level,) = numbers
             parameters[LEVELS[name]] = int(level)

@@ -4,10 +4,16 @@ A verb is a module and one line in `VERBS`. The module's docstring is the help; 
 arguments, and ``run(arguments)`` does the work and returns the exit code. If a module has ``FAILURE``, that is the exit
 code of an exception. Only the verb that is called is imported, and its heavier imports only by its ``run``.
 """
+from __future__ import annotations
+
 import argparse
 import textwrap
 
 from zcore.config import __version__
+
+TYPE_CHECKING = False      # of typing, without its import time
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 # Of each verb the module in `zcore.cli.verbs`, and the first sentence of its docstring for the list of all verbs.
 VERBS = {
@@ -52,12 +58,12 @@ class Formatter(argparse.HelpFormatter):
             for paragraph in text.split("\n\n"))
 
 
-def verb_of(argv):
+def verb_of(argv: Iterable[str]) -> str | None:
     """Return the verb of a command line: the first argument that is no option; None without one."""
     return next((argument for argument in argv if not argument.startswith("-")), None)
 
 
-def parser_of(*called):
+def parser_of(*called: str | None) -> argparse.ArgumentParser:
     """Return the parser of the command line, complete for the verbs that are `called`.
 
     The others have their line in the list of verbs, and no arguments.

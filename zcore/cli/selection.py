@@ -1,14 +1,26 @@
 """A selection as it is typed between brackets, parsed and never evaluated: ``0, 10:20, [1, 5], "field", ...``."""
+from __future__ import annotations
+
 import ast
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from zcore.cli.slabs import SLAB_NBYTES, slab_of, slabs_of
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
+    import numpy.typing as npt
+
+    from zcore.nodes.array import Array
+    from zcore.typing import Selection
+
 MAX_LETTERS = 100_000
 
 
-def parse_selection(text):
+def parse_selection(text: str) -> Selection:
     """Return the selection of a text, as `Array` takes it between brackets.
 
     It may have integers, slices, lists of integers or booleans, ..., None and names of fields in quotes.
@@ -31,7 +43,7 @@ def parse_selection(text):
                          f"found {text!r:.80}") from None
 
 
-def _value_of(part):
+def _value_of(part: ast.expr) -> Any:
     match part:
         case ast.Tuple(elts=parts):
             return tuple(_value_of(one) for one in parts)
@@ -57,7 +69,8 @@ def _integer(part):
     raise ValueError
 
 
-def pieces_of(array, selection, nbytes=None):
+def pieces_of(array: Array, selection: Selection,
+              nbytes: int | None = None) -> tuple[tuple[int, ...], Iterator[npt.NDArray[Any]]]:
     """Return the shape of the selected elements, and an iterator over pieces of them in C order.
 
     A box comes in pieces of about `nbytes` at the most, by default `SLAB_NBYTES`: of whole rows of chunks where these
@@ -87,7 +100,7 @@ def _pieces(array, box, shape, nbytes):
         yield np.asarray(array[index_of(at)])
 
 
-def index_of(box):
+def index_of(box: Sequence[int | range]) -> tuple[int | slice, ...]:
     """Return the index that selects a box: a list of ranges and integers."""
     return tuple([_slice_of(one) if isinstance(one, range) else one for one in box])
 
@@ -97,9 +110,9 @@ def _slice_of(one):
     return slice(one.start, None if stop < 0 else stop, one.step)
 
 
-def box_of(selection, shape):
+def box_of(selection: Selection, shape: tuple[int, ...]) -> list[int | range] | None:
     """Return a range or an integer for each dimension; None for a selection that is not made of slices and integers."""
-    parts = list(selection) if isinstance(selection, tuple) else [selection]
+    parts: list[Any] = list(selection) if isinstance(selection, tuple) else [selection]
     if any(not (one is ... or isinstance(one, slice) or type(one) is int) for one in parts):
         return None
     n_given = sum(one is not ... for one in parts)

@@ -1,10 +1,18 @@
 """An array in slabs: boxes of whole chunks that fit into a given memory."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from zcore.tools.rechunk import n_slabs, slab_at
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
 
 SLAB_NBYTES = 2**26
 
 
-def slab_of(shape, chunk_shape, itemsize, nbytes=SLAB_NBYTES):
+def slab_of(shape: Sequence[int], chunk_shape: Sequence[int], itemsize: int,
+            nbytes: int = SLAB_NBYTES) -> tuple[int, ...]:
     """Return the shape of the boxes that an array is cut into: of whole chunks, and of at most about `nbytes`.
 
     It grows along the last dimension first, as bytes in C order do. It is never less than a chunk.
@@ -25,7 +33,8 @@ def slab_of(shape, chunk_shape, itemsize, nbytes=SLAB_NBYTES):
     return tuple(lengths)
 
 
-def slabs_of(shape, slab, numbers=None):
+def slabs_of(shape: tuple[int, ...], slab: tuple[int, ...],
+             numbers: Iterable[int] | None = None) -> Iterator[tuple[slice, ...]]:
     """Yield the selections of the slabs of an array, of all or of those with some numbers, in C order.
 
     >>> list(slabs_of((3, 4), (2, 4)))

@@ -18,5 +18,5 @@ from zcore.embed import calls
 from zcore.kernel.embed import table
 
 table.install(calls)
-addresses = table.ADDRESSES
+addresses: dict[str, int] = table.ADDRESSES
 _C_API = table.CAPSULE

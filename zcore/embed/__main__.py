@@ -1,14 +1,20 @@
 """``python -m zcore.embed``: the flags with which a program in C, C++ or Fortran is built."""
+from __future__ import annotations
+
 import argparse
 from pathlib import Path
 
 from zcore.config import __version__, get_include
 
+TYPE_CHECKING = False      # of typing, without its import time
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 # Of the library that has `zcore_start` and what Fortran calls.
 LIBRARY = "zcore_start"
 
 
-def flags():
+def flags() -> dict[str, list[str]]:
     """Return a dict of the flags by option, each a list of words."""
     include = get_include()
     return {
@@ -22,7 +28,7 @@ def flags():
     }
 
 
-def main(arguments=None):
+def main(arguments: Sequence[str] | None = None) -> None:
     """Print what was asked for, in the order of the arguments."""
     known = flags()
     parser = argparse.ArgumentParser("python -m zcore.embed", description="Flags to build a program with zcore.h.")

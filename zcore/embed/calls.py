@@ -2,8 +2,11 @@
 
 `zcore.kernel.embed.table` calls this with the GIL, and turns each exception into a code and a sentence.
 """
+from __future__ import annotations
+
 import json
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,16 +19,27 @@ from zcore.kernel.select.box import Box
 from zcore.model.metadata import has_varying_items
 from zcore.nodes.array import Array
 
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    from zcore.engine.views import View
+    from zcore.kernel.embed.transfers import Transfers
+    from zcore.typing import Mode
+
+    Described: TypeAlias = tuple[View, tuple[int, ...], tuple[int, ...], tuple[int, ...], str, str, int, bytes,
+                                 Transfers | None]
+
 # Threads that a program calls from at once, for which a handle has plans from the beginning.
 _MAX_CALLERS = 64
 
 
-def open(place, mode, options):
+def open(place: str, mode: Mode, options: str | None) -> Array:
     """Open an array; `options` is a JSON object of keywords, or None."""
     return adopted(open_array(place, mode=mode, **_keywords(options)))
 
 
-def create(place, shape, chunks, dtype, options):
+def create(place: str, shape: tuple[int, ...], chunks: tuple[int, ...] | None, dtype: str,
+           options: str | None) -> Array:
     """Create an array; the arguments are those of `zcore.create_array`, of which `options` has the rest."""
     keywords = _keywords(options)
     if chunks is not None:
@@ -33,7 +47,7 @@ def create(place, shape, chunks, dtype, options):
     return adopted(create_array(place, shape=shape, dtype=dtype, **keywords))
 
 
-def adopted(array):
+def adopted(array: object) -> Array:
     """Return `array` if a handle may stand for it."""
     if not isinstance(array, Array):
         raise ArrayMismatchError(f"{array!r:.200} is no array", asked={"node": "array"},
@@ -54,7 +68,7 @@ def _keywords(options):
             for name, value in keywords.items()}
 
 
-def described(array, seen):
+def described(array: Array, seen: View | None) -> Described | None:
     """Return what a handle keeps of an array, or None if it has all of this `seen` already.
 
     Returns
@@ -84,13 +98,15 @@ def _name_of(dtype):
     return name if len(name) < 32 else b""
 
 
-def read(array, starts, steps, counts, memory, offset, strides, threads):
+def read(array: Array, starts: tuple[int, ...], steps: tuple[int, ...], counts: tuple[int, ...], memory: memoryview,
+         offset: int, strides: tuple[int, ...], threads: int | None) -> None:
     """Read a box into the caller's memory; `offset` in bytes is where its first element lies there."""
     with _bound(array, threads) as binding:
         binding.read(*_box(array, starts, steps, counts, memory, offset, strides))
 
 
-def write(array, starts, steps, counts, memory, offset, strides, threads):
+def write(array: Array, starts: tuple[int, ...], steps: tuple[int, ...], counts: tuple[int, ...], memory: memoryview,
+          offset: int, strides: tuple[int, ...], threads: int | None) -> None:
     """Write a box from the caller's memory."""
     with _bound(array, threads) as binding:
         binding.check_writable()
@@ -118,22 +134,22 @@ def _box(array, starts, steps, counts, memory, offset, strides):
     return box, np.ndarray(counts, array.dtype, memory, offset, strides)
 
 
-def resize(array, shape):
+def resize(array: Array, shape: tuple[int, ...]) -> None:
     """Change the shape."""
     array.resize(shape)
 
 
-def refresh(array):
+def refresh(array: Array) -> None:
     """Take over what others have changed."""
     array.refresh()
 
 
-def attributes(array):
+def attributes(array: Array) -> bytes:
     """Return the attributes as JSON, in UTF-8."""
     return json.dumps(dict(array.attrs), ensure_ascii=False).encode()
 
 
-def set_attribute(array, name, value):
+def set_attribute(array: Array, name: str, value: str | None) -> None:
     """Set an attribute to what a JSON text says; None deletes it."""
     if value is None:
         del array.attrs[name]
@@ -141,7 +157,7 @@ def set_attribute(array, name, value):
         array.attrs[name] = json.loads(value)
 
 
-def sync(array):
+def sync(array: Array) -> None:
     """Return when what was written is on the disk; a store without files has it when a write returns."""
     directory = array._binding.locks().directory
     if directory is not None:

@@ -151,7 +151,7 @@ def write_in_turns(comm: Any, plan: Plan, values: npt.NDArray[Any] | None,
         while next_one < len(waiting) and waiting[next_one][0] // per_round == turn:
             number, coords = waiting[next_one]
             part = plan.common(rank, coords)
-            assert box is not None and part is not None
+            assert box is not None and part is not None and values is not None
             starts, stops = part
             inside = tuple([slice(a - o, b - o) for a, b, o in zip(starts, stops, box[0], strict=True)])
             sent[plan.owner(coords, near)].append((number, Piece(starts, values[inside], rank)))

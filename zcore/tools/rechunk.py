@@ -166,11 +166,11 @@ def slab_at(shape: tuple[int, ...], slab: tuple[int, ...], number: int) -> tuple
     >>> slab_at((3, 2), (2, 2), 1)
     ((2, 0), (1, 2))
     """
-    starts = []
+    backwards = []
     for n, length in zip(reversed(shape), reversed(slab), strict=True):
         number, i = divmod(number, -(-n // length))
-        starts.append(i * length)
-    starts = tuple(reversed(starts))
+        backwards.append(i * length)
+    starts = tuple(reversed(backwards))
     return starts, tuple([min(length, n - start) for length, n, start in zip(slab, shape, starts, strict=True)])
 
 

@@ -13,15 +13,17 @@ from zcore.tools.stored import Stored
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any, Self, TypeVar
+    from typing import Any, Self, TypeAlias, TypeVar
 
     import numpy as np
     import numpy.typing as npt
 
     from zcore.engine.binding import ArrayBinding
+    from zcore.kernel.select.rectilinear import Edges
     from zcore.model.metadata import ArrayMetadata, CodecSpec
     from zcore.typing import Chunks, Format, Order, Selection
 
+    Lengths: TypeAlias = Chunks | list[int | Edges]
     _T = TypeVar("_T")
 
 
@@ -66,12 +68,12 @@ class SourceArray:
     dimension_names: tuple[str | None, ...] | None = None
     zarr_format: Format | None = None
     metadata: ArrayMetadata | None = None
-    shard_shape: Chunks = None
+    shard_shape: Lengths = None
     codecs: tuple[CodecSpec, ...] | None = None
     inner_codecs: tuple[CodecSpec, ...] | None = None
     binding: ArrayBinding | None = None
-    chunks_of_objects: Chunks = "auto"
-    chunk_shape: Chunks = "auto"
+    chunks_of_objects: Lengths = "auto"
+    chunk_shape: Lengths = "auto"
     order: Order = "C"
     is_whole: bool = False
     keeps_dimensions: bool = True

@@ -14,9 +14,10 @@ import zcore
 from zcore.xarray.variables import Dimensions, Source, shown, variable_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
     from typing import Any
 
+    from zcore.stores.base import StoreLike
     from zcore.typing import CacheSize, Format, Missing
 
 _ENDINGS = (".asdf", ".json", ".ozx", ".parq", ".parquet", ".zarr", ".zip")
@@ -170,8 +171,12 @@ def _merged(variables, attributes, coord_names):
 def _opened(place, path, consolidated, storage_options, zarr_format, options):
     """Return the group, or the array, at a path of what a caller names."""
     path = (path or "").strip("/")
-    if isinstance(place, (zcore.Group, zcore.Array)):
+    if isinstance(place, zcore.Group):
         return place[path] if path else place
+    if isinstance(place, zcore.Array):
+        if path:
+            raise zcore.NodeNotFoundError(f"{place!r:.200} is an array, which holds no {path!r:.200}", path=path)
+        return place
     place = place_of(place, storage_options)
     if consolidated is False:
         try:
@@ -185,7 +190,7 @@ def _opened(place, path, consolidated, storage_options, zarr_format, options):
     return zcore.open_group(node.store, path=path, zarr_format=zarr_format, use_consolidated=consolidated, **options)
 
 
-def place_of(place, storage_options, read_only=True):
+def place_of(place: Any, storage_options: Mapping[str, Any] | None, read_only: bool = True) -> StoreLike:
     """Return what `zcore.open` takes for what a caller of xarray names."""
     if isinstance(place, os.PathLike):
         place = os.fspath(place)
@@ -197,7 +202,8 @@ def place_of(place, storage_options, read_only=True):
     return place
 
 
-def members_of(node, place=None, dropped=()):
+def members_of(node: zcore.Group | zcore.Array, place: object = None,
+               dropped: Collection[str] = ()) -> tuple[dict[str, Source], dict[str, zcore.Group]]:
     """Return the arrays of a group, each a `Source`, and the groups in it: two dicts by their names.
 
     A node that is an array is the only one, by a name that is found for it.

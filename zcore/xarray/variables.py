@@ -3,11 +3,14 @@
 Names of dimensions and the meaning of fill values are those of xarray's own Zarr backend ("Zarr Encoding
 Specification" in xarray's documentation). NCZarr's names are those of netcdf-c. CF conventions are left to xarray.
 """
+from __future__ import annotations
+
 import asyncio
 import struct
-from collections import Counter, namedtuple
+from collections import Counter
 from functools import lru_cache
 from itertools import count
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import xarray
@@ -17,6 +20,10 @@ from xarray.core import indexing
 
 import zcore
 from zcore.formats.zarr_v2.chain import from_chain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any
 
 # Members and attributes where netcdf-c keeps what NCZarr adds to an array, and in there the dimensions; by versions.
 _NCZARR = ("_NCZARR_ARRAY", "_nczarr_array")
@@ -31,12 +38,12 @@ class LazyArray(BackendArray):
 
     __slots__ = ("_array", "shape", "dtype")
 
-    def __init__(self, array):
+    def __init__(self, array: zcore.Array) -> None:
         self._array = array
-        self.shape = array.shape
-        self.dtype = array.dtype
+        self.shape: tuple[int, ...] = array.shape
+        self.dtype: np.dtype[Any] = array.dtype
 
-    def __getitem__(self, key):
+    def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
         array = self._array
         if isinstance(key, indexing.BasicIndexer):
             read = array.read
@@ -46,15 +53,18 @@ class LazyArray(BackendArray):
             read = array.vindex.__getitem__
         return indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.VECTORIZED, read)
 
-    async def async_getitem(self, key):
+    async def async_getitem(self, key: indexing.ExplicitIndexer) -> Any:
         return await asyncio.to_thread(self.__getitem__, key)
 
 
-# An array and all of its attributes, read once.
-Source = namedtuple("Source", ("array", "attributes"))
+class Source(NamedTuple):
+    """An array and all of its attributes, read once."""
+
+    array: zcore.Array
+    attributes: dict[str, Any]
 
 
-def shown(attributes):
+def shown(attributes: Mapping[str, Any]) -> dict[str, Any]:
     """Return the attributes without those that netcdf-c hides, and those that name dimensions."""
     return {name: value for name, value in attributes.items()
             if not (name == DIMENSION_KEY or name.lower().startswith("_nc"))}
@@ -78,7 +88,7 @@ class Dimensions:
         An array names another number of dimensions than it has, or a name is not text.
     """
 
-    def __init__(self, sources):
+    def __init__(self, sources: Iterable[tuple[str, Source]]) -> None:
         sources = list(sources)
         self._declared = {source.array.path: _declared(source) for _, source in sources}
         taken = {name for name, _ in sources}.union(*self._declared.values())
@@ -90,13 +100,10 @@ class Dimensions:
                     if key is not None and key not in self._made:
                         self._made[key] = next(free)
 
-    def of(self, array):
+    def of(self, array: zcore.Array) -> tuple[str, ...]:
         """Return the names of the dimensions of one of the arrays, a tuple."""
-        declared = self._declared[array.path]
-        if None not in declared:
-            return declared
-        return tuple([name if key is None else self._made[key]
-                      for name, key in zip(declared, self._unnamed(array), strict=True)])
+        return tuple([self._made[key] if name is None else name
+                      for name, key in zip(self._declared[array.path], self._unnamed(array), strict=True)])
 
     def _unnamed(self, array):
         """Return for each dimension the parts of its new name: its length, and how many of this length came before."""
@@ -138,7 +145,7 @@ def _nczarr_names(members):
     return None, None
 
 
-def variable_of(source, dimensions, mask_fill=None):
+def variable_of(source: Source, dimensions: tuple[str, ...], mask_fill: bool | None = None) -> xarray.Variable:
     """Return the `xarray.Variable` of an array; nothing is read.
 
     Parameters

@@ -5,38 +5,50 @@ the chunk and those of the result. zcore's kernel takes whole selections, with a
 puts the pieces together: to a product of one index per dimension, as slices and orthogonal selections are, or to a list
 of points. It checks every piece: pieces that make no such selection are left to zarr-python.
 """
-from collections import namedtuple
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
 from zcore.kernel.select.batches import indices_of, joined, product_of
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    import numpy.typing as npt
+
 _LIMIT = 2**62      # of positions: sums of two fit into 64 bits
 
 
 # ``result[where] = array.get_<way>_selection(selection)``, where `way` is "basic", "orthogonal" or "coordinate".
-class Request(namedtuple("Request", ("way", "selection", "where"))):
+class Request(NamedTuple):
     """A selection of an array, and an index into its result, both with an entry for each dimension.
 
     For points, `where` is one array: positions in a result of one dimension.
     """
 
-    __slots__ = ()
+    way: Literal["basic", "orthogonal", "coordinate"]
+    selection: tuple[int | slice | npt.NDArray[Any], ...]
+    where: tuple[slice | npt.NDArray[Any], ...] | npt.NDArray[Any]
 
     @property
-    def stops(self):
+    def stops(self) -> list[int]:
         """The first index behind the selected ones, for each dimension."""
         return [part.stop if isinstance(part, slice) else int(part.max()) + 1 if isinstance(part, np.ndarray)
                 else part + 1 for part in self.selection]
 
     @property
-    def result_shape(self):
+    def result_shape(self) -> tuple[int, ...]:
         """The shape of the result; `where` has all its positions."""
         where = self.where if isinstance(self.where, tuple) else (self.where,)
         return tuple([part.stop if isinstance(part, slice) else int(part.max()) + 1 for part in where])
 
 
-def request_of(batch, coords, grid, drop_axes=()):
+def request_of(batch: list[tuple[Any, ...]], coords: npt.NDArray[np.int64],
+               grid: tuple[int | Callable[[int], tuple[int, int]], ...],
+               drop_axes: tuple[int, ...] = ()) -> Request | None:
     """Return the `Request` that the pieces of a batch are together, or None if they are no such selection.
 
     Parameters

@@ -177,6 +177,15 @@ def test_arrays_of_all_kinds_are_described(run, keywords):
     assert rows["kind"] == "array" and rows["objects_stored"] == 0 and rows["ratio"] is None
 
 
+def test_chunks_that_differ_in_length_are_described(run):
+    zcore.create_array("a.zarr", shape=(11, 4), dtype="i4", chunks=[[2, 2, 2, 5], 4])
+    shown = [run(*arguments, "a.zarr")[1] for arguments in (["info"], ["ls", "-l"])]
+    assert all("[3×2, 5] x 4" in text for text in shown)
+    for arguments in (["info"], ["ls"], ["tree"]):
+        rows = json.loads(run(*arguments, "--json", "a.zarr")[1])
+        assert (rows[0] if isinstance(rows, list) else rows)["chunks"] == [[[2, 3], 5], 4]
+
+
 def test_a_map_is_of_an_array(run, weather):
     code, out, err = run("info", "--chunks", weather)
     assert (code, out) == (1, "")

@@ -1,5 +1,12 @@
 """A plane of numbers drawn with letters: half blocks in colours, or signs from light to dark where there are none."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 # Nine colours of viridis; the colours between them are mixed.
 COLOURS = np.array([(68, 1, 84), (71, 44, 122), (59, 81, 139), (44, 113, 142), (33, 144, 141), (39, 173, 129),
@@ -9,7 +16,7 @@ NOTHING = "?"                  # for a value that is not finite
 UPPER_HALF = "▀"
 
 
-def drawn(values, low, high, *, in_colours):
+def drawn(values: npt.NDArray[np.float64], low: float, high: float, *, in_colours: bool) -> list[str]:
     """Return the lines of a drawing, each of two rows of values where they are coloured, and else of one.
 
     `values` has two dimensions, NaN where a value is not finite; `low` and `high` get the first and the last colour.
@@ -22,7 +29,7 @@ def drawn(values, low, high, *, in_colours):
     return ["".join(NOTHING if i < 0 else SIGNS[i] for i in row) for row in signs.tolist()]
 
 
-def scale(low, high, *, in_colours, length=24):
+def scale(low: float, high: float, *, in_colours: bool, length: int = 24) -> str:
     """Return a line with the values of the colours or signs."""
     ramp = np.linspace(low, high, length)[None] if low < high else np.full((1, length), low)
     bar = _coloured(ramp, low, high)[0] if in_colours else SIGNS

@@ -1,14 +1,20 @@
 """The grid of the stored objects of an array, drawn with letters."""
+from __future__ import annotations
+
 import math
 import shutil
 from itertools import product
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from zcore.cli.show.facts import Sizes
 
 BARS = "▁▂▃▄▅▆▇█"
 ABSENT = "·"
 MAX_PLANES = 8
 
 
-def chunk_map(grid, sizes, width=None):
+def chunk_map(grid: tuple[int, ...], sizes: Sizes, width: int | None = None) -> list[str]:
     """Return the lines of a map: one sign for each object; planes of the last two dimensions are one below the other.
 
     `grid` has the number of objects per dimension, `sizes` is a dict of the bytes of those that exist, by their

@@ -1,17 +1,26 @@
 """Elements of arrays written out: as text, as JSON, as bytes. They come in pieces, in C order, and go as they come."""
+from __future__ import annotations
+
 import json
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from zcore.cli.show.machine import plain
 from zcore.text.printable import printable
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any, BinaryIO
+
+    import numpy.typing as npt
+
 N_AT_ONCE = 1 << 14            # elements that are text in memory at a time
 # Kinds whose elements NumPy writes with as many digits as it takes to tell them apart.
 NUMBERS = "biufcmM"
 
 
-def texts_of(values):
+def texts_of(values: npt.NDArray[Any]) -> list[str]:
     """Return the elements of a flat array as a list of texts, which cannot control a terminal.
 
     >>> texts_of(np.array([0.1, 2], "f4")), texts_of(np.array([(1, b"a")], "i4,S1"))
@@ -22,7 +31,7 @@ def texts_of(values):
     return [printable(value) for value in values.tolist()]
 
 
-def write_text(file, shape, pieces):
+def write_text(file: BinaryIO, shape: tuple[int, ...], pieces: Iterable[npt.NDArray[Any]]) -> None:
     """Write text: a line for each row, a blank line between planes; of one dimension a line for each element."""
     row = shape[-1] if len(shape) > 1 else 1
     plane = row * shape[-2] if len(shape) > 2 else 0
@@ -39,7 +48,7 @@ def write_text(file, shape, pieces):
             start = stop
 
 
-def write_json(file, shape, pieces):
+def write_json(file: BinaryIO, shape: tuple[int, ...], pieces: Iterable[npt.NDArray[Any]]) -> None:
     """Write nested lists, as `numpy.ndarray.tolist` makes them; a single element has none around it."""
     if 0 in shape:
         file.write(json.dumps(np.empty(shape).tolist()).encode() + b"\n")
@@ -63,7 +72,8 @@ def _plain_values(values):
     return values.tolist() if values.dtype.kind in "biufcU" else texts_of(values)
 
 
-def write_bytes(file, shape, pieces, dtype, *, with_header):
+def write_bytes(file: BinaryIO, shape: tuple[int, ...], pieces: Iterable[npt.NDArray[Any]], dtype: np.dtype[Any], *,
+                with_header: bool) -> None:
     """Write the bytes of the elements in C order, behind the header of a ``.npy`` file where that is asked for.
 
     Raises : ValueError, for elements of no fixed length.

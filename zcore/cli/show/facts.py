@@ -1,62 +1,77 @@
 """Facts of a node that need no elements: rows for programs, and words for people."""
+from __future__ import annotations
+
 import contextlib
 import math
+from typing import TYPE_CHECKING
 
 import zcore
 from zcore.cli.show.printed import lengths, nbytes_text
-from zcore.model.chunk_grid import shown_chunks
 from zcore.nodes.info import type_name
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any, TypeAlias
 
-def kind_of(node):
+    Lengths: TypeAlias = int | Sequence[int | Sequence[int]]
+    Coords: TypeAlias = tuple[int, ...]
+    Sizes: TypeAlias = Mapping[Coords, int]     # the bytes of objects that exist
+    Objects: TypeAlias = dict[Coords, tuple[Coords, int, float]]
+
+
+def kind_of(node: zcore.Array | zcore.Group | zcore.ZcoreError) -> str:
     """Return "array" or "group"; for an error in place of a node its class."""
     return "array" if isinstance(node, zcore.Array) else "group" if isinstance(node, zcore.Group) else type(
         node).__name__
 
 
-def short(path, node):
+def short(path: str, node: zcore.Array | zcore.Group | zcore.ZcoreError) -> dict[str, Any]:
     """Return the rows for a listing: a dict."""
     if isinstance(node, zcore.ZcoreError):
         return {"path": path, "kind": "error", "error": kind_of(node), "message": str(node)}
-    rows = {"path": path, "kind": kind_of(node), "format": node.zarr_format}
+    rows: dict[str, Any] = {"path": path, "kind": kind_of(node), "format": node.zarr_format}
     if isinstance(node, zcore.Array):
         rows |= {"shape": node.shape, "dtype": type_name(node.dtype), "chunks": chunks_of(node),
                  "shards": shards_of(node)}
     return rows
 
 
-def chunks_of(array):
-    """Return the shape of the chunks; of chunks that differ in shape a list of lengths for each dimension."""
+def chunks_of(array: zcore.Array) -> Sequence[Lengths]:
+    """Return the shape of the chunks, as documents of Zarr v3 have it.
+
+    For a dimension along which lengths differ, it has a list: lengths, and pairs of a length and how often it comes.
+    """
     view = array._binding.view
     return view.chain.inner_shape if view.chain.shards is not None else _grid_of(view.metadata)
 
 
-def shards_of(array):
+def shards_of(array: zcore.Array) -> Sequence[Lengths] | None:
     """Return the same of the shards; None without any."""
     view = array._binding.view
     return None if view.chain.shards is None else _grid_of(view.metadata)
 
 
 def _grid_of(metadata):
-    return metadata.chunk_shape if metadata.edges is None else shown_chunks(metadata.chunk_shape, metadata.edges)
+    if metadata.edges is None:
+        return metadata.chunk_shape
+    return [chunk if unequal is None else [length if n == 1 else [length, n] for length, n in unequal.runs]
+            for chunk, unequal in zip(metadata.chunk_shape, metadata.edges, strict=True)]
 
 
-def stored_sizes(array):
+def stored_sizes(array: zcore.Array) -> dict[Coords, int]:
     """Return the bytes of each object of an array that exists, a dict by the coordinates of its chunk or shard.
 
-    Objects outside of the grid are left out. Costs a listing; None where the store has none.
+    Objects outside of the grid are left out. Costs a listing.
 
-    Raises : StoreError, if one is unreachable.
+    Raises : StoreError, if one is unreachable, or the store has no listing.
     """
     binding = array._binding
-    if not binding.store.lists:
-        return None
     grid = binding.metadata.grid_shape
     return {coords: binding.store.getsize(key) or 0 for key, coords in binding.stored_chunks()
             if all(i < n for i, n in zip(coords, grid, strict=True))}
 
 
-def shown_objects(array, sizes):
+def shown_objects(array: zcore.Array, sizes: Sizes) -> tuple[Coords, Coords, Objects]:
     """Return which of the stored objects a drawing of two dimensions shows.
 
     Of more than two dimensions it shows the last two, at the first index of the others with a stored object.
@@ -80,7 +95,7 @@ def shown_objects(array, sizes):
     return (1, 1, *metadata.grid_shape)[-2:], lead, objects
 
 
-def stored_words(array, sizes, sign="x"):
+def stored_words(array: zcore.Array, sizes: Sizes, sign: str = "x") -> tuple[str, str]:
     """Return, for a drawing, how many objects are stored, and how many bytes."""
     metadata, stored = array.metadata, sum(sizes.values())
     what = "shards" if array.shards is not None else "chunks"
@@ -89,7 +104,7 @@ def stored_words(array, sizes, sign="x"):
             f"{f', ratio {metadata.nbytes / stored:.2f}' if stored else ''}")
 
 
-def full(node, sizes=None):
+def full(node: zcore.Array | zcore.Group, sizes: Sizes | None = None) -> dict[str, Any]:
     """Return all rows of a node: a dict.
 
     `sizes` are those of `stored_sizes`, which is called if they are missing. If it fails, all rows that need them are
@@ -121,7 +136,7 @@ def full(node, sizes=None):
     }
 
 
-def stored_text(rows):
+def stored_text(rows: Mapping[str, Any]) -> str:
     """Return the size of the stored objects of an array, for people."""
     if rows["nbytes_stored"] is None:
         return "not known: the store has no listing, or an object is unreachable"

@@ -2,7 +2,10 @@
 
 A figure is of the class, not of pyplot: no window opens, and nothing is kept.
 """
+from __future__ import annotations
+
 import os
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,6 +14,14 @@ from zcore.cli.show.drawing import aspect_of, borders_of, integer_ticks, shown_t
 from zcore.cli.show.facts import shown_objects, stored_words
 from zcore.cli.show.printed import nbytes_text
 from zcore.errors import Needing
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+    from zcore.cli.show.facts import Sizes
+    from zcore.nodes.array import Array
 
 with Needing("a picture in a file (without --out it is drawn in the terminal) needs", "matplotlib", "plot",
              "pictures in files"):
@@ -25,23 +36,25 @@ MAX_NAMED = 100                # objects whose size and ratio are written
 MAX_CELLS = 10**6              # of a grid that is drawn
 
 
-def save(figure, path):
+def save(figure: Figure, path: str) -> None:
     """Write a figure to a file, of the kind that its ending names."""
     drawing.save(figure, path, os.path.splitext(path)[1][1:].lower() or "png")
 
 
-def plane(array, values, box, low, high, quantity, title):
+def plane(array: Array, values: npt.NDArray[np.float64], box: Sequence[int | range], low: float, high: float,
+          quantity: str, title: str) -> Figure:
     """Return the figure of values, and of the borders of the chunks that they lie in."""
     figure, axes = _figure()
     kept = [d for d, one in enumerate(box) if isinstance(one, range)]
+    ranges = [one for one in box if isinstance(one, range)]
     selected = ", ".join(":" if isinstance(one, range) else str(one) for one in box)
     names = array.dimension_names or (None,) * array.ndim
     norm, cmap = Normalize(low, high if low < high else low + 1), colormaps["viridis"].with_extremes(bad="black")
     if len(kept) == 1:
-        axes.plot(np.asarray(box[kept[0]]), values[0], linewidth=1)
+        axes.plot(np.asarray(ranges[0]), values[0], linewidth=1)
         axes.set_ylabel(quantity)
     else:
-        rows, columns = (box[d] for d in kept)
+        rows, columns = ranges
         axes.imshow(values, extent=(*_edges(columns), *_edges(rows)[::-1]), norm=norm, cmap=cmap,
                     interpolation="nearest", aspect=aspect_of(*values.shape))
         finite = values[np.isfinite(values)]
@@ -52,9 +65,10 @@ def plane(array, values, box, low, high, quantity, title):
     axes.set_xlabel(shown_text(names[kept[-1]] or f"dimension {kept[-1]}"), parse_math=False)
     axes.set_title(shown_text(f"{title} [{selected}]"), parse_math=False)
     is_regular = array.metadata.edges is None or array.shards is not None
-    for axis, d, draw in ((axes.xaxis, kept[-1], axes.axvline), (axes.yaxis, kept[0], axes.axhline))[:len(kept)]:
+    for axis, i, draw in ((axes.xaxis, -1, axes.axvline), (axes.yaxis, 0, axes.axhline))[:len(kept)]:
         axis.set_major_locator(integer_ticks())
-        for border in borders_of(array.chunks[d], *sorted((box[d][0], box[d][-1]))) if is_regular else ():
+        first, last = sorted((ranges[i][0], ranges[i][-1]))
+        for border in borders_of(array.chunks[kept[i]], first, last) if is_regular else ():
             draw(border - 0.5, color="white" if len(kept) == 2 else "0.6", linewidth=0.8, alpha=0.8)
     return figure
 
@@ -65,7 +79,7 @@ def _edges(one):
     return one[0] - half, one[-1] + half
 
 
-def chunk_grid(array, sizes, title):
+def chunk_grid(array: Array, sizes: Sizes, title: str) -> Figure:
     """Return the figure of the stored objects: colours and numbers are their sizes and compression ratios.
 
     Of more than two dimensions the last two are shown, at the first index of the others with a stored object.

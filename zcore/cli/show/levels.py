@@ -1,12 +1,22 @@
 """Elements as numbers that can be drawn, and the levels between which they are."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    import numpy.typing as npt
 
 PERCENTILES = (1, 99)          # of the values shown: a few outliers leave the others their colours
 MAX_EXACT = 2**53              # up to here every integer is a floating point number
 MAX_VALUE = 1e300              # up to here differences of values are finite
 
 
-def obstacle(dtype, shape):
+def obstacle(dtype: np.dtype[Any], shape: Sequence[int]) -> str | None:
     """Return the reason why an array of a type and shape cannot be drawn, or None."""
     if not shape:
         return "the array has no dimensions"
@@ -17,7 +27,7 @@ def obstacle(dtype, shape):
     return None
 
 
-def numbers_of(values, quantity):
+def numbers_of(values: npt.NDArray[Any], quantity: str) -> tuple[npt.NDArray[np.float64], str]:
     """Return values as floating point numbers that can be told apart, and their name.
 
     Values that are not finite are NaN. Complex numbers become their magnitude, integers that are too large the
@@ -35,7 +45,7 @@ def numbers_of(values, quantity):
     return np.where(np.isfinite(values), np.clip(values, -MAX_VALUE, MAX_VALUE), np.nan), quantity
 
 
-def levels_of(values):
+def levels_of(values: npt.NDArray[np.float64]) -> tuple[float, float]:
     """Return the lowest and the highest value with a colour of their own: percentiles, or the extremes.
 
     >>> levels_of(np.array([0.0, 1, 2, np.nan]))

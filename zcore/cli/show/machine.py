@@ -1,21 +1,28 @@
 """Output for programs: one JSON document, on the standard output."""
+from __future__ import annotations
+
 import json
 import math
 import sys
 
+TYPE_CHECKING = False      # of typing, without its import time
+if TYPE_CHECKING:
+    import argparse
+    from typing import Any
 
-def add_option(parser):
+
+def add_option(parser: argparse.ArgumentParser) -> None:
     """Add ``--json`` to the arguments of a verb."""
     parser.add_argument("--json", action="store_true", help="print JSON, for programs")
 
 
-def show(value):
+def show(value: object) -> None:
     """Print a value as JSON."""
     json.dump(plain(value), sys.stdout, indent=2, allow_nan=False)
     print()
 
 
-def plain(value):
+def plain(value: Any) -> Any:
     """Return a value as JSON. Numbers that are not finite are text, as in Zarr v3's documents, and so are other types.
 
     >>> import numpy as np

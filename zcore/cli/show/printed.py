@@ -1,4 +1,6 @@
 """Output for people: tables, quantities, and progress."""
+from __future__ import annotations
+
 import sys
 import textwrap
 import time
@@ -6,12 +8,19 @@ import time
 from zcore.cli.show.colours import has_colours, is_terminal
 from zcore.text.printable import printable
 
+TYPE_CHECKING = False      # of typing, without its import time
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import Self
+
+    from zcore.cli.show.facts import Lengths
+
 MAX_WIDTH = 120                # characters of a line
 BAR_LENGTH = 24
 SECONDS_PER_LINE = 10          # of progress, where no bar can be shown
 
 
-def table(header, rows):
+def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return rows of text as lines, the first and last column to the left and the others to the right.
 
     A row of two cells is a name and a sentence, which runs across the other columns.
@@ -36,7 +45,7 @@ def _line(row, widths):
                      for i, (cell, width) in enumerate(zip(row, widths, strict=True))).rstrip()
 
 
-def duration(seconds):
+def duration(seconds: float) -> str:
     """Return a duration with its unit.
 
     >>> duration(1.5), duration(0.0123), duration(0.0000123)
@@ -47,7 +56,7 @@ def duration(seconds):
     return f"{seconds:.2f} s" if seconds >= 1 else f"{seconds * 1e3:.2f} ms"
 
 
-def megabytes_per_second(nbytes, seconds):
+def megabytes_per_second(nbytes: float, seconds: float) -> str:
     """Return a speed in units of 10**6 bytes a second.
 
     >>> megabytes_per_second(3_000_000_000, 2)
@@ -56,7 +65,7 @@ def megabytes_per_second(nbytes, seconds):
     return f"{nbytes / max(seconds, 1e-9) / 1e6:,.0f}"
 
 
-def nbytes_text(nbytes):
+def nbytes_text(nbytes: float) -> str:
     """Return a number of bytes in a unit that leaves three digits or so.
 
     >>> nbytes_text(1), nbytes_text(999), nbytes_text(277_264), nbytes_text(5_000_000_000)
@@ -71,7 +80,7 @@ def nbytes_text(nbytes):
     return f"{nbytes:.{0 if nbytes >= 99.95 else 1 if nbytes >= 9.995 else 2}f} {unit}"
 
 
-def plural(n, word):
+def plural(n: float, word: str) -> str:
     """Return a number of things.
 
     >>> plural(1, "chunk"), plural(2, "chunk")
@@ -80,15 +89,26 @@ def plural(n, word):
     return f"{n} {word}{'' if n == 1 else 's'}"
 
 
-def lengths(shape, sign="x"):
-    """Return a shape for people.
+def lengths(shape: Iterable[Lengths], sign: str = "x") -> str:
+    """Return a shape for people; where the lengths of chunks differ, some runs of equal ones.
 
     >>> lengths((344, 403))
     '344 x 403'
     >>> lengths(())
     '()'
+    >>> lengths(([[2, 3], 5], 4))
+    '[3×2, 5] x 4'
     """
-    return f" {sign} ".join(map(str, shape)) or "()"
+    return f" {sign} ".join(map(_runs, shape)) or "()"
+
+
+def _runs(length):
+    from zcore.model.chunk_grid import MAX_SHOWN_RUNS
+
+    if not isinstance(length, list):
+        return str(length)
+    runs = [f"{run[1]}×{run[0]}" if isinstance(run, list) else str(run) for run in length[:MAX_SHOWN_RUNS]]
+    return f"[{', '.join(runs)}{', …' if len(length) > MAX_SHOWN_RUNS else ''}]"
 
 
 class Progress:
@@ -102,21 +122,21 @@ class Progress:
         Number of steps.
     """
 
-    def __init__(self, label, total=0):
+    def __init__(self, label: str, total: int = 0) -> None:
         self._label = printable(label)
         self._total = total
         self._done = 0
         self._length = self._percent = 0
         self._said = time.monotonic()
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         return self
 
-    def advance(self):
+    def advance(self) -> None:
         """Show that one more step is done."""
         self.to(self._done + 1, self._total)
 
-    def to(self, done, total):
+    def to(self, done: int, total: int) -> None:
         """Show that `done` of `total` steps are done; `zcore.copy` and `zcore.verify` take this for ``progress=``."""
         self._done, self._total = done, total
         if not 0 < done < total:
@@ -131,7 +151,7 @@ class Progress:
             self._said = time.monotonic()
             print(f"{self._label} {percent} %", file=sys.stderr, flush=True)
 
-    def __exit__(self, *exc_info):
+    def __exit__(self, *exc_info: object) -> None:
         # After an error, too: its sentence needs an empty line.
         if self._length:
             print(f"\r{' ' * self._length}\r", end="", file=sys.stderr, flush=True)

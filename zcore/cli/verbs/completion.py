@@ -7,15 +7,20 @@ Examples:
   zcore completion zsh > ~/.zfunc/_zcore
   zcore completion fish > ~/.config/fish/completions/zcore.fish
 """
+from __future__ import annotations
+
+TYPE_CHECKING = False      # of typing, without its import time
+if TYPE_CHECKING:
+    import argparse
 SHELLS = ("bash", "zsh", "fish")
 
 
-def configure(parser):
+def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
     parser.add_argument("shell", choices=SHELLS, metavar="SHELL", help=f"one of {', '.join(SHELLS)}")
 
 
-def run(arguments):
+def run(arguments: argparse.Namespace) -> int:
     """Print the script."""
     from zcore.cli.parser import VERBS, parser_of
 

@@ -10,6 +10,8 @@ Examples:
   zcore doctor --meet /shared/scratch
   zcore doctor model.zarr
 """
+from __future__ import annotations
+
 import os
 import sys
 
@@ -20,10 +22,15 @@ from zcore.cli.show.colours import painted
 from zcore.cli.show.printed import plural
 from zcore.text.printable import printable
 
+TYPE_CHECKING = False      # of typing, without its import time
+if TYPE_CHECKING:
+    import argparse
+    from typing import Any
+
 COLOURS = {"ok": "green", "absent": "yellow", "slower": "yellow", "unsafe": "yellow", "missing": "red"}
 
 
-def configure(parser):
+def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
     parser.add_argument("path", nargs="?", metavar=location.METAVAR, help="folder to try, or array, group or file")
     parser.add_argument("--meet", action="store_true",
@@ -33,9 +40,9 @@ def configure(parser):
     machine.add_option(parser)
 
 
-def run(arguments):
+def run(arguments: argparse.Namespace) -> int:
     """Examine; returns 1 if something is missing."""
-    found = {"installed": _installed()}
+    found: dict[str, Any] = {"installed": _installed()}
     if arguments.meet and arguments.path is None:
         raise ValueError("--meet needs a folder that both hosts see")
     if arguments.path is not None:
@@ -95,7 +102,7 @@ def _other_copies():
 
 
 # What can be imported if an extra is installed, and what it is for.
-EXTRAS = {
+EXTRAS: dict[str, tuple[tuple[str, ...], str]] = {
     "remote": (("obstore",), "URLs: s3://, gs://, az://, https://"),
     "references": (("jinja2",), "expressions in the templates of reference sets"),
     "parquet": (("pyarrow",), "reference sets in Parquet"),

@@ -138,7 +138,7 @@ def copy(source: StoreLike | Mapping[str, Any] | Array | Group, destination: Sto
         with sink_of(destination, destination_path, job, overwrite, root_format,
                      isinstance(opened.nodes[0][1], SourceArray), zarr_format, losses, threads) as (sink, work):
             arrays = [node for _, node in opened.nodes if isinstance(node, SourceArray)]
-            progress = Progress(progress, sum(_nbytes(array, wanted) for array in arrays))
+            told = Progress(progress, sum(_nbytes(array, wanted) for array in arrays))
             made = {}
             if getattr(sink, "documents_first", False):
                 for name, node in opened.nodes:
@@ -149,7 +149,7 @@ def copy(source: StoreLike | Mapping[str, Any] | Array | Group, destination: Sto
                 if isinstance(node, SourceArray):
                     try:
                         with node.watched():
-                            _fill(node, target, memory, threads, work, name, progress, client)
+                            _fill(node, target, memory, threads, work, name, told, client)
                             node.check()
                     except ZcoreError:
                         _check(node, work)     # another reason must not hide that the source is gone

@@ -126,7 +126,7 @@ class StoreSink:
         self.documents_first = documents_first
         self._store = store
         self._path = path
-        self._zarr_format = zarr_format
+        self._zarr_format: Format | None = zarr_format
         self._work = work
         self._losses = losses
         self._overwrite = overwrite
@@ -155,7 +155,7 @@ class StoreSink:
         metadata = described(source, format, wanted, name, self._losses)
         return StoredTarget(self._made(name, format, metadata, ArrayBinding))
 
-    def _made(self, name, format, metadata, kind):
+    def _made(self, name, format, metadata, kind) -> Any:
         """Return the binding of a node: a new one, or the one that was made before the copy was interrupted."""
         path = "/".join(part for part in (self._path, name) if part)
         attributes = None
@@ -211,7 +211,7 @@ def sink_of(destination: StoreLike, path: str, order: Mapping[str, Any], overwri
     NodeExistsError
         There is something, and `overwrite` is false.
     """
-    if (kind := file_kind(destination)) is not None:
+    if (kind := file_kind(destination)) is not None and isinstance(destination, (str, os.PathLike)):
         with _file(os.fspath(destination), kind, path, overwrite, root_format, zarr_format, losses, threads) as sink:
             yield sink, Unmarked()
         return
@@ -240,7 +240,9 @@ def sink_of(destination: StoreLike, path: str, order: Mapping[str, Any], overwri
 
 def file_kind(destination: StoreLike) -> openers.Kind | None:
     """Return the kind of file that a destination is, by its name; None if it is no file."""
-    place = os.fspath(destination) if isinstance(destination, (str, os.PathLike)) else None
+    if not isinstance(destination, (str, os.PathLike)):
+        return None
+    place = os.fspath(destination)
     kind = openers.named_kind(place) if isinstance(place, str) and "://" not in place else None
     return kind if (kind is openers.ZIP or kind in SINKS) and not os.path.isdir(place) else None
 

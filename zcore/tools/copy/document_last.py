@@ -156,7 +156,7 @@ class DocumentsLast(Store):
             self._documents.set(key, value)
             if key == self._root:
                 # With the layout of the chunks, so that a deletion finds them.
-                self._replace_place(unfinished(value))
+                self._replace_place(unfinished(bytes(value)))
         else:
             if (self._numbers.next() - 1) % N_UNSEEN == 0:
                 self._check_place()

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from zcore.engine.binding import ArrayBinding
     from zcore.model.metadata import ArrayMetadata, CodecSpec
     from zcore.stores.base import Store, StoreLike
-    from zcore.typing import Chunks, Format, Order, Selection
+    from zcore.tools.source import Lengths
+    from zcore.typing import Format, Order, Selection
 
 # The sources of files that are no stores.
 SOURCES: dict[openers.Kind, str] = {
@@ -52,14 +53,14 @@ class StoredArray(SourceArray):
         self.dimension_names: tuple[str | None, ...] | None = self.kept(names)
         self.is_whole: bool = selection is None
         self._edges = metadata.edges if self.is_whole else None
-        self.chunks_of_objects: Chunks = _asked(self.kept(metadata.chunk_shape), self._edges)
+        self.chunks_of_objects: Lengths = _asked(self.kept(metadata.chunk_shape), self._edges)
         self.codecs: tuple[CodecSpec, ...] = metadata.codecs
         self.inner_codecs: tuple[CodecSpec, ...] | None = inner_chain(metadata.codecs, metadata.ndim)
         if chain.shards is None:
-            self.chunk_shape: Chunks = self.chunks_of_objects
+            self.chunk_shape: Lengths = self.chunks_of_objects
         elif self.inner_codecs is not None:
             self.chunk_shape = self.kept(chain.inner_shape)
-            self.shard_shape: Chunks = self.chunks_of_objects
+            self.shard_shape: Lengths = self.chunks_of_objects
         if chain.order is not None and tuple(chain.order) == tuple(range(metadata.ndim))[::-1]:
             self.order: Order = "F"
 
@@ -154,7 +155,7 @@ def open_source(source: StoreLike | Mapping[str, Any] | Array | Group, path: str
         binding = source._binding
         path = "/".join(part for part in (binding.path, lookup.path_of(path)) if part)
         source = binding.store
-    elif (made := SOURCES.get(openers.kind_of(source))) is not None:
+    elif isinstance(source, (str, os.PathLike)) and (made := SOURCES.get(openers.kind_of(source))) is not None:
         return openers.loaded(made)(os.fspath(source), path, selection, threads)
     store = openers.store_of(source, True, False)
     path = lookup.path_of(path)

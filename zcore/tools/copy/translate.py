@@ -95,7 +95,7 @@ def described(source: SourceArray, format: Format, wanted: Wanted, name: str, lo
     alike = source.metadata if source.metadata is not None and format.describes(source.metadata) else None
     if source.is_whole and alike is not None and not any([value is not None for value in wanted]):
         return alike.replace(attributes=attributes)
-    settings = {}
+    settings: dict[str, Any] = {}
     if names is not None and format.has_dimension_names:
         settings["dimension_names"] = names
     if alike is not None and format.has_chunk_key_encoding:

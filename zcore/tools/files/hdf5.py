@@ -175,7 +175,7 @@ class Hdf5Sink:
         """Make a dataset, and return the target of its elements."""
         dtype = dtype_of(source, wanted)
         stored = self._h5py.string_dtype() if dtype.kind == "T" else dtype
-        settings = {}
+        settings: dict[str, Any] = {}
         chunks: Any = source.chunk_shape if wanted.chunks is None else wanted.chunks
         if source.shape and 0 not in source.shape:
             if isinstance(chunks, (tuple, list)) and all([isinstance(chunk, int) for chunk in chunks]):

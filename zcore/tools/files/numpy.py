@@ -107,8 +107,9 @@ class NumpySource(Source):
             above.update("/".join(parts[:n]) for n in range(1, len(parts)))
         for member in sorted(above.intersection(arrays)):
             raise KeyConflictError(f"{path}: {member!r} is an array, and other arrays lie below that name", key=member)
-        found = {**{group: SourceGroup({}) for group in above},
-                 **{member: _NumpyArray(self._file, *place, None) for member, place in arrays.items()}}
+        found: dict[str, SourceGroup | SourceArray] = {
+            **{group: SourceGroup({}) for group in above},
+            **{member: _NumpyArray(self._file, *place, None) for member, place in arrays.items()}}
         return [("", SourceGroup({})), *sorted(found.items())]
 
     def close(self) -> None:

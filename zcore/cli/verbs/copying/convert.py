@@ -8,16 +8,22 @@ Examples:
   zcore convert data.zarr small.zarr --compressor zstd:9 --dtype f4
   zcore convert data.zarr/2016/t2m t2m.npy
 """
+from __future__ import annotations
+
 from zcore.cli.verbs.copying import options
 
+TYPE_CHECKING = False      # of typing, without its import time
+if TYPE_CHECKING:
+    import argparse
 
-def configure(parser):
+
+def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
     options.add_paths(parser)
     options.add_form(parser)
     options.add_chunks(parser)
 
 
-def run(arguments):
+def run(arguments: argparse.Namespace) -> int:
     """Convert."""
     return options.copied(arguments)

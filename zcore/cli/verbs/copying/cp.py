@@ -12,16 +12,22 @@ Examples:
   zcore cp image.zarr image.ozx
   zcore cp data.zarr/2016/t2m january.zarr --selection "0:31, ..."
 """
+from __future__ import annotations
+
 from zcore.cli.verbs.copying import options
 
+TYPE_CHECKING = False      # of typing, without its import time
+if TYPE_CHECKING:
+    import argparse
 
-def configure(parser):
+
+def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
     options.add_paths(parser)
     parser.add_argument("--selection", metavar="SELECTION", help="integers and slices of an array (default: all)")
 
 
-def run(arguments):
+def run(arguments: argparse.Namespace) -> int:
     """Copy."""
     from zcore.cli.selection import parse_selection
 

@@ -1,4 +1,6 @@
 """The options and the work of `cp`, `convert` and `rechunk`: one engine, `zcore.copy`."""
+from __future__ import annotations
+
 import contextlib
 import warnings
 
@@ -8,12 +10,17 @@ from zcore.cli.show import machine
 from zcore.errors import IncompleteCopyWarning
 from zcore.formats import NAMES, name_from
 
+TYPE_CHECKING = False      # of typing, without its import time
+if TYPE_CHECKING:
+    import argparse
+    from typing import Any
+
 SOURCE = ("array or group: a directory, a zip archive or reference set or a node in it, or a .npy, .npz, ASDF or "
           "HDF5 file")
 DESTINATION = "a new directory, or one in a group, or a new .zip, .ozx, .npy, .npz, ASDF or HDF5 file"
 
 
-def add_paths(parser):
+def add_paths(parser: argparse.ArgumentParser) -> None:
     """Add source and destination, and the options of every copy."""
     parser.add_argument("source", metavar="SOURCE", help=SOURCE)
     parser.add_argument("destination", metavar="DESTINATION", help=DESTINATION)
@@ -25,7 +32,7 @@ def add_paths(parser):
     machine.add_option(parser)
 
 
-def add_chunks(parser):
+def add_chunks(parser: argparse.ArgumentParser) -> None:
     """Add the options of chunks and shards."""
     parser.add_argument("--chunks", metavar="LENGTHS", help="elements of a chunk per dimension, a size such as '4 MB', "
                                                             "or auto (default: as they are)")
@@ -33,7 +40,7 @@ def add_chunks(parser):
                                                             "as they are)")
 
 
-def add_form(parser):
+def add_form(parser: argparse.ArgumentParser) -> None:
     """Add the options of the form of elements and of the format."""
     parser.add_argument("--zarr-format", choices=tuple(map(str, NAMES)), help="Zarr v3, Zarr v2, or __zmeta__ of 2016 "
                                                                            "(default: as it is)")
@@ -43,7 +50,7 @@ def add_form(parser):
     parser.add_argument("--order", choices=("C", "F"), help="memory order of the elements in a chunk")
 
 
-def copied(arguments, **keywords):
+def copied(arguments: argparse.Namespace, **keywords: Any) -> int:
     """Copy by the arguments of a verb, show the result, and return the exit code: 1 if members were left out."""
     from zcore.cli.option_values import compressor_of, grid_of
     from zcore.cli.show import facts

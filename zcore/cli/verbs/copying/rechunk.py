@@ -6,16 +6,22 @@ Examples:
   zcore rechunk data.zarr/t2m columns.zarr --chunks 365,1,1 --memory "256 MB"
   zcore rechunk data.zarr/t2m sharded.zarr --chunks 4,30,60 --shards 48,90,180
 """
+from __future__ import annotations
+
 from zcore.cli.verbs.copying import options
 
+TYPE_CHECKING = False      # of typing, without its import time
+if TYPE_CHECKING:
+    import argparse
 
-def configure(parser):
+
+def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
     options.add_paths(parser)
     options.add_chunks(parser)
 
 
-def run(arguments):
+def run(arguments: argparse.Namespace) -> int:
     """Rechunk.
 
     Raises : ValueError, if neither chunks nor shards are given.

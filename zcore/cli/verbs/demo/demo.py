@@ -8,10 +8,13 @@ Examples:
   zcore demo
   zcore demo my-data.npy --chunks 100,100 --out results
 """
+from __future__ import annotations
+
 import contextlib
 import os
 import sys
 from functools import partial
+from typing import TYPE_CHECKING
 
 import zcore
 from zcore.cli.option_values import grid_of
@@ -25,8 +28,12 @@ from zcore.cli.verbs.demo.source import KINDS, load
 from zcore.model.auto_chunks import TARGET_NBYTES
 from zcore.stores.memory import MemoryStore
 
+if TYPE_CHECKING:
+    import argparse
+    from typing import Any
+
 # Name in the table, ending of the file or directory, keywords of `zcore.create_array`.
-FORMATS = (
+FORMATS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("Zarr v3", ".zarr", {"zarr_format": 3}),
     ("Zarr v3 in shards", ".shard.zarr", {"zarr_format": 3, "shards": "auto"}),
     ("Zarr v2", ".v2.zarr", {"zarr_format": 2}),
@@ -45,7 +52,7 @@ PAGE = "zcore-demo.html"
 FEW_CHUNKS = 8                 # the fewest automatic chunks of small data
 
 
-def configure(parser):
+def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
     parser.add_argument("path", nargs="?", metavar="PATH",
                         help=f"your own data: {KINDS} (default: matplotlib's elevation model)")
@@ -60,7 +67,7 @@ def configure(parser):
     machine.add_option(parser)
 
 
-def run(arguments):
+def run(arguments: argparse.Namespace) -> int:
     """Run the demo; returns 0, or 1 when something came back different.
 
     Raises : ValueError, if no format can hold the data.
@@ -195,7 +202,7 @@ def _row(facts, nbytes):
     return facts["format"], str(facts["files"]), f"{facts['bytes']:,}", f"{facts['ratio']:.2f}", *times, verdict
 
 
-def files_and_bytes(path):
+def files_and_bytes(path: str) -> tuple[int, int]:
     """Return the number of files at `path`, a file or directory, and their bytes."""
     if os.path.isfile(path):
         return 1, os.path.getsize(path)

@@ -3,10 +3,16 @@
 A small file beside the results lists the files that the command made. The next run may replace these; any other file of
 a wanted name, and any folder with files and no such list, is refused before a byte is written.
 """
+from __future__ import annotations
+
 import json
 import os
+from typing import TYPE_CHECKING
 
 from zcore.stores.directory.store import DirectoryStore
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 LIST = "zcore-demo.json"
 ADVICE = "choose another folder by --out"
@@ -32,11 +38,11 @@ class Output:
         There cannot be such a folder.
     """
 
-    def __init__(self, folder, names, stale=()):
+    def __init__(self, folder: str, names: Iterable[str], stale: Iterable[str] = ()) -> None:
         if not folder or "://" in folder:
             raise ValueError(f"--out names a folder of this machine, found {folder!r}")
         # With ./, so that a colon is never taken for the end of a URI's scheme.
-        self.folder = os.path.join(os.curdir, folder) if ":" in folder and not os.path.isabs(folder) else folder
+        self.folder: str = os.path.join(os.curdir, folder) if ":" in folder and not os.path.isabs(folder) else folder
         self._store = DirectoryStore(folder)
         made = self._made_before()
         for name in names:
@@ -48,11 +54,11 @@ class Output:
         made = made.difference(stale).union(names)
         self.write(LIST, json.dumps({"made by": "zcore demo", "made": sorted(made)}, indent=4).encode())
 
-    def path(self, name):
+    def path(self, name: str) -> str:
         """Return the path of a result."""
         return os.path.join(self.folder, name)
 
-    def write(self, name, data):
+    def write(self, name: str, data: bytes) -> None:
         """Make bytes the content of a file of the folder, in one step."""
         self._store.set(name, data)
 

@@ -2,8 +2,11 @@
 
 It is complete by itself: no script, and nothing from elsewhere.
 """
+from __future__ import annotations
+
 import base64
 from html import escape
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,6 +15,13 @@ from zcore.cli.show.facts import shown_objects, stored_sizes, stored_words
 from zcore.cli.show.printed import nbytes_text
 from zcore.nodes.html import STYLE, array_html
 from zcore.text.printable import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from zcore.cli.show.facts import Sizes
+    from zcore.cli.verbs.demo.round_trip import RoundTrip
+    from zcore.cli.verbs.demo.source import Source
 
 MAX_CELLS = 1024               # of a grid that is drawn
 CELL = (64, 40)                # pixels, where all of them fit
@@ -37,7 +47,8 @@ border-bottom:1px solid var(--zc-line);white-space:nowrap}
 </style>"""
 
 
-def page(source, described, header, rows, trips, png):
+def page(source: Source, described: str, header: Sequence[str], rows: Sequence[Sequence[str]],
+         trips: Sequence[RoundTrip], png: bytes | None) -> str:
     """Return the page as text.
 
     `described` describes the data. `rows` of the table are lists of cells, a row of two being a name and a sentence.
@@ -65,7 +76,7 @@ def _row(tag, cells, n_missing):
     return f"<tr>{''.join([f'<{tag}>{cell}</{tag}>' for cell in first])}<{tag}{span}>{last}</{tag}></tr>"
 
 
-def objects_svg(array, sizes):
+def objects_svg(array: zcore.Array, sizes: Sizes) -> str:
     """Return the grid of stored objects as SVG, each with its bytes and ratio; a sentence where it is too large.
 
     Of more than two dimensions the last two are drawn, at the first index of the others with a stored object.

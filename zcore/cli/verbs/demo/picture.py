@@ -2,7 +2,10 @@
 
 Only the elements that the picture shows are read, in steps where the array has more elements than the picture has dots.
 """
+from __future__ import annotations
+
 import io
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,6 +13,12 @@ from zcore.cli.show.drawing import aspect_of, borders_of, integer_ticks, save, s
 from zcore.cli.show.levels import numbers_of
 from zcore.cli.show.printed import lengths, plural
 from zcore.errors import Needing
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    import zcore
+    from zcore.cli.verbs.demo.source import Source
 
 with Needing("the picture (--no-picture goes without) needs", "matplotlib", "demo", "pictures"):
     from matplotlib import colormaps, patheffects
@@ -28,7 +37,7 @@ NAME_SIZES = (10, 8, 6)        # of the chunk coordinates, in points
 INK = "#1b1b1b"
 
 
-def draw(array, source):
+def draw(array: zcore.Array, source: Source) -> bytes:
     """Return a picture of an array as the bytes of a PNG file.
 
     Parameters
@@ -156,7 +165,7 @@ def _name_chunks(axes, array, first):
                       color="white", fontsize=size, ha="center", va="center", path_effects=outline)
 
 
-def legend_of(*parts):
+def legend_of(*parts: Any) -> str:
     """Return the parts that are not empty, in parentheses."""
-    parts = [part for part in parts if part]
-    return f" ({'; '.join(parts)})" if parts else ""
+    legend = "; ".join([part for part in parts if part])
+    return f" ({legend})" if legend else ""

@@ -1,11 +1,22 @@
 """Write data to an array and read them back, whole and in part: seconds, and differences down to the bit."""
+from __future__ import annotations
+
 import time
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 import zcore
 from zcore.cli.show.printed import Progress
 from zcore.cli.slabs import SLAB_NBYTES, slab_of, slabs_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+    import numpy.typing as npt
+
+    from zcore.typing import BasicSelection
 
 SHORT_NBYTES = 2**26           # up to this a measurement is repeated
 N_REPEATS = 3
@@ -51,29 +62,35 @@ class RoundTrip:
         The elements have another type.
     """
 
-    def __init__(self, path, data, label, make, inside="", *more):
-        self.path, self.paths, self.label, self.nbytes = path, (path, *more), label, data.nbytes
+    def __init__(self, path: str, data: npt.NDArray[Any], label: str, make: Callable[[str], float | None],
+                 inside: str = "", *more: str) -> None:
+        self.path: str = path
+        self.paths: tuple[str, ...] = (path, *more)
+        self.label: str = label
+        self.nbytes: int = data.nbytes
         start = time.perf_counter()
         seconds = make(path)
-        self.write_seconds = time.perf_counter() - start if seconds is None else seconds
+        self.write_seconds: float = time.perf_counter() - start if seconds is None else seconds
         found = zcore.open(path)
-        self.array = array = found[inside] if inside else found
+        array: Any = found[inside] if inside else found
+        self.array: zcore.Array = array
         if array.dtype != data.dtype:
             raise ValueError(f"its elements would be {array.dtype}")
+        self.read_seconds: float
         self.read_seconds, differences = _read(array, data, f"{label}: reading")
         windows = list(windows_of(data.shape, array.chunks))
-        self.n_windows = len(windows)
+        self.n_windows: int = len(windows)
         # Short reads are repeated: no selection is named twice.
-        self.differences = list(dict.fromkeys([
+        self.differences: list[str] = list(dict.fromkeys([
             *differences, *(window_text(window) for window in windows if not is_equal(array[window], data[window]))]))
 
 
-def is_repeated(nbytes):
+def is_repeated(nbytes: int) -> bool:
     """Return whether a measurement of so many bytes is the best of `N_REPEATS`."""
     return nbytes <= SHORT_NBYTES
 
 
-def written(path, data, label, **keywords):
+def written(path: str, data: npt.NDArray[Any], label: str, **keywords: Any) -> float:
     """Create an array by keywords of `zcore.create_array`, write data to it, and return the seconds of the writing."""
     array = zcore.create_array(path, shape=data.shape, dtype=data.dtype, overwrite=True, **keywords)
 
@@ -114,7 +131,7 @@ def _best_time(move, data, chunk_shape, label):
     return min(times)
 
 
-def is_equal(found, expected):
+def is_equal(found: npt.ArrayLike, expected: npt.ArrayLike) -> bool:
     """Return whether two arrays have the same type, shape and bits: NaN is equal to itself, -0.0 is not 0.0."""
     found, expected = np.asarray(found), np.asarray(expected)
     if found.dtype != expected.dtype or found.shape != expected.shape:
@@ -129,7 +146,7 @@ def _bytes_of(array):
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
 
 
-def windows_of(shape, chunk_shape):
+def windows_of(shape: tuple[int, ...], chunk_shape: tuple[int, ...]) -> Iterator[tuple[int | slice, ...]]:
     """Yield selections that a read in part has to get right: elements, lines, boxes across chunk borders, steps.
 
     No window is larger than about three chunks in each dimension.
@@ -160,7 +177,7 @@ def _downwards(high, low, step):
     return slice(high, low - 1 if low else None, -step)
 
 
-def window_text(window):
+def window_text(window: BasicSelection) -> str:
     """Return a selection as it is typed between brackets."""
     parts = []
     for part in window if isinstance(window, tuple) else (window,):

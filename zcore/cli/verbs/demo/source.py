@@ -1,15 +1,24 @@
 """The data of the demo: matplotlib's elevation model, or a file of the user. Nothing is unpickled."""
+from __future__ import annotations
+
 import contextlib
 import os
 import stat
 import warnings
 import zipfile
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from zcore.errors import Needing, ZcoreError
 from zcore.stores import openers
 from zcore.tools.files.numpy import NumpySource
+from zcore.tools.source import SourceArray
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    import numpy.typing as npt
 
 ELEVATION = "jacksboro_fault_dem.npz"
 KINDS = ".npy, .npz or an image"
@@ -38,16 +47,17 @@ class Source:
         The data are dots of a picture; a third dimension is colour.
     """
 
-    def __init__(self, name, data, *, title=None, note=None, quantity="value", is_image=False):
+    def __init__(self, name: str, data: npt.NDArray[Any], *, title: str | None = None, note: str | None = None,
+                 quantity: str = "value", is_image: bool = False) -> None:
         self.name = name
         self.data = data
-        self.title = title or name
+        self.title: str = title or name
         self.note = note
         self.quantity = quantity
         self.is_image = is_image
 
 
-def load(path=None, array=None):
+def load(path: str | None = None, array: str | None = None) -> Source:
     """Return the `Source` of a file, or of the elevation model when there is no path.
 
     Parameters
@@ -126,6 +136,7 @@ def _array_in(path, kind, name=""):
         if kind is openers.NPY:
             # Mapped, not read: it may be larger than the memory.
             return np.load(path, mmap_mode="r", allow_pickle=False)
+        assert isinstance(found, SourceArray)
         data = np.empty(found.shape, found.dtype)
         found.read((0,) * data.ndim, data)
         return data

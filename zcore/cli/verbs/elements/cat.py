@@ -11,6 +11,8 @@ Examples:
   zcore cat data.zarr/2016/t2m --format raw | md5sum
   zcore cat data.zarr/2016/t2m -- -1,::-1
 """
+from __future__ import annotations
+
 import contextlib
 import os
 import sys
@@ -18,10 +20,14 @@ import sys
 from zcore.cli import location
 from zcore.cli.show import machine
 
+TYPE_CHECKING = False      # of typing, without its import time
+if TYPE_CHECKING:
+    import argparse
+
 FORMATS = ("text", "npy", "raw")
 
 
-def configure(parser):
+def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
     parser.add_argument("path", metavar=location.METAVAR, help=location.HELP)
     parser.add_argument("selection", nargs="?", default="...", metavar="SELECTION",
@@ -32,7 +38,7 @@ def configure(parser):
     machine.add_option(parser)
 
 
-def run(arguments):
+def run(arguments: argparse.Namespace) -> int:
     """Write the elements."""
     from zcore.cli.selection import parse_selection, pieces_of
     from zcore.stores import openers

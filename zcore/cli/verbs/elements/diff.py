@@ -11,14 +11,20 @@ Examples:
   zcore diff --data --rtol 1e-6 float32.zarr float64.zarr
   zcore diff --quiet --no-attributes a.zarr b.zip && echo equal
 """
+from __future__ import annotations
+
 from zcore.cli import location
 from zcore.cli.show import machine
 from zcore.text.printable import printable
 
+TYPE_CHECKING = False      # of typing, without its import time
+if TYPE_CHECKING:
+    import argparse
+
 FAILURE = 2
 
 
-def configure(parser):
+def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
     parser.add_argument("first", metavar="FIRST", help=location.HELP)
     parser.add_argument("second", metavar="SECOND", help="the other array or group")
@@ -33,7 +39,7 @@ def configure(parser):
     machine.add_option(parser)
 
 
-def run(arguments):
+def run(arguments: argparse.Namespace) -> int:
     """Compare; returns 0, or 1 when there is a difference."""
     from zcore.cli.verbs.elements.differences import differences
 

@@ -1,7 +1,10 @@
 """Where two nodes differ, found slab by slab, so that arrays of any size fit into memory."""
+from __future__ import annotations
+
 import json
 import math
 from itertools import chain
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,11 +16,17 @@ from zcore.nodes.info import type_name
 from zcore.tools.rechunk import slab_at
 from zcore.tools.stored import Stored, slabs_with_more
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
 SLAB_NBYTES = 2**24            # of each array; a comparison needs some eight times as much
 NUMBERS = "biufc"
 
 
-def differences(first, second, rtol=0.0, atol=0.0, *, with_attributes=True, with_types=True):
+def differences(first: zcore.Array | zcore.Group, second: zcore.Array | zcore.Group, rtol: float = 0.0,
+                atol: float = 0.0, *, with_attributes: bool = True,
+                with_types: bool = True) -> Iterator[dict[str, Any]]:
     """Iterate over the differences of two nodes and of their members.
 
     Each is a dict: the ``path``, relative to the nodes; ``what`` differs, ``"member"``, ``"kind"``, ``"shape"``,
@@ -34,7 +43,7 @@ def differences(first, second, rtol=0.0, atol=0.0, *, with_attributes=True, with
     for path in sorted({*firsts, *seconds}):
         one, other = firsts.get(path), seconds.get(path)
         if one is None or other is None:
-            node, side = (other, "second") if one is None else (one, "first")
+            node, side = (seconds[path], "second") if one is None else (firsts[path], "first")
             yield {"path": path, "what": "member", side: kind_of(node), "text": f"{kind_of(node)} of the {side} alone"}
             continue
         for node in (one, other):

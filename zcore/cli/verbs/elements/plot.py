@@ -10,14 +10,20 @@ Examples:
   zcore plot data.zarr/2016/t2m --levels 250,310 --out t2m.svg
   zcore plot data.zarr/2016/t2m --chunks --out chunks.png
 """
+from __future__ import annotations
+
 import sys
 
 from zcore.cli import location
 from zcore.cli.show import machine
 from zcore.cli.show.colours import has_colours
 
+TYPE_CHECKING = False      # of typing, without its import time
+if TYPE_CHECKING:
+    import argparse
 
-def configure(parser):
+
+def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
     parser.add_argument("path", metavar=location.METAVAR, help=location.HELP)
     parser.add_argument("selection", nargs="?", metavar="SELECTION", help="integers and slices")
@@ -28,7 +34,7 @@ def configure(parser):
     machine.add_option(parser)
 
 
-def run(arguments):
+def run(arguments: argparse.Namespace) -> int:
     """Draw."""
     from zcore.cli.selection import parse_selection
     from zcore.cli.show.levels import levels_of

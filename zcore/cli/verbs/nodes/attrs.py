@@ -8,6 +8,8 @@ Examples:
   zcore attrs data.zarr/2016/t2m units
   zcore attrs data.zarr/2016/t2m --set units K --set valid_range "[150, 350]" --delete title
 """
+from __future__ import annotations
+
 import json
 
 from zcore.cli import location
@@ -15,8 +17,14 @@ from zcore.cli.show import machine
 from zcore.cli.show.colours import painted
 from zcore.text.printable import printable
 
+TYPE_CHECKING = False      # of typing, without its import time
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+    from typing import Any
 
-def configure(parser):
+
+def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
     parser.add_argument("path", metavar=location.METAVAR, help=location.HELP)
     parser.add_argument("name", nargs="?", metavar="NAME", help="the attribute to show (default: all)")
@@ -27,7 +35,7 @@ def configure(parser):
     machine.add_option(parser)
 
 
-def run(arguments):
+def run(arguments: argparse.Namespace) -> int:
     """Show the attributes, or change them."""
     changes = dict(parsed(pair) for pair in arguments.set)
     if changes or arguments.delete:
@@ -52,7 +60,7 @@ def run(arguments):
     return 0
 
 
-def parsed(pair):
+def parsed(pair: Sequence[str]) -> tuple[str, Any]:
     """Return the name and the value of an attribute that are given as two texts."""
     from zcore.text.strict_json import TooManyDigitsError, checked
 

@@ -9,12 +9,18 @@ Examples:
   zcore create data.zarr/t2m --shape 48,90,180 --dtype f4 --chunks 4,30,60 --shards 24,90,180 --compressor zstd:3
   zcore create data.zarr/dem --data elevation.npy --attribute units m
 """
+from __future__ import annotations
+
 import zcore
 from zcore.cli import location
 from zcore.cli.show import machine
 
+TYPE_CHECKING = False      # of typing, without its import time
+if TYPE_CHECKING:
+    import argparse
 
-def configure(parser):
+
+def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
     from zcore.formats import NAMES
 
@@ -37,7 +43,7 @@ def configure(parser):
     machine.add_option(parser)
 
 
-def run(arguments):
+def run(arguments: argparse.Namespace) -> int:
     """Create the node."""
     import numpy as np
 

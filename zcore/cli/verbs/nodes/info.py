@@ -9,6 +9,8 @@ Examples:
   zcore info --chunks data.zarr/2016/t2m
   zcore info --json data.zarr/2016/t2m
 """
+from __future__ import annotations
+
 import json
 
 from zcore.cli import location
@@ -17,31 +19,36 @@ from zcore.cli.show.colours import painted
 from zcore.cli.show.printed import lengths, nbytes_text, plural
 from zcore.text.printable import printable
 
+TYPE_CHECKING = False      # of typing, without its import time
+if TYPE_CHECKING:
+    import argparse
 
-def configure(parser):
+
+def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
     parser.add_argument("path", metavar=location.METAVAR, help=location.HELP)
     parser.add_argument("--chunks", action="store_true", help="show a map of the stored objects and their sizes")
     machine.add_option(parser)
 
 
-def run(arguments):
+def run(arguments: argparse.Namespace) -> int:
     """Describe the node."""
     from zcore.cli.show import facts
 
-    node = location.opened_array(arguments.path) if arguments.chunks else location.opened(arguments.path)
-    sizes = facts.stored_sizes(node) if arguments.chunks else None
-    if arguments.chunks and sizes is None:
-        node.nbytes_stored()       # raises the error of a store without a listing
+    if arguments.chunks:
+        node = location.opened_array(arguments.path)
+        sizes = facts.stored_sizes(node)
+    else:
+        node, sizes = location.opened(arguments.path), None
     rows = facts.full(node, sizes)
     if arguments.json:
-        if arguments.chunks:
+        if sizes is not None:
             rows["stored"] = [{"coords": coords, "nbytes": nbytes} for coords, nbytes in sorted(sizes.items())]
         machine.show(rows)
         return 0
     for name, value in _for_people(rows, node):
         print(f"{painted(f'{name:11}', 'dim')} {value}")
-    if arguments.chunks:
+    if sizes is not None:
         from zcore.cli.show.chunk_map import chunk_map
 
         print()

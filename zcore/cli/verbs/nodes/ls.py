@@ -8,6 +8,8 @@ Examples:
   zcore ls -rl data.zarr/2016
   zcore ls --json data.zarr
 """
+from __future__ import annotations
+
 import os
 
 import zcore
@@ -17,10 +19,15 @@ from zcore.cli.show.colours import painted
 from zcore.cli.show.printed import lengths, nbytes_text
 from zcore.text.printable import printable
 
-COLOUR = {"group": "blue", "array": None, "error": "red"}
+TYPE_CHECKING = False      # of typing, without its import time
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator
+
+COLOUR: dict[str, str | None] = {"group": "blue", "array": None, "error": "red"}
 
 
-def configure(parser):
+def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
     parser.add_argument("path", nargs="?", default=os.curdir, metavar=location.METAVAR,
                         help=f"{location.HELP} (default: the current directory)")
@@ -29,7 +36,7 @@ def configure(parser):
     machine.add_option(parser)
 
 
-def run(arguments):
+def run(arguments: argparse.Namespace) -> int:
     """List the nodes; returns 1 if one cannot be opened."""
     from zcore.cli.show.facts import short
 
@@ -58,7 +65,7 @@ def run(arguments):
     return 0 if is_whole else 1
 
 
-def listed(text, max_depth):
+def listed(text: str, max_depth: int | None) -> Iterator[tuple[str, zcore.Array | zcore.Group | zcore.ZcoreError]]:
     """Iterate over (path, node) for a PATH: the members of a group, an array, or the nodes in a folder."""
     from zcore.hierarchy import lookup
 

@@ -8,6 +8,8 @@ Examples:
   zcore rm data.zarr/2016/t2m
   zcore rm -r data.zarr/2016
 """
+from __future__ import annotations
+
 import contextlib
 import os
 
@@ -15,15 +17,19 @@ import zcore
 from zcore.cli import location
 from zcore.cli.show import machine
 
+TYPE_CHECKING = False      # of typing, without its import time
+if TYPE_CHECKING:
+    import argparse
 
-def configure(parser):
+
+def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
     parser.add_argument("paths", nargs="+", metavar=location.METAVAR, help=location.HELP)
     parser.add_argument("-r", "--recursive", action="store_true", help="delete groups with all their members, too")
     machine.add_option(parser)
 
 
-def run(arguments):
+def run(arguments: argparse.Namespace) -> int:
     """Delete the nodes; nothing is deleted unless all of them can be."""
     from zcore.engine.options import Options
     from zcore.hierarchy import deletion

@@ -6,6 +6,8 @@ Examples:
   zcore tree data.zarr
   zcore tree --depth 1 archive.zip
 """
+from __future__ import annotations
+
 import os
 
 from zcore.cli import location
@@ -14,8 +16,12 @@ from zcore.cli.show.colours import painted
 from zcore.cli.show.printed import lengths
 from zcore.text.printable import printable
 
+TYPE_CHECKING = False      # of typing, without its import time
+if TYPE_CHECKING:
+    import argparse
 
-def configure(parser):
+
+def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
     parser.add_argument("path", nargs="?", default=os.curdir, metavar=location.METAVAR,
                         help=f"{location.HELP} (default: the current directory)")
@@ -23,7 +29,7 @@ def configure(parser):
     machine.add_option(parser)
 
 
-def run(arguments):
+def run(arguments: argparse.Namespace) -> int:
     """Show the tree; returns 1 where a part of it cannot be opened."""
     from zcore.cli.verbs.nodes.ls import listed
 

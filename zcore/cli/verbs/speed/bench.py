@@ -9,6 +9,8 @@ Examples:
   zcore bench data.zarr/2016/t2m --sample "256 MB" --threads 1,2,8
   zcore bench archive.zip/t2m --folder /scratch
 """
+from __future__ import annotations
+
 import os
 
 import zcore
@@ -16,8 +18,12 @@ from zcore.cli import location
 from zcore.cli.show import machine
 from zcore.cli.show.printed import Progress, duration, megabytes_per_second, nbytes_text, plural, table
 
+TYPE_CHECKING = False      # of typing, without its import time
+if TYPE_CHECKING:
+    import argparse
 
-def configure(parser):
+
+def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
     parser.add_argument("path", metavar=location.METAVAR, help=location.HELP)
     parser.add_argument("--sample", default="64 MB", metavar="SIZE", help="decoded bytes to read and write "
@@ -29,7 +35,7 @@ def configure(parser):
     machine.add_option(parser)
 
 
-def run(arguments):
+def run(arguments: argparse.Namespace) -> int:
     """Measure."""
     from zcore.cli.verbs.speed.measured import KEPT_NBYTES, Sample, advice_of, measure_forms
     from zcore.text.sizes import parse_nbytes

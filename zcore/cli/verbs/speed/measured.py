@@ -2,12 +2,15 @@
 
 All times are of files in the system's cache, the best of several, without the time of the disk.
 """
+from __future__ import annotations
+
 import math
 import random
 import shlex
 import shutil
 import tempfile
 import time
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,6 +18,15 @@ import zcore
 from zcore.cli.show.facts import stored_sizes
 from zcore.cli.slabs import slab_of
 from zcore.formats import format_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+    import numpy.typing as npt
+
+    from zcore.cli.show.facts import Coords
+    from zcore.cli.show.printed import Progress
 
 N_REPEATS = 3
 N_ELEMENTS = 10
@@ -49,20 +61,21 @@ class Sample:
         Of all objects of the array, by their coordinates.
     """
 
-    def __init__(self, array, nbytes):
+    def __init__(self, array: zcore.Array, nbytes: int) -> None:
         self.array = array
-        self.sizes = stored_sizes(array)
+        self.sizes: dict[Coords, int] = stored_sizes(array)
         if not self.sizes:
             raise ValueError("the array has no stored chunk, there is nothing to measure")
         metadata = array.metadata
         if metadata.itemsize == 0 or metadata.dtype.hasobject or metadata.dtype.kind == "T":
             raise ValueError(f"elements of type {metadata.dtype} have no fixed length, which this needs")
+        self.region: tuple[slice, ...]
         self.region, coords = self._region(metadata, nbytes)
-        self.values = np.asarray(array[self.region])
-        self.keys = [array._binding.prefix + metadata.chunk_keys.encode(one) for one in coords]
-        self.nbytes = self.values.nbytes
-        self.nbytes_stored = sum(self.sizes[one] for one in coords)
-        self.n_objects = len(coords)
+        self.values: npt.NDArray[Any] = np.asarray(array[self.region])
+        self.keys: list[str] = [array._binding.prefix + metadata.chunk_keys.encode(one) for one in coords]
+        self.nbytes: int = self.values.nbytes
+        self.nbytes_stored: int = sum(self.sizes[one] for one in coords)
+        self.n_objects: int = len(coords)
 
     def _region(self, metadata, nbytes):
         """Return the first slab with stored objects, and their coordinates."""
@@ -79,13 +92,13 @@ class Sample:
                              if all(part.start <= i * chunk < part.stop
                                     for i, chunk, part in zip(coords, metadata.chunk_shape, slab, strict=True))])
 
-    def read(self, threads):
+    def read(self, threads: int | None) -> float:
         """Return the seconds that it takes to read the sample."""
-        array = zcore.open(self.array.store, path=self.array.path, threads=threads)
+        array = zcore.open_array(self.array.store, path=self.array.path, threads=threads)
         out = np.empty(self.values.shape, self.values.dtype)
         return best_of(lambda: array.read(self.region, out=out))
 
-    def element(self, cache=None):
+    def element(self, cache: int | None = None) -> float:
         """Return the seconds of one of a few random elements of a chunk, read one by one.
 
         Parameters
@@ -93,20 +106,20 @@ class Sample:
         cache : int or None
             Bytes of decoded chunks that are kept.
         """
-        array = zcore.open(self.array.store, path=self.array.path, **({} if cache is None else {"cache": cache}))
+        array = zcore.open_array(self.array.store, path=self.array.path, cache=cache)
         chosen = random.Random(0)
         starts, lengths = array.metadata.place_of(min(self.sizes))
         places = [tuple(chosen.randrange(start, min(start + length, end)) for start, length, end
                         in zip(starts, lengths, array.shape, strict=True)) for _ in range(N_ELEMENTS)]
         return best_of(lambda: [array[place] for place in places]) / N_ELEMENTS
 
-    def fetch(self):
+    def fetch(self) -> float:
         """Return the seconds that it takes to read the bytes of the objects, without decoding them."""
         get = self.array.store.get
         return best_of(lambda: [get(key) for key in self.keys])
 
 
-def best_of(work):
+def best_of(work: Callable[[], object]) -> float:
     """Return the seconds of the fastest of several runs."""
     times = []
     for _ in range(N_REPEATS):
@@ -116,7 +129,7 @@ def best_of(work):
     return max(min(times), 1e-9)
 
 
-def forms_of(array):
+def forms_of(array: zcore.Array) -> Iterator[tuple[str, dict[str, Any], str | None]]:
     """Yield names and keywords of `zcore.create_array`: the form of the array, and others.
 
     The last item of each is the option of `zcore convert` that makes it.
@@ -141,7 +154,7 @@ def forms_of(array):
             f"{form}--chunks {','.join(map(str, chunks))} --shards {','.join(map(str, shards))}")
 
 
-def measure_forms(sample, folder, progress):
+def measure_forms(sample: Sample, folder: str, progress: Progress) -> list[dict[str, Any]]:
     """Return a list of dicts, one for each form: ``name``, ``option``, bytes, seconds of a write and of a read, and of
     a single chunk.
 
@@ -184,7 +197,8 @@ def _measured(path, values, keywords):
             "chunk_seconds": chunk}
 
 
-def advice_of(path, sample, rows, read_seconds, element_seconds):
+def advice_of(path: str, sample: Sample, rows: list[dict[str, Any]], read_seconds: dict[int, float],
+              element_seconds: tuple[float, float]) -> Iterator[str]:
     """Yield advice, a sentence each.
 
     `path` is the array's, for the commands. `rows` are those of `measure_forms`, `read_seconds` a dict of seconds by

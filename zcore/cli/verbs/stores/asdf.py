@@ -11,6 +11,8 @@ Examples:
   zcore asdf extract image.asdf 0 block.bin
   zcore asdf verify --json image.asdf
 """
+from __future__ import annotations
+
 from zcore import asdf
 from zcore.cli.show import machine
 from zcore.cli.show.colours import painted
@@ -18,11 +20,15 @@ from zcore.cli.show.printed import plural, table
 from zcore.errors import ZcoreError
 from zcore.text.printable import printable
 
+TYPE_CHECKING = False      # of typing, without its import time
+if TYPE_CHECKING:
+    import argparse
+
 COLUMNS = ("block", "offset", "allocated", "used", "decoded", "md5", "compression")
 MAX_NAMED = 5                  # arrays that an error names
 
 
-def configure(parser):
+def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     for name, act, summary in (
@@ -46,7 +52,7 @@ def configure(parser):
         action.set_defaults(act=act)
 
 
-def run(arguments):
+def run(arguments: argparse.Namespace) -> int:
     """Do what the action says; returns 1 when `verify` finds something wrong."""
     return arguments.act(arguments) or 0
 

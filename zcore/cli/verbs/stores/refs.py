@@ -11,6 +11,8 @@ Examples:
   zcore refs check forecast.json
   zcore refs expand forecast.json --out plain.json
 """
+from __future__ import annotations
+
 import os
 
 import zcore
@@ -19,10 +21,14 @@ from zcore.cli.show import machine
 from zcore.cli.show.printed import plural
 from zcore.text.printable import printable
 
+TYPE_CHECKING = False      # of typing, without its import time
+if TYPE_CHECKING:
+    import argparse
+
 ACTIONS = ("make", "check", "expand")
 
 
-def configure(parser):
+def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
     parser.add_argument("action", choices=ACTIONS, metavar="ACTION", help=f"one of {', '.join(ACTIONS)}")
     parser.add_argument("set", metavar="SET", help="a reference set; for make, an array, group or HDF5 file")
@@ -33,13 +39,12 @@ def configure(parser):
     machine.add_option(parser)
 
 
-def run(arguments):
+def run(arguments: argparse.Namespace) -> int:
     """Do what the action says; returns 1 when a check finds something."""
     if arguments.action == "make":
         return _make(arguments)
-    allowed = {"allowed": [os.path.dirname(os.path.abspath(arguments.set)), *arguments.allow]} if (
-        arguments.allow) else {}
-    store = zcore.ReferenceStore(arguments.set, **allowed)
+    allowed = [os.path.dirname(os.path.abspath(arguments.set)), *arguments.allow] if arguments.allow else None
+    store = zcore.ReferenceStore(arguments.set, allowed=allowed)
     if arguments.action == "check":
         return _check(arguments, store)
     if arguments.out is not None:

@@ -10,6 +10,8 @@ Examples:
   zcore verify --repair-kind left-over --repair-kind "stale copy" data.zarr
   zcore verify --json archive.zip
 """
+from __future__ import annotations
+
 import zcore
 from zcore.cli import location
 from zcore.cli.show import machine
@@ -17,11 +19,15 @@ from zcore.cli.show.colours import painted
 from zcore.cli.show.printed import Progress, nbytes_text, plural
 from zcore.text.printable import printable
 
+TYPE_CHECKING = False      # of typing, without its import time
+if TYPE_CHECKING:
+    import argparse
+
 KINDS = ("left-over", "foreign", "stale copy", "damaged", "truncated")
 SERIOUS = ("wrong document", "damaged", "truncated", "unreachable", "unreadable")
 
 
-def configure(parser):
+def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
     parser.add_argument("path", metavar=location.METAVAR, help=location.HELP)
     parser.add_argument("--repair", action="store_true", help="remove left-overs: temporary files of writers that were "
@@ -32,10 +38,11 @@ def configure(parser):
     machine.add_option(parser)
 
 
-def run(arguments):
+def run(arguments: argparse.Namespace) -> int:
     """Verify; returns 0, or 1 when a problem is left."""
     store, path = location.located(arguments.path)
-    repair = tuple(dict.fromkeys([*(["left-over"] if arguments.repair else []), *arguments.repair_kind]))
+    repair: tuple[str, ...] = tuple(dict.fromkeys([*(["left-over"] if arguments.repair else []),
+                                                   *arguments.repair_kind]))
     with Progress(f"verifying {arguments.path}") as progress:
         report = zcore.verify(store, path=path, repair=repair or False, threads=arguments.threads,
                               progress=progress.to)
