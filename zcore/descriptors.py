@@ -12,11 +12,19 @@ def open_descriptor(path: str | os.PathLike[str], flags: int, mode: int = 0o666,
 
     Assign the result at once: no signal is handled when a function written in Python returns.
     """
-    function = os.open if dir_fd is None else partial(os.open, dir_fd=dir_fd)
+    return _held(os.open if dir_fd is None else partial(os.open, dir_fd=dir_fd), path, flags, mode)
+
+
+def duplicate(fd):
+    """Return `os.dup` of a descriptor, as `open_descriptor` does that of a file."""
+    return _held(os.dup, fd)
+
+
+def _held(function, *arguments):
     held = []
     try:
         # One call in C opens the file and puts the descriptor into the list.
-        held.extend(map(function, (path,), (flags,), (mode,)))
+        held.extend(map(function, *[(argument,) for argument in arguments]))
     except BaseException:
         for fd in held:
             os.close(fd)

@@ -493,9 +493,9 @@ MAX_DOUBLED = 3         # times as long, for an input twice as long
 # memory for these: a part of a key is a byte, and its object has 50 and more.
 CONSTANT = 8 << 20
 TIMES_INPUT, TIMES_REFERENCES, TIMES_OBJECTS = 4, 6, 128
-OBJECTS = ("asdf-plain", "asdf-tree", "asdf-inline", "json", "v3", "v2", "consolidated", "references-object",
+OBJECTS = ("asdf-tree", "asdf-inline", "json", "v3", "v2", "consolidated", "references-object",
            "references-templates", "references-one-text", "references-generat", "references-dimensions",
-           "references-listed", "reference-store", "uri", "key")
+           "references-listed", "reference-store")
 # A few bytes say how many references are to be made. Their number is bounded, not their bytes.
 AMPLIFIED = ("references-generated",)
 

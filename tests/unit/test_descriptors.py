@@ -75,6 +75,24 @@ def open_asdf(place):
     return lambda: zcore.open(place / "a.asdf").tree()
 
 
+def read_an_array_of_asdf(place):
+    zcore.asdf.write(place / "a.asdf", {"x": np.arange(10)})
+    array = zcore.open(place / "a.asdf")["x"]
+    return lambda: array[...]
+
+
+def block_of_asdf(place):
+    zcore.asdf.write(place / "a.asdf", {"x": np.arange(10)})
+    opened = zcore.asdf.open(place / "a.asdf")
+    return lambda: os.close(opened.blocks[0].descriptor())
+
+
+def read_an_array_of_zip(place):
+    zcore.save(place / "a.zip", np.arange(10))
+    array = zcore.open(place / "a.zip")
+    return lambda: array[...]
+
+
 def write_zip(place):
     def write():
         with zcore.ZipStore(place / "a.zip", mode="w") as store:
@@ -93,15 +111,30 @@ def read_references(place):
     return lambda: store.get("x")
 
 
+def copy_to(name):
+    def prepare(place):
+        group = zcore.group()
+        group.create_array("x", data=np.arange(24).reshape(4, 6))
+        return lambda: zcore.copy(group if name == "a.npz" else group["x"], place / name, overwrite=True, threads=1)
+    prepare.__name__ = f"copy_to_{name}"
+    return prepare
+
+
+def copy_from_npy(place):
+    np.save(place / "a.npy", np.arange(24).reshape(4, 6))
+    return lambda: zcore.copy(place / "a.npy", zcore.MemoryStore(), chunks=(2, 3), threads=1)
+
+
 @pytest.mark.parametrize("prepare", [
     write_a_value, read_a_value, create_by_locks_of_directories, create_by_lock_files, write_asdf, open_asdf,
-    write_zip, read_zip, read_references,
+    read_an_array_of_asdf, block_of_asdf, write_zip, read_zip, read_an_array_of_zip, read_references, copy_from_npy,
 ])
 def test_an_interrupt_leaves_no_descriptor_open(tmp_path, monkeypatch, prepare):
     # Python reports an interrupt in a finalizer, and goes on.
     monkeypatch.setattr(sys, "unraisablehook", lambda found: None)
     work = prepare(tmp_path)
     work()
+    gc.collect()     # what other tests have left
     before = descriptors()
     for n in itertools.count():
         if not interrupted(work, n):
@@ -110,3 +143,22 @@ def test_an_interrupt_leaves_no_descriptor_open(tmp_path, monkeypatch, prepare):
             gc.collect()     # the objects of the call that was interrupted
         assert descriptors() == before, f"after call {n}"
     assert n > 3
+
+
+@pytest.mark.parametrize("prepare", [copy_to("a.asdf"), *[
+    pytest.param(copy_to(name), marks=pytest.mark.slow) for name in ("a.npy", "a.npz", "a.zip")]])
+def test_an_interrupt_leaves_no_file_of_a_copy(tmp_path, monkeypatch, prepare):
+    """A temporary directory that was just made was left, and one whose removal was interrupted."""
+    monkeypatch.setattr(sys, "unraisablehook", lambda found: None)
+    work = prepare(tmp_path)
+    work()
+    gc.collect()
+    before, files = descriptors(), sorted(os.listdir(tmp_path))
+    for n in itertools.count():
+        if not interrupted(work, n):
+            break
+        if (descriptors(), sorted(os.listdir(tmp_path))) != (before, files):
+            gc.collect()
+        assert descriptors() == before, f"after call {n}"
+        assert sorted(os.listdir(tmp_path)) == files, f"after call {n}"
+    assert n > 30

@@ -6,7 +6,6 @@ block no more than that. `zcore.asdf.file_layout` parses the header of a block.
 from __future__ import annotations
 
 import mmap
-import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeVar, overload
 
@@ -14,6 +13,7 @@ import numpy as np
 
 from zcore.asdf import checksums, compression, scan
 from zcore.buffers import flat_view
+from zcore.descriptors import duplicate
 from zcore.errors import AsdfFormatError, ChecksumError, OutOfMemoryError, TruncatedError, noted, warn_of
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ class Block:
 
     def descriptor(self) -> int:
         """Return a new descriptor of the file, which the caller closes."""
-        return os.dup(self._source.fd)
+        return duplicate(self._source.fd)
 
     @overload
     def read(self, out: None = None, *, verify: bool | None = None) -> memoryview: ...

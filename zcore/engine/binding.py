@@ -546,7 +546,7 @@ class ArrayBinding(NodeBinding):
             return None
         from zcore.kernel.plan.raw_read import LayoutReadPlan
 
-        return partial(LayoutReadPlan, source=located.open(), offset=located.offset, strides=located.strides,
+        return partial(LayoutReadPlan, source=located.open, offset=located.offset, strides=located.strides,
                        name=self.prefix + (".".join("0" * len(located.strides)) or "0"))
 
     def _extents(self, located):

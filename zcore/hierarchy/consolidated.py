@@ -262,7 +262,8 @@ def drop(store: Store, path: str, *, itself: bool = False, is_below: bool = Fals
         if itself:
             _drop_at(store, path, is_above=False)
         return
-    for place, group, is_above in _nodes_at_and_above(store, path):
+    deepest = lookup.nearest(store, path)     # there is no copy where no directory is
+    for place, group, is_above in _nodes_at_and_above(store, deepest, deepest != path):
         if is_above or itself:
             _drop_at(place, group, is_above)
 
@@ -390,9 +391,9 @@ def _drop_copy_of(binding):
             exclusive.replace_metadata(exclusive.metadata.replace(consolidated=None))
 
 
-def _nodes_at_and_above(store, path):
+def _nodes_at_and_above(store, path, is_above):
     """Yield (store, path of a node, whether it is above) from the node at `path` upwards, beyond the store's root."""
-    yield store, path, False
+    yield store, path, is_above
     while path:
         path = path.rpartition("/")[0]
         yield store, path, True

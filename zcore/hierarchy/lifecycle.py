@@ -395,8 +395,14 @@ def _stands_as_group(store, path):
 def missing_above(store: Store, path: str, format: Format) -> list[str]:
     """Return the paths of missing groups above `path`, upwards; see `create_ancestors`."""
     missing = []
-    while path and format.has_groups:
+    if not path or not format.has_groups:
+        return missing
+    path = path.rpartition("/")[0]
+    deepest = lookup.nearest(store, path)
+    while len(path) > len(deepest):
+        missing.append(path)     # not even a directory
         path = path.rpartition("/")[0]
+    while True:
         if _stands_as_group(store, path):
             # The groups above it were created with it.
             break
@@ -407,6 +413,9 @@ def missing_above(store: Store, path: str, format: Format) -> list[str]:
             with hold_place(store, path, format.group_document, Options()), contextlib.suppress(NodeExistsError):
                 check_free(store, path, format, group)
         missing.append(path)
+        if not path:
+            break
+        path = path.rpartition("/")[0]
     return missing
 
 

@@ -100,6 +100,25 @@ def check_new_names(path: str, format: Format) -> None:
             warn(f"the name {name!r:.60} is not portable: {advice}")
 
 
+def nearest(store: Store, path: str) -> str:
+    """Return the deepest of `path` and the paths above it at which there is anything; in a directory store only.
+
+    A look at a missing document goes up to what is there, so many looks at missing groups would cost the square of the
+    depth. What is unreachable counts as there.
+    """
+    base = directory_at(store)
+    while base is not None and path:
+        try:
+            os.lstat(os.path.join(base, path))
+        except FileNotFoundError:
+            path = path.rpartition("/")[0]
+            continue
+        except OSError:
+            pass
+        break
+    return path
+
+
 def find_or_read_set(store: Store, path: str, zarr_format: FormatName | None,
                      options: Options) -> ArrayBinding | GroupBinding | None:
     """Return the result of `find`. If there is a Parquet reference set in the directory instead of a node, search it.

@@ -17,9 +17,11 @@ from zcore.trust.base_path import LONG, LONG_UNC, NATIVE, POSIX, WINDOWS, withou
 # Names of temporary files begin so. They are never keys.
 TEMPORARY: str = TEMP_PREFIX
 
+MAX_PARTS = 4096  # of a key. As many bytes are the longest path of Linux
 # Most keys match this and need no other check: ASCII parts that begin with a letter, a digit, "_" or "-", and documents
-# of Zarr v2.
-_is_ordinary = re.compile(r"(?:[\w-][\w.-]*/)*(?:[\w-][\w.-]*|\.z(?:array|attrs|group|metadata))", re.ASCII).fullmatch
+# of Zarr v2. The matcher takes memory for each part.
+_is_ordinary = re.compile(rf"(?:[\w-][\w.-]*/){{0,{MAX_PARTS - 1}}}"
+                          r"(?:[\w-][\w.-]*|\.z(?:array|attrs|group|metadata))", re.ASCII).fullmatch
 
 _WINDOWS_MAX_PATH = 259  # characters; longer absolute paths need the \\?\ form
 
@@ -87,6 +89,8 @@ def _fault(key, flavour):
     """Return why `key` is not a key, or None."""
     if key == "":
         return "it is empty"
+    if key.count("/") >= MAX_PARTS:
+        return f"it has {key.count('/') + 1} parts, at most {MAX_PARTS} are allowed"
     if "\0" in key:
         return "it holds a NUL character"
     if not key.isascii():

@@ -8,6 +8,7 @@ import re
 from zcore.errors import UnsupportedError
 from zcore.trust.base_path import NATIVE, POSIX, absolute_base
 
+MAX_LENGTH = 1 << 17  # of a URI; a path of Windows has at most 2**15 characters, one of Linux 4096 bytes
 # How to encode a path that is not text: a POSIX name of any bytes, a Windows name with half a surrogate pair.
 _BYTES_RULE = {POSIX: "surrogateescape", "windows": "surrogatepass"}
 
@@ -41,8 +42,8 @@ def uri_to_path(text: str, flavour: str = NATIVE) -> str:
     UnsupportedError
         The scheme is not ``file``.
     ValueError
-        The URI has a query, a fragment, a relative path or a remote host, or its percent-encoding is invalid or hides
-        a separator or NUL.
+        The URI is too long, or has a query, a fragment, a relative path or a remote host, or its percent-encoding is
+        invalid or hides a separator or NUL.
 
     Notes
     -----
@@ -57,6 +58,8 @@ def uri_to_path(text: str, flavour: str = NATIVE) -> str:
     scheme, colon, rest = text.partition(":")
     if not colon or not re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]+", scheme):
         return text
+    if len(text) > MAX_LENGTH:
+        raise ValueError(f"expected a URI of at most {MAX_LENGTH} characters, found {len(text)}: '{text[:40]}...'")
     if scheme.lower() != "file":
         raise UnsupportedError(
             f"{text!r}: zcore has no store for the scheme {scheme!r}; a directory has 'file' or none; for a store in "

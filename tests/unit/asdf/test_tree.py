@@ -68,6 +68,11 @@ def test_integers_of_any_size_are_read(parse):
         parse("a: " + "9" * 5000)
     with pytest.raises(AsdfFormatError, match="digits"):
         parse("a: 1" + ":00" * 5000)
+    for real in ("1" + ":00" * 5000 + ".5", "!!float 1" + ":00" * 5000):
+        with pytest.raises(AsdfFormatError, match="digits"):
+            parse("a: " + real)
+    text = "1" + ":00" * 5000 + "x"
+    assert parse("a: " + text)["a"] == text
 
 
 @pytest.mark.parametrize("text", ["!!int a", "!!float b", "!!bool c", "!!timestamp d", "!!timestamp 2020-13-40",

@@ -7,6 +7,7 @@ from zcore.stores.keys import (
     POSIX,
     WINDOWS,
     check_key,
+    check_path,
     check_prefix,
     is_temporary,
     key_to_path,
@@ -28,6 +29,19 @@ def test_what_is_no_key(key, flavour):
     assert caught.value.key == key
     with pytest.raises(InvalidKeyError):
         key_to_path(absolute_base("data", CWD[flavour], flavour), key, flavour)
+
+
+@each("flavour", [POSIX, WINDOWS])
+@each("part", ["a", "\u00e9"], ids=["ascii", "not-ascii"])
+def test_a_key_of_more_parts_than_a_path_can_have(part, flavour):
+    """To divide it takes many times its length."""
+    longest = "/".join([part] * 4096)
+    assert check_key(longest, flavour) == longest and check_prefix(longest + "/", flavour) == longest + "/"
+    assert check_path("/" + longest, flavour) == longest
+    for wrong, check in ((f"{longest}/{part}", check_key), (f"{longest}/{part}/", check_prefix),
+                         (f"/{longest}/{part}", check_path)):
+        with pytest.raises(InvalidKeyError, match="it has 4097 parts, at most 4096 are allowed"):
+            check(wrong, flavour)
 
 
 @each("key", UNUSUAL_KEYS, ids=lambda key: ascii(key)[:20])

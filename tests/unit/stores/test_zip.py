@@ -749,9 +749,8 @@ def test_an_ozx_follows_rfc_9(tmp_path, name):
 def test_a_copy_to_an_ozx_writes_each_byte_once(tmp_path, monkeypatch):
     source = image(zcore.MemoryStore())
     zcore.consolidate_metadata(source.store)
-    files, new_file = [], writer._new_file
-    monkeypatch.setattr(writer, "_new_file", lambda *args, **keywords: files.append(args) or new_file(
-        *args, **keywords))
+    files, new_file = [], writer._File
+    monkeypatch.setattr(writer, "_File", lambda archive: files.append(archive) or new_file(archive))
     zcore.copy(source, tmp_path / "x.ozx")
     assert len(files) == 1
     directory, file = order_in_file(tmp_path / "x.ozx")

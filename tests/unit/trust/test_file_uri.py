@@ -109,3 +109,12 @@ def test_other_schemes(text, scheme, flavour):
     with pytest.raises(UnsupportedError, match=scheme) as caught:
         uri_to_path(text, flavour)
     assert scheme in caught.value.feature
+
+
+@pytest.mark.parametrize("flavour", [POSIX, WINDOWS])
+def test_a_uri_that_is_longer_than_any_path(flavour):
+    """To decode it takes many times its length."""
+    for text in ("file:///" + "%41" * 50_000, "s3:" + "a" * (1 << 17)):
+        with pytest.raises(ValueError, match="expected a URI of at most 131072 characters, found 1"):
+            uri_to_path(text, flavour)
+    assert uri_to_path("a" * (1 << 18), flavour) == "a" * (1 << 18)

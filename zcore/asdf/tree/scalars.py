@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 MAX_DIGITS = 4300  # of an integer; Python's own bound, beyond which the work grows faster than the text
 SCALARS = (bool, int, float, complex, str, bytes, datetime.date, type(None))
 MIN_INTEGER, MAX_INTEGER = -2**63 + 2, 2**63 - 1  # YAML subset, "Numeric literals": the range of numbers in a tree
+_NUMBERS = frozenset((YAML + "int", YAML + "float"))
 OWN_TAGS = frozenset(YAML + name for name in ("int", "float", "bool", "null", "timestamp", "binary", "str"))
 
 # No two repetitions may share characters: text that does not match would be tried in all ways to divide it.
@@ -52,10 +53,20 @@ def plain_value(text: str) -> Any:
     """
     if text.isdecimal() and text.isascii() and text[0] != "0" and len(text) < 20:
         return int(text)       # the common case
+    # To match one takes memory for each digit. With other characters, a text with a colon is no number.
+    may_be_long = len(text) > MAX_DIGITS and ":" in text
+    if may_be_long and not text.strip("+-.0123456789:_"):
+        raise _too_long(text)
     for tag, regexp in _rules()[0].get(text[:1], ()):
+        if may_be_long and tag in _NUMBERS:
+            continue
         if regexp.match(text):
             return value_of(tag, text) if tag in OWN_TAGS else text
     return text
+
+
+def _too_long(text: str) -> AsdfFormatError:
+    return AsdfFormatError(f"a number in base 60 of {len(text)} digits and colons, at most {MAX_DIGITS} are read")
 
 
 def is_plain_text(text: str) -> bool:
@@ -64,7 +75,10 @@ def is_plain_text(text: str) -> bool:
     >>> [is_plain_text(text) for text in ("a b", "1e5", "12", "no", "", "<<")]
     [True, True, False, False, False, False]
     """
-    return text not in ("", "<<", "=") and plain_value(text) is text
+    try:
+        return text not in ("", "<<", "=") and plain_value(text) is text
+    except AsdfFormatError:
+        return False     # a number of too many digits
 
 
 def value_of(tag: str, text: str) -> Any:
@@ -77,6 +91,8 @@ def value_of(tag: str, text: str) -> Any:
     # Hexadecimal digits are 1.2 decimal ones each.
     if tag == YAML + "int" and len(text) * (5 if "x" in text else 4) > MAX_DIGITS * 4:
         raise AsdfFormatError(f"an integer of {len(text)} digits, at most {MAX_DIGITS} are read")
+    if tag == YAML + "float" and ":" in text and len(text) > MAX_DIGITS:
+        raise _too_long(text)
     _, constructor, node = _rules()
     try:
         return constructor.yaml_constructors[tag](constructor, node(tag, text))

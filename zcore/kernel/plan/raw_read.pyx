@@ -49,8 +49,8 @@ cdef class LayoutReadPlan(ReadPlan):
     ----------
     array, selection, elements, options
         As for `Plan`. The chunk shape and the program of the array are not used.
-    source : int or bytes-like
-        A descriptor, which the plan closes, or the bytes.
+    source : callable
+        Returns a new descriptor, which the plan closes, or the bytes. It is called here, so no signal comes between.
     offset : int
         Offset of the element (0, ..., 0) in the source.
     strides : tuple of int
@@ -75,10 +75,11 @@ cdef class LayoutReadPlan(ReadPlan):
                  int64_t offset, tuple strides not None, str name not None):
         cdef int64_t n_bytes
         cdef int d
-        if isinstance(source, int):
-            self.content.fd = source
+        opened = source()
+        if isinstance(opened, int):
+            self.content.fd = opened
         else:
-            PyObject_GetBuffer(source, &self.buffer, PyBUF_SIMPLE)
+            PyObject_GetBuffer(opened, &self.buffer, PyBUF_SIMPLE)
             self.has_buffer = True
             self.content.data = <const uint8_t *>self.buffer.buf
             self.content.size = self.buffer.len

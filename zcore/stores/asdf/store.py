@@ -16,6 +16,7 @@ import numpy as np
 
 from zcore.asdf.file import AsdfFile
 from zcore.asdf.tree.ndarray import NDArrayNode, c_strides
+from zcore.descriptors import duplicate
 from zcore.errors import StoreError
 from zcore.kernel.refs.table import ReferenceTable
 from zcore.model.dtypes import to_descr
@@ -270,7 +271,7 @@ class AsdfStore(BlockStore):
     def _open_target(self, target):
         if target == _IN_PYTHON:
             raise StoreError(f"{self!r}: these blocks are decoded in Python")
-        return os.dup(self._file.source.fd)
+        return duplicate(self._file.source.fd)
 
     # Nodes
 

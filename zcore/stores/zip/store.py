@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from zcore.buffers import flat_view
-from zcore.descriptors import open_descriptor
+from zcore.descriptors import duplicate, open_descriptor
 from zcore.errors import StoreError, UnsupportedError, warn
 from zcore.kernel.refs.table import ReferenceTable
 from zcore.stores.base import OBJECTS, BlockStore, ByteRange, Extents, Identity, Listing, Objects, resolve_range
@@ -165,7 +165,7 @@ class ZipStore(BlockStore):
     def _open_target(self, target):
         if target != _HERE:
             raise StoreError(f"{self!r}: these members are decoded in Python")
-        return os.dup(self._fileno())
+        return duplicate(self._fileno())
 
     def _fileno(self):
         fd = self._fd if self._writer is None else self._writer.fileno()

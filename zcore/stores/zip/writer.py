@@ -111,7 +111,7 @@ class ZipWriter:
         self._exclusive = exclusive
         self._method = method
         self._is_ozx = is_ozx(path)
-        self._fault = self._errno = self._temporary = None
+        self._fault = self._errno = self._file = None
         self._end = 0
         if os.path.isdir(path) or (exclusive and os.path.lexists(path)):
             raise StoreError(f"{path} exists already", errno=errno.EEXIST)
@@ -119,19 +119,20 @@ class ZipWriter:
             raise StoreError(f"{path} lies in a Zarr hierarchy, in which RFC-9 allows no .ozx", errno=errno.EINVAL)
         renew_in_children(self)
         try:
-            self._fd, self._temporary = _new_file(path)
+            _remove_left_over(*_place_of(path))
+            self._file = _File(path)
         except OSError as exc:
             raise StoreError(f"cannot make {path}: {exc.strerror}", errno=exc.errno) from exc
 
     @property
     def is_open(self) -> bool:
         """Whether there is a file that is neither finished nor removed."""
-        return self._temporary is not None
+        return self._file is not None
 
     def fileno(self) -> int:
         """Return the descriptor of the file, to read members from."""
         self.check()
-        return self._fd
+        return self._file.fd
 
     def check(self) -> None:
         """Raise StoreError if the archive was given up or closed."""
@@ -182,9 +183,9 @@ class ZipWriter:
                     members = self._in_order(members, keys)
                 self._write_directory([(key, members[key]) for key in keys], self._comment(document))
                 if self._exclusive:
-                    os.link(self._temporary, self._path)
+                    os.link(self._file.path, self._path)
                 else:
-                    os.replace(self._temporary, self._path)
+                    os.replace(self._file.path, self._path)
             except OSError as exc:
                 if isinstance(exc, StoreError):
                     raise
@@ -195,19 +196,15 @@ class ZipWriter:
 
     def discard(self) -> None:
         """Remove the temporary file."""
-        if self._temporary is not None:
-            # Before it is closed: the lock on it tells others that its writer lives.
-            with contextlib.suppress(OSError):
-                os.unlink(self._temporary)
-            self._temporary = None
-            with contextlib.suppress(OSError):
-                os.close(self._fd)
+        if self._file is not None:
             self._fault = self._fault or "the archive is closed"
+            self._file.discard()
+            self._file = None
 
     def _write(self, data):
         view = memoryview(data)
         while len(view):
-            n_bytes = os.pwrite(self._fd, view, self._end)
+            n_bytes = os.pwrite(self._file.fd, view, self._end)
             self._end += n_bytes
             view = view[n_bytes:]
 
@@ -219,8 +216,8 @@ class ZipWriter:
         ends = [members[key].offset + members[key].n_stored for key in keys if is_document(key)]
         if documents == [0, *ends][:len(documents)] and (not others or min(others) >= max(ends, default=0)):
             return members
-        source, old = self._fd, self._temporary
-        self._fd, self._temporary = _new_file(self._path, is_first=False)
+        source = self._file
+        self._file = _File(self._path)
         self._end, moved = 0, {}
         try:
             for key in keys:
@@ -228,16 +225,14 @@ class ZipWriter:
                 shift = self._end - member.header
                 at, stop = member.header, member.offset + member.n_stored
                 while at < stop:
-                    part = os.pread(source, min(_COPIED_NBYTES, stop - at), at)
+                    part = os.pread(source.fd, min(_COPIED_NBYTES, stop - at), at)
                     if not part:
                         raise StoreError(f"{self._path}: the file that is written was cut off by another program")
                     self._write(part)
                     at += len(part)
                 moved[key] = member._replace(header=member.header + shift, offset=member.offset + shift)
         finally:
-            with contextlib.suppress(OSError):
-                os.unlink(old)
-            os.close(source)
+            source.discard()
         return moved
 
     def _write_directory(self, members, comment):
@@ -282,10 +277,9 @@ class ZipWriter:
 
     def _renew_locks(self):
         # In a forked child: the file belongs to the parent and stays.
-        if self._temporary is not None:
-            with contextlib.suppress(OSError):
-                os.close(self._fd)
-            self._temporary = None
+        if self._file is not None:
+            self._file.discard()
+            self._file = None
             self._fault = "the archive is written by the process that this one was forked from"
 
 
@@ -307,31 +301,53 @@ def _deflated(data):
     return encoder.compress(data) + encoder.flush()
 
 
-def _new_file(path, is_first=True):
-    """Make a temporary file beside an archive, and return its descriptor and its path.
-
-    The file is locked as long as its writer lives. Those of writers that were killed are removed.
-    """
+def _place_of(path):
+    """Return the directory of the temporary file of an archive, and how its name begins."""
     folder, name = os.path.split(path)
-    start = f"{TEMPORARY}zip.{blake2b(os.fsencode(name), digest_size=8).hexdigest()}."
-    if is_first:
-        _remove_left_over(folder, start)
-    while True:
-        temporary = os.path.join(folder, start + os.urandom(8).hex())
-        fd = open_descriptor(temporary, _CREATE)
+    return folder, f"{TEMPORARY}zip.{blake2b(os.fsencode(name), digest_size=8).hexdigest()}."
+
+
+class _File:
+    """A temporary file beside an archive. It is locked as long as its writer lives.
+
+    Attributes
+    ----------
+    fd : int
+    path : str
+    """
+
+    fd = -1
+    path = None
+
+    def __init__(self, archive):
+        self._owner = os.getpid()
+        folder, start = _place_of(archive)
         try:
-            # Another writer of this archive may take it for a left-over before it is locked.
-            if _is_locked(fd) is not False:
-                os.stat(temporary)
-                return fd, temporary
-        except FileNotFoundError:
-            pass
+            while True:
+                # Noted before it is made, as Ctrl-C may come between the two.
+                self.path = os.path.join(folder, start + os.urandom(8).hex())
+                self.fd = open_descriptor(self.path, _CREATE)
+                # Another writer of this archive may take it for a left-over before it is locked.
+                if _is_locked(self.fd) is not False and os.path.exists(self.path):
+                    return
+                self.discard()
         except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
-            os.close(fd)
+            self.discard()
             raise
-        os.close(fd)
+
+    def discard(self):
+        """Remove the file, unless this process is a fork of its writer. It is called again if a signal ends it."""
+        if self.path is not None and os.getpid() == self._owner:
+            # Before it is closed: the lock on it tells others that its writer lives.
+            with contextlib.suppress(OSError):
+                os.unlink(self.path)
+            self.path = None
+        fd, self.fd = self.fd, -1
+        if fd >= 0:
+            with contextlib.suppress(OSError):
+                os.close(fd)
+
+    __del__ = discard
 
 
 def _remove_left_over(folder, start):

@@ -14,8 +14,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import shutil
-import tempfile
 from typing import TYPE_CHECKING, Protocol
 
 from zcore.engine.binding import ArrayBinding, GroupBinding
@@ -34,9 +32,10 @@ from zcore.formats import format_of
 from zcore.hierarchy import consolidated, deletion, lifecycle, lookup
 from zcore.hierarchy.creation_lock import hold_place
 from zcore.hierarchy.lifecycle import read_attributes
+from zcore.kernel.io.object_locks import Held
 from zcore.stores import openers
 from zcore.stores.base import directory_at
-from zcore.stores.directory import listing
+from zcore.stores.directory import cleanup, listing
 from zcore.stores.directory.store import DirectoryStore
 from zcore.stores.keys import TEMPORARY, prefix_of
 from zcore.tools.copy import document_last, staging
@@ -368,8 +367,7 @@ def _file(place, kind, path, overwrite, root_format, zarr_format, losses, thread
         if zarr_format is not None:
             raise ValueError(f"zarr_format={zarr_format!r} was asked for, {os.path.basename(place)} has no format of "
                              "Zarr")
-        folder = tempfile.mkdtemp(prefix=f"{TEMPORARY}copy.", dir=os.path.dirname(place))
-        try:
+        with _Folder(place) as folder:
             temporary = os.path.join(folder, f"{TEMPORARY}new{os.path.splitext(place)[1]}")
             sink = openers.loaded(SINKS[kind])(temporary, path, losses)
             try:
@@ -383,11 +381,25 @@ def _file(place, kind, path, overwrite, root_format, zarr_format, losses, thread
                 os.replace(temporary, place)
             else:
                 os.link(temporary, place)
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
     except OSError as exc:
         if exc.errno == errno.EEXIST and not overwrite and os.path.lexists(place):
             raise NodeExistsError(f"{place} is there already", path=path) from exc
         if isinstance(exc, ZcoreError):
             raise
         raise StoreError(f"cannot write {place}: {exc.strerror or exc}", key=place, errno=exc.errno) from exc
+
+
+class _Folder(Held):
+    """A hidden directory beside a file, which is removed at the end, whatever a signal handler raises meanwhile."""
+
+    def __init__(self, place):
+        # Named before it is made, as Ctrl-C may come between the two.
+        self._path = os.path.join(os.path.dirname(place), f"{TEMPORARY}copy.{os.urandom(8).hex()}")
+
+    def take(self):
+        os.mkdir(self._path, 0o700)
+        return self._path
+
+    def give_back(self, exception):
+        with contextlib.suppress(OSError):
+            cleanup.remove_directory(self._path)

@@ -20,12 +20,13 @@ import tempfile
 import warnings
 import zipfile
 from collections import namedtuple
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from zcore import config, workers
-from zcore.descriptors import open_descriptor
+from zcore.descriptors import duplicate, open_descriptor
 from zcore.engine.options import MAX_THREADS
 from zcore.errors import (
     CodecError,
@@ -119,10 +120,13 @@ class NumpySource(Source):
 class _File:
     """A file that is open for reading, and the member that was last checked as a whole."""
 
+    fd = -1
+    _unpacked = None
+
     def __init__(self, path, threads):
         self.path = path
         self.n_threads = min(threads or config.threads, MAX_THREADS)
-        self._checked = self._unpacked = None
+        self._checked = None
         with self.faults():
             self.fd = open_descriptor(path, os.O_RDONLY | os.O_CLOEXEC)
 
@@ -138,7 +142,14 @@ class _File:
         """Close the file, and remove an unpacked member."""
         self._forget()
         with self.faults():
-            os.close(self.fd)
+            fd, self.fd = self.fd, -1
+            if fd >= 0:
+                os.close(fd)
+
+    def __del__(self):
+        # After Ctrl-C right before or in `close`.
+        with contextlib.suppress(StoreError):
+            self.close()
 
     def _forget(self):
         unpacked, self._unpacked, self._checked = self._unpacked, None, None
@@ -206,10 +217,9 @@ class _NumpyArray(SourceArray):
         shape, itemsize, n_threads = self._stored_shape, self.dtype.itemsize, self._file.n_threads
         array = OpenArray(shape, shape, program=None, fill=bytes(itemsize), template=(b"", b"", b""))
         with self._file.faults():
-            source = os.dup(fd)
-        plan = LayoutReadPlan(array, box, out, PlanOptions(n_threads=n_threads), source=source,
-                              offset=offset + self._offset, strides=_strides(shape, itemsize, self.order),
-                              name=self._what)
+            plan = LayoutReadPlan(array, box, out, PlanOptions(n_threads=n_threads), source=partial(duplicate, fd),
+                                  offset=offset + self._offset, strides=_strides(shape, itemsize, self.order),
+                                  name=self._what)
         workers.run(plan.run, n_threads, plan.cancel)
         plan.raise_failure(())
 
