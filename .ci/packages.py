@@ -2,11 +2,13 @@
 
     python .ci/packages.py DIRECTORY          the sdist, and the wheel that is built from it, are left in DIRECTORY
     python .ci/packages.py test-installed SOURCE [NUMPY [TEST ...]]     tests of SOURCE on the installed zcore
+    python .ci/packages.py test-numpys SOURCE NUMPY ...     builds SOURCE, and tests it with each of these minor NumPys
 
 The sdist is unpacked, and the wheel is built from it without a network. auditwheel repairs the wheel on Linux. Then it
 is installed in new environments, with the oldest and the newest NumPy that it allows, and tested with no compiler in
 PATH. Two environments run some of the tests: those of arrays and groups, and the laws of NumPy's indexing. Everything
-else does not depend on how zcore was installed.
+else does not depend on how zcore was installed. A minor NumPy without a wheel for this Python is tested with a newer
+one: NEWER_PYTHON names it, else it is looked for in PATH and in the folder of pyenv.
 """
 import email
 import json
@@ -42,6 +44,9 @@ WITHOUT_JUDGES = ["tests/unit/engine/test_many_threads.py", "tests/unit/kernel/s
                   "tests/property/test_store_laws.py"]
 JUDGES = ["numcodecs", "ml_dtypes>=0.6", "blosc>=1.11", "PyYAML>=6"]
 TOOLS = ["pytest>=9", "pytest-xdist", "hypothesis"]
+NEWER = ("python3.14", "python3.13", "python3.12")
+NO_COMPILER = re.compile(r"(error: )?the build needs a C compiler, and \S+ is not there: install one .*, or install a "
+                         r"wheel of zcore, which needs none: python -m pip install --only-binary zcore zcore")
 SEEN = """
 import json, numpy, shutil, zcore
 print(json.dumps({"numpy": numpy.__version__, "zcore": zcore.__file__,
@@ -184,20 +189,68 @@ def linked(path):
                  if tag.entry.d_tag in ("DT_RPATH", "DT_RUNPATH")])
 
 
+def check_refusal(python, sdist, work):
+    """Fail unless a machine with no compiler, whose index has only an sdist, is told what to do in one sentence."""
+    index = work / "index"
+    index.mkdir()
+    shutil.copy(sdist, index)
+    found = {name: value for name, value in os.environ.items() if name != "CC"}
+    done = subprocess.run([python, "-m", "pip", "install", "--isolated", "--no-index", "--find-links", index,
+                           "--no-build-isolation", "--no-deps", "zcore"], capture_output=True, text=True,
+                          env={**found, "PATH": str(Path(python).parent)})
+    said = [line.strip() for line in (done.stdout + done.stderr).splitlines() if NO_COMPILER.fullmatch(line.strip())]
+    if not done.returncode or len(set(said)) != 1:
+        sys.exit(f"with no compiler, pip ended with code {done.returncode} and said:\n{done.stdout}{done.stderr}")
+    print(f"with no compiler, pip says: {said[0]}", flush=True)
+
+
+def newer_python():
+    """Return an interpreter of this machine that is newer than this one and has a GIL, or None."""
+    named = os.environ.get("NEWER_PYTHON")
+    versions = Path(os.environ.get("PYENV_ROOT") or "~/.pyenv").expanduser() / "versions"
+    is_able = (f"import ensurepip, sys, sysconfig, venv; sys.exit(sys.version_info[:2] <= {sys.version_info[:2]} "
+               "or bool(sysconfig.get_config_var('Py_GIL_DISABLED')))")
+    for name in [named] if named else NEWER:
+        # pyenv has a command in PATH for each version, also for those that it does not start.
+        for python in filter(None, (shutil.which(name), *versions.glob(f"*/bin/{name}"))):
+            if not subprocess.run([python, "-c", is_able], capture_output=True).returncode:
+                return python
+    if named:
+        sys.exit(f"NEWER_PYTHON={named}: it cannot be started, or is not newer than {sys.executable}, or has no GIL")
+    return None
+
+
 def has_wheel(python, numpy):
     """Return whether the index has a wheel of a version of NumPy for an interpreter."""
     asked = [python, "-m", "pip", "install", "-q", "--dry-run", "--only-binary", "numpy", f"numpy=={numpy}.*"]
     return not subprocess.run([*map(str, asked)], capture_output=True).returncode
 
 
-def test_minor_numpys(python, source):
-    """Run the tests that depend on NumPy with each minor version of it, in an environment that has zcore."""
-    for numpy in MINOR_NUMPYS:
+def test_minor_numpys(python, source, numpys):
+    """Run the tests that depend on NumPy with each minor version of it, in an environment that has zcore.
+
+    Returns the versions that have no wheel for this Python.
+    """
+    left = []
+    for numpy in numpys:
         if not has_wheel(python, numpy):
-            print(f"SKIPPED: NumPy {numpy} has no wheel for Python {sys.version_info[0]}.{sys.version_info[1]}")
+            left.append(numpy)
             continue
         run([python, "-m", "pip", "install", "-q", "--only-binary", "numpy", f"numpy=={numpy}.*"])
         print(run([python, Path(__file__), "test-installed", source, numpy, *OF_NUMPY]), end="", flush=True)
+    return left
+
+
+def test_numpys(source, *numpys):
+    """Build a source tree for this Python, and run the tests that depend on NumPy with each of these versions."""
+    print(f"Python {sys.version.split()[0]}, {sys.executable}", flush=True)
+    settings = tomllib.loads(Path(source, "pyproject.toml").read_text("utf-8"))
+    with tempfile.TemporaryDirectory(prefix="zcore-numpys.") as work:
+        work = Path(work)
+        wheel = make_wheel(environment(work / "builder", *settings["build-system"]["requires"]), source, work)
+        user = environment(work / "user", "numpy", wheel, *TOOLS, *JUDGES)
+        for numpy in test_minor_numpys(user, source, numpys):
+            print(f"SKIPPED: NumPy {numpy} has no wheel for Python {sys.version_info[0]}.{sys.version_info[1]}")
 
 
 def test_installed(source, numpy=None, *chosen):
@@ -235,6 +288,7 @@ def main(into):
         builder = environment(work / "builder", *settings["build-system"]["requires"], "build", *auditors)
         sys.path.append(run([builder, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]).strip())
         source = make_sdist(builder, work, into)
+        check_refusal(builder, into / f"{source.name}.tar.gz", work)
         wheel = repaired(builder, make_wheel(builder, source, work), into)
         check(wheel)
         python = sys.version_info[:2]
@@ -245,13 +299,20 @@ def main(into):
             run([user, "-m", "pip", "check"])
             wanted = [numpy] if numpy else []
             print(run([user, Path(__file__), "test-installed", source, *wanted]), end="", flush=True)
-        test_minor_numpys(user, source)
+        left = test_minor_numpys(user, source, MINOR_NUMPYS)
+        newer = newer_python() if left else None
+        if newer is not None:
+            print(run([newer, Path(__file__), "test-numpys", source, *left]), end="", flush=True)
+        for numpy in left if newer is None else ():
+            print(f"SKIPPED: NumPy {numpy} has no wheel for Python {python[0]}.{python[1]}, and there is no newer one")
     print(f"{wheel.name}: passed", flush=True)
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["test-installed"] and len(sys.argv) >= 3:
         test_installed(*sys.argv[2:])
+    elif sys.argv[1:2] == ["test-numpys"] and len(sys.argv) >= 4:
+        test_numpys(*sys.argv[2:])
     elif len(sys.argv) == 2:
         main(sys.argv[1])
     else:

@@ -412,6 +412,32 @@ def test_threads_share_a_handle(simple):
     assert wrong == []
 
 
+@pytest.mark.parametrize("store", ["directory", "memory"])
+def test_threads_share_a_handle_of_an_array_that_changes(simple, store):
+    """Each thread takes over the new document, while others still read by the old one."""
+    z = simple if store == "directory" else zcore.create_array(zcore.MemoryStore(), data=simple[...], chunks=(10, 20))
+    expected, n_threads, errors = simple[...], 4, []
+    with Handle.of(asked("from_object", z)) as handle:
+        start = threading.Barrier(n_threads)
+
+        def use(i):
+            try:
+                start.wait(60)
+                for k in range(10):
+                    asked("set_attr", handle.number, b"of %d" % i, b"%d" % k)
+                    assert np.array_equal(handle.read((i, 0), (20, 120), threads=1), expected[i:i + 20])
+            except BaseException as exc:
+                errors.append(exc)
+
+        threads = [threading.Thread(target=use, args=(i,)) for i in range(n_threads)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert errors == []
+        assert dict(z.attrs) == {**({"a": 1} if store == "directory" else {}), **{f"of {i}": 9 for i in range(4)}}
+
+
 @pytest.mark.parametrize("lock", ["on", "file"])
 def test_misaligned_writers_lose_nothing(simple, lock):
     with Handle(place_of(simple), options=json.dumps({"lock": lock}).encode()) as handle:

@@ -12,6 +12,7 @@ import os
 
 from zcore import errors
 
+cimport cython
 from cpython.bytes cimport PyBytes_AsString, PyBytes_GET_SIZE
 from cpython.memoryview cimport PyMemoryView_FromMemory
 from cpython.pycapsule cimport PyCapsule_New
@@ -50,7 +51,7 @@ cdef enum Asked:
 cdef struct Slot:
     int64_t generation         # how often the slot was used; the open handle, if any, has this number
     int64_t n_inside           # calls that are using it
-    bint is_open
+    int64_t is_open            # 0 or 1
     void *handle               # a Handle
     int64_t next_free          # index + 1; 0: none
 
@@ -96,7 +97,7 @@ cdef class Handle:
     """The array behind a handle.
 
     The lengths, the type and the `Transfers` are those of the array as of the handle's last look. They are changed
-    under the GIL and under `guard`, and read under `guard`.
+    in a critical section (with a GIL, under the GIL) and under `guard`, and read under `guard`.
     """
 
     cdef object array
@@ -113,12 +114,20 @@ cdef class Handle:
 
     cdef int update(self) except -1:
         """Take over the array's current state."""
+        # Without a GIL, another thread may come to the same place meanwhile.
+        with cython.critical_section(self):
+            before = self.seen
+        described = _calls.described(self.array, before)
+        if described is not None:
+            with cython.critical_section(self):
+                self._adopt(described)
+        return 0
+
+    cdef int _adopt(self, tuple described) except -1:
+        """Replace the former state, within the critical section of this handle."""
         cdef Transfers old
         cdef bytes name
         cdef int d
-        described = _calls.described(self.array, self.seen)
-        if described is None:
-            return 0
         seen, shape, chunks, objects, kind, byte_order, itemsize, name, transfers = described
         if self.seen is not None and (len(shape), ord(kind), itemsize) != (self.ndim, self.dtype.kind,
                                                                            self.dtype.itemsize):
@@ -179,7 +188,7 @@ cdef Slot *_enter(const zcore_array *array, zcore_error *error) noexcept nogil:
     cdef Slot *slot = _slot_of(array)
     if slot != NULL:
         zc_add(&slot.n_inside, 1)
-        if zc_load(&slot.generation) == <int64_t><intptr_t>array >> INDEX_BITS and slot.is_open:
+        if zc_load(&slot.generation) == <int64_t><intptr_t>array >> INDEX_BITS and zc_load(&slot.is_open):
             return slot
         zc_add(&slot.n_inside, -1)
     if array == NULL:
@@ -222,8 +231,8 @@ cdef zcore_array *_new_handle(object array) except NULL:
     slot = &_blocks[index // BLOCK][index % BLOCK]
     Py_INCREF(handle)
     slot.handle = <void *>handle
-    slot.generation += 1
-    slot.is_open = True
+    zc_store(&slot.generation, slot.generation + 1)
+    zc_store(&slot.is_open, 1)
     return <zcore_array *><intptr_t>(slot.generation << INDEX_BITS | (index + 1))
 
 
@@ -238,7 +247,7 @@ cdef void _close(zcore_array *array) noexcept nogil:
     while not zc_swap_if(&_guard, 0, 1):
         pass
     if slot.is_open and slot.generation == generation:
-        slot.is_open = False
+        zc_store(&slot.is_open, 0)
         closes = True
     zc_store(&_guard, 0)
     if not closes:
