@@ -3,6 +3,7 @@
 No test looks at a time. The libraries that are not installed are skipped.
 """
 import dataclasses
+import functools
 import gc
 import json
 import os
@@ -657,7 +658,7 @@ def test_pipelines_of_zarr_are_compared():
 def test_reads_in_c_are_compared():
     for name in ("h5py", "tensorstore"):
         pytest.importorskip(name)
-    text = embedding.render(embedding.measure(repeats=1, n=50), 50)
+    text = embedding.render(embedding.measure(repeats=1, n=50, length=1 << 20), 50)
     assert "| the same, 2 threads | zcore.h |" in text and "| a chunk of 64 KB, deflate |" in text
 
 
@@ -713,7 +714,7 @@ def test_both_ways_count_python_alike():
         assert lines.lines_of_cython(source) == lines.lines_of_python(source), path
 
 
-def test_lines_by_room(tmp_path, capsys):
+def test_lines_by_room(tmp_path, capsys, monkeypatch):
     (tmp_path / "b" / "deep").mkdir(parents=True)
     (tmp_path / "a.py").write_text("x = 1\n")
     (tmp_path / "b" / "b.pyx").write_text("cdef int x = 1\n\ny = 2\n")
@@ -722,6 +723,7 @@ def test_lines_by_room(tmp_path, capsys):
     rooms = lines.measure(tmp_path)
     assert rooms == {lines.TOP: (1, 1), "b": (2, 3)} and lines.total_of(rooms) == (3, 4)
     assert lines.render(rooms).splitlines()[-1].split() == ["total", "3", "files", "4", "lines"]
+    monkeypatch.setattr(lines, "measure", functools.cache(lines.measure))
     assert command.main(["lines"]) == 0
     table = capsys.readouterr().out
     assert command.main(["lines", "--json"]) == 0
