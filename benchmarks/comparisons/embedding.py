@@ -103,8 +103,8 @@ def _ways_of_chunks(loaded, has_hdf5, top, codec, data, starts_of, from_object, 
     return ways, handles
 
 
-def measure(repeats=9, n=2000):
-    """Return a list of `Row`: seconds for `n` reads each.
+def measure(repeats=9, n=2000, length=1 << 24):
+    """Return a list of `Row`: seconds for `n` reads each, of arrays of `length` elements and of a quarter of them.
 
     Raises : ValueError, if a read fails.
     """
@@ -115,7 +115,7 @@ def measure(repeats=9, n=2000):
 
     loaded, has_hdf5 = library()
     rng = np.random.default_rng(0)
-    data = rng.random(1 << 24, "f4").round(2)
+    data = rng.random(length, "f4").round(2)
     rows = []
 
     def add(workload, ways):
@@ -145,13 +145,13 @@ def measure(repeats=9, n=2000):
     close = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(zcore.embed.addresses["zcore_close"])
     with tempfile.TemporaryDirectory(dir="/dev/shm") as top:
         chunk = 4096
-        small = zcore.create_array(f"{top}/small", shape=(1 << 22,), chunks=(chunk,), dtype="f4", zarr_format=2)
-        small[...] = data[:1 << 22]
+        small = zcore.create_array(f"{top}/small", shape=(length // 4,), chunks=(chunk,), dtype="f4", zarr_format=2)
+        small[...] = data[:length // 4]
         peer = tensorstore.open({"driver": "zarr", "kvstore": {"driver": "file", "path": f"{top}/small"}}).result()
         place = f"{top}/small".encode()
         handle = from_object(small, None)
         time.sleep(2.1)     # a younger document is looked at more often
-        starts, address = starts_of(10, chunk, 1 << 22)
+        starts, address = starts_of(10, chunk, length // 4)
         add("10 elements of a chunk of 16 KB", {
             "zcore.h": lambda: loaded.by_zcore(handle, address, n, 10, 1),
             "bare loop": lambda: loaded.by_bare_loop(place, chunk, address, n, 10, 1),

@@ -30,7 +30,7 @@ def cluster():
     import dask
 
     with dask.config.set({"distributed.worker.daemon": True}), distributed.LocalCluster(
-            n_workers=3, threads_per_worker=1, processes=True, dashboard_address=":0") as cluster:
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0") as cluster:
         yield cluster
 
 

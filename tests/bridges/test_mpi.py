@@ -275,7 +275,7 @@ class TestRealRanks:
         assert ended.stdout == "4 ranks wrote (110, 64)\n"
 
     @pytest.mark.parametrize("lock", ["on", "file"])
-    @pytest.mark.parametrize("rounds", [20, pytest.param(1000, marks=pytest.mark.slow)])
+    @pytest.mark.parametrize("rounds", [6, pytest.param(1000, marks=pytest.mark.slow)])
     def test_misaligned_ranks_lose_nothing(self, tmp_path, monkeypatch, rounds, lock):
         monkeypatch.setenv("ZCORE_LOCK", lock)
         program = tmp_path / "program.py"
@@ -298,7 +298,7 @@ class TestRealRanks:
         ended = mpirun(4, program, tmp_path / "a", rounds)
         assert ended.returncode == 0, ended.stderr[-2000:]
 
-    @pytest.mark.parametrize("rounds", [10, pytest.param(1000, marks=pytest.mark.slow)])
+    @pytest.mark.parametrize("rounds", [5, pytest.param(1000, marks=pytest.mark.slow)])
     def test_ranks_that_exchange_lose_nothing_without_locks(self, tmp_path, rounds):
         program = tmp_path / "program.py"
         program.write_text(textwrap.dedent("""

@@ -127,7 +127,8 @@ print(json.dumps(mine))
 
 
 @pytest.mark.parametrize("n", [100, pytest.param(1000, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("ways", [("empty", "empty", "empty"), ("empty", "data", "empty")])
+@pytest.mark.parametrize("ways", [pytest.param(("empty", "empty", "empty"), marks=pytest.mark.slow),
+                                  ("empty", "data", "empty")])
 def test_of_processes_that_create_the_same_arrays_one_succeeds(crew, place, ways, n):
     """Whether it writes elements or not; and its array has all of its attributes and elements, none of another one."""
     group = zcore.create_group(place)

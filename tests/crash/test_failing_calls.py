@@ -3,6 +3,7 @@
 `failing/rounds.py` says what is looked at after each failure, `failing/verbs.py` what is called.
 """
 import collections
+import gc
 import json
 import os
 import re
@@ -81,6 +82,8 @@ def test_the_disk_gets_full_or_goes_or_moves_less_than_it_was_asked_for(library,
 @pytest.mark.parametrize("verb", ["merge", "append", pytest.param("", marks=pytest.mark.slow)])
 @pytest.mark.filterwarnings("ignore")
 def test_a_request_to_a_service_that_fails(verb, monkeypatch, capsys):
+    gc.collect()
+    gc.freeze()      # after each request garbage is collected, which need not look at what other tests have left
     monkeypatch.setattr(sys, "argv", ["service", "--verbs", verb])
     assert service.main() == 0
     told = json.loads(capsys.readouterr().out.splitlines()[-1])

@@ -185,13 +185,13 @@ def test_threads_with_appenders(store, shares_handle, n_rounds):
     check_appended(store, results, n_rounds, OWNED_ROWS)
 
 
-@pytest.mark.parametrize("confined", [(), (0, 3, 7)], ids=["native", "mixed"])
+@pytest.mark.parametrize("confined", [pytest.param((), marks=pytest.mark.slow), (0, 3, 7)], ids=["native", "mixed"])
 def test_processes_with_a_resizer(place, crew, confined, n_rounds):
     create(place, 60)
     check(place, run_processes(codes_with(RESIZER), crew, place, n_rounds, 3, confined), n_rounds)
 
 
-@pytest.mark.parametrize("confined", [(), (1, 4, 8)], ids=["native", "mixed"])
+@pytest.mark.parametrize("confined", [pytest.param((), marks=pytest.mark.slow), (1, 4, 8)], ids=["native", "mixed"])
 def test_processes_with_appenders(place, crew, confined, n_rounds):
     create(place, OWNED_ROWS)
     results = run_processes(codes_with(*[APPENDER] * N_CHANGERS), crew, place, n_rounds, 4, confined)

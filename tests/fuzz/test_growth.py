@@ -87,7 +87,6 @@ def ratio(make, parse, least):
 
 
 def check(make, parse, least):
-    gc.collect()
     gc.disable()
     try:
         found = ratio(make, parse, least)

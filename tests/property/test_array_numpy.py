@@ -476,8 +476,10 @@ def test_several_threads(data, grid, dtype, rng, n_threads):
             ask_the_oracle(by_place[place], model, canonical)
 
 
-@pytest.mark.parametrize("place", WAYS)
-@pytest.mark.parametrize("cname", COMPRESSORS)
+@pytest.mark.parametrize(("place", "cname"), [
+    *itertools.product(["native"], COMPRESSORS), ("confined", "lz4"),
+    *[pytest.param("confined", cname, marks=pytest.mark.slow) for cname in COMPRESSORS if cname != "lz4"],
+])
 def test_chunks_of_several_blocks(place, cname):
     """Chunks beyond the cache: split and whole blocks, all shuffles, results contiguous, strided, transposed."""
     rng = np.random.default_rng(7)

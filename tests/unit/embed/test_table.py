@@ -45,8 +45,9 @@ def place_of(z):
     return z._binding.locks().directory
 
 
+@pytest.mark.parametrize("n_boxes", [60, pytest.param(600, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("is_young", [True, False])
-def test_random_boxes_are_read_and_written(array, is_young):
+def test_random_boxes_are_read_and_written(array, is_young, n_boxes):
     if not is_young:
         old = time.time() - 60
         os.utime(os.path.join(place_of(array), array._binding.document_name), (old, old))
@@ -54,7 +55,7 @@ def test_random_boxes_are_read_and_written(array, is_young):
     expected = array[...]
     rng = np.random.default_rng(1)
     with Handle(place_of(array)) as handle:
-        for k in range(200):
+        for k in range(n_boxes):
             start = rng.integers(0, array.shape)
             count = [int(rng.integers(0, n - s + 1)) for s, n in zip(start, array.shape, strict=True)]
             box = tuple(slice(s, s + n) for s, n in zip(start, count, strict=True))
