@@ -52,6 +52,7 @@ cdef struct Worker:            # state of one thread while it runs a plan
     Buffer decoded             # a decoded chunk, or the object of one that was merged by blocks
     int64_t n_merged           # size of that object; not positive: the chunk was decoded
     Workspace work
+    int n_inner_threads        # threads inside its current chunk
     Kept *kept                 # memory to decode the chunk to, if it is to be cached
     ShardBuffers levels[MAX_SHARD_LEVELS]
     Content content            # of an object that was taken in as a whole, if it is a shard
@@ -78,7 +79,7 @@ cdef class Plan(Tasks):
     cdef readonly int64_t task_threads     # threads that can share a task
     cdef Program program       # program of a chunk; the open array keeps it alive
     cdef ShardLevels levels    # if objects are shards, else None
-    cdef int n_inner_threads   # threads inside one chunk
+    cdef int n_inner_threads   # threads inside one chunk, if no other chunk is being decoded
     cdef bint encodes          # whether the plan writes
     # the objects
     cdef int dirfd             # -1: the objects are not files. AT_FDCWD, without a directory: keys are whole paths
@@ -100,6 +101,11 @@ cdef class Plan(Tasks):
     cdef Status status         # status of the task that stopped the plan
     cdef object exception      # exception of a signal handler
     cdef object raised         # exception of a codec in Python, in the task that stopped the plan
+    # the turns to decode, see `turns.h`
+    cdef bint takes_turns      # whether it decodes enough to wait for others
+    cdef int64_t max_turns
+    cdef int64_t turn_number
+    cdef int64_t turn_nbytes
     cdef int64_t guard         # spin lock of the fields below
     cdef int64_t n_deferred
     cdef int64_t max_deferred
@@ -148,6 +154,9 @@ cdef class Plan(Tasks):
     # Finds the needed parts of a shard that was passed in part: `n` extents. Those with chunk -1 are parts of an index
     # that must be passed before more can be found.
     cdef int find_wanted(self, const Span *spans, const Extent **extents, int64_t *n, Worker *worker) noexcept nogil
+    # Waits for a turn to decode so many bytes; returns whether the worker has got one, which it leaves by leave_turn.
+    cdef bint take_turn(self, int64_t n_bytes, Worker *worker) noexcept nogil
+    cdef void leave_turn(self) noexcept nogil
     cdef void before_read(self, int fd, Worker *worker) noexcept nogil
     cdef void identified(self, const Identity *identity, Worker *worker) noexcept nogil
     cdef int _take_in(self, int64_t n_bytes, int64_t limit, const Span *spans, Worker *worker) noexcept nogil

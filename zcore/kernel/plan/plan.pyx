@@ -7,6 +7,7 @@ object; only the calling thread takes the GIL now and then, to let signal handle
 import os
 
 from zcore import errors
+from zcore.config import available_cpus
 
 cimport cython
 from cpython.exc cimport PyErr_CheckSignals
@@ -37,8 +38,22 @@ from zcore.kernel.status cimport (
 )
 from zcore.kernel.select.tasks cimport Layout, Selected, Tasks
 
+cdef extern from "plan/turns.h" nogil:
+    int64_t zc_take_turn(int64_t *number, int64_t *done, int64_t n_bytes, int64_t limit)
+    void zc_leave_turn()
+    void zc_count_turns(int64_t *taken, int64_t *waiting)
+    int zc_provide_turns()
+
 cdef enum:
     POLL_NS = 50_000_000       # between two polls of signals
+    # A read of fewer bytes decodes at once: it is done before a turn would come.
+    MIN_TURNS_NBYTES = 1 << 22
+    # Less than that is decoded in about the time in which a thread wakes up.
+    MIN_TURN_NBYTES = 1 << 18
+    # After so many waits, of 50 ms each, a plan goes on without turns: a file system that does not answer has them.
+    MAX_TURN_WAITS = 100
+
+cdef int64_t _n_cpus = available_cpus()
 
 
 cdef int _OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -161,8 +176,16 @@ cdef class Plan(Tasks):
         free(self.deferred_tasks)
 
     cdef int adapt(self, int n_threads) noexcept nogil:
+        cdef int64_t n_bytes = self.item_nbytes
+        cdef int d
         self.task_threads = 1
         self.n_inner_threads = 1
+        for d in range(self.ndim):
+            n_bytes = min(n_bytes, <int64_t>MIN_TURNS_NBYTES) * min(self.axes[d].count, <int64_t>MIN_TURNS_NBYTES)
+        self.takes_turns = (n_bytes >= MIN_TURNS_NBYTES and not self.encodes and self.program is not None
+                            and self.program.is_native and self.program.n_steps > 0)
+        self.max_turns = max(<int64_t>n_threads, _n_cpus)
+        self.turn_number = self.turn_nbytes = 0
         if 0 < self.n_chunks < n_threads and self.program is not None:
             self.n_inner_threads = self.program.inner_threads(n_threads // self.n_chunks, self.layout.n_bytes,
                                                               self.encodes)
@@ -381,7 +404,8 @@ cdef class Plan(Tasks):
         self.close_worker(&worker)
 
     cdef void furnish(self, Worker *worker) noexcept nogil:
-        """Give a worker the shape of each chunk, if chunks differ in shape."""
+        """Give a worker the threads inside a chunk, and the shape of each chunk, if chunks differ in shape."""
+        worker.n_inner_threads = self.n_inner_threads
         worker.work.ndim = self.ndim
         if self.opened.is_irregular:
             worker.work.lengths = worker.layout.lengths
@@ -605,6 +629,29 @@ cdef class Plan(Tasks):
         n[0] = 0
         return OK
 
+    cdef bint take_turn(self, int64_t n_bytes, Worker *worker) noexcept nogil:
+        cdef int64_t n_turns = 0
+        cdef int n_waits = 0
+        worker.n_inner_threads = self.n_inner_threads
+        if not self.takes_turns or n_bytes < MIN_TURN_NBYTES:
+            return False
+        while True:
+            n_turns = zc_take_turn(&self.turn_number, &self.turn_nbytes, n_bytes, self.max_turns)
+            if n_turns > 0:
+                break
+            n_waits += 1
+            if n_waits == MAX_TURN_WAITS:
+                self.takes_turns = False
+            # It may run a signal handler, which may read as well: nothing is held meanwhile.
+            if self.poll(worker) or not self.takes_turns:
+                return False
+        if n_turns > 1:
+            worker.n_inner_threads = 1
+        return True
+
+    cdef void leave_turn(self) noexcept nogil:
+        zc_leave_turn()
+
     cdef void before_read(self, int fd, Worker *worker) noexcept nogil:
         """Take the identity of an object that is one chunk, before it is read."""
 
@@ -625,7 +672,7 @@ cdef class Plan(Tasks):
         if buffer_reserve(&worker.decoded, worker.layout.n_bytes, &worker.status) != OK:
             return worker.status.code
         cdef int code = self.program.decode(encoded, n_bytes, worker.decoded.data, worker.layout.n_bytes,
-                                            self.n_inner_threads, &worker.work, &worker.status)
+                                            worker.n_inner_threads, &worker.work, &worker.status)
         return self.take_in_cut(encoded, n_bytes, spans, worker) if self.is_cut(code, spans, worker) else code
 
     cdef int is_inside(self, const Span *chunk) noexcept nogil:
@@ -717,3 +764,32 @@ cdef int poll_worker(void *context) noexcept with gil:
     """Whether a worker that waits for a lock has to stop; `context` is the `Worker`."""
     cdef Worker *worker = <Worker *>context
     return (<Plan>worker.plan).poll(worker)
+
+
+if zc_provide_turns() != 0:
+    raise MemoryError
+
+
+def turns():
+    """Return how many threads of this process have a turn to decode, and how many wait for one."""
+    cdef int64_t taken = 0
+    cdef int64_t waiting = 0
+    with nogil:
+        zc_count_turns(&taken, &waiting)
+    return taken, waiting
+
+
+def hold_turn(int64_t limit):
+    """Take a turn, for a test; return whether there were fewer than `limit`. `free_turn` gives it back."""
+    cdef int64_t number = 0
+    cdef int64_t done = 0
+    cdef int64_t n_turns
+    with nogil:
+        n_turns = zc_take_turn(&number, &done, 0, limit)
+    return n_turns > 0
+
+
+def free_turn():
+    """Give back a turn of `hold_turn`."""
+    with nogil:
+        zc_leave_turn()

@@ -190,9 +190,15 @@ cdef class ReadPlan(Plan):
         return self.shards is not None and self.shards.is_few(self, task)
 
     cdef int take_in(self, const uint8_t *encoded, int64_t n_bytes, const Span *spans, Worker *worker) noexcept nogil:
-        if self.shards is None:
-            return self.take_in_chunk(encoded, n_bytes, spans, worker)
-        return self.shards.take_in(self, encoded, n_bytes, spans, worker)
+        cdef bint has_turn
+        cdef int code
+        if self.shards is not None:
+            return self.shards.take_in(self, encoded, n_bytes, spans, worker)
+        has_turn = self.take_turn(worker.layout.n_bytes, worker)
+        code = self.take_in_chunk(encoded, n_bytes, spans, worker)
+        if has_turn:
+            self.leave_turn()
+        return code
 
     cdef int take_in_chunk(self, const uint8_t *encoded, int64_t n_bytes, const Span *spans,
                            Worker *worker) noexcept nogil:
@@ -220,7 +226,7 @@ cdef class ReadPlan(Plan):
             return self._move_items(encoded, n_bytes, self.axes, spans, worker)
         if worker.kept != NULL:
             chunk = <uint8_t *>worker.kept.words
-            code = self.program.decode(encoded, n_bytes, chunk, worker.layout.n_bytes, self.n_inner_threads,
+            code = self.program.decode(encoded, n_bytes, chunk, worker.layout.n_bytes, worker.n_inner_threads,
                                        &worker.work, &worker.status)
             if code == OK:
                 self.move(spans, &worker.layout, False, <char *>chunk)
@@ -230,9 +236,9 @@ cdef class ReadPlan(Plan):
             self.move(spans, &worker.layout, False, <char *>encoded)
             return OK
         if whole and worker.layout.in_place:
-            return self.program.decode(encoded, n_bytes, <uint8_t *>out, worker.layout.n_bytes, self.n_inner_threads,
+            return self.program.decode(encoded, n_bytes, <uint8_t *>out, worker.layout.n_bytes, worker.n_inner_threads,
                                        &worker.work, &worker.status)
-        if whole and self.n_inner_threads == 1 and self.runs_of(spans, &runs):
+        if whole and worker.n_inner_threads == 1 and self.runs_of(spans, &runs):
             code = buffer_reserve(&worker.decoded, worker.layout.n_bytes, &worker.status)
             if code == OK:
                 code = self.program.scatter(encoded, n_bytes, worker.layout.n_bytes, &runs, <uint8_t *>out,
@@ -243,7 +249,7 @@ cdef class ReadPlan(Plan):
             self.copy_spec(spans, &worker.layout, False, &part)
             copy_by_source(&part)
             code = self.program.select(encoded, n_bytes, worker.layout.n_bytes, &part,
-                                       self.chunk_offset(spans, &worker.layout), self.n_inner_threads > 1,
+                                       self.chunk_offset(spans, &worker.layout), worker.n_inner_threads > 1,
                                        <uint8_t *>out, &worker.decoded, &worker.status)
             if code != NOT_BLOCKWISE:
                 return code

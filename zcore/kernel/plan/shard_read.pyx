@@ -437,6 +437,7 @@ cdef class ShardReader:
         cdef int64_t high = low + extent.n_bytes
         cdef int64_t behind
         cdef int64_t j = i[0] + 1
+        cdef bint has_turn
         cdef int code = OK
         if extent.offset == UINT64_MAX:
             plan.chunk_of(axes, NULL, object, first, count, extent.i, spans)
@@ -452,9 +453,10 @@ cdef class ShardReader:
                 break
             high = behind
             j += 1
+        has_turn = plan.take_turn((j - i[0]) * plan.layout.n_bytes, worker)
         data = content_at(&shard.content, low, high - low, &worker.encoded, &worker.status)
         if data == NULL:
-            return worker.status.code
+            code = worker.status.code
         while i[0] < j and code == OK:
             extent = &shard.extents[i[0]]
             plan.chunk_of(axes, NULL, object, first, count, extent.i, spans)
@@ -467,6 +469,8 @@ cdef class ShardReader:
                 self._note_place(plan, shard, object, spans, &worker.status)
                 worker.status.offset += <int64_t>extent.offset
             i[0] += 1
+        if has_turn:
+            plan.leave_turn()
         return code
 
     cdef bint _find_chunk(self, Plan plan, const Shard *shard, const Axis *axes, const Span *object,
