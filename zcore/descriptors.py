@@ -15,7 +15,7 @@ def open_descriptor(path: str | os.PathLike[str], flags: int, mode: int = 0o666,
     return _held(os.open if dir_fd is None else partial(os.open, dir_fd=dir_fd), path, flags, mode)
 
 
-def duplicate(fd):
+def duplicate(fd: int) -> int:
     """Return `os.dup` of a descriptor, as `open_descriptor` does that of a file."""
     return _held(os.dup, fd)
 

@@ -164,7 +164,7 @@ class Format(ABC):
         """Return whether a group's document may have consolidated metadata, without parsing, which is slow."""
         return False
 
-    def has_copy(self, raw):
+    def has_copy(self, raw: bytes) -> bool:
         """Return whether a group's document, which can be read, has consolidated metadata, of use or not."""
         return False
 

@@ -207,7 +207,7 @@ def drop_copy(store: Store, path: str) -> None:
     _drop_at(store, path, is_above=True)
 
 
-def drop_if_same(binding, raw):
+def drop_if_same(binding: GroupBinding, raw: bytes) -> bool:
     """Drop the copy of a group if `raw`, up to `MAX_NBYTES`, is still the document that has it; return whether it is
     gone.
 

@@ -100,7 +100,7 @@ class ZarrV3(Format):
         # The name is in the text, except in escaped form.
         return b"consolidated_metadata" in raw or b"\\u" in raw
 
-    def has_copy(self, raw):
+    def has_copy(self, raw: bytes) -> bool:
         return self.may_have_copy(raw) and json.loads(raw).get("consolidated_metadata") is not None
 
 
