@@ -85,8 +85,9 @@ class Handle:
         call["close"](self.number)
 
     def move(self, name, start, count, data, step=None, strides=None, threads=0):
-        data = data if isinstance(data, int | None) else data.ctypes.data
-        asked(name, self.number, numbers(start), numbers(count), numbers(step), data, numbers(strides), threads)
+        # `data` stays: it may be the only reference to the memory.
+        address = data if isinstance(data, int | None) else data.ctypes.data
+        asked(name, self.number, numbers(start), numbers(count), numbers(step), address, numbers(strides), threads)
 
     def read(self, start, count, dtype="f4", **keywords):
         data = np.full(count, 77, dtype)
