@@ -3,10 +3,14 @@
 Warnings are errors and `slow` is left out by default; both are said in pyproject.toml.
 """
 import gc
+import os
 from types import SimpleNamespace
 
 import hypothesis
 import pytest
+
+# Else each of the hundreds of interpreters that tests start has threads for NumPy's linear algebra, which nobody needs.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 # Derandomized: a run is a fact about the tree, not about the day. Without deadline: no test measures time.
 hypothesis.settings.register_profile("all", derandomize=True, deadline=None, database=None, print_blob=True,

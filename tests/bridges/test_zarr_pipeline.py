@@ -75,7 +75,9 @@ SHAPE = (23, 31)
 @pytest.mark.filterwarnings("ignore:.*does not have a Zarr V3 specification", "ignore:.*byte order")
 @pytest.mark.parametrize("make_store", [MemoryStore, LocalStore], ids=["memory", "local"])
 @pytest.mark.parametrize("zarr_format, shards", [(2, None), (3, None), (3, (8, 12))])
-@pytest.mark.parametrize("dtype", ["i4", ">f8", "U5", "M8[s]", "c16", "?", [("a", "i4"), ("b", "f8")], str], ids=str)
+@pytest.mark.parametrize("dtype", [
+    "i4", "U5", [("a", "i4"), ("b", "f8")], str,
+    *[pytest.param(dtype, marks=pytest.mark.slow) for dtype in (">f8", "M8[s]", "c16", "?")]], ids=str)
 def test_all_selections_are_those_of_numpy(make_store, zarr_format, shards, dtype, tmp_path, by_zarr):
     if isinstance(dtype, list) and shards:
         pytest.skip("zarr-python has no shards of structures")

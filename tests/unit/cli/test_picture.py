@@ -64,29 +64,34 @@ def names_in(axes):
     return [text.get_text() for text in axes.texts if text.get_transform() is axes.transData]
 
 
-@pytest.mark.parametrize("data", [
-    np.linspace(-1, 1, 5000),
-    np.arange(24.0).reshape(2, 3, 4) * 1j,
-    np.arange(720.0).reshape(2, 3, 4, 5, 6),
-    np.zeros((1, 6), bool),
-    np.arange(12, dtype=">i2").reshape(4, 3),
-    np.asfortranarray(np.arange(20, dtype="u1").reshape(4, 5)),
-    np.array([[-0.0, np.inf], [1e308, -1e308]]),
-    np.tile([[np.finfo("f8").max, -np.finfo("f8").max]], (20, 10)),
-    np.full((20, 20), 1.7e308 * (1 + 1j)),
-    np.array([[0, 5e-324]] * 30),
-    np.array([[1e17, np.nextafter(1e17, np.inf)]] * 30),
-    np.array([[-2**63, 2**63 - 1]] * 30),
-    np.arange(400, dtype="f2").reshape(20, 20),
-], ids=["1d", "3d complex", "5d", "bool", "big-endian", "fortran", "infinite", "largest", "largest complex", "smallest",
-        "neighbours", "largest integers", "half"])
+NUMBERS = {
+    "1d": np.linspace(-1, 1, 5000),
+    "3d complex": np.arange(24.0).reshape(2, 3, 4) * 1j,
+    "5d": np.arange(720.0).reshape(2, 3, 4, 5, 6),
+    "bool": np.zeros((1, 6), bool),
+    "big-endian": np.arange(12, dtype=">i2").reshape(4, 3),
+    "fortran": np.asfortranarray(np.arange(20, dtype="u1").reshape(4, 5)),
+    "infinite": np.array([[-0.0, np.inf], [1e308, -1e308]]),
+    "largest": np.tile([[np.finfo("f8").max, -np.finfo("f8").max]], (20, 10)),
+    "largest complex": np.full((20, 20), 1.7e308 * (1 + 1j)),
+    "smallest": np.array([[0, 5e-324]] * 30),
+    "neighbours": np.array([[1e17, np.nextafter(1e17, np.inf)]] * 30),
+    "largest integers": np.array([[-2**63, 2**63 - 1]] * 30),
+    "half": np.arange(400, dtype="f2").reshape(20, 20),
+}
+SLOW = ("3d complex", "big-endian", "fortran", "largest", "neighbours", "half")
+
+
+@pytest.mark.parametrize("data", [pytest.param(data, id=name, marks=[pytest.mark.slow] if name in SLOW else [])
+                                  for name, data in NUMBERS.items()])
 def test_numbers_of_any_kind_are_drawn(drawn, tmp_path, data):
     drawn(data)
     assert size_of_png(tmp_path / "zcore-demo" / demo.PICTURE) > (300, 200)
 
 
 @pytest.mark.parametrize(("value", "dtype"), [
-    (0, "i4"), (-1e300, "f8"), (2**64 - 1, "u8"), (-2**63, "i8"), (True, bool), (3 + 4j, "c16"), (np.inf, "f4"),
+    (2**64 - 1, "u8"), (True, bool), (3 + 4j, "c16"), (np.inf, "f4"),
+    *[pytest.param(*one, marks=pytest.mark.slow) for one in ((0, "i4"), (-1e300, "f8"), (-2**63, "i8"))],
 ])
 def test_a_constant_is_drawn(drawn, value, dtype):
     drawn(np.full((20, 30), value, dtype))
