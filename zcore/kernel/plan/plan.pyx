@@ -42,7 +42,7 @@ cdef extern from "plan/turns.h" nogil:
     int64_t zc_take_turn(int64_t *number, int64_t *done, int64_t n_bytes, int64_t limit)
     void zc_leave_turn()
     void zc_count_turns(int64_t *taken, int64_t *waiting)
-    int zc_provide_turns()
+    void zc_forget_turns()
 
 cdef enum:
     POLL_NS = 50_000_000       # between two polls of signals
@@ -766,8 +766,11 @@ cdef int poll_worker(void *context) noexcept with gil:
     return (<Plan>worker.plan).poll(worker)
 
 
-if zc_provide_turns() != 0:
-    raise MemoryError
+def _after_fork_in_child():
+    zc_forget_turns()
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
 def turns():

@@ -106,6 +106,4 @@ static inline void zc_forget_turns(void)
     zc_waiters = 0;
 }
 
-static inline int zc_provide_turns(void) { return pthread_atfork(0, 0, zc_forget_turns); }
-
 #endif
