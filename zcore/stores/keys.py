@@ -17,7 +17,7 @@ from zcore.trust.base_path import LONG, LONG_UNC, NATIVE, POSIX, WINDOWS, withou
 # Names of temporary files begin so. They are never keys.
 TEMPORARY: str = TEMP_PREFIX
 
-MAX_PARTS = 4096  # of a key. As many bytes are the longest path of Linux
+MAX_PARTS = 1 << 16  # of a key; far more than a path of any system has
 # Most keys match this and need no other check: ASCII parts that begin with a letter, a digit, "_" or "-", and documents
 # of Zarr v2. The matcher takes memory for each part.
 _is_ordinary = re.compile(rf"(?:[\w-][\w.-]*/){{0,{MAX_PARTS - 1}}}"

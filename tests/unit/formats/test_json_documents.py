@@ -7,8 +7,16 @@ import pytest
 
 from tests.each import each
 from zcore.errors import MetadataError, UnsupportedError
-from zcore.formats import json_documents
-from zcore.formats.json_documents import MAX_DEPTH, Document, check_attributes, render_json, render_json_lines
+from zcore.formats import format_of, json_documents
+from zcore.formats.json_documents import (
+    MAX_DEPTH,
+    MAX_NBYTES,
+    MAX_OBJECTS_NBYTES,
+    Document,
+    check_attributes,
+    render_json,
+    render_json_lines,
+)
 
 
 def read(raw, **options):
@@ -61,6 +69,49 @@ def test_nesting_is_bounded_before_it_is_parsed(opening, closing):
 def test_brackets_in_strings_and_in_breadth_are_no_nesting():
     text = "[{" * 200 + '\\"' * 3
     assert read(json.dumps({text: [[i] for i in range(200)], "b": "\\"}).encode()).members[text][199] == [199]
+
+
+@pytest.mark.parametrize("value", [b"[]", *[
+    pytest.param(value, marks=pytest.mark.slow) for value in (b"{}", b'{"a":1}', b'["a"]', b"[[1,2]]")]])
+def test_values_that_would_take_too_much_memory_are_not_made(value):
+    raw = b'{"a":[' + b",".join([value] * (MAX_NBYTES // (len(value) + 1) - 10)) + b"]}"
+    message = (rf"x/y: expected values that take at most {MAX_OBJECTS_NBYTES} bytes of memory, found some \d+, in a "
+               rf"text of {len(raw)} bytes")
+    tracemalloc.start()
+    try:
+        with pytest.raises(MetadataError, match=message):
+            Document(raw, "x", "y")
+        assert tracemalloc.get_traced_memory()[1] < 3 * len(raw)
+    finally:
+        tracemalloc.stop()
+
+
+def test_values_that_could_not_be_read_again_are_not_written():
+    with pytest.raises(ValueError, match="expected values that take at most"):
+        render_json_lines({"a": [[]] * 4_000_000})
+
+
+@pytest.mark.parametrize("raw", [
+    b'{"a":"' + b"[{,:" * 4_000_000 + b'"}', json.dumps({"a": [i / 7 for i in range(800_000)]}).encode(),
+    json.dumps({"a": list(range(1_900_000))}).encode(),
+], ids=["signs-in-a-string", "reals", "integers"])
+def test_long_documents_are_read(raw):
+    assert len(raw) > 14_000_000 and list(Document(raw, "x", "y").members) == ["a"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_consolidated_metadata_of_the_largest_size_are_read(zarr_format):
+    """The documents of arrays, as they are in real stores: as many as 16 MiB hold."""
+    format = format_of(zarr_format)
+    one = json.loads(format.render_array(format.new_array((1000, 1000), "f4", (100, 100))))
+    attributes = {"units": "K", "long_name": "temperature", "_ARRAY_DIMENSIONS": ["y", "x"], "valid_range": [0.0, 9.5]}
+    members = {"/.zarray": one, "/.zattrs": attributes} if zarr_format == 2 else {"": {**one, "attributes": attributes}}
+    n = (MAX_NBYTES - 1000) // (len(json.dumps(members)) + 12 * len(members))
+    below = {f"x{i}{end}": value for i in range(n) for end, value in members.items()}
+    raw = json.dumps({"a": {"metadata": below}}).encode()
+    assert 0.8 * MAX_NBYTES < len(raw) <= MAX_NBYTES
+    assert len(Document(raw, "x", "y").members["a"]["metadata"]) == len(below)
 
 
 @pytest.mark.parametrize("raw", [b'"' + b'\\"' * 300_000, b"[" * 65 + b'"\\' * 150_000, b'["' * 200_000])
