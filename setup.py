@@ -53,14 +53,15 @@ SHARED = "zcore.kernel.cython_shared"
 INCLUDE, START = "zcore/include", "zcore_start"
 COMPILE = ["-std=c11", "-D_GNU_SOURCE", "-DNPY_NO_DEPRECATED_API=NPY_2_0_API_VERSION",
            "-fvisibility=hidden", "-Wno-unused-function"]
-# Modules whose loops touch every element, and those that run once for each object. The others call, check and decide:
-# small code is as fast there, and compiles in two thirds of the time.
-LOOPS = ("copy", "filters", "gather", "points", "radix_sort", "shuffle", "varying")
+# Modules whose loops are faster for -O3, and those whose loops, or what they do for each object, are so for -O2. The
+# others call, check and decide: small code is as fast there, and compiles in two thirds of the time.
+LOOPS = ("copy", "filters", "gather", "radix_sort", "shuffle")
 TASKS = ("blosc_blocks", "blosc_header", "box", "casting", "compress", "crc32c", "files", "json", "lru", "plan",
-         "program", "read", "shard_index", "shard_read", "shard_write", "tasks", "write")
+         "points", "read", "shard_read", "shard_write", "tasks", "varying", "write")
 # By module. The floating point exceptions of a cast are never read. Without them, gcc vectorizes loops that select
-# numbers, as clang always does; the numbers are the same. Its -O3 makes no better loops of the many casts, only more.
-COMPILE_ONLY = {"casting": ["-fno-trapping-math", "-ftree-vectorize"]}
+# numbers, as clang always does; the numbers are the same. Its -O3 makes no better loops of these, only more.
+COMPILE_ONLY = {"casting": ["-fno-trapping-math", "-ftree-vectorize"], "points": ["-ftree-vectorize"],
+                "varying": ["-ftree-vectorize"]}
 # Never in a file's header comment, which would win over what is said here and take the checks out of the debug build.
 CHECKS = ("boundscheck", "wraparound", "initializedcheck")
 UNCHECKED, CHECKED = dict.fromkeys(CHECKS, False), dict.fromkeys(CHECKS, True)
@@ -240,6 +241,8 @@ class BuildKernel(build_ext):
         for extension in self.extensions:
             extension.sources = by_name[extension.name].sources
             extension.depends = by_name[extension.name].depends
+            if VARIANT == "release":
+                extension.extra_objects = [without_unwinding(archive, base) for archive in extension.extra_objects]
         super().run()
         self.build_start_library()
         stamp.parent.mkdir(exist_ok=True)
@@ -251,6 +254,16 @@ class BuildKernel(build_ext):
                                         extra_postargs=["-std=c11", "-O2", "-g0", "-fPIC"])
         root = Path("." if self.inplace else self.build_lib)
         self.compiler.create_static_lib(objects, START, output_dir=str(root / "zcore/lib"))
+
+
+def without_unwinding(archive, folder):
+    """Return a copy of an archive without the tables that `SMALL` leaves out; or the archive, if there is no objcopy."""
+    if shutil.which("objcopy") is None:
+        return archive
+    copy = folder / Path(archive).name
+    folder.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["objcopy", "--remove-section=.eh_frame", "--remove-section=.rela.eh_frame", archive, copy], check=True)
+    return str(copy)
 
 
 def build_base(variant, libs, deflate):
