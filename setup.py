@@ -257,12 +257,13 @@ class BuildKernel(build_ext):
 
 
 def without_unwinding(archive, folder):
-    """Return a copy of an archive without the tables that `SMALL` leaves out; or the archive, if there is no objcopy."""
+    """Return a copy of an archive without the tables that `SMALL` leaves out; itself, if there is no objcopy."""
     if shutil.which("objcopy") is None:
         return archive
     copy = folder / Path(archive).name
     folder.mkdir(parents=True, exist_ok=True)
-    subprocess.run(["objcopy", "--remove-section=.eh_frame", "--remove-section=.rela.eh_frame", archive, copy], check=True)
+    subprocess.run(["objcopy", "--remove-section=.eh_frame", "--remove-section=.rela.eh_frame", archive, copy],
+                   check=True)
     return str(copy)
 
 

@@ -3,8 +3,8 @@
 `python .ci/check_types.py` runs in a virtual environment that has mypy, pyright (``pyright[nodejs]`` of PyPI) and what
 the bridges need. It copies the package there, as type checkers find other installed packages, without a build.
 
-1. ``pyright --verifytypes zcore --ignoreexternal`` must know the type of every symbol of every module. pyright takes each
-   module for public whose name has no underscore, and so do readers who look for how a part of zcore is called.
+1. ``pyright --verifytypes zcore --ignoreexternal`` must know the type of every symbol of every module. pyright takes
+   each module for public whose name has no underscore.
 2. ``mypy --strict`` and pyright in strict mode must find nothing in the programs in `tests/types`.
 """
 import json
