@@ -3,6 +3,7 @@
 Never a fill value for what is not known to be one, and no element lost.
 """
 import os
+import shutil
 
 import numpy as np
 import pytest
@@ -294,3 +295,25 @@ def test_a_document_that_looks_the_same(place, way):
     array[...] = 5
     found = zcore.open(place)[...]
     assert (found[:10] == 5).all() and (found[10] == 77).all()
+
+
+def test_an_array_that_is_deleted_while_a_chunk_is_encoded(place, monkeypatch):
+    """The new object has no place then, and that is no fault of the file system. No lock is held yet."""
+    numcodecs = pytest.importorskip("numcodecs")
+
+    class Deleting(numcodecs.abc.Codec):
+        codec_id = "zcore_test_deleting"
+
+        def encode(self, buf):
+            shutil.rmtree(place, ignore_errors=True)
+            return bytes(buf)
+
+        def decode(self, buf, out=None):
+            return buf
+
+    monkeypatch.setitem(numcodecs.registry.codec_registry, "zcore_test_deleting", Deleting)
+    array = zcore.create_array(place, shape=(4,), chunks=(2,), dtype="u1",
+                               compressors=[{"name": "numcodecs.zcore_test_deleting", "configuration": {}}])
+    with pytest.raises(NodeNotFoundError):
+        array[...] = 7
+    assert not os.path.exists(place)

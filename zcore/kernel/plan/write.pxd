@@ -17,6 +17,7 @@ cdef class WritePlan(Plan):
     cdef int _compare_content(self, Worker *worker) noexcept nogil
     cdef int _run_task(self, int64_t task, Worker *worker) noexcept nogil
     cdef int _replace(self, const Span *spans, const char *key, Worker *worker) noexcept nogil
+    cdef int _say_why(self, const char *key, Worker *worker) noexcept nogil
     cdef int _prepare(self, const Span *spans, const char *key, Worker *worker, bint *erase) noexcept nogil
     cdef int64_t encode_covered(self, const Span *spans, Worker *worker, const uint8_t **encoded) noexcept nogil
     cdef int _merge(self, const Span *spans, const char *key, Worker *worker) noexcept nogil

@@ -7,6 +7,7 @@ chunk outside the array are reset to the fill value on the way, whichever progra
 the fill value is erased, not written, unless the caller wants it stored.
 """
 from cpython.bytes cimport PyBytes_FromStringAndSize
+from libc.errno cimport ENOENT
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.string cimport memcmp
 
@@ -24,7 +25,7 @@ from zcore.kernel.plan.plan cimport FILLED, SAME, Plan, PlanOptions, Worker, pol
 from zcore.kernel.plan.shard_index cimport Extent
 from zcore.kernel.plan.shard_write cimport ShardWriter
 from zcore.kernel.codec.table cimport NOT_BLOCKWISE, hold_bytes, raised_in
-from zcore.kernel.status cimport CHUNK_LONG, MISSING, OK, STALE, fail
+from zcore.kernel.status cimport CHUNK_LONG, IO_OPEN, MISSING, OK, STALE, Status, fail, status_clear
 from zcore.kernel.select.open_array cimport MAX_KEY, OpenArray
 from zcore.kernel.select.tasks cimport Layout
 
@@ -125,7 +126,7 @@ cdef class WritePlan(Plan):
         cdef bint erase = False
         cdef int code = self._prepare(spans, key, worker, &erase)
         if code != OK:
-            return code
+            return self._say_why(key, worker)
         code = self._lock(key, worker)
         if code != OK:
             object_drop(self.dirfd, &worker.staging)
@@ -136,6 +137,20 @@ cdef class WritePlan(Plan):
             code = object_commit(self.dirfd, key, &worker.staging, &worker.status)
         self._unlock(worker)
         return code
+
+    cdef int _say_why(self, const char *key, Worker *worker) noexcept nogil:
+        """Return why an object cannot be prepared: STALE, if its directory is gone since the array is."""
+        cdef Status failure = worker.status
+        cdef int code
+        if failure.code != IO_OPEN or failure.sys_errno != ENOENT:
+            return failure.code
+        status_clear(&worker.status)
+        code = self._lock(key, worker)
+        if code != OK:
+            return code
+        self._unlock(worker)
+        worker.status = failure
+        return failure.code
 
     cdef int _prepare(self, const Span *spans, const char *key, Worker *worker, bint *erase) noexcept nogil:
         """Encode and stage a covered object, or set `erase`."""
