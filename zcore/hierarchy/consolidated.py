@@ -28,6 +28,7 @@ from zcore.model.metadata import ArrayMetadata, GroupMetadata
 from zcore.stores.base import directory_at
 from zcore.stores.directory.store import DirectoryStore
 from zcore.stores.keys import prefix_of
+from zcore.stores.openers import PARQUET_DOCUMENT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -223,10 +224,24 @@ def _drop_if_same(binding, raw):
             if exclusive.view.raw == raw:
                 exclusive.replace_metadata(exclusive.metadata.replace(consolidated=None))
             return not binding.format.has_copy(exclusive.view.raw)
-        key = binding.prefix + document
-        if store.get(key, (0, MAX_NBYTES)) == raw:
-            store.erase(key)
-        return not store.exists(key)
+        if store.get(binding.prefix + document, (0, MAX_NBYTES)) == raw:
+            _erase_copy(store, binding.prefix, document)
+        return not store.exists(binding.prefix + document)
+
+
+def _erase_copy(store, prefix, document):
+    """Erase a document, unless it is that of a reference set in Parquet, which has the same name and is no copy."""
+    try:
+        if not store.exists(prefix + document):
+            return
+        if document == PARQUET_DOCUMENT:
+            from zcore.stores.reference.parquet import is_parquet_set
+
+            if is_parquet_set(store, prefix):
+                return
+    except StoreError:
+        pass     # a link to nowhere, which is removed
+    store.erase(prefix + document)
 
 
 @contextlib.contextmanager
@@ -281,7 +296,7 @@ def _drop_at(store, path, is_above):
         i, raw, _ = found
         format = format_of(FORMAT_OF[documents[i]])
         if format.consolidated_document is not None:
-            store.erase(prefix_of(path) + format.consolidated_document)
+            _erase_copy(store, prefix_of(path), format.consolidated_document)
         elif format.may_have_copy(raw):
             _drop_inline(store, path, format, raw)
         documents = documents[i + 1:]

@@ -81,7 +81,7 @@ def test_the_cost_of_a_path_grows_as_its_depth(parts, zarr_format):
     """Each missing group was looked for from below, and each look went up to what is there: the square of the depth."""
     depths = 20, 40, 80
     made, beside = zip(*[map(len, parts(DEEP, zarr_format, "/".join("g" * depth))) for depth in depths], strict=True)
-    for n_calls, each in ((made, 70), (beside, 30)):
+    for n_calls, each in ((made, 70), (beside, 32)):
         first, second, third = n_calls
         assert abs((third - second) - 2 * (second - first)) <= 0.05 * third, n_calls
         assert third - second <= each * 40, n_calls

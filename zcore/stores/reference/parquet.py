@@ -37,9 +37,9 @@ MAX_DEPTH = 64             # of lists and objects in the documents
 _DOCUMENTS = (".zarray", ".zgroup", ".zattrs")
 
 
-def is_parquet_set(store: Store) -> bool:
-    """Return whether a store is a reference set in Parquet: its consolidated metadata have `record_size`."""
-    raw = store.get(METADATA, (0, MAX_METADATA_NBYTES))
+def is_parquet_set(store: Store, prefix: str = "") -> bool:
+    """Return whether there is a reference set in Parquet at a prefix: its consolidated metadata have `record_size`."""
+    raw = store.get(prefix + METADATA, (0, MAX_METADATA_NBYTES))
     if raw is None or b'"record_size"' not in raw:
         return False
     try:

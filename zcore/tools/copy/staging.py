@@ -421,9 +421,7 @@ class Building:
             if replace or self._fsync:
                 os.fsync(self._fd)
             try:
-                if replace and _inode_of(self.place) is not None:
-                    self._replace()
-                else:
+                if not (replace and self._replace()):
                     os.rename(self.node, self.place)
             except OSError as exc:
                 if exc.errno in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR):
@@ -434,20 +432,28 @@ class Building:
         self.discard()
 
     def _replace(self):
+        """Replace what has the name; return False if nothing has it, or it is deleted meanwhile."""
+        if _inode_of(self.place) is None:
+            return False
+        old = os.path.join(self._container, _OLD + os.urandom(8).hex())
         try:
-            exchange(os.fsencode(self.node), os.fsencode(self.place))
-        except OSError as exc:
-            if exc.errno not in _NO_EXCHANGE:
-                raise
-            old = os.path.join(self._container, _OLD + os.urandom(8).hex())
-            os.rename(self.place, old)
             try:
-                os.rename(self.node, self.place)
-            except BaseException:
-                # If that fails as well, the next caller gives one of the two the name.
-                with contextlib.suppress(OSError):
-                    os.rename(old, self.place)
-                raise
+                exchange(os.fsencode(self.node), os.fsencode(self.place))
+                return True
+            except OSError as exc:
+                if exc.errno not in _NO_EXCHANGE:
+                    raise
+                os.rename(self.place, old)
+        except FileNotFoundError:
+            return False
+        try:
+            os.rename(self.node, self.place)
+        except BaseException:
+            # If that fails as well, the next caller gives one of the two the name.
+            with contextlib.suppress(OSError):
+                os.rename(old, self.place)
+            raise
+        return True
 
     def discard(self) -> None:
         """Remove the container."""

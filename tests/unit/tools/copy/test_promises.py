@@ -296,6 +296,22 @@ def make_old_in_memory():
     return store
 
 
+@pytest.mark.parametrize("can_exchange", [True, False])
+def test_what_is_deleted_before_it_is_replaced(can_exchange, tmp_path, monkeypatch):
+    make_old(tmp_path / "x")
+    exchange = staging.exchange
+
+    def late(*names):
+        shutil.rmtree(tmp_path / "x")
+        if not can_exchange:
+            raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+        exchange(*names)
+
+    monkeypatch.setattr(staging, "exchange", late)
+    zcore.copy(make_new(zcore.MemoryStore()), tmp_path / "x", overwrite=True)
+    assert age_of(tmp_path / "x") == "new" and os.listdir(tmp_path) == ["x"]
+
+
 STEPS = [(staging, "exchange")] + [
     (os, name) for name in ("rename", "unlink", "rmdir", "mkdir", "open", "write", "ftruncate", "replace", "fsync",
                             "listdir", "scandir", "lstat")]

@@ -321,6 +321,21 @@ def test_a_copy_of_other_attributes_of_the_group(tmp_path):
     change(tmp_path / "h" / ".zattrs", lambda raw: raw.__setitem__(slice(None), raw.replace(b"1", b"2")))
     assert found(tmp_path / "h") == {("stale copy", ".zmetadata")}
 
+
+def test_a_reference_set_beside_a_group_is_no_copy(tmp_path):
+    """Its document has the name of a copy. Nothing that drops copies takes the references away."""
+    text = ('{"metadata": {".zgroup": {"zarr_format": 2}, "a/.zarray": {"zarr_format": 2, "shape": [4], "chunks": [4], '
+            '"dtype": "<i4", "fill_value": 0, "order": "C", "compressor": null, "filters": null}}, "record_size": 10}')
+    (tmp_path / "a").mkdir()
+    (tmp_path / ".zmetadata").write_text(text)
+    (tmp_path / ".zgroup").write_text('{"zarr_format": 2}')
+    zcore.open_group(tmp_path, mode="r+").create_array("b", data=VALUES)
+    assert found(tmp_path) == {("stale copy", ".zmetadata")}
+    report = zcore.verify(tmp_path, repair=True)
+    assert report.n_removed == 0 and not report.ok
+    assert (tmp_path / ".zmetadata").read_text() == text
+
+
 BAD_MEMBERS = {
     3: [{"x": 5}, {"": {}}, {"../x": {}}, {"q/r": {"node_type": "group"}},
         {"z": {"zarr_format": 3, "node_type": "group"}}, {"a": {"zarr_format": 3, "node_type": "array"}}],
