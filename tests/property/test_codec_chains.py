@@ -87,7 +87,12 @@ def ask_the_oracle(made, chain, chunk, encoded):
     codecs = [(codec.name, codec.configuration) for codec in made[0]]
     found = oracle.decode(codecs, encoded, chunk.dtype, chunk.shape)
     assert (found.dtype, found.shape, found.tobytes()) == (chunk.dtype, chunk.shape, chunk.tobytes())
-    theirs = oracle.encode(codecs, chunk)
+    try:
+        theirs = oracle.encode(codecs, chunk)
+    except OverflowError:
+        # numcodecs takes no first element that the type of the differences does not hold; zcore, as C, its low bits.
+        assert any([name == "numcodecs.delta" for name, _ in codecs])
+        return
     assert chain.decode(theirs).tobytes() == chunk.tobytes()
     if chain.is_native:
         out = bytearray(chunk.nbytes)

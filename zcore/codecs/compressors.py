@@ -71,8 +71,8 @@ class BloscCodec(Codec):
             shuffle = None
         elif shuffle is not None and shuffle not in SHUFFLES:
             raise ValueError(f"shuffle is {shuffle!r}, expected one of {', '.join(SHUFFLES)}, 0, 1 or 2")
-        if typesize is not None and (type(typesize) is not int or typesize < 1):
-            raise ValueError(f"typesize is {typesize!r}, expected an integer of at least 1")
+        if typesize is not None and (type(typesize) is not int or not 1 <= typesize < 2**31):
+            raise ValueError(f"typesize is {typesize!r:.60}, expected an integer from 1 to 2**31 - 1")
         if type(blocksize) is not int or not 0 <= blocksize < 2**31 - 16:
             raise ValueError(f"blocksize is {blocksize!r}, expected an integer from 0 to 2**31 - 17")
         self.typesize = typesize

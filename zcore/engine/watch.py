@@ -161,7 +161,7 @@ class _Witness:
     __slots__ = ("key", "identity", "is_trusted", "_store", "_path", "_fd")
 
     def __init__(self, store, key, path):
-        self._fd = -1        # `__del__` needs it, also if Ctrl-C comes before the file is open
+        self._fd = -1
         self.key = key
         self.identity = None
         self.is_trusted = False

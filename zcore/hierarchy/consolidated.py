@@ -62,7 +62,8 @@ def consolidate(binding: GroupBinding, attributes_of: Callable[[NodeBinding], Ma
     UnsupportedError
         A member has another format: the copy cannot hold it and would hide it.
     StoreError
-        A member is unreachable; or the hierarchy changes faster than it can be copied, and there is no copy then.
+        A member is unreachable; the hierarchy changes faster than it can be copied, and there is no copy then; or there
+        is a reference set in Parquet beside the group.
     """
     store, path, format = binding.store, binding.path, binding.format
     for _ in range(_MAX_TRIES):
@@ -91,6 +92,10 @@ def _put_copy(binding, attributes_of, below):
         metadata = complete(binding, attributes_of)
         if format.consolidated_document is None:
             exclusive.replace_metadata(exclusive.metadata.replace(consolidated=below))
+        elif is_of_set(binding.store, binding.prefix, format.consolidated_document):
+            raise StoreError(f"{binding.describe()}: {format.consolidated_document} is that of a reference set in Parquet, "
+                             f"which the group's {binding.document_name} hides: move one of the two away",
+                             key=binding.prefix + format.consolidated_document)
         else:
             binding.store.set(binding.prefix + format.consolidated_document,
                               format.render_consolidated(metadata.replace(consolidated=below)))
@@ -230,18 +235,24 @@ def _drop_if_same(binding, raw):
 
 
 def _erase_copy(store, prefix, document):
-    """Erase a document, unless it is that of a reference set in Parquet, which has the same name and is no copy."""
     try:
-        if not store.exists(prefix + document):
+        if not store.exists(prefix + document) or is_of_set(store, prefix, document):
             return
-        if document == PARQUET_DOCUMENT:
-            from zcore.stores.reference.parquet import is_parquet_set
-
-            if is_parquet_set(store, prefix):
-                return
     except StoreError:
         pass     # a link to nowhere, which is removed
     store.erase(prefix + document)
+
+
+def is_of_set(store: Store, prefix: str, document: str | None) -> bool:
+    """Return whether a document has the name of a copy and is that of a reference set in Parquet, beside a group.
+
+    A copy that another program has given a member of that name is none.
+    """
+    if document != PARQUET_DOCUMENT or not isinstance(store, DirectoryStore) or not store.exists(prefix + document):
+        return False
+    from zcore.stores.reference.parquet import is_parquet_set
+
+    return is_parquet_set(store, prefix) and b'"zarr_consolidated_format"' not in (store.get(prefix + document) or b"")
 
 
 @contextlib.contextmanager

@@ -17,7 +17,7 @@ TEXT = (str, bytes, bytearray)  # sequences in Python, but never a list of lengt
 
 
 def text_of(value: Any, form: Callable[[Any], str] = repr) -> str:
-    """Return ``form(value)``; for a structure that NumPy cannot print, its bytes.
+    """Return ``form(value)``; for a structure that NumPy cannot print, its bytes; of a long integer its length.
 
     To print a structure, NumPy makes arrays of its fields. Nested array fields may have more than 64 dimensions
     together, which NumPy allows in a type but not in an array.
@@ -25,6 +25,8 @@ def text_of(value: Any, form: Callable[[Any], str] = repr) -> str:
     try:
         return form(value)
     except ValueError:
+        if not hasattr(value, "tobytes"):
+            return f"a {type(value).__name__} with an integer of more digits than Python prints"
         raw = value.tobytes().hex()
         return f"bytes {raw if len(raw) <= 80 else raw[:77] + '...'}"
 

@@ -58,6 +58,8 @@ def parse(document: Document, parse_array: Callable[[Document, dict[str, Any]], 
 
     if _GROUP not in documents.get("", {}):
         raise document.error("metadata", "expected the document '.zgroup' of the group itself, found none")
+    if _ARRAY in documents[""]:
+        raise document.error("metadata", "expected a group, found the document '.zarray' of the group itself as well")
     node = partial(_node, document, documents, parse_array, parse_group)
     return node("").replace(consolidated=ConsolidatedNodes(documents, node, partial(_document, document, documents)))
 

@@ -201,6 +201,7 @@ class _Verification:
         self._hidden_prefixes = []
         self._copies = []       # (binding of a group, its copy, paths that were found)
         self._raw_copies = {}   # key -> the document that has the copy
+        self._sets = ()         # prefixes of reference sets in Parquet beside a group, whose files are not removed
         self._removals = []     # (problem, function that removes it)
         # Names of blocks that are reported. If they are keys, their objects are not reported again.
         self._in_damaged_blocks = set()
@@ -349,6 +350,11 @@ class _Verification:
     def _note_copy(self, binding, metadata):
         key = self._key_of_copy(binding)
         try:
+            if consolidated.is_of_set(self.store, binding.prefix, binding.format.consolidated_document):
+                self._sets += (binding.prefix,)
+                self.report.add("wrong document", key, binding.path, "it is that of a reference set in Parquet, which "
+                                f"the group's {binding.document_name} hides: move one of the two away")
+                return
             self._raw_copies[key] = self.store.get(key, (0, MAX_NBYTES))
             copy = consolidated.copied(binding)
         except MetadataError as error:
@@ -397,6 +403,8 @@ class _Verification:
     def _note(self, kind, key, path, what, remove=None, *, behind_links=False):
         """Note a problem and how to remove it. Nothing is removed behind a link, unless `behind_links`."""
         problem = self.report.add(kind, key, path, what)
+        if kind == "foreign" and key.startswith(self._sets):
+            return
         if remove is not None and (behind_links or not self._is_behind_link(key)):
             self._removals.append((problem, remove))
 

@@ -330,16 +330,29 @@ def test_a_reference_set_beside_a_group_is_no_copy(tmp_path):
     (tmp_path / ".zmetadata").write_text(text)
     (tmp_path / ".zgroup").write_text('{"zarr_format": 2}')
     zcore.open_group(tmp_path, mode="r+").create_array("b", data=VALUES)
-    assert found(tmp_path) == {("stale copy", ".zmetadata")}
-    report = zcore.verify(tmp_path, repair=True)
+    (tmp_path / "a" / "refs.0.parq").write_bytes(b"PAR1")
+    assert found(tmp_path) == {("wrong document", ".zmetadata"), ("foreign", "a/")}
+    report = zcore.verify(tmp_path, repair=["foreign", "stale copy"])
     assert report.n_removed == 0 and not report.ok
-    assert (tmp_path / ".zmetadata").read_text() == text
+    with pytest.raises(zcore.StoreError, match="Parquet"):
+        zcore.consolidate_metadata(tmp_path)
+    assert (tmp_path / ".zmetadata").read_text() == text and (tmp_path / "a" / "refs.0.parq").exists()
+
+
+def test_a_copy_with_a_member_of_reference_sets_is_dropped(tmp_path):
+    group = zcore.create_group(tmp_path / "h", zarr_format=2)
+    group.create_array("a", data=VALUES)
+    zcore.consolidate_metadata(tmp_path / "h")
+    change(tmp_path / "h" / ".zmetadata", lambda raw: raw.__setitem__(slice(0, 1), b'{"record_size": 10, '))
+    group.create_array("b", data=VALUES)
+    assert not (tmp_path / "h" / ".zmetadata").exists() and zcore.verify(tmp_path / "h").ok
 
 
 BAD_MEMBERS = {
     3: [{"x": 5}, {"": {}}, {"../x": {}}, {"q/r": {"node_type": "group"}},
         {"z": {"zarr_format": 3, "node_type": "group"}}, {"a": {"zarr_format": 3, "node_type": "array"}}],
-    2: [{"x/.zgroup": 5}, {"../.zgroup": {}}, {".zgroup": 5}, {"z/.zgroup": {"zarr_format": 2}}, {"a/.zarray": {}}],
+    2: [{"x/.zgroup": 5}, {"../.zgroup": {}}, {".zgroup": 5}, {"z/.zgroup": {"zarr_format": 2}}, {"a/.zarray": {}},
+        {".zarray": {}}],
 }
 
 
