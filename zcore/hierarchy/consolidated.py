@@ -93,8 +93,8 @@ def _put_copy(binding, attributes_of, below):
         if format.consolidated_document is None:
             exclusive.replace_metadata(exclusive.metadata.replace(consolidated=below))
         elif is_of_set(binding.store, binding.prefix, format.consolidated_document):
-            raise StoreError(f"{binding.describe()}: {format.consolidated_document} is that of a reference set in Parquet, "
-                             f"which the group's {binding.document_name} hides: move one of the two away",
+            raise StoreError(f"{binding.describe()}: {format.consolidated_document} is that of a reference set in "
+                             f"Parquet, which the group's {binding.document_name} hides: move one of the two away",
                              key=binding.prefix + format.consolidated_document)
         else:
             binding.store.set(binding.prefix + format.consolidated_document,
