@@ -248,11 +248,11 @@ def is_of_set(store: Store, prefix: str, document: str | None) -> bool:
 
     A copy that another program has given a member of that name is none.
     """
-    if document != PARQUET_DOCUMENT or not isinstance(store, DirectoryStore) or not store.exists(prefix + document):
+    if document != PARQUET_DOCUMENT or not store.exists(prefix + document):
         return False
     from zcore.stores.reference.parquet import is_parquet_set
 
-    return is_parquet_set(store, prefix) and b'"zarr_consolidated_format"' not in (store.get(prefix + document) or b"")
+    return is_parquet_set(store, prefix, beside_group=True)
 
 
 @contextlib.contextmanager

@@ -37,8 +37,11 @@ MAX_DEPTH = 64             # of lists and objects in the documents
 _DOCUMENTS = (".zarray", ".zgroup", ".zattrs")
 
 
-def is_parquet_set(store: Store, prefix: str = "") -> bool:
-    """Return whether there is a reference set in Parquet at a prefix: its consolidated metadata have `record_size`."""
+def is_parquet_set(store: Store, prefix: str = "", *, beside_group: bool = False) -> bool:
+    """Return whether there is a reference set in Parquet at a prefix: its consolidated metadata have `record_size`.
+
+    `beside_group`: they may be those of a group, to which a program has given that member. These have a version.
+    """
     raw = store.get(prefix + METADATA, (0, MAX_METADATA_NBYTES))
     if raw is None or b'"record_size"' not in raw:
         return False
@@ -46,7 +49,8 @@ def is_parquet_set(store: Store, prefix: str = "") -> bool:
         metadata = WITH_CONSTANTS.decode(raw.decode())
     except (ValueError, RecursionError):
         return False
-    return isinstance(metadata, dict) and "record_size" in metadata
+    return (isinstance(metadata, dict) and "record_size" in metadata
+            and not (beside_group and "zarr_consolidated_format" in metadata))
 
 
 class ParquetTable:

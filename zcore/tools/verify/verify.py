@@ -350,7 +350,9 @@ class _Verification:
     def _note_copy(self, binding, metadata):
         key = self._key_of_copy(binding)
         try:
-            if consolidated.is_of_set(self.store, binding.prefix, binding.format.consolidated_document):
+            # The store of a reference set shows the set's own document.
+            if isinstance(self.store, DirectoryStore) and consolidated.is_of_set(
+                    self.store, binding.prefix, binding.format.consolidated_document):
                 self._sets += (binding.prefix,)
                 self.report.add("wrong document", key, binding.path, "it is that of a reference set in Parquet, which "
                                 f"the group's {binding.document_name} hides: move one of the two away")
