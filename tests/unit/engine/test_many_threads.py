@@ -146,13 +146,15 @@ def check_reads(path, n_rounds, **layout):
     zcore.create_array(path, data=values, chunks=(4, 6), **layout)
     a = zcore.open_array(path, mode="r+", cache="1 MB")
     cache = a._binding.options._chunks = ChunkCache(20_000, 0)
-    n_set = [0] * N_THREADS
+    n_set, kept = [0] * N_THREADS, []
 
     def work(i):
         for r in range(n_rounds):
             for k in range(i, i + 48, 3):
                 assert a[k % 64, k % 12] == values[k % 64, k % 12]
                 assert (a[k % 64, k % 9:] == values[k % 64, k % 9:]).all()
+            # A new document drops the plans: those that are kept when all threads are done tell nothing.
+            kept.append(a._binding.small is not None)
             assert (a[...] == values).all() and (a[[63, i, 2 * i], ::5] == values[[63, i, 2 * i], ::5]).all()
             if i % 8 == 0:
                 cache.resize((0, 3000, 20_000)[r % 3])
@@ -164,7 +166,7 @@ def check_reads(path, n_rounds, **layout):
     run_together(work)
     assert dict(a.attrs) == {f"of {i}": n for i, n in enumerate(n_set) if n}
     # Both were in use.
-    assert a._binding.small is not None and cache.info()["hits"] > 0
+    assert any(kept) and cache.info()["hits"] > 0
 
 
 def stores(tmp_path):
