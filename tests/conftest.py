@@ -18,6 +18,14 @@ hypothesis.settings.register_profile("all", derandomize=True, deadline=None, dat
 hypothesis.settings.register_profile("a third", hypothesis.settings.get_profile("all"), max_examples=34)
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers():
+    """Start one process more than there are CPUs: tests wait for other processes, clocks and the disk, too."""
+    if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ:
+        return None
+    return 1 + (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+
+
 def runs_slow_tests(config):
     return "not slow" not in config.option.markexpr
 

@@ -42,7 +42,10 @@ def hold_place(store: Store, path: str, document: str, options: Options, *,
 
 
 def is_held(store: Store, path: str) -> bool:
-    """Return whether a node is being created or deleted at `path`: `hold_place` would wait, as far as files tell."""
+    """Return whether a node is being created or deleted at `path`: `hold_place` would wait, as far as files tell.
+
+    Raises : StoreError, if the directory or its lock cannot be looked at.
+    """
     import fcntl
 
     from zcore.stores.directory import lock_file
@@ -51,19 +54,22 @@ def is_held(store: Store, path: str) -> bool:
     if directory is None:
         return False
     place = os.path.join(directory, lock_file.PLACE)
-    if os.path.isdir(place) and lock_file.left_over(place) is None:
-        return True
     try:
+        if os.path.isdir(place) and lock_file.left_over(place) is None:
+            return True
         fd = open_descriptor(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except OSError:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            fcntl.flock(fd, fcntl.LOCK_UN)      # a fork may have copied the descriptor
+        finally:
+            os.close(fd)
+    except BlockingIOError:
+        return True
+    except (FileNotFoundError, NotADirectoryError):
         return False
-    try:
-        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        fcntl.flock(fd, fcntl.LOCK_UN)      # a fork may have copied the descriptor
     except OSError as exc:
-        return isinstance(exc, BlockingIOError)
-    finally:
-        os.close(fd)
+        raise StoreError(f"cannot tell whether {directory} is locked: {exc.strerror}", key=path,
+                         errno=exc.errno) from exc
     return False
 
 

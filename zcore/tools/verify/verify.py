@@ -709,15 +709,20 @@ class _Verification:
                    if kind in REPAIRED else None)
 
     def _erase_damaged(self, binding, key):
-        """Erase an object, unless another process has replaced it, or its array, by one that can be read."""
+        """Erase an object, unless another process has replaced it, or its array, by one that can be read.
+
+        Raises : StoreError, if it cannot be read now, so that nobody knows what is in it.
+        """
         failures = []
         with binding.exclusive() as exclusive:
             coords = _coords_of(key, binding.prefix, exclusive.metadata)
             number = None if coords is None else _number_of(coords, exclusive.metadata.grid_shape)
             if number is not None and self.store.exists(key):
-                read_objects(binding, np.array([number]), lambda coords, error: failures.append(_kind_of(error)),
+                read_objects(binding, np.array([number]), lambda coords, error: failures.append(error),
                              lambda n_bytes: None)
-            if not failures or failures[0] not in REPAIRED:
+            if failures and _kind_of(failures[0]) == "unreachable":
+                raise failures[0]
+            if not failures or _kind_of(failures[0]) not in REPAIRED:
                 return False
             self.store.erase(key)
             return True

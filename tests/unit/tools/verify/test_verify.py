@@ -1,4 +1,5 @@
 """What `zcore.verify` finds: every kind of fault, placed one at a time, and nothing where nothing is wrong."""
+import errno
 import importlib
 import json
 import os
@@ -625,6 +626,31 @@ def test_objects_outside_the_grid_of_an_array_that_is_overwritten(tmp_path, at):
     report = zcore.verify(tmp_path, repair=True)
     assert report.by_kind == {"left-over": 1} and report.n_removed == 0
     assert zcore.open(tmp_path)[...].tolist() == list(range(80))
+
+
+@pytest.mark.parametrize("where", ["the object", "the lock"])
+def test_a_disk_that_fails_before_the_repair(tmp_path, at, monkeypatch, where):
+    """A damaged object that could not be read again stayed, and nothing said so; a lock was an error of Python."""
+    array = zcore.create_array(tmp_path, data=VALUES, chunks=(10, 10))
+    _, file = an_object(array)
+    for path in (file, tmp_path / "README"):
+        with open(path, "wb") as opened:
+            opened.write(b"damaged")
+    if where == "the object":
+        def fail():
+            os.unlink(file)
+            os.symlink(tmp_path / "nowhere", file)
+
+        at("remove", fail)
+    else:
+        def fails(*args):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+        monkeypatch.setattr("zcore.hierarchy.creation_lock.open_descriptor", fails)
+        assert found(tmp_path) == {("truncated", "c/0/0"), ("foreign", "README")}
+    with pytest.raises(zcore.StoreError, match="nowhere|README|locked|open"):
+        zcore.verify(tmp_path, repair=("damaged", "truncated", "foreign"))
+    assert os.path.lexists(file)
 
 
 @pytest.mark.parametrize("lock", [True, "file"])
