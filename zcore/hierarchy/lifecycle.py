@@ -307,7 +307,8 @@ def check_free(store: Store, path: str, format: Format, metadata: ArrayMetadata 
             made = MemoryStore()
             create(made, "", format, metadata, attributes, options or Options(), data=data)
         value = made.get(key[len(prefix):])
-        if value is None or store.get(key) != value:
+        # What is gone now was moved or deleted with its node, which was found no more.
+        if store.get(key) not in (None, value) if value is not None else store.exists(key):
             raise _left_over(store, path, key)
     for key in deletion.in_the_way(store, prefix, metadata):
         raise _left_over(store, path, key)
@@ -343,10 +344,19 @@ def move(store: Store, source: str, destination: str, options: Options) -> None:
         raise NodeExistsError(f"{store.describe(destination)} is not free", path=destination)
     create_ancestors(store, destination, found[0].format)
     with (consolidated.dropped(store, source, itself=True), consolidated.dropped(store, destination),
-          hold_nodes(store, found, options)):
-        if directory_at(store) is None and not lookup.standing(store, source):
+          contextlib.ExitStack() as held):
+        if directory_at(store) is None:
+            # The keys are moved one by one. Nobody creates a node among them. In order: two moves would wait for each
+            # other.
+            for place in sorted((source, destination)):
+                held.enter_context(hold_place(store, place, "", options))
+        held.enter_context(hold_nodes(store, found, options))
+        if directory_at(store) is None:
             # Without a document that is locked, holding it does not say that it is there.
-            raise _gone(store, source)
+            if not lookup.standing(store, source):
+                raise _gone(store, source)
+            if not store.is_empty(prefix_of(destination)):
+                raise NodeExistsError(f"{store.describe(destination)} is not free", path=destination)
         # If another process has made the directory of the destination, the move fails.
         store.move(prefix_of(source), prefix_of(destination), DOCUMENTS)
     store.prune(prefix_of(source))

@@ -2,6 +2,7 @@
 import functools
 import os
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -339,6 +340,46 @@ def test_a_place_with_other_files_and_directories_is_free(store):
     zcore.create_array(store, name="a", data=[1, 2], chunks=1)
     zcore.create_array(store, name="a", data=[1, 2], chunks=1, overwrite=True)
     assert [store.get(key) for key in keys] == [b"mine"] * len(keys)
+
+
+@pytest.mark.parametrize("path", ["a", "b"])
+def test_nobody_creates_a_node_among_keys_that_are_moved(path):
+    """The attributes and chunks that a move had yet to erase were taken for those of a lost node."""
+    begun, results = threading.Event(), []
+
+    class Slow(zcore.MemoryStore):
+        """It waits after the first key at the destination, and before each one that is erased."""
+
+        def set(self, key, value):
+            super().set(key, value)
+            if path == "b" and key.startswith("b/") and not begun.is_set():
+                begun.set()
+                time.sleep(0.1)
+
+        def erase(self, key):
+            begun.set()
+            time.sleep(0.02)
+            super().erase(key)
+
+    def create():
+        begun.wait()
+        try:
+            zcore.create_array(store, name=path, data=np.full(6, 7), chunks=2, zarr_format=2)
+            results.append("created")
+        except zcore.NodeExistsError:
+            results.append("exists")
+
+    store = Slow()
+    group = zcore.create_group(store, zarr_format=2)
+    group.create_array("a", data=np.arange(9), chunks=2, attributes={"x": 1})
+    thread = threading.Thread(target=create)
+    thread.start()
+    group.move("a", "b")
+    thread.join()
+    assert results == ["created" if path == "a" else "exists"]
+    assert group["b"][...].tolist() == list(range(9))
+    if path == "a":
+        assert group["a"][...].tolist() == [7] * 6 and not dict(group["a"].attrs)
 
 
 def test_a_move_does_not_mix_with_what_is_there(store):

@@ -287,8 +287,9 @@ def _check_free(store, path, overwrite, is_held=False):
         reason = (f"there are nodes below {store.describe(path)}, which is none itself: they are not replaced"
                   if may_hold_nodes else None)
     else:
-        may_hold_nodes = os.path.isdir(place)
-        is_free = may_hold_nodes and listing.is_empty(place) or not os.path.lexists(place)
+        is_free = listing.is_empty(place) if os.path.isdir(place) else not os.path.lexists(place)
+        # Asked again: another process may have made it, or removed it, between two looks.
+        may_hold_nodes = os.path.isdir(place) or not os.path.lexists(place)
         reason = None if is_free else f"{place} is there and holds no node: it is not replaced"
     if reason is None:
         return False

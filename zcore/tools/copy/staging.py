@@ -339,8 +339,8 @@ class Building:
     def _take(self):
         """Open the journal, lock it, and return the content of the container."""
         for _ in range(_MAX_TRIES):
-            os.makedirs(self._container, exist_ok=True)
             try:
+                os.makedirs(self._container, exist_ok=True)
                 self._fd = _locked(self._container, os.O_CREAT)
                 found = _Found(self._container, self.place, self._fd)
                 found.settle()
@@ -351,6 +351,10 @@ class Building:
                                  errno=errno.EWOULDBLOCK) from exc
             except FileNotFoundError:
                 pass     # another process has finished meanwhile, or it was settled
+            except FileExistsError:
+                # It was there and is gone, or it is no directory.
+                if os.path.lexists(self._container) and not os.path.isdir(self._container):
+                    raise
             self.leave()
         raise StoreError(f"cannot build {self.place}: its journal goes as soon as it is made", key=self.place)
 

@@ -1,4 +1,4 @@
-"""Files as destinations: what fails leaves the old file and nothing else, and the first error is told."""
+"""Destinations: what fails leaves the old file and nothing else, and the first error is told."""
 import errno
 import os
 
@@ -91,3 +91,39 @@ def test_errors_of_the_source_are_told_as_they_are(place):
     with pytest.raises(zcore.ChunkError):
         zcore.copy(source, place, overwrite=True, chunks=(2, 10))
     assert place.read_bytes() == b"old" and os.listdir(place.parent) == [place.name]
+
+
+def test_a_container_that_another_copy_has_just_removed(tmp_path, monkeypatch):
+    """It had been there for mkdir, and was gone when it was looked at: that was an error of the system."""
+    answers = [FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))]
+    make = os.makedirs
+
+    def made(path, *args, **keywords):
+        if answers:
+            raise answers.pop()
+        return make(path, *args, **keywords)
+
+    monkeypatch.setattr("zcore.tools.copy.staging.os.makedirs", made)
+    zcore.copy(zcore.array(np.arange(4)), tmp_path / "x")
+    assert not answers and zcore.open(tmp_path / "x")[...].tolist() == [0, 1, 2, 3]
+
+
+def test_a_container_that_is_no_directory(tmp_path):
+    (tmp_path / ".__zc_tmp.copy.x").write_bytes(b"")
+    with pytest.raises(zcore.StoreError, match="cannot build"):
+        zcore.copy(zcore.array(np.arange(4)), tmp_path / "x")
+
+
+def test_a_copy_replaces_an_array_that_is_created_while_it_looks(tmp_path, monkeypatch):
+    """It came between two looks at the directory, and the copy took it for a directory without a node."""
+    place, exists = str(tmp_path / "x"), os.path.lexists
+
+    def looked_at(path):
+        if path == place and not exists(path):
+            monkeypatch.undo()
+            zcore.create_array(tmp_path / "x", data=np.arange(3))
+        return exists(path)
+
+    monkeypatch.setattr(os.path, "lexists", looked_at)
+    zcore.copy(zcore.array(np.arange(4)), tmp_path / "x", overwrite=True)
+    assert zcore.open(tmp_path / "x")[...].tolist() == [0, 1, 2, 3]
