@@ -272,7 +272,7 @@ class LockFile:
         for owner in self._watch.stale(found):
             owner.remove()
             found.remove(owner)
-            if owner.is_held:
+            if owner.is_held and owner.id not in _left:
                 reason = ("has ended" if owner.is_running() is False
                           else f"gave no sign of life for {STALE_SECONDS:.0f} seconds")
                 warn(f"the lock of {self.directory} is taken over: it was held by {owner}, which {reason}")
@@ -308,7 +308,9 @@ class LockFile:
         except FileNotFoundError:
             pass
         except OSError:
-            # An empty file names no process, so it is stale when it was not renewed for some time.
+            # This process does not wait for itself. To others an empty file, which names no process, is stale when it
+            # was not renewed for some time.
+            _left.add(self._id)
             if self._file >= 0:
                 with contextlib.suppress(OSError):
                     os.ftruncate(self._file, 0)
@@ -398,11 +400,17 @@ class Owner:
         return f"process {said['pid']} ({said['program']}) of the host {said['host']}, since {said['since']}"
 
     def is_running(self) -> bool | None:
-        """Return whether the process has not ended; None if that is not known: of other machines it never is."""
+        """Return whether the process has not ended; None if that is not known: of other machines it never is.
+
+        A process that has given the lock back, and could not remove its file, counts as ended.
+        """
+        if self.id in _left:
+            return False
         own, found = _identity()["machine"], _ID.fullmatch(self.id)
         if own is None or found is None or found["machine"] != own:
             return None
-        return _is_running(int(found["pid"]), int(found["started"]))
+        # The file may be empty because the disk was full. Then it is renewed.
+        return (True if self.said else None) if _is_running(int(found["pid"]), int(found["started"])) else False
 
     def remove(self) -> None:
         """Remove its file, by a name that no other process has."""
@@ -610,6 +618,7 @@ _RENEWER = _Renewer()
 # The locks for which others waited when this process gave them back last, and what it had seen of these. It lets them
 # go first.
 _waited = {}
+_left = set()      # names of files of this process that it could not remove
 _all_files = weakref.WeakSet()
 
 

@@ -151,6 +151,38 @@ def test_a_process_of_this_machine_may_stand_still(tmp_path, quick):
     assert os.listdir(tmp_path) == []
 
 
+@pytest.fixture
+def left(tmp_path, monkeypatch):
+    """The lock file of this process, which it has given back and could not remove."""
+    unlink = os.unlink
+
+    def fails(path, **keywords):
+        if "/held/" in path:
+            raise OSError(errno.EIO, os.strerror(errno.EIO), path)
+        unlink(path, **keywords)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "unlink", fails)
+        with LockFile(str(tmp_path), NODE).hold():
+            pass
+    [[name]] = [os.listdir(tmp_path / NODE / "held")]
+    return name
+
+
+def test_a_file_that_could_not_be_removed_keeps_nobody_waiting(tmp_path, left):
+    """This process waited for itself, and all others of this machine for as long as it lived."""
+    waits, thread = times_out(lambda: _take_and_give_back(LockFile(str(tmp_path), NODE)), 10)
+    assert not waits and os.listdir(tmp_path) == []
+
+
+def test_another_process_waits_for_a_file_that_is_empty_and_not_renewed(tmp_path, left, quick, monkeypatch):
+    monkeypatch.setattr(lock_file, "_left", set())
+    start = time.monotonic()
+    with pytest.warns(UserWarning, match="gave no sign of life"), LockFile(str(tmp_path), NODE).hold():
+        pass
+    assert time.monotonic() - start >= 0.6 and os.listdir(tmp_path) == []
+
+
 @pytest.mark.parametrize("said", [elsewhere(), "", "{", "[]", '{"pid": "x"}', '{"machine": null, "pid": -1}',
                                   "x" * 9999, "[" * 4000], ids=range(8))
 @pytest.mark.parametrize("when", [0, 2**33])
