@@ -170,6 +170,7 @@ class Format(ABC):
 
     def check_copy(self, raw: bytes, path: str) -> None:
         """Raise MetadataError if the consolidated metadata in a group's document, which can be read, are none."""
+        return
 
     # Required with `has_dimension_separator`
 

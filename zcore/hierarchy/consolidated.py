@@ -18,7 +18,16 @@ from typing import TYPE_CHECKING
 from zcore.engine.binding import ArrayBinding, GroupBinding, until_won
 from zcore.engine.options import Options
 from zcore.engine.views import metadata_of, view_from_elsewhere
-from zcore.errors import MetadataError, NodeNotFoundError, StoreError, UnsupportedError, ZcoreError, noted, warn, warn_of
+from zcore.errors import (
+    MetadataError,
+    NodeNotFoundError,
+    StoreError,
+    UnsupportedError,
+    ZcoreError,
+    noted,
+    warn,
+    warn_of,
+)
 from zcore.formats import DOCUMENTS, FORMAT_OF, FORMATS, format_of
 from zcore.formats.consolidated_nodes import ConsolidatedNodes
 from zcore.formats.json_documents import MAX_NBYTES
@@ -272,11 +281,7 @@ def is_of_set(store: Store, prefix: str, document: str | None) -> bool:
 
     A copy that another program has given a member of that name is none.
     """
-    if document != PARQUET_DOCUMENT or not store.exists(prefix + document):
-        return False
-    from zcore.stores.reference.parquet import is_parquet_set
-
-    return is_parquet_set(store, prefix, beside_group=True)
+    return document == PARQUET_DOCUMENT and lookup.holds_set(store, prefix.rstrip("/"), beside_group=True)
 
 
 @contextlib.contextmanager

@@ -116,6 +116,7 @@ def verify(store: StoreLike | Array | Group, *, path: str = "", repair: bool | s
     is_file = not isinstance(store, Store) and isinstance(store, (str, os.PathLike)) and os.path.isfile(store)
     store = store_of(store, not kinds or is_file, False)
     path = lookup.path_of(path)
+    store = _or_set(store)
     if kinds and store.read_only:
         raise ReadOnlyError(f"{store!r} is read-only: nothing in it can be removed")
     with noted():    # a warning about a document is not a problem
@@ -127,6 +128,15 @@ def verify(store: StoreLike | Array | Group, *, path: str = "", repair: bool | s
         found.look_again()
         found.remove(kinds)
     return found.report
+
+
+def _or_set(store):
+    """Return the store, or the Parquet reference set that `zcore.open` finds in a directory without a node."""
+    failures, found = [], None
+    with contextlib.suppress(StoreError):      # it is reported later
+        if isinstance(store, DirectoryStore) and not lookup.standing(store, "", failures.append) and not failures:
+            found = lookup.set_in(store)
+    return store if found is None else found
 
 
 def _kinds_of(repair):
