@@ -142,11 +142,13 @@ def _or_set(store):
 def _kinds_of(repair):
     if repair is True or repair is False:
         return _BY_DEFAULT if repair else ()
-    kinds = (repair,) if isinstance(repair, str) else tuple(repair)
-    for kind in kinds:
+    kinds: list[str] = []
+    for kind in (repair,) if isinstance(repair, str) else repair:
         if kind not in REPAIRED:
             raise ValueError(f"repair: expected True, False or some of {', '.join(map(repr, REPAIRED))}, found "
                              f"{kind!r:.60}")
+        if kind not in kinds:
+            kinds.append(kind)
     return kinds
 
 
