@@ -14,7 +14,7 @@ import numpy as np
 
 from zcore.engine.binding import GroupBinding
 from zcore.engine.options import Options
-from zcore.errors import MetadataError, NodeExistsError, NodeNotFoundError, UnsupportedError, warn
+from zcore.errors import NodeExistsError, NodeNotFoundError, UnsupportedError
 from zcore.formats import check_format, format_of
 from zcore.hierarchy import consolidated, creation, lookup
 from zcore.hierarchy.creation import zero_of
@@ -501,17 +501,8 @@ def _existing(store, path, zarr_format, options, described):
     elif (described[0], described[2], options.dimension_separator) != (None, None, None):
         raise NodeNotFoundError(f"{store.describe(path)} holds a group, not an array", path=path)
     elif options.read_only:
-        return Group(binding, _usable_copy(binding))
+        return Group(binding, consolidated.usable_copy(binding))
     return node
-
-
-def _usable_copy(binding):
-    """Return the copy of metadata below a group, or None; one that is damaged is named in a warning, as in v3."""
-    try:
-        return consolidated.copy_of(binding)
-    except (MetadataError, UnsupportedError) as error:
-        warn(f"{error}; the consolidated metadata are not used")
-        return None
 
 
 def _check_mode(mode):

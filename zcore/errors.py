@@ -156,6 +156,15 @@ class UnsupportedError(ZcoreError, NotImplementedError):
     feature: str | None
 
 
+def install_of(extra: str) -> str:
+    """Return the command that installs an extra, for all advice.
+
+    >>> install_of("remote")
+    'python -m pip install "zcore[remote]"'
+    """
+    return f'python -m pip install "zcore[{extra}]"'
+
+
 class Needing:
     """Context manager of the import of an optional package, for a call that cannot do without.
 
@@ -186,8 +195,7 @@ class Needing:
         if not isinstance(exception, Exception) or isinstance(exception, MemoryError):
             return
         if type(exception) is ModuleNotFoundError and (exception.name or "").partition(".")[0] == self._module:
-            sentence = (f"which is not installed: python -m pip install {self._package} "
-                        f"(zcore's extra \"{self._extra}\")")
+            sentence = f"which is not installed: {install_of(self._extra)}"
         else:
             sentence = (f"which is installed but cannot be imported ({type(exception).__name__}: {exception!s:.200}); "
                         f"install it again: python -m pip install --force-reinstall {self._package}")

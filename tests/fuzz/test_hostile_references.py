@@ -251,3 +251,25 @@ def test_a_small_document_takes_little_memory_to_read(tmp_path):
     done = subprocess.run([sys.executable, "-c", code, tmp_path / "refs.json", tmp_path / "sparse"],
                           capture_output=True, text=True, env=ENVIRONMENT)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="a limit of address space")
+@pytest.mark.skipif(zcore.show_config("dicts")["build"]["variant"] == "sanitize",
+                    reason="the sanitizers keep their notes all over the address space")
+def test_references_that_do_not_fit_into_memory():
+    """Generated ones, and those of a document, ended in Python's MemoryError."""
+    code = ("import resource, zcore, zcore.stores.reference.store, zcore.stores.reference.gen, jinja2\n"
+            "used = int(open('/proc/self/statm').read().split()[0]) * resource.getpagesize()\n"
+            "resource.setrlimit(resource.RLIMIT_AS, (used + 3 * 10**7,) * 2)\n"
+            "gen = {'key': 'k' * 200 + '{{i}}', 'url': 'u', 'dimensions': {'i': {'stop': 10**6}}}\n"
+            "try:\n    zcore.ReferenceStore({'version': 1, 'gen': [gen]})\n"
+            "except zcore.OutOfMemoryError as exc:\n"
+            "    assert 'the 1000000 references that gen makes' in str(exc) and exc.nbytes > 10**6\n"
+            "    assert isinstance(exc.__cause__, MemoryError)\n"
+            "else:\n    raise AssertionError\n"
+            "table = zcore.kernel.refs.table.ReferenceTable()\n"
+            "try:\n    table.put_data(b'k', bytes(10**7)); table.put_data(b'l', bytes(10**7))\n"
+            "except zcore.OutOfMemoryError as exc:\n    assert exc.nbytes >= 2 * 10**7\n"
+            "else:\n    raise AssertionError\n")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=ENVIRONMENT)
+    assert done.returncode == 0, done.stderr

@@ -9,6 +9,7 @@ import decimal
 import fractions
 import inspect
 import itertools
+import tracemalloc
 import warnings
 
 import numpy as np
@@ -55,7 +56,8 @@ ODD = [
     np.dtype("M8[s]"), np.array(5), np.array([1, 2]), np.array([[1.5, 2], [3, 4]]), np.array([1, None]),
     np.array(["a"]), np.datetime64("NaT"), np.ma.masked, decimal.Decimal("1.5"), fractions.Fraction(1, 3),
     datetime.date(2020, 1, 1), zcore.codecs.BloscCodec(), zcore.codecs.BytesCodec(),
-    [zcore.codecs.BytesCodec(), zcore.codecs.GzipCodec()], zcore.codecs.BloscCodec,
+    [zcore.codecs.BytesCodec(), zcore.codecs.GzipCodec()], zcore.codecs.BloscCodec, range(10**9), [range(10**9), 1],
+    10**5000, (10**5000, 2), {"shape": 10**5000}, {"shape": range(10**9)},
 ]
 
 
@@ -246,3 +248,46 @@ def test_threads_of_a_copy_as_numpy_counts_them():
     for wrong in (0, True, 1.5, "2"):
         with pytest.raises(ValueError, match="threads is"):
             zcore.copy(existing(), zcore.MemoryStore(), threads=wrong)
+
+
+HUGE = {"shape": (), "chunks": ("{}", "[{}, 1]"), "shards": ("{}", "{{'shape': {}}}"), "dimension_names": ()}
+
+
+@pytest.mark.parametrize(("keyword", "form"), [(key, one) for key, forms in HUGE.items() for one in forms or ("{}",)])
+@pytest.mark.parametrize("values", ["range(10**9)", "(2 for _ in range(10**9))"])
+def test_iterables_that_do_not_fit_into_memory(keyword, form, values):
+    """They were made into tuples before they were counted."""
+    def call():
+        value = eval(form.format(values))
+        zcore.create_array(zcore.MemoryStore(), **{"shape": (4, 3), "dtype": "i4", "chunks": (1, 1), keyword: value})
+
+    check_refused(call, 1 << 20)
+
+
+def test_huge_lists_of_repairs_and_shapes():
+    array = an_array_of_no_elements()
+    check_refused(lambda: array.resize(range(10**9)), 1 << 20)
+    check_refused(lambda: zcore.verify(array.store, repair=range(10**9)), 1 << 20)
+
+
+@pytest.mark.parametrize("value", ["10**5000", "(10**5000, 2)", "-10**5000", "[[10**5000], 3]"])
+@pytest.mark.parametrize("keyword", ["chunks", "shards", "shape"])
+def test_integers_of_many_digits(keyword, value):
+    """Shards took seconds: they were divided by every length of chunks."""
+    check_refused(lambda: zcore.create_array(zcore.MemoryStore(), **{
+        "shape": (4, 3), "dtype": "i4", keyword: eval(value)}), 1 << 20)
+
+
+def an_array_of_no_elements():
+    return zcore.create_array(zcore.MemoryStore(), shape=0, dtype="i4")
+
+
+def check_refused(call, max_nbytes):
+    """A call is an error without much memory; without the check it would take 8 GB and a minute."""
+    tracemalloc.start()
+    try:
+        with pytest.raises(EXPECTED) as caught:
+            call()
+        assert tracemalloc.get_traced_memory()[1] < max_nbytes and str(caught.value)
+    finally:
+        tracemalloc.stop()

@@ -1,7 +1,8 @@
 """Ctrl-C after any call in C leaves no open descriptor.
 
-Python handles a signal when a call in C has returned. A profile function is called at the same places, so one that
-raises KeyboardInterrupt is a signal that comes there; all places are tried, one after the other.
+Python handles a signal when a call in C has returned, and at the first line of a function. A profile function is called
+at the same places, so one that raises KeyboardInterrupt is a signal that comes there; all places are tried, one after
+the other.
 """
 import gc
 import itertools
@@ -17,13 +18,13 @@ from zcore.stores.directory import atomic
 pytestmark = pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="needs the list of open descriptors")
 
 
-def interrupted(work, n):
-    """Call `work` with Ctrl-C after its `n`-th call in C; return whether it had that many."""
+def interrupted(work, n, events=("c_return",)):
+    """Call `work` with Ctrl-C at its `n`-th event; return whether it had that many."""
     n_left = n
 
     def count(frame, event, argument):
         nonlocal n_left
-        n_left -= event == "c_return"
+        n_left -= event in events
         if n_left < 0:
             sys.setprofile(None)
             raise KeyboardInterrupt
@@ -125,9 +126,27 @@ def copy_from_npy(place):
     return lambda: zcore.copy(place / "a.npy", zcore.MemoryStore(), chunks=(2, 3), threads=1)
 
 
+def copy_from_a_directory(place):
+    array = zcore.create_array(place / "a", data=np.arange(24).reshape(4, 6), chunks=(2, 3))
+    documents = [place / "a" / "zarr.json", *(place / "a" / "c").rglob("*")]
+
+    def work():
+        for document in documents:
+            os.utime(document)      # files that are younger than two seconds are held open
+        zcore.copy(array, zcore.MemoryStore(), threads=1)
+    return work
+
+
+def share_an_array_of_asdf_with_c(place):
+    zcore.asdf.write(place / "a.asdf", {"x": np.arange(10)})
+    binding = zcore.open(place / "a.asdf")["x"]._binding
+    return lambda: binding.transfers(1)
+
+
 @pytest.mark.parametrize("prepare", [
     write_a_value, read_a_value, create_by_locks_of_directories, create_by_lock_files, write_asdf, open_asdf,
     read_an_array_of_asdf, block_of_asdf, write_zip, read_zip, read_an_array_of_zip, read_references, copy_from_npy,
+    share_an_array_of_asdf_with_c,
 ])
 def test_an_interrupt_leaves_no_descriptor_open(tmp_path, monkeypatch, prepare):
     # Python reports an interrupt in a finalizer, and goes on.
@@ -143,6 +162,27 @@ def test_an_interrupt_leaves_no_descriptor_open(tmp_path, monkeypatch, prepare):
             gc.collect()     # the objects of the call that was interrupted
         assert descriptors() == before, f"after call {n}"
     assert n > 3
+
+
+@pytest.mark.parametrize("prepare", [copy_from_a_directory, share_an_array_of_asdf_with_c])
+def test_an_interrupt_leaves_no_descriptor_open_until_garbage_is_collected(tmp_path, monkeypatch, prepare):
+    """And Ctrl-C is not swallowed by a finalizer."""
+    unraisable = []
+    monkeypatch.setattr(sys, "unraisablehook", unraisable.append)
+    work = prepare(tmp_path)
+    work()
+    gc.collect()
+    gc.disable()
+    try:
+        before = descriptors()
+        for n in itertools.count():
+            if not interrupted(work, n, ("c_return", "call")):
+                break
+            assert descriptors() == before, f"after event {n}"
+    finally:
+        gc.enable()
+    # Python's own weak dictionaries have finalizers in Python.
+    assert n > 30 and not [found for found in unraisable if found.object.__module__.startswith("zcore")]
 
 
 @pytest.mark.parametrize("prepare", [copy_to("a.asdf"), *[

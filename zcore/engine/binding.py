@@ -833,12 +833,10 @@ class ArrayBinding(NodeBinding):
         threads = options.n_threads()
         bools = tuple(_bools_of(dtype))
         if type(located) is Strided and view.trusted and not located.is_decoded:
-            file = located.open()
-            if not (isinstance(file, int) and _is_in(file, view.identity)):
-                return None
-            return LayoutTransfers(self.opened(view),
+            made = LayoutTransfers(self.opened(view),
                                    lambda *arguments: self._layout(located, view, None)(*arguments),
-                                   file, threads, n_callers, bools)
+                                   located.open, threads, n_callers, bools)
+            return made if made.is_of(view.identity) else None
         if type(located) is not Directory or not view.chain.is_native:
             return None
         locks = self.locks() if options.lock else None
@@ -913,15 +911,6 @@ def _is_reachable(ask, name):
     except StoreError:
         return False
     return True
-
-
-def _is_in(file, identity):
-    """Return whether a document of this identity is in the file of a descriptor. If not, the descriptor is closed."""
-    status = os.fstat(file)
-    if (status.st_ino, status.st_mtime_ns, status.st_ctime_ns) == (identity[1], *identity[3:]):
-        return True
-    os.close(file)
-    return False
 
 
 def _bools_of(dtype, offset=0):

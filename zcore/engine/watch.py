@@ -15,9 +15,9 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, NamedTuple
 
-from zcore.descriptors import open_descriptor
 from zcore.engine.views import is_trusted
 from zcore.errors import StoreError
+from zcore.kernel.io.documents import Held
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 N_WITNESSES = 8
 # A document that is replaced while it is opened is opened again. A stream of changes cannot hit every attempt.
 _MAX_TRIES = 100
-# O_NONBLOCK: a FIFO under this name must not hang its reader.
-_OPEN = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 
 
 class Known(NamedTuple):
@@ -69,7 +67,7 @@ class Watch:
         Raised by the first or the second check, if the array was deleted, replaced by one with other chunks, or shrunk.
     """
 
-    __slots__ = ("view", "_binding", "_box", "_with_witnesses", "_path", "_fd", "_document", "_witnesses")
+    __slots__ = ("view", "_binding", "_box", "_with_witnesses", "_path", "_held", "_document", "_witnesses")
 
     def __init__(self, binding: ArrayBinding, view: ArrayView, box: Selected, with_witnesses: bool) -> None:
         self.view: ArrayView = view
@@ -77,7 +75,7 @@ class Watch:
         self._box = box
         self._with_witnesses = with_witnesses
         self._path = binding.document_path
-        self._fd = -1
+        self._held = None
         self._document = None
         self._witnesses = ()
 
@@ -105,15 +103,14 @@ class Watch:
         return self
 
     def __exit__(self, *exc_info: object) -> None:
+        # Ctrl-C may come before the first line. Then the files are closed when the last reference to this is gone.
         self.close()
         self._drop_witnesses()
 
     def close(self) -> None:
-        if self._fd >= 0:
-            fd, self._fd = self._fd, -1
-            _close(fd)
-
-    __del__ = close     # if Ctrl-C comes before the end of a `with` block
+        held, self._held = self._held, None
+        if held is not None:
+            held.close()
 
     def _drop_witnesses(self):
         for witness in self._witnesses:
@@ -123,16 +120,16 @@ class Watch:
     def _has_document(self):
         """Read the document, and hold it open if its identity is not trusted; return whether it was one document."""
         if self._path is not None:
-            self._fd = _opened(self._path)
+            self._held = Held(self._path)
         self._document = document = self._binding.look_alike(self.view, self._box)
         if document.trusted or self._path is None:
             self.close()
             return True
-        return self._fd >= 0 and _has_inode(self._fd, document.identity)
+        return self._held.is_of(document.identity)
 
     def _is_document(self):
         """Return whether the document is that of the first check."""
-        if self._fd < 0:
+        if self._held is None:
             return self._binding.store.identity(self._binding.document) == self._document.identity
         return _has_inode(self._path, self._document.identity)
 
@@ -158,17 +155,15 @@ class Watch:
 class _Witness:
     """An object of an array with its key, held open if its identity is not trusted."""
 
-    __slots__ = ("key", "identity", "is_trusted", "_store", "_path", "_fd")
+    __slots__ = ("key", "identity", "is_trusted", "_store", "_path", "_held")
 
     def __init__(self, store, key, path):
-        self._fd = -1
         self.key = key
         self.identity = None
         self.is_trusted = False
         self._store = store
         self._path = path
-        if path is not None:
-            self._fd = _opened(path)
+        self._held = None if path is None else Held(path)
 
     def is_there(self):
         """Look for the object; return whether its identity is trusted or the object is now held open."""
@@ -179,7 +174,7 @@ class _Witness:
         if self.identity is None:
             return False
         self.is_trusted = self._path is None or is_trusted(self.identity)
-        return self.is_trusted or self._fd >= 0 and _has_inode(self._fd, self.identity)
+        return self.is_trusted or self._held.is_of(self.identity)
 
     def stands(self):
         """Return whether the key still leads to the same object."""
@@ -191,11 +186,8 @@ class _Witness:
             return False
 
     def close(self):
-        if self._fd >= 0:
-            fd, self._fd = self._fd, -1
-            _close(fd)
-
-    __del__ = close
+        if self._held is not None:
+            self._held.close()
 
 
 def _witnesses(binding, metadata, document_path):
@@ -217,25 +209,10 @@ def _witnesses(binding, metadata, document_path):
     return found
 
 
-def _opened(path):
-    """Return a descriptor of a file, or -1 if it cannot be opened; the next check then fails."""
+def _has_inode(path, identity):
+    """Return whether a path leads to this identity's inode; False if that is unknown."""
     try:
-        return open_descriptor(path, _OPEN)
-    except OSError:
-        return -1
-
-
-def _close(fd):
-    try:
-        os.close(fd)
-    except OSError:
-        pass     # nothing was written to it
-
-
-def _has_inode(place, identity):
-    """Return whether a path, or a descriptor, has this identity's inode; False if that is unknown."""
-    try:
-        status = os.stat(place)
+        status = os.stat(path)
     except OSError:
         return False
     return (status.st_dev, status.st_ino) == identity[:2]

@@ -168,6 +168,10 @@ class Format(ABC):
         """Return whether a group's document, which can be read, has consolidated metadata, of use or not."""
         return False
 
+    def check_copy(self, raw: bytes, path: str) -> None:
+        """Raise MetadataError if the consolidated metadata in a group's document, which can be read, are none."""
+        return
+
     # Required with `has_dimension_separator`
 
     def with_separator(self, metadata: ArrayMetadata, separator: str) -> ArrayMetadata:

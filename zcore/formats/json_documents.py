@@ -36,6 +36,8 @@ _UNCOUNTED_NBYTES = 1 << 20
 _NBYTES_OF = {b"[": 72, b"{": 200, b",": 40, b":": 100, b'"': 28}
 _NOT_BRACKETS = bytes(sorted(set(range(256)) - set(b"[]{}")))
 _WINDOW = 1 << 16
+_LARGE_NBYTES = 1 << 10    # of a list or an object that is not walked twice
+_TOO_DEEP = f"more than {MAX_DEPTH} nested lists and objects"
 
 
 def _outside_strings(raw):
@@ -267,7 +269,7 @@ def render_json(members: Mapping[str, Any]) -> bytes:
     Raises : TypeError, if a name is not a string or a value not JSON's; ValueError, if it is too deep or too long to be
     read again, or its values are too many.
     """
-    _check_writable(members, 1)
+    _check_writable(members)
     return _readable(checked(_encode_indented, members))
 
 
@@ -290,7 +292,7 @@ def render_json_lines(members: Mapping[str, Any], bare_constants: Container[str]
 
 def render_lines(members: Mapping[str, Any], bare_constants: Container[str] = ()) -> str:
     """Return lines of `render_json_lines`, as one text for `join_lines`, for documents with parts that repeat."""
-    _check_writable(members, 1)
+    _check_writable(members)
     return ",\n".join([
         f"  {_quote(member)}: {_encoded_loosely(value) if member in bare_constants else _encoded_strictly(value)}"
         for member, value in members.items()])
@@ -313,7 +315,10 @@ def check_attributes(attributes: Mapping[str, Any], old: Mapping[str, Any]) -> N
         if name in old and value is old[name]:
             continue
         try:
-            _check_writable({name: value}, 1)
+            _check_writable({name: value})
+        except (TypeError, ValueError) as exc:
+            raise type(exc)(f"attribute {name!r:.60}: {exc}") from None
+        try:
             _encoded_strictly(value)
         except (TypeError, ValueError) as exc:
             # NaN does not equal itself, but its text does.
@@ -354,16 +359,47 @@ _encode_indented = json.JSONEncoder(default=_scalar, indent=4, sort_keys=True).e
 _encoded_loosely = partial(checked, json.JSONEncoder(default=_scalar, check_circular=False).encode)
 
 
-def _check_writable(value, depth):
-    """Raise an error for names that are not strings, which json would convert, and for too deep nesting."""
+def _check_writable(value, depth=1, known=None):
+    """Raise an error for names that are not strings, which json would convert, and for what is too deep or too much.
+
+    Return about how many bytes the values take as objects, at least how many as text, and the levels.
+
+    Lists and objects may share parts, so there may be far more values than there are objects of Python: 2**40 in 40
+    lists. `known` maps the identity of a large part to the result, so it is walked once.
+    """
+    known = {} if known is None else known
+    if (found := known.get(id(value))) is not None:
+        if depth + found[2] - 1 > MAX_DEPTH:
+            raise ValueError(_TOO_DEEP)
+        return found
+    n_commas = max(len(value) - 1, 0)
+    parts, n_objects, n_text, n_levels = value, 72 + 40 * n_commas, 2 + n_commas, 1
     if isinstance(value, dict):
         for name in value:
             if not isinstance(name, str):
                 raise TypeError(f"names of a JSON object are strings, not {name!r}")
-        value = value.values()
+            n_text += len(name) + 3
+        parts, n_objects = value.values(), 200 + 40 * n_commas + 156 * len(value)
     if depth > MAX_DEPTH:
-        raise ValueError(f"more than {MAX_DEPTH} nested lists and objects")
-    for part in value:
+        raise ValueError(_TOO_DEEP)
+    for part in parts:
         # Most parts are plain; a call for each would take longer than json.
-        if type(part) not in _PLAIN and isinstance(part, (dict, list, tuple)):
-            _check_writable(part, depth + 1)
+        kind = type(part)
+        if kind is str:
+            n_objects += 56
+            n_text += len(part)
+        elif kind is int:
+            n_text += part.bit_length() // 4     # digits
+        elif kind not in _PLAIN and isinstance(part, (dict, list, tuple)):
+            n, n_characters, below, _ = _check_writable(part, depth + 1, known)
+            n_objects += n
+            n_text += n_characters
+            n_levels = max(n_levels, below + 1)
+        if n_objects > MAX_OBJECTS_NBYTES:
+            raise ValueError(f"expected values that take at most {MAX_OBJECTS_NBYTES} bytes of memory, found more")
+        if n_text > MAX_NBYTES:
+            raise ValueError(f"a document of more than {MAX_NBYTES} bytes, at most so many are read")
+    found = n_objects, n_text, n_levels, value     # which must live as long as its identity is known
+    if n_objects > _LARGE_NBYTES or n_text > _LARGE_NBYTES:
+        known[id(value)] = found
+    return found

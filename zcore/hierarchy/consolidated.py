@@ -18,7 +18,16 @@ from typing import TYPE_CHECKING
 from zcore.engine.binding import ArrayBinding, GroupBinding, until_won
 from zcore.engine.options import Options
 from zcore.engine.views import metadata_of, view_from_elsewhere
-from zcore.errors import MetadataError, NodeNotFoundError, StoreError, UnsupportedError, ZcoreError, noted, warn_of
+from zcore.errors import (
+    MetadataError,
+    NodeNotFoundError,
+    StoreError,
+    UnsupportedError,
+    ZcoreError,
+    noted,
+    warn,
+    warn_of,
+)
 from zcore.formats import DOCUMENTS, FORMAT_OF, FORMATS, format_of
 from zcore.formats.consolidated_nodes import ConsolidatedNodes
 from zcore.formats.json_documents import MAX_NBYTES
@@ -46,6 +55,7 @@ _DOCUMENTS = tuple(map(os.fsencode, DOCUMENTS))
 # Attempts to copy a hierarchy that changes meanwhile.
 _MAX_TRIES = 20
 _MAX_SHOWN = 10
+_REPAIRS = 'zcore.consolidate_metadata makes them anew, zcore.verify(…, repair="stale copy") drops them'
 
 
 def consolidate(binding: GroupBinding, attributes_of: Callable[[NodeBinding], Mapping[str, Any]]) -> None:
@@ -146,16 +156,39 @@ def complete(binding: NodeBinding,
 
 
 def copy_of(binding: GroupBinding) -> Mapping[str, ArrayMetadata | GroupMetadata] | None:
-    """Return the copy of a group, a mapping of paths relative to it to metadata, or None."""
-    copy = copied(binding)
+    """Return the copy of a group, a mapping of paths relative to it to metadata, or None.
+
+    Raises : MetadataError, UnsupportedError, if it cannot be used. The message says how to go on.
+    """
+    try:
+        copy = copied(binding)
+    except (MetadataError, UnsupportedError) as error:
+        error.message += f"; use_consolidated=False opens the group without its consolidated metadata, {_REPAIRS}"
+        raise
+    return None if copy is None else copy.consolidated
+
+
+def usable_copy(binding: GroupBinding) -> Mapping[str, ArrayMetadata | GroupMetadata] | None:
+    """Return the copy of a group, or None without one; one that is damaged is named in a warning."""
+    try:
+        copy = copied(binding)
+    except (MetadataError, UnsupportedError) as error:
+        warn(f"{error}; the consolidated metadata are not used, {_REPAIRS}")
+        return None
     return None if copy is None else copy.consolidated
 
 
 def copied(binding: GroupBinding) -> GroupMetadata | None:
-    """Return the metadata of a group with its copy, as the document of the copy contains both; None without a copy."""
+    """Return the metadata of a group with its copy, as the document of the copy contains both; None without a copy.
+
+    Raises : MetadataError, UnsupportedError, if the copy cannot be used.
+    """
     format = binding.format
     if format.consolidated_document is None:
-        return None if binding.metadata.consolidated is None else binding.metadata
+        if binding.metadata.consolidated is not None:
+            return binding.metadata
+        format.check_copy(binding.view.raw, binding.path)
+        return None
     raw = binding.store.get(binding.prefix + format.consolidated_document)
     if raw is None:
         return None
@@ -248,11 +281,7 @@ def is_of_set(store: Store, prefix: str, document: str | None) -> bool:
 
     A copy that another program has given a member of that name is none.
     """
-    if document != PARQUET_DOCUMENT or not store.exists(prefix + document):
-        return False
-    from zcore.stores.reference.parquet import is_parquet_set
-
-    return is_parquet_set(store, prefix, beside_group=True)
+    return document == PARQUET_DOCUMENT and lookup.holds_set(store, prefix.rstrip("/"), beside_group=True)
 
 
 @contextlib.contextmanager

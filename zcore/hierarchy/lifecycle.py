@@ -301,6 +301,7 @@ def check_free(store: Store, path: str, format: Format, metadata: ArrayMetadata 
     if standing:
         raise NodeExistsError(f"{store.describe(path)} holds {kind_of(standing[0])} already", path=path)
     lookup.check_free(store, path)
+    lookup.check_no_set(store, path)
     prefix, made = prefix_of(path), None
     for key in deletion.left_over(store, prefix, format, metadata):
         if made is None:
@@ -417,6 +418,7 @@ def missing_above(store: Store, path: str, format: Format) -> list[str]:
             # The groups above it were created with it.
             break
         lookup.check_no_special(store, path, format)
+        lookup.check_no_set(store, path)
         group = format.new_group({})
         if any(deletion.left_over(store, prefix_of(path), format, group)):
             # A group may be being created or deleted here.

@@ -126,12 +126,41 @@ def find_or_read_set(store: Store, path: str, zarr_format: FormatName | None,
     This is done for reading only.
     """
     found = find(store, path, zarr_format, options)
-    if found is None and options.read_only and isinstance(store, DirectoryStore):
-        from zcore.stores.reference.parquet import is_parquet_set
-
-        if is_parquet_set(store):
-            return find(openers.loaded(openers.PARQUET.opener)(store.path), path, zarr_format, options)
+    if found is None and options.read_only and (references := set_in(store)) is not None:
+        return find(references, path, zarr_format, options)
     return found
+
+
+def set_in(store: Store) -> Store | None:
+    """Return the `ReferenceStore` of the Parquet reference set in the directory of a store, or None."""
+    if isinstance(store, DirectoryStore) and holds_set(store, ""):
+        return openers.loaded(openers.PARQUET.opener)(store.path)
+    return None
+
+
+def holds_set(store: Store, path: str, *, beside_group: bool = False) -> bool:
+    """Return whether a Parquet reference set is at `path`.
+
+    `beside_group`: there is a group, to whose consolidated metadata another program may have given a member of sets.
+    """
+    if not store.exists(prefix_of(path) + openers.PARQUET_DOCUMENT):
+        return False
+    from zcore.stores.reference.parquet import is_parquet_set
+
+    return is_parquet_set(store, prefix_of(path), beside_group=beside_group)
+
+
+def check_no_set(store: Store, path: str) -> None:
+    """Raise StoreError if a Parquet reference set is at `path`: a node there would hide it."""
+    try:
+        is_set = holds_set(store, path)
+    except StoreError as error:
+        pass_over_damage(error)
+        return
+    if is_set:
+        raise StoreError(f"{store.describe(path)} holds a reference set in Parquet, which a node would hide: take "
+                         "another place for the node, or move the set away",
+                         key=prefix_of(path) + openers.PARQUET_DOCUMENT, errno=errno.EEXIST)
 
 
 def find(store: Store, path: str, zarr_format: FormatName | None,

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 from zcore.errors import UnsupportedError
 from zcore.kernel.select.rectilinear import Edges
-from zcore.model.value import TEXT
+from zcore.model.metadata import MAX_NDIM
+from zcore.model.value import TEXT, first_of
 from zcore.text.sizes import parse_nbytes
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from zcore.typing import Chunks
 
+MAX_LISTED = 2**23         # lengths of chunks along a dimension; a document has room for no more
 TARGET_NBYTES = 2**20  # fits an L2 cache with its encoded form, and large enough to hide the cost of a file
 
 
@@ -77,14 +79,17 @@ def normalize_chunks(chunks: Chunks, shape: Sequence[int], itemsize: int, max_nb
         raise TypeError(f"{what}: expected integers, found {chunks!r:.60}")
     if len(asked) != len(shape):
         raise ValueError(f"{what}: expected {len(shape)} lengths, one for each dimension of the shape {tuple(shape)}, "
-                         f"found {len(asked)}; -1 stands for the whole dimension")
+                         f"found {len(asked) if len(asked) <= MAX_NDIM else 'more'}; -1 stands for the whole dimension")
     chunk_shape = []
     for length, chunk in zip(shape, asked, strict=True):
         if is_listed(chunk):
             raise UnsupportedError(f"{what} that differ in length, {chunk!r:.60}", feature="rectilinear chunk grid")
         chunk = -1 if chunk is None else exact_index(chunk)
         if chunk < 1 and chunk != -1:
-            raise ValueError(f"{what}: expected integers >= 1, or -1 for the whole dimension, found {chunk}")
+            raise ValueError(f"{what}: expected integers >= 1, or -1 for the whole dimension, found "
+                             f"{chunk if chunk > -1 << 63 else 'one below -2**63'}")
+        if chunk >= 1 << 63:
+            raise ValueError(f"{what}: expected lengths below 2**63")
         chunk_shape.append(max(length, 1) if chunk == -1 else chunk)
     return tuple(chunk_shape)
 
@@ -105,7 +110,7 @@ def _asked(chunks, ndim, what):
     except TypeError:
         if isinstance(chunks, TEXT) or not isinstance(chunks, Iterable):
             raise TypeError(f"{what}: expected integers or a size such as '4 MB', found {chunks!r:.60}") from None
-        return tuple(chunks)
+        return first_of(chunks, MAX_NDIM)
 
 
 def _may_be_length(chunk):
@@ -120,6 +125,12 @@ def is_listed(lengths: object) -> bool:
 
 def _edges(lengths, d, length, what):
     """Return the chunk lengths of dimension `d`, checked against its length."""
+    limit = MAX_LISTED
+    if not hasattr(lengths, "__len__"):
+        limit = min(length or limit, limit)     # each is 1 at least
+        lengths = first_of(lengths, limit)
+    if len(lengths) > limit:
+        raise ValueError(f"{what}: expected at most {limit} lengths of dimension {d}, found more")
     edges = Edges([(exact_index(edge), 1) for edge in lengths])
     if length and edges.total != length:
         raise ValueError(f"{what}: expected lengths of dimension {d} that sum up to {length}, found {edges.total}")
@@ -147,10 +158,11 @@ def normalize_grid(chunks: Chunks, shape: Sequence[int], itemsize: int, max_nbyt
     >>> normalize_grid([[2, 3, 5], -1], (10, 4), itemsize=4)
     ((5, 4), (Edges(((2, 1), (3, 1), (5, 1))), None))
     """
-    if type(chunks) is tuple and len(chunks) == len(shape) and all([type(n) is int and n > 0 for n in chunks]):
+    if type(chunks) is tuple and len(chunks) == len(shape) and all([
+            type(n) is int and 0 < n < 1 << 63 for n in chunks]):
         return chunks, None     # as most callers write it
     if is_listed(chunks):
-        chunks = list(chunks)
+        chunks = list(first_of(chunks, MAX_NDIM))
     if type(chunks) is not list or not any(map(is_listed, chunks)):
         return normalize_chunks(chunks, shape, itemsize, max_nbytes, what), None
     edges = [None] * len(shape)

@@ -18,7 +18,7 @@ from zcore.errors import UnsupportedError
 from zcore.model.chunk_grid import check_edges, dimensions_of
 from zcore.model.fill_value import fill_bytes as bytes_of_fill
 from zcore.model.fill_value import fill_scalar
-from zcore.model.value import TEXT, Value
+from zcore.model.value import TEXT, Value, first_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -50,7 +50,8 @@ def check_shape(shape: Iterable[SupportsIndex]) -> tuple[int, ...]:
     """Return `shape` as a tuple of exact integers >= 0 whose product (without zeros) fits in 63 bits."""
     lengths = _integers(shape, "shape", 0)
     if len(lengths) > MAX_NDIM:
-        raise UnsupportedError(f"an array of {len(lengths)} dimensions", feature=f"more than {MAX_NDIM} dimensions")
+        n = len(lengths) if lengths is shape else f"more than {MAX_NDIM}"
+        raise UnsupportedError(f"an array of {n} dimensions", feature=f"more than {MAX_NDIM} dimensions")
     if math.prod([length or 1 for length in lengths]) > MAX_LENGTH:
         raise ValueError("shape: expected fewer than 2**63 elements")
     return lengths
@@ -70,7 +71,7 @@ def check_chunk_shape(chunk_shape: Iterable[SupportsIndex], shape: Sequence[int]
 
 
 def _integers(values: Iterable[SupportsIndex], what: str, minimum: int) -> tuple[int, ...]:
-    lengths: tuple[Any, ...] = tuple(values)
+    lengths: tuple[Any, ...] = first_of(values, MAX_NDIM)
     for d, length in enumerate(lengths):
         if type(length) is not int:
             if isinstance(length, (bool, np.bool_)) or not hasattr(length, "__index__"):
@@ -192,10 +193,10 @@ class ArrayMetadata(Value):
         elif len(fill_bytes) != itemsize:
             raise ValueError(f"fill value: expected {itemsize} bytes, found {len(fill_bytes)}")
         if dimension_names is not None:
-            if isinstance(dimension_names, str) or any([
-                    not isinstance(name, (str, type(None))) for name in dimension_names]):
+            names = first_of(dimension_names, MAX_NDIM)
+            if isinstance(dimension_names, str) or any([not isinstance(name, (str, type(None))) for name in names]):
                 raise TypeError(f"dimension_names={dimension_names!r:.200}: expected a list of str or None")
-            dimension_names = tuple(dimension_names)
+            dimension_names = names
             if len(dimension_names) != len(shape):
                 raise ValueError(f"expected {len(shape)} dimension names, found {len(dimension_names)}")
         store = object.__setattr__

@@ -5,13 +5,16 @@ model, and its generated constructor is slower than these few lines.
 """
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any, Never, Self
+    from collections.abc import Callable, Iterable
+    from typing import Any, Never, Self, TypeVar
+
+    _Item = TypeVar("_Item")
 
 TEXT = (str, bytes, bytearray)  # sequences in Python, but never a list of lengths
 
@@ -29,6 +32,15 @@ def text_of(value: Any, form: Callable[[Any], str] = repr) -> str:
             return f"a {type(value).__name__} with an integer of more digits than Python prints"
         raw = value.tobytes().hex()
         return f"bytes {raw if len(raw) <= 80 else raw[:77] + '...'}"
+
+
+def first_of(values: Iterable[_Item], n: int) -> tuple[_Item, ...]:
+    """Return the values as a tuple, but at most n + 1 of what is no tuple: a range may not fit into memory.
+
+    >>> first_of(range(10**9), 2)
+    (0, 1, 2)
+    """
+    return values if type(values) is tuple else tuple(islice(values, n + 1))
 
 
 def as_bool(value: object, keyword: str, allowed: str = "True or False") -> bool:

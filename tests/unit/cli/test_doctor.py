@@ -31,21 +31,21 @@ def test_an_extra_that_is_missing(run, monkeypatch):
     monkeypatch.setitem(EXTRAS, "remote", (("no_such_module",), "URLs"))
     code, out, err = run("doctor")
     assert code == 0 and "An extra that is absent is no fault" in out
-    assert ("absent  extra remote: no_such_module not installed; for URLs (python -m pip install no_such_module)\n"
-            in out)
+    assert ("absent  extra remote: no_such_module not installed; for URLs "
+            '(python -m pip install "zcore[remote]")\n' in out)
 
 
-def test_what_an_absent_extra_needs_is_what_the_project_declares(run, monkeypatch):
-    """Each command names the packages of `pyproject.toml`, without their versions."""
+def test_an_absent_extra_is_named_and_how_to_get_it(run, monkeypatch):
+    """As in the errors of calls that need it. It is absent if a package is that `pyproject.toml` declares."""
     from zcore.cli.verbs import doctor
 
     monkeypatch.setattr(doctor, "_is_there", lambda module: False)
     rows = json.loads(run("doctor", "--json")[1])["installed"]
     found = {row["name"].removeprefix("extra "): row["what"] for row in rows if row["state"] == "absent"}
     for extra, packages in declared().items():
-        names = [package.partition(">")[0] for package in packages]
-        command = " ".join(f"'{name}'" if "[" in name else name for name in names)
-        assert found[extra].endswith(f" (python -m pip install {command})")
+        assert [doctor.PACKAGES.get(module, module).strip("'") for module in EXTRAS[extra][0]] == [
+            package.partition(">")[0] for package in packages]
+        assert found[extra].endswith(f' (python -m pip install "zcore[{extra}]")')
 
 
 def test_a_folder(run, tmp_path):

@@ -256,5 +256,5 @@ def test_what_is_missing_is_named_and_how_to_get_it(monkeypatch, save, refused, 
     import zcore.cli.verbs.demo
     monkeypatch.delattr(zcore.cli.verbs.demo, "picture", raising=False)
     assert refused(*arguments) == (f"{what} needs {package}, which is not installed: python -m pip install "
-                                   f"{package} (zcore's extra \"demo\")")
+                                   '"zcore[demo]"')
     assert not os.path.exists("zcore-demo")

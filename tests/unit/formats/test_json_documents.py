@@ -5,6 +5,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
+import zcore
 from tests.each import each
 from zcore.errors import MetadataError, UnsupportedError
 from zcore.formats import format_of, json_documents
@@ -89,6 +90,54 @@ def test_values_that_would_take_too_much_memory_are_not_made(value):
 def test_values_that_could_not_be_read_again_are_not_written():
     with pytest.raises(ValueError, match="expected values that take at most"):
         render_json_lines({"a": [[]] * 4_000_000})
+
+
+def _shared(leaf, join, n=40):
+    for _ in range(n):
+        leaf = join(leaf)
+    return leaf
+
+
+SHARED = {
+    "lists": lambda: _shared([], lambda a: [a, a]),
+    "tuples": lambda: _shared((1,), lambda a: (a, a)),
+    "objects": lambda: _shared({}, lambda a: {"x": a, "y": a}),
+    "text": lambda: ["x" * 10**6] * 100,
+    "shared text": lambda: _shared(["x" * 1000], lambda a: [a, a], 30),
+    "names": lambda: [{"x" * 10**5: 0}] * 1000,
+    "digits": lambda: [10**4000] * 10**4,
+    "small ones": lambda: [[[]] * 100] * 10**6,
+}
+
+
+@pytest.mark.parametrize("name", SHARED)
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_values_that_share_parts_are_refused_before_they_are_written(name, zarr_format):
+    """There are 2**40 of them. To write them would take far more memory than they do."""
+    value = SHARED[name]()
+    group = zcore.group(zarr_format=zarr_format, attributes={"b": 1})
+    tracemalloc.start()
+    try:
+        for call in (lambda: zcore.group(zarr_format=zarr_format, attributes={"a": value}),
+                     lambda: group.create_array("x", shape=3, dtype="i1", attributes={"a": value}),
+                     lambda: group.attrs.update(a=value), lambda: group.attrs.update(b=value)):
+            with pytest.raises(ValueError, match="expected values that take at most|at most so many are read"):
+                call()
+        assert tracemalloc.get_traced_memory()[1] < 2_000_000
+    finally:
+        tracemalloc.stop()
+    assert dict(group.attrs) == {"b": 1} and list(group) == []
+
+
+def test_parts_may_be_shared():
+    part = {"x": list(range(30_000)), "y": ("z", 1.5, None)}
+    value = [part, part, {"p": part}]
+    members = {"attributes": {"a": value}}
+    assert json.loads(render_json_lines(members)) == json.loads(json.dumps(members))
+    deep = _shared(part, lambda a: [a], MAX_DEPTH - 4)
+    render_json_lines({"a": [deep]})
+    with pytest.raises(ValueError, match="nested"):
+        render_json_lines({"a": [deep, [deep]]})
 
 
 @pytest.mark.parametrize("raw", [

@@ -502,6 +502,51 @@ def test_a_damaged_document_of_a_copy_does_not_keep_a_group_closed():
         zcore.open_group(group.store)
 
 
+WRONG_COPIES = [(3, value) for value in (
+    1, [], "inline", {}, {"kind": "inline", "metadata": {}},
+    {"kind": "inline", "must_understand": True, "metadata": {}}, {"kind": "inline", "must_understand": False},
+    {"kind": "external", "must_understand": False, "metadata": {}},
+    {"kind": "inline", "must_understand": False, "metadata": []})]
+WRONG_COPIES += [(2, value) for value in (1, [], "inline", {}, {"metadata": {}}, {"zarr_consolidated_format": 1},
+                                          {"zarr_consolidated_format": 1, "metadata": []})]
+
+
+@pytest.mark.parametrize("zarr_format, value", WRONG_COPIES)
+def test_a_copy_of_a_wrong_kind_is_only_in_the_way_of_a_reader_that_asks_for_it(zarr_format, value):
+    """V3-GRP-03, V3-GRP-06: the error and the warning name the repair."""
+    def make():
+        group = zcore.group(zarr_format=zarr_format)
+        group.create_array("a", data=np.arange(4))
+        if zarr_format == 2:
+            group.store.set(".zmetadata", json.dumps(value).encode())
+        else:
+            group.store.set("zarr.json", json.dumps(
+                {**json.loads(group.store.get("zarr.json")), "consolidated_metadata": value}).encode())
+        return group.store
+
+    store = make()
+    repairs = "zcore.consolidate_metadata makes them anew.*repair=.stale copy.. drops them"
+    for open_it in (zcore.open_group, zcore.open_consolidated, lambda store: zcore.open_group(store, "a")):
+        with pytest.raises(zcore.MetadataError, match=f"use_consolidated=False opens the group.*{repairs}"):
+            open_it(store)
+    with pytest.warns(UserWarning, match=f"the consolidated metadata are not used.*{repairs}"):
+        assert list(zcore.open(store)) == ["a"]
+    for mode in ("r", "r+", "a"):
+        assert list(zcore.open_group(store, mode, use_consolidated=False)) == ["a"]
+    assert list(zcore.open(store, "a")) == list(zcore.open(store, "r+")) == ["a"]
+    for change in (lambda group: group.attrs.update(x=1), lambda group: group["a"].resize(3)):
+        store = make()
+        change(zcore.open_group(store, "r+", use_consolidated=False))
+        assert list(zcore.open_group(store)) == ["a"] and zcore.verify(store).ok
+    assert list(zcore.consolidate_metadata(make()).metadata.consolidated) == ["a"]
+    with pytest.warns(UserWarning, match="not used"):
+        assert zcore.copy(make(), zcore.MemoryStore()) is not None
+    store = make()
+    (problem,) = zcore.verify(store).problems
+    assert problem.kind == "stale copy" and problem.key == (".zmetadata" if zarr_format == 2 else "zarr.json")
+    assert zcore.verify(store, repair="stale copy").ok and zcore.verify(store).ok
+
+
 CHANGES = {
     "create": lambda group: group.create_array("g/h/new", shape=1, dtype="i1"),
     "delete": lambda group: group.__delitem__("g/b"),

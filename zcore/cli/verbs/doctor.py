@@ -20,6 +20,7 @@ from zcore.cli import location
 from zcore.cli.show import machine
 from zcore.cli.show.colours import painted
 from zcore.cli.show.printed import plural
+from zcore.errors import install_of
 from zcore.text.printable import printable
 
 TYPE_CHECKING = False      # of typing, without its import time
@@ -84,9 +85,8 @@ def _installed():
         if broken:
             rows.append((f"extra {extra}", "missing", f"{'; '.join(broken)}; for {brings}"))
         else:
-            rows.append((f"extra {extra}", "absent" if missing else "ok",
-                         f"{', '.join(missing)} not installed; for {brings} (python -m pip install "
-                         f"{' '.join(PACKAGES.get(module, module) for module in missing)})" if missing else brings))
+            absent = f"{', '.join(missing)} not installed; for {brings} ({install_of(extra)})"
+            rows.append((f"extra {extra}", "absent" if missing else "ok", absent if missing else brings))
     return rows + _other_copies()
 
 
@@ -137,7 +137,7 @@ def _fault(module):
         import_module(module)
     except Exception as exc:
         return (f"{module} is installed but cannot be imported ({type(exc).__name__}: {exc!s:.200}); install it again: "
-                "python -m pip install --force-reinstall")
+                f"python -m pip install --force-reinstall {PACKAGES.get(module, module)}")
     return None
 
 

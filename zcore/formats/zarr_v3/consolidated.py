@@ -14,6 +14,7 @@ import json
 from functools import partial
 from typing import TYPE_CHECKING
 
+from zcore.errors import MetadataError
 from zcore.formats.consolidated_nodes import ConsolidatedNodes
 from zcore.formats.json_documents import Document
 from zcore.model.node_names import V3 as names
@@ -28,20 +29,26 @@ _MEMBER = "consolidated_metadata"
 _EMPTY = {"kind": "inline", "must_understand": False, "metadata": {}}
 
 
+def check_kind(document: Document) -> None:
+    """Raise MetadataError unless the member of a group's document is an object of the kind 'inline', null or absent."""
+    value = document.members.get(_MEMBER)
+    if value is None:
+        return
+    if type(value) is not dict or value.get("must_understand") is not False or value.get("kind") != "inline":
+        raise document.unexpected(_MEMBER, "an object of the kind 'inline' that need not be understood")
+    if type(value.get("metadata")) is not dict:
+        raise document.unexpected(_MEMBER, "an object with a member 'metadata' that is an object")
+
+
 def parse_consolidated(document: Document,
                        parse: Callable[[Document], ArrayMetadata | GroupMetadata]) -> ConsolidatedNodes | None:
-    """Return the `ConsolidatedNodes` of a group's document, or None without them.
+    """Return the `ConsolidatedNodes` of a group's document, or None without them, or if they are of a wrong kind.
 
     Parameters
     ----------
     document : Document
     parse : callable
         Returns the metadata for the Document of a node.
-
-    Raises
-    ------
-    MetadataError
-        If the member is no object of the kind 'inline'.
 
     Warns
     -----
@@ -51,11 +58,11 @@ def parse_consolidated(document: Document,
     value = document.members.get(_MEMBER)
     if value is None or document.inside:  # a nested group: only the outermost one counts
         return None
-    if type(value) is not dict or value.get("must_understand") is not False or value.get("kind") != "inline":
-        raise document.unexpected(_MEMBER, "an object of the kind 'inline' that need not be understood")
-    nodes = value.get("metadata")
-    if type(nodes) is not dict:
-        raise document.unexpected(_MEMBER, "an object with a member 'metadata' that is an object")
+    try:
+        check_kind(document)
+    except MetadataError:
+        return None
+    nodes = value["metadata"]
     for path, members in nodes.items():
         mistake = _mistake(path, members, nodes)
         if mistake is not None:

@@ -16,7 +16,7 @@ Source: Zarr v3 core 3.1, "Metadata". Where it is silent, or real documents diff
   possible and nothing is lost. A new node or a new attribute with such a number is refused; it can be stored as text.
 - A storage transformer that must be understood is refused: none is registered.
 - `consolidated_metadata` is a copy of other documents and never prevents opening a group: if its nodes contradict each
-  other, it is ignored with a warning.
+  other, it is ignored with a warning. If it is no such copy at all, only a reader that asks for the copy is told.
 
 Other modules parse and render the parts of a document: `dtypes`, `fill`, `grids`, `chain` and `consolidated`; `new` and
 `new_chain` make the metadata of a new array.
@@ -31,7 +31,7 @@ from zcore.errors import UnsupportedError
 from zcore.formats.base import Format
 from zcore.formats.json_documents import Document, join_lines, render_json_lines, render_lines
 from zcore.formats.zarr_v3.chain import byte_order_of, check_chain, parse_chain, render_chain
-from zcore.formats.zarr_v3.consolidated import parse_consolidated, render_consolidated
+from zcore.formats.zarr_v3.consolidated import check_kind, parse_consolidated, render_consolidated
 from zcore.formats.zarr_v3.dtypes import as_dtype, parse_data_type, render_data_type, stored_byte_order
 from zcore.formats.zarr_v3.extensions import is_optional
 from zcore.formats.zarr_v3.fill import parse_fill, render_fill
@@ -102,6 +102,10 @@ class ZarrV3(Format):
 
     def has_copy(self, raw: bytes) -> bool:
         return self.may_have_copy(raw) and json.loads(raw).get("consolidated_metadata") is not None
+
+    def check_copy(self, raw: bytes, path: str) -> None:
+        if self.may_have_copy(raw):
+            check_kind(Document(raw, path, "zarr.json", bare_constants=_WITH_ATTRIBUTES))
 
 
 def _parse(document):

@@ -21,8 +21,8 @@ from zcore.model.chunk_grid import dimensions_of, shown_chunks
 from zcore.model.chunk_keys import ChunkKeyEncoding
 from zcore.model.fill_value import fill_bytes, fill_scalar
 from zcore.model.foreign_dtypes import is_foreign
-from zcore.model.metadata import ArrayMetadata, CodecSpec, GroupMetadata, has_varying_items, shape_of
-from zcore.model.value import Same
+from zcore.model.metadata import MAX_NDIM, ArrayMetadata, CodecSpec, GroupMetadata, has_varying_items, shape_of
+from zcore.model.value import Same, first_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -168,7 +168,7 @@ def _chunks_and_shards(chunks, shards, shape, itemsize):
         shard_shape = tuple([chunk * count for chunk, count in zip(chunk_shape, counts, strict=True)])
         return chunk_shape, shard_shape, None, index_location
     if is_listed(shards):
-        shards = list(shards)
+        shards = list(first_of(shards, MAX_NDIM))
     shard_shape, edges = normalize_grid(shards, shape, itemsize, what="shards")
     if chunks is None or isinstance(chunks, str):
         target = normalize_chunks(chunks, shard_shape, itemsize, MAX_BLOSC_NBYTES)

@@ -265,8 +265,9 @@ cdef class LayoutTransfers(Transfers):
     array : OpenArray
     make_reader : callable
         Returns a `LayoutReadPlan`; the arguments are those of `ReadPlan`.
-    file : int
-        A descriptor of the file, which this closes. A file that has changed since is left to the caller.
+    open_file : callable
+        Returns a descriptor of the file, which this closes, or the bytes instead. A file that has changed since is left
+        to the caller. Called here, because Ctrl-C in Python code could lose the descriptor.
     n_threads, n_callers, bools
         See `Transfers`.
     """
@@ -278,17 +279,24 @@ cdef class LayoutTransfers(Transfers):
     def __cinit__(self):
         self.file = -1
 
-    def __init__(self, OpenArray array not None, make_reader, int file, int n_threads, int n_callers,
+    def __init__(self, OpenArray array not None, make_reader, open_file, int n_threads, int n_callers,
                  tuple bools not None):
-        self.file = file
+        file = open_file()
+        if isinstance(file, int):
+            self.file = file
         self.make_reader = make_reader
-        if identify_fd(file, &self.identity) != 0:
-            raise OSError(f"cannot look at descriptor {file}")
+        if self.file >= 0 and identify_fd(self.file, &self.identity) != 0:
+            raise OSError(f"cannot look at descriptor {self.file}")
         Transfers.__init__(self, array, None, None, 0, n_threads, n_callers, bools, False)
 
     def __dealloc__(self):
         if self.file >= 0:
             close(self.file)
+
+    def is_of(self, tuple identity not None):
+        """Return whether there is a file, with the inode and the times of an identity: a document is in it."""
+        return self.file >= 0 and (self.identity.inode, self.identity.mtime_ns, self.identity.ctime_ns) == (
+            identity[1], identity[3], identity[4])
 
     cdef object _open(self):
         return None

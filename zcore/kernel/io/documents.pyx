@@ -16,8 +16,8 @@ cimport cython
 
 from zcore.kernel.atomics cimport zc_add
 from zcore.kernel.io.files cimport (
-    ABSENT, FAILED, Buffer, Identity, buffer_free, identify_name, object_close, object_read_start, object_stands,
-    object_try_open, same_identity,
+    ABSENT, FAILED, Buffer, Identity, buffer_free, identify_fd, identify_name, object_close, object_read_start,
+    object_stands, object_try_open, same_identity,
 )
 from zcore.kernel.status cimport Status, status_clear
 
@@ -188,6 +188,42 @@ cdef class Look:
         with nogil:
             error = identify_name(AT_FDCWD, path, &now)
         return error == 0 and same_identity(&now, &self.identity) and _are_missing(self.directory, self.others)
+
+
+@cython.final
+cdef class Held:
+    """A file that is held open, if it can be opened: as long as this lives, no other file gets its inode.
+
+    Compiled, because Python swallows the Ctrl-C that comes in a finalizer written in Python.
+    """
+
+    cdef int fd
+    cdef bint is_open     # false until there is a descriptor, also if this is never made
+
+    def __cinit__(self, str path not None):
+        cdef bytes name = os.fsencode(path)
+        cdef const char *text = name
+        cdef Status status
+        status_clear(&status)
+        with nogil:
+            self.fd = object_try_open(AT_FDCWD, text, &status)
+            self.is_open = self.fd >= 0
+
+    def __dealloc__(self):
+        if self.is_open:
+            object_close(self.fd)
+
+    def close(self):
+        """Close the file."""
+        if self.is_open:
+            self.is_open = False
+            object_close(self.fd)
+
+    def is_of(self, tuple identity not None):
+        """Return whether the file is open and has the device and inode of an identity."""
+        cdef Identity found
+        return (self.is_open and identify_fd(self.fd, &found) == 0
+                and (found.device, found.inode) == identity[:2])
 
 
 @cython.final

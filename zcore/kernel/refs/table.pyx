@@ -6,7 +6,7 @@ Compiled because sets of a million references are common. As Python objects they
 """
 import os
 
-from zcore.errors import ReferenceFormatError
+from zcore.errors import OutOfMemoryError, ReferenceFormatError
 from zcore.kernel.io.files import TEMP_PREFIX
 
 cimport cython
@@ -241,7 +241,7 @@ cdef class ReferenceTable:
         cdef int64_t i
         cdef Reference *row
         if data == NULL:
-            raise MemoryError
+            raise _no_memory(capacity + 1)
         for i in range(self.n_rows):
             row = &self.rows[i]
             if row.target == INLINE:
@@ -274,7 +274,7 @@ cdef class ReferenceTable:
         n_slots = max(<int64_t>MIN_ROWS, n_slots)
         slots = <Slot *>malloc(n_slots * sizeof(Slot))
         if slots == NULL:
-            raise MemoryError
+            raise _no_memory(n_slots * sizeof(Slot))
         memset(slots, 0xFF, n_slots * sizeof(Slot))     # the row of each is -1
         for i in range(self.n_slots):
             if self.slots[i].row >= 0:
@@ -475,7 +475,7 @@ cdef class ReferenceTable:
         if order == NULL or other == NULL:
             free(order)
             free(other)
-            raise MemoryError
+            raise _no_memory(2 * (self.n_rows + 1) * sizeof(int))
         for i in range(self.n_rows):
             order[i] = <int>i
         _sort_rows(self.rows, self.keys, order, other, self.n_rows)
@@ -543,13 +543,16 @@ cdef void *_grown(void *data, int64_t *capacity, int64_t n, int64_t itemsize) ex
     if n <= capacity[0] and data != NULL:
         return data
     n = max(n, 2 * capacity[0], <int64_t>MIN_ROWS)
-    if n > INT64_MAX // itemsize:
-        raise MemoryError
-    data = realloc(data, <size_t>(n * itemsize))
-    if data == NULL:
-        raise MemoryError
-    capacity[0] = n
-    return data
+    if n <= INT64_MAX // itemsize:
+        data = realloc(data, <size_t>(n * itemsize))
+        if data != NULL:
+            capacity[0] = n
+            return data
+    raise _no_memory(n * <object>itemsize)
+
+
+cdef object _no_memory(n_bytes):
+    return OutOfMemoryError(f"no memory for {n_bytes} bytes of a table of references", nbytes=n_bytes)
 
 
 cdef bint is_key(const uint8_t *key, int64_t n_key) noexcept nogil:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from zcore.errors import CodecError, ReferenceFormatError, warn
+from zcore.errors import CodecError, OutOfMemoryError, ReferenceFormatError, warn
 from zcore.kernel.codec.program import Program
 from zcore.kernel.refs.json import members_of, read_references
 from zcore.kernel.refs.table import ReferenceTable
@@ -145,8 +145,12 @@ def _render(table, definitions, overrides, gen, max_generated):
         generation = Generation(gen, _templates(definitions, overrides),
                                 MAX_REFERENCES if max_generated is None else max_generated)
         n_before = len(table)
-        for batch in generation.batches():
-            table.put_many(batch.keys, batch.urls, batch.url_index, batch.offsets, batch.lengths)
+        try:
+            for batch in generation.batches():
+                table.put_many(batch.keys, batch.urls, batch.url_index, batch.offsets, batch.lengths)
+        except MemoryError as exc:
+            raise OutOfMemoryError(f"no memory for the {generation.count} references that gen makes",
+                                   nbytes=getattr(exc, "nbytes", None) or table.nbytes) from exc
         n_replaced = generation.count - (len(table) - n_before)
         if n_replaced:
             warn(f"{n_replaced} references that gen makes replace others of the same key")

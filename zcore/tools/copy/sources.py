@@ -132,7 +132,7 @@ class StoreSource(Source):
         self._hash.update(repr((binding.path, binding.view.raw, attributes)).encode())
         if isinstance(binding, GroupBinding):
             self._groups.append(binding)
-            return SourceGroup(attributes, binding.format.name, consolidated.copied(binding) is not None)
+            return SourceGroup(attributes, binding.format.name, consolidated.usable_copy(binding) is not None)
         return StoredArray(binding, attributes, selection)
 
 

@@ -42,7 +42,7 @@ from zcore.stores.base import BlockStore, Store
 from zcore.stores.directory import cleanup, lock_file
 from zcore.stores.directory.store import DirectoryStore
 from zcore.stores.keys import prefix_of
-from zcore.stores.openers import store_of
+from zcore.stores.openers import PARQUET, loaded, store_of
 from zcore.tools.copy import document_last, staging
 from zcore.tools.copy.destinations import settle
 from zcore.tools.spread import check_client, check_shared
@@ -116,6 +116,7 @@ def verify(store: StoreLike | Array | Group, *, path: str = "", repair: bool | s
     is_file = not isinstance(store, Store) and isinstance(store, (str, os.PathLike)) and os.path.isfile(store)
     store = store_of(store, not kinds or is_file, False)
     path = lookup.path_of(path)
+    store = _or_set(store)
     if kinds and store.read_only:
         raise ReadOnlyError(f"{store!r} is read-only: nothing in it can be removed")
     with noted():    # a warning about a document is not a problem
@@ -129,14 +130,25 @@ def verify(store: StoreLike | Array | Group, *, path: str = "", repair: bool | s
     return found.report
 
 
+def _or_set(store):
+    """Return the store, or the Parquet reference set that `zcore.open` finds in a directory without a node."""
+    failures, found = [], None
+    with contextlib.suppress(StoreError):      # it is reported later
+        if isinstance(store, DirectoryStore) and not lookup.standing(store, "", failures.append) and not failures:
+            found = lookup.set_in(store)
+    return store if found is None else found
+
+
 def _kinds_of(repair):
     if repair is True or repair is False:
         return _BY_DEFAULT if repair else ()
-    kinds = (repair,) if isinstance(repair, str) else tuple(repair)
-    for kind in kinds:
+    kinds: list[str] = []
+    for kind in (repair,) if isinstance(repair, str) else repair:
         if kind not in REPAIRED:
             raise ValueError(f"repair: expected True, False or some of {', '.join(map(repr, REPAIRED))}, found "
                              f"{kind!r:.60}")
+        if kind not in kinds:
+            kinds.append(kind)
     return kinds
 
 
@@ -351,8 +363,8 @@ class _Verification:
         key = self._key_of_copy(binding)
         try:
             # The store of a reference set shows the set's own document.
-            if isinstance(self.store, DirectoryStore) and consolidated.is_of_set(
-                    self.store, binding.prefix, binding.format.consolidated_document):
+            if consolidated.is_of_set(self.store, binding.prefix, binding.format.consolidated_document) and (
+                    not isinstance(self.store, loaded(PARQUET.opener))):
                 self._sets += (binding.prefix,)
                 self.report.add("wrong document", key, binding.path, "it is that of a reference set in Parquet, which "
                                 f"the group's {binding.document_name} hides: move one of the two away")

@@ -66,10 +66,13 @@ def test_absent():
     {"kind": "inline", "must_understand": False, "metadata": []}, {"must_understand": False, "metadata": {}},
 ])
 def test_other_kinds_are_refused(value):
-    """V3-GRP-03"""
-    with pytest.raises(MetadataError, match="member 'consolidated_metadata'") as caught:
-        parse({}, consolidated_metadata=value)
-    assert caught.value.member == "consolidated_metadata"
+    """V3-GRP-03: the copy is. The group itself can be read."""
+    raw = json.dumps({**GROUP, "consolidated_metadata": value}).encode()
+    with pytest.raises(MetadataError, match="g/zarr.json: member 'consolidated_metadata'") as caught:
+        zarr_v3.check_copy(raw, "g")
+    assert caught.value.member == "consolidated_metadata" and caught.value.path == "g"
+    group = zarr_v3.parse_group(raw, "g")
+    assert group.consolidated is None and "consolidated_metadata" not in json.loads(zarr_v3.render_group(group))
 
 
 @pytest.mark.parametrize("metadata", [

@@ -327,6 +327,66 @@ def test_any_directory_may_be_a_set(folder):
             zcore.open(refs)
 
 
+def test_a_set_without_a_suffix_is_verified(folder):
+    refs = write_set(folder / "some.data", {".zgroup": GROUP, "x/.zarray": ARRAY}, 2)
+    write_file(refs, "x/refs.0.parq", raw=[b"0123456789"])
+    report = zcore.verify(refs)
+    assert report.ok and (report.n_arrays, report.n_objects) == (1, 1)
+    with pytest.raises(zcore.ReadOnlyError):
+        zcore.verify(refs, repair=True)
+    write_file(refs, "x/refs.0.parq", path=["data.bin"], offset=[199], size=[10])
+    assert {problem.key for problem in zcore.verify(refs).problems} == {"x/0"}
+    (refs / ".zmetadata").write_text('{"record_size": 0, "metadata": {}}')
+    with pytest.raises(ReferenceFormatError):
+        zcore.verify(refs)
+
+
+CREATIONS = {
+    "open": lambda place, **format: zcore.open(place, "a", **format),
+    "open_group": lambda place, **format: zcore.open_group(place, "a", **format),
+    "open_array": lambda place, **format: zcore.open_array(place, "w-", shape=3, dtype="u1", **format),
+    "x": lambda place, **format: zcore.open_group(place, "x", **format),
+    "create_group": lambda place, **format: zcore.create_group(place, **format),
+    "create_array": lambda place, **format: zcore.create_array(place, shape=3, dtype="u1", **format),
+    "below": lambda place, **format: zcore.create_array(
+        place, name="y/z", shape=3, dtype="u1", overwrite=True, **format),
+    "hierarchy": lambda place, **format: zcore.create_hierarchy(
+        store=place, nodes={"y": zcore.group(**format).metadata}),
+    "save": lambda place, **format: zcore.save(place, np.arange(3), **format),
+}
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("name", ["some.data", "refs.parq"])
+@pytest.mark.parametrize("creation", CREATIONS)
+def test_no_node_is_made_in_front_of_a_set(folder, creation, name, zarr_format):
+    """A document beside that of the set would have hidden it."""
+    refs = write_set(folder / name, {".zgroup": GROUP, "x/.zarray": ARRAY}, 2)
+    write_file(refs, "x/refs.0.parq", raw=[b"0123456789"])
+    before = sorted(refs.rglob("*"))
+    with pytest.raises(zcore.StoreError, match="holds a reference set in Parquet, which a node would hide"):
+        CREATIONS[creation](refs, zarr_format=zarr_format)
+    with pytest.raises(zcore.StoreError, match="a reference set in Parquet"):
+        zcore.open_group(folder, "a").create_group(name)
+    assert sorted(refs.rglob("*")) == before and bytes(zcore.open(refs)["x"][:10]) == b"0123456789"
+
+
+def test_overwriting_leaves_a_set(folder):
+    refs = write_set(folder / "some.data", {".zgroup": GROUP, "x/.zarray": ARRAY}, 2)
+    write_file(refs, "x/refs.0.parq", raw=[b"0123456789"])
+    assert list(zcore.open_group(refs, "w")) == []
+    (refs / "zarr.json").unlink()
+    assert bytes(zcore.open(refs)["x"][:10]) == b"0123456789"
+
+
+def test_nodes_are_made_in_a_set_that_changes(folder):
+    refs = write_set(folder / "some.data", {"x/.zarray": ARRAY}, 2)
+    write_file(refs, "x/refs.0.parq", raw=[b"0123456789"])
+    store = ReferenceStore(refs, read_only=False)
+    zcore.create_array(store, name="y", shape=3, dtype="u1", zarr_format=2)[...] = 1
+    assert zcore.open(store)["y"][...].tolist() == [1] * 3
+
+
 class Counted(zcore.MemoryStore):
     """A store that notes which files of references are read."""
 
@@ -515,7 +575,7 @@ def test_without_pyarrow(folder, monkeypatch):
     refs = small_set(folder, raw=[b"a"])
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
-    with pytest.raises(UnsupportedError, match='extra "parquet"'):
+    with pytest.raises(UnsupportedError, match='"zcore.parquet."'):
         ReferenceStore(refs).get("x/0")
 
 

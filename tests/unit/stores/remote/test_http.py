@@ -327,7 +327,7 @@ def test_a_store_that_cannot_be_made_again():
 def test_without_obstore_the_error_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "obstore.store", None)
     for url in ("https://h/x", "s3://bucket/x"):
-        with pytest.raises(zcore.UnsupportedError, match='extra "remote"'):
+        with pytest.raises(zcore.UnsupportedError, match='"zcore.remote."'):
             zcore.open(url)
 
 

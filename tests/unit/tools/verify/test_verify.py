@@ -323,21 +323,25 @@ def test_a_copy_of_other_attributes_of_the_group(tmp_path):
     assert found(tmp_path / "h") == {("stale copy", ".zmetadata")}
 
 
-def test_a_reference_set_beside_a_group_is_no_copy(tmp_path):
+@pytest.mark.parametrize("make_store", [
+    zcore.DirectoryStore, lambda path: zcore.MemoryStore(),
+    lambda path: zcore.RemoteStore(pytest.importorskip("obstore").store.MemoryStore()),
+], ids=["directory", "memory", "service"])
+def test_a_reference_set_beside_a_group_is_no_copy(tmp_path, make_store):
     """Its document has the name of a copy. Nothing that drops copies takes the references away."""
     text = ('{"metadata": {".zgroup": {"zarr_format": 2}, "a/.zarray": {"zarr_format": 2, "shape": [4], "chunks": [4], '
             '"dtype": "<i4", "fill_value": 0, "order": "C", "compressor": null, "filters": null}}, "record_size": 10}')
-    (tmp_path / "a").mkdir()
-    (tmp_path / ".zmetadata").write_text(text)
-    (tmp_path / ".zgroup").write_text('{"zarr_format": 2}')
-    zcore.open_group(tmp_path, mode="r+").create_array("b", data=VALUES)
-    (tmp_path / "a" / "refs.0.parq").write_bytes(b"PAR1")
-    assert found(tmp_path) == {("wrong document", ".zmetadata"), ("foreign", "a/")}
-    report = zcore.verify(tmp_path, repair=["foreign", "stale copy"])
+    store = make_store(tmp_path)
+    store.set(".zmetadata", text.encode())
+    store.set(".zgroup", b'{"zarr_format": 2}')
+    store.set("a/refs.0.parq", b"PAR1")
+    zcore.open_group(store, mode="r+", use_consolidated=False).create_array("b", data=VALUES)
+    assert found(store) == {("wrong document", ".zmetadata"), ("foreign", "a/")}
+    report = zcore.verify(store, repair=["foreign", "stale copy"])
     assert report.n_removed == 0 and not report.ok
     with pytest.raises(zcore.StoreError, match="Parquet"):
-        zcore.consolidate_metadata(tmp_path)
-    assert (tmp_path / ".zmetadata").read_text() == text and (tmp_path / "a" / "refs.0.parq").exists()
+        zcore.consolidate_metadata(store)
+    assert store.get(".zmetadata") == text.encode() and store.exists("a/refs.0.parq")
 
 
 def test_a_copy_with_a_member_of_reference_sets_is_dropped(tmp_path):
