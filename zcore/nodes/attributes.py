@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 from collections.abc import MutableMapping
-from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
 from zcore.hierarchy import lifecycle
@@ -40,7 +39,7 @@ class Attributes(MutableMapping[str, Any]):
         if known is None:
             return self.asdict()
         # All handles on the node may share them.
-        return {name: deepcopy(value) if isinstance(value, (dict, list)) else value for name, value in known.items()}
+        return {name: _copied(value) for name, value in known.items()}
 
     def __getitem__(self, name: str) -> Any:
         return self.asdict()[name]
@@ -124,3 +123,12 @@ class Attributes(MutableMapping[str, Any]):
 
     def __repr__(self) -> str:
         return f"Attributes({self.asdict()!r})"
+
+
+def _copied(value):
+    """Return a copy of a JSON value, without the notes on each list that `copy.deepcopy` takes."""
+    if isinstance(value, dict):
+        return {name: _copied(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [_copied(part) for part in value]
+    return tuple(map(_copied, value)) if isinstance(value, tuple) else value
