@@ -26,6 +26,7 @@ from zcore.asdf import file_layout, scan
 from zcore.asdf.tree import load as tree_loader
 from zcore.asdf.tree import scalars
 from zcore.codecs.chain import codec_of
+from zcore.engine import views
 from zcore.errors import ZcoreError
 from zcore.formats import format_of
 from zcore.formats.json_documents import Document
@@ -53,8 +54,15 @@ def cases(prefix, parse, makes):
         CASES[f"{prefix}-{name}"] = make, parse
 
 
+def forget():
+    """Let what equal documents share be parsed anew."""
+    views._parse.cache_clear()
+    views._resolve.cache_clear()
+
+
 def timed(parse, given):
     """Return the processor time of one run, and whether the input was read."""
+    forget()
     begin = time.process_time()
     try:
         parse(given)
@@ -296,6 +304,17 @@ def opened(raw, key="zarr.json"):
     return repr(array), str(array.info), array[:1], array._repr_html_()
 
 
+def described(raw):
+    """Without the display in a notebook, which reads the attributes again."""
+    store = zcore.MemoryStore()
+    store.set("zarr.json", raw)
+    array = zcore.open_array(store, mode="r")
+    return repr(array), str(array.info)
+
+
+cases("attributes", described, {
+    "lists": lambda n: v3(attributes={"a": [[1.5]] * n}), "objects": lambda n: v3(attributes={"a": [{"b": 1.5}] * n}),
+    "names": lambda n: v3(attributes={f"{i:x}": 1 for i in range(n)})})
 BYTES = ARRAY["codecs"]
 cases("v3", opened, {
     "shape": lambda n: v3(shape=[1] * n), "edges": lambda n: rectilinear(n, [1] * n),
@@ -533,7 +552,8 @@ MAX_DOUBLED = 3         # times as long, for an input twice as long
 # The memory beside the input at its peak: so many times the input, and a constant. What becomes objects of Python is
 # counted while it is read, or before, and refused beyond `MAX_OBJECTS_NBYTES`.
 TIMES_INPUT, CONSTANT = 4, 8 << 20
-OBJECTS = ("asdf-tree", "asdf-inline", "json", "v3", "v2", "consolidated", "references", "reference-store", "zip")
+OBJECTS = ("asdf-tree", "asdf-inline", "json", "attributes", "v3", "v2", "consolidated", "references",
+           "reference-store", "zip")
 BUDGETS = {object_memory: ["MAX_OBJECTS_NBYTES"], tree_loader: ["MAX_OBJECTS_NBYTES"],
            members: ["MAX_OBJECTS_NBYTES"], gen: ["MAX_REFERENCES", "BATCH"],
            document: ["MAX_TABLE_NBYTES", "MAX_MEMBER_NBYTES", "MAX_VALUE_NBYTES"]}
@@ -586,6 +606,7 @@ def again(parse, short, long):
 
 def peak_of(parse, given):
     """Return the bytes of memory that parsing an input takes at its peak, in a process of its own."""
+    forget()
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:

@@ -5,6 +5,7 @@ from collections.abc import MutableMapping
 from typing import TYPE_CHECKING, Any
 
 from zcore.hierarchy import lifecycle
+from zcore.model.value import copied
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -39,7 +40,7 @@ class Attributes(MutableMapping[str, Any]):
         if known is None:
             return self.asdict()
         # All handles on the node may share them.
-        return {name: _copied(value) for name, value in known.items()}
+        return {name: copied(value) for name, value in known.items()}
 
     def __getitem__(self, name: str) -> Any:
         return self.asdict()[name]
@@ -123,12 +124,3 @@ class Attributes(MutableMapping[str, Any]):
 
     def __repr__(self) -> str:
         return f"Attributes({self.asdict()!r})"
-
-
-def _copied(value):
-    """Return a copy of a JSON value, without the notes on each list that `copy.deepcopy` takes."""
-    if isinstance(value, dict):
-        return {name: _copied(part) for name, part in value.items()}
-    if isinstance(value, list):
-        return [_copied(part) for part in value]
-    return tuple(map(_copied, value)) if isinstance(value, tuple) else value

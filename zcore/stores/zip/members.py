@@ -73,7 +73,7 @@ _MAX_DIRECTORY_NBYTES = 1 << 29
 # APPNOTE 4.3.12: the signature of an entry in the directory. An upper bound of what an entry takes as objects of Python
 # beside its bytes, until the archive is open.
 ENTRY_SIGNATURE = b"PK\x01\x02"
-ENTRY_NBYTES = 1600
+ENTRY_NBYTES = 800
 
 
 def read_members(fd: int, path: str) -> Iterator[tuple[str, Member]]:
