@@ -323,6 +323,7 @@ cases("v3", opened, {
     "struct": lambda n: v3(data_type=structure(n), fill_value={f"a{i}": 0 for i in range(n)}),
     "struct-base64": lambda n: v3(data_type=structure(n), fill_value=base64.b64encode(bytes(n)).decode()),
     "checksums": lambda n: v3(codecs=BYTES + [{"name": "crc32c"}] * n),
+    "names-of-codecs": lambda n: v3(codecs=["bytes"] + ["crc32c"] * n),
     "transposes": lambda n: v3(codecs=[{"name": "transpose", "configuration": {"order": [1, 0]}}] * n + BYTES),
     "order": lambda n: v3(codecs=[{"name": "transpose", "configuration": {"order": list(range(n))}}, *BYTES]),
     "dimension-names": lambda n: v3(dimension_names=["x"] * n),
@@ -664,3 +665,40 @@ def test_memory_is_bounded_by_a_small_budget(name, monkeypatch):
     inputs, _ = doubled(name, MAX_NBYTES // (SCALE if has_objects else 8), 0.1)
     assert not "".join([excess(name, given, MAX_OBJECTS_NBYTES // SCALE, SMALL_CONSTANT if has_objects else CONSTANT)
                         for given in inputs])
+
+
+@pytest.mark.parametrize(("module", "budget", "name", "message"), [
+    (object_memory, "MAX_OBJECTS_NBYTES", "json-lists", "x/zarr.json: expected values that take at most 9999 bytes of "
+     "memory, found some [0-9]+, in a text of [0-9]+ bytes"),
+    (tree_loader, "MAX_OBJECTS_NBYTES", "asdf-tree-lists", "the tree, line [0-9]+: expected values that take at most "
+     "9999 bytes of memory, found more"),
+    (document, "MAX_TABLE_NBYTES", "references-generated", "expected references that take at most [0-9]+ bytes of "
+     "memory, found more: [0-9]+ take [0-9]+; max_generated= allows more"),
+    (document, "MAX_MEMBER_NBYTES", "references-listed", "gen: expected values that take at most 9999 bytes"),
+    (document, "MAX_VALUE_NBYTES", "references-lists", "key 'a': expected values that take at most 9999 bytes"),
+    (document, "MAX_TABLE_NBYTES", "references-long-rendered", "templates: expected references that take at most "),
+    (members, "MAX_OBJECTS_NBYTES", "zip-flat", "expected a directory that takes at most [0-9]+ bytes of memory, found "
+     "999 members in a file of [0-9]+ bytes")], ids=lambda value: value if isinstance(value, str) and "-" in value else "")
+def test_what_takes_too_much_memory_is_refused_by_a_sentence(module, budget, name, message, monkeypatch):
+    if name not in CASES:
+        pytest.skip("PyYAML is not installed")
+    make, parse = CASES[name]
+    parse(make(9))
+    monkeypatch.setattr(module, budget, 1 << 20 if "rendered" in name else 9999)
+    with pytest.raises(ZcoreError, match=message):
+        parse(make(999))
+
+
+def test_more_references_may_be_generated_by_leave(monkeypatch):
+    monkeypatch.setattr(document, "MAX_TABLE_NBYTES", 9999)
+    assert len(read_document(generated(999), max_generated=1000)) == 999
+    with pytest.raises(ZcoreError, match="max_generated= allows more"):
+        read_document(generated(999))
+
+
+def test_lists_of_codecs_and_directives_have_a_limit():
+    with pytest.raises(ZcoreError, match="expected at most 4096 codecs, found 4097"):
+        opened(v3(codecs=BYTES + ["crc32c"] * 4096))
+    if "asdf-tree-directives" in CASES:
+        with pytest.raises(ZcoreError, match="expected at most 100 directives %TAG, found 101"):
+            load(CASES["asdf-tree-directives"][0](101))
