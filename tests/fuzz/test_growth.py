@@ -678,7 +678,8 @@ def test_memory_is_bounded_by_a_small_budget(name, monkeypatch):
     (document, "MAX_VALUE_NBYTES", "references-lists", "key 'a': expected values that take at most 9999 bytes"),
     (document, "MAX_TABLE_NBYTES", "references-long-rendered", "templates: expected references that take at most "),
     (members, "MAX_OBJECTS_NBYTES", "zip-flat", "expected a directory that takes at most [0-9]+ bytes of memory, found "
-     "999 members in a file of [0-9]+ bytes")], ids=lambda value: value if isinstance(value, str) and "-" in value else "")
+     "999 members in a file of [0-9]+ bytes"),
+], ids=lambda value: value if isinstance(value, str) and "-" in value else "")
 def test_what_takes_too_much_memory_is_refused_by_a_sentence(module, budget, name, message, monkeypatch):
     if name not in CASES:
         pytest.skip("PyYAML is not installed")
