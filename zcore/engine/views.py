@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 # A document that was younger when it was read may be replaced by one with the same inode, size and times.
 TRUSTED_AGE_NS = 2_000_000_000
+MAX_KEPT_NBYTES = 1 << 16    # of a document whose metadata are kept when no handle has them any more
 
 # The ticket of a view that another process, or a copy, has read. This process has not read the document yet.
 UNSEEN = -1
@@ -130,7 +131,7 @@ def metadata_of(format: Format, document: str, raw: bytes, path: str) -> ArrayMe
 
 def _parsed(format, document, raw, path):
     try:
-        return _parse(format, document, raw)
+        return (_parse if len(raw) <= MAX_KEPT_NBYTES else _parse.__wrapped__)(format, document, raw)
     except ZcoreError:
         # Parsed again, for a message that names the path.
         with noted() as notes:
@@ -138,11 +139,14 @@ def _parsed(format, document, raw, path):
 
 
 def _resolved(format, document, raw, path, options):
-    metadata, notes = _parsed(format, document, raw, path)
+    parsed = metadata, notes = _parsed(format, document, raw, path)
     if type(metadata) is not ArrayMetadata:
         return metadata, None, None, notes
     try:
-        resolved = _resolve(format, document, raw, options.strict)
+        if len(raw) <= MAX_KEPT_NBYTES:
+            resolved = _resolve(format, document, raw, options.strict)
+        else:
+            resolved = _with_chain(format, *parsed, options.strict)
     except ZcoreError as error:
         # The codecs do not know where they are named.
         error.message = f"{document}: {error.message}"
@@ -181,7 +185,10 @@ def _resolve(format, document, raw, strict):
     All are immutable and shared by the handles of equal documents. So a task scheduler can open an array for every
     task, and listing a group of similar arrays is fast.
     """
-    metadata, notes = _parse(format, document, raw)
+    return _with_chain(format, *_parse(format, document, raw), strict)
+
+
+def _with_chain(format, metadata, notes, strict):
     with noted() as of_codecs:
         # If the document names the item size of blosc chunks, other sizes are allowed. Otherwise they are an error.
         chain = CodecChain(metadata.codecs, metadata.dtype, metadata.chunk_shape,

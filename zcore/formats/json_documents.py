@@ -16,7 +16,8 @@ import numpy as np
 
 from zcore.errors import MetadataError, UnsupportedError, warn
 from zcore.model.fill_value import fill_scalar, real_from_json
-from zcore.text.strict_json import STRICT, WITH_CONSTANTS, RepeatedMember, TooManyDigitsError, checked
+from zcore.text.object_memory import MAX_OBJECTS_NBYTES, excess_of_json, outside_strings
+from zcore.text.strict_json import STRICT, WITH_CONSTANTS, RepeatedMember, TooManyDigitsError, beginning, checked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Container, Mapping
@@ -24,36 +25,18 @@ if TYPE_CHECKING:
 
     _Result = TypeVar("_Result")
 
-MAX_NBYTES = 2**24  # of a document; parsed JSON needs some twenty times as much memory
+MAX_NBYTES = 2**24  # of a document
 _PLAIN = frozenset((str, int, float, bool, type(None)))  # without parts
 MAX_DEPTH = 64  # nested lists and objects; zarr-python's limit
-
-# Bytes that the values of a document may take as Python's objects. A list of a million numbers takes 32 MB.
-MAX_OBJECTS_NBYTES = 3 << 27
-# Shorter ones never take that.
-_UNCOUNTED_NBYTES = 1 << 20
-# About what CPython takes: for a list, an object, the value behind a comma, a member, half a string.
-_NBYTES_OF = {b"[": 72, b"{": 200, b",": 40, b":": 100, b'"': 28}
 _NOT_BRACKETS = bytes(sorted(set(range(256)) - set(b"[]{}")))
-_WINDOW = 1 << 16
 _LARGE_NBYTES = 1 << 10    # of a list or an object that is not walked twice
 _TOO_DEEP = f"more than {MAX_DEPTH} nested lists and objects"
-
-
-def _outside_strings(raw):
-    """Iterate over what is outside the strings of a text, in windows; quotes are left out."""
-    is_inside = False  # a string
-    unescaped = raw.replace(b"\\\\", b"").replace(b'\\"', b"")  # without the escapes that matter here
-    for start in range(0, len(unescaped), _WINDOW):  # the parts of a text need far more memory than the text
-        parts = unescaped[start : start + _WINDOW].split(b'"')
-        yield b"".join(parts[is_inside::2])
-        is_inside ^= len(parts) % 2 == 0
 
 
 def _nesting(raw):
     """Return the deepest nesting of brackets outside strings, and how many are open at the end."""
     depth = deepest = 0
-    for window in _outside_strings(raw):
+    for window in outside_strings(raw):
         for byte in window.translate(None, _NOT_BRACKETS):
             if byte in b"[{":
                 depth += 1
@@ -61,25 +44,6 @@ def _nesting(raw):
             else:
                 depth -= 1
     return deepest, depth
-
-
-def _nbytes_of_objects(raw):
-    """Return about how many bytes the values of a text take as objects; of a text that takes few, at most so many."""
-    nbytes = sum([raw.count(sign) * each for sign, each in _NBYTES_OF.items()])
-    if nbytes > MAX_OBJECTS_NBYTES:
-        # Most of these signs may be in strings.
-        nbytes = raw.count(b'"') * _NBYTES_OF[b'"']
-        for window in _outside_strings(raw):
-            nbytes += sum([window.count(sign) * each for sign, each in _NBYTES_OF.items()])
-    return nbytes
-
-
-def _excess(raw):
-    """Return the reason why a text has too many values, or None."""
-    if len(raw) > _UNCOUNTED_NBYTES and (n_bytes := _nbytes_of_objects(raw)) > MAX_OBJECTS_NBYTES:
-        return (f"expected values that take at most {MAX_OBJECTS_NBYTES} bytes of memory, found some {n_bytes}, in a "
-                f"text of {len(raw)} bytes")
-    return None
 
 
 class Document:
@@ -122,7 +86,7 @@ class Document:
             raise self.error(None, f"expected at most {max_nbytes} bytes, found {len(raw)}")
         if raw.startswith(b"\xef\xbb\xbf"):
             raise self.error(None, "expected JSON, found a byte order mark")
-        if reason := _excess(raw):
+        if reason := excess_of_json(raw):
             raise self.error(None, reason)
         if raw.count(b"[") + raw.count(b"{") > MAX_DEPTH and _nesting(raw)[0] > MAX_DEPTH:
             raise self.error(None, f"expected at most {MAX_DEPTH} nested lists and objects, found more")
@@ -225,7 +189,7 @@ class Document:
 
 def shown(value: object) -> str:
     """Return a JSON value for messages: its text, cut if it is long."""
-    text = json.dumps(value)
+    text = beginning(value, 81)
     return text if len(text) <= 80 else text[:77] + "..."
 
 
@@ -340,7 +304,7 @@ def _readable(text):
     raw = text.encode("ascii")
     if len(raw) > MAX_NBYTES:
         raise ValueError(f"a document of {len(raw)} bytes, at most {MAX_NBYTES} are read")
-    if reason := _excess(raw):
+    if reason := excess_of_json(raw):
         raise ValueError(reason)
     return raw
 

@@ -914,7 +914,7 @@ class Array(Handle):
     @property
     def info(self) -> Info:
         """A description in several lines, an `Info`; reads nothing."""
-        metadata = self.metadata
+        metadata = self._binding.metadata
         return Info({
             "path": self.name,
             "store": repr(self.store),
@@ -930,7 +930,8 @@ class Array(Handle):
     def _shown_grid(self):
         """Return the rows for chunks, and for objects if these are shards; the last row counts objects."""
         chunks, objects = self._shown_shapes()
-        grid = f"{objects}, {self.metadata.n_chunks} in a grid of {self.metadata.grid_shape}"
+        metadata = self._binding.metadata
+        grid = f"{objects}, {metadata.n_chunks} in a grid of {metadata.grid_shape}"
         return {"chunks": grid} if self._binding.chain.shards is None else {
             "chunks": chunks, "objects": f"shards of {grid}"}
 

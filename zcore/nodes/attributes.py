@@ -2,10 +2,10 @@
 from __future__ import annotations
 
 from collections.abc import MutableMapping
-from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
 from zcore.hierarchy import lifecycle
+from zcore.model.value import copied
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -40,7 +40,7 @@ class Attributes(MutableMapping[str, Any]):
         if known is None:
             return self.asdict()
         # All handles on the node may share them.
-        return {name: deepcopy(value) if isinstance(value, (dict, list)) else value for name, value in known.items()}
+        return {name: copied(value) for name, value in known.items()}
 
     def __getitem__(self, name: str) -> Any:
         return self.asdict()[name]

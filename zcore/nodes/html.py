@@ -6,7 +6,6 @@ that shows it, if that sets one; otherwise the reader's system.
 """
 from __future__ import annotations
 
-import json
 import math
 from html import escape
 from itertools import islice
@@ -18,6 +17,7 @@ from zcore.model.metadata import ArrayMetadata
 from zcore.model.value import text_of
 from zcore.nodes.info import type_name
 from zcore.text.printable import printable
+from zcore.text.strict_json import beginning
 
 if TYPE_CHECKING:
     from zcore.nodes.array import Array
@@ -128,7 +128,7 @@ def _attributes(node):
         return f'<div class="zc-error">{_escaped(error)}</div>'
     if not attributes:
         return ""
-    rows = "".join([f"<tr><th>{_escaped(name)}</th><td>{_escaped(json.dumps(value, ensure_ascii=False))}</td></tr>"
+    rows = "".join([f"<tr><th>{_escaped(name)}</th><td>{_escaped(beginning(value, MAX_LETTERS + 1, False))}</td></tr>"
                     for name, value in islice(attributes.items(), MAX_ATTRIBUTES)])
     more = len(attributes) - MAX_ATTRIBUTES
     return (f'<details><summary>{len(attributes)} attribute{"s" * (len(attributes) != 1)}</summary>'

@@ -19,8 +19,8 @@ TEMPORARY: str = TEMP_PREFIX
 
 MAX_PARTS = 1 << 16  # of a key; far more than a path of any system has
 # Most keys match this and need no other check: ASCII parts that begin with a letter, a digit, "_" or "-", and documents
-# of Zarr v2. The matcher takes memory for each part.
-_is_ordinary = re.compile(rf"(?:[\w-][\w.-]*/){{0,{MAX_PARTS - 1}}}"
+# of Zarr v2. With repetitions that are not possessive the matcher would take memory for each part.
+_is_ordinary = re.compile(rf"(?:[\w-][\w.-]*+/){{0,{MAX_PARTS - 1}}}+"
                           r"(?:[\w-][\w.-]*|\.z(?:array|attrs|group|metadata))", re.ASCII).fullmatch
 
 _WINDOWS_MAX_PATH = 259  # characters; longer absolute paths need the \\?\ form

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import json
 import sys
+from itertools import islice
 
 TYPE_CHECKING = False      # of typing, without its import time
 if TYPE_CHECKING:
@@ -30,6 +31,17 @@ def checked(function: Callable[..., _Result], *arguments: object) -> _Result:
         if "set_int_max_str_digits" in str(exc):
             raise TooManyDigitsError from exc
         raise
+
+
+def beginning(value: object, n_characters: int, ensure_ascii: bool = True) -> str:
+    """Return the JSON text of a value, or so many of its first characters, or some more, without making all of it.
+
+    >>> beginning([1] * 10**6, 4), beginning({"a": None}, 100)
+    ('[1, 1, 1', '{"a": null}')
+    """
+    if isinstance(value, str):
+        value = value[:n_characters]
+    return "".join(islice(json.JSONEncoder(ensure_ascii=ensure_ascii).iterencode(value), n_characters))
 
 
 class RepeatedMember(ValueError):

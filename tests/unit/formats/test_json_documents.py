@@ -12,12 +12,13 @@ from zcore.formats import format_of, json_documents
 from zcore.formats.json_documents import (
     MAX_DEPTH,
     MAX_NBYTES,
-    MAX_OBJECTS_NBYTES,
     Document,
     check_attributes,
     render_json,
     render_json_lines,
 )
+from zcore.text import object_memory
+from zcore.text.object_memory import MAX_OBJECTS_NBYTES
 
 
 def read(raw, **options):
@@ -184,7 +185,7 @@ def test_hostile_strings_take_no_more_memory_than_they_have_bytes(raw):
 
 @pytest.mark.parametrize("window", [1, 2, 3, 7, 1 << 16])
 def test_nesting_is_that_outside_of_strings(monkeypatch, window):
-    monkeypatch.setattr(json_documents, "_WINDOW", window)
+    monkeypatch.setattr(object_memory, "WINDOW", window)
     for raw, found in ((b'{"a": [1, {"b": "[[[["}]}', (3, 0)), (b'["\\"[", "\\\\", [', (2, 2)),
                        (b'{"a\\\\\\"[": {', (2, 2)), (b'["[[', (1, 1)), (b"]][", (0, -1)), (b"", (0, 0))):
         assert json_documents._nesting(raw) == found

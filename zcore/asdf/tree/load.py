@@ -11,7 +11,9 @@ tree has to expect it.
 from __future__ import annotations
 
 import re
+import sys
 from functools import lru_cache
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 from weakref import ref
 
@@ -31,6 +33,7 @@ from zcore.asdf.tree.tagged import (
 )
 from zcore.asdf.tree.yaml_library import import_yaml, parser_of
 from zcore.errors import AsdfFormatError, UnsupportedError, warn
+from zcore.text.object_memory import MAX_OBJECTS_NBYTES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,8 +44,14 @@ if TYPE_CHECKING:
 __all__ = ["dump", "load"]
 
 MAX_PLAIN = 4096      # plain scalars that are known again
+MAX_DIRECTIVES = 100  # of tags; libyaml compares each with all others
 MAX_MERGED = 1 << 20  # members that `<<` copies, all together
+# Upper bounds of the bytes that a tree takes as objects of Python: a place in a list, or half a member of a mapping; a
+# scalar beside its text or number; a list or mapping; what has a tag or is a reference; an anchor; a warning.
+_NBYTES_OF_PLACE, _NBYTES_OF_SCALAR, _NBYTES_OF_COLLECTION = 64, 16, 200
+_NBYTES_OF_TAGGED, _NBYTES_OF_ANCHOR, _NBYTES_OF_WARNING = 400, 300, 1000
 
+_line_end = re.compile(rb"\r\n?|\n").finditer
 _version = re.compile(rb"%YAML[ \t]+([0-9]+)\.([0-9]+)[ \t]*\r?(?:\n|$)").match
 _core = lru_cache(re.compile(re.escape(STSCI) + r"core/(ndarray|complex|integer)-([0-9]+)\.[0-9]+\.[0-9]+").fullmatch)
 
@@ -115,6 +124,8 @@ def _check_version(text):
     found = _version(text)
     if found is None:
         raise AsdfFormatError("the tree does not begin with the line %YAML 1.1", offset=0)
+    if (n := text.count(b"%TAG")) > MAX_DIRECTIVES:
+        raise AsdfFormatError(f"the tree: expected at most {MAX_DIRECTIVES} directives %TAG, found {n}")
     version = int(found[1][:9]), int(found[2][:9])
     if version == (1, 2):
         warn("the tree is YAML 1.2, read as YAML 1.1: some plain scalars mean other values there")
@@ -129,7 +140,8 @@ def _error_of(exc, text):
     if mark is None:
         return AsdfFormatError(f"the tree cannot be read: {what}", offset=getattr(exc, "position", None))
     # Marks count characters, and lines.
-    offset = len(b"".join(text.splitlines(keepends=True)[:mark.line]))
+    starts = chain([0], (found.end() for found in _line_end(text)))
+    offset = next(islice(starts, mark.line, None), len(text))
     return AsdfFormatError(f"the tree cannot be read, line {mark.line + 1}: {what}", offset=offset)
 
 
@@ -160,6 +172,7 @@ class _Maker:
         self.origin = origin
         self.anchors = {}
         self.n_merged = 0
+        self.room = MAX_OBJECTS_NBYTES
         self.odd_tags = set()
         self.plain = {}        # values of texts without a tag; most occur often
         self.has_references = False
@@ -178,13 +191,18 @@ class _Maker:
         while True:
             event = get_event()
             kind = type(event)
+            self.room -= _NBYTES_OF_PLACE
+            if self.room < 0:
+                raise self._error(f"expected values that take at most {MAX_OBJECTS_NBYTES} bytes of memory, found more",
+                                  event)
             if kind is scalar:
                 value = plain.get(event.value, plain) if event.tag is None and event.implicit[0] else plain
                 if value is plain:
                     value = self._scalar(event, bool(stack) and stack[-1].is_mapping and not stack[-1].has_key)
+                    self.room -= _NBYTES_OF_SCALAR + sys.getsizeof(value)
                 if event.anchor is not None:
                     # An alias of << does not merge.
-                    self.anchors[event.anchor] = event.value if value is _MERGE else value
+                    self._name(event, event.value if value is _MERGE else value)
             elif kind is mapping or kind is sequence:
                 if len(stack) >= MAX_DEPTH:
                     raise self._error(f"the tree has more than {MAX_DEPTH} levels", event)
@@ -213,18 +231,24 @@ class _Maker:
             raise AsdfFormatError("the tree has more than one document")
         return root
 
+    def _name(self, event, value):
+        self.room -= _NBYTES_OF_ANCHOR + sys.getsizeof(event.anchor)
+        self.anchors[event.anchor] = value
+
     def _opened(self, event, is_mapping):
         tag = event.tag
+        self.room -= _NBYTES_OF_COLLECTION
         if tag is None or tag in ("!", YAML + "map", YAML + "seq"):
             value = target = {} if is_mapping else []
         else:
             value, target = self._tagged(tag, is_mapping)
         if event.anchor is not None:
-            self.anchors[event.anchor] = value
+            self._name(event, value)
         return _Frame(value, target, is_mapping, event.anchor, event.start_mark)
 
     def _tagged(self, tag, is_mapping):
         """Return a new value with a tag, and the dict or list that takes its members."""
+        self.room -= _NBYTES_OF_TAGGED + sys.getsizeof(tag)
         found = self._known(tag)
         if found == "ndarray":
             target = {} if is_mapping else []
@@ -245,6 +269,7 @@ class _Maker:
             return found[1]
         if tag not in self.odd_tags:
             self.odd_tags.add(tag)
+            self.room -= _NBYTES_OF_WARNING
             warn(f"{tag} has a version that is not known; it is left as it is")
         return None
 
@@ -254,6 +279,7 @@ class _Maker:
             self._merge(frame, event)
         if type(value) is dict and isinstance(value.get("$ref"), str):
             self.has_references = True
+            self.room -= _NBYTES_OF_TAGGED
             value = Reference(value, self.origin)
             if frame.anchor is not None and self.anchors.get(frame.anchor) is frame.value:
                 self.anchors[frame.anchor] = value
@@ -272,6 +298,7 @@ class _Maker:
                 frame.merged.append(value)
                 return
             if frame.key in frame.target:
+                self.room -= _NBYTES_OF_WARNING
                 warn(f"the tree, line {event.start_mark.line + 1}: the key {frame.key!r:.100} is there twice; the last "
                      "one counts")
             frame.target[frame.key] = value
@@ -283,6 +310,7 @@ class _Maker:
                 if not isinstance(other, dict):
                     raise self._error(f"<<: expected mappings, found {type(other).__name__}", event)
                 self.n_merged += len(other)
+                self.room -= 2 * _NBYTES_OF_PLACE * len(other)
                 if self.n_merged > MAX_MERGED:
                     raise self._error(f"<< copies more than {MAX_MERGED} members", event)
                 for key, member in list(other.items()):
@@ -302,6 +330,7 @@ class _Maker:
                 return text
             if tag in OWN_TAGS:
                 return value_of(tag, text)
+            self.room -= _NBYTES_OF_TAGGED + sys.getsizeof(tag)
             return complex_number(text) if self._known(tag) == "complex" else TaggedScalar(tag, text)
         except AsdfFormatError as error:
             raise self._error(error.message, event) from error

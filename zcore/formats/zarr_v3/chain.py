@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 _NESTED = ("codecs", "index_codecs")
+MAX_CODECS = 4096  # in a list; each is some objects of Python, and a name of nine bytes is enough
 _OLD_NAMES = {"endian": "bytes"}  # drafts before August 2023
 _VARYING = {"T": "vlen-utf8", "O": "vlen-bytes"}
 _FIXED = ("bytes", "packbits")  # array-to-bytes codecs that need items of one size
@@ -41,6 +42,8 @@ def parse_chain(value: object, ndim: int) -> tuple[CodecSpec, ...]:
     """
     if type(value) is not list or not value:
         raise ValueError(f"expected a list of at least one codec, found {shown(value)}")
+    if len(value) > MAX_CODECS:
+        raise ValueError(f"expected at most {MAX_CODECS} codecs, found {len(value)}")
     codecs = tuple([parse_codec(codec, ndim) for codec in value])
     for codec in codecs:
         check_configuration(codec)

@@ -153,6 +153,8 @@ def members_of(bytes raw not None, check=None, *, ReferenceTable table=None, com
                 others.add(label)
                 try:
                     check(text.data[start:text.at])
+                except ReferenceFormatError as exc:
+                    raise _wrong(start, f"member {label!r:.200}: {exc.message}") from None
                 except ValueError as exc:
                     raise _wrong(start, f"not JSON: {exc}") from None
             if _ends(&text, c'}'):
@@ -286,6 +288,8 @@ cdef int _read_value(ReferenceTable table, Text *text, Bytes key, Scratch scratc
         _skip(text, depth)
         try:
             own = compact(text.data[start:text.at])
+        except ReferenceFormatError as exc:
+            raise _wrong(start, f"key {_str(&key)!r:.200}: {exc.message}") from None
         except ValueError as exc:
             raise _wrong(start, f"key {_str(&key)!r:.200}: not JSON: {exc}") from None
         data.data, data.n = <const uint8_t *>PyBytes_AS_STRING(own), PyBytes_GET_SIZE(own)

@@ -42,6 +42,9 @@ cdef class ReferenceTable:
     cdef bint is_listed        # whether a listing was made since the last new row; the next one sorts the rows
     cdef list _targets
     cdef dict _target_of
+    cdef int64_t targets_nbytes    # of the URLs, and of their places in the list and the dict
+    cdef int64_t max_nbytes    # of memory; references that need more are refused
+    cdef str advice
 
     # Returns the row of a key, or -1.
     cdef int64_t row_of(self, const uint8_t *key, int64_t n_key) noexcept nogil
@@ -56,6 +59,9 @@ cdef class ReferenceTable:
     cdef int _reserve(self, int64_t n_rows) except -1
     cdef int _grow_slots(self, int64_t n_slots) except -1
     cdef int _sort(self) except -1
+    # Bytes of memory that the table needs with that many slots, also while it grows.
+    cdef int64_t _needed(self, int64_t n_slots) noexcept
+    cdef int _check_room(self, int64_t n_slots) except -1
     cdef tuple _found_below(self, bytes prefix)
     cdef int64_t _row_of(self, bytes key) except? -2
     cdef object _value(self, int64_t i)

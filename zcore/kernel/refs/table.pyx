@@ -5,6 +5,7 @@ Compiled because sets of a million references are common. As Python objects they
 32 bytes each and the key.
 """
 import os
+import sys
 
 from zcore.errors import OutOfMemoryError, ReferenceFormatError
 from zcore.kernel.io.files import TEMP_PREFIX
@@ -22,6 +23,8 @@ cdef enum:
     MAX_ROWS = 0x7FFFFFFE
     MAX_KEY_NBYTES = 1 << 16
     MIN_UNUSED = 1 << 20
+    CHECKED = 64               # rows between two looks at the memory
+    TARGET_NBYTES = 256        # of a target beside its URL: a place in a list and in a dict, and a number
 
 cdef extern from *:
     """
@@ -78,6 +81,9 @@ cdef class ReferenceTable:
         self.seed = int.from_bytes(os.urandom(8))
         self._targets = []
         self._target_of = {}
+        self.targets_nbytes = 0
+        self.max_nbytes = INT64_MAX
+        self.advice = ""
 
     def __dealloc__(self):
         free(self.rows)
@@ -105,11 +111,36 @@ cdef class ReferenceTable:
         return (self.capacity * <int64_t>sizeof(Reference) + self.keys_capacity + self.data_capacity
                 + self.n_slots * <int64_t>sizeof(Slot))
 
+    @property
+    def needed_nbytes(self):
+        """Bytes of memory that the table needs, with its targets, and while it grows."""
+        return self._needed(self.n_slots)
+
+    cdef int64_t _needed(self, int64_t n_slots) noexcept:
+        # Slots are copied when they become twice as many; the other columns are moved.
+        return (self.n_rows * <int64_t>sizeof(Reference) + self.n_keys + self.n_data + self.targets_nbytes
+                + 3 * n_slots * <int64_t>sizeof(Slot) // 2)
+
+    def limit(self, int64_t max_nbytes=INT64_MAX, str advice=""):
+        """Refuse references from now on for which the table would need more memory; the error ends with the advice."""
+        self.max_nbytes = max_nbytes
+        self.advice = advice
+
+    cdef int _check_room(self, int64_t n_slots) except -1:
+        if self._needed(n_slots) > self.max_nbytes:
+            raise ReferenceFormatError(
+                f"expected references that take at most {self.max_nbytes} bytes of memory, found more: {self.n_rows} "
+                f"take {self._needed(n_slots)}{self.advice}")
+        return 0
+
     def set_targets(self, list targets not None):
         """Replace the URLs of all targets, in their order."""
         assert len(targets) == len(self._targets)
+        # Not both at once.
+        self._target_of = {}
         self._targets = targets
         self._target_of = {url: i for i, url in enumerate(targets)}
+        self.targets_nbytes = sum([_nbytes_of_target(url) for url in targets])
 
     def target(self, Py_ssize_t i):
         """Return the URL of a target by its number."""
@@ -204,7 +235,10 @@ cdef class ReferenceTable:
                 self.rows = <Reference *>_grown(self.rows, &self.capacity, i + 1, sizeof(Reference))
             if self.n_keys + n_key > self.keys_capacity:
                 self.keys = <uint8_t *>_grown(self.keys, &self.keys_capacity, self.n_keys + n_key, 1)
+            if i % CHECKED == 0:
+                self._check_room(self.n_slots)
             if 3 * (i + 1) > 2 * self.n_slots:
+                self._check_room(2 * self.n_slots)
                 self._grow_slots(2 * self.n_slots)
                 slot = self._slot_of(key, n_key, hashed)
             memcpy(self.keys + self.n_keys, key, n_key)
@@ -295,6 +329,7 @@ cdef class ReferenceTable:
                 raise ReferenceFormatError(f"a reference set has at most {MAX_ROWS} targets here")
             found = self._target_of[url] = len(self._targets)
             self._targets.append(url)
+            self.targets_nbytes += _nbytes_of_target(url)
         return found
 
     # looking up
@@ -497,6 +532,10 @@ cdef class ReferenceTable:
             else:
                 high = middle
         return low
+
+
+cdef int64_t _nbytes_of_target(url) except -1:
+    return TARGET_NBYTES + (0 if url is None else sys.getsizeof(url))
 
 
 cdef int _compare(const uint8_t *a, int64_t n_a, const uint8_t *b, int64_t n_b) noexcept nogil:

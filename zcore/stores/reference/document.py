@@ -7,19 +7,26 @@ references are counted before they are made.
 from __future__ import annotations
 
 import json
+import sys
 from typing import TYPE_CHECKING
 
 from zcore.errors import CodecError, OutOfMemoryError, ReferenceFormatError, warn
 from zcore.kernel.codec.program import Program
 from zcore.kernel.refs.json import members_of, read_references
 from zcore.kernel.refs.table import ReferenceTable
+from zcore.text.object_memory import MAX_OBJECTS_NBYTES, excess_of_json
 from zcore.text.strict_json import STRICT, WITH_CONSTANTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 MAX_NBYTES = 1 << 31
-MAX_RENDERED = 1 << 30     # characters of all URLs with templates, each URL once
+# Bytes of memory, beside the document: of the table, to which three times the document are added; of the objects of
+# Python that one of the members templates and gen makes; of those that stand for one value.
+MAX_TABLE_NBYTES = MAX_OBJECTS_NBYTES * 2 // 3
+MAX_MEMBER_NBYTES = MAX_OBJECTS_NBYTES // 8
+MAX_VALUE_NBYTES = MAX_OBJECTS_NBYTES // 2
+NBYTES_OF_RENDERED = 64    # a URL takes so many bytes beside its text, until it is in the table
 MIN_DECOMPRESSED = 1 << 20
 MAX_DECOMPRESSED = 1 << 29  # of a compressed document, in which a few bytes may encode so many
 STEPS: dict[str, tuple[str | int, ...]] = {"gzip": ("gzip", 1), "zstd": ("zstd", 0, False)}
@@ -38,7 +45,7 @@ def read_document(raw: bytes, *, target: str | None = None, template_overrides: 
     template_overrides : mapping of str to str, optional
         Templates that replace those of the document, or are added.
     max_generated : int, optional
-        Maximum number of references that the document generates.
+        Maximum number of references that the document generates. It also raises the memory that they may take.
 
     Raises
     ------
@@ -57,6 +64,8 @@ def read_document(raw: bytes, *, target: str | None = None, template_overrides: 
     if len(raw) > MAX_NBYTES:
         raise ReferenceFormatError(f"the reference set has {len(raw)} bytes, at most {MAX_NBYTES} are read")
     table, takes_null = ReferenceTable(), target is not None
+    max_nbytes = 3 * len(raw) + MAX_TABLE_NBYTES
+    table.limit(max_nbytes)
     members, n_members, is_read = members_of(raw, table=table, compact=_compact, takes_null=takes_null)
     if _version_of(raw, members, n_members) == 0:
         read_references(table, raw, 0, _compact, takes_null=takes_null)
@@ -70,9 +79,10 @@ def read_document(raw: bytes, *, target: str | None = None, template_overrides: 
             read_references(table, raw, members["refs"][0], _compact, takes_null=takes_null)
         templates = _member(raw, members, "templates", {})
     if templates is not None:
-        _render(table, templates, template_overrides, _member(raw, members, "gen", []), max_generated)
+        _render(table, templates, template_overrides, _member(raw, members, "gen", []), max_generated, max_nbytes)
     if target is not None:
         table.set_targets([target if url is None else url for url in table.targets])
+    table.limit()     # what the caller adds is not of the document
     return table
 
 
@@ -97,12 +107,18 @@ def _compact(text):
 
     It may have NaN and infinities, as attributes that Python's json has written do.
     """
-    return json.dumps(WITH_CONSTANTS.decode(text.decode()), separators=(",", ":")).encode()
+    return json.dumps(_decoded(WITH_CONSTANTS, text, MAX_VALUE_NBYTES), separators=(",", ":")).encode()
 
 
 def _strict(text):
     """Return the value of a part of the document, parsed by RFC 8259 without repeated names."""
-    return STRICT.decode(text.decode())
+    return _decoded(STRICT, text, MAX_MEMBER_NBYTES)
+
+
+def _decoded(decoder, text, max_nbytes):
+    if reason := excess_of_json(text, max_nbytes):
+        raise ReferenceFormatError(reason)
+    return decoder.decode(text.decode())
 
 
 def _version_of(raw, members, n_members):
@@ -131,17 +147,18 @@ def _member(raw, members, name, default=None):
         raise ReferenceFormatError(f"{name}: {exc}", member=name) from None
 
 
-def _render(table, definitions, overrides, gen, max_generated):
+def _render(table, definitions, overrides, gen, max_generated, max_nbytes):
     """Render the URLs of a table, and add the generated references."""
     # As in fsspec: without templates, braces have a meaning only in `gen`.
     if (definitions != {} or overrides) and any([url is not None and "{" in url for url in table.targets]):
         templates = _templates(definitions, overrides)
-        table.set_targets(_rendered(table.targets, templates))
+        table.set_targets(_rendered(table, templates, max_nbytes))
     elif definitions != {}:
         _templates(definitions, overrides)     # checks them
     if gen != []:
-        from zcore.stores.reference.gen import MAX_REFERENCES, Generation
+        from zcore.stores.reference.gen import MAX_REFERENCES, NBYTES_EACH, Generation
 
+        table.limit(max(max_nbytes, NBYTES_EACH * (max_generated or 0)), "; max_generated= allows more")
         generation = Generation(gen, _templates(definitions, overrides),
                                 MAX_REFERENCES if max_generated is None else max_generated)
         n_before = len(table)
@@ -156,15 +173,16 @@ def _render(table, definitions, overrides, gen, max_generated):
             warn(f"{n_replaced} references that gen makes replace others of the same key")
 
 
-def _rendered(urls, templates):
-    rendered, n_characters = list(urls), 0
+def _rendered(table, templates, max_nbytes):
+    """Return the URLs of a table rendered. A few characters can become 64 KiB in each of them."""
+    urls = table.targets
+    rendered, n_bytes = list(urls), table.needed_nbytes
     indices = [i for i, url in enumerate(urls) if url is not None and "{" in url]
     for i, url in zip(indices, templates.render_all(map(urls.__getitem__, indices)), strict=True):
-        # A few characters can expand to 64 KiB in each URL.
-        n_characters += len(url)
-        if n_characters > MAX_RENDERED:
-            raise ReferenceFormatError(f"templates: expected URLs of {MAX_RENDERED} characters in all at the most, "
-                                       "found more", member="templates")
+        n_bytes += NBYTES_OF_RENDERED + sys.getsizeof(url)
+        if n_bytes > max_nbytes:
+            raise ReferenceFormatError(f"templates: expected references that take at most {max_nbytes} bytes of "
+                                       "memory, found URLs of more", member="templates")
         rendered[i] = url
     return rendered
 

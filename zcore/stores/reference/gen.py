@@ -23,9 +23,8 @@ if TYPE_CHECKING:
     from zcore.stores.reference.templates import Templates
 
 MAX_REFERENCES = 1 << 24
-MAX_CHARACTERS = 1 << 30   # of keys and URLs in all; or `CHARACTERS_EACH` for each reference that the caller allows
-CHARACTERS_EACH = 64
-BATCH = 1 << 15
+NBYTES_EACH = 384          # of memory, for each reference that the caller allows
+BATCH = 1 << 12            # a batch of the longest texts of four bytes a character takes 128 MB
 WHOLE = -1                 # the length of a reference without one: all of the target
 
 _REQUIRED = {"key", "url", "dimensions"}
@@ -92,33 +91,26 @@ class Generation:
             raise _wrong("gen", f"expected a list of objects, found {shown(gen)}")
         products: list[Ranges] = []
         self.count: int = 0
-        self._max_characters = max(MAX_CHARACTERS, CHARACTERS_EACH * limit)
         for i, item in enumerate(gen):
             _check_members(item, f"gen[{i}]")
             product = Ranges(item["dimensions"], f"gen[{i}].dimensions", limit)
             self.count += product.size
             if self.count > limit:
-                raise _wrong(f"gen[{i}].dimensions", f"expected {limit} references in all at the most, "
-                             "found dimensions of more")
+                raise _too_many(f"gen[{i}].dimensions", limit)
             products.append(product)
         self._items = [_Item(item, product, templates, f"gen[{i}]")
                        for i, (item, product) in enumerate(zip(gen, products, strict=True))]
 
-    def batches(self, size: int = BATCH) -> Iterator[Batch]:
-        """Yield a `Batch` for every `size` references of an item, or fewer.
+    def batches(self, size: int | None = None) -> Iterator[Batch]:
+        """Yield a `Batch` for every `size` references of an item, or fewer; `BATCH` by default.
 
         Raises : ReferenceFormatError, if a text cannot be rendered for some values of the variables, or if an offset
         or a length is not an integer of 63 bits.
         """
-        n_characters = 0
+        size = BATCH if size is None else size
         for item in self._items:
             for start in range(0, item.product.size, size):
-                batch = item.batch(np.arange(start, min(start + size, item.product.size)))
-                n_characters += sum(map(len, batch.keys)) + sum(map(len, batch.urls))
-                if n_characters > self._max_characters:
-                    raise _wrong("gen", f"expected {self._max_characters} characters of keys and URLs in all at the "
-                                 "most, found more")
-                yield batch
+                yield item.batch(np.arange(start, min(start + size, item.product.size)))
 
 
 class Ranges:
@@ -144,7 +136,7 @@ class Ranges:
             self._strides[name] = self.size
             self.size *= self._variables[name].size
             if self.size > limit:
-                raise _wrong(member, f"expected {limit} references in all at the most, found dimensions of more")
+                raise _too_many(member, limit)
 
     def distinct(self, elements: npt.NDArray[np.int64],
                  names: Collection[str]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.intp] | None]:
@@ -225,6 +217,11 @@ class _Item:
 
 def _wrong(member, message):
     return ReferenceFormatError(f"{member}: {message}", member=member)
+
+
+def _too_many(member, limit):
+    return _wrong(member, f"expected {limit} references in all at the most, found dimensions of more; max_generated= "
+                  "allows more")
 
 
 def _is_integer(value):

@@ -21,6 +21,7 @@ from zcore.stores.forks import renew_in_children
 from zcore.stores.keys import check_key
 from zcore.stores.openers import PARQUET_DOCUMENT
 from zcore.stores.reference.records import read_records
+from zcore.text.object_memory import excess_of_json
 from zcore.text.strict_json import WITH_CONSTANTS
 
 if TYPE_CHECKING:
@@ -45,6 +46,8 @@ def is_parquet_set(store: Store, prefix: str = "", *, beside_group: bool = False
     raw = store.get(prefix + METADATA, (0, MAX_METADATA_NBYTES))
     if raw is None or b'"record_size"' not in raw:
         return False
+    if excess_of_json(raw):
+        return True     # whatever it is, opening it tells the reason
     try:
         metadata = WITH_CONSTANTS.decode(raw.decode())
     except (ValueError, RecursionError):
@@ -93,6 +96,8 @@ class ParquetTable:
     def _read_metadata(self, raw):
         if len(raw) > MAX_METADATA_NBYTES:
             raise _wrong(f"expected {MAX_METADATA_NBYTES} bytes at the most, found more")
+        if reason := excess_of_json(raw):
+            raise _wrong(reason)
         try:
             # Attributes may have NaN, because Python's json writes it.
             outer = WITH_CONSTANTS.decode(raw.decode())

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from zcore.errors import ChecksumError, InvalidKeyError, StoreError, UnsupportedError
 from zcore.stores.base import ByteRange, resolve_range
 from zcore.stores.keys import check_key, is_temporary
+from zcore.text.object_memory import MAX_OBJECTS_NBYTES
 
 if TYPE_CHECKING:
     from typing import Protocol
@@ -69,6 +70,10 @@ _MAX_NAME = 0xFFFF
 _PIECE_NBYTES = 1 << 18
 # Of an archive at a service: what it claims to have costs memory. Room for some millions of members.
 _MAX_DIRECTORY_NBYTES = 1 << 29
+# APPNOTE 4.3.12: the signature of an entry in the directory. An upper bound of what an entry takes as objects of Python
+# beside its bytes, until the archive is open.
+ENTRY_SIGNATURE = b"PK\x01\x02"
+ENTRY_NBYTES = 800
 
 
 def read_members(fd: int, path: str) -> Iterator[tuple[str, Member]]:
@@ -162,7 +167,7 @@ def check_name(key: str) -> str:
 def _directory_of(fd, path):
     """Return the entries of the directory, a list of ZipInfo."""
     try:
-        opened = open(fd, "rb", closefd=False) if isinstance(fd, int) else _Seekable(fd)
+        opened = _Local(fd, path) if isinstance(fd, int) else _Seekable(fd, path)
         with opened as file, zipfile.ZipFile(file) as archive:
             return archive.infolist()
     except NotImplementedError as exc:
@@ -175,11 +180,25 @@ def _directory_of(fd, path):
         raise StoreError(f"{path} is no whole zip archive: {exc}") from exc
 
 
+class _Local(io.BufferedReader):
+    """An archive that is a local file, for `zipfile`; see `_Seekable`."""
+
+    def __init__(self, fd, path):
+        super().__init__(io.FileIO(fd, closefd=False))
+        self._path = path
+
+    def read(self, n_bytes=-1):
+        data = super().read(n_bytes)
+        _check_entries(data, self._path, _size_of(self.fileno()))
+        return data
+
+
 class _Seekable(io.RawIOBase):
     """An archive that is no local file, for `zipfile`, which reads its end and its directory, each at once."""
 
-    def __init__(self, source):
+    def __init__(self, source, path):
         self._source = source
+        self._path = path
         self._at = 0
 
     def seekable(self):
@@ -204,7 +223,18 @@ class _Seekable(io.RawIOBase):
             raise ValueError(f"a directory of {n_bytes} bytes, and at most {_MAX_DIRECTORY_NBYTES} are read")
         data = self._source.read(self._at, n_bytes)
         self._at += len(data)
+        _check_entries(data, self._path, self._source.size)
         return data
+
+
+def _check_entries(data, path, size):
+    """Raise StoreError if the entries of a directory take too much memory. Each of them is an object of `zipfile`."""
+    n_entries = data.count(ENTRY_SIGNATURE)
+    # A name takes up to four bytes a character.
+    n_bytes, limit = n_entries * ENTRY_NBYTES + 4 * len(data), 3 * size + MAX_OBJECTS_NBYTES
+    if n_bytes > limit:
+        raise StoreError(f"{path}: expected a directory that takes at most {limit} bytes of memory, found {n_entries} "
+                         f"members in a file of {size} bytes, which take some {n_bytes}")
 
 
 def _size_of(fd):
