@@ -24,10 +24,11 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
 
     While the thread is in `noted`, the message is kept instead.
     """
-    notes = getattr(_thread, "notes", None)
-    if notes is not None:
-        notes.append(message)
-        return
+    while (keeper := getattr(_thread, "noted", None)) is not None:
+        if keeper.is_entered():
+            keeper.notes.append(message)
+            return
+        _thread.noted = keeper.outer
     frame, level = sys._getframe(1), 2
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "zcore":
         frame, level = frame.f_back, level + 1
@@ -41,15 +42,25 @@ class noted:  # noqa: N801 (used like a function; a generator would cost more th
     caller that knows the place tells it with the messages by `warn_of`, as errors are given theirs by `locate`.
     """
 
-    __slots__ = ("_outer",)
+    __slots__ = ("notes", "outer", "_frame")
 
     def __enter__(self) -> list[str]:
-        self._outer = getattr(_thread, "notes", None)
-        _thread.notes = notes = []
-        return notes
+        self.outer: noted | None = getattr(_thread, "noted", None)
+        self.notes: list[str] = []
+        self._frame = sys._getframe(1)
+        _thread.noted = self
+        return self.notes
 
     def __exit__(self, *_: object) -> None:
-        _thread.notes = self._outer
+        _thread.noted = self.outer
+        self._frame = None
+
+    def is_entered(self) -> bool:
+        """Whether the block is being executed. Ctrl-C on the way in or out may have left the thread noted here."""
+        frame = sys._getframe(1)
+        while frame is not None and frame is not self._frame:
+            frame = frame.f_back
+        return frame is not None
 
 
 def warn_of(place: str, notes: Iterable[str]) -> None:

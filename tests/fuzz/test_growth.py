@@ -559,7 +559,7 @@ BUDGETS = {object_memory: ["MAX_OBJECTS_NBYTES"], tree_loader: ["MAX_OBJECTS_NBY
            members: ["MAX_OBJECTS_NBYTES"], gen: ["MAX_REFERENCES", "BATCH"],
            document: ["MAX_TABLE_NBYTES", "MAX_MEMBER_NBYTES", "MAX_VALUE_NBYTES"]}
 # The default tests measure objects with inputs and budgets that are so many times smaller; bytes with 2 MB.
-SCALE, SMALL_CONSTANT = 64, 3 << 20
+SCALE = 64
 
 
 def nbytes_of(given):
@@ -633,10 +633,10 @@ def status(name):
     return int(Path("/proc/self/status").read_text().partition(f"{name}:")[2].split()[0]) << 10
 
 
-def excess(name, given, budget, constant):
+def excess(name, given, budget):
     """Return a sentence if the parser takes more memory than it may."""
     n_bytes, peak = nbytes_of(given), peak_of(CASES[name][1], given)
-    limit = TIMES_INPUT * n_bytes + constant + (budget if name.startswith(OBJECTS) else 0)
+    limit = TIMES_INPUT * n_bytes + CONSTANT + (budget if name.startswith(OBJECTS) else 0)
     return f"{peak} bytes of memory for {n_bytes} bytes, expected at most {limit}; " if peak > limit else ""
 
 
@@ -651,7 +651,7 @@ def test_time_and_memory_grow_with_inputs_of_16_megabytes(name):
     inputs, too_long = doubled(name, MAX_NBYTES, MAX_SECONDS)
     assert not too_long
     if measures_memory:
-        assert not "".join([excess(name, given, MAX_OBJECTS_NBYTES, CONSTANT) for given in inputs])
+        assert not "".join([excess(name, given, MAX_OBJECTS_NBYTES) for given in inputs])
 
 
 @pytest.mark.skipif(not measures_memory, reason="/proc tells the peak of memory; the sanitizers take memory")
@@ -663,8 +663,7 @@ def test_memory_is_bounded_by_a_small_budget(name, monkeypatch):
             monkeypatch.setattr(module, budget, getattr(module, budget) // SCALE)
     has_objects = name.startswith(OBJECTS)
     inputs, _ = doubled(name, MAX_NBYTES // (SCALE if has_objects else 8), 0.1)
-    assert not "".join([excess(name, given, MAX_OBJECTS_NBYTES // SCALE, SMALL_CONSTANT if has_objects else CONSTANT)
-                        for given in inputs])
+    assert not "".join([excess(name, given, MAX_OBJECTS_NBYTES // SCALE) for given in inputs])
 
 
 @pytest.mark.parametrize(("module", "budget", "name", "message"), [

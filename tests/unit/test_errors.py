@@ -10,7 +10,7 @@ import warnings
 import pytest
 
 import zcore
-from zcore.errors import ZcoreError
+from zcore.errors import ZcoreError, noted, warn
 
 
 def make(store, **keywords):
@@ -135,6 +135,28 @@ def test_a_warning_is_of_the_line_that_called(tmp_path):
         line = sys._getframe().f_lineno + 1
         assert zcore.open_group(tmp_path, mode="a")["deep"].fill_value == 7
     assert [(warning.filename, warning.lineno) for warning in caught] == [(__file__, line)]
+
+
+def test_ctrl_c_does_not_silence_later_warnings():
+    """It came when the list of warnings had been noted for the thread, and its block had not begun."""
+    def stop(frame, event, arg):
+        if event == "return" and frame.f_code is noted.__enter__.__code__:
+            sys.setprofile(None)
+            raise KeyboardInterrupt
+
+    def interrupted():
+        sys.setprofile(stop)
+        with noted():
+            pass
+
+    with noted() as outer:
+        with pytest.raises(KeyboardInterrupt) as caught:
+            interrupted()
+        warn("told to the outer block")
+    assert outer == ["told to the outer block"]
+    with pytest.warns(UserWarning, match="told to all"):
+        warn("told to all")
+    assert caught.traceback
 
 
 def array_v2(**members):

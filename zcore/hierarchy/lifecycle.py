@@ -309,10 +309,17 @@ def check_free(store: Store, path: str, format: Format, metadata: ArrayMetadata 
             create(made, "", format, metadata, attributes, options or Options(), data=data)
         value = made.get(key[len(prefix):])
         # What is gone now was moved or deleted with its node, which was found no more.
-        if store.get(key) not in (None, value) if value is not None else store.exists(key):
+        if store.get(key) not in (None, value) if value is not None else not _is_gone(store, key):
             raise _left_over(store, path, key)
     for key in deletion.in_the_way(store, prefix, metadata):
         raise _left_over(store, path, key)
+
+
+def _is_gone(store, key):
+    try:
+        return not store.exists(key)
+    except StoreError:
+        return False     # unreachable
 
 
 def _left_over(store, path, key):

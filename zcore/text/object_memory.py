@@ -38,7 +38,7 @@ def excess_of_json(raw: bytes, limit: int | None = None) -> str | None:
     The limit is `MAX_OBJECTS_NBYTES` by default. The text itself, as a str, is counted too.
 
     >>> excess_of_json(b"[1,2]"), excess_of_json(b"[%s1]" % (b"1," * 10_000_000))
-    (None, 'expected values that take at most 402653184 bytes of memory, found some 520000210, in a text of 20000003 \
+    (None, 'expected values that take at most 402653184 bytes of memory, found some 520000150, in a text of 20000003 \
 bytes')
     """
     if limit is None:

@@ -37,7 +37,7 @@ def beginning(value: object, n_characters: int, ensure_ascii: bool = True) -> st
     """Return the JSON text of a value, or so many of its first characters, or some more, without making all of it.
 
     >>> beginning([1] * 10**6, 4), beginning({"a": None}, 100)
-    ('[1, 1, 1', '{"a": null}')
+    ('[1, 1, 1, 1', '{"a": null}')
     """
     if isinstance(value, str):
         value = value[:n_characters]
