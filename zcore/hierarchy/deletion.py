@@ -34,17 +34,24 @@ if TYPE_CHECKING:
 @contextlib.contextmanager
 def hold_all(store: Store, path: str, options: Options) -> Iterator[None]:
     """Return a context manager that excludes all other writers from the node at `path` and from all below it."""
-    with hold_place(store, path, "", options, is_kept=bool(lookup.standing(store, path, lookup.pass_over_damage))):
-        while True:
-            with contextlib.ExitStack() as stack:
-                found = _documents_at(store, path)
-                try:
-                    stack.enter_context(hold_nodes(store, found, options))
-                except NodeNotFoundError:
-                    continue     # deleted in between
-                if [node.document for node in _documents_at(store, path)] == [node.document for node in found]:
-                    yield
-                    return
+    with (hold_place(store, path, "", options, is_kept=bool(lookup.standing(store, path, lookup.pass_over_damage))),
+          hold_all_nodes(store, path, options)):
+        yield
+
+
+@contextlib.contextmanager
+def hold_all_nodes(store: Store, path: str, options: Options) -> Iterator[None]:
+    """Return a context manager that does the same for a caller who holds the place at `path`."""
+    while True:
+        with contextlib.ExitStack() as stack:
+            found = _documents_at(store, path)
+            try:
+                stack.enter_context(hold_nodes(store, found, options))
+            except NodeNotFoundError:
+                continue     # deleted in between
+            if [node.document for node in _documents_at(store, path)] == [node.document for node in found]:
+                yield
+                return
 
 
 def _documents_at(store, path):

@@ -149,7 +149,7 @@ def create(store: Store, path: str, format: Format, metadata: ArrayMetadata | Gr
                             raise
                         continue
                     # Writing took time. The document must be where the elements are, and below groups.
-                    if not is_here():
+                    if not is_here() or _has_lost_groups(store, path, format):
                         continue
                     try:
                         create_ancestors(store, path, format)
@@ -163,12 +163,17 @@ def create(store: Store, path: str, format: Format, metadata: ArrayMetadata | Gr
                     raise _created_meanwhile(store, path)
             if store.swaps:
                 return _bound(kind, store, path, format, options, view)
-            if is_here() or store.get(prefix + name) != document:
+            if is_here() and not _has_lost_groups(store, path, format) or store.get(prefix + name) != document:
                 # While it is held: later another node may be here, or a group above may have another path.
                 return kind(store, path, format, options)
         # A group above was moved before the document was written. So the document is in a new directory that was not
         # locked, without groups above it and without elements. Everything is made again, as if the move had come first.
         overwrite = True
+
+
+def _has_lost_groups(store, path, format):
+    """Whether a group above was moved or deleted while a node was being created, where no directory tells."""
+    return directory_at(store) is None and bool(missing_above(store, path, format))
 
 
 def _create_at_once(store, path, format, kind, document, attributes_document, view, options):
@@ -353,13 +358,13 @@ def move(store: Store, source: str, destination: str, options: Options) -> None:
     create_ancestors(store, destination, found[0].format)
     with (consolidated.dropped(store, source, itself=True), consolidated.dropped(store, destination),
           contextlib.ExitStack() as held):
-        if directory_at(store) is None:
-            # The keys are moved one by one. Nobody creates a node among them. In order: two moves would wait for each
-            # other.
+        if directory_at(store) is not None:
+            held.enter_context(hold_nodes(store, found, options))
+        else:
+            # Nobody creates a node among the keys. In order, or two moves would wait for each other.
             for place in sorted((source, destination)):
                 held.enter_context(hold_place(store, place, "", options))
-        held.enter_context(hold_nodes(store, found, options))
-        if directory_at(store) is None:
+            held.enter_context(deletion.hold_all_nodes(store, source, options))
             # Without a document that is locked, holding it does not say that it is there.
             if not lookup.standing(store, source):
                 raise _gone(store, source)

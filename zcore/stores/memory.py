@@ -183,6 +183,10 @@ class MemoryStore(Store):
             change(draft)
             self._values, self._below, self._generation = draft._values, draft._below, draft._generation
 
+    def move(self, source: str, destination: str, last: Sequence[str] = ()) -> None:
+        """See `Store.move`. Other threads see the keys in one of the two places."""
+        self.change_at_once(lambda draft: super().move(source, destination, last))
+
     # Removing
 
     def erase(self, key: str) -> None:

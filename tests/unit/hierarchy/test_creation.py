@@ -1,6 +1,7 @@
 """A node is created as a whole or not at all: what can be checked is checked before the first byte changes."""
 import functools
 import os
+import sys
 import threading
 import time
 
@@ -13,6 +14,7 @@ from tests.each import each
 from zcore.engine.binding import ArrayBinding
 from zcore.formats import NODE_DOCUMENTS
 from zcore.hierarchy import creation
+from zcore.stores.base import Store
 
 
 @pytest.fixture(params=["directory", "memory"])
@@ -348,7 +350,9 @@ def test_nobody_creates_a_node_among_keys_that_are_moved(path):
     begun, results = threading.Event(), []
 
     class Slow(zcore.MemoryStore):
-        """It waits after the first key at the destination, and before each one that is erased."""
+        """It moves key by key, and waits after the first one at the destination, and before each one that is erased."""
+
+        move = Store.move
 
         def set(self, key, value):
             super().set(key, value)
@@ -380,6 +384,48 @@ def test_nobody_creates_a_node_among_keys_that_are_moved(path):
     assert group["b"][...].tolist() == list(range(9))
     if path == "a":
         assert group["a"][...].tolist() == [7] * 6 and not dict(group["a"].attrs)
+
+
+@pytest.mark.parametrize("change", ["create", "overwrite", "assign", "delete"])
+def test_a_group_that_is_moved_while_a_node_below_it_changes(change):
+    """Chunks went with the group and the document stayed, so elements read as fill values, or those of two arrays."""
+    changes = {"create": lambda group: group.create_array("g/b", data=np.full(8, 2), chunks=2),
+               "overwrite": lambda group: group.create_array("g/a", data=np.full(8, 2), chunks=8, overwrite=True),
+               "assign": lambda group: group.__setitem__("g/a", np.full(8, 2)),
+               "delete": lambda group: group.__delitem__("g/a")}
+    interval = sys.getswitchinterval()
+
+    def called(function):
+        outcomes.append((function, refused(function)))
+
+    def refused(function):
+        try:
+            function(group)
+        except zcore.NodeNotFoundError:
+            return True
+        return False
+
+    def move(group):
+        group.move("g", "m")
+
+    try:
+        for i in range(60):
+            outcomes, group = [], zcore.create_group(zcore.MemoryStore())
+            group.create_array("g/a", data=np.full(8, 1), chunks=2)
+            sys.setswitchinterval((1e-6, 1e-5, 1e-4)[i % 3])
+            threads = [threading.Thread(target=called, args=(function,)) for function in (changes[change], move)]
+            for thread in threads[::(1, -1)[i % 2]]:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            sys.setswitchinterval(interval)
+            found = {path: node[...].tolist() for path, node in group.members(None) if isinstance(node, zcore.Array)}
+            assert all(values in ([1] * 8, [2] * 8) for values in found.values()), found
+            is_refused = dict(outcomes)[changes[change]]
+            assert ("g/a" in found or "m/a" in found) == (change != "delete" or is_refused), (found, outcomes)
+            assert ([2] * 8 in found.values()) == (change != "delete"), found
+    finally:
+        sys.setswitchinterval(interval)
 
 
 def test_a_move_does_not_mix_with_what_is_there(store):
