@@ -88,13 +88,13 @@ def test_the_author_of_a_store_knows_fifteen_methods_at_the_most():
 
 
 def test_no_store_overrides_what_follows_from_those():
-    """`DirectoryStore` alone has directories, links and renames."""
+    """`DirectoryStore` alone has directories, links and renames. `MemoryStore` moves in one step, as a rename does."""
     stores = [openers.loaded(kind.opener) for kind in openers.KINDS if kind.opener is not None]
     followed = {name for name, value in vars(Store).items() if inspect.isfunction(value) and name[0] != "_"}
     followed.difference_update(REQUIRED, OPTIONAL)
     assert "exists" in followed and "list_prefix" in followed
     for kind in {*stores, MemoryStore, BlockStore} - {zcore.DirectoryStore}:
-        assert followed.isdisjoint(vars(kind)), kind
+        assert followed.intersection(vars(kind)) <= ({"move"} if kind is MemoryStore else set()), kind
     # What keeps the documents of another store back passes on where that is, and that it has directories.
     for kind in (DocumentsLast, Staged):
         assert followed.intersection(vars(kind)) <= {"describe", "make_directory"}
