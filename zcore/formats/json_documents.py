@@ -324,7 +324,7 @@ _encoded_loosely = partial(checked, json.JSONEncoder(default=_scalar, check_circ
 
 
 def _check_writable(value, depth=1, known=None):
-    """Raise an error for names that are not strings, which json would convert, and for what is too deep or too much.
+    """Raise an error if a name is not a string (json would convert it), or if there are too many values or levels.
 
     Return about how many bytes the values take as objects, at least how many as text, and the levels.
 

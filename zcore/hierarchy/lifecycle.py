@@ -313,7 +313,7 @@ def check_free(store: Store, path: str, format: Format, metadata: ArrayMetadata 
             made = MemoryStore()
             create(made, "", format, metadata, attributes, options or Options(), data=data)
         value = made.get(key[len(prefix):])
-        # What is gone now was moved or deleted with its node, which was found no more.
+        # If the key is gone now, another call has moved or deleted its node.
         if store.get(key) not in (None, value) if value is not None else not _is_gone(store, key):
             raise _left_over(store, path, key)
     for key in deletion.in_the_way(store, prefix, metadata):

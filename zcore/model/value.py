@@ -35,7 +35,7 @@ def text_of(value: Any, form: Callable[[Any], str] = repr) -> str:
 
 
 def first_of(values: Iterable[_Item], n: int) -> tuple[_Item, ...]:
-    """Return the values as a tuple, but at most n + 1 of what is no tuple: a range may not fit into memory.
+    """Return the values as a tuple. Of a range, which may not fit into memory, or a generator take only n + 1.
 
     >>> first_of(range(10**9), 2)
     (0, 1, 2)

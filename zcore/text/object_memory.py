@@ -2,7 +2,7 @@
 
 ``[],`` of three bytes is an object of 80 bytes and a pointer. So a text of a hostile document can take fifty times its
 length. A document whose values may take more than `MAX_OBJECTS_NBYTES` is refused. The counts are upper bounds: they
-include what the parsers of Python hold beside the values, and what is lost when dicts and lists grow.
+include temporary objects of Python's parsers, and unused room in dicts and lists.
 """
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WINDOW = 1 << 16
 
 
 def outside_strings(raw: bytes) -> Iterator[bytes]:
-    """Iterate over what is outside the strings of a JSON text, in windows; quotes are left out."""
+    """Iterate over the parts of a JSON text that are not in strings, without quotes."""
     is_inside = False  # a string
     unescaped = raw.replace(b"\\\\", b"").replace(b'\\"', b"")  # without the escapes that matter here
     for start in range(0, len(unescaped), WINDOW):  # the parts of a text need far more memory than the text
@@ -59,7 +59,7 @@ bytes')
 
 
 def _width_of(raw):
-    """Return the most bytes that a character of a text in UTF-8 takes, which is what all its characters take."""
+    """Return how many bytes Python takes for each character of a text in UTF-8. The largest one decides for all."""
     if raw.isascii():
         return 1
     return 4 if any([bytes([first]) in raw for first in range(0xF0, 0xF8)]) else 2

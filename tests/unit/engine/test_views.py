@@ -1,4 +1,4 @@
-"""What is kept of documents when no handle has their metadata any more."""
+"""zcore keeps the parsed metadata of short documents, also without a handle."""
 import zcore
 from zcore.engine import views
 

@@ -723,7 +723,7 @@ class _Verification:
     def _erase_damaged(self, binding, key):
         """Erase an object, unless another process has replaced it, or its array, by one that can be read.
 
-        Raises : StoreError, if it cannot be read now, so that nobody knows what is in it.
+        Raises : StoreError, if it cannot be read now. Then it stays.
         """
         failures = []
         with binding.exclusive() as exclusive:
