@@ -46,8 +46,8 @@ __all__ = ["dump", "load"]
 MAX_PLAIN = 4096      # plain scalars that are known again
 MAX_DIRECTIVES = 100  # of tags; libyaml compares each with all others
 MAX_MERGED = 1 << 20  # members that `<<` copies, all together
-# Upper bounds, in bytes of Python's objects. PLACE: an item of a list; a member of a mapping has two. SCALAR: what a text
-# or number takes beside itself. COLLECTION: a list or mapping. TAGGED: a value with a tag, or a reference.
+# Upper bounds, in bytes of Python's objects. PLACE: an item of a list; a member of a mapping has two. SCALAR: what a
+# text or number takes beside itself. COLLECTION: a list or mapping. TAGGED: a value with a tag, or a reference.
 _NBYTES_OF_PLACE, _NBYTES_OF_SCALAR, _NBYTES_OF_COLLECTION = 64, 16, 200
 _NBYTES_OF_TAGGED, _NBYTES_OF_ANCHOR, _NBYTES_OF_WARNING = 400, 300, 1000
 
