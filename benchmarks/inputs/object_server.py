@@ -4,10 +4,10 @@ moto is what most programs are tested with; it is written in Python, and each re
 or more, whoever asks. The other one answers GET and HEAD with ranges, from files, and nothing else: what is measured
 against it is more the client and less the server. Both are processes of their own.
 """
-import asyncio
 import contextlib
 import os
 import re
+import select
 import socket
 import subprocess
 import sys
@@ -97,50 +97,89 @@ _REQUEST = re.compile(rb"(GET|HEAD) /" + BUCKET.encode() + rb"/([^ ?]+)(?:\?\S*)
 _RANGE = re.compile(rb"\r\nrange: *bytes=(\d*)-(\d*)\r\n", re.IGNORECASE)
 
 
-class _Files(asyncio.Protocol):
-    def __init__(self, directory):
+class _Files:
+    """One connection: the answers to its requests, and what could not be sent of them yet."""
+
+    def __init__(self, sock, directory):
+        self.sock = sock
         self.directory = directory
         self.received = b""
+        self.pending = b""
 
-    def connection_made(self, transport):
-        self.transport = transport
-
-    def data_received(self, data):
+    def receive(self):
+        """Answer the requests that have come; returns whether the connection goes on."""
+        data = self.sock.recv(1 << 16)
         self.received += data
         while b"\r\n\r\n" in self.received:
             head, _, self.received = self.received.partition(b"\r\n\r\n")
             self._answer(head + b"\r\n")
+        return bool(data)
+
+    def send(self):
+        """Send more of what is pending; returns whether that is all."""
+        try:
+            self.pending = self.pending[self.sock.send(self.pending):]
+        except BlockingIOError:
+            pass
+        return not self.pending
 
     def _answer(self, head):
         request = _REQUEST.match(head)
         path = None if request is None else os.path.join(self.directory, request[2].decode())
-        if path is None or ".." in path or not os.path.isfile(path):
-            self.transport.write(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
+        try:
+            if path is None or ".." in path:
+                raise FileNotFoundError
+            file = os.open(path, os.O_RDONLY)
+        except OSError:
+            self.pending += b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
             return
-        with open(path, "rb", buffering=0) as file:
-            size = os.fstat(file.fileno()).st_size
-            start, stop, status = 0, size, b"200 OK"
-            wanted = _RANGE.search(head)
-            if wanted is not None:
-                status = b"206 Partial Content"
-                if wanted[1]:
-                    start = int(wanted[1])
-                    stop = min(size, int(wanted[2]) + 1 if wanted[2] else size)
-                else:
-                    start = max(0, size - int(wanted[2]))
-            lines = [b"HTTP/1.1 " + status, b'ETag: "1"', b"Last-Modified: Mon, 01 Jan 2024 00:00:00 GMT",
-                     b"Content-Length: %d" % (stop - start), b"Accept-Ranges: bytes"]
-            if wanted is not None:
-                lines.append(b"Content-Range: bytes %d-%d/%d" % (start, stop - 1, size))
-            body = b"" if request[1] == b"HEAD" else os.pread(file.fileno(), stop - start, start)
-        self.transport.writelines([b"\r\n".join(lines) + b"\r\n\r\n", body])
+        size = os.fstat(file).st_size
+        start, stop, status = 0, size, b"200 OK"
+        wanted = _RANGE.search(head)
+        if wanted is not None:
+            status = b"206 Partial Content"
+            if wanted[1]:
+                start = int(wanted[1])
+                stop = min(size, int(wanted[2]) + 1 if wanted[2] else size)
+            else:
+                start = max(0, size - int(wanted[2]))
+        lines = [b"HTTP/1.1 " + status, b'ETag: "1"', b"Last-Modified: Mon, 01 Jan 2024 00:00:00 GMT",
+                 b"Content-Length: %d" % (stop - start), b"Accept-Ranges: bytes"]
+        if wanted is not None:
+            lines.append(b"Content-Range: bytes %d-%d/%d" % (start, stop - 1, size))
+        body = b"" if request[1] == b"HEAD" else os.pread(file, stop - start, start)
+        os.close(file)
+        self.pending += b"\r\n".join(lines) + b"\r\n\r\n" + body
 
 
-async def _serve(directory, port):
-    loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: _Files(directory), "127.0.0.1", port, backlog=1024)
-    await server.serve_forever()
+def _serve(directory, port):
+    """Serve for ever, by a loop over `epoll`: the loop of asyncio takes as long for a request as its client does."""
+    connections = {}
+    with socket.create_server(("127.0.0.1", port), backlog=1024) as listening, select.epoll() as poll:
+        poll.register(listening, select.EPOLLIN)
+        while True:
+            for number, event in poll.poll():
+                if number == listening.fileno():
+                    sock, _ = listening.accept()
+                    sock.setblocking(False)
+                    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                    connections[sock.fileno()] = _Files(sock, directory)
+                    poll.register(sock, select.EPOLLIN)
+                    continue
+                connection = connections[number]
+                try:
+                    goes_on = event == select.EPOLLOUT or connection.receive()
+                    if goes_on and connection.pending:
+                        is_all = connection.send()
+                        if not is_all or event == select.EPOLLOUT:
+                            poll.modify(number, select.EPOLLIN if is_all else select.EPOLLOUT)
+                except OSError:
+                    goes_on = False
+                if not goes_on:
+                    poll.unregister(number)
+                    del connections[number]
+                    connection.sock.close()
 
 
 if __name__ == "__main__":
-    asyncio.run(_serve(sys.argv[1], int(sys.argv[2])))
+    _serve(sys.argv[1], int(sys.argv[2]))

@@ -567,8 +567,13 @@ class ArrayBinding(NodeBinding):
         n_threads = min(n_threads, n_tasks * plan.task_threads)
         n_requests = self.store.n_requests
         if bring is not None and n_requests:
-            # Threads wait most of the time. The values they wait for must fit into memory.
-            n_threads = min(n_tasks, max(n_cpus, min(n_requests, MAX_ASKED_NBYTES // max(1, plan.task_nbytes))))
+            # The values that threads wait for must fit into memory.
+            n_requests = min(n_requests, MAX_ASKED_NBYTES // max(1, plan.task_nbytes))
+            if bring.streams:
+                bring.n_requests = max(1, n_requests // n_threads)
+            else:
+                # Threads wait most of the time.
+                n_threads = min(n_tasks, max(n_cpus, n_requests))
             plan.spread(n_threads)
         workers.run(bring or plan.run, n_threads, plan.cancel)
         plan.raise_failure(view.chain.step_names)

@@ -57,6 +57,13 @@ class Reader:
         The cache of the plan.
     tasks : list of int, optional
         Only these tasks, which are not taken from the plan.
+
+    Attributes
+    ----------
+    streams : bool
+        Whether each thread has many requests in flight.
+    n_requests : int
+        Of these, at most.
     """
 
     def __init__(self, store: Store, prefix: str, view: ArrayView, plan: ReadPlan, chunks: ChunkCache | None,
@@ -70,12 +77,17 @@ class Reader:
         self._gathered = Gathered(store, prefix, plan, self._take, view.chain.max_encoded)
         # One limit for all objects, if they have one shape.
         self._limit = view.chain.max_encoded if view.metadata.edges is None else None
+        self.streams = store.streams and chunks is None and not _is_in_parts(view.chain)
+        self.n_requests = 1
 
     def __call__(self, main: bool) -> None:
         feed = Feed(self._plan, self._chain.step_names, main)
         if self._gathered.helps:
             while batch := self._gathered.take():
                 self._bring(feed, batch[0], batch[1]())
+            return
+        if self.streams:
+            self._stream(feed)
             return
         n = 1
         if not self._store.n_requests:
@@ -99,15 +111,33 @@ class Reader:
             for task in tasks:
                 if self._plan.stopped:
                     return
-                key = self._prefix + feed.key(task)
-                limit = feed.limit(task) if self._limit is None else self._limit
-                # One byte more than the limit reveals a value that is too long, without reading more of it.
-                value = source.get_buffer(key, (0, limit + 1))
-                if value is not None and len(value) > limit:
+                _, key, part = self._request(feed, task)
+                value = source.get_buffer(key, part)
+                if value is not None and len(value) == part[1]:
                     feed.read_one(task, value, source.getsize(key))
                     return
                 values.append(value)
             feed.read(tasks, values)
+
+    def _request(self, feed, task):
+        """Return a task, the key of its object, and a range of it."""
+        limit = feed.limit(task) if self._limit is None else self._limit
+        # One byte more than the limit reveals a value that is too long, without reading more of it.
+        return task, self._prefix + feed.key(task), (0, limit + 1)
+
+    def _stream(self, feed):
+        plan = self._plan
+        requests = (self._request(feed, task) for task in iter(self._next, None))
+        with contextlib.closing(self._store.stream(requests, self.n_requests, lambda: plan.stopped)) as values:
+            for task, value in values:
+                _, key, part = self._request(feed, task)
+                if value is not None and len(value) == part[1]:
+                    feed.read_one(task, value, self._store.getsize(key))
+                    return
+                feed.read([task], [value])
+
+    def _next(self):
+        return next(iter(self._take(1)), None)
 
     def _bring_kept(self, feed, task, source):
         key = self._prefix + feed.key(task)
@@ -200,6 +230,8 @@ class Writer:
     check : callable, optional
         See `ArrayBinding.write_once`.
     """
+
+    streams = False
 
     def __init__(self, binding: ArrayBinding, view: ArrayView, plan: WritePlan, locks: ObjectLocks | None,
                  stands: Callable[[], bool], check: Callable[[], None] | None = None) -> None:

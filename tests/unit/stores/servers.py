@@ -85,6 +85,8 @@ class Site:
     requests : list of (method, path, range)
     headers : list of (path, dict)
         With the port that the client has.
+    targets : list of (target, dict)
+        Of each request, with its query, and the headers.
     n_most : int
         Requests that were under way at a time; each of them for `delay` seconds at least.
     """
@@ -95,6 +97,7 @@ class Site:
         self.faults = {}
         self.requests = []
         self.headers = []
+        self.targets = []
         self.lock = threading.Lock()
         self.over = threading.Event()
         self.n_now = self.n_most = 0
@@ -134,6 +137,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         part = self.headers.get("Range")
         with site.lock:
             site.requests.append((self.command, path, part))
+            site.targets.append((self.path, dict(self.headers)))
             site.headers.append((path, {**self.headers, "port": self.client_address[1]}))
             faults = site.faults.get(path)
             fault = faults.pop(0) if faults else None
@@ -180,17 +184,18 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
 class _Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
+    request_queue_size = 128       # clients connect many times at once
 
     def handle_error(self, request, client_address):
         """Say nothing of clients that have gone."""
 
 
 @contextlib.contextmanager
-def raw_server(answer):
+def raw_server(answer, ends=False):
     """Give the port of a server that answers each request by the bytes that an iterable gives, or that a call makes.
 
-    It may be endless: then it ends with the connection, which stays open behind the last bytes. An item that is True
-    stands for a moment without any.
+    It may be endless: then it ends with the connection, which stays open behind the last bytes, unless `ends` says
+    otherwise. An item that is True stands for a moment without any.
     """
     over = threading.Event()
 
@@ -211,7 +216,8 @@ def raw_server(answer):
                     time.sleep(0.01)
                 else:
                     connection.sendall(part)
-            over.wait(20)
+            if not ends:
+                over.wait(20)
 
     with socket.create_server(("127.0.0.1", 0)) as server:
         thread = threading.Thread(target=serve)

@@ -48,7 +48,9 @@ def _in_memory(source):
     try:
         with open(source, "rb") as file, open(fd, "wb", closefd=False) as copy:
             shutil.copyfileobj(file, copy, 1 << 20)
-        yield f"/proc/self/fd/{fd}"
+        # Not /proc/self: for the linker a path that it has loaded before is the same module, even that of a parent that
+        # is a child itself.
+        yield f"/proc/{os.getpid()}/fd/{fd}"
     finally:
         os.close(fd)
 

@@ -24,7 +24,7 @@ from weakref import finalize
 from zcore.errors import StoreError
 from zcore.stores.base import resolve_range
 from zcore.stores.forks import renew_in_children
-from zcore.stores.remote.client import MAX_WHOLE_NBYTES, Answer, Client, Head
+from zcore.stores.remote.client import CONTENT_RANGE, MAX_WHOLE_NBYTES, Answer, Client, Head
 from zcore.trust.addresses import is_near
 from zcore.trust.urls import has_controls
 
@@ -47,7 +47,6 @@ MAX_SKIPPED_NBYTES = 2**31 - 1  # before a part, if the server ignores ranges
 
 _PASSING = frozenset((429, 500, 502, 503, 504))
 _REDIRECTS = frozenset((301, 302, 303, 307, 308))
-_content_range = re.compile(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18}|\*)\s*$").match
 _NOT_QUOTED = r"%!#$&'()*+,/:;=?@[]~"
 
 
@@ -359,7 +358,7 @@ def _answer(response, byte_range):
             raise StoreError("HTTP status 416 Range Not Satisfiable")
         return Answer(b"", size, None)
     if response.status == 206:
-        found = _content_range(content_range)
+        found = CONTENT_RANGE(content_range)
         if found is None:
             raise StoreError(f"a part came with the invalid Content-Range {content_range!r:.60}")
         if found[3] == "*" and is_to_the_end:

@@ -1,14 +1,23 @@
-"""Objects by obstore: S3, Google Cloud Storage, Azure, and plain HTTP servers."""
+"""Objects by obstore: S3, Google Cloud Storage, Azure, and plain HTTP servers.
+
+Over plain ``http://``, the requests of one read for many objects are made by `zcore.stores.remote.direct`, which takes
+less CPU. That is done only for stores whose options all have a meaning there. obstore signs these requests, and repeats
+those without an ordinary answer: what such an answer means is its decision alone.
+"""
 from __future__ import annotations
 
 import os
+import re
 import sys
 from _thread import RLock  # of threading, without its import time
+from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING
 
 from zcore.errors import Needing, StoreError
 from zcore.stores.base import resolve_range
 from zcore.stores.remote.client import ABSENT, MAX_WHOLE_NBYTES, Answer, Client, ConditionError, Head
+from zcore.stores.remote.direct import Direct, UnusualError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -20,6 +29,29 @@ if TYPE_CHECKING:
 MAX_OFFSET = 2**63 - 1     # of a request
 _PART_NBYTES = 10 << 20    # of an answer, in memory at a time
 PAGE = 1000                # names of a listing that are in memory at a time
+
+# Of stores whose objects may be requested directly: options, those of their clients, and variables AWS_…, each of which
+# obstore takes for an option.
+_DIRECT_OPTIONS = frozenset(("bucket", "region", "default_region", "endpoint", "endpoint_url", "access_key_id",
+                             "secret_access_key", "session_token", "token", "virtual_hosted_style_request",
+                             "skip_signature"))
+_DIRECT_CLIENT_OPTIONS = frozenset(("allow_http", "connect_timeout", "timeout"))
+# Of credentials and of other programs. obstore has the credentials.
+_DIRECT_VARIABLES = _DIRECT_OPTIONS - {"skip_signature"} | frozenset((
+    "ca_bundle", "config_file", "container_authorization_token_file", "container_credentials_full_uri",
+    "container_credentials_relative_uri", "default_output", "ec2_metadata_disabled", "execution_env", "max_attempts",
+    "pager", "profile", "retry_mode", "role_arn", "role_session_name", "shared_credentials_file",
+    "sts_regional_endpoints", "web_identity_token_file"))
+_PROXIES = frozenset(("http_proxy", "all_proxy"))
+_TIMEOUTS = {"connect_timeout": "5s", "timeout": "30s"}     # the defaults of obstore
+_SECONDS = {"ms": 0.001, "s": 1, "m": 60}
+_SIGNED_FOR = timedelta(minutes=5)
+
+_plain_name = re.compile(r"[\w.~-]+(?:/[\w.~-]+)*", re.ASCII).fullmatch
+_dots = re.compile(r"(?:^|/)\.\.?(?:/|$)").search
+_plain_url = re.compile(r"http://(?P<authority>(?P<host>\[[0-9A-Fa-f:.]+\]|[\w.-]+)(?::(?P<port>\d{1,5}))?)"
+                        r"(?P<path>/[!-~]*)?", re.ASCII).fullmatch
+_duration = re.compile(r"(\d{1,6})(ms|s|m)").fullmatch
 
 _library = None            # the obstore of this process
 _is_forked = False         # another process has loaded the one in `sys.modules`
@@ -47,6 +79,7 @@ class ObstoreClient(Client):
         self.writes: bool = self.lists
         self.swaps: bool = self.lists
         self._has_ranges = True
+        self._direct = None, None      # the obstore of the process that has made it, and the `Direct`
         self.url: str = (_url_of(store) if url is None else url).rstrip("/") + "/"
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -89,6 +122,13 @@ class ObstoreClient(Client):
         if self._made[0] is not library:
             self._made = library, _store_of(library, self._given)
         return library
+
+    @property
+    def direct(self) -> Direct | None:
+        library = self._obstore
+        if self._direct[0] is not library:
+            self._direct = library, _direct_of(library, self._made[1])
+        return self._direct[1]
 
     def get(self, name: str, byte_range: ByteRange | None) -> Answer | None:
         start, length = (0, None) if byte_range is None else byte_range
@@ -193,6 +233,74 @@ class ObstoreClient(Client):
 
     def _call(self, function, *args, **keywords):
         return function(self._made[1], *args, **keywords)
+
+
+def _direct_of(library, store):
+    """Return a `Direct` that requests what `store` would request, or None if that is not certain."""
+    kind = type(store).__name__
+    options = store.client_options or {} if kind in ("S3Store", "HTTPStore") else {}
+    if options.get("allow_http") != "true" or not _DIRECT_CLIENT_OPTIONS.issuperset(options):
+        return None
+    # Those of subclasses may do anything, and a proxy may know other hosts.
+    if type(store) is not getattr(library.store, kind) or any([name.lower() in _PROXIES for name in os.environ]):
+        return None
+    times = [_duration(options.get(name, default)) for name, default in _TIMEOUTS.items()]
+    made = (_s3_targets if kind == "S3Store" else _http_targets)(library, store)
+    if made is None or None in times:
+        return None
+    url, target_of = made
+    return Direct(url["host"].strip("[]"), int(url["port"] or 80), url["authority"], target_of,
+                  *[int(found[1]) * _SECONDS[found[2]] for found in times])
+
+
+def _http_targets(library, store):
+    """Return the match of a URL of the store's server, and the function that returns the target of a name."""
+    url = _plain_url(store.url)
+    if url is None or not _is_plain((url["path"] or "/").removesuffix("/").removeprefix("/") or "x"):
+        return None
+    return url, partial(_target_below, (url["path"] or "").removesuffix("/") + "/")
+
+
+def _s3_targets(library, store):
+    """Do the same for a bucket. Its URL is the one that obstore signs, whatever that is made of."""
+    config = dict(store.config)
+    variables = [name[4:].lower() for name in os.environ if name.lower().startswith("aws_")]
+    if not (_DIRECT_OPTIONS.issuperset(config) and _DIRECT_VARIABLES.issuperset(variables)):
+        return None
+    is_public = config.pop("skip_signature", "false") != "false"
+    if is_public:
+        # obstore does not sign for such a store, and signs the same URL for one with keys.
+        config |= {"access_key_id": "none", "secret_access_key": "none"}
+        store = library.store.S3Store(prefix=store.prefix, config=config, client_options=store.client_options)
+    try:
+        url = _plain_url(library.sign(store, "GET", "x", _SIGNED_FOR))
+    except library.exceptions.BaseError:
+        return None
+    if url is None:
+        return None
+    base, _, _ = url["path"].partition("?")
+    return url, partial(_target_below, base.removesuffix("x")) if is_public else partial(_signed, library, store, url)
+
+
+def _target_below(base, name):
+    if not _is_plain(name):
+        raise UnusualError
+    return base + name
+
+
+def _signed(library, store, expected, name):
+    try:
+        url = _plain_url(library.sign(store, "GET", name, _SIGNED_FOR)) if _is_plain(name) else None
+    except library.exceptions.BaseError as exc:
+        raise UnusualError from exc
+    if url is None or url["authority"] != expected["authority"]:
+        raise UnusualError
+    return url["path"]
+
+
+def _is_plain(name):
+    """Return whether a name is spelled in the same way in a URL."""
+    return _plain_name(name) is not None and _dots(name) is None
 
 
 def _received(found, meta, came, start, stop, is_to_the_end):

@@ -7,10 +7,11 @@ compare-and-swap: only while it still has the tag that it was read with.
 from __future__ import annotations
 
 import os
-from _queue import SimpleQueue
+from _queue import Empty, SimpleQueue
 from _thread import RLock, _local  # of threading, without its import time
 from collections import OrderedDict
 from collections.abc import Iterator
+from contextlib import closing
 from functools import partial
 from hashlib import blake2b
 from operator import index, itemgetter
@@ -24,16 +25,17 @@ from zcore.model.value import as_bool
 from zcore.stores.base import ByteRange, Identity, Listing, Store, resolve_range, run_together
 from zcore.stores.forks import renew_in_children
 from zcore.stores.keys import TEMPORARY, check_key, check_path, check_prefix
-from zcore.stores.remote.client import ABSENT, ConditionError
+from zcore.stores.remote.client import ABSENT, UNUSUAL, ConditionError
 from zcore.stores.remote.clients import client_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from typing import Any
 
     from zcore.typing import Buffer
 
 N_REQUESTS = 32            # in flight at a time
+LOOK = 0.05                # seconds after which a read that waits for its turn can be stopped
 MAX_TAGS = 4096            # in memory
 MAX_DELETED = 1000         # objects that one call deletes
 MAX_MESSAGE = 400          # characters of an error message of a library
@@ -126,16 +128,20 @@ class RemoteStore(Store):
 
     def _ask(self, what, key, function, *args, byte_range=None):
         """Return the result of a client's method; any error becomes a `StoreError` with URL and range."""
-        return workers.aside(partial(self._change, what, key, function, *args, byte_range=byte_range))
+        return workers.aside(partial(self._change, what, key, function, *args, byte_range=byte_range,
+                                     is_inner=self._is_asking()))
 
-    def _change(self, what, key, function, *args, byte_range=None):
+    def _is_asking(self):
+        """Return whether this thread is in the middle of a request. Another one would wait for the token of that."""
+        return getattr(self._thread, "is_asking", False)
+
+    def _change(self, what, key, function, *args, byte_range=None, is_inner=False):
         """Do the same for a method that changes an object. It always waits for the result."""
-        # In a signal handler in the middle of a request: it would wait for the token of that request.
-        is_inner = getattr(self._thread, "is_asking", False)
+        was_asking = self._is_asking()
         self._thread.is_asking = True
         token = None
         try:
-            token = is_inner or self._free.get()
+            token = None if was_asking or is_inner else self._free.get()
             return function(*args)
         except ConditionError:
             raise
@@ -143,10 +149,9 @@ class RemoteStore(Store):
             part = "" if byte_range is None else f", {_shown(byte_range)}"
             raise StoreError(f"cannot {what} {self.url}{key}{part}: {message_of(exc)}", key=key) from exc
         finally:
-            if not is_inner:
-                self._thread.is_asking = False
-                if token:
-                    self._free.put(True)
+            self._thread.is_asking = was_asking
+            if token:
+                self._free.put(True)
 
     def _read(self, key, byte_range):
         """Return the `Answer` for a valid key and a byte range as in `Store.get`, or None."""
@@ -177,6 +182,48 @@ class RemoteStore(Store):
     def _get_buffer(self, key, byte_range):
         answer = self._read(check_key(key), byte_range)
         return None if answer is None else answer.data
+
+    @property
+    def streams(self) -> bool:
+        """Whether one thread can have many requests in flight."""
+        return self._client.direct is not None
+
+    def stream(self, requests: Iterator[tuple[Any, str, ByteRange]], n: int,
+               stopped: Callable[[], bool]) -> Iterator[tuple[Any, bytes | memoryview | None]]:
+        held = []      # the tokens of the requests in flight
+        is_inner = self._is_asking()
+        admitted = self._admitted(requests, None if is_inner else held, stopped)
+        self._thread.is_asking = True
+        try:
+            with closing(self._client.direct.stream(admitted, n, stopped)) as values:
+                for (mark, key, byte_range), value in values:
+                    if value is UNUSUAL:
+                        value = self._get_buffer(key, byte_range)
+                    if held:
+                        self._free.put(held.pop())
+                    yield mark, value
+        finally:
+            self._thread.is_asking = is_inner
+            while held:
+                self._free.put(held.pop())
+
+    def _admitted(self, requests, held, stopped):
+        """Yield each request with its name when it has a token, or None while it would have to wait for one."""
+        while True:
+            while held is not None:
+                try:
+                    held.append(self._free.get(not held, LOOK))
+                    break
+                except Empty:
+                    if stopped():
+                        return
+                    if held:
+                        yield None
+            request = next(requests, None)
+            if request is None:
+                # The token goes back with the others.
+                return
+            yield request, self._prefix + check_key(request[1]), request[2]
 
     def get_with_identity(
         self, key: str, byte_range: ByteRange | None = None
