@@ -79,7 +79,7 @@ def open(store: StoreLike, mode: Mode = "r", *, shape: None = None,
 
 
 def open(store: StoreLike, mode: Mode = "r", *, path: str | None = "", shape: Shape | None = None,
-         chunks: Chunks = None, dtype: DTypeLike = None, fill_value: Any = ..., cname: Cname | None = None,
+         chunks: Chunks = None, dtype: DTypeLike | None = None, fill_value: Any = ..., cname: Cname | None = None,
          clevel: int | None = None, shuffle: Shuffle | None = None, compressors: CodecsLike | str | None = "auto",
          zarr_format: Format | None = None, dimension_separator: Literal["/", "."] | None = None,
          attributes: Attributes | None = None, lock: Lock = True, missing: Missing = "fill",
@@ -226,9 +226,9 @@ def _check_is_of_a_group(mode, **of_arrays):
         raise TypeError(f"mode {mode!r} creates an array and needs shape= and dtype=, as {given[0]}= is given")
 
 
-def create_array(store: StoreLike, *, name: str | None = None, shape: Shape | None = None, dtype: DTypeLike = None,
-                 data: Elements | None = None, chunks: Chunks = "auto", shards: Shards | None = None,
-                 filters: CodecsLike | None = None, serializer: CodecLike | str = "auto",
+def create_array(store: StoreLike, *, name: str | None = None, shape: Shape | None = None,
+                 dtype: DTypeLike | None = None, data: Elements | None = None, chunks: Chunks = "auto",
+                 shards: Shards | None = None, filters: CodecsLike | None = None, serializer: CodecLike | str = "auto",
                  compressors: CodecsLike | str | None = "auto", codecs: CodecsLike | None = None, order: Order = "C",
                  fill_value: Any = ..., zarr_format: Format = 3, attributes: Attributes | None = None,
                  chunk_key_encoding: str | Attributes | None = None, dimension_names: DimensionNames | None = None,

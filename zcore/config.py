@@ -23,7 +23,7 @@ from zcore.text.sizes import room_of
 
 TYPE_CHECKING = False      # of typing, without its import time
 if TYPE_CHECKING:
-    from typing import Any, Literal
+    from typing import Any, Literal, overload
 
 __version__ = "0.1.0"
 
@@ -112,6 +112,14 @@ def __dir__() -> list[str]:
 def get_include() -> str:
     """Return the folder of `zcore.h`, for the `include_dirs` of a module or program that is built with it."""
     return os.path.join(os.path.dirname(os.path.abspath(__file__)), "include")
+
+
+if TYPE_CHECKING:
+    @overload
+    def show_config(mode: Literal["stdout"] = "stdout") -> None: ...
+
+    @overload
+    def show_config(mode: Literal["dicts"]) -> dict[str, dict[str, Any]]: ...
 
 
 def show_config(mode: Literal["stdout", "dicts"] = "stdout") -> dict[str, dict[str, Any]] | None:

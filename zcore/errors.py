@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 import warnings
 from _thread import _local  # of threading, without its import time
+from _weakref import ref
 
 TYPE_CHECKING = False      # of typing, without its import time
 if TYPE_CHECKING:
@@ -24,11 +25,12 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
 
     While the thread is in `noted`, the message is kept instead.
     """
-    while (keeper := getattr(_thread, "noted", None)) is not None:
-        if keeper.is_entered():
+    while (entered := getattr(_thread, "noted", None)) is not None:
+        keeper, outer = entered[0](), entered[1]
+        if keeper is not None and keeper.is_entered():
             keeper.notes.append(message)
             return
-        _thread.noted = keeper.outer
+        _thread.noted = outer
     frame, level = sys._getframe(1), 2
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "zcore":
         frame, level = frame.f_back, level + 1
@@ -42,17 +44,18 @@ class noted:  # noqa: N801 (used like a function; a generator would cost more th
     caller that knows the place tells it with the messages by `warn_of`, as errors are given theirs by `locate`.
     """
 
-    __slots__ = ("notes", "outer", "_frame")
+    __slots__ = ("__weakref__", "notes", "_frame", "_outer")
 
     def __enter__(self) -> list[str]:
-        self.outer: noted | None = getattr(_thread, "noted", None)
+        self._outer = getattr(_thread, "noted", None)
         self.notes: list[str] = []
         self._frame = sys._getframe(1)
-        _thread.noted = self
+        # The thread refers to this weakly: else, after Ctrl-C on the way out, the frame would keep a file open.
+        _thread.noted = ref(self), self._outer
         return self.notes
 
     def __exit__(self, *_: object) -> None:
-        _thread.noted = self.outer
+        _thread.noted = self._outer
         self._frame = None
 
     def is_entered(self) -> bool:

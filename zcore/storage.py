@@ -1,7 +1,7 @@
 """The stores under the names that they have in zarr-python, and the base class of all stores.
 
 `Store` is what a store of your own derives from: "How to extend zcore", "A store". `StoreLike` is what `zcore.open`
-takes: a path, a URL or a store.
+takes: a path, a URL, a store, or a reference set as a mapping.
 """
 from zcore.stores.base import ByteRange, Identity, Listing, Store, StoreLike, resolve_range
 from zcore.stores.directory.store import DirectoryStore as LocalStore

@@ -1,11 +1,12 @@
 """A part of the long tests as a command: it runs for so many seconds, and its last line is what it found, as JSON."""
 import argparse
 import json
+import math
 import sys
 import time
 
 
-def main(part, unit, attempts):
+def main(part, unit, attempts, has_whole=False):
     """Run a part until its time is over.
 
     Parameters
@@ -15,10 +16,15 @@ def main(part, unit, attempts):
     attempts : callable
         Takes the deadline on the clock of `time.monotonic`, and a random number to begin with; yields (tried, found)
         after every step.
+    has_whole : bool
+        Whether `attempts` comes to an end where the deadline is infinite.
     """
     parser = argparse.ArgumentParser(description=f"{part}: counted are {unit}")
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--seed", type=int, default=int(time.time()), help="by default another one each time")
+    if has_whole:
+        parser.add_argument("--whole", action="store_const", const=math.inf, dest="seconds",
+                            help="try everything once, however long it takes")
     arguments = parser.parse_args()
     start = shown = time.monotonic()
     tried = found = 0

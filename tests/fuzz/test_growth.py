@@ -7,6 +7,7 @@ import base64
 import ctypes
 import gc
 import json
+import math
 import os
 import struct
 import sys
@@ -23,8 +24,8 @@ import zcore
 from tests.fuzz.guided import targets
 from zcore import blosc
 from zcore.asdf import file_layout, scan
+from zcore.asdf.tree import inline, scalars
 from zcore.asdf.tree import load as tree_loader
-from zcore.asdf.tree import scalars
 from zcore.codecs.chain import codec_of
 from zcore.engine import views
 from zcore.errors import ZcoreError
@@ -149,6 +150,13 @@ def read_arrays(text):
             node.read()
 
 
+def shared_rows(n, value):
+    """An array of as many elements as the tree has bytes, whose rows are one list."""
+    n_rows = math.isqrt(n)
+    return tree("# " + "x" * n + "\nx: &x [" + f"{value}, " * n_rows + "]\na: !core/ndarray-1.0.0 [" + "*x, " * n_rows +
+                "]")
+
+
 def laughs(n, rest):
     """Lists of lists that are shared, which stand for 2**n items."""
     return tree("x0: &x0 [1, 1]\n" + "".join([f"x{i + 1}: &x{i + 1} [*x{i}, *x{i}]\n" for i in range(n)]) +
@@ -196,6 +204,12 @@ if pytest.importorskip("yaml"):
         "fields": lambda n: tree(
             "a: !core/ndarray-1.0.0 {data: [[" + "1, " * n + "]], datatype: [" + "int8, " * n + "]}"),
         "null": lambda n: tree("a: !core/ndarray-1.0.0 [" + "null, " * n + "1]"),
+        "wide-text": lambda n: tree("a: !core/ndarray-1.0.0 [" + "a, " * n + "bbbbbbbbbbbbbbb]"),
+        "ascii": lambda n: tree("a: !core/ndarray-1.0.0 {datatype: [ascii, 60], data: [" + "a, " * n + "]}"),
+        "text-fields": lambda n: tree("a: !core/ndarray-1.0.0 {data: [[" + "a, " * n + "]], datatype: [" +
+                                      f"[ucs4, {inline.MAX_NBYTES * 3 // (16 * n)}], " * n + "]}"),
+        "shared-rows": lambda n: shared_rows(n, "1.5"), "shared-null": lambda n: shared_rows(n, "null"),
+        "shared-text": lambda n: shared_rows(n, "abc"),
         "shared": lambda n: tree("x: &x [" + "1, " * n + "]\na: !core/ndarray-1.0.0 [" + "*x, " * n + "]"),
         "shared-shape": lambda n: laughs(n, "a: !core/ndarray-1.0.0 {{source: 0, datatype: int8, shape: {}}}"),
         "shared-type": lambda n: laughs(n, "a: !core/ndarray-1.0.0 {{data: [1], datatype: {}, shape: [1]}}"),
@@ -556,6 +570,7 @@ TIMES_INPUT, CONSTANT = 4, 8 << 20
 OBJECTS = ("asdf-tree", "asdf-inline", "json", "attributes", "v3", "v2", "consolidated", "references",
            "reference-store", "zip")
 BUDGETS = {object_memory: ["MAX_OBJECTS_NBYTES"], tree_loader: ["MAX_OBJECTS_NBYTES"],
+           inline: ["MAX_NBYTES", "MAX_TEXT_NBYTES"],
            members: ["MAX_OBJECTS_NBYTES"], gen: ["MAX_REFERENCES", "BATCH"],
            document: ["MAX_TABLE_NBYTES", "MAX_MEMBER_NBYTES", "MAX_VALUE_NBYTES"]}
 # The default tests measure objects with inputs and budgets that are so many times smaller; bytes with 2 MB.
@@ -671,6 +686,8 @@ def test_memory_is_bounded_by_a_small_budget(name, monkeypatch):
      "memory, found some [0-9]+, in a text of [0-9]+ bytes"),
     (tree_loader, "MAX_OBJECTS_NBYTES", "asdf-tree-lists", "the tree, line [0-9]+: expected values that take at most "
      "9999 bytes of memory, found more"),
+    (inline, "MAX_NBYTES", "asdf-inline-numbers", "inline data: expected elements that take at most 9999 bytes of "
+     "memory, found some [0-9]+"),
     (document, "MAX_TABLE_NBYTES", "references-generated", "expected references that take at most [0-9]+ bytes of "
      "memory, found more: [0-9]+ take [0-9]+; max_generated= allows more"),
     (document, "MAX_MEMBER_NBYTES", "references-listed", "gen: expected values that take at most 9999 bytes"),

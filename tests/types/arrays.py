@@ -51,6 +51,14 @@ def main(folder: Path) -> None:
     assert part.shape == (3, 80)
     assert np.asarray(z.astype("f8")).dtype == np.float64
 
+    typed = zcore.create_array(zcore.MemoryStore(), data=[1, 2], dtype=None)
+    assert zcore.group().create_array("a", data=[1, 2], dtype=None).dtype == typed.dtype
+    assert zcore.open_array(typed.store, dtype=None).dtype == zcore.array([1], dtype=None).dtype
+    assert zcore.copy(typed, zcore.MemoryStore(), dtype=None) is not None
+    assert_type(zcore.open_group({".zgroup": '{"zarr_format": 2}'}), zcore.Group)
+    assert_type(zcore.show_config("dicts"), dict[str, dict[str, Any]])
+    assert "zcore" in zcore.show_config(mode="dicts")
+
     s = zcore.create_array(folder / "s.zarr", shape=(64, 64), chunks=(8, 8), shards=(32, 32), dtype=np.uint16,
                            compressors=[zcore.codecs.ZstdCodec(level=3)], dimension_names=("y", "x"), cache="1 MB",
                            attributes={"unit": "K"}, threads=1, missing="fill")

@@ -39,6 +39,8 @@ def main(folder: Path) -> None:
                            dimension_names=("y", "x"))
     chunked = zcore.dask.from_zcore(folder / "a.zarr", missing="raise")
     assert_type(chunked, dask.array.Array)
+    for chunks in ("auto", 2, (2, 3), ((1, 3), -1), {0: 2}, None):
+        assert zcore.dask.from_zcore(z, chunks=chunks).shape == (4, 6)
     target = zcore.zeros((4, 6), chunks=(3, 3), dtype="i8")
     zcore.dask.store(zcore.dask.from_zcore(z), target, region=np.s_[:4])
     assert (target[...] == z[...]).all()

@@ -1,11 +1,14 @@
 """Errors say which array they are about: once, at the front of the text, and wherever an error can come from."""
 
+import contextlib
 import copy
+import gc
 import json
 import os
 import pickle
 import sys
 import warnings
+import weakref
 
 import pytest
 
@@ -157,6 +160,32 @@ def test_ctrl_c_does_not_silence_later_warnings():
     with pytest.warns(UserWarning, match="told to all"):
         warn("told to all")
     assert caught.traceback
+
+
+def test_ctrl_c_on_the_way_out_keeps_nothing_alive():
+    """The thread kept the block's frame, and with it an open file, until the next warning."""
+    class Opened:
+        pass
+
+    def stop(frame, event, arg):
+        if event == "call" and frame.f_code is noted.__exit__.__code__:
+            sys.setprofile(None)
+            raise KeyboardInterrupt
+
+    def interrupted():
+        opened = Opened()
+        seen.append(weakref.ref(opened))
+        sys.setprofile(stop)
+        with noted():
+            pass
+
+    seen = []
+    with contextlib.suppress(KeyboardInterrupt):
+        interrupted()
+    gc.collect()
+    assert seen[0]() is None
+    with pytest.warns(UserWarning, match="told to all"):
+        warn("told to all")
 
 
 def array_v2(**members):

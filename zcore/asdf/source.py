@@ -1,7 +1,6 @@
 """The open file of an ASDF file: opened once, read by position, never beyond its end."""
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
 import stat
@@ -9,9 +8,8 @@ import sys
 from typing import TYPE_CHECKING
 
 from zcore import config, workers
-from zcore.descriptors import open_descriptor
 from zcore.errors import NodeNotFoundError, StoreError, TruncatedError
-from zcore.kernel.io.documents import Tickets
+from zcore.kernel.io.documents import Descriptor, Tickets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,13 +53,12 @@ class FileSource:
     """
 
     is_far: bool = False
-    _fd: int | None = None
 
     def __init__(self, path: str, writable: bool = False) -> None:
         self.path: str = path
         self.is_writable: bool = writable
         try:
-            self._fd = open_descriptor(path, _OPEN | (os.O_RDWR if writable else os.O_RDONLY))
+            self._file = Descriptor(path, _OPEN | (os.O_RDWR if writable else os.O_RDONLY))
         except FileNotFoundError as exc:
             raise NodeNotFoundError(f"there is no file {path}", path=path, format="asdf") from exc
         except OSError as exc:
@@ -78,9 +75,10 @@ class FileSource:
     @property
     def fd(self) -> int:
         """The descriptor; StoreError once it is closed."""
-        if self._fd is None:
+        fd = self._file.fd
+        if fd < 0:
             raise StoreError(f"{self.path} is closed", key=self.path, errno=errno.EBADF)
-        return self._fd
+        return fd
 
     def fault(self, operation: str, exc: OSError) -> StoreError:
         """Return the error for an OSError."""
@@ -103,18 +101,10 @@ class FileSource:
 
         Raises : StoreError, if the system finds only now that something could not be written.
         """
-        fd, self._fd = self._fd, None
-        if fd is None:
-            return
         try:
-            os.close(fd)
+            self._file.close()
         except OSError as exc:
             raise self.fault("close", exc) from exc
-
-    def __del__(self) -> None:
-        if self._fd is not None:
-            with contextlib.suppress(StoreError):
-                self.close()
 
     def read(self, offset: int, n_bytes: int) -> bytes:
         """Return the bytes from `offset` on, fewer than `n_bytes` where the file ends."""

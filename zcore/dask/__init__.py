@@ -13,15 +13,20 @@ import numpy as np
 import zcore
 
 if TYPE_CHECKING:
-    from typing import Unpack
+    from collections.abc import Mapping, Sequence
+    from typing import TypeAlias, Unpack
 
     from zcore.nodes.keywords import PathlessKeywords
     from zcore.storage import StoreLike
 
+    # What dask takes: the length of all chunks or of each dimension, "auto", a size, or the lengths one by one.
+    _Lengths: TypeAlias = int | str | None
+    DaskChunks: TypeAlias = _Lengths | Sequence[_Lengths | Sequence[int]] | Mapping[int, _Lengths | Sequence[int]]
+
 __all__ = ["from_zcore", "store"]
 
 
-def from_zcore(source: zcore.Array | StoreLike, path: str = "", chunks: Any = None, *, name: str | None = None,
+def from_zcore(source: zcore.Array | StoreLike, path: str = "", chunks: DaskChunks = None, *, name: str | None = None,
                inline_array: bool = True, **keywords: Unpack[PathlessKeywords]) -> dask.array.Array:
     """Return a `dask.array.Array` of an array of zcore.
 

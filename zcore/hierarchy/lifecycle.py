@@ -358,7 +358,8 @@ def move(store: Store, source: str, destination: str, options: Options) -> None:
     create_ancestors(store, destination, found[0].format)
     with (consolidated.dropped(store, source, itself=True), consolidated.dropped(store, destination),
           contextlib.ExitStack() as held):
-        if directory_at(store) is not None:
+        # A lock of the destination would make its directory.
+        if store.locks(source, found[0].document).directory is not None:
             held.enter_context(hold_nodes(store, found, options))
         else:
             # Nobody creates a node among the keys. In order, or two moves would wait for each other.

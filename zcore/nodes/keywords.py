@@ -87,7 +87,7 @@ class MemberKeywords(FilledKeywords, total=False):
     """All that describes an array in a group."""
 
     shape: Shape | None
-    dtype: DTypeLike
+    dtype: DTypeLike | None
     data: Elements | None
 
 
@@ -121,7 +121,7 @@ class StoredFilledKeywords(FilledKeywords, StoredKeywords, total=False):
 class StoredTypedKeywords(StoredFilledKeywords, total=False):
     """The same, with the type of the elements."""
 
-    dtype: DTypeLike
+    dtype: DTypeLike | None
 
 
 class PlacedKeywords(FormKeywords, StoredKeywords, total=False):
@@ -154,7 +154,7 @@ class PathlessKeywords(StoredKeywords, total=False):
     """Keywords of `zcore.open` but shape and path."""
 
     chunks: Chunks
-    dtype: DTypeLike
+    dtype: DTypeLike | None
     fill_value: Any
     cname: Cname | None
     clevel: int | None

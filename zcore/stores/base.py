@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import wraps
 from operator import index
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -633,8 +633,8 @@ class Store(ABC):
         raise ReadOnlyError(f"{self!r} is read-only: {what} is refused", key=key)
 
 
-# What a function takes that opens or creates: a path or a URL, or a store.
-StoreLike: TypeAlias = str | os.PathLike[str] | Store
+# What a function takes that opens or creates: a path or a URL, a store, or a mapping, which is a reference set.
+StoreLike: TypeAlias = str | os.PathLike[str] | Store | Mapping[str, Any]
 
 
 class BlockStore(Store):

@@ -274,9 +274,11 @@ def explains(before, calls, after, refusable=()):
         for i, call in enumerate(calls):
             if is_done[i] or any(not is_done[j] and calls[j].end < call.start for j in range(len(calls))):
                 continue
-            # A refused call has changed nothing, at whichever moment.
-            steps = ([done(call.outcome, state)] if call.outcome == REFUSED and i in refusable
-                     else PROGRAMS[call.verb](memories[i], state, call.argument, i + 1))
+            # A refused call has changed nothing, at whichever moment; but a write the objects before the one it needs.
+            is_refused = call.outcome == REFUSED and i in refusable
+            steps = [done(call.outcome, state)] if is_refused else []
+            if not is_refused or call.verb == "write":
+                steps = [*steps, *PROGRAMS[call.verb](memories[i], state, call.argument, i + 1)]
             for memory, changed in steps:
                 if not _is_done(memory) or memory[1] == call.outcome:
                     pending.append((memories[:i] + (memory,) + memories[i + 1:], changed))

@@ -2,7 +2,7 @@
 import pytest
 
 from tests.crash.races import unaligned
-from tests.crash.races.model import Call, Node, explains
+from tests.crash.races.model import REFUSED, Call, Node, explains
 from tests.crash.races.rounds import Arena, pairs
 from tests.crash.races.verbs import FORMATS, verbs
 
@@ -114,6 +114,14 @@ def test_the_judge_finds_an_error_without_reason():
     assert not explains(state(x=X), calls, state(x=X._replace(attributes=frozenset({("a", 1)}))))
     assert not explains(state(x=X), [call("delete", None, 0, 9), call("delete", None, 0, 9)], state())
     assert explains(state(x=X), [call("delete", None, 0, 9), call("delete", None, 0, 9, "NodeNotFoundError")], state())
+
+
+def test_the_judge_of_a_write_that_is_refused():
+    """It may have written the objects before the one whose lock the outer call holds, and no half of another."""
+    calls = [call("write", {4: 10}, 0, 9), call("write", {2: 20, 3: 20, 4: 20}, 4, 5, *REFUSED)]
+    for values, is_legal in (((1, 2, 3, 4, 10), True), ((1, 2, 20, 20, 10), True), ((1, 2, 20, 4, 10), False)):
+        assert explains(state(x=X), calls, state(x=X._replace(values=values)), (0, 1)) == is_legal
+        assert not explains(state(x=X), calls, state(x=X._replace(values=values)))
 
 
 def test_the_judge_finds_a_mixed_node():

@@ -1,4 +1,4 @@
-"""Every call at the end of the interpreter: ``at_exit KIND CALL…``, whose last line says what was wrong."""
+"""Every call at the end of the interpreter: ``at_exit KIND FORMAT CALL…``, whose last line says what was wrong."""
 import atexit
 import concurrent.futures
 import concurrent.futures.thread
@@ -17,7 +17,7 @@ from tests.crash.reentry.child import Places
 from tests.crash.reentry.contexts import MAX_SECONDS, timed
 
 # Its stores lie in a folder that the process which started this one removes.
-RNG, PLACES = Random(1), Places("directory", os.environ.get("ZCORE_TEST_FOLDER"))
+RNG, PLACES = Random(1), Places("directory", "v3", os.environ.get("ZCORE_TEST_FOLDER"))
 
 
 def run(inners):
@@ -26,10 +26,10 @@ def run(inners):
     for inner in inners:
         try:
             store = PLACES.next()
-            before = verbs.begin(store, "v3", inner != "create")
+            before = verbs.begin(store, PLACES.format, inner != "create")
             call = timed(store, PLACES.task(inner, 1, RNG))
             assert explains(before, [call], verbs.found(store)), call
-            verbs.remains(store, "v3")
+            verbs.remains(store, PLACES.format)
         except BaseException:
             found.append(f"{inner}: {traceback.format_exc()}")
     return found
@@ -83,7 +83,7 @@ class Ending:
         self.calls = []
         for inner in inners:
             store = PLACES.next()
-            verbs.begin(store, "v3", inner != "create")
+            verbs.begin(store, PLACES.format, inner != "create")
             self.calls.append((store, PLACES.task(inner, 1, RNG)))
 
     def __del__(self, timed=timed, write=os.write, dumps=json.dumps):
@@ -111,6 +111,7 @@ KINDS = {"atexit": at_exit, "thread": in_a_thread, "executor": in_an_executor, "
 if __name__ == "__main__":
     faulthandler.dump_traceback_later(2 * MAX_SECONDS, exit=True)
     # What is imported at the first use cannot be imported at the end.
-    assert not run(sys.argv[2:])
+    PLACES.format = sys.argv[2]
+    assert not run(sys.argv[3:])
     PLACES.keeps = True
-    KINDS[sys.argv[1]](sys.argv[2:])
+    KINDS[sys.argv[1]](sys.argv[3:])

@@ -1,4 +1,7 @@
-"""Attempts in a process of their own, which ends where a call hangs: ``child CONTEXT STORE SEED N OUTER INNER…``."""
+"""Attempts in a process of their own, which ends where a call hangs.
+
+``child CONTEXT STORE FORMAT SEED N OUTER INNER…``
+"""
 import faulthandler
 import json
 import os
@@ -23,8 +26,9 @@ STORES = ("directory", "confined", "memory")
 class Places:
     """Stores for one attempt each."""
 
-    def __init__(self, kind, folder=None):
+    def __init__(self, kind, format, folder=None):
         self.kind = kind
+        self.format = format
         if folder is not None:
             self.folder = folder
         self.n = 0
@@ -46,8 +50,8 @@ class Places:
         if verb in verbs.OF_ASDF:
             path = f"{self.folder}/{me}.asdf"
             zcore.asdf.write(path, {"n": [1, 2, 3]} if verb == "asdf write" else {"n": np.array([1, 2, 3])})
-            return verb, path, me
-        return verb, verbs.draw(verb, "v3", me, rng), me
+            return self.format, verb, path, me
+        return self.format, verb, verbs.draw(verb, self.format, me, rng), me
 
 
 def attempt(context, places, outer, inner, k, rng):
@@ -55,7 +59,7 @@ def attempt(context, places, outer, inner, k, rng):
     # The traceback of a hang goes to the standard error, and the process ends.
     faulthandler.dump_traceback_later(MAX_SECONDS + 10, exit=True)
     store = places.next()
-    before = verbs.begin(store, "v3", "create" not in (outer, inner) or rng.random() < 0.5)
+    before = verbs.begin(store, places.format, "create" not in (outer, inner) or rng.random() < 0.5)
     calls = CONTEXTS[context](store, places.task(outer, 1, rng), places.task(inner, 2, rng), k)
     if calls is None:
         return False
@@ -68,19 +72,19 @@ def attempt(context, places, outer, inner, k, rng):
             for name in os.listdir(store.path):
                 if name.startswith(TEMPORARY + "copy."):
                     shutil.rmtree(f"{store.path}/{name}")
-        verbs.remains(store, "v3")
+        verbs.remains(store, places.format)
     except Exception as error:
         shown = "\n".join(map(str, calls))
-        raise AssertionError(f"{context}, {places.kind}: {inner} at event {k} of {outer}: {error!r:.2000}\n{shown}"
-                             ) from error
+        raise AssertionError(f"{context}, {places.kind}, {places.format}: {inner} at event {k} of {outer}: "
+                             f"{error!r:.2000}\n{shown}") from error
     return True
 
 
-def main(context, kind, seed, n, outer, *inners):
+def main(context, kind, format, seed, n, outer, *inners):
     """Make n attempts for each inner call, at random events; print how many were made, and what was wrong."""
     warnings.simplefilter("ignore", DeprecationWarning)      # Python 3.12 warns of every fork with threads
     rng, found, n_tried = Random(seed), [], 0
-    places = Places(kind, os.environ.get("ZCORE_TEST_FOLDER"))
+    places = Places(kind, format, os.environ.get("ZCORE_TEST_FOLDER"))
     try:
         # What is imported at the first use would be other events each time.
         for inner in inners:
@@ -90,10 +94,10 @@ def main(context, kind, seed, n, outer, *inners):
             for _ in range(n):
                 k = rng.randrange(most) if context not in ("__array__", "task") else 0
                 try:
-                    while not attempt(context, places, outer, inner, k, rng) and k:
+                    while not (is_tried := attempt(context, places, outer, inner, k, rng)) and k:
                         # The call has fewer events.
                         most, k = max(k, 1), rng.randrange(k)
-                    n_tried += 1
+                    n_tried += is_tried
                 except AssertionError as error:
                     n_tried += 1
                     found.append(str(error))
@@ -103,4 +107,4 @@ def main(context, kind, seed, n, outer, *inners):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), *sys.argv[5:])
+    main(*sys.argv[1:4], int(sys.argv[4]), int(sys.argv[5]), *sys.argv[6:])

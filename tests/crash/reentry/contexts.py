@@ -18,13 +18,15 @@ from tests.crash.races import verbs
 from tests.crash.races.model import Call
 
 MAX_SECONDS = 30
+# Calls that take values of the user.
+ASSIGNING = ("write", "append", "create", "overwrite")
 
 
 def timed(store, task):
-    """Perform (verb, argument, me) and return a `Call`."""
-    verb, argument, me = task
+    """Perform (format, verb, argument, me) and return a `Call`."""
+    format, verb, argument, me = task
     start = time.monotonic_ns()
-    outcome = verbs.perform(store, "v3", verb, argument, me)
+    outcome = verbs.perform(store, format, verb, argument, me)
     return Call(verb, argument, start, time.monotonic_ns(), outcome, False)
 
 
@@ -78,8 +80,8 @@ def in_a_finalizer(store, outer, inner, k):
 def in_array_of_a_value(store, outer, inner, k):
     """`__array__` of what is written."""
     found = []
-    verb, argument, me = outer
-    if k or verb not in ("write", "append", "create", "overwrite"):
+    format, verb, argument, me = outer
+    if k or verb not in ASSIGNING:
         return None
 
     class Value:
@@ -102,7 +104,7 @@ def in_array_of_a_value(store, outer, inner, k):
             values, fill, chunk = argument
             argument = ([1000 * me + i for i in range(len(values))], fill, chunk)
             zcore.create_array(store, name="x", data=Value(argument[0]), fill_value=fill, attributes={"by": me},
-                               overwrite=verb == "overwrite", **verbs.keywords("v3", chunk))
+                               overwrite=verb == "overwrite", **verbs.keywords(format, chunk))
     except zcore.LockError as error:
         outcome = ("LockError", error.errno)
     except zcore.ZcoreError as error:
@@ -119,17 +121,17 @@ def in_a_task(store, outer, inner, k):
         return None
 
     async def call(task):
-        if task[0] == "async read":
+        if task[1] == "async read":
             start = time.monotonic_ns()
             try:
                 outcome = ("ok", *(await zcore.open(store, path="x").async_read()).tolist())
             except zcore.ZcoreError as error:
                 outcome = (type(error).__name__,)
-            return Call(task[0], None, start, time.monotonic_ns(), outcome, False)
+            return Call(task[1], None, start, time.monotonic_ns(), outcome, False)
         return timed(store, task)
 
     async def main():
-        tasks = [asyncio.ensure_future(call(task)) for task in (("async read", None, 3), outer, inner)]
+        tasks = [asyncio.ensure_future(call(task)) for task in ((outer[0], "async read", None, 3), outer, inner)]
         awaited, *others = await asyncio.gather(*tasks)
         return [*others, awaited]
 
@@ -152,8 +154,9 @@ def in_a_forked_child(store, outer, inner, k):
     thread.start()
     inside.wait(MAX_SECONDS)
     reader, writer = os.pipe()
-    pid = os.fork() if thread.is_alive() else 0
-    if not pid and not found:
+    # Not where the call has ended, whose thread may still be alive.
+    pid = None if found else os.fork()
+    if pid == 0:
         signal.alarm(MAX_SECONDS)
         try:
             os.write(writer, pickle.dumps(timed(store, inner)))

@@ -378,6 +378,11 @@ def test_inline_data_take_no_more_memory_than_their_text_lets_expect():
     """Each text of an array takes as much as the longest; an alias of a record stands for all of its values."""
     with pytest.raises(AsdfFormatError, match="at most"):
         array_of(["x" * 20000, *["b"] * 20000], None, None, 10**6)
+    texts = np.dtype([(f"f{i}", "U8000000") for i in range(8)])
+    with pytest.raises(AsdfFormatError, match="at most 201326592 bytes of memory, found some 288000[0-9]+"):
+        array_of([["a"] * 8], texts, None, 1000)
+    with pytest.raises(AsdfFormatError, match="at most 201326592 bytes of memory, found some 240000000"):
+        array_of([[1.5] * 1000] * 10000, None, None, 10**7)
     record = [[0] * 100]
     dtype = np.dtype([("a", "i1", (100,))])
     assert array_of([record] * 10, dtype, (10,), 1000)["a"].shape == (10, 100)

@@ -410,6 +410,15 @@ def test_move(group, store):
     assert [path for path, _ in group.members(None)] == ["g", "g/a", "g/b", "new", "new/place", "new/place/c"]
 
 
+def test_a_move_in_a_store_that_is_confined(tmp_path):
+    """The lock of the destination made its directory, which was then in the way: no move was possible."""
+    group = zcore.create_group(zcore.DirectoryStore(tmp_path, confined=True))
+    group.create_array("a", data=[1, 2])
+    group.move("a", "b/c")
+    group.move("b", "d")
+    assert group["d/c"][...].tolist() == [1, 2] and list(group) == ["d"]
+
+
 def test_a_handle_on_what_was_moved(tmp_path):
     group = fill(zcore.open_group(tmp_path, mode="w"))
     a = group["a"]

@@ -16,11 +16,14 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 MAX_NDIM = 64  # of NumPy
-MAX_NBYTES = 1 << 30
+# Memory that one array takes while it is read, beside the tree: its elements and lists of them.
+MAX_NBYTES = 3 << 26
 # Each text takes as much as the longest one: so many bytes in all, or so many for each character that there is.
 MAX_TEXT_NBYTES = 1 << 26
 MAX_CHARACTER_NBYTES = 64
 
+# Upper bound of what an element takes besides itself: a pointer in the lists of two levels, or of two copies.
+_POINTERS_NBYTES = 24
 _KINDS = (bool, int, float, complex)
 _DTYPES = {bool: "?", int: "i8", float: "f8", complex: "c16"}
 
@@ -44,7 +47,7 @@ def array_of(data: object, dtype: np.dtype[Any] | None, shape: Sequence[int | st
     Raises
     ------
     AsdfFormatError
-        Rows of different lengths, values of another type, another shape.
+        Rows of different lengths, values of another type, another shape; or more than `MAX_NBYTES` of memory.
 
     Notes
     -----
@@ -65,13 +68,13 @@ def array_of(data: object, dtype: np.dtype[Any] | None, shape: Sequence[int | st
     found, items = _flat(data, dtype if is_record else None, n_dims, limit)
     if shape is not None:
         found = _fitted(found, tuple(shape))
-    missing = [item is None for item in items]
-    has_missing = any(missing)
+    has_missing = any(item is None for item in items)
     if is_record and len(items) * _n_values(dtype) > limit:
         raise _too_many(limit)
-    array = _converted(items, missing if has_missing else None, dtype)
+    array = _converted(items, has_missing, dtype)
     if has_missing:
-        return np.ma.array(array.reshape(found), mask=np.reshape(missing, found))
+        missing = np.fromiter((item is None for item in items), "?", len(items))
+        return np.ma.array(array.reshape(found), mask=missing.reshape(found))
     return array.reshape(found)
 
 
@@ -89,6 +92,7 @@ def _flat(data, record, n_dims, limit):
         n *= max(1, length)
         if n > limit:
             raise _too_many(limit)
+        _check_memory(n * _POINTERS_NBYTES)
         for item in items:
             if not isinstance(item, list) or len(item) != length:
                 raise AsdfFormatError(f"inline data: expected rows of equal length, {length}", member="data")
@@ -101,6 +105,20 @@ def _flat(data, record, n_dims, limit):
 
 def _too_many(limit):
     return AsdfFormatError(f"inline data of more elements than the tree has bytes, {limit}", member="data")
+
+
+def _check_memory(n_bytes):
+    if n_bytes > MAX_NBYTES:
+        raise AsdfFormatError(f"inline data: expected elements that take at most {MAX_NBYTES} bytes of memory, found "
+                              f"some {n_bytes}", member="data")
+
+
+def _nbytes_of(n, dtype):
+    """Return an upper bound of the memory that so many elements take while they are read."""
+    n *= math.prod(dtype.shape)
+    n_bytes = n * (_POINTERS_NBYTES + dtype.base.itemsize)
+    # The fields of a record are read one after the other.
+    return n_bytes + max([_nbytes_of(n, dtype.base[name]) for name in dtype.base.names or ()], default=0)
 
 
 def _n_values(dtype):
@@ -131,23 +149,23 @@ def _fitted(found: tuple[int, ...], shape: tuple[Any, ...]) -> tuple[int, ...]:
     return expected
 
 
-def _converted(items, missing, dtype):
+def _converted(items, has_missing, dtype):
     if dtype is None:
         dtype = _deduced(items)
-    most = MAX_NBYTES
     if dtype.kind in "SU":
-        n_characters = sum([len(item) for item in items if isinstance(item, str)])
-        most = min(most, max(MAX_TEXT_NBYTES, MAX_CHARACTER_NBYTES * n_characters))
-    if len(items) * dtype.itemsize > most:
-        raise AsdfFormatError(f"inline data of {len(items) * dtype.itemsize} bytes, expected at most {most}",
-                              member="data")
+        n_characters = sum(len(item) for item in items if isinstance(item, str))
+        most = max(MAX_TEXT_NBYTES, MAX_CHARACTER_NBYTES * n_characters)
+        if len(items) * dtype.itemsize > most:
+            raise AsdfFormatError(f"inline data of {len(items) * dtype.itemsize} bytes, expected at most {most}",
+                                  member="data")
+    _check_memory(_nbytes_of(len(items), dtype))
     if dtype.names is not None:
-        if missing is not None:
+        if has_missing:
             raise AsdfFormatError("inline data: records cannot be null", member="data")
         return _records(items, dtype)
-    if missing is not None:
+    if has_missing:
         blank = "" if dtype.kind in "SU" else dtype.type(0).item()
-        items = [blank if is_missing else item for item, is_missing in zip(items, missing, strict=True)]
+        items = [blank if item is None else item for item in items]
     return _checked(items, dtype)
 
 
@@ -157,11 +175,11 @@ def _deduced(items):
     if any(issubclass(kind, str) for kind in kinds):
         if not all(issubclass(kind, str) for kind in kinds):
             raise AsdfFormatError("inline data: text beside numbers", member="data")
-        return np.dtype(f"U{max(1, *[len(item) for item in items if item is not None])}")
+        return np.dtype(f"U{max(1, max(len(item) for item in items if item is not None))}")
     for kind in reversed(_KINDS):
         if kind in kinds:
             _check_kinds(kinds, kind)
-            if kind is int and any([not -2**63 <= item < 2**63 for item in items if item is not None]):
+            if kind is int and any(not -2**63 <= item < 2**63 for item in items if item is not None):
                 raise AsdfFormatError("inline data: an integer of more than 64 bits", member="data")
             return np.dtype(_DTYPES[kind])
     _check_kinds(kinds, bool)
@@ -177,30 +195,23 @@ def _check_kinds(kinds, most):
 
 def _checked(items, dtype):
     """Return values as elements of a type. Values that it cannot hold are refused, not rounded or cut."""
-    kind = dtype.kind
+    kind, kinds = dtype.kind, {type(item) for item in items}
     if kind in "SU":
-        if not all([isinstance(item, str) for item in items]):
+        if not all(issubclass(found, str) for found in kinds):
             raise AsdfFormatError("inline data: expected text", member="data")
-        longest = max([len(item) for item in items], default=0)
+        longest = max(map(len, items), default=0)
         if longest * (4 if kind == "U" else 1) > max(dtype.itemsize, 1):
             raise AsdfFormatError(f"inline data: text of {longest} characters, {dtype} holds fewer", member="data")
-        if kind == "S":
-            items = [_ascii(item) for item in items]
+        if kind == "S" and not all(map(str.isascii, items)):
+            raise AsdfFormatError("inline data: text that is not ASCII", member="data")
     else:
         most = {"b": bool, "i": int, "u": int, "f": float, "c": complex}[kind]
-        _check_kinds({type(item) for item in items}, most)
+        _check_kinds(kinds, most)
     try:
         array = np.array(items, dtype=dtype)
     except (OverflowError, TypeError, ValueError) as exc:
         raise AsdfFormatError(f"inline data do not fit {dtype}: {exc}", member="data") from exc
     return array
-
-
-def _ascii(text):
-    try:
-        return text.encode("ascii")
-    except UnicodeEncodeError as exc:
-        raise AsdfFormatError("inline data: text that is not ASCII", member="data") from exc
 
 
 def _records(items, dtype):

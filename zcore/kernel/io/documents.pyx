@@ -7,10 +7,11 @@ calls.
 import os
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
-from libc.errno cimport ENAMETOOLONG, ENOMEM
+from libc.errno cimport ENAMETOOLONG, ENOMEM, errno
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 from posix.fcntl cimport AT_FDCWD
+from posix.unistd cimport close
 
 cimport cython
 
@@ -224,6 +225,42 @@ cdef class Held:
         cdef Identity found
         return (self.is_open and identify_fd(self.fd, &found) == 0
                 and (found.device, found.inode) == identity[:2])
+
+
+@cython.final
+cdef class Descriptor:
+    """An open file of one owner: it is closed when nothing refers to this object any more.
+
+    Compiled, because a signal may end a function of Python at its first line, also `close` or a finalizer. No signal
+    is handled between `os.open` here and the assignment, and none when this is freed.
+
+    Parameters
+    ----------
+    path, flags, mode
+        As for `os.open`, and with its errors.
+
+    Attributes
+    ----------
+    fd : int
+        -1 once it is closed.
+    """
+
+    cdef readonly int fd
+
+    def __cinit__(self, path, int flags, int mode=0o666):
+        self.fd = -1
+        self.fd = os.open(path, flags, mode)
+
+    def __dealloc__(self):
+        if self.fd >= 0:
+            object_close(self.fd)
+
+    def close(self):
+        """Close the file; an OSError tells what the system finds only now. Later calls do nothing."""
+        cdef int fd = self.fd
+        self.fd = -1
+        if fd >= 0 and close(fd):
+            raise OSError(errno, os.strerror(errno))
 
 
 @cython.final

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 MAX_OFFSET = 2**63 - 1     # of a request
 _PART_NBYTES = 10 << 20    # of an answer, in memory at a time
+# How errors begin of a range that begins behind the end.
+_BEYOND = "Generic InMemory error: Invalid range: ", "Generic LocalFileSystem error: Requested range was invalid"
 PAGE = 1000                # names of a listing that are in memory at a time
 
 # Of stores whose objects may be requested directly: options, those of their clients, and variables AWS_…, each of which
@@ -145,9 +147,9 @@ class ObstoreClient(Client):
                 return self._last(name, length)
             self._has_ranges = False
             return self._part_of_whole(name, byte_range)
-        except self._obstore.exceptions.BaseError as exc:
-            # No range names an empty part. Each service says so in its own way, so the size decides.
-            if byte_range is None or not any([sign in str(exc) for sign in ("416", "range", "Range")]):
+        except self._obstore.exceptions.GenericError as exc:
+            # No range names an empty part, so the size decides.
+            if byte_range is None or not _is_beyond(exc):
                 raise
             return self._empty(name, byte_range, exc)
 
@@ -326,6 +328,15 @@ def _received(found, meta, came, start, stop, is_to_the_end):
         raise StoreError(f"{n - first} bytes came{' or more' if n > last else ''}, for bytes {first} to {last} of "
                          f"{meta['size']}")
     return Answer(parts[0] if len(parts) == 1 else b"".join(parts), meta["size"], _tag_of(meta), meta["last_modified"])
+
+
+def _is_beyond(error):
+    """Return whether an obstore error says that a range begins behind the end: by the status, or of memory and files.
+
+    Its text names the object, whose name may have any of these words, and ends with what the service has sent.
+    """
+    before, _, status = str(error).partition(" - Server returned non-2xx status code: ")
+    return status.startswith("416") or not status and before.startswith(_BEYOND)
 
 
 def _tag_of(found):

@@ -5,7 +5,6 @@ there. Deflated members are decoded in Python.
 """
 from __future__ import annotations
 
-import contextlib
 import os
 import stat
 import zipfile
@@ -13,8 +12,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from zcore.buffers import flat_view
-from zcore.descriptors import duplicate, open_descriptor
+from zcore.descriptors import duplicate
 from zcore.errors import StoreError, UnsupportedError, warn
+from zcore.kernel.io.documents import Descriptor
 from zcore.kernel.refs.table import ReferenceTable
 from zcore.stores.base import OBJECTS, BlockStore, ByteRange, Extents, Identity, Listing, Objects, resolve_range
 from zcore.stores.keys import check_key, check_prefix, prefix_of
@@ -72,7 +72,7 @@ class ZipStore(BlockStore):
 
     # A weak reference to the handle that closes the store, as it was made for that.
     opened_for: weakref.ref[Any] | None = None
-    _writer = _fd = None
+    _writer = _file = None
 
     def __init__(self, path: StrPath, *, mode: Literal["r", "w", "x"] = "r", compression: int = zipfile.ZIP_STORED,
                  read_only: bool | None = None) -> None:
@@ -88,9 +88,9 @@ class ZipStore(BlockStore):
         # Of a new archive: they are kept back until the first other value comes, as they are to be the first members.
         self._documents = {}
         if self.read_only:
-            self._fd, status = _opened(self.path)
+            self._file, status = _opened(self.path)
             self._status = status.st_dev, status.st_ino, status.st_mtime_ns, status.st_ctime_ns
-            self._members = dict(read_members(self._fd, self.path))
+            self._members = dict(read_members(self._file.fd, self.path))
             self._table = _table_of(self._members)
         else:
             self._members = {}
@@ -124,17 +124,13 @@ class ZipStore(BlockStore):
         if writer is not None and writer.is_open:
             writer.discard()
             warn(f"{self!r} was not closed: there is no archive")
-        if self._fd is not None:
-            with contextlib.suppress(StoreError):
-                self.close()
 
     def close(self) -> None:
         """Finish a new archive, or close the one that is read. No thread may be using the store."""
         writer, self._writer = self._writer, None
-        fd, self._fd = self._fd, None
-        if fd is not None:
+        if self._file is not None:
             try:
-                os.close(fd)
+                self._file.close()
             except OSError as exc:
                 raise StoreError(f"cannot close {self.path}: {exc.strerror}", errno=exc.errno) from exc
         if writer is not None and writer.is_open:
@@ -168,10 +164,11 @@ class ZipStore(BlockStore):
         return duplicate(self._fileno())
 
     def _fileno(self):
-        fd = self._fd if self._writer is None else self._writer.fileno()
-        if fd is None:
+        if self._writer is not None:
+            return self._writer.fileno()
+        if self._file is None or self._file.fd < 0:
             raise StoreError(f"{self!r} is closed")
-        return fd
+        return self._file.fd
 
     # Reading
 
@@ -299,21 +296,15 @@ class ZipStore(BlockStore):
 
 
 def _opened(path):
-    """Return the descriptor and the status of a file."""
+    """Return the `Descriptor` and the status of a file."""
     try:
-        fd = open_descriptor(path, _OPEN)
-        try:
-            status = os.fstat(fd)
-            if not stat.S_ISREG(status.st_mode):
-                raise StoreError(f"{path} is no file, and so no zip archive")
-        except BaseException:
-            os.close(fd)
-            raise
-    except StoreError:
-        raise
+        file = Descriptor(path, _OPEN)
+        status = os.fstat(file.fd)
     except OSError as exc:
         raise StoreError(f"cannot open the zip archive {path}: {exc.strerror}", errno=exc.errno) from exc
-    return fd, status
+    if not stat.S_ISREG(status.st_mode):
+        raise StoreError(f"{path} is no file, and so no zip archive")
+    return file, status
 
 
 def _table_of(members):

@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING
 
 from zcore.descriptors import open_descriptor
 from zcore.errors import StoreError, warn
+from zcore.kernel.io.documents import Descriptor
 from zcore.kernel.io.object_locks import ObjectLocks
 from zcore.stores.forks import renew_in_children
 from zcore.stores.keys import TEMPORARY
@@ -312,12 +313,11 @@ class _File:
 
     Attributes
     ----------
-    fd : int
     path : str
+        None once it is removed.
     """
 
-    fd = -1
-    path = None
+    path = _file = None
 
     def __init__(self, archive):
         self._owner = os.getpid()
@@ -326,7 +326,7 @@ class _File:
             while True:
                 # Noted before it is made, as Ctrl-C may come between the two.
                 self.path = os.path.join(folder, start + os.urandom(8).hex())
-                self.fd = open_descriptor(self.path, _CREATE)
+                self._file = Descriptor(self.path, _CREATE)
                 # Another writer of this archive may take it for a left-over before it is locked.
                 if _is_locked(self.fd) is not False and os.path.exists(self.path):
                     return
@@ -335,6 +335,11 @@ class _File:
             self.discard()
             raise
 
+    @property
+    def fd(self):
+        """The descriptor; -1 once it is closed."""
+        return self._file.fd
+
     def discard(self):
         """Remove the file, unless this process is a fork of its writer. It is called again if a signal ends it."""
         if self.path is not None and os.getpid() == self._owner:
@@ -342,10 +347,9 @@ class _File:
             with contextlib.suppress(OSError):
                 os.unlink(self.path)
             self.path = None
-        fd, self.fd = self.fd, -1
-        if fd >= 0:
+        if self._file is not None:
             with contextlib.suppress(OSError):
-                os.close(fd)
+                self._file.close()
 
     __del__ = discard
 

@@ -21,7 +21,7 @@ from zcore.tools.source import SourceArray
 from zcore.tools.spread import check_client, check_shared
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
     from typing import Any
 
     from zcore.nodes.array import Array
@@ -31,12 +31,13 @@ if TYPE_CHECKING:
     from zcore.typing import CacheSize, Chunks, DTypeLike, Format, Order, Selection, Shards
 
 
-def copy(source: StoreLike | Mapping[str, Any] | Array | Group, destination: StoreLike, *, path: str = "",
+def copy(source: StoreLike | Array | Group, destination: StoreLike, *, path: str = "",
          destination_path: str = "", chunks: Chunks = None, shards: Shards | None = None,
-         codecs: CodecsLike | None = None, compressors: CodecsLike | str | None = None, dtype: DTypeLike = None,
-         order: Order | None = None, zarr_format: Format | None = None, selection: Selection = None,
-         memory: CacheSize = "1 GB", overwrite: bool = False, threads: int | None = None, client: Any = None,
-         progress: Callable[[int, int], object] | None = None, checksum: bool = False) -> Array | Group | None:
+         codecs: CodecsLike | None = None, compressors: CodecsLike | str | None = None,
+         dtype: DTypeLike | None = None, order: Order | None = None, zarr_format: Format | None = None,
+         selection: Selection = None, memory: CacheSize = "1 GB", overwrite: bool = False, threads: int | None = None,
+         client: Any = None, progress: Callable[[int, int], object] | None = None,
+         checksum: bool = False) -> Array | Group | None:
     """Copy an array, or a group with all below it.
 
     Objects that stay the same are passed on as they are stored, without a decode: a ``__zmeta__`` array becomes one of

@@ -39,6 +39,7 @@ from zcore.errors import (
     TruncatedError,
     UnsupportedError,
 )
+from zcore.kernel.io.documents import Descriptor
 from zcore.kernel.plan.plan import PlanOptions
 from zcore.kernel.plan.raw_read import LayoutReadPlan
 from zcore.kernel.select.open_array import OpenArray
@@ -120,7 +121,6 @@ class NumpySource(Source):
 class _File:
     """A file that is open for reading, and the member that was last checked as a whole."""
 
-    fd = -1
     _unpacked = None
 
     def __init__(self, path, threads):
@@ -128,7 +128,12 @@ class _File:
         self.n_threads = min(threads or config.threads, MAX_THREADS)
         self._checked = None
         with self.faults():
-            self.fd = open_descriptor(path, os.O_RDONLY | os.O_CLOEXEC)
+            self._file = Descriptor(path, os.O_RDONLY | os.O_CLOEXEC)
+
+    @property
+    def fd(self):
+        """The descriptor; -1 once it is closed."""
+        return self._file.fd
 
     @contextlib.contextmanager
     def faults(self):
@@ -142,14 +147,7 @@ class _File:
         """Close the file, and remove an unpacked member."""
         self._forget()
         with self.faults():
-            fd, self.fd = self.fd, -1
-            if fd >= 0:
-                os.close(fd)
-
-    def __del__(self):
-        # After Ctrl-C right before or in `close`.
-        with contextlib.suppress(StoreError):
-            self.close()
+            self._file.close()
 
     def _forget(self):
         unpacked, self._unpacked, self._checked = self._unpacked, None, None

@@ -128,6 +128,19 @@ def test_faults_are_errors_that_name_url_and_range(example, fault):
         array[...]
 
 
+def test_no_other_fault_is_taken_for_a_range_beyond_the_end(example):
+    """The name of a range, or the number 416, may be in the name of the object."""
+    client = RemoteStore(example.url, **ONCE)._client
+    for name in ("416", "range/Range", "status code: 416"):
+        example.files[name] = b"xyz"
+        assert client.get(name, (5, 3)).data == b"" and client.get(name, (1, None)).data == b"yz"
+        example.requests.clear()
+        example.faults[name] = [500] * 3
+        with pytest.raises(Exception, match="500"):
+            client.get(name, (1, 3))
+        assert example.requests == [("GET", name, "bytes=1-3")]
+
+
 def test_a_fault_that_passes_is_tried_again(example):
     example.faults["data/a/c/1/1"] = [500, 503, None]
     np.testing.assert_array_equal(zcore.open(example.url + "data/a")[...], example.values)
