@@ -157,18 +157,27 @@ def _erase(store, path, options, *, is_held=False):
 
     The caller drops the copies above. `is_held`: the caller holds the place at `path`.
     """
-    found = []
-    for place, nodes in nodes_at(store, path, is_replaced=is_held):
-        # Fails before the first node is deleted if something cannot be listed or erased.
-        for node, metadata in nodes:
-            _check_erasable(store, prefix_of(place), node.format, metadata)
-        found.append((place, any([isinstance(metadata, GroupMetadata) for _, metadata in nodes])))
-    for place, is_group in found:
-        if is_group:
-            # For a while the group has fewer members than the copy.
-            consolidated.drop_copy(store, place)
+    is_ours, are_groups = False, True
+    # A member may be created until the document of its group is erased. Later, `create` makes the group again.
+    while are_groups:
+        found = []
+        for place, nodes in nodes_at(store, path, is_replaced=is_held):
+            # Fails before the first node is deleted if something cannot be listed or erased.
+            for node, metadata in nodes:
+                _check_erasable(store, prefix_of(place), node.format, metadata)
+            found.append((place, any([isinstance(metadata, GroupMetadata) for _, metadata in nodes])))
+        for place, is_group in found:
+            if is_group:
+                # For a while the group has fewer members than the copy.
+                consolidated.drop_copy(store, place)
+        is_ours |= _erase_all(store, path, [place for place, _ in found], options, is_held)
+        are_groups = any([is_group for _, is_group in found])
+    return is_ours
+
+
+def _erase_all(store, path, pending, options, is_held):
+    """Delete the nodes at some places, the last one first; return whether this call has deleted any. See `_erase`."""
     is_ours = False
-    pending = [place for place, _ in found]
     while pending:
         place = pending.pop()
         if place != path and store.is_link(prefix_of(place)):
