@@ -316,7 +316,8 @@ def clear(store: Store, prefix: str, format: Format, metadata: ArrayMetadata | G
     `names`: the keys of the chunks, if they are known.
     """
     for document in _documents_beside(format):
-        store.erase(prefix + document)
+        if not consolidated.is_of_set(store, prefix, document):
+            store.erase(prefix + document)
     if format.chunk_directory is not None:
         # The directory belongs to the format, with everything in it.
         store.erase_prefix(f"{prefix}{format.chunk_directory}/")
@@ -334,7 +335,8 @@ def clear(store: Store, prefix: str, format: Format, metadata: ArrayMetadata | G
 def left_over(store: Store, prefix: str, format: Format, metadata: ArrayMetadata | GroupMetadata) -> Iterator[str]:
     """Iterate over the keys that a new node of this format and metadata would treat as its own."""
     for name in store.existing(prefix, _documents_beside(format)):
-        yield prefix + name
+        if not consolidated.is_of_set(store, prefix, name):
+            yield prefix + name
     if isinstance(metadata, ArrayMetadata):
         yield from (names_of_chunks(store, prefix, metadata) if format.chunk_directory is None
                     else store.list_prefix(f"{prefix}{format.chunk_directory}/"))

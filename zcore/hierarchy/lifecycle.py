@@ -410,7 +410,8 @@ def create_ancestors(store: Store, path: str, format: Format) -> None:
                         store.set_if_not_exists(prefix_of(path) + format.group_document, document)
         # A deletion may have looked below a group before the next one was made there, and have erased it since.
         for path in missing:
-            create_ancestors(store, path, format)
+            if not lookup.standing(store, path.rpartition("/")[0]):
+                create_ancestors(store, path, format)
 
 
 def _stands_as_group(store, path):

@@ -42,7 +42,7 @@ from zcore.stores.base import BlockStore, Store
 from zcore.stores.directory import cleanup, lock_file
 from zcore.stores.directory.store import DirectoryStore
 from zcore.stores.keys import prefix_of
-from zcore.stores.openers import PARQUET, loaded, store_of
+from zcore.stores.openers import store_of
 from zcore.tools.copy import document_last, staging
 from zcore.tools.copy.destinations import settle
 from zcore.tools.spread import check_client, check_shared
@@ -362,9 +362,7 @@ class _Verification:
     def _note_copy(self, binding, metadata):
         key = self._key_of_copy(binding)
         try:
-            # The store of a reference set shows the set's own document.
-            if consolidated.is_of_set(self.store, binding.prefix, binding.format.consolidated_document) and (
-                    not isinstance(self.store, loaded(PARQUET.opener))):
+            if consolidated.hides_set(binding):
                 self._sets += (binding.prefix,)
                 self.report.add("wrong document", key, binding.path, "it is that of a reference set in Parquet, which "
                                 f"the group's {binding.document_name} hides: move one of the two away")
