@@ -19,7 +19,7 @@ from zcore.engine.binding import names_of_chunks
 from zcore.errors import InvalidKeyError, NodeNotFoundError, StoreError
 from zcore.formats import FORMAT_OF, format_of
 from zcore.hierarchy import consolidated, lookup
-from zcore.hierarchy.creation_lock import hold_nodes, hold_place
+from zcore.hierarchy.creation_lock import hold_nodes, hold_place, hold_tree
 from zcore.model.metadata import ArrayMetadata, GroupMetadata
 from zcore.stores.keys import prefix_of
 
@@ -69,7 +69,7 @@ def delete(store: Store, path: str, options: Options) -> bool:
     """
     if unlink(store, path):
         return True
-    with consolidated.dropped(store, path, itself=True):
+    with hold_tree(store, path, options), consolidated.dropped(store, path, itself=True):
         return _erase(store, path, options)
 
 

@@ -41,7 +41,7 @@ from zcore.errors import (
 from zcore.formats import DOCUMENTS
 from zcore.formats.json_documents import MAX_NBYTES, check_attributes
 from zcore.hierarchy import consolidated, deletion, lookup
-from zcore.hierarchy.creation_lock import hold_nodes, hold_place
+from zcore.hierarchy.creation_lock import hold_nodes, hold_place, hold_tree
 from zcore.hierarchy.deletion import clear as clear  # callers find creation and deletion in this module
 from zcore.hierarchy.deletion import delete as delete
 from zcore.hierarchy.unfinished import unfinished
@@ -348,6 +348,11 @@ def move(store: Store, source: str, destination: str, options: Options) -> None:
     NodeExistsError
         Something exists at `destination`, or `destination` lies below `source`.
     """
+    with hold_tree(store, source, options, destination):
+        _move(store, source, destination, options)
+
+
+def _move(store, source, destination, options):
     found = lookup.standing(store, source)
     if not found:
         raise NodeNotFoundError(f"there is no node at {store.describe(source)}", path=source)
