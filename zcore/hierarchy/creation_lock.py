@@ -13,6 +13,7 @@ from zcore.descriptors import open_descriptor
 from zcore.errors import LockError, NodeNotFoundError, StoreError
 from zcore.kernel.io.files import TEMP_PREFIX
 from zcore.kernel.io.object_locks import Held, locks_of
+from zcore.stores.directory.store import DirectoryStore
 from zcore.stores.keys import prefix_of
 
 if TYPE_CHECKING:
@@ -257,7 +258,7 @@ def hold_tree(store: Store, path: str, options: Options, *others: str,
     `is_whole`: what is below the paths is deleted or moved, so nothing is created or deleted there meanwhile. In a
     store with files, `hold_place` finds out about a move, and no call waits for another one far below.
     """
-    if not options.lock or store.locks(path, "").directory is not None:
+    if not options.lock or isinstance(store, DirectoryStore) or store.locks(path, "").directory is not None:
         return contextlib.nullcontext()
     paths = path, *others
     above = [one[:i] for one in paths for i, sign in enumerate(one) if sign == "/"]
