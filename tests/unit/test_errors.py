@@ -234,3 +234,30 @@ def test_a_warning_names_the_node(tmp_path, make_store, document):
                 node.resize(2)
             node.attrs["x"] = 1
         store.erase_prefix("")
+
+
+def in_memory():
+    return zcore.create_group(zcore.MemoryStore())
+
+
+SETTINGS = [
+    ("dimension_names", lambda value: in_memory().create_array("a", shape=4, dtype="i4", dimension_names=value)),
+    ("repair", lambda value: zcore.verify(in_memory(), repair=value)),
+    ("progress", lambda value: zcore.verify(in_memory(), progress=value)),
+    ("progress", lambda value: zcore.copy(in_memory(), zcore.MemoryStore(), progress=value)),
+    *[(name, lambda value, name=name: zcore.ReferenceStore({"a": "b"}, **{name: value}))
+      for name in ("max_generated", "base", "allowed", "services")],
+]
+
+
+@pytest.mark.parametrize(("name", "call"), SETTINGS)
+@pytest.mark.parametrize("value", [-1, 1.5, object(), float("nan")])
+def test_a_setting_of_a_wrong_type_is_named(name, call, value):
+    with pytest.raises((TypeError, ValueError), match=f"^{name} is .*, expected "):
+        call(value)
+
+
+def test_no_truth_value_is_a_number_of_references():
+    with pytest.raises(ValueError, match="max_generated is True, expected an integer of 0 or more"):
+        zcore.ReferenceStore({"a": "b"}, max_generated=True)
+    zcore.ReferenceStore({"a": "b"}, max_generated=0)

@@ -11,6 +11,7 @@ can be out of date only if a process is killed right before the second drop.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -37,7 +38,7 @@ from zcore.model.metadata import ArrayMetadata, GroupMetadata
 from zcore.stores.base import directory_at
 from zcore.stores.directory.store import DirectoryStore
 from zcore.stores.keys import prefix_of
-from zcore.stores.openers import PARQUET_DOCUMENT
+from zcore.stores.openers import PARQUET, PARQUET_DOCUMENT, loaded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -52,6 +53,8 @@ _GROUPS = [line for line in FORMATS.values() if line.group_document]
 _WITH_COPY_BESIDE = tuple([line.group_document for line in _GROUPS if line.consolidated_document])
 _GROUP_DOCUMENTS = (*_WITH_COPY_BESIDE, *[line.group_document for line in _GROUPS if not line.consolidated_document])
 _DOCUMENTS = tuple(map(os.fsencode, DOCUMENTS))
+# Errors of a link to nowhere, of one in a circle, and of special files.
+_NO_FILE = errno.ENOENT, errno.ELOOP, errno.ESPIPE, errno.ENXIO
 # Attempts to copy a hierarchy that changes meanwhile.
 _MAX_TRIES = 20
 _MAX_SHOWN = 10
@@ -190,7 +193,7 @@ def copied(binding: GroupBinding) -> GroupMetadata | None:
         format.check_copy(binding.view.raw, binding.path)
         return None
     raw = binding.store.get(binding.prefix + format.consolidated_document)
-    if raw is None:
+    if raw is None or b'"record_size"' in raw and hides_set(binding):     # a request only where there may be a set
         return None
     with noted() as notes:
         copy = format.parse_consolidated(raw, binding.path)
@@ -269,11 +272,12 @@ def _drop_if_same(binding, raw):
 
 def _erase_copy(store, prefix, document):
     try:
-        if not store.exists(prefix + document) or is_of_set(store, prefix, document):
+        if not store.exists(prefix + document):
             return
     except StoreError:
         pass     # a link to nowhere, which is removed
-    store.erase(prefix + document)
+    if not is_of_set(store, prefix, document):
+        store.erase(prefix + document)
 
 
 def is_of_set(store: Store, prefix: str, document: str | None) -> bool:
@@ -281,7 +285,21 @@ def is_of_set(store: Store, prefix: str, document: str | None) -> bool:
 
     A copy that another program has given a member of that name is none.
     """
-    return document == PARQUET_DOCUMENT and lookup.holds_set(store, prefix.rstrip("/"), beside_group=True)
+    try:
+        return document == PARQUET_DOCUMENT and lookup.holds_set(store, prefix.rstrip("/"), beside_group=True)
+    except StoreError as error:
+        if error.errno not in _NO_FILE:
+            raise
+        return False
+
+
+def hides_set(binding: GroupBinding) -> bool:
+    """Return whether a group lies in front of a reference set in Parquet. It is no copy of the group's metadata then.
+
+    The store of a set shows the set's own document, which is one.
+    """
+    return (is_of_set(binding.store, binding.prefix, binding.format.consolidated_document)
+            and not isinstance(binding.store, loaded(PARQUET.opener)))
 
 
 @contextlib.contextmanager

@@ -16,6 +16,7 @@ from zcore.engine.options import Options
 from zcore.errors import NodeExistsError, UnsupportedError, ZcoreError
 from zcore.formats import format_of
 from zcore.hierarchy import lifecycle, lookup
+from zcore.hierarchy.creation_lock import hold_tree
 from zcore.indexing.assign import cast_to
 from zcore.model.metadata import ArrayMetadata, CodecSpec, GroupMetadata, has_varying_items, unshared
 from zcore.model.named_codecs import named_codec
@@ -89,8 +90,9 @@ class NewNode:
         """Create the node, and return its binding."""
         lookup.check_new_names(path, self.format)
         try:
-            return lifecycle.create(store, path, self.format, self.metadata, self.attributes, options, data=self.data,
-                                    overwrite=overwrite)
+            with hold_tree(store, path, options, is_whole=overwrite):
+                return lifecycle.create(store, path, self.format, self.metadata, self.attributes, options,
+                                        data=self.data, overwrite=overwrite)
         except ZcoreError as error:
             error.locate(store.describe(path))
             raise

@@ -13,6 +13,7 @@ from zcore.descriptors import open_descriptor
 from zcore.errors import LockError, NodeNotFoundError, StoreError
 from zcore.kernel.io.files import TEMP_PREFIX
 from zcore.kernel.io.object_locks import Held, locks_of
+from zcore.stores.directory.store import DirectoryStore
 from zcore.stores.keys import prefix_of
 
 if TYPE_CHECKING:
@@ -244,6 +245,39 @@ class _Nodes(Held):
             except FileNotFoundError as exc:
                 raise NodeNotFoundError(f"the node at {self._store.describe(node.path)} is gone",
                                         path=node.path) from exc
+
+    def give_back(self, exception):
+        for hold in self._holds:
+            hold.__exit__(None, None, None)
+
+
+def hold_tree(store: Store, path: str, options: Options, *others: str,
+              is_whole: bool = True) -> contextlib.AbstractContextManager[object]:
+    """Return a context manager that prevents other threads from moving the groups above `path` and `others`.
+
+    `is_whole`: what is below the paths is deleted or moved, so nothing is created or deleted there meanwhile. In a
+    store with files, `hold_place` finds out about a move, and no call waits for another one far below.
+    """
+    if not options.lock or isinstance(store, DirectoryStore) or store.locks(path, "").directory is not None:
+        return contextlib.nullcontext()
+    paths = path, *others
+    above = [one[:i] for one in paths for i, sign in enumerate(one) if sign == "/"]
+    # All callers lock in this order. The names are those of no nodes.
+    return _Trees([(store.locks(f"{one}/", ""), None if is_whole and one in paths else path)
+                   for one in sorted({*above, *(paths if is_whole else ())})])
+
+
+class _Trees(Held):
+
+    def __init__(self, locks):
+        self._locks = locks
+        self._holds = []
+
+    def take(self):
+        for locks, key in self._locks:
+            # Noted before it is held, as Ctrl-C may come between the two.
+            self._holds.append(locks.whole() if key is None else locks.object(key))
+            self._holds[-1].__enter__()
 
     def give_back(self, exception):
         for hold in self._holds:

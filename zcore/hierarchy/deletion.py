@@ -19,7 +19,7 @@ from zcore.engine.binding import names_of_chunks
 from zcore.errors import InvalidKeyError, NodeNotFoundError, StoreError
 from zcore.formats import FORMAT_OF, format_of
 from zcore.hierarchy import consolidated, lookup
-from zcore.hierarchy.creation_lock import hold_nodes, hold_place
+from zcore.hierarchy.creation_lock import hold_nodes, hold_place, hold_tree
 from zcore.model.metadata import ArrayMetadata, GroupMetadata
 from zcore.stores.keys import prefix_of
 
@@ -69,7 +69,7 @@ def delete(store: Store, path: str, options: Options) -> bool:
     """
     if unlink(store, path):
         return True
-    with consolidated.dropped(store, path, itself=True):
+    with hold_tree(store, path, options), consolidated.dropped(store, path, itself=True):
         return _erase(store, path, options)
 
 
@@ -157,18 +157,27 @@ def _erase(store, path, options, *, is_held=False):
 
     The caller drops the copies above. `is_held`: the caller holds the place at `path`.
     """
-    found = []
-    for place, nodes in nodes_at(store, path, is_replaced=is_held):
-        # Fails before the first node is deleted if something cannot be listed or erased.
-        for node, metadata in nodes:
-            _check_erasable(store, prefix_of(place), node.format, metadata)
-        found.append((place, any([isinstance(metadata, GroupMetadata) for _, metadata in nodes])))
-    for place, is_group in found:
-        if is_group:
-            # For a while the group has fewer members than the copy.
-            consolidated.drop_copy(store, place)
+    is_ours, are_groups = False, True
+    # A member may be created until the document of its group is erased. Later, `create` makes the group again.
+    while are_groups:
+        found = []
+        for place, nodes in nodes_at(store, path, is_replaced=is_held):
+            # Fails before the first node is deleted if something cannot be listed or erased.
+            for node, metadata in nodes:
+                _check_erasable(store, prefix_of(place), node.format, metadata)
+            found.append((place, any([isinstance(metadata, GroupMetadata) for _, metadata in nodes])))
+        for place, is_group in found:
+            if is_group:
+                # For a while the group has fewer members than the copy.
+                consolidated.drop_copy(store, place)
+        is_ours |= _erase_all(store, path, [place for place, _ in found], options, is_held)
+        are_groups = any([is_group for _, is_group in found])
+    return is_ours
+
+
+def _erase_all(store, path, pending, options, is_held):
+    """Delete the nodes at some places, the last one first; return whether this call has deleted any. See `_erase`."""
     is_ours = False
-    pending = [place for place, _ in found]
     while pending:
         place = pending.pop()
         if place != path and store.is_link(prefix_of(place)):
@@ -307,7 +316,8 @@ def clear(store: Store, prefix: str, format: Format, metadata: ArrayMetadata | G
     `names`: the keys of the chunks, if they are known.
     """
     for document in _documents_beside(format):
-        store.erase(prefix + document)
+        if not consolidated.is_of_set(store, prefix, document):
+            store.erase(prefix + document)
     if format.chunk_directory is not None:
         # The directory belongs to the format, with everything in it.
         store.erase_prefix(f"{prefix}{format.chunk_directory}/")
@@ -325,7 +335,8 @@ def clear(store: Store, prefix: str, format: Format, metadata: ArrayMetadata | G
 def left_over(store: Store, prefix: str, format: Format, metadata: ArrayMetadata | GroupMetadata) -> Iterator[str]:
     """Iterate over the keys that a new node of this format and metadata would treat as its own."""
     for name in store.existing(prefix, _documents_beside(format)):
-        yield prefix + name
+        if not consolidated.is_of_set(store, prefix, name):
+            yield prefix + name
     if isinstance(metadata, ArrayMetadata):
         yield from (names_of_chunks(store, prefix, metadata) if format.chunk_directory is None
                     else store.list_prefix(f"{prefix}{format.chunk_directory}/"))

@@ -41,7 +41,7 @@ from zcore.errors import (
 from zcore.formats import DOCUMENTS
 from zcore.formats.json_documents import MAX_NBYTES, check_attributes
 from zcore.hierarchy import consolidated, deletion, lookup
-from zcore.hierarchy.creation_lock import hold_nodes, hold_place
+from zcore.hierarchy.creation_lock import hold_nodes, hold_place, hold_tree
 from zcore.hierarchy.deletion import clear as clear  # callers find creation and deletion in this module
 from zcore.hierarchy.deletion import delete as delete
 from zcore.hierarchy.unfinished import unfinished
@@ -127,7 +127,7 @@ def create(store: Store, path: str, format: Format, metadata: ArrayMetadata | Gr
             # Overwriting also replaces unreachable documents.
             failed = lookup.pass_over_damage if overwrite else None
             is_replaced = not is_free and bool(lookup.standing(store, path, failed))
-            with consolidated.dropped(store, path, itself=is_replaced, is_below=is_below):
+            with consolidated.dropped(store, path, itself=is_replaced, is_below=is_below, format=format):
                 if not is_free:
                     lookup.check_no_special(store, path, format)
                     if overwrite:
@@ -149,7 +149,7 @@ def create(store: Store, path: str, format: Format, metadata: ArrayMetadata | Gr
                             raise
                         continue
                     # Writing took time. The document must be where the elements are, and below groups.
-                    if not is_here() or _has_lost_groups(store, path, format):
+                    if not is_here() or directory_at(store) is None and _has_lost_groups(store, path, format):
                         continue
                     try:
                         create_ancestors(store, path, format)
@@ -168,12 +168,13 @@ def create(store: Store, path: str, format: Format, metadata: ArrayMetadata | Gr
                 return kind(store, path, format, options)
         # A group above was moved before the document was written. So the document is in a new directory that was not
         # locked, without groups above it and without elements. Everything is made again, as if the move had come first.
+        # The same is done if it was deleted.
         overwrite = True
 
 
 def _has_lost_groups(store, path, format):
-    """Whether a group above was moved or deleted while a node was being created, where no directory tells."""
-    return directory_at(store) is None and bool(missing_above(store, path, format))
+    """Whether a group above was moved or deleted while a node was being created."""
+    return bool(missing_above(store, path, format))
 
 
 def _create_at_once(store, path, format, kind, document, attributes_document, view, options):
@@ -199,8 +200,10 @@ def _create_at_once(store, path, format, kind, document, attributes_document, vi
     if identity is None:
         return None
     if not is_same or not identity:
-        # A group above may have been moved.
-        return kind(store, path, format, options)
+        # A group above may have been moved, and the node with it, or deleted.
+        binding = kind(store, path, format, options)
+        create_ancestors(store, path, format)
+        return binding
     if view.notes:
         warn_of(store.describe(path), view.notes)
     return kind(store, path, format, options, view._replace(identity=identity, trusted=False))
@@ -345,6 +348,11 @@ def move(store: Store, source: str, destination: str, options: Options) -> None:
     NodeExistsError
         Something exists at `destination`, or `destination` lies below `source`.
     """
+    with hold_tree(store, source, options, destination):
+        _move(store, source, destination, options)
+
+
+def _move(store, source, destination, options):
     found = lookup.standing(store, source)
     if not found:
         raise NodeNotFoundError(f"there is no node at {store.describe(source)}", path=source)
@@ -406,6 +414,10 @@ def create_ancestors(store: Store, path: str, format: Format) -> None:
                 with hold_place(store, path, format.group_document, Options()):
                     if not _stands_as_group(store, path):
                         store.set_if_not_exists(prefix_of(path) + format.group_document, document)
+        # A deletion may have looked below a group before the next one was made there, and have erased it since.
+        for path in missing:
+            if not lookup.standing(store, path.rpartition("/")[0]):
+                create_ancestors(store, path, format)
 
 
 def _stands_as_group(store, path):

@@ -7,6 +7,7 @@ elsewhere: no length, number of elements, or end of a chunk exceeds 2**63 - 1.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from copy import deepcopy
 from operator import attrgetter
 from operator import index as exact_index
@@ -18,10 +19,10 @@ from zcore.errors import UnsupportedError
 from zcore.model.chunk_grid import check_edges, dimensions_of
 from zcore.model.fill_value import fill_bytes as bytes_of_fill
 from zcore.model.fill_value import fill_scalar
-from zcore.model.value import TEXT, Value, first_of
+from zcore.model.value import TEXT, Value, check_kind, first_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Any, Literal, Self, SupportsIndex, TypeVar
 
     import numpy.typing as npt
@@ -193,12 +194,13 @@ class ArrayMetadata(Value):
         elif len(fill_bytes) != itemsize:
             raise ValueError(f"fill value: expected {itemsize} bytes, found {len(fill_bytes)}")
         if dimension_names is not None:
+            check_kind(dimension_names, "dimension_names", (Iterable,), "a list of str or None")
             names = first_of(dimension_names, MAX_NDIM)
             if isinstance(dimension_names, str) or any([not isinstance(name, (str, type(None))) for name in names]):
                 raise TypeError(f"dimension_names={dimension_names!r:.200}: expected a list of str or None")
             dimension_names = names
             if len(dimension_names) != len(shape):
-                raise ValueError(f"expected {len(shape)} dimension names, found {len(dimension_names)}")
+                raise ValueError(f"dimension_names: expected {len(shape)}, found {len(dimension_names)}")
         store = object.__setattr__
         store(self, "shape", shape)
         store(self, "dtype", dtype)

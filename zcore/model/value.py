@@ -64,6 +64,12 @@ def as_bool(value: object, keyword: str, allowed: str = "True or False") -> bool
     return bool(value)
 
 
+def check_kind(value: object, keyword: str, kinds: tuple[type, ...], allowed: str) -> None:
+    """Raise TypeError unless a keyword's value is None or of one of some kinds; `allowed` is the text for messages."""
+    if value is not None and not isinstance(value, kinds):
+        raise TypeError(f"{keyword} is {value!r:.60}, expected {allowed}")
+
+
 class Same:
     """A key of a cache that equals only the key of the same object. Equal values may differ in text, as 1 and True."""
 

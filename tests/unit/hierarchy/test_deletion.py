@@ -574,3 +574,54 @@ def test_a_member_whose_document_cannot_be_looked_at_is_never_left_without_an_er
         assert list(zcore.open_group(tmp_path, path="g")) == []
     zcore.create_group(store, path="g", zarr_format=zarr_format, overwrite=True)
     assert list(zcore.open_group(tmp_path, path="g")) == []
+
+
+@pytest.mark.parametrize("zarr_format", WITH_GROUPS)
+def test_a_member_that_is_created_while_its_group_is_deleted_goes_with_it(store, monkeypatch, zarr_format):
+    """It stayed and belonged to no group, so copies of metadata, which are made through groups, lacked it.
+
+    The other call is one of another process: in a store without files, locks keep out threads.
+    """
+    group = fill(store, zarr_format)
+    erase, document = type(store).erase, NODE_DOCUMENTS[zarr_format][-1]
+
+    def create_and_erase(self, key):
+        if key == f"g/h/{document}":
+            monkeypatch.undo()
+            zcore.create_array(store, name="g/h/k/new", data=[1, 2], zarr_format=zarr_format, lock=None)
+        erase(self, key)
+
+    monkeypatch.setattr(type(store), "erase", create_and_erase)
+    del group["g"]
+    assert type(store).erase is erase, "the member was created"
+    assert [key for key in store.list() if key.startswith("g/")] == []
+
+
+@pytest.mark.parametrize("zarr_format", WITH_GROUPS)
+@pytest.mark.parametrize(("method", "key"), [("set_if_not_exists", "g/h/"), ("set", "g/h/a/"),
+                                             ("make_directory_with", "g/h/a/")])
+def test_a_group_that_is_deleted_while_a_node_below_it_is_created_is_made_again(store, monkeypatch, zarr_format, method,
+                                                                                key):
+    names = NODE_DOCUMENTS[zarr_format]
+    group = zcore.create_group(store, zarr_format=zarr_format)
+    if method != "set_if_not_exists":
+        group.create_group("g/h")
+    store.set("g/h/notes.txt", b"a directory is not pruned then")
+    data = None if method == "make_directory_with" else [1, 2]
+    if type(store) is zcore.MemoryStore:
+        method = "set_if_not_exists"
+    called, calls = getattr(type(store), method), []
+
+    def delete_and_call(self, name, *rest):
+        if name in (key, key + names[0], key + names[-1]):
+            monkeypatch.undo()
+            del zcore.open_group(store, "r+", lock=None)["g"]
+            calls.append(name)
+        return called(self, name, *rest)
+
+    monkeypatch.setattr(type(store), method, delete_and_call)
+    array = group.create_array("g/h/a", shape=None if data else (2,), dtype=None if data else "i8", data=data,
+                               chunks=(1,))
+    assert array[...].tolist() == (data or [0, 0])
+    assert calls
+    assert dict(group.members(None)).keys() == {"g", "g/h", "g/h/a"}

@@ -9,13 +9,13 @@ import json
 import os
 from _thread import RLock  # of threading, without its import time
 from base64 import b64encode
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from zcore.buffers import flat_view
 from zcore.errors import MetadataError, ReferenceFormatError, StoreError
 from zcore.kernel.refs.table import ReferenceTable
-from zcore.model.value import as_bool
+from zcore.model.value import as_bool, check_kind
 from zcore.stores.base import OBJECTS, ByteRange, Extents, Identity, Listing, Objects, Store, resolve_range
 from zcore.stores.forks import renew_in_children
 from zcore.stores.keys import check_key, check_prefix
@@ -81,8 +81,14 @@ class ReferenceStore(Store):
                  target: str | None = None, template_overrides: Mapping[str, str] | None = None,
                  max_generated: int | None = None, read_only: bool = True) -> None:
         self._read_only = as_bool(read_only, "read_only")
-        if isinstance(allowed, str):
+        if isinstance(allowed, (str, bytes)):
             raise TypeError(f"allowed={allowed!r}: expected a list of str")
+        check_kind(allowed, "allowed", (Iterable,), "a list of str")
+        check_kind(base, "base", (str, os.PathLike), "a path or a URL")
+        check_kind(services, "services", (Mapping,), "a mapping of beginnings of URLs")
+        if max_generated is not None and (isinstance(max_generated, bool) or not hasattr(max_generated, "__index__")
+                                          or max_generated < 0):
+            raise ValueError(f"max_generated is {max_generated!r:.60}, expected an integer of 0 or more")
         self._renew_locks()
         renew_in_children(self)
         self.path: str | None = None if isinstance(source, Mapping) else _absolute(source)

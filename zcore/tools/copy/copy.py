@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +12,7 @@ from zcore.engine.options import Options
 from zcore.errors import NodeNotFoundError, ZcoreError
 from zcore.formats import check_format
 from zcore.model.named_codecs import named_codec
-from zcore.model.value import as_bool
+from zcore.model.value import as_bool, check_kind
 from zcore.text.sizes import room_of
 from zcore.tools.copy.destinations import SINKS, file_kind, settle_at, sink_of
 from zcore.tools.copy.sources import open_source
@@ -21,7 +22,7 @@ from zcore.tools.source import SourceArray
 from zcore.tools.spread import check_client, check_shared
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import Any
 
     from zcore.nodes.array import Array
@@ -116,6 +117,7 @@ def copy(source: StoreLike | Array | Group, destination: StoreLike, *, path: str
     check_format(zarr_format)
     memory = room_of(memory, "memory")
     overwrite = as_bool(overwrite, "overwrite")
+    check_kind(progress, "progress", (Callable,), "a function of two integers")
     if client is not None:
         check_client(client)
         check_shared(source, "source")

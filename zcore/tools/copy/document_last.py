@@ -34,7 +34,7 @@ from zcore.errors import LockError, MetadataError, NodeExistsError, StoreError, 
 from zcore.formats import FORMAT_OF, format_of
 from zcore.formats.json_documents import MAX_NBYTES
 from zcore.hierarchy import consolidated, deletion, lifecycle, lookup
-from zcore.hierarchy.creation_lock import hold_place
+from zcore.hierarchy.creation_lock import hold_place, hold_tree
 from zcore.hierarchy.unfinished import unfinished
 from zcore.kernel.io.documents import Tickets
 from zcore.model.metadata import ArrayMetadata
@@ -377,6 +377,9 @@ def _put(store, path, made, overwrite):
             above, _, name = (prefix_of(path) + key).rpartition("/")
             format = format_of(FORMAT_OF[name])
             lifecycle.check_free(store, above, format, metadata_of(format, name, raw, above))
+    for key, _ in documents:
+        if "/" not in key:     # groups above may have been moved or deleted
+            lifecycle.create_ancestors(store, path, format_of(FORMAT_OF[key]))
     for key in made.list():
         store.set(prefix_of(path) + key, made.get(key))
 
@@ -402,7 +405,8 @@ def made_in(store: Store, path: str, replace: bool, overwrite: bool, root: str |
     if type(store) is MemoryStore:
         made = MemoryStore()
         yield made
-        with consolidated.dropped(store, path), deletion.hold_all(store, path, Options()):
+        with (hold_tree(store, path, Options()), consolidated.dropped(store, path),
+              deletion.hold_all(store, path, Options())):
             store.change_at_once(lambda draft: _put(draft, path, made, overwrite))
         return
     try:

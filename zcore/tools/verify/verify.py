@@ -10,6 +10,7 @@ import os
 import re
 from array import array
 from collections import Counter
+from collections.abc import Callable, Iterable
 from functools import partial
 from time import time
 from typing import TYPE_CHECKING
@@ -37,12 +38,13 @@ from zcore.hierarchy import consolidated, lookup
 from zcore.hierarchy.creation_lock import hold_place, is_held
 from zcore.hierarchy.lifecycle import read_attributes
 from zcore.model.metadata import ArrayMetadata
+from zcore.model.value import check_kind
 from zcore.nodes.node import Handle
 from zcore.stores.base import BlockStore, Store
 from zcore.stores.directory import cleanup, lock_file
 from zcore.stores.directory.store import DirectoryStore
 from zcore.stores.keys import prefix_of
-from zcore.stores.openers import PARQUET, loaded, store_of
+from zcore.stores.openers import store_of
 from zcore.tools.copy import document_last, staging
 from zcore.tools.copy.destinations import settle
 from zcore.tools.spread import check_client, check_shared
@@ -50,7 +52,7 @@ from zcore.tools.verify.decoded import Changed, read_objects, read_on_workers
 from zcore.tools.verify.report import Report
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from typing import Any
 
     from zcore.nodes.array import Array
@@ -107,6 +109,7 @@ def verify(store: StoreLike | Array | Group, *, path: str = "", repair: bool | s
         `repair` names a kind that cannot be repaired.
     """
     kinds = _kinds_of(repair)
+    check_kind(progress, "progress", (Callable,), "a function of two integers")
     if client is not None:
         check_client(client)
         check_shared(store, "source")
@@ -143,6 +146,8 @@ def _kinds_of(repair):
     if repair is True or repair is False:
         return _BY_DEFAULT if repair else ()
     kinds: list[str] = []
+    if not isinstance(repair, Iterable):
+        raise TypeError(f"repair is {repair!r:.60}, expected True, False or some of {', '.join(map(repr, REPAIRED))}")
     for kind in (repair,) if isinstance(repair, str) else repair:
         if kind not in REPAIRED:
             raise ValueError(f"repair: expected True, False or some of {', '.join(map(repr, REPAIRED))}, found "
@@ -362,9 +367,7 @@ class _Verification:
     def _note_copy(self, binding, metadata):
         key = self._key_of_copy(binding)
         try:
-            # The store of a reference set shows the set's own document.
-            if consolidated.is_of_set(self.store, binding.prefix, binding.format.consolidated_document) and (
-                    not isinstance(self.store, loaded(PARQUET.opener))):
+            if consolidated.hides_set(binding):
                 self._sets += (binding.prefix,)
                 self.report.add("wrong document", key, binding.path, "it is that of a reference set in Parquet, which "
                                 f"the group's {binding.document_name} hides: move one of the two away")

@@ -379,6 +379,36 @@ def test_overwriting_leaves_a_set(folder):
     assert bytes(zcore.open(refs)["x"][:10]) == b"0123456789"
 
 
+REPLACED = {
+    "group": lambda store, zarr_format: zcore.create_group(store, path="g", zarr_format=zarr_format, overwrite=True),
+    "array": lambda store, zarr_format: zcore.create_array(store, name="g", data=[1], zarr_format=zarr_format,
+                                                           overwrite=True),
+    "copy": lambda store, zarr_format: zcore.copy(zcore.group(zcore.MemoryStore(), zarr_format=zarr_format).store,
+                                                  store, destination_path="g", overwrite=True),
+    "delete": lambda store, zarr_format: zcore.open_group(store, "r+").__delitem__("g"),
+}
+
+
+@pytest.mark.parametrize("kind", ["memory", "directory"])
+@pytest.mark.parametrize("zarr_format", [3, 2])
+@pytest.mark.parametrize("old", ["group", "array"])
+@pytest.mark.parametrize("change", REPLACED)
+def test_what_replaces_a_node_in_front_of_a_set_leaves_the_set(folder, kind, old, change, zarr_format):
+    """Its document was taken for the copy of metadata of the old node, or of the new one."""
+    if kind == "directory" and change == "copy":
+        pytest.skip("the whole directory is replaced")
+    store = zcore.MemoryStore() if kind == "memory" else zcore.DirectoryStore(folder / "s")
+    zcore.create_group(store, zarr_format=zarr_format)
+    REPLACED[old](store, 2)
+    refs = write_set(folder / "set", {".zgroup": GROUP, "x/.zarray": ARRAY}, 2)
+    document = (refs / ".zmetadata").read_bytes()
+    store.set("g/.zmetadata", document)
+    REPLACED[change](store, zarr_format)
+    assert store.get("g/.zmetadata") == document
+    if change == "group":
+        assert list(zcore.open(store, path="g")) == [], "nor is it a copy of the new group's metadata"
+
+
 def test_nodes_are_made_in_a_set_that_changes(folder):
     refs = write_set(folder / "some.data", {"x/.zarray": ARRAY}, 2)
     write_file(refs, "x/refs.0.parq", raw=[b"0123456789"])
