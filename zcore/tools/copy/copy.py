@@ -22,7 +22,6 @@ from zcore.tools.source import SourceArray
 from zcore.tools.spread import check_client, check_shared
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from typing import Any
 
     from zcore.nodes.array import Array
