@@ -157,7 +157,7 @@ def _erase(store, path, options, *, is_held=False):
 
     The caller drops the copies above. `is_held`: the caller holds the place at `path`.
     """
-    is_ours, are_groups = False, True
+    is_ours, are_groups, is_first = False, True, True
     # A member may be created until the document of its group is erased. Later, `create` makes the group again.
     while are_groups:
         found = []
@@ -170,13 +170,16 @@ def _erase(store, path, options, *, is_held=False):
             if is_group:
                 # For a while the group has fewer members than the copy.
                 consolidated.drop_copy(store, place)
-        is_ours |= _erase_all(store, path, [place for place, _ in found], options, is_held)
-        are_groups = any([is_group for _, is_group in found])
+        is_ours |= _erase_all(store, path, [place for place, _ in found], options, is_held, is_first)
+        are_groups, is_first = any([is_group for _, is_group in found]), False
     return is_ours
 
 
-def _erase_all(store, path, pending, options, is_held):
-    """Delete the nodes at some places, the last one first; return whether this call has deleted any. See `_erase`."""
+def _erase_all(store, path, pending, options, is_held, is_first):
+    """Delete the nodes at some places, the last one first; return whether this call has deleted any. See `_erase`.
+
+    Unless it `is_first`, the node at `path` is gone, and another one may have been created there.
+    """
     is_ours = False
     while pending:
         place = pending.pop()
@@ -191,6 +194,8 @@ def _erase_all(store, path, pending, options, is_held):
         if standing:
             with (contextlib.nullcontext() if is_replaced
                   else hold_place(store, place, standing[0].document, options)):
+                if not (is_first or is_held) and lookup.standing(store, path):
+                    return is_ours
                 # Another call may have replaced the node before the place was held.
                 erased = [_erase_node(node, options) for node in lookup.standing(store, place, failed)]
                 if any([is_array for _, is_array in erased]):

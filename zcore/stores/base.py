@@ -382,9 +382,12 @@ class Store(ABC):
         stopped : callable
             ``stopped()`` returns whether no value is wanted any more. Then the iterator ends.
 
-        Raises : StoreError, as `get`.
+        Raises
+        ------
+        StoreError
+            As `get`.
         """
-        raise NotImplementedError
+        return self._stream(requests, n, stopped)
 
     def exists(self, key: str) -> bool:
         """Return whether `key` has a value.
@@ -613,6 +616,9 @@ class Store(ABC):
 
     def _get_buffer(self, key, byte_range):
         return self.get(key, byte_range)
+
+    def _stream(self, requests, n, stopped):
+        raise NotImplementedError
 
     def _set_parts(self, key, parts):
         self.set(key, self._with_parts(key, parts))

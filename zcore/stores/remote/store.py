@@ -29,7 +29,7 @@ from zcore.stores.remote.client import ABSENT, UNUSUAL, ConditionError
 from zcore.stores.remote.clients import client_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
     from typing import Any
 
     from zcore.typing import Buffer
@@ -188,8 +188,7 @@ class RemoteStore(Store):
         """Whether one thread can have many requests in flight."""
         return self._client.direct is not None
 
-    def stream(self, requests: Iterator[tuple[Any, str, ByteRange]], n: int,
-               stopped: Callable[[], bool]) -> Iterator[tuple[Any, bytes | memoryview | None]]:
+    def _stream(self, requests, n, stopped):
         held = []      # the tokens of the requests in flight
         is_inner = self._is_asking()
         admitted = self._admitted(requests, None if is_inner else held, stopped)
