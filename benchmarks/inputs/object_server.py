@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 import urllib.request
+from collections import deque
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -104,7 +105,7 @@ class _Files:
         self.sock = sock
         self.directory = directory
         self.received = b""
-        self.pending = b""
+        self.pending = deque()     # of memoryviews, and of lists of a file and a range of it
 
     def receive(self):
         """Answer the requests that have come; returns whether the connection goes on."""
@@ -118,10 +119,31 @@ class _Files:
     def send(self):
         """Send more of what is pending; returns whether that is all."""
         try:
-            self.pending = self.pending[self.sock.send(self.pending):]
+            while self.pending:
+                part = self.pending[0]
+                if isinstance(part, memoryview):
+                    n_sent = self.sock.send(part, socket.MSG_MORE if len(self.pending) > 1 else 0)
+                    self.pending[0] = part[n_sent:]
+                    is_all = n_sent == len(part)
+                else:
+                    file, start, stop = part
+                    part[1] += os.sendfile(self.sock.fileno(), file, start, stop - start)
+                    is_all = part[1] == stop
+                if is_all:
+                    self._drop()
         except BlockingIOError:
             pass
         return not self.pending
+
+    def close(self):
+        while self.pending:
+            self._drop()
+        self.sock.close()
+
+    def _drop(self):
+        part = self.pending.popleft()
+        if isinstance(part, list):
+            os.close(part[0])
 
     def _answer(self, head):
         request = _REQUEST.match(head)
@@ -131,7 +153,7 @@ class _Files:
                 raise FileNotFoundError
             file = os.open(path, os.O_RDONLY)
         except OSError:
-            self.pending += b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
+            self.pending.append(memoryview(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"))
             return
         size = os.fstat(file).st_size
         start, stop, status = 0, size, b"200 OK"
@@ -147,9 +169,11 @@ class _Files:
                  b"Content-Length: %d" % (stop - start), b"Accept-Ranges: bytes"]
         if wanted is not None:
             lines.append(b"Content-Range: bytes %d-%d/%d" % (start, stop - 1, size))
-        body = b"" if request[1] == b"HEAD" else os.pread(file, stop - start, start)
-        os.close(file)
-        self.pending += b"\r\n".join(lines) + b"\r\n\r\n" + body
+        self.pending.append(memoryview(b"\r\n".join(lines) + b"\r\n\r\n"))
+        if request[1] == b"HEAD" or start >= stop:
+            os.close(file)
+        else:
+            self.pending.append([file, start, stop])
 
 
 def _serve(directory, port):
@@ -178,7 +202,7 @@ def _serve(directory, port):
                 if not goes_on:
                     poll.unregister(number)
                     del connections[number]
-                    connection.sock.close()
+                    connection.close()
 
 
 if __name__ == "__main__":

@@ -9,9 +9,12 @@ must be right where it answers, and need not answer.
 
 Nothing is allocated by a server's word alone: a length must fit the range that was asked for, and memory that no byte
 has come for stays untouched.
+
+Connections are kept by the process, not by a store: a store that is opened for each task finds those of the last one.
 """
 from __future__ import annotations
 
+import atexit
 import itertools
 import os
 import re
@@ -21,12 +24,11 @@ import time
 from collections import deque
 from errno import EINPROGRESS
 from typing import TYPE_CHECKING
-from weakref import WeakSet, finalize
+from weakref import WeakSet
 
 import numpy as np
 
 from zcore.stores.base import resolve_range
-from zcore.stores.forks import renew_in_children
 from zcore.stores.remote.client import CONTENT_RANGE, UNUSUAL
 
 if TYPE_CHECKING:
@@ -38,7 +40,8 @@ if TYPE_CHECKING:
 MAX_NBYTES = 1 << 26       # of an answer; more is for a client that goes on after an interruption
 MAX_HEAD_NBYTES = 1 << 14
 ROOM_NBYTES = 1 << 22      # of an answer, allocated before any of it has come
-MAX_IDLE = 32              # connections that are kept
+MAX_IDLE = 32              # connections that are kept, of a server
+MAX_SERVERS = 8            # whose connections are kept
 MAX_IDLE_SECONDS = 60
 MAX_UNUSUAL = 8            # answers in a row; then no request is made for a while
 PAUSE = 60.0               # seconds
@@ -48,6 +51,9 @@ _head = re.compile(rb"HTTP/1\.1 (206|404) [\t -~]*\r\n(?:[!#-'*+.^-z|~0-9A-Z-]+:
 # Those that say where an answer ends, and what its bytes are.
 _fields = re.compile(rb"\r\n(content-(?:length|range|encoding)|transfer-encoding|connection|upgrade|trailer):"
                      rb"[\t ]*([\t -~]*?)[\t ]*(?=\r)", re.IGNORECASE).findall
+# Connections that are kept, by server: pairs of a time, since when, and a socket. And all that are open.
+_idle = {}
+_open = WeakSet()
 _KNOWN = frozenset((b"content-length", b"content-range", b"connection"))
 
 
@@ -85,16 +91,6 @@ class Direct:
         self._addresses = 0.0, ()      # until when they count, and those of the host
         self._n_unusual = 0
         self._not_before = 0.0
-        self._idle = []        # pairs: since when, and the connection
-        self._open = WeakSet()
-        finalize(self, _close, self._idle)
-        renew_in_children(self)
-
-    def _renew_locks(self):
-        # A child does not use the connections of its parent: what it waits for on them fails, and is asked for again.
-        for sock in list(self._open):
-            sock.close()
-        self._idle.clear()
 
     def stream(self, requests: Iterator[tuple[Any, str, ByteRange] | None], n: int,
                stopped: Callable[[], bool]) -> Iterator[tuple[Any, Any]]:
@@ -159,18 +155,21 @@ class Direct:
 
     def keep(self, sock: socket.socket) -> None:
         """Keep a connection for another request."""
-        self._idle.append((time.monotonic(), sock))
-        if len(self._idle) > MAX_IDLE:
-            try:
-                self._idle.pop(0)[1].close()
-            except IndexError:
-                pass    # another thread has taken it
+        idle = _idle.get(self._address)
+        if idle is None:
+            while len(_idle) >= MAX_SERVERS:
+                _close(_idle.pop(next(iter(_idle), None), []))
+            idle = _idle.setdefault(self._address, [])
+        idle.append((time.monotonic(), sock))
+        if len(idle) > MAX_IDLE:
+            _close(idle, 1)
 
     def _kept(self):
         """Return a connection that is still open, and has nothing to read; or None."""
+        idle = _idle.get(self._address, [])
         while True:
             try:
-                since, sock = self._idle.pop()
+                since, sock = idle.pop()
             except IndexError:
                 return None
             try:
@@ -191,7 +190,7 @@ class Direct:
         found = self._addresses[1]
         family, kind, protocol, _, address = found[next(self._numbers) % len(found)]
         sock = socket.socket(family, kind, protocol)
-        self._open.add(sock)
+        _open.add(sock)
         try:
             sock.setblocking(False)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -393,6 +392,21 @@ class _Exchange:
         return None if self.is_absent else self.room[self._begin:self._stop]
 
 
-def _close(idle):
-    while idle:
-        idle.pop()[1].close()
+def _close(idle, n=MAX_IDLE + 1):
+    """Close the oldest connections of a list."""
+    try:
+        for _ in range(n):
+            idle.pop(0)[1].close()
+    except IndexError:
+        pass    # another thread may take them meanwhile
+
+
+def _close_all():
+    """At exit; and in a forked child: what it waits for on its parent's connections fails, and is asked for again."""
+    for sock in list(_open):
+        sock.close()
+    _idle.clear()
+
+
+atexit.register(_close_all)
+os.register_at_fork(after_in_child=_close_all)

@@ -271,7 +271,7 @@ def test_a_second_answer_is_not_that_to_the_next_request():
         store = RemoteStore(f"http://127.0.0.1:{port}/", **ONCE)
         assert streamed(store, [("k", (10, 10))]) == [BODY]
         late.set()
-        _, sock = store._client.direct._idle[0]
+        _, sock = idle_of(store)[0]
         while not readable(sock):
             time.sleep(0.01)
         assert streamed(store, [("k", (10, 10))]) == [BODY]
@@ -284,34 +284,43 @@ def readable(sock):
         return False
 
 
+def idle_of(store):
+    return direct._idle[store._client.direct._address]
+
+
 def test_idle_connections_are_few_and_young(site, monkeypatch):
     monkeypatch.setattr(direct, "MAX_IDLE", 3)
+    monkeypatch.setattr(direct, "MAX_SERVERS", 2)
     site.files["k"] = b"1"
     site.delay = 0.05
     store = RemoteStore(site.url)
     streamed(store, [("k", (0, 9))] * 8)
-    idle = store._client.direct._idle
-    assert 1 <= len(idle) <= 3
-    socks = [sock for _, sock in idle]
+    socks = [sock for _, sock in idle_of(store)]
+    assert 1 <= len(socks) <= 3
+    del store
+    store = RemoteStore(site.url)
+    streamed(store, [("k", (0, 9))])
+    assert {sock for _, sock in idle_of(store)} == set(socks), "those of a former store"
     monkeypatch.setattr(direct, "MAX_IDLE_SECONDS", -1)
     streamed(store, [("k", (0, 9))])
-    assert [sock.fileno() for sock in socks] == [-1] * len(socks) and len(idle) == 1
+    assert [sock.fileno() for sock in socks] == [-1] * len(socks) and len(idle_of(store)) == 1
+    last = idle_of(store)[0][1]
+    for _ in range(2):
+        with raw_server([part_of(TIME, RANGE, LENGTH)]) as port:
+            streamed(RemoteStore(f"http://127.0.0.1:{port}/", **ONCE), [("k", (10, 10))])
+    assert last.fileno() == -1 and len(direct._idle) == 2
 
 
 def test_no_connection_is_left(site):
     site.files["k"] = b"1"
     site.delay = 0.05
     store = RemoteStore(site.url)
-    streamed(store, [("k", (0, 9))] * 8)
     pairs = store.stream(iter([(i, "k", (0, 9)) for i in range(100)]), 8, lambda: False)
     next(pairs)
     pairs.close()
-    assert len(store._client.direct._open) <= direct.MAX_IDLE and store._free.qsize() == 32
-    streamed(store, [("k", (0, 9))])
-    socks = [sock for _, sock in store._client.direct._idle]
-    assert socks and -1 not in [sock.fileno() for sock in socks]
-    del store, pairs
-    assert {sock.fileno() for sock in socks} == {-1}, "closed with the store"
+    del pairs
+    kept = {sock for idle in direct._idle.values() for _, sock in idle}
+    assert {sock for sock in direct._open if sock.fileno() != -1} <= kept and store._free.qsize() == 32
 
 
 def test_a_server_that_is_never_ordinary_is_left_alone(site, direct_values, monkeypatch):
