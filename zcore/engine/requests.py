@@ -127,14 +127,24 @@ class Reader:
 
     def _stream(self, feed):
         plan = self._plan
-        requests = (self._request(feed, task) for task in iter(self._next, None))
-        with contextlib.closing(self._store.stream(requests, self.n_requests, lambda: plan.stopped)) as values:
+        n_left = 0
+
+        def asked():
+            nonlocal n_left
+            for task in iter(self._next, None):
+                n_left += 1
+                yield self._request(feed, task)
+
+        with contextlib.closing(self._store.stream(asked(), self.n_requests, lambda: plan.stopped)) as values:
             for task, value in values:
                 _, key, part = self._request(feed, task)
                 if value is not None and len(value) == part[1]:
                     feed.read_one(task, value, self._store.getsize(key))
                     return
                 feed.read([task], [value])
+                n_left -= 1
+        if n_left and not plan.stopped:
+            raise StoreError(f"{self._prefix}: the store gave no value for {n_left} objects that it was asked for")
 
     def _next(self):
         return next(iter(self._take(1)), None)

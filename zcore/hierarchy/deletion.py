@@ -170,8 +170,9 @@ def _erase(store, path, options, *, is_held=False):
             if is_group:
                 # For a while the group has fewer members than the copy.
                 consolidated.drop_copy(store, place)
-        is_ours |= _erase_all(store, path, [place for place, _ in found], options, is_held, is_first)
-        are_groups, is_first = any([is_group for _, is_group in found]), False
+        is_any_ours = _erase_all(store, path, [place for place, _ in found], options, is_held, is_first)
+        is_ours |= is_any_ours
+        are_groups, is_first = is_any_ours and any([is_group for _, is_group in found]), False
     return is_ours
 
 

@@ -168,7 +168,10 @@ def create(store: Store, path: str, format: Format, metadata: ArrayMetadata | Gr
                 return kind(store, path, format, options)
         # A group above was moved before the document was written. So the document is in a new directory that was not
         # locked, without groups above it and without elements. Everything is made again, as if the move had come first.
-        # The same is done if it was deleted.
+        # The same is done if it was deleted. A group has no elements, and others may have created members in it.
+        if kind is GroupBinding and attributes_document is None and not overwrite:
+            create_ancestors(store, path, format)
+            return kind(store, path, format, options)
         overwrite = True
 
 

@@ -54,6 +54,7 @@ _fields = re.compile(rb"\r\n(content-(?:length|range|encoding)|transfer-encoding
 # Connections that are kept, by server: pairs of a time, since when, and a socket. And all that are open.
 _idle = {}
 _open = WeakSet()
+_n_forks = 0               # between the first process and this one
 _KNOWN = frozenset((b"content-length", b"content-range", b"connection"))
 
 
@@ -82,7 +83,7 @@ class Direct:
 
     def __init__(self, host: str, port: int, authority: str, target_of: Callable[[str], str],
                  connect_timeout: float, timeout: float) -> None:
-        self.timeout = timeout
+        self.timeout: float = timeout
         self._address = host, port
         self._end = f" HTTP/1.1\r\nHost: {authority}\r\nUser-Agent: zcore\r\nAccept: */*\r\nRange: bytes="
         self._target_of = target_of
@@ -217,21 +218,29 @@ class _Window:
         Memory for other answers.
     """
 
-    def __init__(self, direct, requests, n):
-        self.flying = {}
-        self.came = deque()
-        self.rooms = []
+    def __init__(self, direct: Direct, requests: Iterator[tuple[Any, str, ByteRange] | None], n: int) -> None:
+        self.flying: dict[int, _Exchange] = {}
+        self.came: deque[tuple[_Exchange, Any]] = deque()
+        self.rooms: list[memoryview] = []
         self._direct = direct
         self._requests = requests
         self._n = n
         self._poll = select.poll()
+        self._n_forks = _n_forks
 
-    def fill(self):
+    def fill(self) -> None:
         """Send requests, until as many as may be are in flight."""
+        self._leave_parent()
         while len(self.flying) < self._n and (request := next(self._requests, None)) is not None:
             self._send(_Exchange(*request))
 
-    def ready(self):
+    def _leave_parent(self):
+        """In a child that was forked meanwhile: leave what was in flight, whose connections are closed, to `get`."""
+        if self._n_forks != _n_forks:
+            self.came += [(exchange, UNUSUAL) for exchange in self.flying.values()]
+            self.flying.clear()
+
+    def ready(self) -> list[int]:
         """Return the descriptors of exchanges for which something has come, or whose time is over."""
         found = [number for number, _ in self._poll.poll(LOOK)]
         if not found:
@@ -239,9 +248,12 @@ class _Window:
             found = [number for number, exchange in self.flying.items() if now > exchange.latest]
         return found
 
-    def receive(self, number):
+    def receive(self, number: int) -> None:
         """Take what has come for an exchange. If that is its end, it goes to `came`."""
-        exchange = self.flying[number]
+        self._leave_parent()
+        exchange = self.flying.get(number)
+        if exchange is None:
+            return
         is_stale, value = False, UNUSUAL
         try:
             if exchange.request is not None:
@@ -256,7 +268,8 @@ class _Window:
             is_stale = True
         except (OSError, UnusualError):
             pass
-        del self.flying[number]
+        if self.flying.pop(number, None) is None:
+            return      # forked meanwhile
         self._poll.unregister(number)
         if value is UNUSUAL or exchange.is_last:
             exchange.sock.close()
@@ -269,6 +282,9 @@ class _Window:
 
     def _send(self, exchange):
         try:
+            if self._n_forks != _n_forks:
+                # The client that signs does not work in a child.
+                raise UnusualError
             self._direct.send(exchange)
         except (OSError, UnusualError, UnicodeError):
             if exchange.sock is not None:
@@ -277,6 +293,9 @@ class _Window:
             return
         exchange.take_room(self.rooms)
         number = exchange.sock.fileno()
+        if number < 0:      # closed in a child that was forked meanwhile
+            self._end(exchange, UNUSUAL)
+            return
         self.flying[number] = exchange
         self._poll.register(number, select.POLLIN if exchange.request is None else select.POLLOUT)
 
@@ -306,33 +325,39 @@ class _Exchange:
     __slots__ = ("mark", "name", "part", "sock", "request", "is_kept", "is_last", "is_absent", "latest", "room", "_n",
                  "_begin", "_stop")
 
-    def __init__(self, mark, name, part):
-        self.mark = mark
-        self.name = name
-        self.part = part
-        self.sock = self.room = None
+    def __init__(self, mark: Any, name: str, part: ByteRange) -> None:
+        self.mark: Any = mark
+        self.name: str = name
+        self.part: Any = part
+        self.sock: Any = None
+        self.request: bytes | None = None
+        self.is_kept: bool = False
+        self.is_last: bool = False
+        self.is_absent: bool = False
+        self.latest: float = 0.0
+        self.room: Any = None
         self._n = self._begin = self._stop = 0
 
-    def take_room(self, rooms):
+    def take_room(self, rooms: list[memoryview]) -> None:
         """Take memory from a list, or new one. What no byte comes for stays untouched."""
         if self.room is None:
             n = MAX_HEAD_NBYTES + min(self.part[1], ROOM_NBYTES)
             self.room = rooms.pop() if rooms and len(rooms[-1]) >= n else memoryview(np.empty(n, "u1"))
 
-    def send(self, timeout):
+    def send(self, timeout: float) -> None:
         """Send the request."""
         self.sock.sendall(self.request)
         self.request = None
         self.latest = time.monotonic() + timeout
 
-    def connected(self, timeout):
+    def connected(self, timeout: float) -> None:
         """Send the request, when the connection has come or has failed."""
         error = self.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         if error:
             raise OSError(error, os.strerror(error))
         self.send(timeout)
 
-    def receive(self):
+    def receive(self) -> bool:
         """Take what has come; returns whether that is all."""
         if self._n == len(self.room):
             # Of a large object. As much again and more has come already.
@@ -387,7 +412,7 @@ class _Exchange:
             raise UnusualError
         return length
 
-    def value(self):
+    def value(self) -> memoryview | None:
         """Return the content, or None if there is no such object."""
         return None if self.is_absent else self.room[self._begin:self._stop]
 
@@ -402,11 +427,17 @@ def _close(idle, n=MAX_IDLE + 1):
 
 
 def _close_all():
-    """At exit; and in a forked child: what it waits for on its parent's connections fails, and is asked for again."""
     for sock in list(_open):
         sock.close()
     _idle.clear()
 
 
+def _after_fork_in_child():
+    """What this process waits for on its parent's connections is asked for again."""
+    global _n_forks
+    _n_forks += 1
+    _close_all()
+
+
 atexit.register(_close_all)
-os.register_at_fork(after_in_child=_close_all)
+os.register_at_fork(after_in_child=_after_fork_in_child)
