@@ -77,8 +77,8 @@ class Reader:
         self._gathered = Gathered(store, prefix, plan, self._take, view.chain.max_encoded)
         # One limit for all objects, if they have one shape.
         self._limit = view.chain.max_encoded if view.metadata.edges is None else None
-        self.streams = store.streams and chunks is None and not _is_in_parts(view.chain)
-        self.n_requests = 1
+        self.streams: bool = store.streams and chunks is None and not _is_in_parts(view.chain)
+        self.n_requests: int = 1
 
     def __call__(self, main: bool) -> None:
         feed = Feed(self._plan, self._chain.step_names, main)
@@ -241,7 +241,7 @@ class Writer:
         See `ArrayBinding.write_once`.
     """
 
-    streams = False
+    streams: bool = False
 
     def __init__(self, binding: ArrayBinding, view: ArrayView, plan: WritePlan, locks: ObjectLocks | None,
                  stands: Callable[[], bool], check: Callable[[], None] | None = None) -> None:

@@ -5,6 +5,7 @@ import functools
 import os
 import shutil
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ import pytest
 import zcore
 from zcore.engine.options import Options
 from zcore.formats import NODE_DOCUMENTS
-from zcore.hierarchy import lifecycle
+from zcore.hierarchy import deletion, lifecycle
 
 WITH_GROUPS = [3, 2]
 DOCUMENTS = [document for documents in NODE_DOCUMENTS.values() for document in documents]
@@ -625,3 +626,46 @@ def test_a_group_that_is_deleted_while_a_node_below_it_is_created_is_made_again(
     assert array[...].tolist() == (data or [0, 0])
     assert calls
     assert dict(group.members(None)).keys() == {"g", "g/h", "g/h/a"}
+
+
+def test_a_deletion_ends_if_its_group_is_made_again(tmp_path, monkeypatch):
+    """A member that is created between its two looks makes the group again, and both stay."""
+    store = zcore.DirectoryStore(tmp_path / "a")
+    group = zcore.create_group(store)
+    zcore.create_group(store, path="g")
+    erase_all, calls = deletion._erase_all, []
+
+    def erasing(*args):
+        calls.append(args)
+        assert len(calls) < 5
+        is_ours = erase_all(*args)
+        if len(calls) == 1:
+            zcore.create_array(store, name="g/x", shape=(4,), dtype="i4")
+        return is_ours
+
+    monkeypatch.setattr(deletion, "_erase_all", erasing)
+    del group["g"]
+    assert list(group["g"]) == ["x"]
+
+
+def test_a_group_that_is_moved_while_it_is_created_keeps_what_others_create_in_it(tmp_path):
+    for i in range(60):
+        store = zcore.DirectoryStore(tmp_path / str(i))
+        root = zcore.create_group(store)
+        zcore.create_group(store, path="g")
+        works = [lambda store=store: zcore.create_array(store, name="g/h/a", shape=(4,), dtype="i4"),
+                 lambda store=store: zcore.create_group(store, path="g/h"), lambda root=root: root.move("g", "m")]
+        done, barrier = [], threading.Barrier(len(works))
+
+        def run(k, works=works, done=done, barrier=barrier):
+            barrier.wait()
+            with contextlib.suppress(zcore.ZcoreError):
+                works[k]()
+                done.append(k)
+
+        threads = [threading.Thread(target=run, args=(k,)) for k in range(len(works))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert 0 not in done or any([key.endswith("/a/zarr.json") for key in store.list()])
