@@ -5,12 +5,12 @@ import functools
 import os
 import shutil
 import sys
-import threading
 
 import numpy as np
 import pytest
 
 import zcore
+from tests.unit.stores.conformance import run_threads
 from zcore.engine.options import Options
 from zcore.formats import NODE_DOCUMENTS
 from zcore.hierarchy import deletion, lifecycle
@@ -655,17 +655,12 @@ def test_a_group_that_is_moved_while_it_is_created_keeps_what_others_create_in_i
         zcore.create_group(store, path="g")
         works = [lambda store=store: zcore.create_array(store, name="g/h/a", shape=(4,), dtype="i4"),
                  lambda store=store: zcore.create_group(store, path="g/h"), lambda root=root: root.move("g", "m")]
-        done, barrier = [], threading.Barrier(len(works))
+        done = []
 
-        def run(k, works=works, done=done, barrier=barrier):
-            barrier.wait()
+        def run(k, works=works, done=done):
             with contextlib.suppress(zcore.ZcoreError):
                 works[k]()
                 done.append(k)
 
-        threads = [threading.Thread(target=run, args=(k,)) for k in range(len(works))]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        run_threads(len(works), run)
         assert 0 not in done or any([key.endswith("/a/zarr.json") for key in store.list()])

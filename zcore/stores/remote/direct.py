@@ -48,7 +48,7 @@ PAUSE = 60.0               # seconds
 LOOK = 50                  # milliseconds, after which a caller can stop
 
 _head = re.compile(rb"HTTP/1\.1 (206|404) [\t -~]*\r\n(?:[!#-'*+.^-z|~0-9A-Z-]+:[\t -~]*\r\n)+\r\n").fullmatch
-# Those that say where an answer ends, and what its bytes are.
+# The header fields that say where an answer ends and how its bytes are encoded.
 _fields = re.compile(rb"\r\n(content-(?:length|range|encoding)|transfer-encoding|connection|upgrade|trailer):"
                      rb"[\t ]*([\t -~]*?)[\t ]*(?=\r)", re.IGNORECASE).findall
 # Connections that are kept, by server: pairs of a time, since when, and a socket. And all that are open.

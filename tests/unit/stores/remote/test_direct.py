@@ -61,7 +61,7 @@ def outcome(ask):
     try:
         return ask()
     except Exception as exc:
-        # obstore tells how long it took. And what is in its words by chance may have a HEAD follow.
+        # The words of obstore name the time that it took. It may have sent a HEAD after the GET.
         words = str(exc).partition("\n\nDebug source")[0].replace("HEAD", "GET")
         return type(exc), re.sub(r"in [\d.]+.?s\b", "", words)
 
@@ -164,7 +164,7 @@ def test_a_server_that_drips_has_a_time_limit(direct_values):
 
 
 def test_no_memory_is_taken_by_a_server_s_word(monkeypatch):
-    """Nor by that of a caller, nor more than a few times what has come."""
+    """Memory grows with the bytes that have come, whatever the server or the caller says."""
     taken = []
     empty = direct.np.empty
     monkeypatch.setattr(direct.np, "empty", lambda n, dtype: taken.append(n) or empty(n, dtype))
