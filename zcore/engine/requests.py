@@ -121,9 +121,11 @@ class Reader:
 
     def _request(self, feed, task):
         """Return a task, the key of its object, and a range of it."""
-        limit = feed.limit(task) if self._limit is None else self._limit
         # One byte more than the limit reveals a value that is too long, without reading more of it.
-        return task, self._prefix + feed.key(task), (0, limit + 1)
+        return task, self._prefix + feed.key(task), (0, self._limit_of(feed, task) + 1)
+
+    def _limit_of(self, feed, task):
+        return feed.limit(task) if self._limit is None else self._limit
 
     def _stream(self, feed):
         plan = self._plan
@@ -136,13 +138,14 @@ class Reader:
                 yield self._request(feed, task)
 
         with contextlib.closing(self._store.stream(asked(), self.n_requests, lambda: plan.stopped)) as values:
-            for task, value in values:
-                _, key, part = self._request(feed, task)
-                if value is not None and len(value) == part[1]:
-                    feed.read_one(task, value, self._store.getsize(key))
-                    return
-                feed.read([task], [value])
-                n_left -= 1
+            for pairs in values:
+                for task, value in pairs:
+                    if value is not None and len(value) > self._limit_of(feed, task):
+                        feed.read_one(task, value, self._store.getsize(self._prefix + feed.key(task)))
+                        return
+                # Together, so that other threads ask for objects while these are decoded.
+                feed.read([task for task, _ in pairs], [value for _, value in pairs])
+                n_left -= len(pairs)
         if n_left and not plan.stopped:
             raise StoreError(f"{self._prefix}: the store gave no value for {n_left} objects that it was asked for")
 
@@ -154,7 +157,7 @@ class Reader:
         identity = source.identity(key)
         if identity is not None and feed.find(task, identity):
             return
-        limit = feed.limit(task) if self._limit is None else self._limit
+        limit = self._limit_of(feed, task)
         value, identity = source.get_with_identity(key, (0, limit + 1)) or (None, None)
         if value is None:
             feed.read([task], [None])

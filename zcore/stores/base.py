@@ -368,10 +368,10 @@ class Store(ABC):
         return self._get_buffer(key, byte_range)
 
     def stream(self, requests: Iterator[tuple[Any, str, ByteRange]], n: int,
-               stopped: Callable[[], bool]) -> Iterator[tuple[Any, bytes | memoryview | None]]:
-        """Return an iterator over pairs of a mark and the bytes of a value, in the order in which they come.
+               stopped: Callable[[], bool]) -> Iterator[list[tuple[Any, bytes | memoryview | None]]]:
+        """Return an iterator over lists of pairs of a mark and the bytes of a value, in the order in which they come.
 
-        A memoryview is valid until the next pair is asked for. The iterator must be used up or closed.
+        A memoryview is valid until the next list is asked for. The iterator must be used up or closed.
 
         Parameters
         ----------

@@ -235,7 +235,7 @@ def direct_answer(data):
         theirs.sendall(data[1:1 << 16])
         theirs.shutdown(socket.SHUT_WR)
         client = Direct("server.example", 80, "server.example", "/{}".format, 1, 1)
-        ((mark, value),) = client.stream(iter([("k", "k", (start, length))]), 1, lambda: False)
+        (((mark, value),),) = client.stream(iter([("k", "k", (start, length))]), 1, lambda: False, lambda n: None)
         assert mark == "k"
         if value is None:
             assert data.startswith(b"HTTP/1.1 404 ", 1)

@@ -21,7 +21,6 @@ import re
 import select
 import socket
 import time
-from collections import deque
 from errno import EINPROGRESS
 from typing import TYPE_CHECKING
 from weakref import WeakSet
@@ -93,11 +92,11 @@ class Direct:
         self._n_unusual = 0
         self._not_before = 0.0
 
-    def stream(self, requests: Iterator[tuple[Any, str, ByteRange] | None], n: int,
-               stopped: Callable[[], bool]) -> Iterator[tuple[Any, Any]]:
-        """Return an iterator over pairs of a mark and a value, in the order in which answers come.
+    def stream(self, requests: Iterator[tuple[Any, str, ByteRange] | None], n: int, stopped: Callable[[], bool],
+               ended: Callable[[int], object]) -> Iterator[list[tuple[Any, Any]]]:
+        """Return an iterator over lists of pairs of a mark and a value, in the order in which answers come.
 
-        A value is a memoryview with the bytes of the range that lie in the object, valid until the next pair is asked
+        A value is a memoryview with the bytes of the range that lie in the object, valid until the next list is asked
         for; or None if there is no such object; or UNUSUAL if another client must say.
 
         Parameters
@@ -109,18 +108,21 @@ class Direct:
             Requests in flight at a time, at most.
         stopped : callable
             ``stopped()`` returns whether no answer is wanted any more. Then the iterator ends.
+        ended : callable
+            ``ended(n)`` is called when `n` requests have been answered, before others are made and before the answers
+            are returned. It is not called for those that are UNUSUAL.
         """
         window = _Window(self, requests, n)
         try:
             window.fill()
             while window.came or window.flying and not stopped():
-                while window.came:
-                    exchange, value = window.came.popleft()
-                    yield exchange.mark, value
-                    if exchange.room is not None:
-                        window.rooms.append(exchange.room)
+                if came := window.came:
+                    window.came = []
+                    yield [(exchange.mark, value) for exchange, value in came]
+                    window.rooms += [exchange.room for exchange, _ in came if exchange.room is not None]
                 for number in window.ready() if window.flying else ():
                     window.receive(number)
+                ended(sum([value is not UNUSUAL for _, value in window.came]))
                 # Other requests before these values are used, so that the server works while the caller does.
                 window.fill()
         finally:
@@ -212,7 +214,7 @@ class _Window:
     ----------
     flying : dict of int to _Exchange
         By the descriptors of their connections.
-    came : deque of (_Exchange, value)
+    came : list of (_Exchange, value)
         Those that have ended.
     rooms : list of memoryview
         Memory for other answers.
@@ -220,7 +222,7 @@ class _Window:
 
     def __init__(self, direct: Direct, requests: Iterator[tuple[Any, str, ByteRange] | None], n: int) -> None:
         self.flying: dict[int, _Exchange] = {}
-        self.came: deque[tuple[_Exchange, Any]] = deque()
+        self.came: list[tuple[_Exchange, Any]] = []
         self.rooms: list[memoryview] = []
         self._direct = direct
         self._requests = requests

@@ -6,6 +6,7 @@ those without an ordinary answer: what such an answer means is its decision alon
 """
 from __future__ import annotations
 
+import json
 import os
 import re
 import sys
@@ -31,6 +32,7 @@ _PART_NBYTES = 10 << 20    # of an answer, in memory at a time
 # How errors begin of a range that begins behind the end.
 _BEYOND = "Generic InMemory error: Invalid range: ", "Generic LocalFileSystem error: Requested range was invalid"
 PAGE = 1000                # names of a listing that are in memory at a time
+MAX_STORES = 16            # that are kept, for others with the same options
 
 # Of stores whose objects may be requested directly: options, those of their clients, and variables AWS_…, each of which
 # obstore takes for an option.
@@ -55,6 +57,7 @@ _plain_url = re.compile(r"http://(?P<authority>(?P<host>\[[0-9A-Fa-f:.]+\]|[\w.-
                         r"(?P<path>/[!-~]*)?", re.ASCII).fullmatch
 _duration = re.compile(r"(\d{1,6})(ms|s|m)").fullmatch
 
+_stores = {}               # by how they were made
 _library = None            # the obstore of this process
 _is_forked = False         # another process has loaded the one in `sys.modules`
 _lock = RLock()            # reentrant: a signal handler may read
@@ -112,7 +115,7 @@ class ObstoreClient(Client):
         if is_plain and ("?" in url or "#" in url):
             raise ValueError(f"{url!r:.200} has a query or a fragment, so no name can be appended")
         try:
-            return cls(HTTPStore(url, **options) if is_plain else from_url(url, **options), url)
+            return cls(_shared(HTTPStore if is_plain else from_url, url, options), url)
         except BaseError as exc:
             said = str(exc).partition("\n")[0]
             raise ValueError(f"{url!r:.200}: {said:.400} (options are those of obstore.store.from_url)") from exc
@@ -235,6 +238,25 @@ class ObstoreClient(Client):
 
     def _call(self, function, *args, **keywords):
         return function(self._made[1], *args, **keywords)
+
+
+def _shared(make, url, options):
+    """Return ``make(url, **options)``, a store. A second one takes milliseconds, and has connections of its own.
+
+    So there is one for all callers with the same options, if these are texts, numbers and the like. obstore takes
+    options from the environment as well.
+    """
+    try:
+        key = make, url, json.dumps(options, sort_keys=True), tuple(os.environ.items())
+    except (TypeError, ValueError):
+        return make(url, **options)
+    store = _stores.get(key)
+    if store is None:
+        store = make(url, **options)
+        if len(_stores) >= MAX_STORES:
+            _stores.clear()
+        _stores[key] = store
+    return store
 
 
 def _direct_of(library, store):

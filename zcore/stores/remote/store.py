@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from functools import partial
 from hashlib import blake2b
+from itertools import repeat
 from operator import index, itemgetter
 from typing import TYPE_CHECKING
 
@@ -191,17 +192,23 @@ class RemoteStore(Store):
     def _stream(self, requests, n, stopped):
         # The tokens of the requests in flight. Each is taken and given back in one step of C, where no Ctrl-C comes.
         held = []
+
+        def ended(n):
+            deque(map(self._free.put, map(held.pop, repeat(0, min(n, len(held))))), 0)
+
         is_inner = self._is_asking()
         admitted = self._admitted(requests, None if is_inner else held, stopped)
         self._thread.is_asking = True
         try:
-            with closing(self._client.direct.stream(admitted, n, stopped)) as values:
-                for (mark, key, byte_range), value in values:
-                    if value is UNUSUAL:
-                        value = self._get_buffer(key, byte_range)
-                    if held:
-                        deque(map(self._free.put, map(held.pop, (0,))), 0)
-                    yield mark, value
+            with closing(self._client.direct.stream(admitted, n, stopped, ended)) as values:
+                for came in values:
+                    pairs = []
+                    for (mark, key, byte_range), value in came:
+                        if value is UNUSUAL:
+                            value = self._get_buffer(key, byte_range)
+                            ended(1)
+                        pairs.append((mark, value))
+                    yield pairs
         finally:
             self._thread.is_asking = is_inner
             deque(map(self._free.put, held), 0)

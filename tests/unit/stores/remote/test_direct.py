@@ -37,9 +37,9 @@ def direct_values(monkeypatch):
     stream = direct.Direct.stream
 
     def noting(self, *args):
-        for mark, value in stream(self, *args):
-            values.append(value if value is LEFT or value is None else bytes(value))
-            yield mark, value
+        for pairs in stream(self, *args):
+            values.extend(value if value is LEFT or value is None else bytes(value) for _, value in pairs)
+            yield pairs
 
     monkeypatch.setattr(direct.Direct, "stream", noting)
     return values
@@ -49,8 +49,8 @@ def streamed(store, requests, n=32):
     """Return the values of many keys or parts, in their order."""
     requests = [(i, *request) for i, request in enumerate(requests)]
     values = {}
-    with contextlib.closing(store.stream(iter(requests), n, lambda: False)) as pairs:
-        for mark, value in pairs:
+    with contextlib.closing(store.stream(iter(requests), n, lambda: False)) as came:
+        for mark, value in itertools.chain.from_iterable(came):
             assert mark not in values
             values[mark] = None if value is None else bytes(value)
     return [values[i] for i in range(len(requests))]
@@ -421,7 +421,7 @@ SCRIPT = """
 
     def read(*keys):
         requests = iter([(key, key, (0, 1000)) for key in keys])
-        return {key: bytes(value) for key, value in store.stream(requests, 32, lambda: False)}
+        return {key: bytes(value) for pairs in store.stream(requests, 32, lambda: False) for key, value in pairs}
 """
 
 
@@ -455,11 +455,11 @@ def test_a_child_that_is_forked_while_answers_come(site):
     run("""
         names = [f"k{i}" for i in range(20)]
         values, pid = {}, 0
-        for key, value in store.stream(iter([(name, name, (0, 1000)) for name in names]), 8, lambda: False):
+        for pairs in store.stream(iter([(name, name, (0, 1000)) for name in names]), 8, lambda: False):
             if not values and not pid:
                 pid = os.fork()
                 signal.alarm(30)
-            values[key] = bytes(value)
+            values.update((key, bytes(value)) for key, value in pairs)
         is_right = values == {name: name[1:].encode() for name in names}
         if not pid:
             os._exit(not is_right)
