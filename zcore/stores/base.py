@@ -639,7 +639,7 @@ class Store(ABC):
         raise ReadOnlyError(f"{self!r} is read-only: {what} is refused", key=key)
 
 
-# What a function takes that opens or creates: a path or a URL, a store, or a mapping, which is a reference set.
+# Functions that open or create take a path or a URL, a store, or a mapping, which is a reference set.
 StoreLike: TypeAlias = str | os.PathLike[str] | Store | Mapping[str, Any]
 
 

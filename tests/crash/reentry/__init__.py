@@ -1,1 +1,1 @@
-"""Calls that are made inside another call, and at moments at which a program is not itself: none waits for itself."""
+"""Calls that are made inside another call, in a forked child, or while the interpreter exits: none waits for itself."""

@@ -22,7 +22,7 @@ MAX_NBYTES = 3 << 26
 MAX_TEXT_NBYTES = 1 << 26
 MAX_CHARACTER_NBYTES = 64
 
-# Upper bound of what an element takes besides itself: a pointer in the lists of two levels, or of two copies.
+# An element takes at most this much besides itself: pointers in the lists of two levels, or of two copies.
 _POINTERS_NBYTES = 24
 _KINDS = (bool, int, float, complex)
 _DTYPES = {bool: "?", int: "i8", float: "f8", complex: "c16"}

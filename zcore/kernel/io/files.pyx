@@ -57,11 +57,12 @@ cdef extern from *:
     }
     #endif
 
-    /* Memory with pages of 2 MB if the system grants them: such a buffer is touched whole for every chunk. */
+    /* Memory with pages of 2 MB if the system grants them: such a buffer is touched whole for every chunk. Not for 2 MB
+       or less, which `malloc` gives to the next call once more, with pages that need not be cleared again. */
     static void *zc_allocate(int64_t n_bytes)
     {
     #ifdef MADV_HUGEPAGE
-        if (n_bytes >= (int64_t)1 << 21) {
+        if (n_bytes > (int64_t)1 << 21) {
             void *data = 0;
             if (posix_memalign(&data, (size_t)1 << 21, (size_t)n_bytes)) return 0;
             madvise(data, (size_t)n_bytes, MADV_HUGEPAGE);
