@@ -179,7 +179,7 @@ class _Place(Held):
         return partial(self._has_name, self.path)
 
     def _directory_of(self, path):
-        return self.store.locks(path, "").directory
+        return os.path.join(self.directory.removesuffix(self.path), path)
 
     def _open(self, path, kind):
         above, _, name = path.rpartition("/")
@@ -196,7 +196,7 @@ class _Place(Held):
 
     def _lock(self, path, kind):
         try:
-            if not self._is_locked(path, kind):
+            if not self._is_locked(path, kind) and not self._is_open(path):
                 self._check_others(path)
                 self.fcntl.flock(self.held[path].fd, kind)
         except OSError as exc:
@@ -214,6 +214,11 @@ class _Place(Held):
         except BlockingIOError:
             return False
         return True
+
+    def _is_open(self, path):
+        """Return whether a directory is one of those above: the path leads through a link to it."""
+        return any([os.path.sameopenfile(descriptor.fd, self.held[path].fd) for one, descriptor in self.held.items()
+                    if one != path])
 
     def _check_others(self, path):
         """Raise LockError if this thread holds a directory in a call further up, for example in a signal handler."""

@@ -200,14 +200,17 @@ def _erase_all(store, path, pending, options, is_replaced, is_first):
                   else hold_place(store, place, standing[0].document, options, below=path)):
                 if not (is_first or is_replaced) and lookup.standing(store, path):
                     return is_ours
-                # Another call may have replaced the node before the place was held.
-                erased = [_erase_node(node, options) for node in lookup.standing(store, place, failed)]
+                if place != path:
+                    # Another call may have replaced the node before the place was held.
+                    standing = lookup.standing(store, place, failed)
+                erased = [_erase_node(node, options) for node in standing]
                 if any([is_array for _, is_array in erased]):
                     # Nodes may exist among the chunks. They are looked for after the chunks are erased, and before
                     # another call may create a node here.
                     pending += [below for below, _ in nodes_at(store, place, takes_links=False)]
             is_ours |= any([was_there for was_there, _ in erased])
-        store.prune(prefix_of(place))
+        if place != path:
+            store.prune(prefix_of(place))
     return is_ours
 
 

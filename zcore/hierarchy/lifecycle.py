@@ -153,8 +153,8 @@ def create(store: Store, path: str, format: Format, metadata: ArrayMetadata | Gr
                         if is_here():
                             raise
                         continue
-                    # Writing took time. The document must be where the elements are, and below groups.
-                    if not is_here() or _has_lost_groups(store, path, format):
+                    # The document must be where the elements are.
+                    if not is_here():
                         continue
                 # If the directory is locked, no other process can have created a node meanwhile.
                 if not store.swaps and (is_replaced or overwrite) or directory_at(store) is not None:
@@ -182,7 +182,7 @@ def _has_lost_groups(store, path, format):
     if not path or not format.has_groups or store.swaps:
         return False
     above = path.rpartition("/")[0]
-    return not store.exists(prefix_of(above) + format.group_document) and not lookup.standing(store, above)
+    return not store.existing(prefix_of(above), (format.group_document,)) and not lookup.standing(store, above)
 
 
 def _create_at_once(store, path, format, kind, document, attributes_document, view, options):

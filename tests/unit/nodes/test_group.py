@@ -527,6 +527,18 @@ def test_a_move_to_where_a_node_is_being_created(tmp_path):
     assert (group["a"][...].tolist(), group["x"][...].tolist()) == ([1, 2], [3, 4])
 
 
+def test_a_link_to_a_directory_above_is_moved(tmp_path):
+    """It has the lock of that directory, which the move holds already."""
+    group = zcore.create_group(tmp_path)
+    group.create_array("g/h/x", data=[1, 2])
+    os.symlink(tmp_path / "g", tmp_path / "g/h/up")
+    group.move("g/h/up", "g/link")
+    group.create_array("g/link/y", data=[3])
+    with pytest.raises(zcore.NodeExistsError):
+        group.create_array("g/link", data=[3])
+    assert os.path.islink(tmp_path / "g/link") and sorted(group["g/link"]) == ["h", "y"]
+
+
 def test_a_move_inside_a_creation_below_is_refused(tmp_path):
     """In a signal handler, for example, it would wait for the call that it is in."""
     class Handled(zcore.DirectoryStore):
