@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 # If a new directory vanishes at once, another process pruned it, which cannot happen this often. Or the file system
 # does not allow directories there, like /proc.
 _MAX_TRIES = 100
+# A file in a directory that is locked as a whole by the calls that wait for the directory as a whole, one by one.
+_TURNSTILE = TEMP_PREFIX + "turn"
 
 
 def hold_place(store: Store, path: str, document: str, options: Options, *, is_kept: bool = False, makes: bool = True,
@@ -134,6 +136,7 @@ class _Place(Held):
         self.ends = (path, beside.rpartition("/")[0]) if beside else (path,)
         self.thread = get_ident()
         self.held = {}
+        self.turnstile = None
         self.keeper = None
         self.hold = None
         _places[id(self)] = self
@@ -196,9 +199,19 @@ class _Place(Held):
 
     def _lock(self, path, kind):
         try:
+            if kind == self.fcntl.LOCK_SH:
+                self._pass_turnstile(path, kind)
+                self._leave_turnstile()
             if not self._is_locked(path, kind) and not self._is_open(path):
-                self._check_others(path)
+                if self._is_held_further_up(path):
+                    directory = self._directory_of(path)
+                    raise LockError(f"this thread holds the lock of the directory {directory} already, in a call that "
+                                    "has not ended: a signal handler, or other code that runs inside that call, would "
+                                    "wait for ever", key=directory, errno=errno.EDEADLK)
+                if kind == self.fcntl.LOCK_EX:
+                    self._pass_turnstile(path, kind, os.O_CREAT)
                 self.fcntl.flock(self.held[path].fd, kind)
+                self._leave_turnstile()
         except OSError as exc:
             if isinstance(exc, LockError):
                 raise
@@ -217,22 +230,42 @@ class _Place(Held):
 
     def _is_open(self, path):
         """Return whether a directory is one of those above: the path leads through a link to it."""
-        return any([os.path.sameopenfile(descriptor.fd, self.held[path].fd) for one, descriptor in self.held.items()
-                    if one != path])
+        return any([_is_same(descriptor, self.held[path]) for one, descriptor in self.held.items() if one != path])
 
-    def _check_others(self, path):
-        """Raise LockError if this thread holds a directory in a call further up, for example in a signal handler."""
-        for place in _living():
-            if place is self or place.thread != self.thread:
-                continue
-            for one, kind in place.order:
-                descriptor = place.held.get(one)
-                if (descriptor is not None and descriptor.fd >= 0
-                        and os.path.sameopenfile(descriptor.fd, self.held[path].fd) and place._is_locked(one, kind)):
-                    directory = self._directory_of(path)
-                    raise LockError(f"this thread holds the lock of the directory {directory} already, in a call that "
-                                    "has not ended: a signal handler, or other code that runs inside that call, would "
-                                    "wait for ever", key=directory, errno=errno.EDEADLK)
+    def _is_held_further_up(self, path):
+        """Return whether this thread holds a directory in a call further up, for example in a signal handler."""
+        return any([_is_same(place.held.get(one), self.held[path]) and place._is_locked(one, kind)
+                    for place in self._further_up() for one, kind in place.order])
+
+    def _further_up(self):
+        return [place for place in _living() if place is not self and place.thread == self.thread]
+
+    def _pass_turnstile(self, path, kind, make=0):
+        """Wait for calls that want the directory as a whole and came earlier. The system would let others go first.
+
+        Those calls make the file and hold it while they wait, so as a rule there is none.
+        """
+        try:
+            self.turnstile = Descriptor(_TURNSTILE, os.O_RDONLY | os.O_CLOEXEC | make, dir_fd=self.held[path].fd)
+        except OSError:
+            return
+        # A call further up would wait for this one.
+        if not self._is_held_further_up(path) and not any([_is_same(place.turnstile, self.turnstile)
+                                                           for place in self._further_up()]):
+            self.fcntl.flock(self.turnstile.fd, kind)
+
+    def _leave_turnstile(self):
+        # Called again if a signal handler raises in it.
+        if self.turnstile is None:
+            return
+        try:
+            if self.path in self.held:
+                # Made by this call. If it is another one's, that loses its turn.
+                os.unlink(_TURNSTILE, dir_fd=self.held[self.path].fd)
+        except OSError:
+            pass
+        self._close(self.turnstile)
+        self.turnstile = None
 
     def _keep(self):
         if self.is_kept:
@@ -259,6 +292,7 @@ class _Place(Held):
 
     def give_back(self, exception):
         # Called again if a signal handler raises in it.
+        self._leave_turnstile()
         if self.keeper is not None:
             try:
                 os.unlink(self.keeper, dir_fd=self.held[self.path].fd)
@@ -268,22 +302,30 @@ class _Place(Held):
             self.keeper = None
         while self.held:
             path = next(reversed(self.held))
-            descriptor = self.held[path]
-            try:
-                if descriptor.fd >= 0:
-                    # Unlocked before it is closed: a fork may have copied the descriptor, and with it the lock.
-                    self.fcntl.flock(descriptor.fd, self.fcntl.LOCK_UN)
-            except OSError:
-                pass
-            try:
-                descriptor.close()
-            except OSError:
-                # Nothing was written to it, so nothing is lost.
-                pass
+            self._close(self.held[path])
             del self.held[path]
         if self.hold is not None:
             self.hold.__exit__(None, None, None)
             self.hold = None
+
+
+    def _close(self, descriptor):
+        try:
+            if descriptor.fd >= 0:
+                # Unlocked before it is closed: a fork may have copied the descriptor, and with it the lock.
+                self.fcntl.flock(descriptor.fd, self.fcntl.LOCK_UN)
+        except OSError:
+            pass
+        try:
+            descriptor.close()
+        except OSError:
+            # Nothing was written to it, so nothing is lost.
+            pass
+
+
+def _is_same(a, b):
+    """Return whether two descriptors, or None, are open and of one file."""
+    return None not in (a, b) and a.fd >= 0 and b.fd >= 0 and os.path.sameopenfile(a.fd, b.fd)
 
 
 def _above(path):
@@ -361,9 +403,11 @@ def _after_fork_in_child():
     for place in _living():
         # The file belongs to the parent.
         place.keeper = None
-        held, place.held = place.held, {}
-        for descriptor in held.values():
-            descriptor.close()
+        copies = [*place.held.values(), place.turnstile]
+        place.held, place.turnstile = {}, None
+        for descriptor in copies:
+            if descriptor is not None:
+                descriptor.close()
 
 
 def _living():

@@ -72,8 +72,7 @@ def delete(store: Store, path: str, options: Options) -> bool:
     with (hold_tree(store, path, options), hold_place(store, path, "", options, makes=False) as is_here,
           consolidated.dropped(store, path, itself=True)):
         is_ours = is_here is not None and _erase(store, path, options)
-    if is_ours:
-        store.prune(prefix_of(path))     # the lock had kept it
+    store.prune(prefix_of(path))     # the lock had kept it
     return is_ours
 
 

@@ -356,9 +356,13 @@ def move(store: Store, source: str, destination: str, options: Options) -> None:
     NodeExistsError
         Something exists at `destination`, or `destination` lies below `source`.
     """
-    with hold_tree(store, source, options, destination):
-        while not _move(store, source, destination, options):
-            pass
+    try:
+        with hold_tree(store, source, options, destination):
+            while not _move(store, source, destination, options):
+                pass
+    except NodeNotFoundError:
+        store.prune(prefix_of(source))     # a call that waited had kept it
+        raise
 
 
 def _move(store, source, destination, options):

@@ -527,6 +527,44 @@ def test_a_move_to_where_a_node_is_being_created(tmp_path):
     assert (group["a"][...].tolist(), group["x"][...].tolist()) == ([1, 2], [3, 4])
 
 
+def test_a_creation_comes_after_a_move_that_waits(tmp_path):
+    """Else a stream of creations would starve the move. One inside a call that the move waits for does not wait."""
+    def start(call):
+        threads.append(threading.Thread(target=call))
+        threads[-1].start()
+
+    class Streaming(zcore.DirectoryStore):
+        def set(self, key, value):
+            if key == "g/x/zarr.json":
+                start(lambda: zcore.open_group(tmp_path, "r+").move("g", "moved"))
+                while not (tmp_path / "g/.__zc_tmp.turn").exists():
+                    threads[0].join(0.001)
+                start(lambda: zcore.create_array(tmp_path, name="g/y", data=[3]))
+                zcore.create_array(tmp_path, name="g/z", data=[4])
+                threads[1].join(0.1)
+                assert threads[0].is_alive() and threads[1].is_alive()
+            super().set(key, value)
+
+    threads = []
+    group = zcore.create_group(Streaming(tmp_path))
+    group.create_group("g")
+    group.create_array("g/x", data=[1, 2])
+    for thread in threads:
+        thread.join(60)
+    assert [path for path, _ in group.members(None)] == ["g", "g/y", "moved", "moved/x", "moved/z"]
+    assert not _temporary(tmp_path)
+
+
+def test_a_move_that_waits_for_the_deletion_of_its_group_leaves_nothing(tmp_path):
+    store = Meeting(tmp_path)
+    group = zcore.create_group(store)
+    group.create_array("g/x", data=[1, 2])
+    moved = store.meet("erase", "g/x/zarr.json", lambda: zcore.open_group(tmp_path, "r+").move("g", "moved"))
+    del group["g"]
+    assert isinstance(moved(), zcore.NodeNotFoundError)
+    assert os.listdir(tmp_path) == ["zarr.json"]
+
+
 def test_a_link_to_a_directory_above_is_moved(tmp_path):
     """It has the lock of that directory, which the move holds already."""
     group = zcore.create_group(tmp_path)
