@@ -43,7 +43,7 @@ def hold_place(store: Store, path: str, document: str, options: Options, *, is_k
     excluded from `path` itself, and `hold_tree` does the rest.
 
     The value of the block is a function that tells whether the directory still has its name. It has not if a program
-    without these locks has moved it or a group above. Lock files are held in the directory itself alone.
+    without these locks, or one on another host that uses lock files, has moved it or a group above.
 
     Parameters
     ----------
@@ -130,9 +130,8 @@ class _Place(Held):
         self.makes = makes
         self.has_lock_file = options.lock == "file"
         above = {one for one in _above(path) if below is None or len(one) > len(below)}.union(_above(beside))
-        # All calls lock in this order, a directory before those below it. Lock files cannot be shared by processes.
-        self.order = [] if self.has_lock_file else sorted([(path, fcntl.LOCK_EX),
-                                                           *[(one, fcntl.LOCK_SH) for one in above]])
+        # All calls lock in this order, a directory before those below it.
+        self.order = sorted([(path, fcntl.LOCK_EX), *[(one, fcntl.LOCK_SH) for one in above]])
         self.ends = (path, beside.rpartition("/")[0]) if beside else (path,)
         self.thread = get_ident()
         self.held = {}
@@ -166,11 +165,6 @@ class _Place(Held):
         """
         if self.makes:
             self.store.make_directory(prefix_of(self.path))
-        if self.has_lock_file:
-            locks = self.store.file_locks(self.path, None)
-            self.hold = locks.whole()
-            self.hold.__enter__()
-            return partial(locks.file.is_at, self.directory)
         for path, kind in self.order:
             self._open(path, kind)
             if path in self.held:
@@ -178,6 +172,12 @@ class _Place(Held):
         # Each directory was found in one that is locked, so no other one has lost its name if the last has not.
         if not all([self._has_name(path) for path in self.ends if path in self.held]):
             return None
+        if self.has_lock_file:
+            # Processes cannot share it, so this is the one place that is kept from other hosts.
+            locks = self.store.file_locks(self.path, None)
+            self.hold = locks.whole()
+            self.hold.__enter__()
+            return partial(locks.file.is_at, self.directory)
         self._keep()
         return partial(self._has_name, self.path)
 
@@ -215,6 +215,8 @@ class _Place(Held):
         except OSError as exc:
             if isinstance(exc, LockError):
                 raise
+            if self.has_lock_file:
+                return     # lock files are for file systems that have no other locks
             directory = self._directory_of(path)
             raise LockError(f"cannot lock directory {directory}: {exc.strerror}; lock='file' makes lock files, "
                             "lock=None writes without locks",
