@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import itertools
 import os
 import weakref
 from _thread import get_ident
@@ -11,13 +12,14 @@ from typing import TYPE_CHECKING
 
 from zcore.descriptors import open_descriptor
 from zcore.errors import LockError, NodeNotFoundError, StoreError
+from zcore.kernel.io.documents import Descriptor
 from zcore.kernel.io.files import TEMP_PREFIX
 from zcore.kernel.io.object_locks import Held, locks_of
 from zcore.stores.directory.store import DirectoryStore
 from zcore.stores.keys import prefix_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from zcore.engine.options import Options
     from zcore.hierarchy.lookup import Standing
@@ -26,20 +28,55 @@ if TYPE_CHECKING:
 # If a new directory vanishes at once, another process pruned it, which cannot happen this often. Or the file system
 # does not allow directories there, like /proc.
 _MAX_TRIES = 100
+# A file in a directory that is locked as a whole by the calls that wait for the directory as a whole, one by one.
+_TURNSTILE = TEMP_PREFIX + "turn"
 
 
-def hold_place(store: Store, path: str, document: str, options: Options, *,
-               is_kept: bool = False) -> contextlib.AbstractContextManager[Callable[[], bool]]:
-    """Return a context manager that prevents others from creating or deleting a node at `path`.
+def hold_place(store: Store, path: str, document: str, options: Options, *, is_kept: bool = False, makes: bool = True,
+               below: str | None = None,
+               beside: str = "") -> contextlib.AbstractContextManager[Callable[[], bool] | None]:
+    """Return a context manager that prevents others from creating, deleting or moving a node at `path`.
 
-    There is no document to lock yet, so the directory is locked by `flock`. A file in it prevents pruning meanwhile,
-    like a lock file, unless a node that stays meanwhile does (`is_kept`). In a store without files, only the threads of
-    this process are excluded.
+    There is no document to lock yet, so the directory is locked by `flock`. The directories above are locked, too, but
+    shared. So no group above is created, deleted or moved meanwhile, and nodes beside this one are. A file in the
+    directory prevents pruning, like a lock file. In a store without files, only the threads of this process are
+    excluded from `path` itself, and `hold_tree` does the rest.
 
-    The value of the block is a function that tells whether the directory still has its name. A move of a group above
-    does not wait for the locks below it.
+    The value of the block is a function that tells whether the directory still has its name. It has not if a program
+    without these locks, or one on another host that uses lock files, has moved it or a group above.
+
+    Parameters
+    ----------
+    store : Store
+    path : str
+    document : str
+    options : Options
+    is_kept : bool
+        A node that stays meanwhile prevents pruning.
+    makes : bool
+        Make the directory. Otherwise the value of the block is None if a directory is missing.
+    below : str, optional
+        A path above, if the caller holds the place there.
+    beside : str, optional
+        Another path, of which the directories above are locked in the same way.
     """
-    return _Place(store, path, document, options, is_kept) if options.lock else contextlib.nullcontext(_always)
+    if not options.lock:
+        return contextlib.nullcontext(_always)
+    return _Place(store, path, document, options, is_kept, makes, below, beside)
+
+
+@contextlib.contextmanager
+def hold_places(store: Store, paths: Sequence[str], options: Options) -> Iterator[None]:
+    """Return a context manager that holds several places, each of which is below the one before."""
+    with contextlib.ExitStack() as held:
+        if store.locks("", "").directory is None:
+            # `hold_place` knows nothing of the places above, so all callers lock the deepest one first.
+            for path in reversed(paths):
+                held.enter_context(hold_place(store, path, "", options))
+        else:
+            for below, path in itertools.pairwise((None, *paths)):
+                held.enter_context(hold_place(store, path, "", options, below=below))
+        yield
 
 
 def is_held(store: Store, path: str) -> bool:
@@ -79,9 +116,9 @@ def _always():
 
 
 class _Place(Held):
-    """A locked directory, with a file in it that prevents pruning; see `hold_place`."""
+    """A locked directory, with a file in it that prevents pruning, and those above it; see `hold_place`."""
 
-    def __init__(self, store, path, document, options, is_kept):
+    def __init__(self, store, path, document, options, is_kept, makes, below, beside):
         import fcntl
 
         # Kept, because it could not be imported any more when the interpreter exits.
@@ -90,9 +127,15 @@ class _Place(Held):
         self.path = path
         self.directory = store.locks(path, document).directory
         self.is_kept = is_kept
+        self.makes = makes
         self.has_lock_file = options.lock == "file"
+        above = {one for one in _above(path) if below is None or len(one) > len(below)}.union(_above(beside))
+        # All calls lock in this order, a directory before those below it.
+        self.order = sorted([(path, fcntl.LOCK_EX), *[(one, fcntl.LOCK_SH) for one in above]])
+        self.ends = (path, beside.rpartition("/")[0]) if beside else (path,)
         self.thread = get_ident()
-        self.fd = -1
+        self.held = {}
+        self.turnstile = None
         self.keeper = None
         self.hold = None
         _places[id(self)] = self
@@ -103,120 +146,193 @@ class _Place(Held):
             self.hold = locks_of((id(self.store), self.path, "place")).whole()
             self.hold.__enter__()
             return _always
-        hold = self._hold_lock_file if self.has_lock_file else self._lock_directory
         for _ in range(_MAX_TRIES):
-            if (is_at := hold(self.directory)) is not None:
-                return partial(is_at, self.directory)
+            try:
+                if (is_here := self._lock_all()) is not None:
+                    return is_here
+            except (FileNotFoundError, NotADirectoryError):
+                # Pruned or moved since it was made.
+                if not self.makes:
+                    return None
             self.give_back(None)
         raise StoreError(f"cannot create {self.directory}: it, or a file in it, is gone as soon as it is made",
                          key=self.directory, errno=errno.ENOENT)
 
-    def _hold_lock_file(self, directory):
-        """Do the same as `_lock_directory`, with the lock file of the place."""
-        self.store.make_directory(prefix_of(self.path))
-        locks = self.store.file_locks(self.path, None)
-        self.hold = locks.whole()
-        try:
+    def _lock_all(self):
+        """Make the directory if missing, and lock it and those above. Return None if it has lost its name meanwhile.
+
+        Raises : FileNotFoundError, NotADirectoryError, if a directory is missing.
+        """
+        if self.makes:
+            self.store.make_directory(prefix_of(self.path))
+        for path, kind in self.order:
+            self._open(path, kind)
+            if path in self.held:
+                self._lock(path, kind)
+        # Each directory was found in one that is locked, so no other one has lost its name if the last has not.
+        if not all([self._has_name(path) for path in self.ends if path in self.held]):
+            return None
+        if self.has_lock_file:
+            # Processes cannot share it, so this is the one place that is kept from other hosts.
+            locks = self.store.file_locks(self.path, None)
+            self.hold = locks.whole()
             self.hold.__enter__()
-        except FileNotFoundError:
-            return None
-        return locks.file.is_at
+            return partial(locks.file.is_at, self.directory)
+        self._keep()
+        return partial(self._has_name, self.path)
 
-    def _lock_directory(self, directory):
-        """Make the directory if missing, and lock it. Return `is_at`, or None if it has lost its name meanwhile."""
-        self.store.make_directory(prefix_of(self.path))
+    def _directory_of(self, path):
+        return os.path.join(self.directory.removesuffix(self.path), path)
+
+    def _open(self, path, kind):
+        above, _, name = path.rpartition("/")
+        where, dir_fd = (name, self.held[above].fd) if path and above in self.held else (self._directory_of(path), None)
         try:
-            self.fd = open_descriptor(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        except FileNotFoundError:
-            # Pruned between the two.
-            return None
+            self.held[path] = Descriptor(where, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=dir_fd)
+        except (FileNotFoundError, NotADirectoryError):
+            raise
         except OSError as exc:
-            raise StoreError(f"cannot open {directory}: {exc.strerror}", key=directory, errno=exc.errno) from exc
-        self._lock(directory)
-        return self.is_at if self._keep(directory) else None
+            # A directory above may be one that only leads to this one.
+            if kind == self.fcntl.LOCK_EX or exc.errno != errno.EACCES:
+                directory = self._directory_of(path)
+                raise StoreError(f"cannot open {directory}: {exc.strerror}", key=directory, errno=exc.errno) from exc
 
-    def _lock(self, directory):
+    def _lock(self, path, kind):
         try:
-            if not self._is_locked():
-                self._check_others(directory)
-                self.fcntl.flock(self.fd, self.fcntl.LOCK_EX)
+            if kind == self.fcntl.LOCK_SH:
+                self._pass_turnstile(path, kind)
+                self._leave_turnstile()
+            if not self._is_locked(path, kind) and not self._is_open(path):
+                if self._is_held_further_up(path):
+                    directory = self._directory_of(path)
+                    raise LockError(f"this thread holds the lock of the directory {directory} already, in a call that "
+                                    "has not ended: a signal handler, or other code that runs inside that call, would "
+                                    "wait for ever", key=directory, errno=errno.EDEADLK)
+                if kind == self.fcntl.LOCK_EX:
+                    self._pass_turnstile(path, kind, os.O_CREAT)
+                self.fcntl.flock(self.held[path].fd, kind)
+                self._leave_turnstile()
         except OSError as exc:
             if isinstance(exc, LockError):
                 raise
+            if self.has_lock_file:
+                return     # lock files are for file systems that have no other locks
+            directory = self._directory_of(path)
             raise LockError(f"cannot lock directory {directory}: {exc.strerror}; lock='file' makes lock files, "
                             "lock=None writes without locks",
                             key=directory, errno=exc.errno) from exc
 
-    def _is_locked(self):
-        """Lock the directory unless another descriptor holds it; return whether this one holds it now."""
+    def _is_locked(self, path, kind):
+        """Lock a directory unless another descriptor is in the way; return whether this one holds it now."""
         try:
-            self.fcntl.flock(self.fd, self.fcntl.LOCK_EX | self.fcntl.LOCK_NB)
+            self.fcntl.flock(self.held[path].fd, kind | self.fcntl.LOCK_NB)
         except BlockingIOError:
             return False
         return True
 
-    def _check_others(self, directory):
-        """Raise LockError if this thread holds the directory in a call further up, for example in a signal handler."""
-        for place in _living():
-            if (place is not self and place.thread == self.thread and place.fd >= 0
-                    and os.path.sameopenfile(place.fd, self.fd) and place._is_locked()):
-                raise LockError(f"this thread holds the lock of the directory {directory} already, in a call that has "
-                                "not ended: a signal handler, or other code that runs inside that call, would wait "
-                                "for ever", key=directory, errno=errno.EDEADLK)
+    def _is_open(self, path):
+        """Return whether a directory is one of those above: the path leads through a link to it."""
+        return any([_is_same(descriptor, self.held[path]) for one, descriptor in self.held.items() if one != path])
 
-    def _keep(self, directory):
+    def _is_held_further_up(self, path):
+        """Return whether this thread holds a directory in a call further up, for example in a signal handler."""
+        return any([_is_same(place.held.get(one), self.held[path]) and place._is_locked(one, kind)
+                    for place in self._further_up() for one, kind in place.order])
+
+    def _further_up(self):
+        return [place for place in _living() if place is not self and place.thread == self.thread]
+
+    def _pass_turnstile(self, path, kind, make=0):
+        """Wait for calls that want the directory as a whole and came earlier. The system would let others go first.
+
+        Those calls make the file and hold it while they wait, so as a rule there is none.
+        """
         try:
-            if not self._has_name(directory):
-                return False
-            if self.is_kept:
-                return True
-            # Noted before it is made, as a signal may come between the two. `dir_fd` follows a move of the directory.
-            self.keeper = TEMP_PREFIX + os.urandom(8).hex()
-            os.close(open_descriptor(self.keeper, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, dir_fd=self.fd))
-            return True
+            self.turnstile = Descriptor(_TURNSTILE, os.O_RDONLY | os.O_CLOEXEC | make, dir_fd=self.held[path].fd)
+        except OSError:
+            return
+        # A call further up would wait for this one.
+        if not self._is_held_further_up(path) and not any([_is_same(place.turnstile, self.turnstile)
+                                                           for place in self._further_up()]):
+            self.fcntl.flock(self.turnstile.fd, kind)
+
+    def _leave_turnstile(self):
+        # Called again if a signal handler raises in it.
+        if self.turnstile is None:
+            return
+        try:
+            if self.path in self.held:
+                # Made by this call. If it is another one's, that loses its turn.
+                os.unlink(_TURNSTILE, dir_fd=self.held[self.path].fd)
+        except OSError:
+            pass
+        self._close(self.turnstile)
+        self.turnstile = None
+
+    def _keep(self):
+        if self.is_kept:
+            return
+        # Noted before it is made, as a signal may come between the two. `dir_fd` follows a move of the directory.
+        self.keeper = TEMP_PREFIX + os.urandom(8).hex()
+        try:
+            os.close(open_descriptor(self.keeper, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC,
+                                     dir_fd=self.held[self.path].fd))
         except FileNotFoundError:
-            return False
+            raise
         except OSError as exc:
-            raise StoreError(f"cannot write in {directory}: {exc.strerror}", key=directory, errno=exc.errno) from exc
+            raise StoreError(f"cannot write in {self.directory}: {exc.strerror}", key=self.directory,
+                             errno=exc.errno) from exc
 
-    def is_at(self, directory):
-        """Return whether the held directory has this name."""
+    def _has_name(self, path):
+        directory = self._directory_of(path)
         try:
-            return self._has_name(directory)
+            return os.path.samestat(os.fstat(self.held[path].fd), os.stat(directory))
+        except (FileNotFoundError, NotADirectoryError):
+            return False
         except OSError as exc:
             raise StoreError(f"cannot look at {directory}: {exc.strerror}", key=directory, errno=exc.errno) from exc
 
-    def _has_name(self, directory):
-        try:
-            return os.path.samestat(os.fstat(self.fd), os.stat(directory))
-        except (FileNotFoundError, NotADirectoryError):
-            return False
-
     def give_back(self, exception):
-        # Called again if a signal handler raises in it. So a descriptor is forgotten right before its `close`, and no
-        # Python function is called in between.
+        # Called again if a signal handler raises in it.
+        self._leave_turnstile()
         if self.keeper is not None:
             try:
-                os.unlink(self.keeper, dir_fd=self.fd)
+                os.unlink(self.keeper, dir_fd=self.held[self.path].fd)
             except OSError:
                 # If the file stays, it is never listed, and is removed with other left-overs.
                 pass
             self.keeper = None
-        if self.fd >= 0:
-            try:
-                # Unlocked before it is closed: a fork may have copied the descriptor, and with it the lock.
-                self.fcntl.flock(self.fd, self.fcntl.LOCK_UN)
-            except OSError:
-                pass
-            try:
-                fd, self.fd = self.fd, -1
-                os.close(fd)
-            except OSError:
-                # Nothing was written to it, so nothing is lost.
-                pass
+        while self.held:
+            path = next(reversed(self.held))
+            self._close(self.held[path])
+            del self.held[path]
         if self.hold is not None:
             self.hold.__exit__(None, None, None)
             self.hold = None
+
+
+    def _close(self, descriptor):
+        try:
+            if descriptor.fd >= 0:
+                # Unlocked before it is closed: a fork may have copied the descriptor, and with it the lock.
+                self.fcntl.flock(descriptor.fd, self.fcntl.LOCK_UN)
+        except OSError:
+            pass
+        try:
+            descriptor.close()
+        except OSError:
+            # Nothing was written to it, so nothing is lost.
+            pass
+
+
+def _is_same(a, b):
+    """Return whether two descriptors, or None, are open and of one file."""
+    return None not in (a, b) and a.fd >= 0 and b.fd >= 0 and os.path.sameopenfile(a.fd, b.fd)
+
+
+def _above(path):
+    """Return the paths above a path."""
+    return [] if not path else ["", *[path[:i] for i, sign in enumerate(path) if sign == "/"]]
 
 
 def hold_nodes(store: Store, nodes: Iterable[Standing], options: Options) -> contextlib.AbstractContextManager[object]:
@@ -261,7 +377,7 @@ def hold_tree(store: Store, path: str, options: Options, *others: str,
     if not options.lock or isinstance(store, DirectoryStore) or store.locks(path, "").directory is not None:
         return contextlib.nullcontext()
     paths = path, *others
-    above = [one[:i] for one in paths for i, sign in enumerate(one) if sign == "/"]
+    above = [above for one in paths for above in _above(one) if above]
     # All callers lock in this order. The names are those of no nodes.
     return _Trees([(store.locks(f"{one}/", ""), None if is_whole and one in paths else path)
                    for one in sorted({*above, *(paths if is_whole else ())})])
@@ -289,9 +405,11 @@ def _after_fork_in_child():
     for place in _living():
         # The file belongs to the parent.
         place.keeper = None
-        fd, place.fd = place.fd, -1
-        if fd >= 0:
-            os.close(fd)
+        copies = [*place.held.values(), place.turnstile]
+        place.held, place.turnstile = {}, None
+        for descriptor in copies:
+            if descriptor is not None:
+                descriptor.close()
 
 
 def _living():

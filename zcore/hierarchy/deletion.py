@@ -69,8 +69,11 @@ def delete(store: Store, path: str, options: Options) -> bool:
     """
     if unlink(store, path):
         return True
-    with hold_tree(store, path, options), consolidated.dropped(store, path, itself=True):
-        return _erase(store, path, options)
+    with (hold_tree(store, path, options), hold_place(store, path, "", options, makes=False) as is_here,
+          consolidated.dropped(store, path, itself=True)):
+        is_ours = is_here is not None and _erase(store, path, options)
+    store.prune(prefix_of(path))     # the lock had kept it
+    return is_ours
 
 
 def unlink(store: Store, path: str) -> bool:
@@ -93,7 +96,7 @@ def make_way(store: Store, path: str, format: Format, metadata: ArrayMetadata | 
     """
     prefix = prefix_of(path)
     _check_erasable(store, prefix, format, metadata)
-    _erase(store, path, options, is_held=True)
+    _erase(store, path, options, is_replaced=True)
     clear_left_over(store, prefix, format, metadata)
     if isinstance(metadata, ArrayMetadata):
         # An empty directory may have the name of a future chunk.
@@ -152,16 +155,16 @@ def _may_be_chunk(name, metadata):
     return keys.decode(name, ndim) is not None or keys.leads_to_chunks(name, ndim)
 
 
-def _erase(store, path, options, *, is_held=False):
+def _erase(store, path, options, *, is_replaced=False):
     """Delete the node at `path` and all nodes below it; return whether this call has deleted any.
 
-    The caller drops the copies above. `is_held`: the caller holds the place at `path`.
+    The caller holds the place at `path`, and drops the copies above. `is_replaced`: a new node comes there.
     """
     is_ours, are_groups, is_first = False, True, True
     # A member may be created until the document of its group is erased. Later, `create` makes the group again.
     while are_groups:
         found = []
-        for place, nodes in nodes_at(store, path, is_replaced=is_held):
+        for place, nodes in nodes_at(store, path, is_replaced=is_replaced):
             # Fails before the first node is deleted if something cannot be listed or erased.
             for node, metadata in nodes:
                 _check_erasable(store, prefix_of(place), node.format, metadata)
@@ -170,13 +173,13 @@ def _erase(store, path, options, *, is_held=False):
             if is_group:
                 # For a while the group has fewer members than the copy.
                 consolidated.drop_copy(store, place)
-        is_any_ours = _erase_all(store, path, [place for place, _ in found], options, is_held, is_first)
+        is_any_ours = _erase_all(store, path, [place for place, _ in found], options, is_replaced, is_first)
         is_ours |= is_any_ours
         are_groups, is_first = is_any_ours and any([is_group for _, is_group in found]), False
     return is_ours
 
 
-def _erase_all(store, path, pending, options, is_held, is_first):
+def _erase_all(store, path, pending, options, is_replaced, is_first):
     """Delete the nodes at some places, the last one first; return whether this call has deleted any. See `_erase`.
 
     Unless it `is_first`, the node at `path` is gone, and another one may have been created there.
@@ -189,22 +192,24 @@ def _erase_all(store, path, pending, options, is_held, is_first):
             is_ours = True
             continue
         # A damaged document is replaced where a new node is made. Anywhere else its node would silently stay.
-        is_replaced = is_held and place == path
-        failed = lookup.pass_over_damage if is_replaced else None
+        failed = lookup.pass_over_damage if is_replaced and place == path else None
         standing = lookup.standing(store, place, failed)
         if standing:
-            with (contextlib.nullcontext() if is_replaced
-                  else hold_place(store, place, standing[0].document, options)):
-                if not (is_first or is_held) and lookup.standing(store, path):
+            with (contextlib.nullcontext() if place == path
+                  else hold_place(store, place, standing[0].document, options, below=path)):
+                if not (is_first or is_replaced) and lookup.standing(store, path):
                     return is_ours
-                # Another call may have replaced the node before the place was held.
-                erased = [_erase_node(node, options) for node in lookup.standing(store, place, failed)]
+                if place != path:
+                    # Another call may have replaced the node before the place was held.
+                    standing = lookup.standing(store, place, failed)
+                erased = [_erase_node(node, options) for node in standing]
                 if any([is_array for _, is_array in erased]):
                     # Nodes may exist among the chunks. They are looked for after the chunks are erased, and before
                     # another call may create a node here.
                     pending += [below for below, _ in nodes_at(store, place, takes_links=False)]
             is_ours |= any([was_there for was_there, _ in erased])
-        store.prune(prefix_of(place))
+        if place != path:
+            store.prune(prefix_of(place))
     return is_ours
 
 

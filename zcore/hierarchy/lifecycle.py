@@ -29,6 +29,7 @@ from zcore.engine.options import Options
 from zcore.engine.requests import swap
 from zcore.engine.views import same_chunks, unseen, view_of
 from zcore.errors import (
+    KeyConflictError,
     LockError,
     NodeExistsError,
     NodeNotFoundError,
@@ -41,7 +42,7 @@ from zcore.errors import (
 from zcore.formats import DOCUMENTS
 from zcore.formats.json_documents import MAX_NBYTES, check_attributes
 from zcore.hierarchy import consolidated, deletion, lookup
-from zcore.hierarchy.creation_lock import hold_nodes, hold_place, hold_tree
+from zcore.hierarchy.creation_lock import hold_nodes, hold_place, hold_places, hold_tree
 from zcore.hierarchy.deletion import clear as clear  # callers find creation and deletion in this module
 from zcore.hierarchy.deletion import delete as delete
 from zcore.hierarchy.unfinished import unfinished
@@ -121,6 +122,10 @@ def create(store: Store, path: str, format: Format, metadata: ArrayMetadata | Gr
         if overwrite:
             deletion.unlink(store, path)
         with hold_place(store, path, name, options) as is_here:
+            if _has_lost_groups(store, path, format):
+                continue     # moved or deleted before they were held
+            if not options.lock:
+                store.make_directory(prefix)     # no lock has made it
             is_free = store.is_empty(prefix)
             if not is_free and not overwrite:
                 check_free(store, path, format, metadata, attributes, options, data)
@@ -148,14 +153,9 @@ def create(store: Store, path: str, format: Format, metadata: ArrayMetadata | Gr
                         if is_here():
                             raise
                         continue
-                    # Writing took time. The document must be where the elements are, and below groups.
-                    if not is_here() or directory_at(store) is None and _has_lost_groups(store, path, format):
+                    # The document must be where the elements are.
+                    if not is_here():
                         continue
-                    try:
-                        create_ancestors(store, path, format)
-                    except NodeExistsError:
-                        clear(store, prefix, format, metadata)      # only the elements that were written here
-                        raise
                 # If the directory is locked, no other process can have created a node meanwhile.
                 if not store.swaps and (is_replaced or overwrite) or directory_at(store) is not None:
                     store.set(prefix + name, document)
@@ -166,18 +166,23 @@ def create(store: Store, path: str, format: Format, metadata: ArrayMetadata | Gr
             if is_here() and not _has_lost_groups(store, path, format) or store.get(prefix + name) != document:
                 # While it is held: later another node may be here, or a group above may have another path.
                 return kind(store, path, format, options)
-        # A group above was moved before the document was written. So the document is in a new directory that was not
-        # locked, without groups above it and without elements. Everything is made again, as if the move had come first.
-        # The same is done if it was deleted. A group has no elements, and others may have created members in it.
-        if kind is GroupBinding and attributes_document is None and not overwrite:
+        # A program without these locks has moved or deleted a group above before the document was written. So the
+        # document is in a new directory, without groups above it and without elements. These are written again, as if
+        # the move had come first. In a node without elements others may have created members, or written.
+        if data is None:
             create_ancestors(store, path, format)
+            if attributes_document is not None:
+                store.set_if_not_exists(prefix + format.attributes_document, attributes_document)
             return kind(store, path, format, options)
         overwrite = True
 
 
 def _has_lost_groups(store, path, format):
-    """Whether a group above was moved or deleted while a node was being created."""
-    return bool(missing_above(store, path, format))
+    """Whether the group above was moved or deleted since it was found or made."""
+    if not path or not format.has_groups or store.swaps:
+        return False
+    above = path.rpartition("/")[0]
+    return not store.existing(prefix_of(above), (format.group_document,)) and not lookup.standing(store, above)
 
 
 def _create_at_once(store, path, format, kind, document, attributes_document, view, options):
@@ -351,11 +356,17 @@ def move(store: Store, source: str, destination: str, options: Options) -> None:
     NodeExistsError
         Something exists at `destination`, or `destination` lies below `source`.
     """
-    with hold_tree(store, source, options, destination):
-        _move(store, source, destination, options)
+    try:
+        with hold_tree(store, source, options, destination):
+            while not _move(store, source, destination, options):
+                pass
+    except NodeNotFoundError:
+        store.prune(prefix_of(source))     # a call that waited had kept it
+        raise
 
 
 def _move(store, source, destination, options):
+    """Do what `move` does; return False if a group above the destination was moved or deleted before it was held."""
     found = lookup.standing(store, source)
     if not found:
         raise NodeNotFoundError(f"there is no node at {store.describe(source)}", path=source)
@@ -365,13 +376,17 @@ def _move(store, source, destination, options):
         if not lookup.standing(store, source):
             # Another call has moved it there.
             raise _gone(store, source)
-        raise NodeExistsError(f"{store.describe(destination)} is not free", path=destination)
+        raise _not_free(store, destination)
     create_ancestors(store, destination, found[0].format)
     with (consolidated.dropped(store, source, itself=True), consolidated.dropped(store, destination),
           contextlib.ExitStack() as held):
         # A lock of the destination would make its directory.
         if store.locks(source, found[0].document).directory is not None:
+            is_here = held.enter_context(hold_place(store, source, "", options, is_kept=True, makes=False,
+                                                    beside=destination))
             held.enter_context(hold_nodes(store, found, options))
+            if is_here is None or _has_lost_groups(store, destination, found[0].format):
+                return False
         else:
             # Nobody creates a node among the keys. In order, or two moves would wait for each other.
             for place in sorted((source, destination)):
@@ -381,10 +396,18 @@ def _move(store, source, destination, options):
             if not lookup.standing(store, source):
                 raise _gone(store, source)
             if not store.is_empty(prefix_of(destination)):
-                raise NodeExistsError(f"{store.describe(destination)} is not free", path=destination)
-        # If another process has made the directory of the destination, the move fails.
-        store.move(prefix_of(source), prefix_of(destination), DOCUMENTS)
+                raise _not_free(store, destination)
+        try:
+            store.move(prefix_of(source), prefix_of(destination), DOCUMENTS)
+        except KeyConflictError as error:
+            # Another call creates a node there.
+            raise _not_free(store, destination) from error
     store.prune(prefix_of(source))
+    return True
+
+
+def _not_free(store, path):
+    return NodeExistsError(f"{store.describe(path)} is not free", path=path)
 
 
 def _gone(store, path):
@@ -411,13 +434,13 @@ def create_ancestors(store: Store, path: str, format: Format) -> None:
     if missing:
         document = format.render_group(format.new_group({}))
         # All copies above any of them are above the deepest one.
-        with consolidated.dropped(store, missing[0]):
-            for path in reversed(missing):
-                # Locked, because an array may be being created here. Its document comes after its elements.
-                with hold_place(store, path, format.group_document, Options()):
-                    if not _stands_as_group(store, path):
-                        store.set_if_not_exists(prefix_of(path) + format.group_document, document)
-        # A deletion may have looked below a group before the next one was made there, and have erased it since.
+        downwards = missing[::-1]
+        # Locked, because an array may be being created here. Its document comes after its elements.
+        with consolidated.dropped(store, missing[0]), hold_places(store, downwards, Options()):
+            for path in downwards if not _has_lost_groups(store, downwards[0], format) else ():
+                if not _stands_as_group(store, path):
+                    store.set_if_not_exists(prefix_of(path) + format.group_document, document)
+        # The group above them was moved or deleted before they were held; in a service, others may be gone since.
         for path in missing:
             if not lookup.standing(store, path.rpartition("/")[0]):
                 create_ancestors(store, path, format)

@@ -139,12 +139,12 @@ def test_a_copy_replaces_what_is_created_in_memory_meanwhile(zarr_format, moment
 
 @pytest.mark.parametrize("shards", [None, 10])
 def test_what_is_overwritten_is_moved_away_before(group, place, monkeypatch, shards):
-    """The new array is created all the same, where the old one was."""
+    """The new array is created all the same, where the old one was. With locks, the move waits."""
     make_way = deletion.make_way
 
     def move_and_make_way(*args):
         monkeypatch.setattr(deletion, "make_way", make_way)
-        group.move("x", "z")
+        zcore.open_group(place, "r+", lock=None).move("x", "z")
         make_way(*args)
 
     monkeypatch.setattr(deletion, "make_way", move_and_make_way)

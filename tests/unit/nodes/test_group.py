@@ -7,6 +7,7 @@ import os
 import pickle
 import shutil
 import sys
+import threading
 import warnings
 
 import numpy as np
@@ -342,43 +343,29 @@ def test_a_node_that_goes_while_it_is_moved(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("zarr_format", WITH_GROUPS)
-@pytest.mark.parametrize("step", ["directory", "attributes", "document", "done", "before all", "after all"])
-def test_a_group_is_moved_while_a_node_below_is_created(tmp_path, zarr_format, step):
+@pytest.mark.parametrize("step", ["before all", "after all"])
+def test_a_group_is_moved_while_a_node_below_is_created_at_once(tmp_path, zarr_format, step):
     """The node is there as a whole, listed, at the one path or the other, and nothing else is."""
     class Store(zcore.DirectoryStore):
-        """The move comes right before a step, or when all steps are done."""
-
         moves = False
 
         def make_directory_with(self, *arguments):
-            """Do nothing, so that all steps are taken; or be one step."""
-            self._meet(step == "before all")
-            made = super().make_directory_with(*arguments) if step.endswith("all") else None
-            self._meet(step == "after all")
+            self._meet("before all")
+            made = super().make_directory_with(*arguments)
+            self._meet("after all")
             return made
 
         def _meet(self, met):
-            if self.moves and met:
+            if self.moves and met == step:
                 self.moves = False
                 zcore.open_group(tmp_path, "r+").move("g", "moved")
-
-        def is_empty(self, prefix):
-            is_empty = super().is_empty(prefix)
-            self._meet(step == "directory" and prefix == "g/x/")
-            return is_empty
-
-        def set(self, key, value):
-            attributes = key.endswith(".zattrs") or zarr_format == 3
-            self._meet(step == "attributes" and attributes or step == "document" and not key.endswith(".zattrs"))
-            super().set(key, value)
-            self._meet(step == "done" and not key.endswith(".zattrs"))
 
     store = Store(tmp_path)
     group = zcore.create_group(store, zarr_format=zarr_format)
     group.create_group("g", attributes={"n": 1})
     store.moves = True
     create = lambda: group.create_array("g/x", shape=2, chunks=1, dtype="i1", attributes={"n": 2})  # noqa: E731
-    if step in ("done", "after all"):
+    if step == "after all":
         with pytest.raises(zcore.NodeNotFoundError):
             create()
         assert [path for path, _ in group.members(None)] == ["moved", "moved/x"]
@@ -389,8 +376,242 @@ def test_a_group_is_moved_while_a_node_below_is_created(tmp_path, zarr_format, s
     assert not store.moves
     assert found.attrs == {"n": 2} and group["moved"].attrs == {"n": 1}
     found[...] = [1, 2]
-    left = [name for _, _, names in os.walk(tmp_path) for name in names if name.startswith(".__zc_tmp")]
-    assert found[...].tolist() == [1, 2] and not left
+    assert found[...].tolist() == [1, 2] and not _temporary(tmp_path)
+
+
+def _temporary(base):
+    return [name for _, _, names in os.walk(base) for name in names if name.startswith(".__zc_tmp")]
+
+
+def _files(base):
+    return sorted([os.path.relpath(os.path.join(folder, name), base) for folder, _, names in os.walk(base)
+                   for name in names])
+
+
+class Meeting(zcore.DirectoryStore):
+    """Right before a method is called for a key or prefix, another thread begins a call, which must wait."""
+
+    meets = None
+
+    def meet(self, method, name, call):
+        """Begin ``call()`` before the next ``method(name, …)``; return a function that waits for its result."""
+        outcome = []
+
+        def run():
+            try:
+                outcome.append(call())
+            except zcore.ZcoreError as error:
+                outcome.append(error)
+
+        thread = threading.Thread(target=run)
+
+        def result():
+            thread.join(60)
+            assert not self.was_early and not thread.is_alive()
+            return outcome[0]
+
+        self.meets, self.was_early = (method, name, thread), None
+        return result
+
+    def _meet(self, method, name):
+        if self.meets is not None and self.meets[:2] == (method, name):
+            thread, self.meets = self.meets[2], None
+            thread.start()
+            thread.join(0.1)
+            self.was_early = not thread.is_alive()
+
+    def make_directory_with(self, prefix, *rest):
+        """Do nothing, so that all steps are taken."""
+        return None
+
+    def is_empty(self, prefix):
+        self._meet("is_empty", prefix)
+        return super().is_empty(prefix)
+
+    def set(self, key, value):
+        self._meet("set", key)
+        super().set(key, value)
+
+    def set_if_not_exists(self, key, value):
+        self._meet("set_if_not_exists", key)
+        return super().set_if_not_exists(key, value)
+
+    def erase(self, key):
+        self._meet("erase", key)
+        super().erase(key)
+
+    def move(self, source, destination, last=()):
+        self._meet("move", source)
+        super().move(source, destination, last)
+
+
+DOCUMENT = {3: ("zarr.json", "zarr.json"), 2: (".zgroup", ".zarray")}
+
+
+@pytest.mark.parametrize("zarr_format", WITH_GROUPS)
+@pytest.mark.parametrize("step", ["directory", "attributes", "document"])
+def test_a_move_waits_for_a_creation_below(tmp_path, zarr_format, step):
+    """Chunks stayed without a document where the group went, or the array was at both places."""
+    store = Meeting(tmp_path)
+    group = zcore.create_group(store, zarr_format=zarr_format)
+    group.create_group("g", attributes={"n": 1})
+    moved = store.meet(*{"directory": ("is_empty", "g/x/"), "document": ("set", f"g/x/{DOCUMENT[zarr_format][1]}"),
+                         "attributes": ("set", f"g/x/{'.zattrs' if zarr_format == 2 else 'zarr.json'}")}[step],
+                       lambda: zcore.open_group(tmp_path, "r+").move("g", "moved"))
+    group.create_array("g/x", data=[1, 2], chunks=1, attributes={"n": 2})
+    assert moved() is None
+    assert [path for path, _ in group.members(None)] == ["moved", "moved/x"]
+    assert group["moved/x"][...].tolist() == [1, 2] and group["moved/x"].attrs == {"n": 2}
+    assert not [name for name in _files(tmp_path) if name.startswith("g")] and not _temporary(tmp_path)
+    assert zcore.verify(tmp_path).ok
+
+
+@pytest.mark.parametrize("zarr_format", WITH_GROUPS)
+def test_a_move_waits_for_groups_that_are_made_below(tmp_path, zarr_format):
+    """Their documents came where the group had been, and what others created in them was below no group."""
+    store = Meeting(tmp_path)
+    group = zcore.create_group(store, zarr_format=zarr_format)
+    group.create_group("g")
+    moved = store.meet("set_if_not_exists", f"g/h/i/{DOCUMENT[zarr_format][0]}",
+                       lambda: zcore.open_group(tmp_path, "r+").move("g/h", "moved"))
+    group.create_array("g/h/i/x", data=[1, 2], chunks=1)
+    assert moved() is None
+    paths = [path for path, _ in group.members(None)]
+    assert [path for path in paths if path != "g"] in (
+        ["moved", "moved/i", "moved/i/x"], ["g/h", "g/h/i", "g/h/i/x", "moved", "moved/i"])
+    assert zcore.verify(tmp_path).ok and not _temporary(tmp_path)
+
+
+@pytest.mark.parametrize("zarr_format", WITH_GROUPS)
+def test_a_move_waits_for_a_deletion_below(tmp_path, zarr_format):
+    """The chunks of the array stayed where the group went."""
+    store = Meeting(tmp_path)
+    group = zcore.create_group(store, zarr_format=zarr_format)
+    group.create_array("g/h/x", data=[1, 2], chunks=1)
+    moved = store.meet("erase", f"g/h/x/{DOCUMENT[zarr_format][1]}",
+                       lambda: zcore.open_group(tmp_path, "r+").move("g", "moved"))
+    del group["g/h/x"]
+    assert moved() is None
+    assert _files(tmp_path) == sorted([f"{folder}{DOCUMENT[zarr_format][0]}" for folder in ("", "moved/", "moved/h/")])
+
+
+def test_a_move_waits_for_a_move_below(tmp_path):
+    """It was a StoreError: the directory was gone when it got its new name."""
+    store = Meeting(tmp_path)
+    group = zcore.create_group(store)
+    group.create_array("g/h/x", data=[1, 2], chunks=1)
+    moved = store.meet("move", "g/h/", lambda: zcore.open_group(tmp_path, "r+").move("g", "moved"))
+    group.move("g/h", "g/i")
+    assert moved() is None
+    assert [path for path, _ in group.members(None)] == ["moved", "moved/i", "moved/i/x"]
+
+
+def test_a_move_to_where_a_node_is_being_created(tmp_path):
+    """It was a StoreError of the directory, which is not free."""
+    class Moving(zcore.DirectoryStore):
+        def make_directory_with(self, *arguments):
+            return None
+
+        def set(self, key, value):
+            if key == "x/.zattrs":
+                with pytest.raises(zcore.NodeExistsError, match="not free"):
+                    zcore.open_group(tmp_path, "r+").move("a", "x")
+                moves.append(key)
+            super().set(key, value)
+
+    moves = []
+    group = zcore.create_group(Moving(tmp_path), zarr_format=2)
+    group.create_array("a", data=[1, 2])
+    group.create_array("x", data=[3, 4], attributes={"n": 1})
+    assert moves
+    assert (group["a"][...].tolist(), group["x"][...].tolist()) == ([1, 2], [3, 4])
+
+
+def test_a_creation_comes_after_a_move_that_waits(tmp_path):
+    """Else a stream of creations would starve the move. One inside a call that the move waits for does not wait."""
+    def start(call):
+        threads.append(threading.Thread(target=call))
+        threads[-1].start()
+
+    class Streaming(zcore.DirectoryStore):
+        def set(self, key, value):
+            if key == "g/x/zarr.json":
+                start(lambda: zcore.open_group(tmp_path, "r+").move("g", "moved"))
+                while not (tmp_path / "g/.__zc_tmp.turn").exists():
+                    threads[0].join(0.001)
+                start(lambda: zcore.create_array(tmp_path, name="g/y", data=[3]))
+                zcore.create_array(tmp_path, name="g/z", data=[4])
+                threads[1].join(0.1)
+                assert threads[0].is_alive() and threads[1].is_alive()
+            super().set(key, value)
+
+    threads = []
+    group = zcore.create_group(Streaming(tmp_path))
+    group.create_group("g")
+    group.create_array("g/x", data=[1, 2])
+    for thread in threads:
+        thread.join(60)
+    assert [path for path, _ in group.members(None)] == ["g", "g/y", "moved", "moved/x", "moved/z"]
+    assert not _temporary(tmp_path)
+
+
+def test_a_move_that_waits_for_the_deletion_of_its_group_leaves_nothing(tmp_path):
+    store = Meeting(tmp_path)
+    group = zcore.create_group(store)
+    group.create_array("g/x", data=[1, 2])
+    moved = store.meet("erase", "g/x/zarr.json", lambda: zcore.open_group(tmp_path, "r+").move("g", "moved"))
+    del group["g"]
+    assert isinstance(moved(), zcore.NodeNotFoundError)
+    assert os.listdir(tmp_path) == ["zarr.json"]
+
+
+def test_a_link_to_a_directory_above_is_moved(tmp_path):
+    """It has the lock of that directory, which the move holds already."""
+    group = zcore.create_group(tmp_path)
+    group.create_array("g/h/x", data=[1, 2])
+    os.symlink(tmp_path / "g", tmp_path / "g/h/up")
+    group.move("g/h/up", "g/link")
+    group.create_array("g/link/y", data=[3])
+    with pytest.raises(zcore.NodeExistsError):
+        group.create_array("g/link", data=[3])
+    assert os.path.islink(tmp_path / "g/link") and sorted(group["g/link"]) == ["h", "y"]
+
+
+def test_a_move_inside_a_creation_below_is_refused(tmp_path):
+    """In a signal handler, for example, it would wait for the call that it is in."""
+    class Handled(zcore.DirectoryStore):
+        def set(self, key, value):
+            if key == "g/x/zarr.json":
+                with pytest.raises(zcore.LockError, match="in a call that has not ended"):
+                    zcore.open_group(tmp_path, "r+").move("g", "moved")
+                zcore.create_array(tmp_path, name="g/y", data=[3])
+            super().set(key, value)
+
+    group = zcore.create_group(Handled(tmp_path))
+    group.create_group("g")
+    group.create_array("g/x", data=[1, 2])
+    assert [path for path, _ in group.members(None)] == ["g", "g/x", "g/y"]
+    assert group["g/x"][...].tolist() == [1, 2]
+
+
+def test_a_group_that_another_program_moves_while_it_is_created_keeps_its_members(tmp_path):
+    """It was overwritten when it was made again, if it had a document of attributes."""
+    class Moved(zcore.DirectoryStore):
+        def make_directory_with(self, prefix, *rest):
+            return None
+
+        def set(self, key, value):
+            if key == "g/x/.zgroup":
+                os.rename(tmp_path / "g", tmp_path / "moved")
+            super().set(key, value)
+            if key == "g/x/.zgroup":
+                zcore.create_array(tmp_path, name="g/x/member", shape=2, dtype="i4", zarr_format=2)
+
+    group = zcore.create_group(Moved(tmp_path), zarr_format=2)
+    group.create_group("g")
+    made = group.create_group("g/x", attributes={"n": 1})
+    assert made.attrs == {"n": 1}
+    assert [path for path, _ in group.members(None)] == ["g", "g/x", "g/x/member", "moved"]
 
 
 def test_move(group, store):

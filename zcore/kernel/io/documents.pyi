@@ -16,7 +16,8 @@ class Held:
 
 class Descriptor:
     fd: int
-    def __init__(self, path: str | bytes | os.PathLike[str], flags: int, mode: int = 0o666) -> None: ...
+    def __init__(self, path: str | bytes | os.PathLike[str], flags: int, mode: int = 0o666,
+                 dir_fd: int | None = None) -> None: ...
     def close(self) -> None: ...
 
 class Tickets:

@@ -236,7 +236,7 @@ cdef class Descriptor:
 
     Parameters
     ----------
-    path, flags, mode
+    path, flags, mode, dir_fd
         As for `os.open`, and with its errors.
 
     Attributes
@@ -247,9 +247,9 @@ cdef class Descriptor:
 
     cdef readonly int fd
 
-    def __cinit__(self, path, int flags, int mode=0o666):
+    def __cinit__(self, path, int flags, int mode=0o666, dir_fd=None):
         self.fd = -1
-        self.fd = os.open(path, flags, mode)
+        self.fd = os.open(path, flags, mode) if dir_fd is None else os.open(path, flags, mode, dir_fd=dir_fd)
 
     def __dealloc__(self):
         if self.fd >= 0:

@@ -35,7 +35,7 @@ from zcore.errors import (
 from zcore.formats import DOCUMENTS
 from zcore.formats.json_documents import MAX_NBYTES
 from zcore.hierarchy import consolidated, lookup
-from zcore.hierarchy.creation_lock import hold_place, is_held
+from zcore.hierarchy.creation_lock import hold_place, hold_places, is_held
 from zcore.hierarchy.lifecycle import read_attributes
 from zcore.model.metadata import ArrayMetadata
 from zcore.model.value import check_kind
@@ -475,8 +475,8 @@ class _Verification:
         """Erase an object of no node below `path`; return False if it belongs to a node by now.
 
         An array that is being created has chunks before it has its document. Its creator holds the creation lock of its
-        path, which is `path` or one of the directories between it and the object: each of them is locked here, the
-        deepest first as creators do. The creators at `below` are waited for as well.
+        path, which is `path` or one of the directories between it and the object: each of them is locked here. The
+        creators at `below` are waited for as well.
         """
         between = self._between(key, path)
         with contextlib.ExitStack() as held:
@@ -484,8 +484,7 @@ class _Verification:
                 with hold_place(self.store, one, "", self.options):
                     if lookup.standing(self.store, one, lookup.pass_over_damage):
                         return False
-            for one in (*between, path):
-                held.enter_context(hold_place(self.store, one, "", self.options))
+            held.enter_context(hold_places(self.store, (path, *reversed(between)), self.options))
             if self._belongs(key, path):
                 return False
             erase(key)

@@ -647,7 +647,7 @@ def test_a_disk_that_fails_before_the_repair(tmp_path, at, monkeypatch, where):
 
         at("remove", fail)
     else:
-        def fails(*args):
+        def fails(*args, **keywords):
             raise OSError(errno.EIO, os.strerror(errno.EIO))
 
         monkeypatch.setattr("zcore.hierarchy.creation_lock.open_descriptor", fails)
