@@ -37,6 +37,7 @@ from zcore.formats.json_documents import MAX_NBYTES
 from zcore.hierarchy import consolidated, lookup
 from zcore.hierarchy.creation_lock import hold_place, is_held
 from zcore.hierarchy.lifecycle import read_attributes
+from zcore.hierarchy.unfinished import finished
 from zcore.model.metadata import ArrayMetadata
 from zcore.model.value import check_kind
 from zcore.nodes.node import Handle
@@ -338,7 +339,7 @@ class _Verification:
     def _binding(self, node):
         """Return the binding of a node, whose other documents are read as well; None if its document is of no use."""
         store, path, format = self.store, node.path, node.format
-        document = prefix_of(path) + node.document
+        document, raw = prefix_of(path) + node.document, None
         try:
             raw, identity = store.get_with_identity(document, (0, MAX_NBYTES + 1)) or (None, None)
             if raw is None:
@@ -348,7 +349,8 @@ class _Verification:
             binding = kind(store, path, format, self.options, view)
         except (MetadataError, UnsupportedError, StoreError) as error:
             self._note_document(document, path, error)
-            self._note_found(path, format, None)
+            if raw is None or finished(raw) is None:      # no copy has an array that is being created
+                self._note_found(path, format, None)
             return None
         metadata = binding.metadata
         if not format.has_inline_attributes:
