@@ -152,8 +152,8 @@ class RemoteStore(Store):
             part = "" if byte_range is None else f", {_shown(byte_range)}"
             raise StoreError(f"cannot {what} {self.url}{key}{part}: {message_of(exc)}", key=key) from exc
         finally:
-            deque(given_back, 0)
             self._thread.is_asking = was_asking
+            deque(given_back, 0)      # last: Ctrl-C may come behind it
 
     def _read(self, key, byte_range):
         """Return the `Answer` for a valid key and a byte range as in `Store.get`, or None."""
@@ -207,8 +207,8 @@ class RemoteStore(Store):
                         deque(map(self._free.put, map(held.pop, (0,))), 0)
                     yield mark, value
         finally:
-            deque(given_back, 0)
             self._thread.is_asking = is_inner
+            deque(given_back, 0)      # last: Ctrl-C may come behind it
 
     def _admitted(self, requests, held, stopped):
         """Yield each request with its name when it has a token, or None while it would have to wait for one."""

@@ -549,3 +549,18 @@ def test_ctrl_c_at_any_call_takes_no_turn_away(site, call):
         assert store._free.qsize() == 2 and not store._is_asking()
         n += 1
     assert n > 5
+
+
+def test_ctrl_c_at_any_moment_takes_no_turn_away():
+    """Of signals that come by themselves, one of twenty did."""
+    store = RemoteStore(obstore.store.MemoryStore(), n_requests=4)
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    try:
+        for i in range(300):
+            with pytest.raises(KeyboardInterrupt):
+                signal.setitimer(signal.ITIMER_REAL, 1e-5 + i * 1e-6)
+                while True:
+                    store.set("k", b"1")
+            assert store._free.qsize() == 4 and not store._is_asking()
+    finally:
+        signal.signal(signal.SIGALRM, before)
