@@ -8,12 +8,15 @@ What a thread waits for somewhere else, an answer to a request, it does `aside`:
 wait for it.
 
 A call that should not hold up its caller is made `later`, by a thread of another pool, and can be stopped from outside.
+
+A signal handler may fork while the main thread waits for others here. They are not in the child. So it makes the call
+that it waits for again, or raises a StoreError if a plan lacks their part.
 """
 from __future__ import annotations
 
 import os
-from _queue import SimpleQueue
-from _thread import RLock, _local, get_ident
+from _queue import Empty, SimpleQueue
+from _thread import RLock, _local, get_ident, start_new_thread
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
         def interrupt(self) -> None: ...
 
 MAX_LATER = 32       # threads that make calls later; further calls wait for one
+LOOK = 0.2           # seconds after which a thread that waits for another one looks whether this is a child without it
 
 
 class _Thread(_local):
@@ -44,6 +48,7 @@ _n_threads = 0
 _idle = []           # where threads wait that make a call for another thread, which may leave it
 _later = SimpleQueue()
 _n_later = _n_pending = 0      # threads that make these calls; calls that are not over
+_n_forks = 0         # between the first process and this one
 
 
 class _Job:
@@ -55,7 +60,8 @@ class _Job:
     that goes from one to the other meanwhile.
     """
 
-    __slots__ = ("work", "cancel", "here", "inside", "closed", "abandoned", "left", "exception")
+    __slots__ = ("work", "cancel", "here", "inside", "closed", "abandoned", "left", "exception",
+                 "n_forks", "lacks")
 
     def __init__(self, work, cancel):
         self.work = work
@@ -65,6 +71,8 @@ class _Job:
         self.closed = self.abandoned = False
         self.left = SimpleQueue()      # something for each thread that may have been the last one
         self.exception = None
+        self.n_forks = _n_forks
+        self.lacks = False             # whether this is a child without threads that were in it
 
     def help(self):
         """Work on it from a thread of the pool, unless it is over."""
@@ -122,8 +130,8 @@ class _Job:
                 self.closed = True
                 if abandon:
                     self.abandoned = True
-                while self.inside if self.abandoned else self.here:
-                    self.left.get()
+                while not self.lacks and (self.inside if self.abandoned else self.here):
+                    self.lacks = not _came(self.left, self.n_forks)
                 break
             except BaseException as exception:
                 # A signal handler raised. The work stops at its next task, and only then may we leave.
@@ -185,6 +193,22 @@ def _run(job, n_threads):
         finally:
             # Its traceback leads here: without the reference back it goes as soon as it was dealt with.
             job.exception = None
+    if job.lacks:
+        from zcore.errors import StoreError
+
+        raise StoreError("this process was forked by a signal handler in the middle of the call, and the threads that "
+                         "had part of the work are not in the child: call it again")
+
+
+def _came(queue, n_forks):
+    """Wait for what another thread puts into a queue; return False in a child without it, forked since `n_forks`."""
+    while n_forks == _n_forks:
+        try:
+            queue.get(True, LOOK)
+            return True
+        except Empty:
+            pass
+    return False
 
 
 class _AbandonedError(BaseException):
@@ -218,13 +242,14 @@ def aside(function: Callable[..., _Result], *args: Any) -> _Result:
 class _Call:
     """A call that another thread makes."""
 
-    __slots__ = ("function", "args", "done", "value", "exception")
+    __slots__ = ("function", "args", "done", "value", "exception", "n_forks")
 
     def __init__(self, function, args):
         self.function = function
         self.args = args
         self.done = SimpleQueue()
         self.value = self.exception = None
+        self.n_forks = _n_forks
 
     def make(self):
         try:
@@ -239,19 +264,18 @@ class _Call:
 
 
 def _apart(call: _Call) -> Any:
-    import threading
-
     try:
         inbox = _idle.pop()
     except IndexError:
         inbox = SimpleQueue()
         try:
-            threading.Thread(target=_answer, args=(inbox,), name="zcore", daemon=True).start()
+            _begin(_answer, inbox)
         except RuntimeError:
             # No more threads, or the interpreter is shutting down.
             return call.function(*call.args)
     inbox.put(call)
-    call.done.get()
+    if not _came(call.done, call.n_forks):
+        return _apart(_Call(call.function, call.args))
     if call.exception is not None:
         try:
             raise call.exception
@@ -318,10 +342,8 @@ def later(function: Callable[[], _Result], done: Callable[[_Result | None, BaseE
     stop = Stop()
     with _lock:
         if _n_pending >= _n_later and _n_later < MAX_LATER:
-            import threading
-
             try:
-                threading.Thread(target=_call_later, args=(_later,), name="zcore", daemon=True).start()
+                _begin(_call_later, _later)
                 _n_later += 1
             except RuntimeError:
                 # No more threads, or the interpreter is shutting down.
@@ -360,15 +382,25 @@ def _start(n_helpers):
             if _n_threads >= n_helpers:
                 break
             try:
-                # Costs more than the rest of this module, and a process that reads single chunks never needs it.
-                import threading
-
-                threading.Thread(target=_serve, args=(_jobs,), name="zcore", daemon=True).start()
+                _begin(_serve, _jobs)
             except (RuntimeError, ImportError):
                 # No more threads, or the interpreter is shutting down: the caller works with those there are.
                 break
             _n_threads += 1
     return min(_n_threads, n_helpers)
+
+
+def _begin(function, *args):
+    """Start a thread. `threading.Thread` would wait for it, in a child that is forked meanwhile without end."""
+    # Costs more than the rest of this module, and a process that reads single chunks never needs it.
+    import threading
+
+    start_new_thread(_named, (threading, function, *args))
+
+
+def _named(threading, function, *args):
+    threading.current_thread().name = "zcore"
+    function(*args)
 
 
 def _serve(jobs):
@@ -377,7 +409,8 @@ def _serve(jobs):
 
 
 def _after_fork_in_child():
-    global _lock, _jobs, _n_threads, _idle, _later, _n_later, _n_pending
+    global _lock, _jobs, _n_threads, _idle, _later, _n_later, _n_pending, _n_forks
+    _n_forks += 1
     _idle = []
     _later = SimpleQueue()
     _n_later = _n_pending = 0

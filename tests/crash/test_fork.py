@@ -61,7 +61,8 @@ def work():
     for i in range(3):
         array[:, 1::2] = 7 + i
         assert (array[:, 1::2] == 7 + i).all() and (array[:, ::2] == 1).all()
-    assert any(thread.name == "zcore" for thread in threading.enumerate())
+    while not any(thread.name == "zcore" for thread in threading.enumerate()):
+        time.sleep(0.01)      # it has been started, and says its name itself
 codes = [in_child(work) for _ in range(10)]
 stop.append(True)
 for thread in threads: thread.join()

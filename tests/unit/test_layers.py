@@ -33,6 +33,7 @@ EXCEPTIONS = {
 # Allowed inside a function only: it costs nothing until it is called.
 LAZY_EXCEPTIONS = {
     ("config", "kernel"),      # show_config asks the kernel for the versions of its libraries
+    ("workers", "errors"),     # only a child that was forked in the middle of a call has this error
 }
 # The kernel and the model know no documents and no files' names.
 FORBIDDEN_MODULES = {

@@ -149,11 +149,11 @@ def test_close_waits_for_whoever_is_inside():
 
 def test_threads_that_cannot_be_had(monkeypatch):
     """As at the end of the interpreter: the caller works alone, and nothing is queued that nobody will take."""
-    def refuse(self):
+    def refuse(function, args):
         raise RuntimeError("can't start new thread")
 
     workers._after_fork_in_child()      # a pool without threads
-    monkeypatch.setattr(threading.Thread, "start", refuse)
+    monkeypatch.setattr(workers, "start_new_thread", refuse)
     tasks = Tasks(10)
     workers.run(tasks, 4, tasks.cancel)
     assert len(tasks.done) == 10 and len(tasks.entered) == 1
@@ -495,7 +495,7 @@ def test_a_stop_behind_the_end_does_nothing():
 def test_threads_for_later_calls_that_cannot_be_had(monkeypatch):
     """Those that there are make the calls; without any the caller is told."""
     assert made(lambda: 1)[1]() == (1, None)
-    monkeypatch.setattr(threading.Thread, "start", lambda self: (_ for _ in ()).throw(RuntimeError("no more threads")))
+    monkeypatch.setattr(workers, "start_new_thread", lambda *_: (_ for _ in ()).throw(RuntimeError("no more threads")))
     hang = threading.Event()
     calls = [made(hang.wait) for _ in range(workers._n_later + 1)]
     hang.set()
@@ -504,3 +504,52 @@ def test_threads_for_later_calls_that_cannot_be_had(monkeypatch):
     with pytest.raises(RuntimeError, match="no more threads"):
         made(lambda: 1)
     assert workers._n_pending == 0
+
+
+FORKED = """
+    import os, signal, threading
+    import zcore
+    from zcore import workers
+
+    parent, pid, gate, inside = os.getpid(), None, threading.Event(), threading.Event()
+
+    def fork(signum, frame):
+        global pid
+        pid = os.fork()
+        if pid:
+            status = os.waitpid(pid, 0)[1]
+            gate.set()
+            assert status == 0, status
+        else:
+            signal.alarm(20)
+
+    def work(main):
+        if not main or KIND == "aside":
+            inside.set()
+            if os.getpid() == parent:
+                gate.wait()
+        else:
+            inside.wait()
+        return "done"
+
+    signal.signal(signal.SIGALRM, fork)
+    signal.setitimer(signal.ITIMER_REAL, 0.1)
+    if KIND == "aside":
+        assert workers.aside(work, False) == "done"
+    else:
+        try:
+            workers.run(work, 2, lambda: None)
+            assert pid
+        except zcore.errors.StoreError as error:
+            assert not pid and "forked by a signal handler" in str(error)
+    os._exit(0) if not pid else None
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.parametrize("kind", ["aside", "run"])
+def test_a_child_that_a_handler_forks_does_not_wait_for_threads_of_its_parent(kind):
+    """It makes a call again, and is told of work that it lacks."""
+    script = textwrap.dedent(FORKED).replace("KIND", repr(kind))
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", script], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and not done.stderr, done.stderr

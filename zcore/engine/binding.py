@@ -564,7 +564,7 @@ class ArrayBinding(NodeBinding):
         n_cpus = n_threads
         if n_tasks * plan.task_nbytes < MIN_SHARED_NBYTES:
             n_threads = 1
-        n_threads = min(n_threads, n_tasks * plan.task_threads)
+        n_threads = max(1, min(n_threads, n_tasks * plan.task_threads))     # an empty array has no task
         n_requests = self.store.n_requests
         if bring is not None and n_requests:
             # The values that threads wait for must fit into memory.

@@ -127,11 +127,11 @@ def _read_below(binding, attributes_of):
     pending = list(lookup.members(store, path))
     while pending:
         child = pending.pop()
-        node = lookup.find(store, child, format.name, binding.options)
+        node = lookup.find(store, child, format.name, binding.options, only_finished=True)
         if node is None:
-            node = lookup.find(store, child, None, binding.options)
+            node = lookup.find(store, child, None, binding.options, only_finished=True)
             if node is None:
-                continue     # deleted since it was found
+                continue     # deleted since it was found, or not there yet: its creation drops the copy at its end
             if node.format is not format:
                 others.append(node)
                 continue

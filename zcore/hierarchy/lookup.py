@@ -163,9 +163,11 @@ def check_no_set(store: Store, path: str) -> None:
                          key=prefix_of(path) + openers.PARQUET_DOCUMENT, errno=errno.EEXIST)
 
 
-def find(store: Store, path: str, zarr_format: FormatName | None,
-         options: Options) -> ArrayBinding | GroupBinding | None:
+def find(store: Store, path: str, zarr_format: FormatName | None, options: Options, *,
+         only_finished: bool = False) -> ArrayBinding | GroupBinding | None:
     """Return the `ArrayBinding` or `GroupBinding` of the node at `path`, or None.
+
+    With `only_finished`, a placeholder is no node (`zcore.hierarchy.unfinished`). Without it, it is a MetadataError.
 
     Raises
     ------
@@ -184,6 +186,8 @@ def find(store: Store, path: str, zarr_format: FormatName | None,
             return None
         i, raw, identity = found
         document = documents[i]
+        if only_finished and finished(raw) is not None:
+            return None
         if document is _OTHER:
             raise UnsupportedError(f"{store.describe(path)} is a {_OTHER_NAME} node, which this version does not read",
                                    feature=_OTHER_NAME)

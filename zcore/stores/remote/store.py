@@ -15,7 +15,7 @@ from contextlib import closing
 from functools import partial
 from hashlib import blake2b
 from itertools import repeat
-from operator import index, itemgetter
+from operator import attrgetter, index, itemgetter
 from typing import TYPE_CHECKING
 
 from zcore import workers
@@ -98,6 +98,7 @@ class RemoteStore(Store):
         self._service = repr((source, options)) if isinstance(source, str) else _numbers.next()
         self._tags = OrderedDict()
         self._honors_conditions = False
+        self._thread = _local()     # kept in a child: its thread is in the middle of what it was
         self._renew_locks()
         renew_in_children(self)
 
@@ -107,7 +108,6 @@ class RemoteStore(Store):
         self._free = SimpleQueue()      # a token for each further request that may be in flight
         for _ in range(self.n_requests):
             self._free.put(True)
-        self._thread = _local()
 
     def __repr__(self) -> str:
         return f"RemoteStore({self.url!r}{', read-only' if self.read_only else ''})"
@@ -139,10 +139,12 @@ class RemoteStore(Store):
     def _change(self, what, key, function, *args, byte_range=None, is_inner=False):
         """Do the same for a method that changes an object. It always waits for the result."""
         was_asking = self._is_asking()
-        self._thread.is_asking = True
-        token = None
+        held, free = [], self._free
+        given_back = map(free.put, held)     # made before: Ctrl-C may come behind each call, so none precedes the last
         try:
-            token = None if was_asking or is_inner else self._free.get()
+            self._thread.is_asking = True
+            if not (was_asking or is_inner):
+                held.extend(map(free.get, (True,)))
             return function(*args)
         except ConditionError:
             raise
@@ -151,8 +153,7 @@ class RemoteStore(Store):
             raise StoreError(f"cannot {what} {self.url}{key}{part}: {message_of(exc)}", key=key) from exc
         finally:
             self._thread.is_asking = was_asking
-            if token:
-                self._free.put(True)
+            deque(given_back, 0)      # last: Ctrl-C may come behind it
 
     def _read(self, key, byte_range):
         """Return the `Answer` for a valid key and a byte range as in `Store.get`, or None."""
@@ -191,7 +192,9 @@ class RemoteStore(Store):
 
     def _stream(self, requests, n, stopped):
         # The tokens of the requests in flight. Each is taken and given back in one step of C, where no Ctrl-C comes.
+        # A child that is forked meanwhile has another queue.
         held = []
+        given_back = map(SimpleQueue.put, map(attrgetter("_free"), repeat(self)), held)
 
         def ended(n):
             deque(map(self._free.put, map(held.pop, repeat(0, min(n, len(held))))), 0)
@@ -211,7 +214,7 @@ class RemoteStore(Store):
                     yield pairs
         finally:
             self._thread.is_asking = is_inner
-            deque(map(self._free.put, held), 0)
+            deque(given_back, 0)      # last: Ctrl-C may come behind it
 
     def _admitted(self, requests, held, stopped):
         """Yield each request with its name when it has a token, or None while it would have to wait for one."""

@@ -37,6 +37,7 @@ from zcore.formats.json_documents import MAX_NBYTES
 from zcore.hierarchy import consolidated, lookup
 from zcore.hierarchy.creation_lock import hold_place, hold_places, is_held
 from zcore.hierarchy.lifecycle import read_attributes
+from zcore.hierarchy.unfinished import finished
 from zcore.model.metadata import ArrayMetadata
 from zcore.model.value import check_kind
 from zcore.nodes.node import Handle
@@ -44,7 +45,7 @@ from zcore.stores.base import BlockStore, Store
 from zcore.stores.directory import cleanup, lock_file
 from zcore.stores.directory.store import DirectoryStore
 from zcore.stores.keys import prefix_of
-from zcore.stores.openers import store_of
+from zcore.stores.openers import PARQUET_DOCUMENT, store_of
 from zcore.tools.copy import document_last, staging
 from zcore.tools.copy.destinations import settle
 from zcore.tools.spread import check_client, check_shared
@@ -218,7 +219,7 @@ class _Verification:
         self._hidden_prefixes = []
         self._copies = []       # (binding of a group, its copy, paths that were found)
         self._raw_copies = {}   # key -> the document that has the copy
-        self._sets = ()         # prefixes of reference sets in Parquet beside a group, whose files are not removed
+        self._sets = {}         # prefixes, and whether a reference set in Parquet is there, whose files are not removed
         self._removals = []     # (problem, function that removes it)
         # Names of blocks that are reported. If they are keys, their objects are not reported again.
         self._in_damaged_blocks = set()
@@ -338,7 +339,7 @@ class _Verification:
     def _binding(self, node):
         """Return the binding of a node, whose other documents are read as well; None if its document is of no use."""
         store, path, format = self.store, node.path, node.format
-        document = prefix_of(path) + node.document
+        document, raw = prefix_of(path) + node.document, None
         try:
             raw, identity = store.get_with_identity(document, (0, MAX_NBYTES + 1)) or (None, None)
             if raw is None:
@@ -348,7 +349,8 @@ class _Verification:
             binding = kind(store, path, format, self.options, view)
         except (MetadataError, UnsupportedError, StoreError) as error:
             self._note_document(document, path, error)
-            self._note_found(path, format, None)
+            if raw is None or finished(raw) is None:      # no copy has an array that is being created
+                self._note_found(path, format, None)
             return None
         metadata = binding.metadata
         if not format.has_inline_attributes:
@@ -368,7 +370,7 @@ class _Verification:
         key = self._key_of_copy(binding)
         try:
             if consolidated.hides_set(binding):
-                self._sets += (binding.prefix,)
+                self._sets[binding.prefix] = True
                 self.report.add("wrong document", key, binding.path, "it is that of a reference set in Parquet, which "
                                 f"the group's {binding.document_name} hides: move one of the two away")
                 return
@@ -420,10 +422,19 @@ class _Verification:
     def _note(self, kind, key, path, what, remove=None, *, behind_links=False):
         """Note a problem and how to remove it. Nothing is removed behind a link, unless `behind_links`."""
         problem = self.report.add(kind, key, path, what)
-        if kind == "foreign" and key.startswith(self._sets):
+        if kind == "foreign" and any([self._is_set(key[:i]) for i in range(len(key)) if not i or key[i - 1] == "/"]):
             return
         if remove is not None and (behind_links or not self._is_behind_link(key)):
             self._removals.append((problem, remove))
+
+    def _is_set(self, prefix):
+        """Whether a reference set in Parquet is at a prefix: it holds data, also if a node beside it hides it."""
+        if prefix not in self._sets:
+            try:
+                self._sets[prefix] = lookup.holds_set(self.store, prefix.rstrip("/"))
+            except StoreError:
+                return True     # it may be one
+        return self._sets[prefix]
 
     def _note_document(self, key, path, error):
         self.report.add("wrong document" if isinstance(error, MetadataError) else _kind_of(error), key, path, error)
@@ -522,7 +533,10 @@ class _Verification:
 
     def _note_directory(self, prefix, path):
         n_keys = n_bytes = n_unreachable = 0
+        holds_set = False
         for key in self.store.list_prefix(prefix):
+            above, _, name = key.rpartition("/")
+            holds_set = holds_set or name == PARQUET_DOCUMENT and self._is_set(prefix_of(above))
             try:
                 n_bytes += self.store.getsize(key) or 0
             except StoreError as error:
@@ -532,7 +546,7 @@ class _Verification:
                     continue
             n_keys += 1
         if n_keys:
-            remove = None if n_unreachable else partial(self._erase_foreign_directory, prefix, path)
+            remove = None if n_unreachable or holds_set else partial(self._erase_foreign_directory, prefix, path)
             self._note("foreign", prefix, path, f"{n_keys} objects of {n_bytes} bytes belong to no node", remove)
 
     def _note_unlisted(self, path):

@@ -17,6 +17,7 @@ import pytest
 import zcore
 from tests.unit.stores.conformance import run_threads
 from tests.unit.stores.servers import raw_server
+from tests.unit.test_descriptors import interrupted
 from zcore.stores.remote import direct
 from zcore.stores.remote.client import UNUSUAL as LEFT
 from zcore.stores.remote.store import RemoteStore
@@ -449,18 +450,19 @@ def test_a_child_has_connections_of_its_own(site):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_child_that_is_forked_while_answers_come(site):
+@pytest.mark.parametrize("n", [20, 80])     # fewer and more than requests may be in flight
+def test_a_child_that_is_forked_while_answers_come(site, n):
     """Its requests in flight are lost, so it asks obstore again; the parent's are not."""
-    site.files.update({f"k{i}": b"%d" % i for i in range(20)})
-    run("""
-        names = [f"k{i}" for i in range(20)]
-        values, pid = {}, 0
+    site.files.update({f"k{i}": b"%d" % i for i in range(n)})
+    run(f"""
+        names = [f"k{{i}}" for i in range({n})]
+        values, pid = {{}}, 0
         for pairs in store.stream(iter([(name, name, (0, 1000)) for name in names]), 8, lambda: False):
             if not values and not pid:
                 pid = os.fork()
                 signal.alarm(30)
             values.update((key, bytes(value)) for key, value in pairs)
-        is_right = values == {name: name[1:].encode() for name in names}
+        is_right = values == {{name: name[1:].encode() for name in names}}
         if not pid:
             os._exit(not is_right)
         assert is_right
@@ -523,3 +525,42 @@ def test_a_read_that_is_stopped_ends_soon(site):
     requests = iter([(i, "k", (0, 1000)) for i in range(8)])
     assert list(store.stream(requests, 8, over.is_set)) == []
     assert time.monotonic() - begin < 2 and store._free.qsize() == 32
+
+
+def test_an_array_without_elements(site):
+    """It was a division by 0."""
+    memory = zcore.MemoryStore()
+    zcore.create_array(memory, name="a", shape=(0, 3), chunks=(1, 3), dtype="i4")
+    site.files.update({key: memory.get(key) for key in memory.list()})
+    array = zcore.open(RemoteStore(site.url), path="a")
+    assert array._binding.store.streams and array[...].shape == (0, 3)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")    # of sockets that are just freed
+@pytest.mark.parametrize("call", ["set", "erase", "stream"])
+def test_ctrl_c_at_any_call_takes_no_turn_away(site, call):
+    site.files.update({f"k{i}": b"1" for i in range(3)})
+    store = RemoteStore(site.url if call == "stream" else obstore.store.MemoryStore(), n_requests=2)
+    work = {"set": lambda: store.set("k", b"1"), "erase": lambda: store.erase("k"),
+            "stream": lambda: streamed(store, [(f"k{i}", (0, 1000)) for i in range(3)])}[call]
+    work()
+    n = 0
+    while interrupted(work, n, ("c_return", "call")):
+        assert store._free.qsize() == 2 and not store._is_asking()
+        n += 1
+    assert n > 5
+
+
+def test_ctrl_c_at_any_moment_takes_no_turn_away():
+    """Of signals that come by themselves, one of twenty did."""
+    store = RemoteStore(obstore.store.MemoryStore(), n_requests=4)
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    try:
+        for i in range(300):
+            with pytest.raises(KeyboardInterrupt):
+                signal.setitimer(signal.ITIMER_REAL, 1e-5 + i * 1e-6)
+                while True:
+                    store.set("k", b"1")
+            assert store._free.qsize() == 4 and not store._is_asking()
+    finally:
+        signal.signal(signal.SIGALRM, before)

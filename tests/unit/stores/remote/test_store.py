@@ -433,7 +433,7 @@ def during_the_second_chunk(store, action):
     put, left = store.set, [2]
 
     def late(key, value):
-        if key.startswith("c/"):
+        if key[-1].isdigit():
             left[0] -= 1
             if left[0] == 0:
                 action()
@@ -459,6 +459,27 @@ def test_an_array_that_is_being_created_is_seen_by_others():
     assert "being created, or cut off: overwrite=True replaces it" in seen[0]
     assert all("holds an array already" in message for message in seen[1:3])
     assert zcore.open(service)[...].tolist() == [1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_a_copy_of_metadata_that_meets_a_creation(zarr_format):
+    """It has what is there. The creation drops it at its end."""
+    service = obstore.store.MemoryStore()
+    store, copies = RemoteStore(service), []
+    zcore.create_group(store, zarr_format=zarr_format).create_array("b", shape=1, dtype="i4")
+
+    def consolidate():
+        other = of_another_process(service)
+        copies.append(sorted(zcore.consolidate_metadata(other).metadata.consolidated))
+        assert zcore.open_group(other).metadata.consolidated is not None
+        assert "stale copy" not in {problem.kind for problem in zcore.verify(other).problems}
+
+    during_the_second_chunk(store, consolidate)
+    zcore.create_array(store, name="a", data=np.arange(1, 7), chunks=2, zarr_format=zarr_format)
+    assert copies == [["b"]]
+    group = zcore.open_group(service)
+    assert group.metadata.consolidated is None and sorted(group) == ["a", "b"]
+    assert sorted(zcore.consolidate_metadata(service).metadata.consolidated) == ["a", "b"]
 
 
 @pytest.mark.parametrize("other", ["the same", "another"])

@@ -344,6 +344,26 @@ def test_a_reference_set_beside_a_group_is_no_copy(tmp_path, make_store):
     assert store.get(".zmetadata") == text.encode() and store.exists("a/refs.0.parq")
 
 
+@pytest.mark.parametrize(("made", "kept"), [
+    ("array", {("foreign", "n/.zmetadata"), ("foreign", "n/x/refs.0.parq")}),
+    ("group", {("foreign", "n/.zmetadata"), ("foreign", "n/x/")}),
+    (None, {("foreign", "n/")}),
+], ids=["beside an array", "beside a group", "alone"])
+@pytest.mark.parametrize("make_store", [zcore.DirectoryStore, lambda path: zcore.MemoryStore()],
+                         ids=["directory", "memory"])
+def test_a_reference_set_is_never_removed_as_foreign(tmp_path, make_store, made, kept):
+    """It holds data. A file that belongs to nothing, elsewhere, is removed."""
+    store = make_store(tmp_path)
+    group = zcore.create_group(store)
+    if made:
+        (group.create_group("n") if made == "group" else group.create_array("n", shape=4, dtype="i4"))
+    store.set("n/.zmetadata", b'{"metadata": {".zgroup": {"zarr_format": 2}}, "record_size": 10}')
+    store.set("n/x/refs.0.parq", b"PAR1")
+    store.set("README", b"text")
+    assert zcore.verify(store, repair="foreign").n_removed == 1
+    assert found(store) == kept and not store.exists("README") and store.exists("n/x/refs.0.parq")
+
+
 def test_a_copy_with_a_member_of_reference_sets_is_dropped(tmp_path):
     group = zcore.create_group(tmp_path / "h", zarr_format=2)
     group.create_array("a", data=VALUES)
