@@ -193,9 +193,12 @@ def look(memory, state):
 
 def _is_changed(node, opened):
     """Return whether the document differs and no stored object is the same: it may be another array, for all one knows.
+
+    An object at the border is replaced when the array grows.
     """
     kept = [positions for positions in objects(opened, range(len(opened.values)))
             if positions[-1] < len(node.values) and {opened.values[i] for i in positions} != {opened.fill}
+            and (len(positions) == opened.chunk or len(node.values) == len(opened.values))
             and all(node.values[i] == opened.values[i] for i in positions)]
     return not kept and (len(node.values) != len(opened.values) or node.attributes != opened.attributes)
 
