@@ -567,8 +567,8 @@ class ArrayBinding(NodeBinding):
         n_threads = max(1, min(n_threads, n_tasks * plan.task_threads))     # an empty array has no task
         n_requests = self.store.n_requests
         if bring is not None and n_requests:
-            # The values that threads wait for must fit into memory.
-            n_requests = min(n_requests, MAX_ASKED_NBYTES // max(1, plan.task_nbytes))
+            # The values that threads wait for must fit into memory, and as many that are decoded meanwhile.
+            n_requests = min(n_requests, MAX_ASKED_NBYTES // max(1, plan.task_nbytes * (1 + bring.streams)))
             if bring.streams:
                 bring.n_requests = max(1, n_requests // n_threads)
             else:
