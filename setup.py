@@ -145,12 +145,10 @@ def check_tools():
     command, header = compiler()[0], Path(sysconfig.get_path("include"), "Python.h")
     if shutil.which(command) is None:
         raise SystemExit(f"the build needs a C compiler, and {command} is not there: install one (Debian: apt "
-                         "install gcc; macOS: xcode-select --install), or install a wheel of zcore, which needs none: "
-                         "python -m pip install --only-binary zcore zcore")
+                         "install gcc; macOS: xcode-select --install), or install zcore from a wheel, which needs none")
     if not header.is_file():
         raise SystemExit(f"the build needs the headers of Python, and there is no {header}: install them (Debian: apt "
-                         "install python3-dev), or install a wheel of zcore, which needs none: python -m pip install "
-                         "--only-binary zcore zcore")
+                         "install python3-dev), or install zcore from a wheel, which needs none")
 
 
 def is_linkable(flag):

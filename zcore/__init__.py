@@ -2,7 +2,7 @@
 
 >>> import tempfile, zcore
 >>> with tempfile.TemporaryDirectory() as folder:
-...     z = zcore.open(folder, mode="w", shape=(100, 100), chunks=(10, 10), dtype="<f4", cname="lz4")
+...     z = zcore.open(folder, mode="w", shape=(100, 100), chunks=(10, 10), dtype="<f4")
 ...     z[:10] = 1.5
 ...     float(zcore.open(folder)[0:20, 0].sum())
 15.0
@@ -50,13 +50,15 @@ _MODULE_OF = {
     "ZipStore": "zcore.stores.zip.store",
 }
 _MODULES = ("asdf", "blosc", "codecs", "config", "storage")
+# Not for `import *`: some need an extra, and a program has its own `typing`.
+_MODULES_BY_NAME = ("dask", "errors", "mpi", "typing", "xarray", "zarr")
 
 __all__ = sorted([*_MODULE_OF, *_MODULES])
 
 
 def __getattr__(name):
     """Import what a public name stands for, with its first use."""
-    if name in _MODULES:
+    if name in _MODULES or name in _MODULES_BY_NAME:
         return _import_module(f"zcore.{name}")
     if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -161,7 +161,7 @@ def open(store: StoreLike, mode: Mode = "r", *, path: str | None = "", shape: Sh
     --------
     >>> import tempfile, zcore
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     a = zcore.open(folder, mode="w", shape=(10, 10), chunks=(5, 5), dtype="i4", fill_value=42, cname="lz4")
+    ...     a = zcore.open(folder, mode="w", shape=(10, 10), chunks=(5, 5), dtype="i4", fill_value=42)
     ...     a[0, :] = 1
     ...     b = zcore.open(folder)
     ...     int(b[0, 0]), int(b[9, 9])

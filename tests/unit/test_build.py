@@ -161,7 +161,7 @@ def test_the_compiler_says_whether_libdeflate_is_there(setup_script, monkeypatch
 def test_a_machine_without_a_compiler_is_told_what_helps(setup_script, monkeypatch):
     monkeypatch.setenv("CC", "no-such-cc -pthread")
     with pytest.raises(SystemExit, match=r"needs a C compiler, and no-such-cc is not there: install one .*, or install "
-                                         r"a wheel of zcore.*--only-binary zcore zcore$"):
+                                         r"zcore from a wheel"):
         setup_script.check_tools()
 
 

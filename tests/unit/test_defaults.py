@@ -40,7 +40,7 @@ def test_messages_say_what_to_do(tmp_path):
     with pytest.raises(zcore.NodeNotFoundError, match="holds no node"):
         zcore.open(tmp_path)
     for call in (zcore.open, zcore.open_array, zcore.open_group):
-        with pytest.raises(zcore.NodeNotFoundError, match="typo does not exist; mode='a' creates it"):
+        with pytest.raises(zcore.NodeNotFoundError, match="typo does not exist; mode='a' .*creates "):
             call(tmp_path / "typo")
     with pytest.raises(zcore.NodeNotFoundError, match="typo does not exist$"):
         zcore.open(tmp_path / "typo", mode="r+")

@@ -315,7 +315,8 @@ def check_free(store: Store, path: str, format: Format, metadata: ArrayMetadata 
     """
     standing = lookup.standing(store, path)
     if standing:
-        raise NodeExistsError(f"{store.describe(path)} holds {kind_of(standing[0])} already", path=path)
+        raise NodeExistsError(f"{store.describe(path)} holds {kind_of(standing[0])} already; overwrite=True replaces "
+                              "it", path=path)
     lookup.check_free(store, path)
     lookup.check_no_set(store, path)
     prefix, made = prefix_of(path), None

@@ -367,6 +367,11 @@ def check_replaceable(store: Store, path: str) -> None:
                               "not replace", path=path)
 
 
+# What mode "a" does for each function that opens.
+_MADE = {"array": "with a shape and a dtype creates it", "group": "creates it",
+         "node": "with a shape and a dtype creates an array there"}
+
+
 def not_found(store: Store, path: str, zarr_format: FormatName | None, options: Options,
               what: str = "array") -> NodeNotFoundError:
     """Return the error for a node that does not exist. It tells what exists there instead."""
@@ -374,7 +379,7 @@ def not_found(store: Store, path: str, zarr_format: FormatName | None, options: 
     directory = directory_at(store, prefix_of(path))
     if directory is not None and not os.path.lexists(directory):
         # The default mode is for reading. In zarr-python it creates.
-        reason = f"{place} does not exist" + ("; mode='a' creates it" if options.read_only else "")
+        reason = f"{place} does not exist" + (f"; mode='a' {_MADE[what]}" if options.read_only else "")
     elif zarr_format is not None and (other := find(store, path, None, Options(strict=options.strict))) is not None:
         reason = f"{place} is a {other.format.title} {other.what}, zarr_format={zarr_format!r} was asked for"
     else:

@@ -124,9 +124,12 @@ cdef object make_error(const Status *status, str key, object chunk_coords, str c
         where += "shard index: "
     if status.code == LOCK_FAILED:
         number = status.sys_errno
+        # Without the permission to write, another kind of lock is of no help.
+        advice = ("you may not write here" if number in (_errno.EACCES, _errno.EPERM, _errno.EROFS) else
+                  "lock='file' makes lock files, lock=None writes without locks")
         return errors.LockError(
-            f"{where}cannot lock: {os.strerror(number)} ({_errno.errorcode.get(number, number)}); "
-            "lock='file' makes lock files, lock=None writes without locks", key=key, errno=number)
+            f"{where}cannot lock: {os.strerror(number)} ({_errno.errorcode.get(number, number)}); {advice}",
+            key=key, errno=number)
     if status.code == LOCK_OWN:
         return errors.LockError(
             f"{where}this thread holds the lock already, in a call that has not ended: a signal handler, or other code "

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from zcore.engine.binding import NodeBinding
 from zcore.engine.options import Options
 from zcore.engine.views import view_from_elsewhere
 from zcore.formats import format_of
@@ -28,6 +29,9 @@ class Handle:
     __slots__ = ("_binding", "__weakref__")
 
     def __init__(self, binding: Any) -> None:
+        if not isinstance(binding, NodeBinding):
+            raise TypeError(f"zcore.open and zcore.create_array make a zcore.{type(self).__name__}; it is not made of "
+                            f"a {type(binding).__name__}")
         self._binding = binding
 
     @property

@@ -88,6 +88,8 @@ def named_kind(name: str) -> Kind | None:
     >>> named_kind("a/FORECAST.NC4").name, named_kind("a.zarr"), named_kind("zip")
     ('HDF5 file', None, None)
     """
+    if name.rpartition("/")[2] == "zarr.json":
+        return None     # the document of a node, and no reference set
     _, dot, ending = name.rpartition(".")
     return _BY_ENDING.get((dot + ending).lower())
 

@@ -6,6 +6,8 @@ import math
 import operator
 import os
 import pickle
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -715,3 +717,14 @@ def test_counts_of_chunks_in_shards():
         (10, 10), (50, 50), (10, 10), 100, 50)
     assert "chunks (10, 10), shards (50, 50), format 3" in repr(a)
     assert "shards of (50, 50), 4 in a grid of (2, 2), 2 stored" in str(a.info_complete())
+
+
+@pytest.mark.parametrize("kind", [zcore.Array, zcore.Group])
+def test_a_handle_is_not_made_of_a_path(kind):
+    with pytest.raises(TypeError, match="zcore.open and zcore.create_array make a .*not made of a str"):
+        kind("a.zarr")
+
+
+def test_modules_are_there_by_name():
+    script = "import zcore; zcore.errors.StoreError, zcore.typing.Mode, zcore.mpi.create; print('zarr' in dir(zcore))"
+    assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True).stdout == "False\n"

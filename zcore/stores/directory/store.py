@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 # Devices whose file systems distinguish upper from lower case, as this process has found. (ext4 can switch a single
 # empty directory to ignore case. If that happens after this process has examined the device, aliases go unnoticed.)
 _CASE_SENSITIVE = set()
+# Files that callers name who mean their directory.
+_DOCUMENTS = frozenset(("zarr.json", ".zarray", ".zgroup", ".zattrs", "__zmeta__"))
 
 
 class DirectoryStore(Store):
@@ -477,8 +479,7 @@ class DirectoryStore(Store):
         except OSError as exc:
             raise self._fault(exc, "open", "") from exc
         if not stat.S_ISDIR(mode):
-            kind = kind_of(self.path)
-            advice = f"; {kind.advice}" if kind is not None and kind.advice else ""
+            advice = _advice_for(self.path)
             raise NotADirectoryStoreError(f"{self.path!r}: expected a directory, found a file{advice}",
                                           errno=errno.ENOTDIR)
 
@@ -548,6 +549,22 @@ def _current_directory(path):
 def _file_names(names, flavour):
     """Return the file names of keys; documents have the same names in every directory."""
     return tuple([os.fsencode(check_key(name, flavour)) for name in names])
+
+
+def _advice_for(path):
+    """Return what helps a caller who has given the path of a file, or one below a file, in the place of a directory."""
+    above, inside = path, []
+    while not os.path.lexists(above):
+        above, _, name = above.rpartition(os.sep)
+        inside.append(name)
+    if above.rpartition(os.sep)[2] in _DOCUMENTS:
+        return "; it is the document of a node: open the directory that it is in"
+    kind = kind_of(above)
+    if kind is None or not kind.advice:
+        return ""
+    if not inside:
+        return f"; {kind.advice}"
+    return f"; {above!r} is one: its members are opened by path={'/'.join(inside[::-1])!r}" if kind.opener else ""
 
 
 def _rebuild(cls, path, options):

@@ -277,7 +277,8 @@ def _check_free(store, path, overwrite, is_held=False):
     """
     if lookup.standing(store, path):
         if not overwrite:
-            raise NodeExistsError(f"there is a node at {store.describe(path)} already", path=path)
+            raise NodeExistsError(f"there is a node at {store.describe(path)} already; overwrite=True replaces it",
+                                  path=path)
         lookup.check_replaceable(store, path)
         return True
     lookup.check_free(store, path)

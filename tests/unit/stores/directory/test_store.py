@@ -140,8 +140,20 @@ def test_base_that_is_a_file_of_another_kind(tmp_path, name, hint):
     (tmp_path / name).write_bytes(b"")
     with pytest.raises(NotADirectoryStoreError, match=f"expected a directory, found a file; .*{hint}"):
         zcore.open(tmp_path / name, mode="r+")
+    has_members = name in ("a.zip", "a.json", "a.asdf")
+    advice = rf"; .*{name}' is one: .* by path='below/x'" if has_members else ""
+    with pytest.raises(NotADirectoryStoreError, match=f"found a file{advice}$"):
+        DirectoryStore(tmp_path / name / "below" / "x")
+
+
+@pytest.mark.parametrize("zarr_format, name", [(3, "zarr.json"), (2, ".zarray"), ("zmeta", "__zmeta__")])
+def test_the_document_of_a_node_in_the_place_of_its_directory(tmp_path, zarr_format, name):
+    zcore.open(tmp_path / "a", mode="w", shape=3, dtype="i4", zarr_format=zarr_format)
+    with pytest.raises(NotADirectoryStoreError, match="found a file; .*: open the directory that it is in$"):
+        zcore.open(tmp_path / "a" / name)
+    (tmp_path / "b").write_bytes(b"")
     with pytest.raises(NotADirectoryStoreError, match="found a file$"):
-        DirectoryStore(tmp_path / name / "below")
+        zcore.open(tmp_path / "b" / "below")
 
 
 def test_base_that_is_a_file_and_was_not_looked_at(tmp_path):
