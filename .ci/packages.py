@@ -45,8 +45,8 @@ WITHOUT_JUDGES = ["tests/unit/engine/test_many_threads.py", "tests/unit/kernel/s
 JUDGES = ["numcodecs", "ml_dtypes>=0.6", "blosc>=1.11", "PyYAML>=6"]
 TOOLS = ["pytest>=9", "pytest-xdist", "hypothesis"]
 NEWER = ("python3.14", "python3.13", "python3.12")
-NO_COMPILER = re.compile(r"(error: )?the build needs a C compiler, and \S+ is not there: install one .*, or install a "
-                         r"wheel of zcore, which needs none: python -m pip install --only-binary zcore zcore")
+NO_COMPILER = re.compile(r"(error: )?the build needs a C compiler, and \S+ is not there: install one .*, or install "
+                         r"zcore from a wheel, which needs none")
 SEEN = """
 import json, numpy, shutil, zcore
 print(json.dumps({"numpy": numpy.__version__, "zcore": zcore.__file__,
