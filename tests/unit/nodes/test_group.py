@@ -665,6 +665,24 @@ def test_a_fifo_in_place_of_a_file_of_locks_is_not_waited_for(tmp_path):
     assert list(group) == ["y"]
 
 
+@pytest.mark.parametrize("lock", [None, "file"])
+def test_nodes_come_and_go_without_locks_of_the_system(tmp_path, monkeypatch, lock):
+    """Missing groups above took locks, whatever the caller said; and `lock=None` lost the array that was replaced."""
+    import fcntl
+
+    def refuse(fd, kind):
+        raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
+
+    group = zcore.open_group(tmp_path, "w", lock=lock)
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    group.create_array("g/h/x", data=[1, 2], chunks=1)
+    group.create_array("g/h/x", data=[3, 4, 5], chunks=1, overwrite=True)
+    group.move("g/h", "k/h")
+    assert group["k/h/x"][...].tolist() == [3, 4, 5]
+    del group["k"]
+    assert list(group) == ["g"]
+
+
 def test_a_move_inside_a_creation_below_is_refused(tmp_path):
     """In a signal handler, for example, it would wait for the call that it is in."""
     class Handled(zcore.DirectoryStore):

@@ -221,7 +221,7 @@ def sink_of(destination: StoreLike, path: str, order: Mapping[str, Any], overwri
     format = format_of(root_format)
     lookup.check_new_names(path, format)
     is_node = _check_free(store, path, overwrite)
-    lifecycle.missing_above(store, path, format)     # an array above is an error before anything is copied
+    lifecycle.missing_above(store, path, format, Options())     # an array above is an error before anything is copied
     with contextlib.ExitStack() as stack:
         place = directory_of(store, path)
         if place is None:
@@ -234,7 +234,7 @@ def sink_of(destination: StoreLike, path: str, order: Mapping[str, Any], overwri
         sink = StoreSink(inner, "", zarr_format, work, losses, threads, place is not None or overwrite)
         yield sink, work
         sink.close()
-        lifecycle.create_ancestors(store, path, format)
+        lifecycle.create_ancestors(store, path, format, Options())
 
 
 def file_kind(destination: StoreLike) -> openers.Kind | None:
