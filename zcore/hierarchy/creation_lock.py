@@ -8,6 +8,7 @@ import os
 import weakref
 from _thread import get_ident
 from functools import partial
+from time import sleep
 from typing import TYPE_CHECKING
 
 from zcore.descriptors import open_descriptor
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 # If a new directory vanishes at once, another process pruned it, which cannot happen this often. Or the file system
 # does not allow directories there, like /proc.
 _MAX_TRIES = 100
+# Seconds between two tries to lock what another call holds.
+_FIRST_PAUSE, _LAST_PAUSE = 0.0002, 0.01
 # A file in a directory that is locked as a whole by the calls that wait for the directory as a whole, one by one.
 _TURNSTILE = TEMP_PREFIX + "turn"
 
@@ -169,10 +172,8 @@ class _Place(Held):
         if self.makes:
             self.store.make_directory(prefix_of(self.path))
         for path, kind in self.order:
-            if not self._open(path, kind):
+            if not self._open(path, kind) or path in self.held and not self._lock(path, kind):
                 return None
-            if path in self.held:
-                self._lock(path, kind)
         # Each directory was found in one that is locked, so no other one has lost its name if the last has not. A link
         # may lead elsewhere by now.
         if not all([self._has_name(path) for path in (self.held if self.follows else self.ends) if path in self.held]):
@@ -221,11 +222,13 @@ class _Place(Held):
         return True
 
     def _lock(self, path, kind):
+        """Lock a directory that is open; return False if one of them has lost its name while it was waited for."""
         if self.follows and self._is_open(path):
-            return     # a call that waits for the directory as a whole would wait for this one at its turnstile
+            return True     # a call that waits for the directory as a whole would wait for this one at its turnstile
         try:
             # One that a killed call has left is removed by the next call that locks the directory as a whole.
-            self._pass_turnstile(path, kind)
+            if not self._pass_turnstile(path, kind):
+                return False
             if kind == self.fcntl.LOCK_SH:
                 self._leave_turnstile()
             if not self._is_locked(path, kind) and not self._is_open(path):
@@ -234,19 +237,40 @@ class _Place(Held):
                     raise LockError(f"this thread holds the lock of the directory {directory} already, in a call that "
                                     "has not ended: a signal handler, or other code that runs inside that call, would "
                                     "wait for ever", key=directory, errno=errno.EDEADLK)
-                if kind == self.fcntl.LOCK_EX and self.turnstile is None:
-                    self._pass_turnstile(path, kind, os.O_CREAT)
-                self.fcntl.flock(self.held[path].fd, kind)
+                if kind == self.fcntl.LOCK_EX and self.turnstile is None and not self._pass_turnstile(
+                        path, kind, os.O_CREAT):
+                    return False
+                if not self._wait(self.held[path], kind):
+                    return False
             self._leave_turnstile()
         except OSError as exc:
             if isinstance(exc, LockError):
                 raise
             if self.has_lock_file:
-                return     # lock files are for file systems that have no other locks
+                return True     # lock files are for file systems that have no other locks
             directory = self._directory_of(path)
             raise LockError(f"cannot lock directory {directory}: {exc.strerror}; lock='file' makes lock files, "
                             "lock=None writes without locks",
                             key=directory, errno=exc.errno) from exc
+        return True
+
+    def _wait(self, descriptor, kind):
+        """Lock a file; return False if a directory that is held, or waited for, has lost its name meanwhile.
+
+        Not in the system: another call may move the directory that is waited for. Then this one would hold directories
+        that come after it in the order of all calls, and two calls could wait for each other.
+        """
+        pause = _FIRST_PAUSE
+        while True:
+            try:
+                self.fcntl.flock(descriptor.fd, kind | self.fcntl.LOCK_NB)
+                return True
+            except BlockingIOError:
+                pass
+            if not all([self._has_name(path) for path in self.held]):
+                return False
+            sleep(pause)
+            pause = min(2 * pause, _LAST_PAUSE)
 
     def _is_locked(self, path, kind):
         """Lock a directory unless another descriptor is in the way; return whether this one holds it now."""
@@ -272,6 +296,8 @@ class _Place(Held):
         """Wait for calls that want the directory as a whole and came earlier. The system would let others go first.
 
         Those calls make the file and hold it while they wait, so as a rule there is none.
+
+        Returns : False, if a directory has lost its name meanwhile; see `_wait`.
         """
         for _ in range(_MAX_TRIES):
             try:
@@ -279,17 +305,19 @@ class _Place(Held):
                 self.turnstile = Descriptor(_TURNSTILE, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | make,
                                             dir_fd=self.held[path].fd)
             except OSError:
-                return
+                return True
             # A call further up would wait for this one.
             if self._is_held_further_up(path) or any([_is_same(place.turnstile, self.turnstile)
                                                       for place in self._further_up()]):
-                return
-            self.fcntl.flock(self.turnstile.fd, kind)
+                return True
+            if not self._wait(self.turnstile, kind):
+                return False
             # The call that had it has removed it, and no other call would find it.
             if kind == self.fcntl.LOCK_SH or self._is_turnstile(path):
-                return
+                return True
             self._close(self.turnstile)
             self.turnstile = None
+        return True
 
     def _is_turnstile(self, path):
         try:

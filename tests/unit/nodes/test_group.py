@@ -383,6 +383,18 @@ def _temporary(base):
     return [name for _, _, names in os.walk(base) for name in names if name.startswith(".__zc_tmp")]
 
 
+def _is_locked(path):
+    import fcntl
+    try:
+        with open(path, "rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except BlockingIOError:
+        return True
+    return False
+
+
 def _files(base):
     return sorted([os.path.relpath(os.path.join(folder, name), base) for folder, _, names in os.walk(base)
                    for name in names])
@@ -537,7 +549,7 @@ def test_a_creation_comes_after_a_move_that_waits(tmp_path):
         def set(self, key, value):
             if key == "g/x/zarr.json":
                 start(lambda: zcore.open_group(tmp_path, "r+").move("g", "moved"))
-                while not (tmp_path / "g/.__zc_tmp.turn").exists():
+                while not _is_locked(tmp_path / "g/.__zc_tmp.turn"):
                     threads[0].join(0.001)
                 start(lambda: zcore.create_array(tmp_path, name="g/y", data=[3]))
                 zcore.create_array(tmp_path, name="g/z", data=[4])
@@ -579,15 +591,16 @@ def test_a_link_to_a_directory_above_is_moved(tmp_path):
 
 @pytest.fixture
 def flocks(monkeypatch):
-    """A list of (inode, kind) of the locks that are taken, and a function to be called after each, if it is set."""
+    """A list of (inode, kind) of the locks that are taken, and functions to be called before and after each."""
     import fcntl
 
     class Flocks(list):
-        after = staticmethod(lambda inode, kind: None)
+        before = after = staticmethod(lambda inode, kind: None)
 
     taken, flock = Flocks(), fcntl.flock
 
     def noted(fd, kind):
+        taken.before(os.fstat(fd).st_ino, kind)
         flock(fd, kind)
         if kind != fcntl.LOCK_UN:
             taken.append((os.fstat(fd).st_ino, kind & ~fcntl.LOCK_NB))
@@ -637,6 +650,41 @@ def test_a_creation_through_a_link_to_a_group_above_waits_for_no_call_that_waits
     # The first time the creation finds the link, and gives back what it holds.
     assert [path for path, _ in group.members(None)] == (["g", "g/h", "g/h/up", "g/h/up/x"] if n == 1 else [])
     assert not _temporary(tmp_path)
+
+
+def test_a_call_holds_no_directory_that_was_moved_while_it_waits(tmp_path, flocks):
+    """It held one that another call wanted, which it waited for."""
+    def move(inode, kind):
+        if inode == moving and not threads:
+            threads.append(threading.Thread(target=group.move, args=("a/x", "b/m"), daemon=True))
+            threads[0].start()
+            threads[0].join(10)
+
+    def overwrite(inode, kind):
+        if threading.current_thread() is second and inode == moving and len(threads) == 1:
+            threads.append(threading.Thread(target=group.create_group, args=["b"], kwargs={"overwrite": True},
+                                            daemon=True))
+            threads[1].start()
+            while threads[1].is_alive() and not (tmp_path / "b/m/.__zc_tmp.turn").exists():
+                threads[1].join(0.001)
+
+    def move_again():
+        with pytest.raises(zcore.NodeNotFoundError):
+            zcore.open_group(tmp_path, "r+").move("a/x", "b/y")
+
+    threads = []
+    group = zcore.create_group(tmp_path)
+    group.create_group("a/x")
+    group.create_group("b")
+    moving = os.stat(tmp_path / "a/x").st_ino
+    second = threading.Thread(target=move_again, daemon=True)
+    flocks.before, flocks.after = move, overwrite
+    second.start()
+    second.join(10)
+    assert not second.is_alive() and len(threads) == 2
+    threads[1].join(10)
+    assert not threads[1].is_alive()
+    assert [path for path, _ in group.members(None)] == ["a", "b"] and not _temporary(tmp_path)
 
 
 def test_a_killed_call_that_waited_keeps_no_directory(tmp_path):
