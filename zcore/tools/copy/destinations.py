@@ -287,7 +287,10 @@ def _check_free(store, path, overwrite, is_held=False):
         reason = (f"there are nodes below {store.describe(path)}, which is none itself: they are not replaced"
                   if may_hold_nodes else None)
     else:
-        is_free = listing.is_empty(place) if os.path.isdir(place) else not os.path.lexists(place)
+        try:
+            is_free = listing.is_empty(place)
+        except (FileNotFoundError, NotADirectoryError):
+            is_free = not os.path.lexists(place)
         # Asked again: another process may have made it, or removed it, between two looks.
         may_hold_nodes = os.path.isdir(place) or not os.path.lexists(place)
         reason = None if is_free else f"{place} is there and holds no node: it is not replaced"
