@@ -82,7 +82,7 @@ class NewNode:
         lifecycle.check_replaceable(store, path, overwrite)
         lifecycle.documents_of(path, self.format, self.metadata, self.attributes, options)
         if is_topmost:
-            lifecycle.missing_above(store, path, self.format)
+            lifecycle.missing_above(store, path, self.format, options)
         if not overwrite:
             lifecycle.check_free(store, path, self.format, self.metadata, self.attributes, options, self.data)
 

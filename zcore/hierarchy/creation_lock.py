@@ -8,6 +8,7 @@ import os
 import weakref
 from _thread import get_ident
 from functools import partial
+from time import sleep
 from typing import TYPE_CHECKING
 
 from zcore.descriptors import open_descriptor
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 # If a new directory vanishes at once, another process pruned it, which cannot happen this often. Or the file system
 # does not allow directories there, like /proc.
 _MAX_TRIES = 100
+# Seconds between two tries to lock what another call holds.
+_FIRST_PAUSE, _LAST_PAUSE = 0.0002, 0.01
 # A file in a directory that is locked as a whole by the calls that wait for the directory as a whole, one by one.
 _TURNSTILE = TEMP_PREFIX + "turn"
 
@@ -132,6 +135,7 @@ class _Place(Held):
         above = {one for one in _above(path) if below is None or len(one) > len(below)}.union(_above(beside))
         # All calls lock in this order, a directory before those below it.
         self.order = sorted([(path, fcntl.LOCK_EX), *[(one, fcntl.LOCK_SH) for one in above]])
+        self.follows = False
         self.ends = (path, beside.rpartition("/")[0]) if beside else (path,)
         self.thread = get_ident()
         self.held = {}
@@ -155,6 +159,8 @@ class _Place(Held):
                 if not self.makes:
                     return None
             self.give_back(None)
+            if self.follows:
+                self._sort()
         raise StoreError(f"cannot create {self.directory}: it, or a file in it, is gone as soon as it is made",
                          key=self.directory, errno=errno.ENOENT)
 
@@ -166,11 +172,11 @@ class _Place(Held):
         if self.makes:
             self.store.make_directory(prefix_of(self.path))
         for path, kind in self.order:
-            self._open(path, kind)
-            if path in self.held:
-                self._lock(path, kind)
-        # Each directory was found in one that is locked, so no other one has lost its name if the last has not.
-        if not all([self._has_name(path) for path in self.ends if path in self.held]):
+            if not self._open(path, kind) or path in self.held and not self._lock(path, kind):
+                return None
+        # Each directory was found in one that is locked, so no other one has lost its name if the last has not. A link
+        # may lead elsewhere by now.
+        if not all([self._has_name(path) for path in (self.held if self.follows else self.ends) if path in self.held]):
             return None
         if self.has_lock_file:
             # Processes cannot share it, so this is the one place that is kept from other hosts.
@@ -184,23 +190,46 @@ class _Place(Held):
     def _directory_of(self, path):
         return os.path.join(self.directory.removesuffix(self.path), path)
 
+    def _sort(self):
+        """Sort by the places of the directories, as one of them is a link: another call may know them by other names.
+
+        Else two calls that each go through a link to a group of the other one could wait for each other. A directory
+        that has two names here is locked once, as a whole if it is to be locked so by one of them.
+        """
+        self.order.sort(key=lambda one: (os.path.realpath(self._directory_of(one[0])), -one[1]))
+
     def _open(self, path, kind):
+        """Open a directory; return False, and note it, if it is the first one that is found to be a link."""
         above, _, name = path.rpartition("/")
-        where, dir_fd = (name, self.held[above].fd) if path and above in self.held else (self._directory_of(path), None)
+        directory, dir_fd = self._directory_of(path), None
+        if path and above in self.held and not self.follows:
+            where, dir_fd = name, self.held[above].fd
+        else:
+            where = directory
+        # The store's own directory may be a link.
+        no_link = os.O_NOFOLLOW if path and not self.follows else 0
         try:
-            self.held[path] = Descriptor(where, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=dir_fd)
-        except (FileNotFoundError, NotADirectoryError):
-            raise
+            self.held[path] = Descriptor(where, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | no_link, dir_fd=dir_fd)
         except OSError as exc:
+            if no_link and os.path.islink(directory):
+                self.follows = True
+                return False
+            if isinstance(exc, (FileNotFoundError, NotADirectoryError)):
+                raise
             # A directory above may be one that only leads to this one.
             if kind == self.fcntl.LOCK_EX or exc.errno != errno.EACCES:
-                directory = self._directory_of(path)
                 raise StoreError(f"cannot open {directory}: {exc.strerror}", key=directory, errno=exc.errno) from exc
+        return True
 
     def _lock(self, path, kind):
+        """Lock a directory that is open; return False if one of them has lost its name while it was waited for."""
+        if self.follows and self._is_open(path):
+            return True     # a call that waits for the directory as a whole would wait for this one at its turnstile
         try:
+            # One that a killed call has left is removed by the next call that locks the directory as a whole.
+            if not self._pass_turnstile(path, kind):
+                return False
             if kind == self.fcntl.LOCK_SH:
-                self._pass_turnstile(path, kind)
                 self._leave_turnstile()
             if not self._is_locked(path, kind) and not self._is_open(path):
                 if self._is_held_further_up(path):
@@ -208,19 +237,40 @@ class _Place(Held):
                     raise LockError(f"this thread holds the lock of the directory {directory} already, in a call that "
                                     "has not ended: a signal handler, or other code that runs inside that call, would "
                                     "wait for ever", key=directory, errno=errno.EDEADLK)
-                if kind == self.fcntl.LOCK_EX:
-                    self._pass_turnstile(path, kind, os.O_CREAT)
-                self.fcntl.flock(self.held[path].fd, kind)
-                self._leave_turnstile()
+                if kind == self.fcntl.LOCK_EX and self.turnstile is None and not self._pass_turnstile(
+                        path, kind, os.O_CREAT):
+                    return False
+                if not self._wait(self.held[path], kind):
+                    return False
+            self._leave_turnstile()
         except OSError as exc:
             if isinstance(exc, LockError):
                 raise
             if self.has_lock_file:
-                return     # lock files are for file systems that have no other locks
+                return True     # lock files are for file systems that have no other locks
             directory = self._directory_of(path)
             raise LockError(f"cannot lock directory {directory}: {exc.strerror}; lock='file' makes lock files, "
                             "lock=None writes without locks",
                             key=directory, errno=exc.errno) from exc
+        return True
+
+    def _wait(self, descriptor, kind):
+        """Lock a file; return False if a directory that is held, or waited for, has lost its name meanwhile.
+
+        Not in the system: another call may move the directory that is waited for. Then this one would hold directories
+        that come after it in the order of all calls, and two calls could wait for each other.
+        """
+        pause = _FIRST_PAUSE
+        while True:
+            try:
+                self.fcntl.flock(descriptor.fd, kind | self.fcntl.LOCK_NB)
+                return True
+            except BlockingIOError:
+                pass
+            if not all([self._has_name(path) for path in self.held]):
+                return False
+            sleep(pause)
+            pause = min(2 * pause, _LAST_PAUSE)
 
     def _is_locked(self, path, kind):
         """Lock a directory unless another descriptor is in the way; return whether this one holds it now."""
@@ -246,23 +296,41 @@ class _Place(Held):
         """Wait for calls that want the directory as a whole and came earlier. The system would let others go first.
 
         Those calls make the file and hold it while they wait, so as a rule there is none.
+
+        Returns : False, if a directory has lost its name meanwhile; see `_wait`.
         """
+        for _ in range(_MAX_TRIES):
+            try:
+                # A FIFO would wait for a writer.
+                self.turnstile = Descriptor(_TURNSTILE, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | make,
+                                            dir_fd=self.held[path].fd)
+            except OSError:
+                return True
+            # A call further up would wait for this one.
+            if self._is_held_further_up(path) or any([_is_same(place.turnstile, self.turnstile)
+                                                      for place in self._further_up()]):
+                return True
+            if not self._wait(self.turnstile, kind):
+                return False
+            # The call that had it has removed it, and no other call would find it.
+            if kind == self.fcntl.LOCK_SH or self._is_turnstile(path):
+                return True
+            self._close(self.turnstile)
+            self.turnstile = None
+        return True
+
+    def _is_turnstile(self, path):
         try:
-            self.turnstile = Descriptor(_TURNSTILE, os.O_RDONLY | os.O_CLOEXEC | make, dir_fd=self.held[path].fd)
+            return os.path.samestat(os.fstat(self.turnstile.fd), os.stat(_TURNSTILE, dir_fd=self.held[path].fd))
         except OSError:
-            return
-        # A call further up would wait for this one.
-        if not self._is_held_further_up(path) and not any([_is_same(place.turnstile, self.turnstile)
-                                                           for place in self._further_up()]):
-            self.fcntl.flock(self.turnstile.fd, kind)
+            return False
 
     def _leave_turnstile(self):
         # Called again if a signal handler raises in it.
         if self.turnstile is None:
             return
         try:
-            if self.path in self.held:
-                # Made by this call. If it is another one's, that loses its turn.
+            if self.path in self.held and self._is_turnstile(self.path):
                 os.unlink(_TURNSTILE, dir_fd=self.held[self.path].fd)
         except OSError:
             pass

@@ -118,14 +118,12 @@ def create(store: Store, path: str, format: Format, metadata: ArrayMetadata | Gr
     if not is_below:
         check_replaceable(store, path, overwrite)
     while True:
-        create_ancestors(store, path, format)
+        create_ancestors(store, path, format, options)
         if overwrite:
             deletion.unlink(store, path)
         with hold_place(store, path, name, options) as is_here:
             if _has_lost_groups(store, path, format):
                 continue     # moved or deleted before they were held
-            if not options.lock:
-                store.make_directory(prefix)     # no lock has made it
             is_free = store.is_empty(prefix)
             if not is_free and not overwrite:
                 check_free(store, path, format, metadata, attributes, options, data)
@@ -137,6 +135,8 @@ def create(store: Store, path: str, format: Format, metadata: ArrayMetadata | Gr
                     lookup.check_no_special(store, path, format)
                     if overwrite:
                         deletion.make_way(store, path, format, metadata, options)
+                if not options.lock:
+                    store.make_directory(prefix)     # no lock has made it, or kept it
                 if kind is ArrayBinding and format.chunk_directory is not None:
                     store.make_directory(f"{prefix}{format.chunk_directory}/")
                 if attributes_document is not None:
@@ -170,7 +170,7 @@ def create(store: Store, path: str, format: Format, metadata: ArrayMetadata | Gr
         # document is in a new directory, without groups above it and without elements. These are written again, as if
         # the move had come first. In a node without elements others may have created members, or written.
         if data is None:
-            create_ancestors(store, path, format)
+            create_ancestors(store, path, format, options)
             if attributes_document is not None:
                 store.set_if_not_exists(prefix + format.attributes_document, attributes_document)
             return kind(store, path, format, options)
@@ -210,7 +210,7 @@ def _create_at_once(store, path, format, kind, document, attributes_document, vi
     if not is_same or not identity:
         # A group above may have been moved, and the node with it, or deleted.
         binding = kind(store, path, format, options)
-        create_ancestors(store, path, format)
+        create_ancestors(store, path, format, options)
         return binding
     if view.notes:
         warn_of(store.describe(path), view.notes)
@@ -378,7 +378,7 @@ def _move(store, source, destination, options):
             # Another call has moved it there.
             raise _gone(store, source)
         raise _not_free(store, destination)
-    create_ancestors(store, destination, found[0].format)
+    create_ancestors(store, destination, found[0].format, options)
     with (consolidated.dropped(store, source, itself=True), consolidated.dropped(store, destination),
           contextlib.ExitStack() as held):
         # A lock of the destination would make its directory.
@@ -421,7 +421,7 @@ def kind_of(node: lookup.Standing) -> str:
     return "a damaged node" if metadata is None else "an array" if isinstance(metadata, ArrayMetadata) else "a group"
 
 
-def create_ancestors(store: Store, path: str, format: Format) -> None:
+def create_ancestors(store: Store, path: str, format: Format, options: Options) -> None:
     """Create missing groups above `path`, from the root down.
 
     Raises
@@ -431,20 +431,20 @@ def create_ancestors(store: Store, path: str, format: Format) -> None:
     StoreError
         There are attributes that a new group would treat as its own.
     """
-    missing = missing_above(store, path, format)
+    missing = missing_above(store, path, format, options)
     if missing:
         document = format.render_group(format.new_group({}))
         # All copies above any of them are above the deepest one.
         downwards = missing[::-1]
         # Locked, because an array may be being created here. Its document comes after its elements.
-        with consolidated.dropped(store, missing[0]), hold_places(store, downwards, Options()):
+        with consolidated.dropped(store, missing[0]), hold_places(store, downwards, options):
             for path in downwards if not _has_lost_groups(store, downwards[0], format) else ():
                 if not _stands_as_group(store, path):
                     store.set_if_not_exists(prefix_of(path) + format.group_document, document)
         # The group above them was moved or deleted before they were held; in a service, others may be gone since.
         for path in missing:
             if not lookup.standing(store, path.rpartition("/")[0]):
-                create_ancestors(store, path, format)
+                create_ancestors(store, path, format, options)
 
 
 def _stands_as_group(store, path):
@@ -455,7 +455,7 @@ def _stands_as_group(store, path):
     return bool(standing)
 
 
-def missing_above(store: Store, path: str, format: Format) -> list[str]:
+def missing_above(store: Store, path: str, format: Format, options: Options) -> list[str]:
     """Return the paths of missing groups above `path`, upwards; see `create_ancestors`."""
     missing = []
     if not path or not format.has_groups:
@@ -474,7 +474,7 @@ def missing_above(store: Store, path: str, format: Format) -> list[str]:
         group = format.new_group({})
         if any(deletion.left_over(store, prefix_of(path), format, group)):
             # A group may be being created or deleted here.
-            with hold_place(store, path, format.group_document, Options()), contextlib.suppress(NodeExistsError):
+            with hold_place(store, path, format.group_document, options), contextlib.suppress(NodeExistsError):
                 check_free(store, path, format, group)
         missing.append(path)
         if not path:

@@ -383,6 +383,18 @@ def _temporary(base):
     return [name for _, _, names in os.walk(base) for name in names if name.startswith(".__zc_tmp")]
 
 
+def _is_locked(path):
+    import fcntl
+    try:
+        with open(path, "rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except BlockingIOError:
+        return True
+    return False
+
+
 def _files(base):
     return sorted([os.path.relpath(os.path.join(folder, name), base) for folder, _, names in os.walk(base)
                    for name in names])
@@ -537,7 +549,7 @@ def test_a_creation_comes_after_a_move_that_waits(tmp_path):
         def set(self, key, value):
             if key == "g/x/zarr.json":
                 start(lambda: zcore.open_group(tmp_path, "r+").move("g", "moved"))
-                while not (tmp_path / "g/.__zc_tmp.turn").exists():
+                while not _is_locked(tmp_path / "g/.__zc_tmp.turn"):
                     threads[0].join(0.001)
                 start(lambda: zcore.create_array(tmp_path, name="g/y", data=[3]))
                 zcore.create_array(tmp_path, name="g/z", data=[4])
@@ -575,6 +587,148 @@ def test_a_link_to_a_directory_above_is_moved(tmp_path):
     with pytest.raises(zcore.NodeExistsError):
         group.create_array("g/link", data=[3])
     assert os.path.islink(tmp_path / "g/link") and sorted(group["g/link"]) == ["h", "y"]
+
+
+@pytest.fixture
+def flocks(monkeypatch):
+    """A list of (inode, kind) of the locks that are taken, and functions to be called before and after each."""
+    import fcntl
+
+    class Flocks(list):
+        before = after = staticmethod(lambda inode, kind: None)
+
+    taken, flock = Flocks(), fcntl.flock
+
+    def noted(fd, kind):
+        taken.before(os.fstat(fd).st_ino, kind)
+        flock(fd, kind)
+        if kind != fcntl.LOCK_UN:
+            taken.append((os.fstat(fd).st_ino, kind & ~fcntl.LOCK_NB))
+            taken.after(*taken[-1])
+
+    monkeypatch.setattr(fcntl, "flock", noted)
+    return taken
+
+
+def test_calls_that_go_through_links_lock_groups_in_the_same_order(tmp_path, flocks):
+    """Each held the group of the other one, which a deletion waited for, and the other one for that deletion."""
+    group = zcore.create_group(tmp_path)
+    group.create_group("g")
+    group.create_group("h")
+    os.symlink(tmp_path / "h", tmp_path / "g/to")
+    os.symlink(tmp_path / "g", tmp_path / "h/to")
+    for path in ("g/to/x", "h/to/x"):
+        flocks.clear()
+        group.create_array(path, data=[1, 2])
+        places = sorted([os.path.realpath(tmp_path / one) for one in ("", "g", "h", path)])
+        assert [inode for inode, _ in flocks[-4:]] == [os.stat(place).st_ino for place in places]
+        assert group[path][...].tolist() == [1, 2]
+    assert not _temporary(tmp_path)
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_a_creation_through_a_link_to_a_group_above_waits_for_no_call_that_waits_for_it(tmp_path, flocks, n):
+    """A deletion of the group waited for the creation, which waited for it at the turnstile of the group, for ever."""
+    def delete(inode, kind):
+        if not threads and [one for one, _ in flocks].count(os.stat(tmp_path / "g").st_ino) == n:
+            threads.append(threading.Thread(target=group.__delitem__, args=["g"], daemon=True))
+            threads[0].start()
+            while threads[0].is_alive() and not (tmp_path / "g/.__zc_tmp.turn").exists():
+                threads[0].join(0.001)
+
+    threads = []
+    group = zcore.create_group(tmp_path)
+    group.create_group("g/h")
+    os.symlink(tmp_path / "g", tmp_path / "g/h/up")
+    creation = threading.Thread(target=group.create_array, args=["g/h/up/x"], kwargs={"data": [1, 2]}, daemon=True)
+    flocks.clear()
+    flocks.after = delete
+    creation.start()
+    creation.join(10)
+    threads[0].join(10)
+    assert not creation.is_alive() and not threads[0].is_alive()
+    # The first time the creation finds the link, and gives back what it holds.
+    assert [path for path, _ in group.members(None)] == (["g", "g/h", "g/h/up", "g/h/up/x"] if n == 1 else [])
+    assert not _temporary(tmp_path)
+
+
+def test_a_call_holds_no_directory_that_was_moved_while_it_waits(tmp_path, flocks):
+    """It held one that another call wanted, which it waited for."""
+    def move(inode, kind):
+        if inode == moving and not threads:
+            threads.append(threading.Thread(target=group.move, args=("a/x", "b/m"), daemon=True))
+            threads[0].start()
+            threads[0].join(10)
+
+    def overwrite(inode, kind):
+        if threading.current_thread() is second and inode == moving and len(threads) == 1:
+            threads.append(threading.Thread(target=group.create_group, args=["b"], kwargs={"overwrite": True},
+                                            daemon=True))
+            threads[1].start()
+            while threads[1].is_alive() and not (tmp_path / "b/m/.__zc_tmp.turn").exists():
+                threads[1].join(0.001)
+
+    def move_again():
+        with pytest.raises(zcore.NodeNotFoundError):
+            zcore.open_group(tmp_path, "r+").move("a/x", "b/y")
+
+    threads = []
+    group = zcore.create_group(tmp_path)
+    group.create_group("a/x")
+    group.create_group("b")
+    moving = os.stat(tmp_path / "a/x").st_ino
+    second = threading.Thread(target=move_again, daemon=True)
+    flocks.before, flocks.after = move, overwrite
+    second.start()
+    second.join(10)
+    assert not second.is_alive() and len(threads) == 2
+    threads[1].join(10)
+    assert not threads[1].is_alive()
+    assert [path for path, _ in group.members(None)] == ["a", "b"] and not _temporary(tmp_path)
+
+
+def test_a_killed_call_that_waited_keeps_no_directory(tmp_path):
+    """The directory stayed after the deletion, and nothing could be moved there."""
+    group = zcore.create_group(tmp_path)
+    group.create_array("g/x", data=[1, 2])
+    group.create_array("y", data=[3])
+    for folder in ("", "g", "g/x"):
+        (tmp_path / folder / ".__zc_tmp.turn").touch()
+    group.create_array("g/z", data=[4])
+    assert [path for path, _ in group.members(None)] == ["g", "g/x", "g/z", "y"]
+    del group["g"]
+    group.move("y", "g")
+    assert [path for path, _ in group.members(None)] == ["g"] and _temporary(tmp_path) == [".__zc_tmp.turn"]
+    os.utime(tmp_path / ".__zc_tmp.turn", (1, 1))
+    assert not zcore.verify(tmp_path).ok
+    zcore.verify(tmp_path, repair=True)
+    assert not _temporary(tmp_path)
+
+
+def test_a_fifo_in_place_of_a_file_of_locks_is_not_waited_for(tmp_path):
+    group = zcore.create_group(tmp_path)
+    os.mkfifo(tmp_path / ".__zc_tmp.turn")
+    group.create_array("x", data=[1])
+    group.move("x", "y")
+    assert list(group) == ["y"]
+
+
+@pytest.mark.parametrize("lock", [None, "file"])
+def test_nodes_come_and_go_without_locks_of_the_system(tmp_path, monkeypatch, lock):
+    """Missing groups above took locks, whatever the caller said; and `lock=None` lost the array that was replaced."""
+    import fcntl
+
+    def refuse(fd, kind):
+        raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
+
+    group = zcore.open_group(tmp_path, "w", lock=lock)
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    group.create_array("g/h/x", data=[1, 2], chunks=1)
+    group.create_array("g/h/x", data=[3, 4, 5], chunks=1, overwrite=True)
+    group.move("g/h", "k/h")
+    assert group["k/h/x"][...].tolist() == [3, 4, 5]
+    del group["k"]
+    assert list(group) == ["g"]
 
 
 def test_a_move_inside_a_creation_below_is_refused(tmp_path):

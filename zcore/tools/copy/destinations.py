@@ -221,7 +221,7 @@ def sink_of(destination: StoreLike, path: str, order: Mapping[str, Any], overwri
     format = format_of(root_format)
     lookup.check_new_names(path, format)
     is_node = _check_free(store, path, overwrite)
-    lifecycle.missing_above(store, path, format)     # an array above is an error before anything is copied
+    lifecycle.missing_above(store, path, format, Options())     # an array above is an error before anything is copied
     with contextlib.ExitStack() as stack:
         place = directory_of(store, path)
         if place is None:
@@ -234,7 +234,7 @@ def sink_of(destination: StoreLike, path: str, order: Mapping[str, Any], overwri
         sink = StoreSink(inner, "", zarr_format, work, losses, threads, place is not None or overwrite)
         yield sink, work
         sink.close()
-        lifecycle.create_ancestors(store, path, format)
+        lifecycle.create_ancestors(store, path, format, Options())
 
 
 def file_kind(destination: StoreLike) -> openers.Kind | None:
@@ -288,7 +288,10 @@ def _check_free(store, path, overwrite, is_held=False):
         reason = (f"there are nodes below {store.describe(path)}, which is none itself: they are not replaced"
                   if may_hold_nodes else None)
     else:
-        is_free = listing.is_empty(place) if os.path.isdir(place) else not os.path.lexists(place)
+        try:
+            is_free = listing.is_empty(place)
+        except (FileNotFoundError, NotADirectoryError):
+            is_free = not os.path.lexists(place)
         # Asked again: another process may have made it, or removed it, between two looks.
         may_hold_nodes = os.path.isdir(place) or not os.path.lexists(place)
         reason = None if is_free else f"{place} is there and holds no node: it is not replaced"

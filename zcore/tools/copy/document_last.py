@@ -379,7 +379,7 @@ def _put(store, path, made, overwrite):
             lifecycle.check_free(store, above, format, metadata_of(format, name, raw, above))
     for key, _ in documents:
         if "/" not in key:     # groups above may have been moved or deleted
-            lifecycle.create_ancestors(store, path, format_of(FORMAT_OF[key]))
+            lifecycle.create_ancestors(store, path, format_of(FORMAT_OF[key]), Options())
     for key in made.list():
         store.set(prefix_of(path) + key, made.get(key))
 

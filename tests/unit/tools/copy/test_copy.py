@@ -678,3 +678,18 @@ def test_a_time_without_a_unit_cannot_go_to_zarr_v2(tmp_path):
     with pytest.raises(zcore.MetadataError, match=r"has no unit.*name one, such as dtype='<M8\[s\]'"):
         zcore.copy(tmp_path / "a", tmp_path / "b", zarr_format=2)
     assert not (tmp_path / "b").exists()
+
+
+def test_a_destination_that_is_removed_meanwhile_is_free(tmp_path, monkeypatch):
+    from zcore.stores.directory import listing
+
+    def removed(directory):
+        monkeypatch.undo()
+        os.rmdir(directory)
+        return listing.is_empty(directory)
+
+    zcore.create_array(tmp_path / "a", data=[1, 2])
+    os.mkdir(tmp_path / "b")
+    monkeypatch.setattr(listing, "is_empty", removed)
+    zcore.copy(tmp_path / "a", tmp_path / "b")
+    assert zcore.open_array(tmp_path / "b", mode="r")[...].tolist() == [1, 2]
