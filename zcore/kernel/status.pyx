@@ -124,9 +124,10 @@ cdef object make_error(const Status *status, str key, object chunk_coords, str c
         where += "shard index: "
     if status.code == LOCK_FAILED:
         number = status.sys_errno
-        # Without the permission to write, another kind of lock is of no help.
-        advice = ("you may not write here" if number in (_errno.EACCES, _errno.EPERM, _errno.EROFS) else
-                  "lock='file' makes lock files, lock=None writes without locks")
+        # Without the permission to write to the file, another kind of lock is of no help.
+        advice = "lock='file' makes lock files, lock=None writes without locks"
+        if number in (_errno.EACCES, _errno.EPERM, _errno.EROFS):
+            advice = "you may not write to it; lock=None needs only the permission to write to its directory"
         return errors.LockError(
             f"{where}cannot lock: {os.strerror(number)} ({_errno.errorcode.get(number, number)}); {advice}",
             key=key, errno=number)

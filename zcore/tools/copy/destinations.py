@@ -292,6 +292,8 @@ def _check_free(store, path, overwrite, is_held=False):
             is_free = listing.is_empty(place)
         except (FileNotFoundError, NotADirectoryError):
             is_free = not os.path.lexists(place)
+        except OSError as exc:
+            raise StoreError(f"cannot list {place}: {exc.strerror}", key=place, errno=exc.errno) from exc
         # Asked again: another process may have made it, or removed it, between two looks.
         may_hold_nodes = os.path.isdir(place) or not os.path.lexists(place)
         reason = None if is_free else f"{place} is there and holds no node: it is not replaced"
