@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 # If a new directory vanishes at once, another process pruned it, which cannot happen this often. Or the file system
 # does not allow directories there, like /proc.
 _MAX_TRIES = 100
-# Seconds between two tries to lock what another call holds.
+# Seconds between two tries to take a lock that another call holds.
 _FIRST_PAUSE, _LAST_PAUSE = 0.0002, 0.01
 # A file in a directory that is locked as a whole by the calls that wait for the directory as a whole, one by one.
 _TURNSTILE = TEMP_PREFIX + "turn"
@@ -377,7 +377,6 @@ class _Place(Held):
         if self.hold is not None:
             self.hold.__exit__(None, None, None)
             self.hold = None
-
 
     def _close(self, descriptor):
         try:

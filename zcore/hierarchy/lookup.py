@@ -367,7 +367,7 @@ def check_replaceable(store: Store, path: str) -> None:
                               "not replace", path=path)
 
 
-# What mode "a" does for each function that opens.
+# Advice for a path where nothing is, for `open_array`, `open_group` and `open`.
 _MADE = {"array": "with a shape and a dtype creates it", "group": "creates it",
          "node": "with a shape and a dtype creates an array there"}
 

@@ -647,7 +647,7 @@ def test_a_creation_through_a_link_to_a_group_above_waits_for_no_call_that_waits
     creation.join(10)
     threads[0].join(10)
     assert not creation.is_alive() and not threads[0].is_alive()
-    # The first time the creation finds the link, and gives back what it holds.
+    # At its first try the creation finds the link. It gives back its locks and tries again.
     assert [path for path, _ in group.members(None)] == (["g", "g/h", "g/h/up", "g/h/up/x"] if n == 1 else [])
     assert not _temporary(tmp_path)
 

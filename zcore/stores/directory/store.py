@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 # Devices whose file systems distinguish upper from lower case, as this process has found. (ext4 can switch a single
 # empty directory to ignore case. If that happens after this process has examined the device, aliases go unnoticed.)
 _CASE_SENSITIVE = set()
-# Files that callers name who mean their directory.
+# If a path leads to one of these files, the caller means its directory.
 _DOCUMENTS = frozenset(("zarr.json", ".zarray", ".zgroup", ".zattrs", "__zmeta__"))
 
 

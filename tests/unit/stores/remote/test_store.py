@@ -463,7 +463,7 @@ def test_an_array_that_is_being_created_is_seen_by_others():
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
 def test_a_copy_of_metadata_that_meets_a_creation(zarr_format):
-    """It has what is there. The creation drops it at its end."""
+    """The copy lacks the array that is being created. When the creation ends, it drops the copy."""
     service = obstore.store.MemoryStore()
     store, copies = RemoteStore(service), []
     zcore.create_group(store, zarr_format=zarr_format).create_array("b", shape=1, dtype="i4")
