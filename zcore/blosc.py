@@ -53,7 +53,7 @@ def compress(content: Memory, *, cname: Cname = "lz4", clevel: int = 5, shuffle:
     blocksize : int
         Bytes of a block, 0 lets Blosc choose.
     n_threads : int
-        Threads that c-blosc may use inside the chunk.
+        Threads that may share the blocks of the chunk. The bytes are the same with any number.
 
     Raises
     ------
@@ -92,7 +92,7 @@ def decompress(chunk, out=None, *, itemsize=0, n_threads=1):
     itemsize : int
         If positive, the header's item size must be this or 1.
     n_threads : int
-        Threads that c-blosc may use inside the chunk.
+        Threads that may share the blocks of the chunk. Only blocks of LZ4, zlib and zstd are shared.
 
     Raises
     ------

@@ -100,12 +100,38 @@ def test_out():
             blosc.decompress(chunk, wrong)
 
 
-def test_several_threads_inside():
-    data = content(3_000_000)
-    for n_threads in (1, 2, 4):
-        chunk = blosc.compress(data, typesize=4, n_threads=n_threads)
-        assert blosc.decompress(chunk, n_threads=n_threads) == data
+@pytest.mark.parametrize("typesize", (1, 3, 4, 8, 17, 300))
+@pytest.mark.parametrize(("cname", "clevel"), (("lz4", 1), ("lz4", 5), ("blosclz", 9), ("lz4hc", 2), ("zlib", 1),
+                                               ("zstd", 1), ("zstd", 6)))
+def test_several_threads_make_the_same_chunk(cname, clevel, typesize):
+    for shuffle, blocksize, nbytes in ((0, 0, 1_200_000), (1, 0, 2 << 20), (2, 0, 3_000_001), (1, 40_000, 1 << 20),
+                                       (2, 1000, 300_000)):
+        data = content(nbytes)
+        how = {"cname": cname, "clevel": clevel, "typesize": typesize, "shuffle": shuffle, "blocksize": blocksize}
+        chunk = blosc.compress(data, **how)
         assert judge.decompress(chunk) == data
+        for n_threads in (2, 5):
+            assert blosc.compress(data, n_threads=n_threads, **how) == chunk
+            assert blosc.decompress(chunk, n_threads=n_threads) == data
+
+
+def test_threads_find_that_a_part_does_not_shrink():
+    noise = np.random.default_rng(0).bytes(1 << 20)
+    for data in (noise, bytes(1 << 20) + noise, noise + bytes(1 << 20), noise[:-300_000] + bytes(300_001)):
+        chunk = blosc.compress(data, typesize=4)
+        assert blosc.compress(data, typesize=4, n_threads=2) == chunk
+        assert blosc.decompress(chunk, n_threads=2) == data
+
+
+def test_threads_find_a_damaged_block():
+    data = content(2 << 20)
+    chunk = bytearray(blosc.compress(data, cname="zstd", typesize=4))
+    start = int.from_bytes(chunk[16 + 4 * 5:20 + 4 * 5], "little") + 4
+    chunk[start:start + 4] = b"none"
+    for n_threads in (1, 2, 4):
+        with pytest.raises(zcore.CodecError) as caught:
+            blosc.decompress(chunk, n_threads=n_threads)
+        assert caught.value.codec == "blosc"
 
 
 def test_item_size():

@@ -13,12 +13,12 @@ from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memcmp, memcpy
 
 from zcore.kernel.codec.blosc_header cimport (
-    FLAG_BITSHUFFLE, FLAG_MEMCPY, FLAG_SHUFFLE, FORMAT_LZ4, FORMAT_ZLIB, FORMAT_ZSTD, HEADER_NBYTES, BloscHeader,
+    FLAG_BITSHUFFLE, FLAG_MEMCPY, FLAG_SHUFFLE, FORMAT_LZ4, HEADER_NBYTES, BloscHeader,
     check_blocks, check_header, n_blocks, n_streams,
 )
 from zcore.kernel.codec.compress cimport (
     BLOSC_MAX_NBYTES, BLOSC_OVERHEAD, LZ4, LZ4HC, ZLIB, ZSTD, blosc_decode, blosc_decode_within, blosc_encode,
-    decode_stream, encode_stream, format_of,
+    decode_block, decode_streams, encode_stream, format_of, has_decoder,
 )
 from zcore.kernel.codec.compress import compressor_code
 from zcore.kernel.codec.table cimport (
@@ -26,8 +26,9 @@ from zcore.kernel.codec.table cimport (
 )
 from zcore.kernel.strided.copy cimport MAX_NDIM, Copy, Runs, copy_run, is_filled, run_offset
 from zcore.kernel.io.files cimport FAILED, Buffer, buffer_reserve
-from zcore.kernel.codec.shuffle cimport items_to_planes, planes_to_items, unbitshuffle, unshuffle
-from zcore.kernel.status cimport BLOSC_DECODE, OK, Status, fail, status_clear
+from zcore.kernel.codec.shuffle cimport items_to_planes, planes_to_items, unbitshuffle
+from zcore.kernel.numbers cimport load_u32, store_u32
+from zcore.kernel.status cimport OK, Status, status_clear
 
 cdef enum:
     # Bytes of a stream, which is one byte plane of a block. c-blosc chooses the same for LZ4 at its middle levels.
@@ -42,9 +43,12 @@ cdef enum:
     SPARSE_STEP = 8
     # Fewer items are shuffled one by one.
     MIN_SHUFFLED = 16
-    # A thread inside a chunk is worth its start from so many bytes on, and these if they are compressed slowly.
-    THREAD_NBYTES = 1 << 21
-    SLOW_THREAD_NBYTES = 1 << 19
+    # A thread inside a chunk is worth its start from so many bytes on, decoded or encoded by LZ4. What is slower is
+    # worth it earlier.
+    DECODE_NBYTES = 1 << 20
+    ENCODE_NBYTES = 1 << 19
+    SLOW_DECODE_NBYTES = 1 << 19
+    SLOW_ENCODE_NBYTES = 1 << 17
     FORMAT_VERSION = 2
     FORMAT_VERSION_LZ4 = 1
 
@@ -76,16 +80,11 @@ cdef void _scatter(const Runs *runs, int64_t first, int64_t n, const uint8_t *bl
         inside = 0
 
 
-cdef inline int64_t _load_i32(const uint8_t *p) noexcept nogil:
-    return p[0] | (<int64_t>p[1] << 8) | (<int64_t>p[2] << 16) | (<int64_t>p[3] << 24)
-
-
 cdef bint _has_decoder(const BloscHeader *header, int64_t itemsize) noexcept nogil:
     """Whether blocks hold whole items, and can be decoded one by one."""
-    cdef int fmt = header.flags >> 5
     cdef bint is_shuffled = header.flags & FLAG_SHUFFLE and header.typesize > 1
     return (header.blocksize % itemsize == 0 and not (is_shuffled and header.typesize != itemsize)
-            and (fmt == FORMAT_LZ4 or fmt == FORMAT_ZSTD or fmt == FORMAT_ZLIB))
+            and has_decoder(header.flags >> 5))
 
 
 cdef bint _is_blockwise(const Step *step, const uint8_t *src, int64_t n_bytes, int64_t dst_nbytes, int64_t n_item,
@@ -104,36 +103,10 @@ cdef bint _is_blockwise(const Step *step, const uint8_t *src, int64_t n_bytes, i
             return False
     if header.flags & FLAG_MEMCPY:
         return True
-    # c-blosc is faster if all of a bit-shuffled chunk is needed.
+    # c-blosc is faster if most of a bit-shuffled chunk is needed.
     only_few = only_few or header.flags & FLAG_BITSHUFFLE
     return _has_decoder(&header, n_item) and not (
-        only_few and (part == NULL or 2 * _n_needed(part, offset, header.blocksize) >= n_blocks(&header)))
-
-
-cdef int _decode_block(const uint8_t *src, const BloscHeader *header, int64_t block, uint8_t *dst,
-                       Status *status) noexcept nogil:
-    """Decompress the streams of a block, without unshuffling. `check_blocks` has checked their sizes."""
-    cdef int64_t n = min(<int64_t>header.blocksize, <int64_t>header.nbytes - block * header.blocksize)
-    cdef int streams = n_streams(header, block)
-    cdef int64_t n_stream = n // streams
-    cdef int64_t n_stored
-    cdef int64_t offset = _load_i32(src + HEADER_NBYTES + 4 * block)
-    cdef int stream
-    cdef int code
-    for stream in range(streams):
-        n_stored = _load_i32(src + offset)
-        offset += 4
-        if n_stored == n_stream:
-            memcpy(dst + stream * n_stream, src + offset, n_stream)
-        else:
-            code = decode_stream(header.flags >> 5, src + offset, n_stored, dst + stream * n_stream, n_stream, status)
-            if code == BLOSC_DECODE:
-                # The same message as for a chunk that c-blosc could not decode.
-                return fail(status, BLOSC_DECODE, HEADER_NBYTES, header.nbytes, -1)
-            if code != OK:
-                return code
-        offset += n_stored
-    return OK
+        only_few and (part == NULL or 2 * _n_needed(part, offset, header.blocksize) > n_blocks(&header)))
 
 
 cdef int _scatter_chunk(const Step *step, const uint8_t *src, int64_t n_bytes, int64_t dst_nbytes, const Runs *runs,
@@ -154,7 +127,7 @@ cdef int _scatter_chunk(const Step *step, const uint8_t *src, int64_t n_bytes, i
     is_shuffled = header.flags & FLAG_SHUFFLE and header.typesize > 1
     for block in range(n_blocks(&header)):
         n = min(<int64_t>header.blocksize, dst_nbytes - block * header.blocksize)
-        code = _decode_block(src, &header, block, scratch, status)
+        code = decode_streams(src, &header, block, scratch, status)
         if code != OK:
             return code
         _scatter(runs, block * header.blocksize // runs.itemsize, n // runs.itemsize, scratch, is_shuffled, dst)
@@ -297,7 +270,7 @@ cdef int _select_chunk(const Step *step, const uint8_t *src, int64_t n_bytes, in
             at = rows.at + done * rows.stride
             block = at // blocksize
             if block != current and not is_stored:
-                code = _decode_block(src, &header, block, scratch.data, status)
+                code = decode_streams(src, &header, block, scratch.data, status)
                 if code != OK:
                     return code
                 n_block = min(blocksize, dst_nbytes - block * blocksize)
@@ -330,27 +303,16 @@ cdef int64_t _block_nbytes(const Step *step, const uint8_t *src, int64_t n_bytes
 cdef int _decode_blocks(const Step *step, const uint8_t *src, int64_t n_bytes, int64_t dst_nbytes,
                         const uint8_t *needed, uint8_t *dst, uint8_t *scratch, Status *status) noexcept nogil:
     cdef BloscHeader header
-    cdef uint8_t *target
-    cdef uint8_t *room
-    cdef int64_t block, n
-    cdef bint is_shuffled
+    cdef int64_t block
     cdef int code = _check(step, src, n_bytes, dst_nbytes, &header, status)
     if code != OK:
         return code
-    is_shuffled = header.flags & FLAG_SHUFFLE and header.typesize > 1
     for block in range(n_blocks(&header)):
         if not needed[block]:
             continue
-        target = dst + block * header.blocksize
-        n = min(<int64_t>header.blocksize, dst_nbytes - block * header.blocksize)
-        room = scratch if is_shuffled or header.flags & FLAG_BITSHUFFLE else target
-        code = _decode_block(src, &header, block, room, status)
+        code = decode_block(src, &header, block, dst + block * header.blocksize, scratch, status)
         if code != OK:
             return code
-        if is_shuffled:
-            unshuffle(scratch, target, n, header.typesize)
-        elif header.flags & FLAG_BITSHUFFLE:
-            unbitshuffle(scratch, target, n, header.typesize)
     return OK
 
 
@@ -374,13 +336,6 @@ cdef void _gather(const Runs *runs, int64_t first, int64_t n, const uint8_t *src
         inside = 0
 
 
-cdef inline void _store_i32(uint8_t *p, int64_t v) noexcept nogil:
-    p[0] = v & 0xff
-    p[1] = (v >> 8) & 0xff
-    p[2] = (v >> 16) & 0xff
-    p[3] = (v >> 24) & 0xff
-
-
 cdef int64_t _add_stream(const Blosc *blosc, const uint8_t *stream, int64_t n, uint8_t *dst, int64_t offset,
                          int64_t limit) noexcept nogil:
     """Add a stream of `n` bytes to a chunk of `offset` bytes: return its new size, or -1 if it would exceed `limit`."""
@@ -392,7 +347,7 @@ cdef int64_t _add_stream(const Blosc *blosc, const uint8_t *stream, int64_t n, u
         if offset + 4 + size > limit:
             return -1
         memcpy(dst + offset + 4, stream, n)
-    _store_i32(dst + offset, size)
+    store_u32(dst + offset, size)
     return offset + 4 + size
 
 
@@ -418,8 +373,8 @@ cdef int64_t _gather_chunk(const Step *step, const uint8_t *src, const Runs *run
     dst[1] = FORMAT_VERSION_LZ4
     dst[2] = FLAG_SHUFFLE | FORMAT_LZ4 << 5
     dst[3] = <uint8_t>runs.itemsize
-    _store_i32(dst + 4, n_bytes)
-    _store_i32(dst + 8, blocksize)
+    store_u32(dst + 4, n_bytes)
+    store_u32(dst + 8, blocksize)
     offset = HEADER_NBYTES + 4 * n_all
     for block in range(n_all):
         n = min(blocksize, n_bytes - block * blocksize)
@@ -428,7 +383,7 @@ cdef int64_t _gather_chunk(const Step *step, const uint8_t *src, const Runs *run
         n_stream = n // streams
         _gather(runs, block * blocksize // runs.itemsize, n // runs.itemsize, src, True, scratch)
         if offset < limit:
-            _store_i32(dst + HEADER_NBYTES + 4 * block, offset)
+            store_u32(dst + HEADER_NBYTES + 4 * block, offset)
         for stream in range(streams):
             # The chunk must not become longer than its content plus the header.
             offset = _add_stream(blosc, scratch + stream * n_stream, n_stream, dst, offset, limit)
@@ -438,12 +393,12 @@ cdef int64_t _gather_chunk(const Step *step, const uint8_t *src, const Runs *run
             continue
         break
     else:
-        _store_i32(dst + 12, offset)
+        store_u32(dst + 12, offset)
         return offset
     # Compression gained nothing, so the chunk is stored as it is.
     dst[2] |= FLAG_MEMCPY
     _gather(runs, 0, n_bytes // runs.itemsize, src, False, dst + HEADER_NBYTES)
-    _store_i32(dst + 12, limit)
+    store_u32(dst + 12, limit)
     return limit
 
 
@@ -540,11 +495,11 @@ cdef int64_t _add_block(const Blosc *blosc, const uint8_t *src, const BloscHeade
     """
     cdef int streams = n_streams(header, block)
     cdef int64_t n_stream = min(<int64_t>header.blocksize, <int64_t>header.nbytes - block * header.blocksize) // streams
-    cdef int64_t at = _load_i32(src + HEADER_NBYTES + 4 * block)
+    cdef int64_t at = load_u32(src + HEADER_NBYTES + 4 * block)
     cdef int64_t n_stored
     cdef int stream
     for stream in range(streams):
-        n_stored = 4 + _load_i32(src + at)
+        n_stored = 4 + load_u32(src + at)
         if changed >> stream & 1 or (streams == 1 and changed):
             offset = _add_stream(blosc, planes + stream * n_stream, n_stream, dst, offset, limit)
             if offset < 0:
@@ -605,7 +560,7 @@ cdef int64_t _merge_chunk(const Step *step, const uint8_t *src, int64_t n_bytes,
             if at >= begin + blocksize:
                 break
             if not is_decoded:
-                if _decode_block(src, &header, block, scratch, status) != OK:
+                if decode_streams(src, &header, block, scratch, status) != OK:
                     return FAILED
                 is_decoded = True
             # The items that begin in this block.
@@ -618,7 +573,7 @@ cdef int64_t _merge_chunk(const Step *step, const uint8_t *src, int64_t n_bytes,
                 is_left = _next_row(part, &rows)
         if is_decoded and may_be_filled:
             may_be_filled = _planes_are_filled(scratch, n_block, fill, itemsize)
-        _store_i32(dst + HEADER_NBYTES + 4 * block, size)
+        store_u32(dst + HEADER_NBYTES + 4 * block, size)
         size = _add_block(blosc, src, &header, block, changed, scratch, dst, size, limit)
         if size < 0:
             # It does not gain by compression any more: c-blosc stores it as it is.
@@ -626,7 +581,7 @@ cdef int64_t _merge_chunk(const Step *step, const uint8_t *src, int64_t n_bytes,
     if may_be_filled:
         # Whether the other blocks are, only a chunk that is decoded as a whole can tell.
         return NOT_BLOCKWISE
-    _store_i32(dst + 12, size)
+    store_u32(dst + 12, size)
     return size
 
 
@@ -660,9 +615,10 @@ cdef int64_t _decode(const Step *step, const uint8_t *src, int64_t n_bytes, uint
 
 
 cdef int64_t _thread_nbytes(const Step *step, bint encodes) noexcept nogil:
-    # c-blosc starts its threads for each chunk. Meanwhile one thread decodes half a MB, or compresses it by LZ4.
     cdef int compressor = (<const Blosc *>step.parameters).compressor
-    return SLOW_THREAD_NBYTES if encodes and compressor in (LZ4HC, ZLIB, ZSTD) else THREAD_NBYTES
+    if encodes:
+        return SLOW_ENCODE_NBYTES if compressor in (LZ4HC, ZLIB, ZSTD) else ENCODE_NBYTES
+    return SLOW_DECODE_NBYTES if compressor in (ZLIB, ZSTD) else DECODE_NBYTES
 
 
 cdef BlockFunctions _blocks

@@ -22,8 +22,9 @@ without the GIL. Integers are loaded byte by byte, so neither alignment nor the 
 """
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
 
+from zcore.kernel.numbers cimport load_u32
 from zcore.kernel.status cimport (
     BLOSC2, BLOSC_BLOCKSIZE, BLOSC_BSTART, BLOSC_CBYTES, BLOSC_COMPRESSOR, BLOSC_FLAGS, BLOSC_MEMCPY, BLOSC_NBYTES,
     BLOSC_SHORT, BLOSC_STREAM, BLOSC_TABLE, BLOSC_TYPESIZE, BLOSC_VERSION, BLOSC_VERSIONLZ, Status, fail, make_error,
@@ -42,10 +43,6 @@ cdef enum:
     MAX_BLOCKSIZE = (0x7fffffff - 255 * 4) // 3      # blosc.c, blosc_run_decompression_with_context
     MAX_SPLITS = 16                                  # blosc.h
     MIN_SPLIT_ITEMS = 128                            # blosc.h, MIN_BUFFERSIZE
-
-
-cdef inline uint32_t load_u32(const uint8_t *at) noexcept nogil:
-    return <uint32_t>at[0] | <uint32_t>at[1] << 8 | <uint32_t>at[2] << 16 | <uint32_t>at[3] << 24
 
 
 cdef inline void load_header(const uint8_t *data, BloscHeader *header) noexcept nogil:

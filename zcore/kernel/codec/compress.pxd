@@ -4,6 +4,7 @@ zstd, zlib, gzip and lz4 are rows of the codec table. The declarations here are 
 """
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 
+from zcore.kernel.codec.blosc_header cimport BloscHeader
 from zcore.kernel.status cimport Status
 
 
@@ -37,15 +38,20 @@ cdef int blosc_decode(const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t
 cdef int64_t blosc_encode(const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t capacity, int compressor,
                           int clevel, int shuffle, int64_t typesize, int64_t blocksize, int n_threads,
                           Status *status) noexcept nogil
-# Decodes one stream of a block, in blosc's format number `fmt`, into exactly `dst_nbytes` bytes: OK, or a code.
-# Formats: LZ4, zlib and zstd.
-cdef int decode_stream(int fmt, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t dst_nbytes,
-                       Status *status) noexcept nogil
+# Whether blosc's format number `fmt` (bits 5-7 of a chunk's flags) has a decoder for the two functions below.
+cdef bint has_decoder(int fmt) noexcept nogil
+# Decodes block `block` of a chunk that `check_blocks` has checked to its place `dst`: OK, or a code. `scratch` holds a
+# block.
+cdef int decode_block(const uint8_t *src, const BloscHeader *header, int64_t block, uint8_t *dst, uint8_t *scratch,
+                      Status *status) noexcept nogil
+# The same without unshuffling: its streams, one behind the other.
+cdef int decode_streams(const uint8_t *src, const BloscHeader *header, int64_t block, uint8_t *dst,
+                        Status *status) noexcept nogil
 # Encodes one stream of a block, as c-blosc does at that level (1 to 9): returns its size, or 0 when it does not fit
 # into `capacity`. Compressors: LZ4.
 cdef int64_t encode_stream(int compressor, int clevel, const uint8_t *src, int64_t n_bytes, uint8_t *dst,
                            int64_t capacity) noexcept nogil
 # blosc's number of the format that such a compressor writes; -1: `encode_stream` does not have it.
 cdef int format_of(int compressor) noexcept nogil
-# Whether the linked c-blosc has the compressor of format `fmt` (bits 5-7 of a chunk's flags).
+# Whether the linked c-blosc has the compressor of format `fmt`.
 cdef bint has_format(int fmt) noexcept nogil

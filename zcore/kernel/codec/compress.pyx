@@ -3,22 +3,33 @@
 
 Only this module links the libraries and calls them. c-blosc is used in its context-free functions, which share no state
 between threads. They trust the header of a chunk, so `blosc_header` checks it first.
+
+c-blosc starts its threads anew for each chunk, all of them beside the caller's, which waits. So it works in one thread
+here, and several threads share the blocks of a chunk without it: each encodes some of them as a chunk of its own, which
+are then put together, or decodes the blocks that it takes. The bytes are those of c-blosc in one thread.
 """
 from cpython.bytearray cimport PyByteArray_FromStringAndSize
 from libc.stdlib cimport free, malloc
-from libc.string cimport memcpy, memset, strstr
+from libc.string cimport memcmp, memcpy, memmove, memset, strstr
 
 from zcore import errors
+from zcore.kernel.atomics cimport zc_add, zc_load
 from zcore.kernel.codec cimport libs
 from zcore.kernel.codec.blosc_header cimport (
-    FLAG_MEMCPY, FORMAT_BLOSCLZ, FORMAT_LZ4, FORMAT_SNAPPY, FORMAT_ZLIB, FORMAT_ZSTD, HEADER_NBYTES, BloscHeader,
-    check_blocks, check_header, n_blocks,
+    FLAG_BITSHUFFLE, FLAG_MEMCPY, FLAG_SHUFFLE, FORMAT_BLOSCLZ, FORMAT_LZ4, FORMAT_SNAPPY, FORMAT_ZLIB, FORMAT_ZSTD,
+    HEADER_NBYTES, BloscHeader, check_blocks, check_header, n_blocks, n_streams,
 )
+from zcore.kernel.codec.shuffle cimport unbitshuffle, unshuffle
 from zcore.kernel.codec.table cimport CodecFunctions, Contexts, Step, Workspace, add_codec, stream_bound
+from zcore.kernel.numbers cimport load_u32, store_u32
 from zcore.kernel.status cimport (
     BLOSC_DECODE, BLOSC_ENCODE, BLOSC_LACKS, BLOSC_NBYTES, BLOSC_SNAPPY, NO_MEMORY, OK, STREAM_DAMAGED, STREAM_ENCODE,
     STREAM_LONG, STREAM_SHORT, STREAM_TRAILING, Status, fail, make_error, status_clear,
 )
+
+cdef extern from "threads.h" nogil:
+    const int ZC_MAX_THREADS
+    void zc_run_together(int n, void (*work)(void *) noexcept nogil, void *context)
 
 COMPRESSORS = ("blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd")
 
@@ -36,6 +47,12 @@ _NAMES[5] = "zstd"
 cdef enum:
     # A block up to this size is decoded without asking for memory.
     SMALL_BLOCK_NBYTES = 1 << 16
+    # How c-blosc chooses the size of blocks.
+    BLOCK_NBYTES = 1 << 15
+    MIN_BLOCK_NBYTES = 1 << 16
+    MAX_STREAM_NBYTES = 1 << 18
+    MAX_BLOCK_NBYTES = 1 << 20
+    MAX_SPLITS = 16
     # zlib counts its input and output in 32 bits.
     ZLIB_PART_NBYTES = 1 << 30
     Z_FINISH = 4
@@ -88,8 +105,12 @@ cdef bint has_format(int fmt) noexcept nogil:
     return 0 <= fmt < 8 and _available[fmt]
 
 
-cdef int decode_stream(int fmt, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t dst_nbytes,
-                       Status *status) noexcept nogil:
+cdef bint has_decoder(int fmt) noexcept nogil:
+    return fmt == FORMAT_LZ4 or fmt == FORMAT_ZSTD or fmt == FORMAT_ZLIB
+
+
+cdef int _decode_stream(int fmt, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t dst_nbytes,
+                        Status *status) noexcept nogil:
     cdef unsigned long n = <unsigned long>dst_nbytes
     cdef bint is_decoded = False
     libs.zc_forget_failures()
@@ -102,6 +123,46 @@ cdef int decode_stream(int fmt, const uint8_t *src, int64_t n_bytes, uint8_t *ds
     elif fmt == FORMAT_ZLIB:
         is_decoded = libs.uncompress(dst, &n, src, <unsigned long>n_bytes) == 0 and n == <unsigned long>dst_nbytes
     return OK if is_decoded else _fail(status, BLOSC_DECODE, 0, dst_nbytes, -1)
+
+
+cdef int decode_streams(const uint8_t *src, const BloscHeader *header, int64_t block, uint8_t *dst,
+                        Status *status) noexcept nogil:
+    cdef int64_t n = min(<int64_t>header.blocksize, <int64_t>header.nbytes - block * header.blocksize)
+    cdef int streams = n_streams(header, block)
+    cdef int64_t n_stream = n // streams
+    cdef int64_t n_stored
+    cdef int64_t offset = load_u32(src + HEADER_NBYTES + 4 * block)
+    cdef int stream
+    cdef int code
+    for stream in range(streams):
+        n_stored = load_u32(src + offset)
+        offset += 4
+        if n_stored == n_stream:
+            memcpy(dst + stream * n_stream, src + offset, n_stream)
+        else:
+            code = _decode_stream(header.flags >> 5, src + offset, n_stored, dst + stream * n_stream, n_stream, status)
+            if code == BLOSC_DECODE:
+                # The same message as for a chunk that c-blosc could not decode.
+                return fail(status, BLOSC_DECODE, HEADER_NBYTES, header.nbytes, -1)
+            if code != OK:
+                return code
+        offset += n_stored
+    return OK
+
+
+cdef int decode_block(const uint8_t *src, const BloscHeader *header, int64_t block, uint8_t *dst, uint8_t *scratch,
+                      Status *status) noexcept nogil:
+    cdef int64_t n = min(<int64_t>header.blocksize, <int64_t>header.nbytes - block * header.blocksize)
+    cdef bint is_shuffled = header.flags & FLAG_SHUFFLE and header.typesize > 1
+    cdef bint is_in_place = not is_shuffled and not header.flags & FLAG_BITSHUFFLE
+    cdef int code = decode_streams(src, header, block, dst if is_in_place else scratch, status)
+    if code != OK or is_in_place:
+        return code
+    if is_shuffled:
+        unshuffle(scratch, dst, n, header.typesize)
+    else:
+        unbitshuffle(scratch, dst, n, header.typesize)
+    return OK
 
 
 cdef int format_of(int compressor) noexcept nogil:
@@ -131,11 +192,13 @@ cdef int blosc_decode(const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t
         return code
     if not has_format(header.flags >> 5):
         return fail(status, BLOSC_SNAPPY, 2, 0, header.flags >> 5)
-    if not _has_room(&header, n_threads):
+    n_threads = min(n_threads, <int>min(n_blocks(&header), <int64_t>ZC_MAX_THREADS))
+    if n_threads > 1 and has_decoder(header.flags >> 5):
+        return _decode_together(src, &header, dst, n_threads, status)
+    if not _has_room(&header):
         return fail(status, NO_MEMORY, 8, 2 * <int64_t>header.blocksize, 0)
     libs.zc_forget_failures()
-    # c-blosc would start threads without a block to decode.
-    result = libs.zc_blosc_decompress(src, dst, <size_t>dst_nbytes, <int>min(<int64_t>n_threads, n_blocks(&header)))
+    result = libs.zc_blosc_decompress(src, dst, <size_t>dst_nbytes)
     if result == libs.ZC_NO_MEMORY:
         return fail(status, NO_MEMORY, 8, 2 * <int64_t>header.blocksize, 0)
     if result != dst_nbytes:
@@ -143,24 +206,156 @@ cdef int blosc_decode(const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t
     return OK
 
 
-cdef bint _has_room(const BloscHeader *header, int n_threads) noexcept nogil:
-    """Whether each thread can get memory for two blocks, whose size in the header of a damaged chunk may be huge.
+cdef bint _has_room(const BloscHeader *header) noexcept nogil:
+    """Whether there is memory for two blocks, whose size in the header of a damaged chunk may be huge.
 
-    c-blosc gets the memory that is freed here again, with its pages already mapped: with several threads that is
-    twice as fast. A c-blosc of the system does not check whether its requests for memory succeed.
+    c-blosc gets the memory that is freed here again. A c-blosc of the system does not check whether its request for
+    memory succeeds.
     """
-    cdef int64_t n = min(<int64_t>n_threads, n_blocks(header))
     cdef void *room
     if header.blocksize <= SMALL_BLOCK_NBYTES:
         return True
-    room = malloc(<size_t>n * (2 * <size_t>header.blocksize + 4 * <size_t>header.typesize + 4096))
+    room = malloc(2 * <size_t>header.blocksize + 4 * <size_t>header.typesize + 4096)
     free(room)
     return room != NULL
+
+
+cdef struct Decoding:          # a chunk of which threads decode the blocks
+    const uint8_t *src
+    const BloscHeader *header
+    uint8_t *dst
+    uint8_t *scratch           # a block for each thread
+    int64_t n_threads          # threads, blocks and failures so far
+    int64_t n_taken
+    int64_t n_failed
+    Status *status
+
+
+cdef void _decode_some(void *of) noexcept nogil:
+    cdef Decoding *all = <Decoding *>of
+    cdef uint8_t *scratch = all.scratch + zc_add(&all.n_threads, 1) * <int64_t>all.header.blocksize
+    cdef int64_t n_all = n_blocks(all.header)
+    cdef int64_t block = zc_add(&all.n_taken, 1)
+    cdef Status status
+    status_clear(&status)
+    while block < n_all and zc_load(&all.n_failed) == 0:
+        if decode_block(all.src, all.header, block, all.dst + block * <int64_t>all.header.blocksize, scratch,
+                        &status) != OK and zc_add(&all.n_failed, 1) == 0:
+            all.status[0] = status
+        block = zc_add(&all.n_taken, 1)
+
+
+cdef int _decode_together(const uint8_t *src, const BloscHeader *header, uint8_t *dst, int n_threads,
+                          Status *status) noexcept nogil:
+    cdef Decoding all
+    memset(&all, 0, sizeof(all))
+    all.src, all.header, all.dst, all.status = src, header, dst, status
+    all.scratch = <uint8_t *>malloc(<size_t>n_threads * header.blocksize)
+    if all.scratch == NULL:
+        return fail(status, NO_MEMORY, 8, n_threads * <int64_t>header.blocksize, 0)
+    zc_run_together(n_threads, _decode_some, &all)
+    free(all.scratch)
+    return status.code
+
+
+cdef struct Piece:             # blocks of a chunk that one thread encodes as a chunk of its own
+    int64_t at                 # first byte in the content, and their number
+    int64_t n_bytes
+    uint8_t *dst
+    int64_t capacity
+    int64_t n_stored           # not positive if it fails, or would not fit
+
+cdef struct Encoding:          # a chunk of which threads encode the pieces
+    const uint8_t *src
+    int compressor
+    int clevel
+    int shuffle
+    int64_t typesize
+    int64_t asked              # size of a block, or of a stream of it, that c-blosc gets; 0: it chooses
+    int64_t blocksize          # what it makes of that
+    int64_t n_taken
+    int n_pieces
+    Piece pieces[64]
+
+
+cdef void _encode_some(void *of) noexcept nogil:
+    cdef Encoding *all = <Encoding *>of
+    cdef Piece *piece
+    cdef int64_t i = zc_add(&all.n_taken, 1)
+    while i < all.n_pieces:
+        piece = &all.pieces[i]
+        piece.n_stored = libs.zc_blosc_compress(
+            all.clevel, all.shuffle, <size_t>all.typesize, <size_t>piece.n_bytes, all.src + piece.at, piece.dst,
+            <size_t>piece.capacity, _NAMES[all.compressor], <size_t>all.asked)
+        i = zc_add(&all.n_taken, 1)
+
+
+cdef int64_t _encode_together(Encoding *all, int64_t n_bytes, uint8_t *dst, int n_threads) noexcept nogil:
+    """Return the stored size, or 0 if the pieces do not make a chunk: then it does not gain by compression."""
+    # The last block, if it is shorter than the others, is not split as they are. A piece of its own would split it.
+    cdef int64_t n_whole = n_bytes // all.blocksize
+    cdef int64_t n_all = (n_bytes + all.blocksize - 1) // all.blocksize
+    cdef int64_t offset = HEADER_NBYTES + 4 * n_all
+    cdef int64_t n_done = 0
+    cdef int64_t n, first, i, k
+    cdef uint8_t *at
+    cdef Piece *piece
+    cdef uint8_t header[16]
+    all.n_pieces = n_threads
+    all.n_taken = 0
+    for k in range(n_threads):
+        piece = &all.pieces[k]
+        piece.at = k * n_whole // n_threads * all.blocksize
+        piece.n_bytes = (k + 1) * n_whole // n_threads * all.blocksize - piece.at
+        if k == n_threads - 1:
+            piece.n_bytes = n_bytes - piece.at
+        n = (piece.n_bytes + all.blocksize - 1) // all.blocksize
+        piece.capacity = piece.n_bytes - 4 * n
+        # The content of the first one is where it stays.
+        piece.dst = dst + 4 * (n_all - n) if k == 0 else at
+        at = piece.dst + piece.capacity
+    zc_run_together(n_threads, _encode_some, all)
+    for k in range(n_threads):
+        piece = &all.pieces[k]
+        if piece.n_stored <= 0:
+            return 0
+        if k == 0:
+            memcpy(header, piece.dst, HEADER_NBYTES)
+        # Version, flags and item size, and the size of a block.
+        if memcmp(header, piece.dst, 4) != 0 or load_u32(piece.dst + 8) != all.blocksize:
+            return 0
+        n = (piece.n_bytes + all.blocksize - 1) // all.blocksize
+        first = HEADER_NBYTES + 4 * n
+        for i in range(n):
+            at = piece.dst + HEADER_NBYTES + 4 * i
+            store_u32(dst + HEADER_NBYTES + 4 * (n_done + i), <uint32_t>(load_u32(at) + offset - first))
+        memmove(dst + offset, piece.dst + first, piece.n_stored - first)
+        n_done += n
+        offset += piece.n_stored - first
+    memcpy(dst, header, HEADER_NBYTES)
+    store_u32(dst + 4, n_bytes)
+    store_u32(dst + 12, offset)
+    return offset
+
+
+cdef void _choose_blocks(Encoding *all) noexcept nogil:
+    """Set the size of the blocks that c-blosc makes of a long chunk, from the size that it is asked for, if any."""
+    cdef int shift = min(all.clevel - 1, 3) + (all.clevel >= 6) + (all.clevel == 9 and all.compressor == ZSTD)
+    if all.asked == 0:
+        all.asked = <int64_t>BLOCK_NBYTES << shift >> (all.compressor not in (LZ4HC, ZLIB, ZSTD))
+    all.blocksize = all.asked
+    if all.compressor != ZSTD and all.typesize <= MAX_SPLITS:
+        # Each byte of the items makes a stream of its own.
+        all.blocksize = min(max(min(all.asked, <int64_t>MAX_STREAM_NBYTES) * all.typesize, <int64_t>MIN_BLOCK_NBYTES),
+                            <int64_t>MAX_BLOCK_NBYTES)
+    all.blocksize -= all.blocksize % all.typesize
 
 
 cdef int64_t blosc_encode(const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t capacity, int compressor,
                           int clevel, int shuffle, int64_t typesize, int64_t blocksize, int n_threads,
                           Status *status) noexcept nogil:
+    cdef Encoding all
+    cdef int64_t n
     cdef int result
     if n_bytes > BLOSC_MAX_NBYTES:
         fail(status, BLOSC_ENCODE, 0, n_bytes, -1)
@@ -171,9 +366,18 @@ cdef int64_t blosc_encode(const uint8_t *src, int64_t n_bytes, uint8_t *dst, int
     # c-blosc stores item sizes above 255 as 1. Setting 1 here keeps the byte from wrapping.
     if typesize > 255:
         typesize = 1
+    if n_threads > 1 and clevel > 0:
+        all.src, all.compressor, all.clevel, all.shuffle, all.typesize = src, compressor, clevel, shuffle, typesize
+        all.asked = blocksize
+        _choose_blocks(&all)
+        if all.blocksize > 0:
+            n_threads = <int>min(<int64_t>min(n_threads, <int>ZC_MAX_THREADS), n_bytes // all.blocksize)
+            n = _encode_together(&all, n_bytes, dst, n_threads) if n_threads > 1 else 0
+            if n > 0:
+                return n
     libs.zc_forget_failures()
     result = libs.zc_blosc_compress(clevel, shuffle, <size_t>typesize, <size_t>n_bytes, src, dst, <size_t>capacity,
-                                    _NAMES[compressor], <size_t>blocksize, n_threads)
+                                    _NAMES[compressor], <size_t>blocksize)
     if result == libs.ZC_NO_MEMORY:
         fail(status, NO_MEMORY, 0, n_bytes, 0)
         return -1
@@ -407,7 +611,7 @@ cdef int64_t _lz4_decode(const Step *step, const uint8_t *src, int64_t n_bytes, 
     if n_bytes < LZ4_HEADER_NBYTES:
         fail(status, STREAM_SHORT, 0, limit, n_bytes)
         return -1
-    said = src[0] | (<int64_t>src[1] << 8) | (<int64_t>src[2] << 16) | (<int64_t>src[3] << 24)
+    said = load_u32(src)
     if said > limit:
         fail(status, STREAM_LONG, 0, limit, said)
         return -1
@@ -433,10 +637,7 @@ cdef int64_t _lz4_encode(const Step *step, const uint8_t *src, int64_t n_bytes, 
     if n <= 0:
         _fail(status, STREAM_ENCODE, 0, n_bytes, n)
         return -1
-    dst[0] = n_bytes & 0xff
-    dst[1] = (n_bytes >> 8) & 0xff
-    dst[2] = (n_bytes >> 16) & 0xff
-    dst[3] = (n_bytes >> 24) & 0xff
+    store_u32(dst, <uint32_t>n_bytes)
     return n + LZ4_HEADER_NBYTES
 
 

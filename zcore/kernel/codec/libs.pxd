@@ -10,7 +10,7 @@ cdef extern from "blosc.h" nogil:
     const char *blosc_list_compressors()
     const char *blosc_get_version_string()
 
-# `blosc_compress_ctx` and `blosc_decompress_ctx` with memory and threads reserved in advance; see provided.h.
+# `blosc_compress_ctx` and `blosc_decompress_ctx` in one thread, with memory that is checked; see provided.h.
 cdef extern from "codec/provided.h" nogil:
     enum:
         ZC_NO_MEMORY
@@ -18,8 +18,8 @@ cdef extern from "codec/provided.h" nogil:
     void zc_forget_failures()
     int zc_has_failed()
     int zc_blosc_compress(int level, int shuffle, size_t typesize, size_t n_bytes, const void *src, void *dst,
-                          size_t capacity, const char *compressor, size_t blocksize, int n_threads)
-    int zc_blosc_decompress(const void *src, void *dst, size_t n_bytes, int n_threads)
+                          size_t capacity, const char *compressor, size_t blocksize)
+    int zc_blosc_decompress(const void *src, void *dst, size_t n_bytes)
 
 # libdeflate, if it is linked; see libdeflate_calls.h.
 cdef extern from "codec/libdeflate_calls.h" nogil:

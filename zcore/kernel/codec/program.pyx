@@ -21,6 +21,7 @@ from zcore.kernel.codec.table cimport (
 )
 from zcore.kernel.codec import blosc_blocks, casting, checksums, compress, filters, python_step, shuffle
 from zcore.kernel.io.files cimport FAILED, Buffer, buffer_free, buffer_reserve
+from zcore.kernel.numbers cimport load_u32, store_u32
 from zcore.kernel.status cimport (
     BLOSC_SNAPPY, CHECKSUM, CHECKSUM_SHORT, CHUNK_SIZE, ITEMS, NO_MEMORY, OK, RAISED, STREAM_LONG, Status, fail,
     make_error, status_clear,
@@ -33,17 +34,6 @@ CODEC_MODULES = (blosc_blocks, casting, checksums, compress, filters, python_ste
 
 cdef inline bint _moves(const Step *step) noexcept nogil:
     return step.codec.sum == NULL
-
-
-cdef inline uint32_t _load_u32(const uint8_t *p) noexcept nogil:
-    return p[0] | (<uint32_t>p[1] << 8) | (<uint32_t>p[2] << 16) | (<uint32_t>p[3] << 24)
-
-
-cdef inline void _store_u32(uint8_t *p, uint32_t v) noexcept nogil:
-    p[0] = v & 0xff
-    p[1] = (v >> 8) & 0xff
-    p[2] = (v >> 16) & 0xff
-    p[3] = v >> 24
 
 
 cdef int64_t _bound(const Step *step, int64_t n_bytes, bint *is_exact) noexcept nogil:
@@ -246,7 +236,7 @@ cdef class Program:
                 return -1
             n_bytes -= SUM_NBYTES
             at = 0 if step.at_start else n_bytes
-            stored = _load_u32(src[0] + at)
+            stored = load_u32(src[0] + at)
             if step.at_start:
                 src[0] += SUM_NBYTES
             computed = step.codec.sum(src[0], n_bytes)
@@ -406,9 +396,9 @@ cdef class Program:
             value = self.steps[i[0]].codec.sum(data[0], n_bytes)
             if self.steps[i[0]].at_start:
                 data[0] -= SUM_NBYTES
-                _store_u32(data[0], value)
+                store_u32(data[0], value)
             else:
-                _store_u32(data[0] + n_bytes, value)
+                store_u32(data[0] + n_bytes, value)
             n_bytes += SUM_NBYTES
             i[0] += 1
         return n_bytes

@@ -22,6 +22,8 @@ cdef extern from *:
 
 cimport numpy as cnp
 
+from zcore.kernel.numbers cimport load_u32, store_u32
+
 cdef extern from "numpy/arrayobject.h":
     ctypedef struct npy_string_allocator:
         pass
@@ -64,22 +66,11 @@ cdef enum:
 cdef int64_t MAX_SIZE = 0xffffffff
 
 
-cdef inline int64_t _load_size(const uint8_t *src) noexcept nogil:
-    return src[0] | <int64_t>src[1] << 8 | <int64_t>src[2] << 16 | <int64_t>src[3] << 24
-
-
-cdef inline void _store_size(uint8_t *dst, int64_t size) noexcept nogil:
-    dst[0] = size & 0xff
-    dst[1] = size >> 8 & 0xff
-    dst[2] = size >> 16 & 0xff
-    dst[3] = size >> 24 & 0xff
-
-
 cdef inline int64_t _item_end(const uint8_t *src, int64_t start, int64_t n_bytes) noexcept nogil:
     """Return the end of the item whose size lies at `start`; n_bytes + 1 if not even the size fits."""
     if start > n_bytes - SIZE_NBYTES:
         return n_bytes + 1
-    return start + SIZE_NBYTES + _load_size(src + start)
+    return start + SIZE_NBYTES + load_u32(src + start)
 
 
 cdef bint _is_utf8(const uint8_t *src, int64_t n) noexcept nogil:
@@ -262,7 +253,7 @@ def pack_items(list items not None, exact, to_bytes, str codec not None):
         encoded.append(item)
     row = PyBytes_FromStringAndSize(NULL, n_bytes)
     dst = <uint8_t *>PyBytes_AS_STRING(row)
-    _store_size(dst, n_items)
+    store_u32(dst, n_items)
     dst += SIZE_NBYTES
     for item in encoded:
         if type(item) is str:
@@ -270,7 +261,7 @@ def pack_items(list items not None, exact, to_bytes, str codec not None):
             src = PyUnicode_AsUTF8AndSize(item, &size)
         else:
             src, size = PyBytes_AS_STRING(item), len(<bytes>item)
-        _store_size(dst, size)
+        store_u32(dst, size)
         memcpy(dst + SIZE_NBYTES, src, size)
         dst += SIZE_NBYTES + size
     return row
@@ -305,11 +296,11 @@ def pack_text(cnp.ndarray items not None, str codec not None):
             if row == NULL:
                 code = NO_MEMORY
             else:
-                _store_size(row, n_items)
+                store_u32(row, n_items)
                 dst = row + SIZE_NBYTES
                 for i in range(n_items):
                     NpyString_load(allocator, <const npy_packed_static_string *>(src + i * itemsize), &item)
-                    _store_size(dst, item.size)
+                    store_u32(dst, item.size)
                     if item.size:
                         memcpy(dst + SIZE_NBYTES, item.buf, item.size)
                     dst += SIZE_NBYTES + item.size
