@@ -424,6 +424,20 @@ def test_a_place_is_given_back_when_a_signal_handler_raises_in_it(tmp_path, monk
     assert make(str(tmp_path)).shape == (10, 10)
 
 
+@pytest.mark.parametrize("lock", ["on", "file"])
+@pytest.mark.parametrize("links, path", [
+    ({"a/l": "../a"}, "a/l/l/x"), ({"a/b/up": ".."}, "a/b/up/c/x"), ({"a/l": "../b", "b/l": "../a"}, "a/l/l/x")])
+def test_groups_that_are_missing_above_are_links_to_each_other(links, path, lock, tmp_path):
+    """They have one directory, which is locked once."""
+    root = zcore.create_group(tmp_path)
+    for link, target in links.items():
+        (tmp_path / link).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / link).symlink_to(target)
+    zcore.create_array(tmp_path, name=path, data=np.arange(4), lock=lock)
+    assert root[path][...].tolist() == [0, 1, 2, 3]
+    assert not list(tmp_path.glob("**/.__zc_tmp*"))
+
+
 def interrupted(call, n):
     """Raise KeyboardInterrupt at the n-th time that a Python function is entered or left during a call.
 
