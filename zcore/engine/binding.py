@@ -262,6 +262,11 @@ class Exclusive(Held):
         """The metadata in the document that is held."""
         return self.view.metadata
 
+    @property
+    def dir_fd(self) -> int:
+        """Descriptor of the directory of the document that is held, or -1. A move of a group above takes it along."""
+        return -1 if self._hold is None else self._hold.dir_fd
+
     def take(self) -> Self:
         binding = self._binding
         try:
@@ -744,7 +749,7 @@ class ArrayBinding(NodeBinding):
             before, view = view, exclusive.view
             self._check_not_replaced(view.metadata, box, values, field)
             self._check_inside(box, view.metadata)
-            self.write_once(view, box, values, field=field, exclusive=True,
+            self.write_once(view, box, values, field=field, exclusive=exclusive,
                             resume=resume if same_chunks(before.metadata, view.metadata) else None)
 
     def _look_for_write(self, box, values, field):
@@ -756,8 +761,8 @@ class ArrayBinding(NodeBinding):
 
     def write_once(self, view: ArrayView, box: Selected, values: npt.NDArray[Any] | None, *, field: Part | None = None,
                    metadata: ArrayMetadata | None = None, old_shape: tuple[int, ...] | None = None,
-                   exclusive: bool = False, tasks: list[int] | None = None, resume: WritePlan | None = None,
-                   check: Callable[[], None] | None = None) -> WritePlan:
+                   exclusive: bool | Exclusive = False, tasks: list[int] | None = None,
+                   resume: WritePlan | None = None, check: Callable[[], None] | None = None) -> WritePlan:
         """Write as far as the document stays the same, and return the plan.
 
         Parameters
@@ -773,8 +778,8 @@ class ArrayBinding(NodeBinding):
             Replaces the view's metadata, for an array that grows with this write.
         old_shape : tuple of int, optional
             Existing objects are kept inside this shape. Outside they are reset to the fill value.
-        exclusive : bool
-            The caller holds the whole range: objects are not locked.
+        exclusive : bool or Exclusive
+            The caller holds the whole range, or the place of a new array: objects are not locked.
         tasks : list of int, optional
             Only these tasks.
         resume : WritePlan, optional
@@ -791,6 +796,7 @@ class ArrayBinding(NodeBinding):
         plan = WritePlan(self.opened(view, metadata), box, _moved_by(view, values), PlanOptions(
             n_threads=n_threads, opens_files=native, token=int.from_bytes(os.urandom(8)), locks=locks,
             old_shape=old_shape, resume=resume, tasks=tasks,
+            dir_fd=exclusive.dir_fd if native and isinstance(exclusive, Exclusive) else -1,
             part=None if field is None else (field.offset, field.nbytes)))
 
         numbers = Tickets()

@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import itertools
 import os
 import weakref
 from _thread import get_ident
@@ -65,20 +64,20 @@ def hold_place(store: Store, path: str, document: str, options: Options, *, is_k
     """
     if not options.lock:
         return contextlib.nullcontext(_always)
-    return _Place(store, path, document, options, is_kept, makes, below, beside)
+    return _Place(store, (path,), document, options, is_kept, makes, below, beside)
 
 
 @contextlib.contextmanager
 def hold_places(store: Store, paths: Sequence[str], options: Options) -> Iterator[None]:
     """Return a context manager that holds several places, each of which is below the one before."""
     with contextlib.ExitStack() as held:
-        if store.locks("", "").directory is None:
+        if options.lock and store.locks("", "").directory is not None:
+            # At once, as one of them may be a link to another one.
+            held.enter_context(_Place(store, paths, "", options))
+        else:
             # `hold_place` knows nothing of the places above, so all callers lock the deepest one first.
             for path in reversed(paths):
                 held.enter_context(hold_place(store, path, "", options))
-        else:
-            for below, path in itertools.pairwise((None, *paths)):
-                held.enter_context(hold_place(store, path, "", options, below=below))
         yield
 
 
@@ -119,36 +118,40 @@ def _always():
 
 
 class _Place(Held):
-    """A locked directory, with a file in it that prevents pruning, and those above it; see `hold_place`."""
+    """A locked directory, with a file in it that prevents pruning, and those above it; see `hold_place`.
 
-    def __init__(self, store, path, document, options, is_kept, makes, below, beside):
+    `paths`: all that are locked as a whole, each below the one before. The last one has the file.
+    """
+
+    def __init__(self, store, paths, document, options, is_kept=False, makes=True, below=None, beside=""):
         import fcntl
 
         # Kept, because it could not be imported any more when the interpreter exits.
         self.fcntl = fcntl
         self.store = store
-        self.path = path
+        self.path = path = paths[-1]
         self.directory = store.locks(path, document).directory
         self.is_kept = is_kept
         self.makes = makes
         self.has_lock_file = options.lock == "file"
         above = {one for one in _above(path) if below is None or len(one) > len(below)}.union(_above(beside))
         # All calls lock in this order, a directory before those below it.
-        self.order = sorted([(path, fcntl.LOCK_EX), *[(one, fcntl.LOCK_SH) for one in above]])
+        self.order = sorted([*[(one, fcntl.LOCK_EX) for one in paths],
+                             *[(one, fcntl.LOCK_SH) for one in above.difference(paths)]])
         self.follows = False
         self.ends = (path, beside.rpartition("/")[0]) if beside else (path,)
         self.thread = get_ident()
         self.held = {}
         self.turnstile = None
         self.keeper = None
-        self.hold = None
+        self.holds = []
         _places[id(self)] = self
 
     def take(self):
         if self.directory is None:
             # Noted before it is held, as Ctrl-C may come between the two.
-            self.hold = locks_of((id(self.store), self.path, "place")).whole()
-            self.hold.__enter__()
+            self.holds.append(locks_of((id(self.store), self.path, "place")).whole())
+            self.holds[-1].__enter__()
             return _always
         for _ in range(_MAX_TRIES):
             try:
@@ -179,10 +182,13 @@ class _Place(Held):
         if not all([self._has_name(path) for path in (self.held if self.follows else self.ends) if path in self.held]):
             return None
         if self.has_lock_file:
-            # Processes cannot share it, so this is the one place that is kept from other hosts.
-            locks = self.store.file_locks(self.path, None)
-            self.hold = locks.whole()
-            self.hold.__enter__()
+            # Processes cannot share it, so only what is locked as a whole is kept from other hosts.
+            wholes = [path for path, kind in self.order if kind == self.fcntl.LOCK_EX]
+            for i, path in enumerate(wholes):
+                if not any([_is_same(self.held[path], self.held[one]) for one in wholes[:i]]):
+                    locks = self.store.file_locks(path, None)
+                    self.holds.append(locks.whole())
+                    self.holds[-1].__enter__()
             return partial(locks.file.is_at, self.directory)
         self._keep()
         return partial(self._has_name, self.path)
@@ -330,8 +336,9 @@ class _Place(Held):
         if self.turnstile is None:
             return
         try:
-            if self.path in self.held and self._is_turnstile(self.path):
-                os.unlink(_TURNSTILE, dir_fd=self.held[self.path].fd)
+            for path, kind in self.order:
+                if kind == self.fcntl.LOCK_EX and path in self.held and self._is_turnstile(path):
+                    os.unlink(_TURNSTILE, dir_fd=self.held[path].fd)
         except OSError:
             pass
         self._close(self.turnstile)
@@ -374,9 +381,9 @@ class _Place(Held):
             path = next(reversed(self.held))
             self._close(self.held[path])
             del self.held[path]
-        if self.hold is not None:
-            self.hold.__exit__(None, None, None)
-            self.hold = None
+        while self.holds:
+            self.holds[-1].__exit__(None, None, None)
+            self.holds.pop()
 
     def _close(self, descriptor):
         try:

@@ -34,9 +34,17 @@ if TYPE_CHECKING:
 @contextlib.contextmanager
 def hold_all(store: Store, path: str, options: Options) -> Iterator[None]:
     """Return a context manager that excludes all other writers from the node at `path` and from all below it."""
-    with (hold_place(store, path, "", options, is_kept=bool(lookup.standing(store, path, lookup.pass_over_damage))),
-          hold_all_nodes(store, path, options)):
-        yield
+    while True:
+        is_kept = _stands(store, path)
+        with hold_place(store, path, "", options, is_kept=is_kept), hold_all_nodes(store, path, options):
+            # Another call may have deleted it before the place was held. Then nothing prevents pruning.
+            if not is_kept or _stands(store, path):
+                yield
+                return
+
+
+def _stands(store, path):
+    return bool(lookup.standing(store, path, lookup.pass_over_damage))
 
 
 @contextlib.contextmanager

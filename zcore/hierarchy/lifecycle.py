@@ -558,7 +558,7 @@ def _append(binding, values, axis):
                 _append_in_service(binding, exclusive, box, values, axis, metadata)
                 return metadata.shape
             # Every object that the new elements touch is replaced or erased, so no old values appear in them.
-            binding.write_once(exclusive.view, box, values, exclusive=True, metadata=metadata, old_shape=old)
+            binding.write_once(exclusive.view, box, values, exclusive=exclusive, metadata=metadata, old_shape=old)
             exclusive.replace_metadata(metadata)
         return metadata.shape
 
@@ -668,7 +668,7 @@ def _reset(binding, exclusive, shape, outside, border):
             check()     # another process may have appended, and its rows may be there
         binding.store.erase(key)
     if border:
-        binding.write_once(exclusive.view, whole(shape), None, exclusive=True,
+        binding.write_once(exclusive.view, whole(shape), None, exclusive=exclusive,
                            metadata=exclusive.metadata.replace(shape=shape), old_shape=shape, tasks=border, check=check)
 
 

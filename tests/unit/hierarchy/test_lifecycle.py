@@ -6,6 +6,7 @@ import functools
 import itertools
 import os
 import sys
+import threading
 from unittest import mock
 
 import numpy as np
@@ -14,6 +15,7 @@ import pytest
 import zcore
 from tests.both_ways import WAYS, directory
 from zcore import blosc
+from zcore.engine.binding import ArrayBinding
 from zcore.engine.options import Options
 from zcore.hierarchy import lifecycle
 from zcore.kernel.io.files import TEMP_PREFIX
@@ -422,6 +424,68 @@ def test_a_place_is_given_back_when_a_signal_handler_raises_in_it(tmp_path, monk
         os.close(fd)
     assert not [name for name in os.listdir(tmp_path) if name.startswith(TEMP_PREFIX)]
     assert make(str(tmp_path)).shape == (10, 10)
+
+
+@pytest.mark.parametrize("change, expected", [
+    (lambda array: array.append(np.array([7, 7, 7])), [1, 2, 3, 4, 7, 7, 7]),
+    (lambda array: array.resize(7), [1, 2, 3, 4, 0, 0, 0]),
+    (lambda array: array.resize(2), [1, 2])])
+def test_a_group_above_is_moved_while_the_array_is_held(change, expected, tmp_path, monkeypatch):
+    """Another array at the old path gets nothing of the change."""
+    group = zcore.create_group(tmp_path)
+    group.create_array("g/x", data=np.array([1, 2, 3, 4]), chunks=3)
+    array, write_once = group["g/x"], ArrayBinding.write_once
+
+    def late(binding, *args, **keywords):
+        if "h" not in group:
+            group.move("g", "h")
+            group.create_array("g/x", data=-np.arange(8), chunks=3)
+        return write_once(binding, *args, **keywords)
+
+    monkeypatch.setattr(ArrayBinding, "write_once", late)
+    change(array)
+    monkeypatch.undo()
+    assert group["h/x"][...].tolist() == expected
+    assert np.array_equal(group["g/x"][...], -np.arange(8))
+
+
+@pytest.mark.parametrize("lock", ["on", "file"])
+@pytest.mark.parametrize("links, path", [
+    ({"a/l": "../a"}, "a/l/l/x"), ({"a/b/up": ".."}, "a/b/up/c/x"), ({"a/l": "../b", "b/l": "../a"}, "a/l/l/x")])
+def test_groups_that_are_missing_above_are_links_to_each_other(links, path, lock, tmp_path):
+    """They have one directory, which is locked once."""
+    root = zcore.create_group(tmp_path)
+    for link, target in links.items():
+        (tmp_path / link).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / link).symlink_to(target)
+    zcore.create_array(tmp_path, name=path, data=np.arange(4), lock=lock)
+    assert root[path][...].tolist() == [0, 1, 2, 3]
+    assert not list(tmp_path.glob("**/.__zc_tmp*"))
+
+
+def test_two_calls_meet_through_links_to_each_other(tmp_path):
+    """They lock both directories in the same order, so neither waits for the other one for ever."""
+    outcomes = []
+
+    def create(path):
+        meet.wait(60)
+        zcore.create_array(tmp_path, name=path, data=np.arange(4))
+        outcomes.append(path)
+
+    for _ in range(10):
+        meet = threading.Barrier(2)
+        zcore.create_group(tmp_path, overwrite=True)
+        for name, other in ("ab", "ba"):
+            (tmp_path / name).mkdir(exist_ok=True)
+            if not (tmp_path / name / "l").is_symlink():
+                (tmp_path / name / "l").symlink_to(f"../{other}")
+        threads = [threading.Thread(target=create, args=(f"{name}/l/x",), daemon=True) for name in "ab"]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+            assert not thread.is_alive()
+    assert len(outcomes) == 20
 
 
 def interrupted(call, n):

@@ -73,6 +73,7 @@ cdef class PlanOptions:
     cdef public ObjectLocks locks
     cdef public uint64_t token
     cdef public bint holds_zeros
+    cdef public int dir_fd
 
 
 cdef class Plan(Tasks):
@@ -118,7 +119,7 @@ cdef class Plan(Tasks):
     cdef int begin_anew(self, const Selected *selected, char *data, const int64_t *strides,
                         int n_threads) noexcept nogil
     # Opens the directory of the objects: 0, or the errno.
-    cdef int open_directory(self) noexcept nogil
+    cdef int open_directory(self, int dir_fd=*) noexcept nogil
     cdef void close_directory(self) noexcept nogil
     # Runs tasks. `main`: on the thread that waits for the plan.
     cdef void work(self, bint main) noexcept nogil

@@ -59,11 +59,11 @@ cdef int64_t _n_cpus = available_cpus()
 cdef int _OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
-cdef int _open_objects(Plan plan, bytes directory) except -1:
+cdef int _open_objects(Plan plan, bytes directory, int dir_fd) except -1:
     cdef int error
     while True:
         with nogil:
-            error = plan.open_directory()
+            error = plan.open_directory(dir_fd)
         if error == 0:
             return 0
         if error == EINTR:
@@ -98,6 +98,9 @@ cdef class PlanOptions:
     old_shape : tuple of int or None
         Elements of existing chunks outside this shape are reset to the fill value when chunks are merged. None: the
         array's shape; an append passes the shape before it.
+    dir_fd : int
+        Descriptor of the array's directory, if the caller holds the document: its path may lead elsewhere by now.
+        Otherwise -1.
     locks : ObjectLocks or None
         Locks of the array. None: write without locks, and do not check the document.
     token : int
@@ -109,7 +112,7 @@ cdef class PlanOptions:
 
     def __init__(self, *, int n_threads=1, bint opens_files=True, part=None, Extents extents=None,
                  IndexCache indices=None, tasks=None, Plan resume=None, old_shape=None, ObjectLocks locks=None,
-                 uint64_t token=0, bint holds_zeros=False):
+                 uint64_t token=0, bint holds_zeros=False, int dir_fd=-1):
         self.n_threads = n_threads
         self.opens_files = opens_files
         self.part = part
@@ -121,6 +124,7 @@ cdef class PlanOptions:
         self.locks = locks
         self.token = token
         self.holds_zeros = holds_zeros
+        self.dir_fd = dir_fd
 
 
 cdef class Plan(Tasks):
@@ -161,7 +165,7 @@ cdef class Plan(Tasks):
         if self.extents is not None:
             self.extents.prepare(self)
         elif options.opens_files and array.directory is not None:
-            _open_objects(self, array.directory)
+            _open_objects(self, array.directory, options.dir_fd)
         status_clear(&self.status)
         if options.resume is not None:
             self._resume(options.resume)
@@ -200,8 +204,11 @@ cdef class Plan(Tasks):
         self.n_taken = self.stop = self.first = self.n_again = self.n_deferred = 0
         return code if code != OK else self.adapt(n_threads)
 
-    cdef int open_directory(self) noexcept nogil:
-        self.dirfd = openat(AT_FDCWD, self.opened.directory, _OPEN_DIRECTORY)
+    cdef int open_directory(self, int dir_fd=-1) noexcept nogil:
+        if dir_fd < 0:
+            self.dirfd = openat(AT_FDCWD, self.opened.directory, _OPEN_DIRECTORY)
+        else:
+            self.dirfd = openat(dir_fd, b".", _OPEN_DIRECTORY)
         return errno if self.dirfd < 0 else 0
 
     cdef void close_directory(self) noexcept nogil:

@@ -228,13 +228,14 @@ def sink_of(destination: StoreLike, path: str, order: Mapping[str, Any], overwri
             work, inner = Unmarked(), stack.enter_context(document_last.made_in(
                 store, path, is_node, overwrite, format.array_document if is_array else format.group_document))
         else:
-            work = stack.enter_context(_directory(store, path, place, order, is_node, overwrite))
+            work = stack.enter_context(_directory(store, path, place, order, is_node, overwrite, format))
             inner = DirectoryStore(work.node, fsync=store.fsync)
         # A node that is built elsewhere meets only its own objects.
         sink = StoreSink(inner, "", zarr_format, work, losses, threads, place is not None or overwrite)
         yield sink, work
         sink.close()
-        lifecycle.create_ancestors(store, path, format, Options())
+        if not isinstance(work, staging.Building) or work.is_here():     # else `finish` raises
+            lifecycle.create_ancestors(store, path, format, Options())
 
 
 def file_kind(destination: StoreLike) -> openers.Kind | None:
@@ -307,7 +308,7 @@ def _check_free(store, path, overwrite, is_held=False):
 
 
 @contextlib.contextmanager
-def _directory(store, path, place, order, is_node, overwrite):
+def _directory(store, path, place, order, is_node, overwrite, format):
     work = staging.Building(place, order, store.fsync)
     try:
         yield work
@@ -318,12 +319,20 @@ def _directory(store, path, place, order, is_node, overwrite):
                     _check_free(store, path, overwrite, is_held=True)
                     work.finish(True)
     except Exception as exc:
+        if not work.is_here():
+            work.discard()
+            store.prune(prefix_of(path))
+            raise StoreError(f"a group above {place} was moved or replaced while it was copied to; copy again",
+                             key=place, errno=errno.ESTALE) from exc
         if not _may_go_on(exc):
             work.discard()     # the same copy would fail again
             store.prune(prefix_of(path.rpartition("/")[0]))
         raise
     finally:
         work.leave()
+    # A group above may have been deleted before the node had its name. If it was moved, the node went with it.
+    if path and lookup.standing(store, path):
+        lifecycle.create_ancestors(store, path, format, Options())
 
 
 def _has_name(work, overwrite):

@@ -4,9 +4,13 @@
 
     .__zc_tmp.copy.<name>/      the container
         journal      what is copied and how, a line of JSON, then a line for each piece of work that is done
-        node/        the directory that is to become <name>
-        between/     an array between two passes
+        node.<n>/    the directory that is to become <name>
+        between.<n>/ an array between two passes
         old.<hex>/   the directory that had the name, where the system cannot exchange two names in one step
+
+<n> is the inode of the journal. If a group above is moved, the container goes with it, and another copy may make one at
+the old path. Then the first copy makes its own directories there. So it writes nothing into those of the other one, and
+fails in the end.
 
 The builder locks the journal. If its process is killed, all of this stays. The next one that copies the same source in
 the same way to the same place goes on with it; any other begins anew. Such names are no keys: no listing of a store
@@ -162,6 +166,11 @@ def _locked_anew(container):
         return None
 
 
+def _named_for(container, what, fd):
+    """Return the path of what the builder with the journal `fd` has in a container."""
+    return os.path.join(container, f"{what}.{os.fstat(fd).st_ino}")
+
+
 def _remove(container, fd):
     """Remove a container, of which `fd` is the journal."""
     # The lines first: a kill in between leaves only a part of the container.
@@ -191,7 +200,7 @@ class _Found:
     def __init__(self, container, place, fd):
         self._container = container
         self._fd = fd
-        self._node = os.path.join(container, "node")
+        self._node = _named_for(container, "node", fd)
         os.stat(os.path.join(container, _JOURNAL))      # raises if another process has removed it since it was opened
         self.lines = _content(fd).split(b"\n")
         self._inode = None
@@ -322,11 +331,12 @@ class Building:
         self._fsync = fsync
         self._container = container_of(place)
         self._journal = os.path.join(self._container, _JOURNAL)
-        self.node: str = os.path.join(self._container, "node")
-        self.between: str = os.path.join(self._container, "between")
+        self.node: str = ""
+        self.between: str = ""
         self.done: set[str] = set()
         self.is_begun: bool = False
         self._fd = -1
+        self._is_discarded = False
         self._start = 0     # of the marks in the journal
         text = json.dumps(order if fsync else {**order, "boot": _boot()}, sort_keys=True)
         try:
@@ -361,6 +371,8 @@ class Building:
     def _take_over(self, found, order):
         """Go on with the content if its order is equal; else begin anew."""
         self._start = len(order.encode()) + 1
+        self.node = _named_for(self._container, "node", self._fd)
+        self.between = _named_for(self._container, "between", self._fd)
         lines = found.lines
         # A line without a line feed was not written to its end. Without a node the process was killed when it was done,
         # and the work of the marks has got its name.
@@ -389,6 +401,7 @@ class Building:
         """Note that a piece of work, a text without line feeds, is done and its result in place."""
         self.done.add(work)
         with _told("write the journal of", self.place):
+            self._check_here()
             self._write(work.encode())
 
     def forget(self) -> None:
@@ -426,7 +439,7 @@ class Building:
                 os.fsync(self._fd)
             try:
                 if not (replace and self._replace()):
-                    os.rename(self.node, self.place)
+                    self._rename()
             except OSError as exc:
                 if exc.errno in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR):
                     raise NodeExistsError(f"there is something at {self.place} already", path=self.place) from exc
@@ -435,6 +448,20 @@ class Building:
                 sync_directory(os.path.dirname(self.place))
         self.discard()
 
+    def _rename(self):
+        """Give the directory the name, if that is free.
+
+        No lock keeps others from moving a group above. So the name is relative to the container, whose path leads to
+        it still: a move takes both along.
+        """
+        fd = open_descriptor(self._container, getattr(os, "O_PATH", 0) | os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            self._check_here(_JOURNAL, fd)
+            os.rename(os.path.basename(self.node), os.path.join(os.pardir, os.path.basename(self.place)),
+                      src_dir_fd=fd, dst_dir_fd=fd)
+        finally:
+            os.close(fd)
+
     def _replace(self):
         """Replace what has the name; return False if nothing has it, or it is deleted meanwhile."""
         if _inode_of(self.place) is None:
@@ -442,6 +469,7 @@ class Building:
         old = os.path.join(self._container, _OLD + os.urandom(8).hex())
         try:
             try:
+                self._check_here()
                 exchange(os.fsencode(self.node), os.fsencode(self.place))
                 return True
             except OSError as exc:
@@ -459,10 +487,33 @@ class Building:
             raise
         return True
 
+    def is_here(self) -> bool:
+        """Return whether the path of the container still leads to it.
+
+        It does not if a directory above was moved or replaced. Then what was built since is in a new directory.
+        """
+        try:
+            if not self._is_discarded:
+                self._check_here()
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        return True
+
+    def _check_here(self, journal=None, dir_fd=None):
+        """Raise FileNotFoundError if the container at the path, or in a directory that is open, is another one."""
+        if not os.path.samestat(os.fstat(self._fd), os.stat(journal or self._journal, dir_fd=dir_fd)):
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self._journal)
+
     def discard(self) -> None:
-        """Remove the container."""
+        """Remove the container, also if it was moved, where the system tells its path."""
         with _told("clean up", self._container):
-            _remove(self._container, self._fd)
+            if self.is_here():
+                _remove(self._container, self._fd)
+            else:
+                with contextlib.suppress(OSError):
+                    _remove(os.path.dirname(os.readlink(f"/proc/self/fd/{self._fd}")), self._fd)
+                settle(self._container, removes=True)
+        self._is_discarded = True
 
     def leave(self) -> None:
         """Unlock the journal; the container stays."""

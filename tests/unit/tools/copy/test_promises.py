@@ -14,6 +14,7 @@ import pytest
 
 import zcore
 from zcore.formats import format_of
+from zcore.hierarchy import deletion
 from zcore.tools.copy import document_last, staging, transfer
 from zcore.tools.copy.staging import Building
 
@@ -175,6 +176,118 @@ def test_another_thread_creates_nothing_where_a_copy_is_going_on(tmp_path):
     new = zcore.copy(zcore.array(VALUES, chunks=(3, 3)), store, destination_path="a", progress=tell)
     threads[0].join()
     assert isinstance(outcomes[0], zcore.NodeExistsError) and np.array_equal(new[...], VALUES)
+
+
+def make_groups(folder):
+    """A group with the group s, which is copied, and the group g, into which it is copied."""
+    group = zcore.create_group(folder / "x")
+    for name in "ab":
+        group.create_array(f"s/{name}", data=VALUES, chunks=(5, 10))
+    group.create_group("g")
+    return group
+
+
+def copied_into_g(group, change, overwrite):
+    """Copy s to g/d. The `change` comes after the first object."""
+    changes = [change]
+    return zcore.copy(group["s"], group.store, destination_path="g/d", overwrite=overwrite,
+                      progress=lambda done, total: changes and changes.pop()(group))
+
+
+def moved(group):
+    group.move("g", "h")
+
+
+def moved_and_made_again(group):
+    group.move("g", "h")
+    group.create_group("g")
+
+
+def replaced(group):
+    zcore.copy(zcore.create_group(zcore.MemoryStore()), group.store, destination_path="g", overwrite=True)
+
+
+@pytest.mark.parametrize("is_there", [False, True])
+@pytest.mark.parametrize("change, left", [(moved, "h"), (moved_and_made_again, "gh"), (replaced, "g")])
+def test_a_group_above_is_moved_or_replaced_while_it_is_copied_to(change, left, is_there, tmp_path):
+    """Part of the copy would be at each of two places, chunks without their documents."""
+    group = make_groups(tmp_path)
+    if is_there:
+        group.create_array("g/d", data=OLD)
+    with pytest.raises(zcore.StoreError, match="a group above .* was moved or replaced"):
+        copied_into_g(group, change, is_there)
+    assert sorted(group) == sorted(["s", *left]) and zcore.verify(group).ok
+    assert [name for one in left for name in group[one]] == (["d"] if is_there and "h" in left else [])
+
+
+def test_a_copy_to_the_old_path_of_a_group_keeps_out_of_another_one(tmp_path):
+    """The two have containers of one name, one after the other."""
+    group, threads, outcomes = make_groups(tmp_path), [], []
+    begun, ended = threading.Event(), threading.Event()
+
+    def wait(done, total):
+        begun.set()
+        assert ended.wait(60)
+
+    def copy_too():
+        try:
+            source = zcore.create_group(zcore.MemoryStore())
+            source.create_array("b", data=-VALUES, chunks=(5, 10))
+            outcomes.append(zcore.copy(source, group.store, destination_path="g/d", progress=wait))
+        finally:
+            begun.set()
+
+    def change(group):
+        moved_and_made_again(group)
+        threads.append(threading.Thread(target=copy_too))
+        threads[0].start()
+        assert begun.wait(60)
+
+    try:
+        with pytest.raises(zcore.StoreError, match="was moved or replaced"):
+            copied_into_g(group, change, False)
+    finally:
+        ended.set()
+        threads[0].join()
+    assert list(outcomes[0]) == ["b"] and np.array_equal(outcomes[0]["b"][...], -VALUES)
+    assert zcore.verify(group).ok
+
+
+def test_a_group_above_is_deleted_before_a_copy_gets_its_name(tmp_path, monkeypatch):
+    group, finish = make_groups(tmp_path), Building.finish
+
+    def late(work, replace):
+        del group["g"]
+        finish(work, replace)
+
+    monkeypatch.setattr(Building, "finish", late)
+    zcore.copy(group["s"], group.store, destination_path="g/d")
+    assert sorted(group) == ["g", "s"] and np.array_equal(group["g/d/b"][...], VALUES)
+
+
+def test_a_node_that_is_to_be_replaced_is_deleted_before_its_place_is_held(tmp_path, monkeypatch):
+    """The deletion prunes the directory in the end. By then the copy holds it, and goes on holding it."""
+    group, hold_place, finish, tried = make_groups(tmp_path), deletion.hold_place, Building.finish, []
+    group.create_array("g/d", data=OLD)
+    left = ["g/d"]
+
+    def late(store, path, *args, **keywords):
+        if left:
+            del group[left.pop()]
+        return hold_place(store, path, *args, **keywords)
+
+    def pruned(work, replace):
+        if replace:
+            group.store.prune("g/d/")
+            with pytest.raises(zcore.LockError, match="holds the lock"):
+                group.create_array("g/d", data=OLD)
+            tried.append(work)
+        finish(work, replace)
+
+    monkeypatch.setattr(Building, "finish", pruned)
+    monkeypatch.setattr(deletion, "hold_place", late)
+    zcore.copy(group["s"], group.store, destination_path="g/d", overwrite=True)
+    assert tried and np.array_equal(group["g/d/b"][...], VALUES)
 
 
 def test_zip_and_numpy_files_are_copied_onto_themselves(tmp_path):
