@@ -322,6 +322,9 @@ def _directory(store, path, place, order, is_node, overwrite):
             work.discard()     # the same copy would fail again
             store.prune(prefix_of(path.rpartition("/")[0]))
         raise
+    except KeyboardInterrupt as exc:
+        exc.add_note("the same copy, begun again, goes on where this one stopped")
+        raise
     finally:
         work.leave()
 
