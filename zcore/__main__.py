@@ -56,8 +56,8 @@ def main(argv: Iterable[str] | None = None) -> int:
     except BrokenPipeError:
         # The reader of the output has left, and needs no message.
         return BROKEN_PIPE
-    except KeyboardInterrupt:
-        _complain(f"{command}: interrupted")
+    except KeyboardInterrupt as interrupt:
+        _complain("; ".join((f"{command}: interrupted", *getattr(interrupt, "__notes__", ()))))
         return 130
     except Exception as error:
         if debug:

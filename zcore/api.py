@@ -251,18 +251,18 @@ def create_array(store: StoreLike, *, name: str | None = None, shape: Shape | No
         Elements of the new array. They give the shape, and the type unless you give `dtype`.
     chunks : tuple of int, int, "auto" or str
         Elements per chunk. An int counts for every dimension; -1 or None is the whole dimension. For a size such as
-        ``"4 MB"`` zcore chooses the chunk shape; "auto" means 1 MiB. A list gives the lengths of all chunks along a
-        dimension, as in ``[[2, 3, 5], 4]``; Zarr v3 only (chunk grid ``rectilinear``).
+        ``"4 MB"`` zcore chooses the chunk shape; "auto" and True mean 1 MiB. A list gives the lengths of all chunks
+        along a dimension, as in ``[[2, 3, 5], 4]``; Zarr v3 only (chunk grid ``rectilinear``).
     shards : tuple of int, int, "auto", str or dict, optional
         Elements per stored object, a multiple of the chunks. Values are as in `chunks`; "auto" means 64 MiB. A dict
         has the members ``"shape"`` and ``"index_location"`` (``"start"`` or ``"end"``). Zarr v3 only.
     filters, serializer
         Codecs before the compressors: from array to array, and from array to bytes. By default those that the type
         needs.
-    compressors : codec, dict, sequence of these, None or "auto"
-        For example ``zcore.codecs.BloscCodec(cname="lz4", clevel=3, shuffle=1)``, or a member of a document,
-        ``{"name": "numcodecs.lzma", "configuration": {"preset": 1}}``. None means no compression, if the format
-        allows that.
+    compressors : codec, dict, str, sequence of these, None or "auto"
+        For example ``zcore.codecs.BloscCodec(cname="lz4", clevel=3, shuffle=1)``, a member of a document,
+        ``{"name": "numcodecs.lzma", "configuration": {"preset": 1}}``, or a name alone, ``"zstd"``. Codecs of
+        numcodecs and zarr-python are taken, too. None means no compression, if the format allows that.
     codecs : sequence, optional
         The whole chain from array to bytes, used as it is. It replaces `filters`, `serializer`, `compressors`, `order`
         and `shards`. For ``"zmeta"`` it is ``bytes`` and ``blosc``.

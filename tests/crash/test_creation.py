@@ -47,7 +47,7 @@ print(json.dumps(hits))
 """
 
 
-@pytest.mark.parametrize("n_rounds", [20, pytest.param(300, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n_rounds", [8, pytest.param(300, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("zarr_format", [3, 2])
 def test_a_kill_of_what_creates_an_array_with_its_elements(crew, place, zarr_format, n_rounds):
     process = crew.start(place, SCRIPT, [zarr_format, n_rounds])
@@ -98,7 +98,7 @@ print(json.dumps(hits))
 """
 
 
-@pytest.mark.parametrize("n_rounds", [30, pytest.param(500, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n_rounds", [12, pytest.param(500, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("zarr_format", [3, 2])
 def test_a_kill_of_what_creates_arrays_without_elements(crew, place, zarr_format, n_rounds):
     process = crew.start(place, EMPTY, [zarr_format, n_rounds])
@@ -126,7 +126,7 @@ print(json.dumps(mine))
 """
 
 
-@pytest.mark.parametrize("n", [100, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n", [50, pytest.param(1000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("ways", [pytest.param(("empty", "empty", "empty"), marks=pytest.mark.slow),
                                   ("empty", "data", "empty")])
 def test_of_processes_that_create_the_same_arrays_one_succeeds(crew, place, ways, n):

@@ -104,7 +104,8 @@ def codec_of(name: Any, configuration: Mapping[str, Any]) -> Codec:
             return fallback_codec(name, configuration)
     if cls is None:
         known = sorted([known for known in [*CODECS, *_LATER] if not known.startswith("numcodecs.")])
-        raise UnknownCodecError(f"no codec is named {name!r}; there are {', '.join(known)}, and those of numcodecs",
+        raise UnknownCodecError(f"no codec is named {name!r}; there are {', '.join(known)}, and those of numcodecs, "
+                                f"such as 'numcodecs.{name if f'numcodecs.{name}' in {*CODECS, *_LATER} else 'zlib'}'",
                                 feature="codec", codec=name)
     return cls.from_configuration(configuration)
 

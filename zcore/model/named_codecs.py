@@ -9,6 +9,9 @@ from zcore.model.metadata import CodecSpec
 if TYPE_CHECKING:
     from typing import Any
 
+# Codecs that numcodecs and Zarr v3 configure by the same members. All others of numcodecs have its name before theirs.
+_IN_BOTH = ("bitround", "blosc", "gzip", "vlen-bytes", "vlen-utf8", "zstd")
+
 
 def named_codec(codec: Any) -> CodecSpec | Mapping[str, Any]:
     """Return a codec as a `CodecSpec`, or as in a Zarr v3 document: a dict, whose members the codecs check.
@@ -16,22 +19,24 @@ def named_codec(codec: Any) -> CodecSpec | Mapping[str, Any]:
     Parameters
     ----------
     codec : object
-        A `CodecSpec`, a dict, or an object with a method `spec` that returns the former or `to_dict` that returns the
-        latter, like zarr-python's codecs. Members that such an object leaves to the array are left out.
+        A `CodecSpec`, a dict, the name of a codec that needs no configuration, or an object with a method `spec` that
+        returns a `CodecSpec` or `to_dict` that returns a dict, like zarr-python's codecs. Members that such an object
+        leaves to the array are left out. Also a codec of numcodecs, or a dict with ``"id"`` as in Zarr v2.
 
     Raises
     ------
     TypeError
-        It is none of these, for example a class of codecs or only a name.
-    ValueError
-        It is a dict with ``"id"`` instead of ``"name"``, as in Zarr v2 and numcodecs.
+        It is none of these, for example a class of codecs.
 
     Examples
     --------
-    >>> named_codec({"id": "zlib", "level": 1})
-    Traceback (most recent call last):
-    ValueError: Zarr v3 names a codec by 'name', not by 'id': {'name': 'numcodecs.zlib', 'configuration': {'level': 1}}
+    >>> named_codec("zstd")
+    {'name': 'zstd', 'configuration': {}}
+    >>> named_codec({"id": "zlib", "level": 1}), named_codec({"id": "gzip", "level": 1})
+    ({'name': 'numcodecs.zlib', 'configuration': {'level': 1}}, {'name': 'gzip', 'configuration': {'level': 1}})
     """
+    if isinstance(codec, str):
+        return {"name": codec, "configuration": {}}
     if not isinstance(codec, type):
         if hasattr(codec, "spec"):
             codec = codec.spec()
@@ -46,9 +51,8 @@ def named_codec(codec: Any) -> CodecSpec | Mapping[str, Any]:
         raise TypeError("expected a codec, such as zcore.codecs.BloscCodec(cname='lz4'), or a dict of its name and "
                         f"configuration, found {found}")
     if "id" in codec and "name" not in codec:
-        configuration = {member: value for member, value in codec.items() if member != "id"}
-        meant = {"name": f"numcodecs.{codec['id']}", "configuration": configuration}
-        raise ValueError(f"Zarr v3 names a codec by 'name', not by 'id': {meant!r:.200}")
+        id, configuration = codec["id"], {member: value for member, value in codec.items() if member != "id"}
+        return {"name": id if id in _IN_BOTH else f"numcodecs.{id}", "configuration": configuration}
     return codec
 
 

@@ -44,7 +44,7 @@ class HasGetConfig(Protocol):
 
 
 # A codec of zcore, zarr-python or numcodecs, or a dict as in a document.
-CodecLike: TypeAlias = Codec | CodecSpec | Mapping[str, Any] | HasToDict | HasGetConfig
+CodecLike: TypeAlias = str | Codec | CodecSpec | Mapping[str, Any] | HasToDict | HasGetConfig
 CodecsLike: TypeAlias = CodecLike | Sequence[CodecLike]
 
 

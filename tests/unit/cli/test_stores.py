@@ -106,10 +106,16 @@ def test_what_ctrl_c_leaves_is_gone_on_with(run, equal, monkeypatch):
     line = ["rechunk", "a.zarr", "b.zarr", "--chunks", "200,10", "--memory", "200 kB"]
     with monkeypatch.context() as patch:
         patch.setattr(Progress, "to", interrupted)
-        assert run(*line) == (130, "", "zcore rechunk: interrupted\n")
+        assert run(*line) == (130, "", "zcore rechunk: interrupted; the same copy, begun again, goes on where this one "
+                                       "stopped\n")
     assert not os.path.exists("b.zarr") and len(calls) == 3 and 0 < calls[2] < 480000
     assert run(*line) == (0, "", "") and equal("a.zarr", "b.zarr")
     assert sorted(os.listdir(".")) == ["a.zarr", "b.zarr"]
+    calls.clear()
+    with monkeypatch.context() as patch:
+        patch.setattr(Progress, "to", interrupted)
+        assert run("convert", "a.zarr", "a.npy", "--memory", "20 kB") == (130, "", "zcore convert: interrupted\n"), (
+            "a file begins anew")
 
 
 # verify

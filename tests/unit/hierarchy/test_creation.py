@@ -396,9 +396,10 @@ def at_a_service():
     return zcore.RemoteStore(pytest.importorskip("obstore.store").MemoryStore())
 
 
+@pytest.mark.parametrize("n_rounds", [24, pytest.param(120, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("new_store", [zcore.MemoryStore, MovesByKey, at_a_service])
 @pytest.mark.parametrize("change", ["create", "overwrite", "assign", "delete"])
-def test_a_group_that_is_moved_while_a_node_below_it_changes(change, new_store):
+def test_a_group_that_is_moved_while_a_node_below_it_changes(change, new_store, n_rounds):
     """Chunks went with the group and the document stayed, so elements read as fill values, or those of two arrays.
 
     Where a move is many steps, what was created was lost, or what was deleted came back.
@@ -423,7 +424,7 @@ def test_a_group_that_is_moved_while_a_node_below_it_changes(change, new_store):
         group.move("g", "m")
 
     try:
-        for i in range(60):
+        for i in range(n_rounds):
             outcomes, group = [], zcore.create_group(new_store())
             group.create_array("g/a", data=np.full(8, 1), chunks=2)
             sys.setswitchinterval((1e-6, 1e-5, 1e-4)[i % 3])

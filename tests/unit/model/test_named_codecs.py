@@ -13,9 +13,24 @@ def test_objects_dicts_and_specs_name_a_codec():
     assert named_codec(GzipCodec(level=3)) == CodecSpec("gzip", {"level": 3})
     assert named_codec(CodecSpec("gzip", {"level": 3})) == CodecSpec("gzip", {"level": 3})
     assert named_codec(document) == document
+    assert named_codec("gzip") == {"name": "gzip", "configuration": {}}
 
 
-@pytest.mark.parametrize("codec", [3, None, "gzip", b"gzip", ["gzip"], object()])
+@pytest.mark.parametrize("zarr_format", [3, 2])
+def test_a_name_alone_is_a_codec(zarr_format):
+    """As `compressors` of any format; where a format has another name for a codec, the error tells it."""
+    values = np.arange(1000, dtype="i4")
+    for given, names in (("zstd", ["zstd"]), (["blosc", "gzip"], ["blosc", "gzip"]),
+                         ("numcodecs.zlib", ["numcodecs.zlib"])):
+        a = zcore.create_array(zcore.MemoryStore(), data=values, zarr_format=zarr_format, compressors=given,
+                               checksum=False)
+        assert [codec.name for codec in a.compressors] == names and np.array_equal(a[...], values)
+    for name in ("lz4", "delta", "fixedscaleoffset"):
+        with pytest.raises(zcore.UnknownCodecError, match=f"no codec is named '{name}'.*such as 'numcodecs.{name}'"):
+            zcore.create_array(zcore.MemoryStore(), data=values, compressors=name)
+
+
+@pytest.mark.parametrize("codec", [3, None, b"gzip", ["gzip"], object()])
 def test_what_names_no_codec_is_a_type_error(codec):
     with pytest.raises(TypeError, match="expected a codec, such as"):
         named_codec(codec)
@@ -26,9 +41,9 @@ def test_a_class_of_codecs_is_no_codec():
         named_codec(GzipCodec)
 
 
-def test_a_dict_of_zarr_v2_is_told_how_v3_has_it():
-    with pytest.raises(ValueError, match=r"'name': 'numcodecs.zlib', 'configuration': \{'level': 1\}"):
-        named_codec({"id": "zlib", "level": 1})
+def test_a_dict_of_zarr_v2_gets_the_name_that_v3_has():
+    assert named_codec({"id": "zlib", "level": 1}) == {"name": "numcodecs.zlib", "configuration": {"level": 1}}
+    assert named_codec({"id": "gzip", "level": 1}) == {"name": "gzip", "configuration": {"level": 1}}
 
 
 @pytest.mark.parametrize("keyword", ["compressors", "filters"])
@@ -52,9 +67,20 @@ def test_codecs_of_zarr_python(zarr_format):
     assert np.array_equal(a[...], values)
 
 
-def test_codecs_of_numcodecs_name_those_of_v2():
+@pytest.mark.parametrize("zarr_format", [3, 2])
+def test_codecs_of_numcodecs(zarr_format):
     numcodecs = pytest.importorskip("numcodecs")
-    a = zcore.create_array(zcore.MemoryStore(), data=np.arange(9), zarr_format=2, compressors=numcodecs.Zlib(level=1))
-    assert a.codecs[0].name == "numcodecs.zlib"
-    with pytest.raises(ValueError, match=r"Zarr v3 names a codec by 'name'.*numcodecs\.zlib"):
-        zcore.create_array(zcore.MemoryStore(), data=np.arange(9), compressors=numcodecs.Zlib(level=1))
+    values = np.arange(999, dtype="i4")
+    for given, name, configuration in (
+        (numcodecs.Zlib(level=2), "numcodecs.zlib", {"level": 2}),
+        (numcodecs.Zstd(level=2), "zstd", {"level": 2, "checksum": False}),
+        (numcodecs.GZip(level=2), "gzip", {"level": 2}),
+        (numcodecs.Blosc(cname="zstd", clevel=2, shuffle=numcodecs.Blosc.BITSHUFFLE), "blosc",
+         {"cname": "zstd", "clevel": 2, "shuffle": "bitshuffle", "typesize": 4, "blocksize": 0}),
+    ):
+        a = zcore.create_array(zcore.MemoryStore(), data=values, zarr_format=zarr_format, compressors=given,
+                               filters=[numcodecs.Delta(dtype="<i4")])
+        assert [codec.name for codec in a.codecs[:2]] == ["numcodecs.delta", name]
+        assert a.compressors[0].configuration() == configuration and np.array_equal(a[...], values)
+    with pytest.raises(TypeError, match="found the class Zstd"):
+        zcore.create_array(zcore.MemoryStore(), data=values, zarr_format=zarr_format, compressors=numcodecs.Zstd)

@@ -175,7 +175,7 @@ def test_a_cancelled_read_stops_at_the_next_chunk(threads, has_out):
 
 
 def test_files_are_left_between_two_chunks(tmp_path):
-    values = np.arange(1 << 22, dtype="<i4")
+    values = np.arange(1 << 21, dtype="<i4")
     array = zcore.create_array(tmp_path, data=values, chunks=(256,), threads=2)
     out = np.full(values.shape, -1, "<i4")
 

@@ -143,7 +143,9 @@ def _configs(codecs):
     for codec in codecs:
         if isinstance(codec, Mapping) and "id" in codec:
             configs.append(dict(codec))
-        elif hasattr(codec, "get_config"):
+        elif isinstance(codec, str):
+            configs.append({"id": codec.removeprefix("numcodecs.")})
+        elif hasattr(codec, "get_config") and not isinstance(codec, type):
             configs.append(codec.get_config())
         elif (spec := given_spec(codec)).name != "bytes":
             configs.append(from_spec(spec, None))

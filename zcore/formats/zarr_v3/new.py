@@ -85,7 +85,7 @@ def new_array(shape: Shape, dtype: Any, chunks: Chunks = None, fill_value: Any =
     Returns
     -------
     ArrayMetadata
-        A codec above is a name, or an argument of `zcore.model.named_codecs.named_codec`.
+        A codec above is an argument of `zcore.model.named_codecs.named_codec`.
 
     Raises
     ------

@@ -107,8 +107,7 @@ def specs_of(codecs: object, dtype: np.dtype[Any], ndim: int) -> tuple[CodecSpec
 
 def spec_of(codec: object, dtype: np.dtype[Any], ndim: int) -> CodecSpec:
     """Return a codec of a caller as a complete `CodecSpec`."""
-    if not isinstance(codec, str):
-        codec = _completed_shards(named_codec(codec), dtype, ndim)
+    codec = _completed_shards(named_codec(codec), dtype, ndim)
     if not isinstance(codec, CodecSpec):
         codec = parse_codec(codec, ndim)
     codec = _completed(codec, dtype)

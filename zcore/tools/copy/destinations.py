@@ -328,6 +328,9 @@ def _directory(store, path, place, order, is_node, overwrite, format):
             work.discard()     # the same copy would fail again
             store.prune(prefix_of(path.rpartition("/")[0]))
         raise
+    except KeyboardInterrupt as exc:
+        exc.add_note("the same copy, begun again, goes on where this one stopped")
+        raise
     finally:
         work.leave()
     # A group above may have been deleted before the node had its name. If it was moved, the node went with it.
