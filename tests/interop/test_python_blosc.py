@@ -15,6 +15,16 @@ TYPES = ("|b1", "|i1", "<u2", ">i4", "<f4", ">f8", "<c8", ">c16", "|S3", "<U7", 
          "|S256", "<M8[s]")
 
 
+# By default each way takes every other one, and the other ones for the next type.
+SHARES = pytest.mark.parametrize("n_shares", [len(WAYS), pytest.param(1, marks=pytest.mark.slow)])
+
+
+def settings(request, dtype, n_shares):
+    """Return the share of a test in all (compressor, shuffle, level)."""
+    first = (WAYS.index(request.node.callspec.params["store"]) + TYPES.index(dtype)) % n_shares
+    return list(itertools.product(COMPRESSORS, (0, 1, 2), (0, 5)))[first::n_shares]
+
+
 @pytest.fixture(params=WAYS)
 def store(request, tmp_path):
     return directory(tmp_path, request.param)
@@ -35,10 +45,11 @@ def blocks(shape, chunks):
         yield ".".join(map(str, coords)), tuple(slice(i * c, (i + 1) * c) for i, c in zip(coords, chunks, strict=True))
 
 
+@SHARES
 @pytest.mark.parametrize("dtype", TYPES)
-def test_what_zcore_writes_python_blosc_decodes(store, dtype):
+def test_what_zcore_writes_python_blosc_decodes(request, store, dtype, n_shares):
     model = model_of(dtype, (37, 29), np.random.default_rng(5))
-    for cname, shuffle, clevel in itertools.product(COMPRESSORS, (0, 1, 2), (0, 5)):
+    for cname, shuffle, clevel in settings(request, dtype, n_shares):
         a = zcore.open(store, mode="w", shape=model.shape, chunks=(20, 16), dtype=dtype, cname=cname,
                        clevel=clevel, shuffle=shuffle,
                        fill_value=None, lock=None)
@@ -54,13 +65,14 @@ def test_what_zcore_writes_python_blosc_decodes(store, dtype):
             assert outside.tobytes() == bytes(outside.nbytes)
 
 
+@SHARES
 @pytest.mark.parametrize("dtype", TYPES)
-def test_what_python_blosc_writes_zcore_reads(store, dtype):
+def test_what_python_blosc_writes_zcore_reads(request, store, dtype, n_shares):
     """BL-BLK-08, BL-BLK-09: In arrays whose document names another compressor: ZM-CHK-08."""
     model = model_of(dtype, (37, 29), np.random.default_rng(6))
     itemsize = np.dtype(dtype).itemsize
     a = zcore.open(store, mode="w", shape=model.shape, chunks=(20, 16), dtype=dtype, cname="lz4", fill_value=None)
-    for cname, shuffle, clevel in itertools.product(COMPRESSORS, (0, 1, 2), (0, 5)):
+    for cname, shuffle, clevel in settings(request, dtype, n_shares):
         for name, part in blocks(model.shape, (20, 16)):
             chunk = np.zeros((20, 16), dtype)
             inside = model[part]

@@ -173,7 +173,7 @@ def test_attributes_are_part_of_the_value_alone():
 
 
 @pytest.mark.parametrize(("settings", "error"), [
-    ({"shards": (4,)}, ValueError), ({"dimension_names": ("x",)}, ValueError), ({"compressors": "zlib"}, TypeError),
+    ({"shards": (4,)}, ValueError), ({"dimension_names": ("x",)}, ValueError), ({"compressors": "delta"}, ValueError),
     ({"compressors": {"name": "zlib"}}, ValueError), ({"compressors": {}}, TypeError), ({"filters": 5}, TypeError),
     ({"compressors": {"id": "zlib", "level": 99}}, ValueError), ({"fill_value": "x"}, ValueError),
     ({"fill_value": 2**31}, ValueError), ({"chunks": 0}, ValueError),
