@@ -8,6 +8,7 @@ see `zcore.engine.requests`.
 from __future__ import annotations
 
 import contextlib
+import errno
 import math
 import os
 from functools import partial
@@ -266,6 +267,13 @@ class Exclusive(Held):
     def dir_fd(self) -> int:
         """Descriptor of the directory of the document that is held, or -1. A move of a group above takes it along."""
         return -1 if self._hold is None else self._hold.dir_fd
+
+    def is_gone(self) -> bool:
+        """Return whether the file of the document that is held has been removed from its directory."""
+        try:
+            return self.dir_fd >= 0 and not os.stat(self._binding.document_name, dir_fd=self.dir_fd)
+        except FileNotFoundError:
+            return True
 
     def take(self) -> Self:
         binding = self._binding
@@ -812,7 +820,13 @@ class ArrayBinding(NodeBinding):
 
             bring = Writer(self, view, plan, locks, stands, check)
         if locks is None or locks.file is None:
-            self._run(view, plan, n_threads, bring)
+            try:
+                self._run(view, plan, n_threads, bring)
+            except StoreError as exc:
+                # A copy over a group above may remove an array that was made after its locks were taken.
+                if exc.errno == errno.ENOENT and isinstance(exclusive, Exclusive) and exclusive.is_gone():
+                    raise self.not_found("it was removed meanwhile") from exc
+                raise
             return plan
         try:
             with locks.file.hold() as file:

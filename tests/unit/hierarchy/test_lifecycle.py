@@ -5,6 +5,7 @@ import fcntl
 import functools
 import itertools
 import os
+import shutil
 import sys
 import threading
 from unittest import mock
@@ -447,6 +448,19 @@ def test_a_group_above_is_moved_while_the_array_is_held(change, expected, tmp_pa
     monkeypatch.undo()
     assert group["h/x"][...].tolist() == expected
     assert np.array_equal(group["g/x"][...], -np.arange(8))
+
+
+def test_an_array_is_removed_with_its_directory_while_it_is_held(tmp_path, monkeypatch):
+    array = zcore.create_array(tmp_path / "x", data=np.arange(4), chunks=2)
+    write_once = ArrayBinding.write_once
+
+    def late(*args, **keywords):
+        shutil.rmtree(tmp_path / "x")
+        return write_once(*args, **keywords)
+
+    monkeypatch.setattr(ArrayBinding, "write_once", late)
+    with pytest.raises(zcore.NodeNotFoundError, match="removed meanwhile"):
+        array.append(np.arange(2))
 
 
 @pytest.mark.parametrize("lock", ["on", "file"])

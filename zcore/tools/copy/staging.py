@@ -497,6 +497,8 @@ class Building:
                 self._check_here()
         except (FileNotFoundError, NotADirectoryError):
             return False
+        except OSError:
+            pass     # it cannot be told
         return True
 
     def _check_here(self, journal=None, dir_fd=None):
@@ -506,14 +508,14 @@ class Building:
 
     def discard(self) -> None:
         """Remove the container, also if it was moved, where the system tells its path."""
+        is_here, self._is_discarded = self.is_here(), True
         with _told("clean up", self._container):
-            if self.is_here():
+            if is_here:
                 _remove(self._container, self._fd)
             else:
                 with contextlib.suppress(OSError):
                     _remove(os.path.dirname(os.readlink(f"/proc/self/fd/{self._fd}")), self._fd)
                 settle(self._container, removes=True)
-        self._is_discarded = True
 
     def leave(self) -> None:
         """Unlock the journal; the container stays."""
