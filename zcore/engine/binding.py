@@ -318,6 +318,18 @@ class Exclusive(Held):
         if not self._binding.stands(self.view):
             raise self.lost()
 
+    def check_place(self) -> None:
+        """Raise StoreError if the path of the held directory leads elsewhere: a group above was moved or replaced."""
+        binding = self._binding
+        try:
+            if self.dir_fd < 0 or os.path.samestat(os.fstat(self.dir_fd), os.stat(binding.locks().directory)):
+                return
+        except (FileNotFoundError, NotADirectoryError):
+            pass
+        raise StoreError(f"a group above {binding.describe()} was moved or replaced in the middle of a call; the array "
+                         "went with it, and objects outside its shape may have stayed", key=binding.document,
+                         errno=errno.ESTALE)
+
     def replace_metadata(self, metadata: ArrayMetadata | GroupMetadata) -> None:
         """Write a new document and continue to hold the array, now with the new document."""
         binding = self._binding

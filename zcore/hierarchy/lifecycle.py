@@ -664,7 +664,9 @@ def _reset(binding, exclusive, shape, outside, border):
     """Erase the objects `outside`, and reset objects at the border to the fill value beyond `shape`."""
     check = exclusive.check if _compares(binding) else None
     for i, key in enumerate(outside):
-        if check is not None and i % _MAX_UNCHECKED == 0:
+        if check is None:
+            exclusive.check_place()     # a store erases by path
+        elif i % _MAX_UNCHECKED == 0:
             check()     # another process may have appended, and its rows may be there
         binding.store.erase(key)
     if border:

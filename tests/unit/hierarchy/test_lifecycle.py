@@ -16,7 +16,7 @@ import pytest
 import zcore
 from tests.both_ways import WAYS, directory
 from zcore import blosc
-from zcore.engine.binding import ArrayBinding
+from zcore.engine.binding import ArrayBinding, Exclusive
 from zcore.engine.options import Options
 from zcore.hierarchy import lifecycle
 from zcore.kernel.io.files import TEMP_PREFIX
@@ -461,6 +461,25 @@ def test_an_array_is_removed_with_its_directory_while_it_is_held(tmp_path, monke
     monkeypatch.setattr(ArrayBinding, "write_once", late)
     with pytest.raises(zcore.NodeNotFoundError, match="removed meanwhile"):
         array.append(np.arange(2))
+
+
+def test_a_group_above_is_moved_before_objects_outside_are_erased(tmp_path, monkeypatch):
+    group = zcore.create_group(tmp_path)
+    group.create_array("g/x", data=np.arange(1, 9), chunks=3)
+    array, replace_metadata = group["g/x"], Exclusive.replace_metadata
+
+    def late(exclusive, metadata):
+        replace_metadata(exclusive, metadata)
+        group.move("g", "h")
+        group.create_array("g/x", data=-np.arange(8), chunks=3)
+
+    monkeypatch.setattr(Exclusive, "replace_metadata", late)
+    with pytest.raises(zcore.StoreError, match="moved or replaced"):
+        array.resize(2)
+    monkeypatch.undo()
+    assert np.array_equal(group["g/x"][...], -np.arange(8))
+    group["h/x"].resize(8)
+    assert group["h/x"][...].tolist() == [1, 2, 0, 0, 0, 0, 0, 0]
 
 
 @pytest.mark.parametrize("lock", ["on", "file"])
