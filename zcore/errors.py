@@ -232,6 +232,10 @@ class HugeIndexError(SelectionError, OverflowError):
     """An integer index of 2⁶³ or more, which no array has; NumPy calls it an OverflowError if it has 64 bits."""
 
 
+FORKED = ("this process was forked by a signal handler in the middle of the call, and the threads and locks that had "
+          "part of the work are not in the child: call it again")
+
+
 class StoreError(ZcoreError, OSError):
     """A store could not carry out an operation on `key`; `errno` is the system's number where it gave one."""
 

@@ -15,7 +15,7 @@ that it waits for again, or raises a StoreError if a plan lacks their part.
 from __future__ import annotations
 
 import os
-from _queue import Empty, SimpleQueue
+from _queue import SimpleQueue
 from _thread import RLock, _local, get_ident, start_new_thread
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
         def interrupt(self) -> None: ...
 
 MAX_LATER = 32       # threads that make calls later; further calls wait for one
-LOOK = 0.2           # seconds after which a thread that waits for another one looks whether this is a child without it
 
 
 class _Thread(_local):
@@ -49,6 +48,7 @@ _idle = []           # where threads wait that make a call for another thread, w
 _later = SimpleQueue()
 _n_later = _n_pending = 0      # threads that make these calls; calls that are not over
 _n_forks = 0         # between the first process and this one
+_waited_at = []      # queues at which threads wait for others; in a child something comes at once
 
 
 class _Job:
@@ -194,21 +194,21 @@ def _run(job, n_threads):
             # Its traceback leads here: without the reference back it goes as soon as it was dealt with.
             job.exception = None
     if job.lacks:
-        from zcore.errors import StoreError
+        from zcore.errors import FORKED, StoreError
 
-        raise StoreError("this process was forked by a signal handler in the middle of the call, and the threads that "
-                         "had part of the work are not in the child: call it again")
+        raise StoreError(FORKED)
 
 
 def _came(queue, n_forks):
     """Wait for what another thread puts into a queue; return False in a child without it, forked since `n_forks`."""
-    while n_forks == _n_forks:
-        try:
-            queue.get(True, LOOK)
-            return True
-        except Empty:
-            pass
-    return False
+    _waited_at.append(queue)
+    try:
+        if n_forks == _n_forks:
+            # Without a time limit: if that passes in a signal handler, some versions of Python wait for ever.
+            queue.get()
+    finally:
+        _waited_at.remove(queue)
+    return n_forks == _n_forks
 
 
 class _AbandonedError(BaseException):
@@ -417,6 +417,8 @@ def _after_fork_in_child():
     _lock = RLock()
     _jobs = SimpleQueue()
     _n_threads = 0
+    for queue in list(_waited_at):
+        queue.put(None)
 
 
 os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -170,3 +170,58 @@ print(codes)
 """, "whole")
     assert crew.results([process]) == [[0, 0, 0]]
     assert np.all(zcore.open(place)[...] == 2)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("what", ["chunks", "shards", "parts of shards"])
+def test_a_fork_in_the_middle_of_a_write(place, crew, what, threads):
+    """The child leaves the files and locks of its parent alone, and does not wait for threads that it lacks."""
+    pytest.importorskip("numcodecs")
+    process = crew.start(place, """
+import tempfile, warnings
+import numcodecs
+warnings.simplefilter("ignore", DeprecationWarning)     # Python 3.12 warns of every fork with threads
+what, threads = given
+pids, inside, over = [], threading.Event(), threading.Event()
+class Forking(numcodecs.abc.Codec):
+    codec_id = "zcore_test_forking"
+    def encode(self, buf):
+        if not is_armed or pids:
+            pass
+        elif threading.current_thread() is not threading.main_thread():
+            inside.set()
+            over.wait()
+        elif threads == 1 or inside.wait(60):
+            pids.append(os.fork())
+            if pids[0] == 0:
+                signal.alarm(60)      # ends it; the watchdog of the parent does not work here
+                files.append(open(tempfile.mkstemp()[1], "r+"))
+            else:
+                over.set()
+        return bytes(buf)
+    def decode(self, buf, out=None):
+        return buf
+numcodecs.registry.codec_registry["zcore_test_forking"] = Forking
+zcore.config.threads = threads
+is_armed, files = False, []
+values = np.arange(1 << 20, dtype="i4").reshape(1 << 6, 1 << 14)
+array = zcore.create_array(path, data=values, chunks=(8, 1 << 14), shards=(32, 1 << 14) if "shards" in what else None,
+                           compressors=[{"name": "numcodecs.zcore_test_forking", "configuration": {}}])
+new = -values[:, :1 << (14 if what == "shards" else 13)]
+is_armed = True
+try:
+    array[:, :new.shape[1]] = new
+    failed = False
+except zcore.StoreError as exc:
+    failed = "forked" in str(exc)
+if pids[0] == 0:
+    files[0].write("still open")
+    files[0].close()
+    os.unlink(files[0].name)
+    array[:, :new.shape[1]] = new
+    os._exit(0 if failed and (array[:, :new.shape[1]] == new).all() else 1)
+code = os.waitstatus_to_exitcode(os.waitpid(pids[0], 0)[1])
+left = [name for _, _, names in os.walk(path) for name in names if name.startswith(".__zc_tmp")]
+print(json.dumps([code, failed, bool((array[:, :new.shape[1]] == new).all()), left]))
+""", [what, threads])
+    assert crew.results([process]) == [[0, False, True, []]]

@@ -507,7 +507,7 @@ def test_threads_for_later_calls_that_cannot_be_had(monkeypatch):
 
 
 FORKED = """
-    import os, signal, threading
+    import os, signal, threading, time
     import zcore
     from zcore import workers
 
@@ -522,6 +522,7 @@ FORKED = """
             assert status == 0, status
         else:
             signal.alarm(20)
+            time.sleep(0.3)      # longer than a wait with a time limit might take
 
     def work(main):
         if not main or KIND == "aside":

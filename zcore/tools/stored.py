@@ -7,11 +7,15 @@ from __future__ import annotations
 
 import contextlib
 import math
+import os
+from time import time_ns
 from typing import TYPE_CHECKING
 
 from zcore.engine.views import fill_of
 from zcore.kernel.select.box import whole
 from zcore.model.metadata import has_varying_items
+from zcore.stores.base import directory_at
+from zcore.stores.keys import prefix_of
 from zcore.tools.rechunk import n_slabs, slabs_of_parts
 
 if TYPE_CHECKING:
@@ -22,8 +26,45 @@ if TYPE_CHECKING:
 
     from zcore.engine.binding import ArrayBinding
     from zcore.kernel.select.box import Box
+    from zcore.stores.base import Store
 
+MAX_LOOKS = 10             # at what lies below groups that others move meanwhile
+# File systems keep times this coarsely: a directory that was changed a moment ago may be changed again unnoticed.
+_COARSE_NS = 20_000_000
 MAX_UNLISTED = 1 << 10     # objects and slabs up to which a store is not listed
+
+
+class Way:
+    """The directories down to a node: whether one of them was moved since this was made, perhaps away and back.
+
+    What was looked for by its path meanwhile may have seemed absent. In a store without files nothing is known.
+    """
+
+    def __init__(self, store: Store, path: str) -> None:
+        directory = directory_at(store, prefix_of(path))
+        self._places = []
+        while directory is not None and directory not in self._places:
+            self._places.append(directory)
+            directory = os.path.dirname(directory)
+        self._seen = self._look()
+
+    def _look(self):
+        seen = []
+        for place in self._places:
+            try:
+                status = os.stat(place)
+            except OSError:
+                return None
+            # A new name in a directory changes both times, its own new name the second one.
+            renamed = status.st_ctime_ns if status.st_ctime_ns != status.st_mtime_ns else 0
+            if abs(time_ns() - renamed) < _COARSE_NS:
+                return None
+            seen.append((status.st_dev, status.st_ino, renamed))
+        return seen
+
+    def stands(self) -> bool:
+        """Return whether none was moved, as far as their times tell."""
+        return self._seen is not None and self._look() == self._seen
 
 
 class AsManyExist(Exception):

@@ -96,6 +96,7 @@ cdef struct Staging:            # how one writer replaces objects
     uint64_t n_staged
     int default_mode            # 0666 under the umask, -1 until it is needed
     int expected                # NEW, TAKEN or UNKNOWN
+    int pid                     # of the process; the file of a parent is left to it
     char name[4400]             # name of the staged temporary file, relative to the directory
 
 # Writes a temporary file beside `name`; the commit renames it to `name`. Between the two it can be dropped.

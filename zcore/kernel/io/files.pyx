@@ -13,7 +13,7 @@ from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy, strlen, strrchr
 from posix.fcntl cimport AT_FDCWD, O_CLOEXEC, O_CREAT, O_EXCL, O_NOCTTY, O_NONBLOCK, O_RDONLY, O_WRONLY, openat
 from posix.stat cimport S_ISDIR, S_ISLNK, S_ISREG
-from posix.unistd cimport close, pread, pwrite
+from posix.unistd cimport close, getpid, pread, pwrite
 
 from zcore.kernel.status cimport (
     CHUNK_LONG, IO_MKDIR, IO_OPEN, IO_READ, IO_RENAME, IO_UNLINK, IO_WRITE, NO_MEMORY, OK, SHARD_CUT, WANTED, Status,
@@ -444,6 +444,7 @@ cdef void staging_init(Staging *staging, uint64_t token, int with_fsync) noexcep
     staging.n_staged = 0
     staging.default_mode = -1
     staging.expected = NEW
+    staging.pid = getpid()
     staging.name[0] = 0
 
 
@@ -607,7 +608,8 @@ cdef int object_commit(int dirfd, const char *name, Staging *staging, Status *st
 cdef void object_drop(int dirfd, Staging *staging) noexcept nogil:
     """Remove the staged file, if there is one."""
     if staging.name[0]:
-        unlinkat(dirfd, staging.name)
+        if staging.pid == getpid():
+            unlinkat(dirfd, staging.name)
         staging.name[0] = 0
 
 

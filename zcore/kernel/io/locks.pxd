@@ -34,6 +34,7 @@ cdef struct Holder:            # one writer's lock of a node's objects
     const char *document       # its name
     int fd                     # the document, open for writing; -1 while closed
     int slot                   # slot of `fd` in the list for the child of a fork
+    int64_t n_forks            # when it was opened: in a child it is its parent's, and nothing is done with it
     Identity identity          # of the document when it was opened
     uint64_t hash              # hash of the held object's key
     int64_t n_locked
@@ -61,3 +62,6 @@ cdef void forget_copy(int slot) noexcept nogil
 cdef void close_copies() noexcept nogil
 # Number of these closings. A lock that was taken under another number is a parent's.
 cdef int64_t n_forks() noexcept nogil
+# Enters a section of a few instructions; to leave it is to store 0. In the child of a fork it is free, as the threads
+# of the parent are not there.
+cdef void section_enter(int64_t *guard) noexcept nogil

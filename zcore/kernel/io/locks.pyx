@@ -102,10 +102,15 @@ cdef int _open_document(Holder *holder, Status *status) noexcept nogil:
 
 
 cdef void _close_document(Holder *holder) noexcept nogil:
-    if holder.fd >= 0:
+    # In a child the copy was closed when the child began, and its number may be that of another file.
+    if holder.fd >= 0 and not _is_parents(holder):
         forget_copy(holder.slot)
         close(holder.fd)
-        holder.fd = -1
+    holder.fd = -1
+
+
+cdef bint _is_parents(const Holder *holder) noexcept nogil:
+    return holder.n_forks != _n_forks
 
 
 cdef int holder_open(Holder *holder, LockTable *table, int dirfd, const char *document, Status *status) noexcept nogil:
@@ -114,6 +119,7 @@ cdef int holder_open(Holder *holder, LockTable *table, int dirfd, const char *do
     holder.dirfd = dirfd
     holder.document = document
     holder.fd = -1
+    holder.n_forks = _n_forks
     if dirfd < 0:
         return OK
     return _open_document(holder, status)
@@ -125,7 +131,7 @@ cdef void holder_close(Holder *holder) noexcept nogil:
 
 cdef int _try_range(const Holder *holder, int kind, int64_t start, int64_t n_bytes) noexcept nogil:
     """Lock or unlock a range of the document: 0, EAGAIN if another holder has it, or an errno."""
-    return 0 if holder.table.has_file else zc_lock_range(holder.fd, kind, start, n_bytes)
+    return 0 if holder.table.has_file or _is_parents(holder) else zc_lock_range(holder.fd, kind, start, n_bytes)
 
 
 cdef int _n_held(const LockTable *table) noexcept nogil:
@@ -144,6 +150,7 @@ cdef int _wait(int64_t *n, int64_t *count, Poll poll, void *context, Status *sta
     `count` is the counter that includes this waiter, or NULL. It excludes the waiter during a poll.
     """
     cdef int stops
+    cdef int64_t forks = _n_forks
     zc_back_off(n[0])
     n[0] += 1
     if poll == NULL or n[0] % 32 != 0:
@@ -153,7 +160,10 @@ cdef int _wait(int64_t *n, int64_t *count, Poll poll, void *context, Status *sta
     stops = poll(context)
     if count != NULL:
         zc_add(count, 1)
-    return fail(status, INTERRUPTED, 0, 0, 0) if stops else OK
+    if stops:
+        return fail(status, INTERRUPTED, 0, 0, 0)
+    # In a child that was forked meanwhile, the document is to be opened again.
+    return OK if forks == _n_forks else fail(status, STALE, 0, 0, 0)
 
 
 cdef int _wait_range(Holder *holder, int kind, int64_t start, int64_t n_bytes, Poll poll, void *context,
@@ -264,8 +274,7 @@ cdef int lock_object(Holder *holder, uint64_t hash, Poll poll, void *context, St
         return OK
     code = _wait_range(holder, ZC_EXCLUSIVE, RANGE_START + <int64_t>(hash & RANGE_MASK), 1, poll, context, status)
     if code != OK:
-        zc_store(stripe, 0)
-        zc_add(&holder.table.gate, -1)
+        _leave_table(holder, hash)
         return code
     code = _current(holder, status)
     if code != OK:
@@ -279,8 +288,14 @@ cdef void unlock_object(Holder *holder) noexcept nogil:
     if holder.fd >= 0:
         # Unlocked explicitly, not by close: a fork may have copied the descriptor.
         _try_range(holder, ZC_UNLOCK, RANGE_START + <int64_t>(holder.hash & RANGE_MASK), 1)
-    zc_store(&holder.table.stripes[holder.hash % N_STRIPES], 0)
-    zc_add(&holder.table.gate, -1)
+    _leave_table(holder, holder.hash)
+
+
+cdef void _leave_table(Holder *holder, uint64_t hash) noexcept nogil:
+    # The table of a child began anew.
+    if not _is_parents(holder):
+        zc_store(&holder.table.stripes[hash % N_STRIPES], 0)
+        zc_add(&holder.table.gate, -1)
 
 
 cdef int lock_whole(Holder *holder, Poll poll, void *context, Status *status) noexcept nogil:
@@ -319,6 +334,8 @@ cdef void unlock_whole(Holder *holder) noexcept nogil:
     if not holder.whole:
         return
     holder.whole = False
+    if _is_parents(holder):
+        return
     if holder.fd >= 0:
         _try_range(holder, ZC_UNLOCK, RANGE_START - 1, 0)
     zc_store(&holder.table.window, zc_load(&holder.table.queued))
@@ -360,6 +377,15 @@ cdef int holder_replace(Holder *holder, const uint8_t *data, int64_t n_bytes, St
 
 cdef int64_t n_forks() noexcept nogil:
     return _n_forks
+
+
+cdef void section_enter(int64_t *guard) noexcept nogil:
+    cdef int64_t own = _n_forks + 1
+    cdef int64_t held = 0
+    while not zc_swap_if(guard, held, own):
+        held = zc_load(guard)
+        if held == own:
+            held = 0
 
 
 cdef void close_copies() noexcept nogil:

@@ -102,8 +102,8 @@ cdef class _Hold:
             key = self.key.encode()
             hash = key_hash(key)
         status_clear(&status)
-        self.generation = n_forks()
         while True:
+            self.generation = n_forks()
             if self.locks.directory is not None:
                 self.dirfd = _open_directory(self.locks.directory)
             with nogil:
@@ -204,6 +204,8 @@ cdef class _Hold:
         cdef uint64_t number = token
         cdef Identity *identity = &self.holder.identity
         assert self.key is None and self.holder.whole and self.dirfd >= 0
+        if self.generation != n_forks():
+            raise errors.StoreError(errors.FORKED, key=self.locks.document)
         if self.locks.file is not None:
             self.locks.file.check()
         status_clear(&status)

@@ -96,6 +96,8 @@ cdef class Plan(Tasks):
     cdef int64_t n_taken
     cdef int64_t n_lanes       # objects are taken in turn from so many stretches of their order
     cdef int64_t stop
+    cdef int64_t n_forks       # when its run began
+    cdef int64_t n_helpers     # threads in it, without those that wait for it
     cdef int64_t first         # tasks before this one were done by an earlier plan, except those in `again`
     cdef int64_t n_again
     cdef int64_t *again
@@ -123,6 +125,8 @@ cdef class Plan(Tasks):
     cdef void close_directory(self) noexcept nogil
     # Runs tasks. `main`: on the thread that waits for the plan.
     cdef void work(self, bint main) noexcept nogil
+    # Whether this is a forked child that cannot go on: other threads were in the plan, or objects are half written.
+    cdef bint is_cut_off(self) noexcept nogil
     cdef int _resume(self, Plan before) except -1
     cdef int _take_only(self, object tasks) except -1
     cdef void furnish(self, Worker *worker) noexcept nogil

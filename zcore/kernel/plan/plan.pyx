@@ -17,13 +17,14 @@ from libc.string cimport memcpy, memset
 from posix.fcntl cimport AT_FDCWD, openat
 from posix.unistd cimport close
 
-from zcore.kernel.atomics cimport zc_load, zc_now_ns, zc_store, zc_swap_if
+from zcore.kernel.atomics cimport zc_add, zc_load, zc_now_ns, zc_store, zc_swap_if
 from zcore.kernel.strided.copy cimport MAX_NDIM, Copy, copy_run, copy_simplify, fill_bytes
 from zcore.kernel.refs.extents cimport Extents, Place
 from zcore.kernel.io.files cimport (
     ABSENT, FAILED, Identity, buffer_free, buffer_reserve, object_close, object_identify, object_open,
     object_read, object_read_at, object_read_rest,
 )
+from zcore.kernel.io.locks cimport n_forks, section_enter
 from zcore.kernel.cache.lru cimport Kept, kept_release
 from zcore.kernel.plan.document cimport document_hold, document_is_old, document_stands
 from zcore.kernel.plan.shard_index cimport ShardProgram
@@ -153,6 +154,7 @@ cdef class Plan(Tasks):
         self.again = NULL
         self.deferred_tasks = NULL
         self.n_lanes = 1
+        self.n_forks = n_forks()
 
     def __init__(self, OpenArray array not None, selection, elements, PlanOptions options not None):
         self.select(array, selection, elements, options.part)
@@ -269,12 +271,15 @@ cdef class Plan(Tasks):
         """Whether the worker has to stop. Runs signal handlers on the main thread."""
         if zc_load(&self.stop):
             return 1
-        if self.is_poll_due(worker) and not worker.joined:
+        if self.is_cut_off() or (self.is_poll_due(worker) and not worker.joined):
             worker.last_poll_ns = zc_now_ns()
             if self._run_signal_handlers():
                 zc_store(&self.stop, 1)
                 return 1
         return 0
+
+    cdef bint is_cut_off(self) noexcept nogil:
+        return self.n_forks != n_forks() and (self.encodes or zc_load(&self.n_helpers) > 0)
 
     cdef bint is_poll_due(self, const Worker *worker) noexcept nogil:
         return worker.main and zc_now_ns() - worker.last_poll_ns > POLL_NS
@@ -282,7 +287,10 @@ cdef class Plan(Tasks):
     cdef int _run_signal_handlers(self) noexcept with gil:
         try:
             try:
-                PyErr_CheckSignals()
+                if not self.is_cut_off():
+                    PyErr_CheckSignals()
+                if self.is_cut_off():
+                    raise errors.StoreError(errors.FORKED)
             except BaseException as exception:
                 self.exception = exception
                 return 1
@@ -328,8 +336,7 @@ cdef class Plan(Tasks):
         """Note a task that was not done, for the engine or for a plan that resumes this one."""
         cdef int64_t *grown
         cdef int code = OK
-        while not zc_swap_if(&self.guard, 0, 1):
-            pass
+        section_enter(&self.guard)
         if self.n_deferred == self.max_deferred:
             grown = <int64_t *>realloc(self.deferred_tasks, (2 * self.max_deferred + 64) * sizeof(int64_t))
             if grown == NULL:
@@ -346,8 +353,7 @@ cdef class Plan(Tasks):
     cdef void record(self, Worker *worker, int64_t task) noexcept nogil:
         """Keep the first failure and stop the plan."""
         cdef bint is_first = False
-        while not zc_swap_if(&self.guard, 0, 1):
-            pass
+        section_enter(&self.guard)
         if self.status.code == OK:
             self.status = worker.status
             self.status.task = task
@@ -404,11 +410,17 @@ cdef class Plan(Tasks):
         self.furnish(&worker)
         status_clear(&worker.status)
         worker.last_poll_ns = zc_now_ns()
+        if not main:
+            zc_add(&self.n_helpers, 1)
+        elif zc_load(&self.n_helpers) == 0:
+            self.n_forks = n_forks()
         if self.open_worker(&worker) == OK:
             self._loop(&worker)
         else:
             self.record(&worker, -1)
         self.close_worker(&worker)
+        if not main:
+            zc_add(&self.n_helpers, -1)
 
     cdef void furnish(self, Worker *worker) noexcept nogil:
         """Give a worker the threads inside a chunk, and the shape of each chunk, if chunks differ in shape."""

@@ -19,6 +19,7 @@ from libc.stdint cimport UINT64_MAX, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free
 
 from zcore.kernel.atomics cimport zc_add, zc_back_off, zc_load, zc_store, zc_swap_if
+from zcore.kernel.io.locks cimport section_enter
 from zcore.kernel.strided.copy cimport MAX_NDIM
 from zcore.kernel.refs.extents cimport Place
 from zcore.kernel.io.files cimport (
@@ -195,8 +196,7 @@ cdef class ShardReader:
         cdef OpenShard *free_place = NULL
         cdef OpenShard *found = NULL
         cdef int64_t i
-        while not zc_swap_if(&self.guard, 0, 1):
-            pass
+        section_enter(&self.guard)
         for i in range(self.n_places):
             if zc_load(&self.places[i].shard) == task:
                 found = &self.places[i]

@@ -14,6 +14,7 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
 from zcore.kernel.atomics cimport zc_add, zc_back_off, zc_load, zc_store, zc_swap_if
+from zcore.kernel.io.locks cimport section_enter
 from zcore.kernel.io.files cimport FAILED, buffer_free, buffer_reserve
 from zcore.kernel.codec.table cimport Workspace, workspace_free
 from zcore.kernel.status cimport INTERRUPTED, NO_MEMORY, OK, status_clear
@@ -88,6 +89,8 @@ cdef class Crews:
         code = self._lead(plan, &crew, worker)
         self._hide(&crew)
         while zc_load(&crew.n_helpers):
+            if plan.is_cut_off():
+                return INTERRUPTED     # what the helpers had in hand, in the parent, stays as it is
             zc_back_off(n_waits)
             n_waits += 1
         for i in range(crew.n_slots):
@@ -124,6 +127,8 @@ cdef class Crews:
                 return INTERRUPTED
             if zc_load(&crew.failure):
                 while zc_load(&crew.failure) != 2:
+                    if plan.is_cut_off():
+                        return INTERRUPTED
                     zc_back_off(n_waits)
                     n_waits += 1
                 worker.status = crew.status
@@ -209,8 +214,7 @@ cdef class Crews:
         """Let other threads help; return False if there are more owners than announced threads."""
         cdef int64_t i
         cdef bint shown = False
-        while not zc_swap_if(&self.guard, 0, 1):
-            pass
+        section_enter(&self.guard)
         for i in range(self.n_crew):
             if self.crews[i] == NULL:
                 self.crews[i] = crew
@@ -221,8 +225,7 @@ cdef class Crews:
 
     cdef void _hide(self, Crew *crew) noexcept nogil:
         cdef int64_t i
-        while not zc_swap_if(&self.guard, 0, 1):
-            pass
+        section_enter(&self.guard)
         for i in range(self.n_crew):
             if self.crews[i] == crew:
                 self.crews[i] = NULL
@@ -231,8 +234,7 @@ cdef class Crews:
     cdef Crew *_join(self, int64_t i) noexcept nogil:
         """Return the crew at a slot, which stays until `n_helpers` is counted down again, or NULL."""
         cdef Crew *crew
-        while not zc_swap_if(&self.guard, 0, 1):
-            pass
+        section_enter(&self.guard)
         crew = self.crews[i]
         if crew != NULL:
             zc_add(&crew.n_helpers, 1)

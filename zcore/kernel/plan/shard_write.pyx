@@ -441,6 +441,9 @@ cdef class ShardWriter(Crews):
                 memcpy(new.built.data + new.size, data, n_bytes)
                 new.size += n_bytes
             return code
+        # A child shares the file with its parent.
+        if plan.is_cut_off():
+            return INTERRUPTED
         if n_bytes >= ALONE_NBYTES or new.n_batch + n_bytes > BATCH_NBYTES:
             code = self._flush(plan, new, worker)
         if code != OK:
@@ -467,6 +470,8 @@ cdef class ShardWriter(Crews):
         """Write the index of a file and stage it; set `erase` if it has no chunks."""
         cdef const uint8_t *encoded = NULL
         cdef int64_t n
+        if code == OK and plan.is_cut_off():
+            code = INTERRUPTED
         if code == OK and new.n_stored == 0 and not worker.keeps_filled:
             erase[0] = True
             return OK

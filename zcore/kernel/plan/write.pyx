@@ -25,7 +25,7 @@ from zcore.kernel.plan.plan cimport FILLED, SAME, Plan, PlanOptions, Worker, pol
 from zcore.kernel.plan.shard_index cimport Extent
 from zcore.kernel.plan.shard_write cimport ShardWriter
 from zcore.kernel.codec.table cimport NOT_BLOCKWISE, hold_bytes, raised_in
-from zcore.kernel.status cimport CHUNK_LONG, IO_OPEN, MISSING, OK, STALE, Status, fail, status_clear
+from zcore.kernel.status cimport CHUNK_LONG, INTERRUPTED, IO_OPEN, MISSING, OK, STALE, Status, fail, status_clear
 from zcore.kernel.select.open_array cimport MAX_KEY, OpenArray
 from zcore.kernel.select.tasks cimport Layout
 
@@ -217,6 +217,9 @@ cdef class WritePlan(Plan):
         n = self._encode_changed_object(spans, key, worker, &encoded)
         if n == FAILED:
             return worker.status.code
+        # A codec in Python may have let a signal handler fork, and the child does not hold the lock.
+        if self.is_cut_off():
+            return INTERRUPTED
         if n == SAME:
             return OK
         if n == FILLED:

@@ -10,7 +10,8 @@ from libc.stdint cimport int64_t, uint8_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset, strlen
 
-from zcore.kernel.atomics cimport zc_add, zc_store, zc_swap_if
+from zcore.kernel.atomics cimport zc_add, zc_store
+from zcore.kernel.io.locks cimport section_enter
 from zcore.kernel.io.files cimport identify_fd, object_close
 from zcore.kernel.refs.table cimport INLINE, WHOLE, Reference, ReferenceTable
 from zcore.kernel.status cimport INTERRUPTED, MISSING, OK
@@ -123,8 +124,7 @@ cdef class Extents:
         """Set the descriptor of a target in `place`; return whether there is one."""
         cdef File *file
         cdef bint is_known
-        while not zc_swap_if(&self.guard, 0, 1):
-            pass
+        section_enter(&self.guard)
         file = self._slot_of(target)
         is_known = file.target >= 0
         if is_known:
@@ -140,8 +140,7 @@ cdef class Extents:
     cdef void _keep(self, int target, Place *place) noexcept nogil:
         """Share the descriptor of a target, or its absence, with other objects, unless there are too many."""
         cdef File *file
-        while not zc_swap_if(&self.guard, 0, 1):
-            pass
+        section_enter(&self.guard)
         file = self._slot_of(target)
         # Another thread may have been faster; then only this object uses the descriptor.
         if file.target < 0 and 2 * self.n_files < self.n_slots:

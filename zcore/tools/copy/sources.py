@@ -16,6 +16,7 @@ from zcore.nodes.group import Group
 from zcore.stores import openers
 from zcore.tools.copy.translate import NAMES_ATTRIBUTE, inner_chain
 from zcore.tools.source import Source, SourceArray, SourceGroup
+from zcore.tools.stored import MAX_LOOKS, Way
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -106,12 +107,20 @@ class StoreSource(Source):
     def __init__(self, binding: ArrayBinding | GroupBinding, selection: Selection) -> None:
         self.store: Store = binding.store
         self.path: str = binding.path
+        if selection is not None and isinstance(binding, GroupBinding):
+            raise SelectionError("a selection is one of an array, the source is a group")
+        for _ in range(MAX_LOOKS):
+            way = Way(self.store, self.path)
+            self._find(binding, selection)
+            if way.stands():
+                break
+        self.identity: str = self._hash.hexdigest()
+
+    def _find(self, binding, selection):
         self._hash = hashlib.sha256(f"{type(self.store).__name__} {_place_of(self.store)} {self.path}".encode())
         self._groups = []
         self.nodes: list[tuple[str, SourceGroup | SourceArray]] = [("", self._node(binding, selection))]
         if isinstance(binding, GroupBinding):
-            if selection is not None:
-                raise SelectionError("a selection is one of an array, the source is a group")
             pending = list(lookup.members(self.store, self.path))[::-1]
             while pending:
                 path = pending.pop()
@@ -121,7 +130,6 @@ class StoreSource(Source):
                 self.nodes.append((path[len(binding.prefix):], self._node(found, None)))
                 if isinstance(found, GroupBinding):
                     pending += list(lookup.members(self.store, path))[::-1]
-        self.identity: str = self._hash.hexdigest()
 
     def check(self) -> None:
         for binding in self._groups:

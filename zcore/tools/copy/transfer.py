@@ -32,7 +32,7 @@ from zcore.stores.directory.store import DirectoryStore
 from zcore.stores.keys import TEMPORARY
 from zcore.tools.rechunk import n_slabs, passes, slab_at
 from zcore.tools.spread import Steps, spread, taken_over
-from zcore.tools.stored import Stored, count_of, is_same_fill, slabs_with_more
+from zcore.tools.stored import MAX_LOOKS, Stored, Way, count_of, is_same_fill, slabs_with_more
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Set
@@ -154,13 +154,18 @@ def pass_objects(source: ArrayBinding, target: ArrayBinding, is_begun: bool, pro
             if all([i < n for i, n in zip(coords, grid, strict=True)]):
                 yield key, prefix + keys.encode(coords), share
 
-    if client is None:
-        _pass_some(source, target, is_begun, progress.advance, objects())
-    else:
-        size = max(1, min(_MAX_SHARE, _SHARE_NBYTES // max(1, metadata.chunk_nbytes)))
-        work = partial(_pass_on_worker, Array(source), Array(target), is_begun)
-        for share, _ in spread(client, work, _batched(objects(), size)):
-            progress.advance(sum(n_bytes for _, _, n_bytes in share))
+    for _ in range(MAX_LOOKS):
+        way = Way(source.store, source.path)
+        if client is None:
+            _pass_some(source, target, is_begun, progress.advance, objects())
+        else:
+            size = max(1, min(_MAX_SHARE, _SHARE_NBYTES // max(1, metadata.chunk_nbytes)))
+            work = partial(_pass_on_worker, Array(source), Array(target), is_begun)
+            for share, _ in spread(client, work, _batched(objects(), size)):
+                progress.advance(sum(n_bytes for _, _, n_bytes in share))
+        if way.stands():
+            break
+        is_begun = True
     progress.advance(n_left)
 
 

@@ -14,7 +14,7 @@ import pytest
 
 import zcore
 from zcore.formats import format_of
-from zcore.hierarchy import deletion
+from zcore.hierarchy import deletion, lookup
 from zcore.tools.copy import document_last, staging, transfer
 from zcore.tools.copy.staging import Building
 
@@ -1093,3 +1093,32 @@ class MovesByKeys(zcore.MemoryStore):
         self.left -= 1
         if self.left == 0:
             raise zcore.StoreError("no more")
+
+
+def test_a_source_whose_group_is_moved_away_and_back(tmp_path, monkeypatch):
+    """What was looked for by its path meanwhile seemed absent: an object, and a member."""
+    root = zcore.open_group(tmp_path / "s", mode="w")
+    for name in ("g/x", "g/y"):
+        root.create_array(name, data=np.arange(1, 9), chunks=(2,))
+    asked = set()
+
+    def moved(function, key_of, is_one):
+        def call(*args, **keywords):
+            key = key_of(args)
+            if not is_one(key) or key in asked:
+                return function(*args, **keywords)
+            asked.add(key)
+            os.rename(tmp_path / "s/g", tmp_path / "s/z")
+            try:
+                return function(*args, **keywords)
+            finally:
+                os.rename(tmp_path / "s/z", tmp_path / "s/g")
+        return call
+
+    monkeypatch.setattr(zcore.DirectoryStore, "get", moved(zcore.DirectoryStore.get, lambda args: args[1],
+                                                           lambda key: key.endswith("c/1")))
+    monkeypatch.setattr(lookup, "find", moved(lookup.find, lambda args: args[1], lambda path: path.endswith("y")))
+    zcore.copy(root, tmp_path / "new", path="g")
+    copied = zcore.open(tmp_path / "new")
+    assert sorted(asked) == ["g/x/c/1", "g/y", "g/y/c/1"]
+    assert all(np.array_equal(copied[name], np.arange(1, 9)) for name in ("x", "y"))
