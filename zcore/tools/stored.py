@@ -41,7 +41,7 @@ class Way:
     """
 
     def __init__(self, store: Store, path: str) -> None:
-        directory = directory_at(store, prefix_of(path))
+        directory, self._top = directory_at(store, prefix_of(path)), directory_at(store) or ""
         self._places = []
         while directory is not None and directory not in self._places:
             self._places.append(directory)
@@ -55,8 +55,11 @@ class Way:
                 status = os.stat(place)
             except OSError:
                 return None
-            # A new name in a directory changes both times, its own new name the second one.
-            renamed = status.st_ctime_ns if status.st_ctime_ns != status.st_mtime_ns else 0
+            renamed = status.st_ctime_ns
+            # A new name in a directory changes both times, its own new name this one. In a store it counts in any case:
+            # a new name may hide that the directory was moved before.
+            if renamed == status.st_mtime_ns and not place.startswith(self._top):
+                renamed = 0
             if abs(time_ns() - renamed) < _COARSE_NS:
                 return None
             seen.append((status.st_dev, status.st_ino, renamed))

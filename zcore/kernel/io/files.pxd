@@ -90,13 +90,17 @@ cdef enum:                      # whether the name of a writer's next object pro
     TAKEN = 1
     UNKNOWN = 2                 # the file system cannot tell when it renames
 
+# Forks between the first process that loaded this module and this one. What has another number is a parent's.
+cdef int64_t n_forks() noexcept nogil
+cdef void count_fork() noexcept nogil
+
 cdef struct Staging:            # how one writer replaces objects
     int fsync                   # 1: file and directory reach the disk before the call returns
     uint64_t token              # part of the names of temporary files: random for each writer
     uint64_t n_staged
     int default_mode            # 0666 under the umask, -1 until it is needed
     int expected                # NEW, TAKEN or UNKNOWN
-    int pid                     # of the process; the file of a parent is left to it
+    int64_t n_forks             # when it began; the file of a parent is left to it
     char name[4400]             # name of the staged temporary file, relative to the directory
 
 # Writes a temporary file beside `name`; the commit renames it to `name`. Between the two it can be dropped.

@@ -13,7 +13,7 @@ from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy, strlen, strrchr
 from posix.fcntl cimport AT_FDCWD, O_CLOEXEC, O_CREAT, O_EXCL, O_NOCTTY, O_NONBLOCK, O_RDONLY, O_WRONLY, openat
 from posix.stat cimport S_ISDIR, S_ISLNK, S_ISREG
-from posix.unistd cimport close, getpid, pread, pwrite
+from posix.unistd cimport close, pread, pwrite
 
 from zcore.kernel.status cimport (
     CHUNK_LONG, IO_MKDIR, IO_OPEN, IO_READ, IO_RENAME, IO_UNLINK, IO_WRITE, NO_MEMORY, OK, SHARD_CUT, WANTED, Status,
@@ -144,6 +144,8 @@ def exchange(bytes first not None, bytes second not None):
     if error:
         raise OSError(error, os.strerror(error), os.fsdecode(first), None, os.fsdecode(second))
 
+
+cdef int64_t _n_forks = 0
 
 cdef enum:
     # Up to this size, a buffer for the largest valid object is cheaper than asking for the size of each object.
@@ -438,13 +440,22 @@ cdef void object_close(int fd) noexcept nogil:
     close(fd)
 
 
+cdef int64_t n_forks() noexcept nogil:
+    return _n_forks
+
+
+cdef void count_fork() noexcept nogil:
+    global _n_forks
+    _n_forks += 1
+
+
 cdef void staging_init(Staging *staging, uint64_t token, int with_fsync) noexcept nogil:
     staging.fsync = with_fsync
     staging.token = token
     staging.n_staged = 0
     staging.default_mode = -1
     staging.expected = NEW
-    staging.pid = getpid()
+    staging.n_forks = _n_forks
     staging.name[0] = 0
 
 
@@ -608,7 +619,7 @@ cdef int object_commit(int dirfd, const char *name, Staging *staging, Status *st
 cdef void object_drop(int dirfd, Staging *staging) noexcept nogil:
     """Remove the staged file, if there is one."""
     if staging.name[0]:
-        if staging.pid == getpid():
+        if staging.n_forks == _n_forks:
             unlinkat(dirfd, staging.name)
         staging.name[0] = 0
 

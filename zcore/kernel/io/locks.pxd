@@ -60,8 +60,6 @@ cdef int note_copy(int fd) noexcept nogil
 cdef void forget_copy(int slot) noexcept nogil
 # In the child of a fork: closes the copies of the parent's open documents, since a lock lives as long as any copy.
 cdef void close_copies() noexcept nogil
-# Number of these closings. A lock that was taken under another number is a parent's.
-cdef int64_t n_forks() noexcept nogil
 # Enters a section of a few instructions; to leave it is to store 0. In the child of a fork it is free, as the threads
 # of the parent are not there.
 cdef void section_enter(int64_t *guard) noexcept nogil

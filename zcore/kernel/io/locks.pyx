@@ -25,7 +25,8 @@ from posix.unistd cimport close
 
 from zcore.kernel.atomics cimport zc_add, zc_back_off, zc_load, zc_store, zc_swap_if, zc_this_thread
 from zcore.kernel.io.files cimport (
-    TAKEN, Identity, identify_fd, identify_name, object_commit, object_drop, object_stage, same_identity,
+    TAKEN, Identity, count_fork, identify_fd, identify_name, n_forks, object_commit, object_drop, object_stage,
+    same_identity,
 )
 from zcore.kernel.status cimport (
     INTERRUPTED, IO_OPEN, LOCK_FAILED, LOCK_OWN, OK, STALE, Status, fail, fail_errno,
@@ -49,7 +50,6 @@ cdef int64_t RANGE_MASK = (<int64_t>1 << 61) - 1
 # Descriptors that are open for locking, plus 1. The child of a fork closes its copies; otherwise a lock of the parent
 # would live as long as the child.
 cdef int64_t _open_fds[N_SLOTS]
-cdef int64_t _n_forks = 0        # forks between the first process that loaded this module and this one
 
 
 cdef uint64_t key_hash(const char *key) noexcept nogil:
@@ -110,7 +110,7 @@ cdef void _close_document(Holder *holder) noexcept nogil:
 
 
 cdef bint _is_parents(const Holder *holder) noexcept nogil:
-    return holder.n_forks != _n_forks
+    return holder.n_forks != n_forks()
 
 
 cdef int holder_open(Holder *holder, LockTable *table, int dirfd, const char *document, Status *status) noexcept nogil:
@@ -119,7 +119,7 @@ cdef int holder_open(Holder *holder, LockTable *table, int dirfd, const char *do
     holder.dirfd = dirfd
     holder.document = document
     holder.fd = -1
-    holder.n_forks = _n_forks
+    holder.n_forks = n_forks()
     if dirfd < 0:
         return OK
     return _open_document(holder, status)
@@ -150,7 +150,7 @@ cdef int _wait(int64_t *n, int64_t *count, Poll poll, void *context, Status *sta
     `count` is the counter that includes this waiter, or NULL. It excludes the waiter during a poll.
     """
     cdef int stops
-    cdef int64_t forks = _n_forks
+    cdef int64_t forks = n_forks()
     zc_back_off(n[0])
     n[0] += 1
     if poll == NULL or n[0] % 32 != 0:
@@ -163,7 +163,7 @@ cdef int _wait(int64_t *n, int64_t *count, Poll poll, void *context, Status *sta
     if stops:
         return fail(status, INTERRUPTED, 0, 0, 0)
     # In a child that was forked meanwhile, the document is to be opened again.
-    return OK if forks == _n_forks else fail(status, STALE, 0, 0, 0)
+    return OK if forks == n_forks() else fail(status, STALE, 0, 0, 0)
 
 
 cdef int _wait_range(Holder *holder, int kind, int64_t start, int64_t n_bytes, Poll poll, void *context,
@@ -375,12 +375,8 @@ cdef int holder_replace(Holder *holder, const uint8_t *data, int64_t n_bytes, St
     return OK
 
 
-cdef int64_t n_forks() noexcept nogil:
-    return _n_forks
-
-
 cdef void section_enter(int64_t *guard) noexcept nogil:
-    cdef int64_t own = _n_forks + 1
+    cdef int64_t own = n_forks() + 1
     cdef int64_t held = 0
     while not zc_swap_if(guard, held, own):
         held = zc_load(guard)
@@ -389,7 +385,6 @@ cdef void section_enter(int64_t *guard) noexcept nogil:
 
 
 cdef void close_copies() noexcept nogil:
-    global _n_forks
     cdef int i
     cdef int64_t fd
     for i in range(N_SLOTS):
@@ -397,4 +392,4 @@ cdef void close_copies() noexcept nogil:
         if fd:
             _open_fds[i] = 0
             close(<int>fd - 1)
-    _n_forks += 1
+    count_fork()

@@ -16,10 +16,10 @@ from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.string cimport memcmp, memset
 from posix.unistd cimport close
 
-from zcore.kernel.io.files cimport Buffer, Identity, Staging, buffer_free, object_read, staging_init
+from zcore.kernel.io.files cimport Buffer, Identity, Staging, buffer_free, n_forks, object_read, staging_init
 from zcore.kernel.io.locks cimport (
     Holder, LockTable, close_copies, holder_close, holder_open, holder_replace, key_hash, lock_object, lock_whole,
-    n_forks, unlock_object, unlock_whole,
+    unlock_object, unlock_whole,
 )
 from zcore.kernel.status cimport INTERRUPTED, OK, STALE, Status, make_error, status_clear
 

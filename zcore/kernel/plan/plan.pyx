@@ -21,10 +21,10 @@ from zcore.kernel.atomics cimport zc_add, zc_load, zc_now_ns, zc_store, zc_swap_
 from zcore.kernel.strided.copy cimport MAX_NDIM, Copy, copy_run, copy_simplify, fill_bytes
 from zcore.kernel.refs.extents cimport Extents, Place
 from zcore.kernel.io.files cimport (
-    ABSENT, FAILED, Identity, buffer_free, buffer_reserve, object_close, object_identify, object_open,
+    ABSENT, FAILED, Identity, buffer_free, buffer_reserve, n_forks, object_close, object_identify, object_open,
     object_read, object_read_at, object_read_rest,
 )
-from zcore.kernel.io.locks cimport n_forks, section_enter
+from zcore.kernel.io.locks cimport section_enter
 from zcore.kernel.cache.lru cimport Kept, kept_release
 from zcore.kernel.plan.document cimport document_hold, document_is_old, document_stands
 from zcore.kernel.plan.shard_index cimport ShardProgram

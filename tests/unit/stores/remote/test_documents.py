@@ -42,7 +42,7 @@ def block(i):
 def test_appends_of_several_processes(places, settings):
     shape = (7 if settings["chunks"] == ([2, 5], 5) else 0, 5)
     zcore.create_array(places(), shape=shape, dtype="i4", fill_value=-1, **settings)
-    n, stores = 6, [places() for _ in range(4)]
+    n, stores = 4, [places() for _ in range(4)]
 
     def work(me):
         array = zcore.open(stores[me], mode="r+")
