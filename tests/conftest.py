@@ -35,13 +35,6 @@ def pytest_configure(config):
     hypothesis.settings.load_profile("all" if runs_slow_tests(config) else "a quarter")
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_collection_finish():
-    # Many tests collect garbage. Without this, each time goes through all that is imported, and through all tests.
-    gc.collect()
-    gc.freeze()
-
-
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
     """Where slow tests run, those of hypothesis are among them: they have all of their examples there."""
