@@ -15,7 +15,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # Derandomized: a run is a fact about the tree, not about the day. Without deadline: no test measures time.
 hypothesis.settings.register_profile("all", derandomize=True, deadline=None, database=None, print_blob=True,
                                      max_examples=100)
-hypothesis.settings.register_profile("a quarter", hypothesis.settings.get_profile("all"), max_examples=25)
+hypothesis.settings.register_profile("a fifth", hypothesis.settings.get_profile("all"), max_examples=20)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -32,7 +32,7 @@ def runs_slow_tests(config):
 
 def pytest_configure(config):
     # Before modules are imported that ask `tests.examples` how many there are.
-    hypothesis.settings.load_profile("all" if runs_slow_tests(config) else "a quarter")
+    hypothesis.settings.load_profile("all" if runs_slow_tests(config) else "a fifth")
 
 
 @pytest.hookimpl(tryfirst=True)

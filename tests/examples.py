@@ -1,4 +1,4 @@
-"""How many examples a test of hypothesis has: a quarter of them by default, all of them where slow tests run.
+"""How many examples a test of hypothesis has: a fifth of them by default, all of them where slow tests run.
 
 `tests/conftest.py` chooses the profile. Examples are derandomized: on the same tree, each run has the same ones.
 """
