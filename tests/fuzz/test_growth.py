@@ -624,7 +624,7 @@ def peak_of(parse, given):
     """Return the bytes of memory that parsing an input takes at its peak, in a process of its own."""
     forget()
     # Memory that is free within the process would hide what the parser takes. It is looked for before the fork: the
-    # child would copy each page that it touches. What is left of earlier tests is looked at once.
+    # child would copy each page that it touches. Garbage of earlier tests is collected first.
     gc.collect()
     gc.freeze()
     ctypes.CDLL(None).malloc_trim(0)

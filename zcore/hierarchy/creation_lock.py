@@ -182,7 +182,8 @@ class _Place(Held):
         if not all([self._has_name(path) for path in (self.held if self.follows else self.ends) if path in self.held]):
             return None
         if self.has_lock_file:
-            # Processes cannot share it, so only what is locked as a whole is kept from other hosts.
+            # Processes cannot share it, so only directories that are locked as a whole are kept from
+            # other hosts.
             wholes = [path for path, kind in self.order if kind == self.fcntl.LOCK_EX]
             for i, path in enumerate(wholes):
                 if not any([_is_same(self.held[path], self.held[one]) for one in wholes[:i]]):

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from zcore.kernel.select.box import Box
     from zcore.stores.base import Store
 
-MAX_LOOKS = 10             # at what lies below groups that others move meanwhile
+MAX_LOOKS = 10             # at nodes below groups that other calls move meanwhile
 # File systems keep times this coarsely: a directory that was changed a moment ago may be changed again unnoticed.
 _COARSE_NS = 20_000_000
 MAX_UNLISTED = 1 << 10     # objects and slabs up to which a store is not listed
@@ -37,7 +37,8 @@ MAX_UNLISTED = 1 << 10     # objects and slabs up to which a store is not listed
 class Way:
     """The directories down to a node: whether one of them was moved since this was made, perhaps away and back.
 
-    What was looked for by its path meanwhile may have seemed absent. In a store without files nothing is known.
+    An object that was looked up by its path in the meantime may have seemed absent. In a store without files nothing
+    is known.
     """
 
     def __init__(self, store: Store, path: str) -> None:

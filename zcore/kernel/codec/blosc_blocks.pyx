@@ -43,8 +43,8 @@ cdef enum:
     SPARSE_STEP = 8
     # Fewer items are shuffled one by one.
     MIN_SHUFFLED = 16
-    # A thread inside a chunk is worth its start from so many bytes on, decoded or encoded by LZ4. What is slower is
-    # worth it earlier.
+    # Bytes of a chunk for each thread inside it: with fewer, to start a thread costs more than it saves. The first two
+    # are for LZ4. Slower compressors need fewer.
     DECODE_NBYTES = 1 << 20
     ENCODE_NBYTES = 1 << 19
     SLOW_DECODE_NBYTES = 1 << 19

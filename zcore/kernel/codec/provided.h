@@ -1,4 +1,4 @@
-/* Memory for c-blosc, which does not check whether it got what it asked for.
+/* Memory for c-blosc, which does not check whether its requests succeed.
 
    This header defines the functions that its archive calls for memory, in the only module that links the archive; they
    are not visible outside. In one thread, c-blosc asks once a call, and holds nothing else then: if that fails,

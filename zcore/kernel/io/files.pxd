@@ -90,7 +90,7 @@ cdef enum:                      # whether the name of a writer's next object pro
     TAKEN = 1
     UNKNOWN = 2                 # the file system cannot tell when it renames
 
-# Forks between the first process that loaded this module and this one. What has another number is a parent's.
+# Forks between the first process that loaded this module and this one. Locks of another number are a parent's.
 cdef int64_t n_forks() noexcept nogil
 cdef void count_fork() noexcept nogil
 

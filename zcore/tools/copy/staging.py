@@ -490,7 +490,7 @@ class Building:
     def is_here(self) -> bool:
         """Return whether the path of the container still leads to it.
 
-        It does not if a directory above was moved or replaced. Then what was built since is in a new directory.
+        It does not if a directory above was moved or replaced. Files written since are in a new directory then.
         """
         try:
             if not self._is_discarded:

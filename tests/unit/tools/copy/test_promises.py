@@ -1096,7 +1096,7 @@ class MovesByKeys(zcore.MemoryStore):
 
 
 def test_a_source_whose_group_is_moved_away_and_back(tmp_path, monkeypatch):
-    """What was looked for by its path meanwhile seemed absent: an object, and a member."""
+    """An object and a member that were looked up by their paths in the meantime seemed absent."""
     root = zcore.open_group(tmp_path / "s", mode="w")
     for name in ("g/x", "g/y"):
         root.create_array(name, data=np.arange(1, 9), chunks=(2,))
