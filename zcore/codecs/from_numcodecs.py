@@ -154,6 +154,9 @@ class FallbackArray(_Fallback):
 
     def encode(self, chunk: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return the encoded chunk."""
+        if self.id == "packbits" and chunk.dtype.kind != "b" and ((chunk < 0) | (chunk > 1)).any():
+            raise CodecError(f"{self.name!r} keeps one bit of each item, 0 or 1; the chunk has other numbers",
+                             codec=self.name, direction="encode")
         given = self._given_type(_TYPES[self.id][1] if self.id in _TYPES else None, chunk.dtype)
         dtype, shape = self.encoded_type(chunk.dtype, chunk.shape)
         encoded = np.asarray(self._call("encode", np.ascontiguousarray(chunk, given)))

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 # Codecs that numcodecs and Zarr v3 configure by the same members. All others of numcodecs have its name before theirs.
-_IN_BOTH = ("bitround", "blosc", "gzip", "vlen-bytes", "vlen-utf8", "zstd")
+_IN_BOTH = ("blosc", "gzip", "vlen-bytes", "vlen-utf8", "zstd")
 
 
 def named_codec(codec: Any) -> CodecSpec | Mapping[str, Any]:
@@ -26,7 +26,7 @@ def named_codec(codec: Any) -> CodecSpec | Mapping[str, Any]:
     Raises
     ------
     TypeError
-        It is none of these, for example a class of codecs.
+        It is none of these, for example a class of codecs, or a dict with members beside name and configuration.
 
     Examples
     --------
@@ -53,6 +53,9 @@ def named_codec(codec: Any) -> CodecSpec | Mapping[str, Any]:
     if "id" in codec and "name" not in codec:
         id, configuration = codec["id"], {member: value for member, value in codec.items() if member != "id"}
         return {"name": id if id in _IN_BOTH else f"numcodecs.{id}", "configuration": configuration}
+    if unknown := codec.keys() - {"name", "configuration", "must_understand"}:
+        raise TypeError(f"{min(unknown, key=str)!r} is no member of a codec; its parameters are those of "
+                        f"'configuration', as in {{'name': 'gzip', 'configuration': {{'level': 5}}}}")
     return codec
 
 

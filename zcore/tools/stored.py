@@ -6,12 +6,14 @@ that hold something; the others have the fill value.
 from __future__ import annotations
 
 import contextlib
+import errno
 import math
 import os
-from time import time_ns
+from time import sleep, time_ns
 from typing import TYPE_CHECKING
 
 from zcore.engine.views import fill_of
+from zcore.errors import StoreError
 from zcore.kernel.select.box import whole
 from zcore.model.metadata import has_varying_items
 from zcore.stores.base import directory_at
@@ -44,6 +46,7 @@ class Way:
     def __init__(self, store: Store, path: str) -> None:
         directory, self._top = directory_at(store, prefix_of(path)), directory_at(store) or ""
         self._places = []
+        self._is_moved = False
         while directory is not None and directory not in self._places:
             self._places.append(directory)
             directory = os.path.dirname(directory)
@@ -55,6 +58,7 @@ class Way:
             try:
                 status = os.stat(place)
             except OSError:
+                self._is_moved = True
                 return None
             renamed = status.st_ctime_ns
             # A new name in a directory changes both times, its own new name this one. In a store it counts in any case:
@@ -62,13 +66,26 @@ class Way:
             if renamed == status.st_mtime_ns and not place.startswith(self._top):
                 renamed = 0
             if abs(time_ns() - renamed) < _COARSE_NS:
+                self._is_moved |= renamed != status.st_mtime_ns
                 return None
-            seen.append((status.st_dev, status.st_ino, renamed))
+            seen.append((status.st_dev, status.st_ino, renamed, renamed != status.st_mtime_ns))
         return seen
 
     def stands(self) -> bool:
         """Return whether none was moved, as far as their times tell."""
-        return self._seen is not None and self._look() == self._seen
+        if self._seen is not None and self._look() == self._seen:
+            return True
+        sleep(_COARSE_NS / 1e9)     # else all looks may fall into the time of one move
+        return False
+
+    def check(self) -> None:
+        """Raise StoreError if one was moved. New names in a group look alike at times, and are no error."""
+        now = self._look()
+        if self._is_moved or (None not in (self._seen, now) and any([
+                one[:2] != other[:2] or (one != other and other[3])
+                for one, other in zip(self._seen, now, strict=True)])):
+            raise StoreError(f"a group above {self._places[0]} was moved again and again while it was copied; copy "
+                             "again", key=self._places[0], errno=errno.ESTALE)
 
 
 class AsManyExist(Exception):

@@ -36,6 +36,11 @@ def test_what_names_no_codec_is_a_type_error(codec):
         named_codec(codec)
 
 
+def test_a_member_beside_the_configuration_is_not_passed_over():
+    with pytest.raises(TypeError, match="'level' is no member of a codec; its parameters are those of 'configuration'"):
+        zcore.create_array(zcore.MemoryStore(), shape=4, dtype="i4", compressors={"name": "zstd", "level": 4})
+
+
 def test_a_class_of_codecs_is_no_codec():
     with pytest.raises(TypeError, match="found the class GzipCodec"):
         named_codec(GzipCodec)

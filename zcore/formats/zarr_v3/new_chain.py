@@ -76,7 +76,7 @@ def _default_chain(dtype, checksum):
 def _filtered_type(filters, dtype):
     """Return the type of the items behind filters, as far as their documents tell it."""
     for codec in filters:
-        if codec.name == "cast_value":
+        if codec.name == "cast_value" and "data_type" in codec.configuration:
             dtype, _ = parse_data_type(codec.configuration["data_type"], stored_byte_order(dtype) or "<")
         elif codec.name.startswith("numcodecs."):
             made = codec.configuration.get("encode_dtype" if codec.name == "numcodecs.astype" else "astype")

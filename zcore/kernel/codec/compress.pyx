@@ -49,6 +49,7 @@ cdef enum:
     SMALL_BLOCK_NBYTES = 1 << 16
     # How c-blosc chooses the size of blocks.
     BLOCK_NBYTES = 1 << 15
+    LEAST_BLOCK_NBYTES = 128
     MIN_BLOCK_NBYTES = 1 << 16
     MAX_STREAM_NBYTES = 1 << 18
     MAX_BLOCK_NBYTES = 1 << 20
@@ -177,6 +178,7 @@ cdef int64_t encode_stream(int compressor, int clevel, const uint8_t *src, int64
 cdef int blosc_decode(const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t dst_nbytes, int64_t itemsize,
                       int n_threads, Status *status) noexcept nogil:
     cdef BloscHeader header
+    cdef uint8_t *scratch
     cdef int result
     cdef int code = check_header(src, n_bytes, dst_nbytes, itemsize, &header, status)
     if code != OK:
@@ -194,7 +196,11 @@ cdef int blosc_decode(const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t
         return fail(status, BLOSC_SNAPPY, 2, 0, header.flags >> 5)
     n_threads = min(n_threads, <int>min(n_blocks(&header), <int64_t>ZC_MAX_THREADS))
     if n_threads > 1 and has_decoder(header.flags >> 5):
-        return _decode_together(src, &header, dst, n_threads, status)
+        scratch = <uint8_t *>malloc(<size_t>n_threads * header.blocksize)
+        if scratch != NULL:
+            code = _decode_together(src, &header, dst, scratch, n_threads, status)
+            free(scratch)
+            return code
     if not _has_room(&header):
         return fail(status, NO_MEMORY, 8, 2 * <int64_t>header.blocksize, 0)
     libs.zc_forget_failures()
@@ -245,16 +251,12 @@ cdef void _decode_some(void *of) noexcept nogil:
         block = zc_add(&all.n_taken, 1)
 
 
-cdef int _decode_together(const uint8_t *src, const BloscHeader *header, uint8_t *dst, int n_threads,
-                          Status *status) noexcept nogil:
+cdef int _decode_together(const uint8_t *src, const BloscHeader *header, uint8_t *dst, uint8_t *scratch,
+                          int n_threads, Status *status) noexcept nogil:
     cdef Decoding all
     memset(&all, 0, sizeof(all))
-    all.src, all.header, all.dst, all.status = src, header, dst, status
-    all.scratch = <uint8_t *>malloc(<size_t>n_threads * header.blocksize)
-    if all.scratch == NULL:
-        return fail(status, NO_MEMORY, 8, n_threads * <int64_t>header.blocksize, 0)
+    all.src, all.header, all.dst, all.scratch, all.status = src, header, dst, scratch, status
     zc_run_together(n_threads, _decode_some, &all)
-    free(all.scratch)
     return status.code
 
 
@@ -370,7 +372,8 @@ cdef int64_t blosc_encode(const uint8_t *src, int64_t n_bytes, uint8_t *dst, int
         all.src, all.compressor, all.clevel, all.shuffle, all.typesize = src, compressor, clevel, shuffle, typesize
         all.asked = blocksize
         _choose_blocks(&all)
-        if all.blocksize > 0:
+        # c-blosc makes longer blocks of those that are asked for with less, and then the pieces have no room.
+        if all.blocksize >= LEAST_BLOCK_NBYTES:
             n_threads = <int>min(<int64_t>min(n_threads, <int>ZC_MAX_THREADS), n_bytes // all.blocksize)
             n = _encode_together(&all, n_bytes, dst, n_threads) if n_threads > 1 else 0
             if n > 0:

@@ -28,8 +28,15 @@ static inline int zc_has_failed(void) { return 0; }
 
 enum { ZC_ALIGNMENT = 32 };
 
-static __thread jmp_buf *zc_failed;  /* leaves the call of c-blosc that this thread is in */
-static __thread int zc_n_failed;
+/* A new thread has its copies of these at once. Otherwise the system makes them at their first use, and ends the process
+   if there is no memory for them. */
+#ifdef __GLIBC__
+#define ZC_THREAD static __thread __attribute__((tls_model("initial-exec")))
+#else
+#define ZC_THREAD static __thread
+#endif
+ZC_THREAD jmp_buf *zc_failed;        /* leaves the call of c-blosc that this thread is in */
+ZC_THREAD int zc_n_failed;
 static void *(*zc_malloc)(size_t);
 static void *(*zc_calloc)(size_t, size_t);
 static int (*zc_memalign)(void **, size_t, size_t);

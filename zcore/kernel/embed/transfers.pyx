@@ -247,7 +247,7 @@ cdef class Transfers:
         idle = self._take(&self.writers)
         if idle == NULL:
             return False
-        done = ((<Plan>idle.plan).open_directory() == 0
+        done = ((<Plan>idle.plan).open_directory(-1) == 0
                 and (<Plan>idle.plan).begin_anew(box, <char *>data, strides, n_threads) == OK
                 and self._run(<Plan>idle.plan, n_threads))
         (<Plan>idle.plan).close_directory()

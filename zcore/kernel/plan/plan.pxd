@@ -120,8 +120,8 @@ cdef class Plan(Tasks):
     # not fit into dimension d.
     cdef int begin_anew(self, const Selected *selected, char *data, const int64_t *strides,
                         int n_threads) noexcept nogil
-    # Opens the directory of the objects: 0, or the errno.
-    cdef int open_directory(self, int dir_fd=*) noexcept nogil
+    # Opens the directory of the objects, by its descriptor if that is not -1: 0, or the errno.
+    cdef int open_directory(self, int dir_fd) noexcept nogil
     cdef void close_directory(self) noexcept nogil
     # Runs tasks. `main`: on the thread that waits for the plan.
     cdef void work(self, bint main) noexcept nogil

@@ -206,7 +206,7 @@ cdef class Plan(Tasks):
         self.n_taken = self.stop = self.first = self.n_again = self.n_deferred = 0
         return code if code != OK else self.adapt(n_threads)
 
-    cdef int open_directory(self, int dir_fd=-1) noexcept nogil:
+    cdef int open_directory(self, int dir_fd) noexcept nogil:
         if dir_fd < 0:
             self.dirfd = openat(AT_FDCWD, self.opened.directory, _OPEN_DIRECTORY)
         else:

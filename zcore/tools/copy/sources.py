@@ -114,6 +114,8 @@ class StoreSource(Source):
             self._find(binding, selection)
             if way.stands():
                 break
+        else:
+            way.check()
         self.identity: str = self._hash.hexdigest()
 
     def _find(self, binding, selection):

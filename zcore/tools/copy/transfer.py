@@ -166,6 +166,8 @@ def pass_objects(source: ArrayBinding, target: ArrayBinding, is_begun: bool, pro
         if way.stands():
             break
         is_begun = True
+    else:
+        way.check()
     progress.advance(n_left)
 
 
