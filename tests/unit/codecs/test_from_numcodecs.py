@@ -161,5 +161,5 @@ def test_packbits_keeps_no_number_beside_0_and_1():
     chain = chain_of("packbits", {}, "u1", (9,))
     bits = np.array([0, 1, 1, 0, 0, 1, 0, 1, 1], "u1")
     assert np.array_equal(chain.decode(chain.encode(bits)), bits)
-    with pytest.raises(zcore.CodecError, match="keeps one bit of each item"):
+    with pytest.raises(CodecError, match="keeps one bit of each item"):
         chain.encode(bits * 2)
