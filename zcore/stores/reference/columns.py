@@ -24,6 +24,8 @@ MAX_GENERATED_TEXT = 4096  # characters of a key or URL: a limit of references l
 MAX_EXPRESSIONS = 64       # in such a text; each of them is a column for a while
 
 _DECIMAL = re.compile(r"0*([0-9]{1,19})")
+# Around a number. Python's `str.strip` takes four more for blanks, which `int` refuses.
+_BLANKS = " \t\n\v\f\r"
 
 
 class Column:
@@ -67,7 +69,7 @@ class Column:
 
     def integers(self, elements: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return the integer of 63 bits that each element's text says, as int64."""
-        if len(self._expressions) == 1 and not self._literal.strip():
+        if len(self._expressions) == 1 and not self._literal.strip(_BLANKS):
             numbers = self._computed(self._expressions[0], elements)
             if numbers is not None:
                 if numbers.min() < 0:
@@ -77,7 +79,7 @@ class Column:
         texts = self.texts(elements)
         numbers = np.empty(len(texts), np.int64)
         for i, text in enumerate(texts):
-            found = _DECIMAL.fullmatch(text.strip())
+            found = _DECIMAL.fullmatch(text.strip(_BLANKS))
             if found is None or int(found[1]) > MAX_INTEGER:
                 raise self._no_integer(text, elements[i])
             numbers[i] = int(found[1])
