@@ -47,7 +47,8 @@ _NAMES[5] = "zstd"
 cdef enum:
     # A block up to this size is decoded without asking for memory.
     SMALL_BLOCK_NBYTES = 1 << 16
-    # How c-blosc chooses the size of blocks.
+    # How c-blosc chooses the size of blocks: a unit that the level doubles, the smallest block of all, and limits of
+    # blocks that are split.
     BLOCK_NBYTES = 1 << 15
     LEAST_BLOCK_NBYTES = 128
     MIN_BLOCK_NBYTES = 1 << 16
