@@ -318,17 +318,27 @@ class Exclusive(Held):
         if not self._binding.stands(self.view):
             raise self.lost()
 
-    def check_place(self) -> None:
-        """Raise StoreError if the path of the held directory leads elsewhere: a group above was moved or replaced."""
+    def check_place(self, state: str = "") -> None:
+        """Raise StoreError if the path of the held directory leads elsewhere: a group above was moved or replaced.
+
+        `state`: what the error says about the node beside that it went with the group.
+        """
         binding = self._binding
         try:
             if self.dir_fd < 0 or os.path.samestat(os.fstat(self.dir_fd), os.stat(binding.locks().directory)):
                 return
         except (FileNotFoundError, NotADirectoryError):
             pass
-        raise StoreError(f"a group above {binding.describe()} was moved or replaced in the middle of a call; the array "
-                         "went with it, and objects outside its shape may have stayed", key=binding.document,
-                         errno=errno.ESTALE)
+        raise StoreError(f"a group above {binding.describe()} was moved or replaced in the middle of a call; the node "
+                         f"went with it{state}", key=binding.document, errno=errno.ESTALE)
+
+    def set_beside(self, name: str, raw: bytes) -> None:
+        """Set the value of another name in the directory of the document that is held."""
+        store = self._binding.store
+        if self.dir_fd < 0:
+            store.set(self._binding.prefix + name, raw)
+        else:
+            self._hold.replace_beside(os.fsencode(name), raw, token=int.from_bytes(os.urandom(8)), fsync=store.fsync)
 
     def replace_metadata(self, metadata: ArrayMetadata | GroupMetadata) -> None:
         """Write a new document and continue to hold the array, now with the new document."""

@@ -172,7 +172,7 @@ def _erase(store, path, options, *, is_replaced=False):
     # A member may be created until the document of its group is erased. Later, `create` makes the group again.
     while are_groups:
         found = []
-        for place, nodes in nodes_at(store, path, is_replaced=is_replaced):
+        for place, nodes in nodes_at(store, path, is_replaced=is_replaced, waits=None if is_first else options):
             # Fails before the first node is deleted if something cannot be listed or erased.
             for node, metadata in nodes:
                 _check_erasable(store, prefix_of(place), node.format, metadata)
@@ -237,7 +237,8 @@ def has_members(store: Store, path: str) -> bool:
     return any(place != path for place, _ in nodes_at(store, path))
 
 
-def nodes_at(store: Store, path: str, *, is_replaced: bool = False, takes_links: bool = True) -> Iterator[
+def nodes_at(store: Store, path: str, *, is_replaced: bool = False, takes_links: bool = True,
+             waits: Options | None = None) -> Iterator[
         tuple[str, list[tuple[lookup.Standing, ArrayMetadata | GroupMetadata | None]]]]:
     """Iterate over (path, nodes) of the node at `path` and of all below it, groups before their members.
 
@@ -246,6 +247,8 @@ def nodes_at(store: Store, path: str, *, is_replaced: bool = False, takes_links:
 
     `is_replaced`: a document at `path` may be a broken link. Anywhere else that is a StoreError.
     `takes_links`: broken links right below `path` may be members, even if there is no group.
+    `waits`: locks of a caller who holds the place at `path`. Directories below may be those of new nodes, whose
+    documents are waited for.
     """
     pending = [path]
     while pending:
@@ -256,6 +259,10 @@ def nodes_at(store: Store, path: str, *, is_replaced: bool = False, takes_links:
                 yield place, []
             continue
         listing = store.list_dir(prefix)
+        if waits is not None and place != path and not _standing(store, place, listing.keys):
+            with hold_place(store, place, "", waits, is_kept=True, makes=False, below=path):
+                pass
+            listing = store.list_dir(prefix)
         if not (is_replaced and place == path) and any([name[len(prefix):] in FORMAT_OF
                                                         for name in listing.unreachable]):
             lookup.standing(store, place)     # raises, because the chunks of the node are unknown

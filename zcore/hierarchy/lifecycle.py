@@ -199,7 +199,9 @@ def _create_at_once(store, path, format, kind, document, attributes_document, vi
         names, values = (format.attributes_document, *names), (attributes_document, *values)
     is_same = False
     try:
-        identity = store.make_directory_with(prefix_of(path), names, values, options.lock is not None)
+        # The group is looked for again: who deletes it then waits for this node.
+        identity = store.make_directory_with(prefix_of(path), names, values, options.lock is not None,
+                                             format.group_document if options.lock else None)
         is_same = all([look.is_same() for look in above])
     finally:
         # As `consolidated.dropped` does after a change.
@@ -665,7 +667,7 @@ def _reset(binding, exclusive, shape, outside, border):
     check = exclusive.check if _compares(binding) else None
     for i, key in enumerate(outside):
         if check is None:
-            exclusive.check_place()     # a store erases by path
+            exclusive.check_place(", and objects outside its shape may have stayed")     # a store erases by path
         elif i % _MAX_UNCHECKED == 0:
             check()     # another process may have appended, and its rows may be there
         binding.store.erase(key)
@@ -705,7 +707,9 @@ def change_attributes(binding: NodeBinding, change: Callable[[dict[str, Any]], A
             swap(store, key, (0, MAX_NBYTES + 1), lambda raw, identity: format.render_attributes(
                 changed(format.parse_attributes(raw, binding.path))))
         else:
-            store.set(key, format.render_attributes(changed(read_attributes(binding))))
+            attributes = changed(read_attributes(binding))
+            exclusive.check_place()     # they were read by the path
+            exclusive.set_beside(format.attributes_document, format.render_attributes(attributes))
 
     until_won(once)
     return result

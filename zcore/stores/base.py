@@ -554,7 +554,7 @@ class Store(ABC):
         check_prefix(prefix, self.key_flavour)
 
     def make_directory_with(self, prefix: str, names: Sequence[str], values: Sequence[bytes],
-                            is_locked: bool) -> Identity | tuple[()] | None:
+                            is_locked: bool, above: str | None) -> Identity | tuple[()] | None:
         """Make the directory of `prefix`, where nothing is, and set ``prefix + name`` for each of `names` in turn.
 
         Returns the identity of the last one, which is empty if it is not known. None if the last one was not set. Then
@@ -568,6 +568,8 @@ class Store(ABC):
             At most two.
         is_locked : bool
             Lock the directory (`flock`) meanwhile.
+        above : str, optional
+            A name that has to be in the directory above once this one is locked.
         """
         self._check_writable("make_directory_with", prefix)
         return None

@@ -22,8 +22,8 @@ os.path.lexists("{MARK}")
 group.create_array("a", shape=(9, 9), chunks=(3, 3), dtype="f4", attributes={{"i": 1}})
 os.path.lexists("{MARK}")
 """
-# The group's documents: 6 before, and 3 after, of which one closes. The new directory: 12. The directory above: 4.
-IN_ROOT = 25
+# The group's documents: 6 before, and 3 after, of which one closes. The new directory: 13. The directory above: 4.
+IN_ROOT = 26
 
 
 DEEP = f"""

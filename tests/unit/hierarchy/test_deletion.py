@@ -1,11 +1,13 @@
 """What is deleted or overwritten goes with all below it, and does not come back; what nobody named stays."""
 import contextlib
 import errno
+import fcntl
 import functools
 import os
 import shutil
 import sys
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -631,6 +633,24 @@ def test_a_group_that_is_deleted_while_a_node_below_it_is_created_is_made_again(
     assert array[...].tolist() == (data or [0, 0])
     assert calls
     assert dict(group.members(None)).keys() == {"g", "g/h", "g/h/a"}
+
+
+def test_a_deletion_waits_for_a_member_that_is_being_made(tmp_path):
+    """A creation that has seen the group may write its document after that of the group is erased."""
+    group = zcore.create_group(tmp_path)
+    group.create_group("g")
+    os.mkdir(tmp_path / "g/new")
+    fd = os.open(tmp_path / "g/new", os.O_RDONLY)
+    fcntl.flock(fd, fcntl.LOCK_EX)
+    deletion = threading.Thread(target=group.__delitem__, args=("g",))
+    deletion.start()
+    while deletion.is_alive() and (tmp_path / "g/zarr.json").exists():
+        time.sleep(0.001)
+    shutil.copy(tmp_path / "zarr.json", tmp_path / "g/new")
+    fcntl.flock(fd, fcntl.LOCK_UN)
+    os.close(fd)
+    deletion.join()
+    assert not (tmp_path / "g").exists()
 
 
 def test_a_deletion_ends_if_its_group_is_made_again(tmp_path, monkeypatch):

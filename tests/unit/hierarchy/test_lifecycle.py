@@ -654,3 +654,33 @@ def test_text_is_no_shape(text):
         with pytest.raises(TypeError, match="axis is .*, expected an integer"):
             a.append(a[...], axis=axis)
     assert zcore.open(a.store).shape == a.shape == before
+
+
+@pytest.mark.parametrize("when", ["before they are read", "after that"])
+def test_a_group_above_is_moved_before_attributes_are_written(tmp_path, monkeypatch, when):
+    """Attributes have a document of their own in Zarr v2. It stays beside that of the array that is held."""
+    group = zcore.create_group(tmp_path, zarr_format=2)
+    group.create_array("g/x", shape=1, dtype="i4", attributes={"of": "x"})
+    array, read = group["g/x"], lifecycle.read_attributes
+
+    def move():
+        monkeypatch.undo()
+        group.move("g", "h")
+        group.create_array("g/x", shape=1, dtype="i4", attributes={"of": "another"})
+
+    def late(binding):
+        if when == "after that":
+            attributes = read(binding)
+            monkeypatch.setattr(Exclusive, "check_place", lambda exclusive: move())
+            return attributes
+        move()
+        return read(binding)
+
+    monkeypatch.setattr(lifecycle, "read_attributes", late)
+    if when == "after that":
+        array.attrs["new"] = 1
+    else:
+        with pytest.raises(zcore.StoreError, match="moved or replaced"):
+            array.attrs["new"] = 1
+    assert group["g/x"].attrs == {"of": "another"}
+    assert group["h/x"].attrs == ({"of": "x", "new": 1} if when == "after that" else {"of": "x"})

@@ -10,7 +10,9 @@ from posix.fcntl cimport O_CLOEXEC, O_DIRECTORY, O_RDONLY, open
 from posix.stat cimport mkdir
 from posix.unistd cimport close
 
-from zcore.kernel.io.files cimport Identity, Staging, identify_name, object_commit, object_stage, staging_init
+from zcore.kernel.io.files cimport (
+    Identity, Staging, identify_name, object_commit, object_stage, object_stands, staging_init,
+)
 from zcore.kernel.io.locks cimport forget_copy, note_copy
 from zcore.kernel.status cimport OK, Status, status_clear
 
@@ -65,7 +67,7 @@ cdef struct Files:
     int64_t sizes[MAX_FILES]
 
 
-def new_directory(bytes path not None, tuple names not None, tuple values not None, bint is_locked):
+def new_directory(bytes path not None, tuple names not None, tuple values not None, bint is_locked, bytes above):
     """Make a directory with files, where nothing is.
 
     Parameters
@@ -76,6 +78,8 @@ def new_directory(bytes path not None, tuple names not None, tuple values not No
         At most two, which are written in this order.
     is_locked : bool
         Hold the lock of the directory (`flock`) meanwhile.
+    above : bytes or None
+        Name of a file that has to be in the directory above once the lock is held.
 
     Returns
     -------
@@ -87,6 +91,8 @@ def new_directory(bytes path not None, tuple names not None, tuple values not No
     cdef Files files
     cdef Identity identity
     cdef const char *directory = path
+    cdef bytes beside = b"" if above is None else b"../" + above
+    cdef const char *document = NULL if above is None else <const char *>beside
     cdef int found
     cdef int i
     files.n = len(names)
@@ -94,7 +100,7 @@ def new_directory(bytes path not None, tuple names not None, tuple values not No
         files.names[i], files.data[i] = names[i], <const uint8_t *><const char *>values[i]
         files.sizes[i] = len(values[i])
     with nogil:
-        found = _make(directory, &files, is_locked, &identity) if 0 < files.n <= MAX_FILES else -1
+        found = _make(directory, &files, is_locked, document, &identity) if 0 < files.n <= MAX_FILES else -1
     if found < 0:
         return None
     if found > 0:
@@ -102,11 +108,17 @@ def new_directory(bytes path not None, tuple names not None, tuple values not No
     return identity.device, identity.inode, identity.size, identity.mtime_ns, identity.ctime_ns
 
 
-cdef int _make(const char *path, const Files *files, bint is_locked, Identity *identity) noexcept nogil:
-    """0, -1 if the last file was not written, or the errno if only its identity is missing."""
+cdef int _make(const char *path, const Files *files, bint is_locked, const char *document,
+               Identity *identity) noexcept nogil:
+    """0, -1 if the last file was not written, or the errno if only its identity is missing.
+
+    `document`: path of a file that has to be there, from the directory; or NULL.
+    """
     cdef int fd
     cdef int slot
     cdef int found = -1
+    cdef Status status
+    status_clear(&status)
     if mkdir(path, 0o777) != 0:
         return -1
     fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
@@ -114,7 +126,8 @@ cdef int _make(const char *path, const Files *files, bint is_locked, Identity *i
         return -1
     slot = note_copy(fd)
     # Another process may have been here between the first two calls.
-    if (not is_locked or flock(fd, LOCK_EX | LOCK_NB) == 0) and zc_has_no_names(fd):
+    if ((not is_locked or flock(fd, LOCK_EX | LOCK_NB) == 0)
+            and (document is NULL or object_stands(fd, document, &status) == 0) and zc_has_no_names(fd)):
         found = _write(fd, files, identity)
     if is_locked:
         # A fork may have copied the descriptor, and with it the lock.

@@ -16,7 +16,9 @@ from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.string cimport memcmp, memset
 from posix.unistd cimport close
 
-from zcore.kernel.io.files cimport Buffer, Identity, Staging, buffer_free, n_forks, object_read, staging_init
+from zcore.kernel.io.files cimport (
+    Buffer, Identity, Staging, buffer_free, n_forks, object_commit, object_read, object_stage, staging_init,
+)
 from zcore.kernel.io.locks cimport (
     Holder, LockTable, close_copies, holder_close, holder_open, holder_replace, key_hash, lock_object, lock_whole,
     unlock_object, unlock_whole,
@@ -203,11 +205,7 @@ cdef class _Hold:
         cdef Status status
         cdef uint64_t number = token
         cdef Identity *identity = &self.holder.identity
-        assert self.key is None and self.holder.whole and self.dirfd >= 0
-        if self.generation != n_forks():
-            raise errors.StoreError(errors.FORKED, key=self.locks.document)
-        if self.locks.file is not None:
-            self.locks.file.check()
+        self._check_whole()
         status_clear(&status)
         staging_init(&staging, number, fsync)
         with nogil:
@@ -215,6 +213,27 @@ cdef class _Hold:
         if status.code != OK:
             raise make_error(&status, self._name(), None, None, None, ())
         return _identity_of(identity)
+
+    def replace_beside(self, bytes name not None, const uint8_t[::1] content not None, *, token, bint fsync=False):
+        """Replace another file in the directory of the held document, wherever a move has taken it; see `replace`."""
+        cdef Staging staging
+        cdef Status status
+        cdef const char *file = name
+        self._check_whole()
+        status_clear(&status)
+        staging_init(&staging, token, fsync)
+        with nogil:
+            if object_stage(self.dirfd, file, &content[0], content.shape[0], &staging, &status) == OK:
+                object_commit(self.dirfd, file, &staging, &status)
+        if status.code != OK:
+            raise make_error(&status, os.fsdecode(name), None, None, None, ())
+
+    def _check_whole(self):
+        assert self.key is None and self.holder.whole and self.dirfd >= 0
+        if self.generation != n_forks():
+            raise errors.StoreError(errors.FORKED, key=self.locks.document)
+        if self.locks.file is not None:
+            self.locks.file.check()
 
     def identity_if(self, bytes content not None):
         """Return the identity of the held document, if it has this content; else None.

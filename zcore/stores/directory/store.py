@@ -358,12 +358,12 @@ class DirectoryStore(Store):
                                        "broken link", key=prefix, errno=exc.errno) from exc
 
     def make_directory_with(self, prefix: str, names: Sequence[str], values: Sequence[bytes],
-                            is_locked: bool) -> Identity | tuple[()] | None:
-        super().make_directory_with(prefix, names, values, is_locked)
+                            is_locked: bool, above: str | None) -> Identity | tuple[()] | None:
+        super().make_directory_with(prefix, names, values, is_locked, above)
         if not prefix or self.fsync or self.confined or self._ignores_case is not False:
             return None
         return new_directory(os.fsencode(self._directory_of(prefix)), _file_names(tuple(names), self.key_flavour),
-                             tuple(values), is_locked)
+                             tuple(values), is_locked, None if above is None else os.fsencode(above))
 
     def _writable_path(self, key):
         path = self._file_of(key)

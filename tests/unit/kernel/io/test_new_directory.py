@@ -9,8 +9,8 @@ from zcore.kernel.io.documents import read_first
 from zcore.kernel.io.new_directory import new_directory
 
 
-def make(path, names=(b"x", b"y"), values=(b"1", b"22"), is_locked=True):
-    return new_directory(os.fsencode(path), names, values, is_locked)
+def make(path, names=(b"x", b"y"), values=(b"1", b"22"), is_locked=True, above=None):
+    return new_directory(os.fsencode(path), names, values, is_locked, above)
 
 
 @pytest.mark.parametrize("is_locked", [True, False])
@@ -28,6 +28,13 @@ def test_modes_are_those_that_the_umask_leaves(tmp_path):
         os.umask(before)
     assert os.stat(tmp_path / "a").st_mode & 0o777 == 0o750
     assert os.stat(tmp_path / "a/x").st_mode & 0o777 == 0o640
+
+
+def test_the_file_above_has_to_be_there(tmp_path):
+    assert make(tmp_path / "a", above=b"z") is None
+    assert os.listdir(tmp_path / "a") == []
+    (tmp_path / "z").write_bytes(b"")
+    assert make(tmp_path / "b", above=b"z") is not None
 
 
 @pytest.mark.parametrize("what", [os.mkdir, lambda path: path.touch(), os.mkfifo,
