@@ -52,7 +52,20 @@ class Codec:
         ValueError, TypeError
             A parameter is unknown, missing or out of its range.
         """
-        return cls(**configuration)
+        try:
+            return cls(**configuration)
+        except TypeError:
+            from inspect import signature
+
+            known = signature(cls).parameters
+            unknown = [name for name in configuration if name not in known]
+            missing = [name for name, one in known.items() if one.default is one.empty and name not in configuration]
+            if unknown:
+                raise TypeError(f"codec {cls.name!r} has no parameter {unknown[0]!r}; it has "
+                                f"{', '.join(known) or 'none'}") from None
+            if missing:
+                raise TypeError(f"codec {cls.name!r} needs the parameter {missing[0]!r}") from None
+            raise
 
     def configuration(self) -> dict[str, Any]:
         """Return the configuration for documents, a dict."""

@@ -89,3 +89,22 @@ def test_codecs_of_numcodecs(zarr_format):
         assert a.compressors[0].configuration() == configuration and np.array_equal(a[...], values)
     with pytest.raises(TypeError, match="found the class Zstd"):
         zcore.create_array(zcore.MemoryStore(), data=values, zarr_format=zarr_format, compressors=numcodecs.Zstd)
+
+
+@pytest.mark.parametrize("zarr_format", [3, 2])
+@pytest.mark.parametrize(("codec", "message"), [
+    ({"name": "gzip", "configuration": {"levl": 3}}, "codec 'gzip' has no parameter 'levl'; "),
+    ({"name": "blosc", "configuration": {"a": 1}}, "codec 'blosc' has no parameter 'a'; "),
+    ({"id": "zstd", "configuration": {"level": 1}}, "codec 'zstd' has no parameter 'configuration'; "),
+    ({"name": "zstd", "configuration": [1]}, r"expected the configuration of 'zstd' as a dict, found \[1\]"),
+    ({"name": None}, "expected a dict with the codec's name, found the name None"),
+    ({}, "expected a dict with the codec's name, found the name None"),
+])
+def test_errors_speak_of_the_codec(zarr_format, codec, message):
+    with pytest.raises(TypeError, match=message):
+        zcore.create_array(zcore.MemoryStore(), shape=4, dtype="i4", compressors=codec, zarr_format=zarr_format)
+
+
+def test_a_parameter_that_is_needed_is_named():
+    with pytest.raises(TypeError, match="codec 'transpose' needs the parameter 'order'"):
+        zcore.create_array(zcore.MemoryStore(), shape=4, dtype="i4", compressors="transpose")

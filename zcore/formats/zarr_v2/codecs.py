@@ -168,7 +168,7 @@ def read_config(config: object) -> tuple[str, dict[str, Any]]:
 def unknown_parameters(config: Mapping[str, Any]) -> list[str]:
     """Return the sorted names of parameters that a known codec does not have; `read_config` drops them."""
     known = _CODECS[config["id"]][2] if config["id"] in _CODECS else None
-    return [] if known is None else sorted(config.keys() - known.keys() - {"id"})
+    return [] if known is None else sorted(config.keys() - known.keys() - {"id"}, key=str)
 
 
 def to_spec(id: str, parameters: Mapping[str, Any], itemsize: int) -> CodecSpec:

@@ -12,7 +12,7 @@ import numpy as np
 
 from zcore.formats.codec_specs import MAX_BLOSC_NBYTES, given_spec, given_specs
 from zcore.formats.zarr_v2.chain import from_chain, to_chain
-from zcore.formats.zarr_v2.codecs import SERIALIZER, from_spec, kind_of
+from zcore.formats.zarr_v2.codecs import SERIALIZER, from_spec, kind_of, unknown_parameters
 from zcore.formats.zarr_v2.fill import parse_fill, parse_object_fill, render_fill, render_object_fill
 from zcore.model.auto_chunks import normalize_chunks
 from zcore.model.chunk_keys import ChunkKeyEncoding
@@ -142,14 +142,23 @@ def _configs(codecs):
     configs = []
     for codec in codecs:
         if isinstance(codec, Mapping) and "id" in codec:
-            configs.append(dict(codec))
+            configs.append(_checked(codec, codec["id"], "stand beside 'id', as in {'id': 'zlib', 'level': 1}"))
         elif isinstance(codec, str):
             configs.append({"id": codec.removeprefix("numcodecs.")})
         elif hasattr(codec, "get_config") and not isinstance(codec, type):
             configs.append(codec.get_config())
         elif (spec := given_spec(codec)).name != "bytes":
-            configs.append(from_spec(spec, None))
+            config = from_spec(spec, None)
+            _checked({**spec.configuration, "id": config["id"]}, spec.name, "are those of 'configuration'")
+            configs.append(config)
     return configs
+
+
+def _checked(config, name, where):
+    """Return a codec's parameters, a new dict. Raises : TypeError, if the codec does not have one of them."""
+    if isinstance(config["id"], str) and (unknown := unknown_parameters(config)):
+        raise TypeError(f"codec {name!r} has no parameter {unknown[0]!r}; its parameters {where}")
+    return dict(config)
 
 
 def _fill(dtype, value):
