@@ -17,7 +17,7 @@ print(json.dumps(rounds(path, **given)))
 """
 
 
-@pytest.mark.parametrize("n_rounds", [6, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n_rounds", [3, pytest.param(200, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("zarr_format", [3, 2])
 @pytest.mark.parametrize("call", CALLS)
 def test_a_kill_of_what_deletes_a_group(crew, place, call, zarr_format, n_rounds):

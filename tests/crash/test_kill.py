@@ -41,7 +41,7 @@ def place_names(place):
     return [path.name for path in Path(place).rglob("*")]
 
 
-@pytest.mark.parametrize("n_rounds", [30, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n_rounds", [20, pytest.param(200, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "write"])
 def test_kill_of_another_change(crew, place, kind, n_rounds):
     """ZM-LAY-06, ZM-CHK-15: the old array, none, or the new one."""
@@ -49,7 +49,7 @@ def test_kill_of_another_change(crew, place, kind, n_rounds):
     assert hits[kind] > n_rounds // 10
 
 
-@pytest.mark.parametrize("n_rounds", [30, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n_rounds", [20, pytest.param(200, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("environment", [{}, {"CONFINED": "1"}], ids=["native", "confined"])
 def test_kill_of_anything(crew, place, environment, n_rounds):
     hits = kill_often(crew, place, KINDS, n_rounds, 3, **environment)

@@ -120,11 +120,11 @@ def test_several_threads_make_the_same_chunk(cname, clevel, typesize):
 def test_threads_and_blocks_of_a_few_bytes(cname, typesize):
     """c-blosc takes 128 bytes for a block of fewer. The threads took them as they are, and wrote outside the memory."""
     data = np.random.default_rng(0).bytes(1 << 19) + content(1 << 19)
-    for blocksize in (1, 2, 3, 4, 5, 127, 128, 129):
+    for blocksize in (1, 3, 127, 129):
         how = {"cname": cname, "clevel": 1, "shuffle": 0, "typesize": typesize, "blocksize": blocksize}
         chunk = blosc.compress(data, **how)
         assert judge.decompress(chunk) == data
-        for n_threads in (2, 5, 64):
+        for n_threads in (2, 64):
             assert blosc.compress(data, n_threads=n_threads, **how) == chunk
 
 
