@@ -192,7 +192,7 @@ def test_chunk_of_blosc_is_limited():
     assert zarr_v2.new_array(2**40, "<i4", limit + 1, compressors=None).chunk_shape == (limit + 1,)
 
 
-@pytest.mark.parametrize("codec", [{"id": "zstd", "configuration": {"level": 3}}, {"id": "zlib", "levl": 3}])
+@pytest.mark.parametrize("codec", [{"id": "zstd", "configuration": {"level": 3}}, {"id": "zlib", "depth": 3}])
 def test_codecs_have_no_other_parameters(codec):
     with pytest.raises(TypeError, match=f"codec '{codec['id']}' has no parameter '{[*codec][1]}'"):
         zarr_v2.new_array((1,), "i4", (1,), compressors=codec)
