@@ -5,6 +5,7 @@ import pytest
 
 import zcore
 from tests.both_ways import WAYS, directory
+from zcore.engine.binding import Exclusive
 from zcore.errors import LockError, ReadOnlyError, StoreError
 
 HOLDER = """
@@ -220,7 +221,7 @@ def test_another_error_is_not_hidden_by_the_lock(place, monkeypatch):
     with pytest.raises(TypeError):
         array.attrs["a"] = object()
     array.attrs["a"] = 1
-    monkeypatch.setattr(type(array.store), "set", lambda *_: (_ for _ in ()).throw(StoreError("full", errno=28)))
+    monkeypatch.setattr(Exclusive, "set_beside", lambda *_: (_ for _ in ()).throw(StoreError("full", errno=28)))
     with pytest.raises(StoreError, match="full"):
         array.attrs["a"] = 2
     monkeypatch.undo()

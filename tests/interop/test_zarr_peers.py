@@ -15,7 +15,7 @@ from .zarr_peers.peers import REFUSALS, Peer, PeerError, refusal
 from .zarr_peers.rounds import Turns
 
 NEEDS = {"zarr": ("zarr", "numcodecs"), "zarrs": ("zarr", "zarrs"), "tensorstore": ("tensorstore",)}
-N_CASES = {3: 25, 2: 25}  # of the sample
+N_CASES = {3: 40, 2: 25}  # of the sample
 SAMPLE = [case for format, count in N_CASES.items() for case in cases.sample(format, count, seed=2)]
 
 

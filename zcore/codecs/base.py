@@ -19,6 +19,7 @@ as arguments::
 """
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from zcore.errors import CodecError, warn
@@ -26,7 +27,6 @@ from zcore.kernel.codec.program import Program
 from zcore.model.metadata import CodecSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from typing import Any, Self
 
     import numpy.typing as npt
@@ -57,6 +57,9 @@ class Codec:
         except TypeError:
             from inspect import signature
 
+            if not isinstance(configuration, Mapping):
+                raise TypeError(f"expected the configuration of {cls.name!r} as a dict, found "
+                                f"{configuration!r:.60}") from None
             known = signature(cls).parameters
             unknown = [name for name in configuration if name not in known]
             missing = [name for name, one in known.items() if one.default is one.empty and name not in configuration]

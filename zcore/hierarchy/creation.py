@@ -15,11 +15,11 @@ from zcore.codecs.chain import codec_of
 from zcore.engine.options import Options
 from zcore.errors import NodeExistsError, UnsupportedError, ZcoreError
 from zcore.formats import format_of
-from zcore.formats.codec_specs import given_spec
 from zcore.hierarchy import lifecycle, lookup
 from zcore.hierarchy.creation_lock import hold_tree
 from zcore.indexing.assign import cast_to
 from zcore.model.metadata import ArrayMetadata, CodecSpec, GroupMetadata, has_varying_items, unshared
+from zcore.model.named_codecs import named_codec
 from zcore.model.value import as_bool, text_of
 from zcore.stores.keys import prefix_of
 from zcore.stores.memory import MemoryStore
@@ -298,6 +298,8 @@ def compressors_for(format: Format, compressors: Any) -> Any:
     if not isinstance(compressors, (list, tuple)):
         compressors = () if compressors is None else (compressors,)
     for codec in compressors:
-        spec = given_spec(codec)
-        specs.append(spec if isinstance(codec, CodecSpec) else codec_of(spec.name, spec.configuration).spec())
+        codec = named_codec(codec)
+        if not isinstance(codec, CodecSpec):
+            codec = codec_of(codec.get("name"), codec.get("configuration") or {}).spec()
+        specs.append(codec)
     return tuple(specs)
