@@ -329,6 +329,9 @@ class Exclusive(Held):
                 return
         except (FileNotFoundError, NotADirectoryError):
             pass
+        except OSError as exc:
+            raise StoreError(f"cannot look at the directory of {binding.describe()}: {exc.strerror}",
+                             key=binding.document, errno=exc.errno) from exc
         raise StoreError(f"a group above {binding.describe()} was moved or replaced in the middle of a call; the node "
                          f"went with it{state}", key=binding.document, errno=errno.ESTALE)
 
