@@ -4,7 +4,8 @@
 Compiled because it is the whole cost of an uncompressed chunk. Runs of elements that have the same order in the
 caller's array and in the file are read into place, many of them by one system call. Short runs, and those in another
 order, are read into scratch memory, and a strided copy moves them. Small gaps are read as well, because another system
-call costs as much.
+call costs as much. Much is read by way of scratch memory, too, if the system copies slowly to its address: NumPy's
+memory begins 16 bytes behind a page.
 """
 from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memcpy
@@ -22,6 +23,10 @@ cdef enum:
     CALL_NBYTES = 1 << 22      # read by one system call, unless one run is longer
     READ_NBYTES = 1 << 16      # a read elsewhere in a file costs as much as so many bytes
     POLLED = 1024              # reads between two polls of signals
+    ALIGNMENT = 64             # of the addresses to which the system copies fast
+    MIN_STAGED = 1 << 18       # less is read to any address
+    STAGE_NBYTES = 1 << 20     # stays in the cache of a CPU
+    CACHED_NBYTES = 1 << 25    # a smaller result may stay in the caches, where its address matters little
 
 
 cdef struct Pieces:            # bytes that follow each other in a file, and their places in memory
@@ -93,8 +98,6 @@ cdef int _read_runs(Plan plan, const Content *content, const Copy *spec, int n_o
     cdef int64_t n = 0
     cdef int code
     cdef Pieces pieces
-    if content.data == NULL and n_outer > 0 and buffer_reserve(&worker.encoded, MAX_GAP, &worker.status) != OK:
-        return worker.status.code
     pieces.n = 0
     pieces.n_bytes = 0
     pieces.offset = 0
@@ -108,40 +111,80 @@ cdef int _read_runs(Plan plan, const Content *content, const Copy *spec, int n_o
             gap = offset - pieces.offset - pieces.n_bytes
             if pieces.n > 0 and not (0 <= gap <= MAX_GAP and pieces.n + 2 <= MAX_PIECES
                                      and pieces.n_bytes + gap + extent <= CALL_NBYTES):
-                code = _read_pieces(content, &pieces, worker)
+                code = _read_pieces(plan, content, &pieces, worker)
                 if code != OK:
                     return code
             if pieces.n == 0:
                 pieces.offset = offset
             elif gap > 0:
-                # Several gaps go to the same bytes, which nothing reads.
-                _add(&pieces, worker.encoded.data, gap)
+                _add(&pieces, NULL, gap)
             _add(&pieces, <uint8_t *>dst, extent)
         if not _next(spec, n_outer, index, &offset, &dst):
             break
         n += 1
         if n % POLLED == 0 and plan.poll(worker):
             return STOPPED
-    return _read_pieces(content, &pieces, worker) if pieces.n else OK
+    return _read_pieces(plan, content, &pieces, worker) if pieces.n else OK
 
 
 cdef void _add(Pieces *pieces, uint8_t *dst, int64_t n_bytes) noexcept nogil:
+    # `dst`: NULL for a gap.
     pieces.items[pieces.n].iov_base = dst
     pieces.items[pieces.n].iov_len = <size_t>n_bytes
     pieces.n += 1
     pieces.n_bytes += n_bytes
 
 
-cdef int _read_pieces(const Content *content, Pieces *pieces, Worker *worker) noexcept nogil:
+cdef int _read_pieces(Plan plan, const Content *content, Pieces *pieces, Worker *worker) noexcept nogil:
     cdef int code
-    if pieces.n == 1:
+    cdef int i
+    if (pieces.n_bytes >= MIN_STAGED and <size_t>pieces.items[0].iov_base % ALIGNMENT != 0
+            and plan.n_tasks >= CACHED_NBYTES // max(1, plan.task_nbytes)):
+        code = _read_staged(content, pieces, worker)
+    elif pieces.n == 1:
         code = object_read_at(content.fd, pieces.offset, pieces.n_bytes, <uint8_t *>pieces.items[0].iov_base,
                               &worker.status)
+    elif buffer_reserve(&worker.encoded, MAX_GAP, &worker.status) != OK:
+        code = worker.status.code
     else:
+        for i in range(pieces.n):
+            if pieces.items[i].iov_base == NULL:
+                # Several gaps go to the same bytes, which nothing reads.
+                pieces.items[i].iov_base = worker.encoded.data
         code = object_read_pieces(content.fd, pieces.offset, pieces.items, pieces.n, &worker.status)
     pieces.n = 0
     pieces.n_bytes = 0
     return _checked(code, worker)
+
+
+cdef int _read_staged(const Content *content, const Pieces *pieces, Worker *worker) noexcept nogil:
+    """Read pieces into scratch memory, whose address suits the system, and copy them to their places."""
+    cdef int64_t n_read = 0
+    cdef int64_t n_bytes
+    cdef int64_t n
+    cdef int64_t n_done = 0     # of a piece
+    cdef const uint8_t *data
+    cdef int i = 0
+    cdef int code
+    if buffer_reserve(&worker.encoded, min(<int64_t>STAGE_NBYTES, pieces.n_bytes) + ALIGNMENT, &worker.status) != OK:
+        return worker.status.code
+    while n_read < pieces.n_bytes:
+        n_bytes = min(<int64_t>STAGE_NBYTES, pieces.n_bytes - n_read)
+        data = worker.encoded.data + -<size_t>worker.encoded.data % ALIGNMENT
+        code = object_read_at(content.fd, pieces.offset + n_read, n_bytes, <uint8_t *>data, &worker.status)
+        if code != OK:
+            return code
+        n_read += n_bytes
+        while n_bytes > 0:
+            n = min(n_bytes, <int64_t>pieces.items[i].iov_len - n_done)
+            if pieces.items[i].iov_base != NULL:
+                memcpy(<char *>pieces.items[i].iov_base + n_done, data, <size_t>n)
+            data += n
+            n_bytes -= n
+            n_done += n
+            if n_done == <int64_t>pieces.items[i].iov_len:
+                i, n_done = i + 1, 0
+    return OK
 
 
 cdef int _move_runs(Plan plan, const Content *content, const Copy *spec, int n_outer, const Copy *inner,

@@ -114,3 +114,30 @@ def test_a_row_reads_a_row(tmp_path):
     assert n_read(np.s_[5:9]) < 40_000
     # As many separate reads would cost more than the whole chunk.
     assert n_read(np.s_[:, 3]) > 70 * 1000 * 8
+
+
+@pytest.mark.parametrize(("chunks", "index"), [
+    ((1, 2048, 1024), ...),                                            # each chunk in one run
+    ((3, 1024, 512), (slice(None), slice(5, None), slice(None))),      # runs of 2 KB
+    ((1, 2048, 1024), (slice(None), slice(3, 2000), slice(1, -20))),   # with gaps that are read along
+])
+@pytest.mark.parametrize("address", [0, 20])
+def test_large_results_at_any_address(tmp_path, chunks, index, address):
+    """To an address that suits the system badly, long runs are read by way of scratch memory."""
+    data = np.arange(5 << 21, dtype="u4").reshape(5, 2048, 1024)
+    array = zcore.create_array(tmp_path / "a", data=data, chunks=chunks, compressors=None, checksum=False)
+    expected = data[index]
+    memory = np.zeros(expected.nbytes + 128, "u1")
+    start = -memory.ctypes.data % 64 + address
+    out = memory[start:start + expected.nbytes].view("u4").reshape(expected.shape)
+    array.read(index, out=out)
+    assert np.array_equal(out, expected)
+    assert not memory[:start].any() and not memory[start + expected.nbytes:].any()
+
+
+def test_a_large_result_of_a_chunk_that_is_cut(tmp_path):
+    array = zcore.create_array(tmp_path / "a", data=np.ones((10, 1 << 20), "u4"), chunks=(1, 1 << 20),
+                               compressors=None, checksum=False)
+    os.truncate(tmp_path / "a/c/7/0", (1 << 22) - 1)
+    with pytest.raises(zcore.CodecError, match="4194303"):
+        array.read(out=np.zeros((10 << 22) + 16, "u1")[16:].view("u4").reshape(array.shape))
