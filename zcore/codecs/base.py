@@ -134,7 +134,7 @@ class StepCodec(Codec):
         return self._program().decode_new(data, n_bytes, at_most, (self.name,))
 
 
-class Lenient:
+class Lenient(Codec):
     """A codec of numcodecs. Unknown members of its configuration are ignored with a warning."""
 
     @classmethod
@@ -142,8 +142,9 @@ class Lenient:
         """Return the codec of a document's configuration."""
         unknown = configuration.keys() - set(cls._parameters)
         if unknown:
-            warn(f"codec {cls.name!r} has no parameter {', '.join(sorted(unknown))}; ignored")
-        return cls(**{name: value for name, value in configuration.items() if name not in unknown})
+            warn(f"codec {cls.name!r} has no parameter {', '.join(sorted(map(str, unknown)))}; ignored")
+        return super().from_configuration({name: value for name, value in configuration.items()
+                                           if name not in unknown})
 
 
 def check_size(codec: str, found: int, n_bytes: int, at_most: bool = False) -> None:

@@ -81,8 +81,10 @@ def hold_places(store: Store, paths: Sequence[str], options: Options) -> Iterato
         yield
 
 
-def is_held(store: Store, path: str) -> bool:
+def is_held(store: Store, path: str, *, by_files: bool = False) -> bool:
     """Return whether a node is being created or deleted at `path`: `hold_place` would wait, as far as files tell.
+
+    `by_files`: the file system may have no other locks than lock files.
 
     Raises : StoreError, if the directory or its lock cannot be looked at.
     """
@@ -108,6 +110,8 @@ def is_held(store: Store, path: str) -> bool:
     except (FileNotFoundError, NotADirectoryError):
         return False
     except OSError as exc:
+        if by_files:
+            return False
         raise StoreError(f"cannot tell whether {directory} is locked: {exc.strerror}", key=path,
                          errno=exc.errno) from exc
     return False

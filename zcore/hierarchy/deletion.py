@@ -19,7 +19,7 @@ from zcore.engine.binding import names_of_chunks
 from zcore.errors import InvalidKeyError, NodeNotFoundError, StoreError
 from zcore.formats import FORMAT_OF, format_of
 from zcore.hierarchy import consolidated, lookup
-from zcore.hierarchy.creation_lock import hold_nodes, hold_place, hold_tree
+from zcore.hierarchy.creation_lock import hold_nodes, hold_place, hold_tree, is_held
 from zcore.model.metadata import ArrayMetadata, GroupMetadata
 from zcore.stores.keys import prefix_of
 
@@ -259,9 +259,11 @@ def nodes_at(store: Store, path: str, *, is_replaced: bool = False, takes_links:
                 yield place, []
             continue
         listing = store.list_dir(prefix)
-        if waits is not None and place != path and not _standing(store, place, listing.keys):
-            with hold_place(store, place, "", waits, is_kept=True, makes=False, below=path):
-                pass
+        if waits is not None and waits.lock and place != path and not _standing(store, place, listing.keys):
+            # Most are directories of other programs, in which nobody may be allowed to make a lock file.
+            if is_held(store, place, by_files=waits.lock == "file"):
+                with hold_place(store, place, "", waits, is_kept=True, makes=False, below=path):
+                    pass
             listing = store.list_dir(prefix)
         if not (is_replaced and place == path) and any([name[len(prefix):] in FORMAT_OF
                                                         for name in listing.unreachable]):

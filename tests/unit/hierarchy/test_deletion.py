@@ -653,6 +653,19 @@ def test_a_deletion_waits_for_a_member_that_is_being_made(tmp_path):
     assert not (tmp_path / "g").exists()
 
 
+@pytest.mark.parametrize("lock", ["on", "file", None])
+def test_a_deletion_makes_nothing_in_directories_of_other_programs(tmp_path, lock):
+    """Nobody may be allowed to write there."""
+    group = zcore.create_group(tmp_path, lock=lock)
+    group.create_group("g")
+    (tmp_path / "g/other/deep").mkdir(parents=True)
+    (tmp_path / "g/other/deep/file").touch()
+    changed = [os.stat(tmp_path / "g" / name).st_mtime_ns for name in ("other", "other/deep")]
+    del group["g"]
+    assert [os.stat(tmp_path / "g" / name).st_mtime_ns for name in ("other", "other/deep")] == changed
+    assert not (tmp_path / "g/zarr.json").exists()
+
+
 def test_a_deletion_ends_if_its_group_is_made_again(tmp_path, monkeypatch):
     """A member that is created after the deletion has begun makes the group again, and both stay."""
     store = zcore.DirectoryStore(tmp_path / "a")

@@ -106,3 +106,11 @@ def test_errors_speak_of_the_codec(zarr_format, codec, message):
 def test_a_parameter_that_is_needed_is_named():
     with pytest.raises(TypeError, match="codec 'transpose' needs the parameter 'order'"):
         zcore.create_array(zcore.MemoryStore(), shape=4, dtype="i4", compressors="transpose")
+    with pytest.raises(TypeError, match="codec 'numcodecs.bitround' needs the parameter 'keepbits'"):
+        zcore.create_array(zcore.MemoryStore(), shape=4, dtype="i4", compressors="numcodecs.bitround")
+
+
+def test_a_parameter_that_is_ignored_may_have_any_name():
+    with pytest.warns(UserWarning, match="codec 'numcodecs.zlib' has no parameter 1, a; ignored"):
+        zcore.create_array(zcore.MemoryStore(), shape=4, dtype="i4", compressors={
+            "name": "numcodecs.zlib", "configuration": {"a": 2, 1: 3}})

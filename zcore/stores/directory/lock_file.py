@@ -155,11 +155,14 @@ class LockFile:
     def _leave(self, share):
         with self._guard:
             # Called again if a signal handler raises in here: then the share is still the busy one.
-            self._shares.discard(share)
-            if self._busy is share or (self._busy is None and not self._shares and self._id is not None):
+            if self._busy is share or (self._busy is None and self._shares <= {share} and self._id is not None):
+                # Busy first: a signal handler that found no share would wait for the file, which is held.
                 self._busy = share
+                self._shares.discard(share)
                 self._give_back()
                 self._busy = None
+            else:
+                self._shares.discard(share)
 
     # processes
 

@@ -431,3 +431,23 @@ def test_a_handler_that_comes_while_it_is_taken(tmp_path):
     with pytest.raises(LockError, match="in a call that has not ended") as caught, file.hold():
         pass
     assert caught.value.errno == errno.EDEADLK
+
+
+def test_a_handler_that_comes_while_it_is_given_back(tmp_path):
+    """It would wait for the file that the call it has interrupted still holds."""
+    found = []
+
+    class Shares(set):
+        def discard(self, share):
+            super().discard(share)
+            if not found:
+                found.append(None)
+                with pytest.raises(LockError, match="in a call that has not ended") as caught, file.hold():
+                    pass
+                found[0] = caught.value.errno
+
+    file = LockFile(str(tmp_path), NODE)
+    file._shares = Shares()
+    with file.hold():
+        pass
+    assert found == [errno.EDEADLK] and os.listdir(tmp_path) == []
