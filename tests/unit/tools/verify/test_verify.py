@@ -672,7 +672,7 @@ def test_a_disk_that_fails_before_the_repair(tmp_path, at, monkeypatch, where):
 
         monkeypatch.setattr("zcore.hierarchy.creation_lock.open_descriptor", fails)
         assert found(tmp_path) == {("truncated", "c/0/0"), ("foreign", "README")}
-    with pytest.raises(zcore.StoreError, match="nowhere|README|locked|open"):
+    with pytest.raises(zcore.StoreError, match="nowhere" if where == "the object" else "cannot write in .*: Input"):
         zcore.verify(tmp_path, repair=("damaged", "truncated", "foreign"))
     assert os.path.lexists(file)
 
