@@ -6,6 +6,7 @@ something is overwritten, it or the new one stands there; where the system canno
 no renames, it does as soon as somebody has repaired what a kill has left.
 """
 import errno
+import itertools
 import os
 import random
 import shutil
@@ -98,14 +99,15 @@ def rounds(path, kinds, n_kills, seed):
             zcore.create_array(place, data=np.full(1, 7), overwrite=True)
         else:
             shutil.rmtree(place)
-        while True:
+        for n in itertools.count():
             pid = os.fork()
             if pid == 0:
                 if kind == "renames":
                     staging.exchange = no_exchange
                 copy()
                 os._exit(0)
-            time.sleep(rng.uniform(0, 1.2 * duration))
+            # Longer and longer: a child may need more time than the parent did, and would never come to the end.
+            time.sleep(rng.uniform(0, (1.2 + 0.05 * n) * duration))
             os.kill(pid, signal.SIGKILL)
             _, status = os.waitpid(pid, 0)
             if kind in ("renames", "staged") and rng.random() < 0.5:
