@@ -61,7 +61,7 @@ ODD = [
 ]
 
 
-# What is to be stored: a range of 10⁹ numbers is no mistake there, and NumPy makes them.
+# Arguments that are stored. A range of 10⁹ numbers is valid there, and NumPy would make an array of it.
 ELEMENTS = ("data", "arrays", "named")
 
 

@@ -321,7 +321,7 @@ class Exclusive(Held):
     def check_place(self, state: str = "") -> None:
         """Raise StoreError if the path of the held directory leads elsewhere: a group above was moved or replaced.
 
-        `state`: what the error says about the node beside that it went with the group.
+        `state`: text that is added to the message.
         """
         binding = self._binding
         try:

@@ -199,7 +199,7 @@ def _create_at_once(store, path, format, kind, document, attributes_document, vi
         names, values = (format.attributes_document, *names), (attributes_document, *values)
     is_same = False
     try:
-        # The group is looked for again: who deletes it then waits for this node.
+        # The group is looked for again under the lock of the new directory. A later deletion of it finds this node.
         identity = store.make_directory_with(prefix_of(path), names, values, options.lock is not None,
                                              format.group_document if options.lock else None)
         is_same = all([look.is_same() for look in above])
