@@ -237,6 +237,24 @@ def render_json(members: Mapping[str, Any]) -> bytes:
     return _readable(checked(_encode_indented, members))
 
 
+def around_shape(members: Mapping[str, Any]) -> tuple[bytes, bytes]:
+    """Return the bytes of `render_json` before and after the lengths in the member "shape", for `render_shape`."""
+    # A line break in a value is escaped, and the members of other objects are indented further.
+    before, line, after = render_json({**members, "shape": [0]}).partition(b'\n    "shape": [\n')
+    return before + line, after.removeprefix(b"        0")
+
+
+def render_shape(around: tuple[bytes, bytes], shape: tuple[int, ...]) -> bytes:
+    """Return what `render_json` returns for the members `around` a shape of at least one dimension.
+
+    Every append changes the shape alone. JSON that is indented is made in Python, and takes longest in an append.
+
+    Raises : ValueError, if it is too long to be read again.
+    """
+    before, after = around
+    return _short(before + ",\n".join([f"        {n}" for n in shape]).encode() + after)
+
+
 def render_json_lines(members: Mapping[str, Any], bare_constants: Container[str] = ()) -> bytes:
     """Return an object as bytes: strict JSON, a line for each member, in their sequence, ASCII, no final newline.
 
@@ -301,11 +319,15 @@ def _encoded_strictly(value):
 
 
 def _readable(text):
-    raw = text.encode("ascii")
-    if len(raw) > MAX_NBYTES:
-        raise ValueError(f"a document of {len(raw)} bytes, at most {MAX_NBYTES} are read")
+    raw = _short(text.encode("ascii"))
     if reason := excess_of_json(raw):
         raise ValueError(reason)
+    return raw
+
+
+def _short(raw):
+    if len(raw) > MAX_NBYTES:
+        raise ValueError(f"a document of {len(raw)} bytes, at most {MAX_NBYTES} are read")
     return raw
 
 

@@ -39,7 +39,14 @@ from zcore.formats.codec_specs import (
     bytes_spec,
     given_specs,
 )
-from zcore.formats.json_documents import MAX_NBYTES, Document, render_json, scalar_from_json, scalar_to_json
+from zcore.formats.json_documents import (
+    Document,
+    around_shape,
+    render_json,
+    render_shape,
+    scalar_from_json,
+    scalar_to_json,
+)
 from zcore.model.auto_chunks import normalize_chunks
 from zcore.model.chunk_keys import ChunkKeyEncoding
 from zcore.model.dtypes import from_descr, to_descr
@@ -112,14 +119,11 @@ class Zmeta(Format):
             raise ValueError(f"the chunks of a __zmeta__ array are named {_CHUNK_KEYS!r}, not {metadata.chunk_keys!r}")
         if not _MEMBERS.isdisjoint(metadata.extra):
             raise ValueError(f"extra members {sorted(_MEMBERS.intersection(metadata.extra))} are the format's own")
+        what = (Same(metadata.dtype), metadata.chunk_shape, Same(metadata.codecs), metadata.fill_value is None,
+                metadata.fill_bytes)
         if metadata.extra:
-            return render_json({**metadata.extra, **_members_of(metadata, metadata.shape)})
-        # Every append changes the shape alone. JSON that is indented is made in Python, and takes longest in an append.
-        before, after = _around_shape(Same(metadata.dtype), metadata.chunk_shape, Same(metadata.codecs),
-                                      metadata.fill_value is None, metadata.fill_bytes)
-        raw = before + ",\n".join([f"        {n}" for n in metadata.shape]).encode() + after
-        # A document near the limit is refused by the general way.
-        return raw if len(raw) <= MAX_NBYTES else render_json(_members_of(metadata, metadata.shape))
+            return render_json({**metadata.extra, **_members(*what), "shape": metadata.shape})
+        return render_shape(_around_shape(*what), metadata.shape)
 
     def as_dtype(self, dtype: Any) -> np.dtype[Any]:
         """Return the data type of arrays for the type that a caller names.
@@ -203,17 +207,12 @@ def _parse_dtype(descr):
     return dtype
 
 
-def _members_of(metadata, shape):
-    """Return the members of the document that the format names, with `shape`."""
-    return _members(metadata.dtype, metadata.chunk_shape, metadata.codecs, metadata.fill_value is None,
-                    metadata.fill_bytes, shape)
-
-
-def _members(dtype, chunk_shape, codecs, is_undefined, raw_fill, shape):
+def _members(dtype, chunk_shape, codecs, is_undefined, raw_fill):
+    """Return the members of the document that the format names, but the shape. Type and codecs are each a `Same`."""
+    dtype = dtype.value
     _check_chunk_nbytes(chunk_shape, dtype)
-    cname, clevel, shuffle = _chain_members(codecs, dtype)
+    cname, clevel, shuffle = _chain_members(codecs.value, dtype)
     return {
-        "shape": shape,
         "chunks": chunk_shape,
         "dtype": to_descr(dtype),
         "fill_value": None if is_undefined else render_fill(dtype, raw_fill),
@@ -224,12 +223,8 @@ def _members(dtype, chunk_shape, codecs, is_undefined, raw_fill, shape):
 
 
 @lru_cache(maxsize=64)
-def _around_shape(dtype, chunk_shape, codecs, is_undefined, raw_fill):
-    """Return the bytes of a document before and after the lengths of its shape. Type and codecs are each a `Same`."""
-    raw = render_json(_members(dtype.value, chunk_shape, codecs.value, is_undefined, raw_fill, [0]))
-    # In a name of a field, JSON escapes the quotes.
-    before, _, after = raw.partition(b'"shape": [\n        0\n')
-    return before + b'"shape": [\n', b"\n" + after
+def _around_shape(*what):
+    return around_shape(_members(*what))
 
 
 def _check_chunk_nbytes(chunk_shape, dtype):

@@ -13,9 +13,11 @@ from zcore.formats.json_documents import (
     MAX_DEPTH,
     MAX_NBYTES,
     Document,
+    around_shape,
     check_attributes,
     render_json,
     render_json_lines,
+    render_shape,
 )
 from zcore.text import object_memory
 from zcore.text.object_memory import MAX_OBJECTS_NBYTES
@@ -352,3 +354,13 @@ def test_integers_of_too_many_digits_are_named():
         with pytest.raises(ValueError, match="an integer has more than 4300 digits"):
             write(value)
     assert Document(render_json({"a": 10**4299}), "n", "d").members == {"a": 10**4299}
+
+
+def test_a_shape_is_written_into_the_text_around_it():
+    nested = {"shape": [0], "text": '\n    "shape": [\n        0\n    ]'}
+    members = {"dtype": [["shape", "<i4"]], "filters": [nested, {"": nested}], '"shape': [0], "zarr_format": 2}
+    around = around_shape(members)
+    for shape in ((0,), (3,), (2**62, 0, 17), (1,) * 64):
+        assert render_shape(around, shape) == render_json({**members, "shape": shape})
+    with pytest.raises(ValueError, match="are read"):
+        render_shape(around_shape({"a": "b" * (MAX_NBYTES - 100)}), (2**62,) * 64)

@@ -27,13 +27,14 @@ a spelling that zcore would not write is kept in the metadata's `extra`.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from zcore.errors import UnsupportedError
 from zcore.formats.base import Format
-from zcore.formats.json_documents import Document, render_json
+from zcore.formats.json_documents import Document, around_shape, render_json, render_shape
 from zcore.formats.zarr_v2 import consolidated
 from zcore.formats.zarr_v2.chain import ChainBuilder, from_chain, to_chain
 from zcore.formats.zarr_v2.codecs import unknown_parameters
@@ -45,6 +46,7 @@ from zcore.model.chunk_keys import ChunkKeyEncoding
 from zcore.model.dtypes import from_descr, to_descr
 from zcore.model.fill_value import fill_scalar
 from zcore.model.metadata import ArrayMetadata, GroupMetadata, check_chunk_shape, check_shape, has_varying_items
+from zcore.model.value import Same
 
 if TYPE_CHECKING:
     from typing import Any
@@ -84,7 +86,12 @@ class ZarrV2(Format):
         UnsupportedError
             If the type has no fixed, portable bytes, and no codec encodes it.
         """
-        return render_json(_array_members(metadata))
+        if metadata.extra or not metadata.shape or has_varying_items(metadata.dtype):
+            return render_json(_array_members(metadata))
+        _check_expressible(metadata)
+        around = _around_shape(Same(metadata.dtype), metadata.chunk_shape, metadata.chunk_keys.separator,
+                               Same(metadata.codecs), metadata.fill_value is None, metadata.fill_bytes)
+        return render_shape(around, metadata.shape)
 
     def render_group(self, metadata: GroupMetadata) -> bytes:
         return render_json(GROUP_MEMBERS)
@@ -192,19 +199,33 @@ def _parse_group(document, attributes=None):
     return GroupMetadata(2, attributes)
 
 
-def _array_members(metadata):
-    dtype, ndim = metadata.dtype, metadata.ndim
+def _check_expressible(metadata):
     if metadata.dimension_names is not None:
         raise ValueError("a Zarr v2 array has no dimension names (xarray reads the attribute '_ARRAY_DIMENSIONS')")
-    separator = metadata.chunk_keys.separator
-    if _CHUNK_KEYS.get(separator) != metadata.chunk_keys:
+    if _CHUNK_KEYS.get(metadata.chunk_keys.separator) != metadata.chunk_keys:
         raise ValueError(f"the chunks of a Zarr v2 array are named by indices joined by '.' or '/', not by "
                          f"{metadata.chunk_keys!r}")
-    members = {
-        "zarr_format": 2, "shape": metadata.shape, "chunks": metadata.chunk_shape,
-        "dtype": "|O" if has_varying_items(dtype) else to_descr(dtype), "fill_value": _fill_member(metadata),
-        **_spelled(metadata.codecs, dtype, ndim, separator),
+
+
+def _members(dtype, chunk_shape, separator, codecs, fill_value):
+    """Return the members of the document of an array that the format names, but the shape."""
+    return {
+        "zarr_format": 2, "chunks": chunk_shape, "dtype": "|O" if has_varying_items(dtype) else to_descr(dtype),
+        "fill_value": fill_value, **_spelled(codecs, dtype, len(chunk_shape), separator),
     }
+
+
+@lru_cache(maxsize=64)
+def _around_shape(dtype, chunk_shape, separator, codecs, is_undefined, raw_fill):
+    """Return `around_shape` of the document of an array. Type and codecs are each a `Same`."""
+    fill_value = None if is_undefined else render_fill(dtype.value, raw_fill)
+    return around_shape(_members(dtype.value, chunk_shape, separator, codecs.value, fill_value))
+
+
+def _array_members(metadata):
+    _check_expressible(metadata)
+    members = _members(metadata.dtype, metadata.chunk_shape, metadata.chunk_keys.separator, metadata.codecs,
+                       _fill_member(metadata)) | {"shape": metadata.shape}
     original = {member: metadata.extra[member] for member in _SPELLINGS if member in metadata.extra}
     if original and _means(members | original, metadata):
         members |= original
