@@ -124,23 +124,13 @@ def _read_below(binding, attributes_of):
     """Return the metadata of all nodes below a group by their path relative to it."""
     store, path, format = binding.store, binding.path, binding.format
     below, others = {}, []
-    pending = list(lookup.members(store, path))
-    while pending:
-        child = pending.pop()
-        node = lookup.find(store, child, format.name, binding.options, only_finished=True)
-        if node is None:
-            node = lookup.find(store, child, None, binding.options, only_finished=True)
-            if node is None:
-                continue     # deleted since it was found, or not there yet: its creation drops the copy at its end
-            if node.format is not format:
-                others.append(node)
-                continue
-        try:
+    # What is not there yet drops the copy when its creation ends.
+    for child, node in lookup.below(store, path, format.name, binding.options, only_finished=True):
+        if node.format is not format:
+            others.append(node)
+            continue
+        with contextlib.suppress(NodeNotFoundError):     # deleted since it was found
             below[child[len(binding.prefix):]] = complete(node, attributes_of)
-        except NodeNotFoundError:
-            continue     # deleted since it was found
-        if isinstance(node, GroupBinding):
-            pending += lookup.members(store, child)
     if others:
         shown = [f"{other.path!r} ({other.format.title})" for other in others[:_MAX_SHOWN]]
         shown += [f"{len(others) - _MAX_SHOWN} more"] * (len(others) > _MAX_SHOWN)

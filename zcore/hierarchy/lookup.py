@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import errno
 import os
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,12 +30,12 @@ from zcore.model.auto_chunks import normalize_grid
 from zcore.model.metadata import ArrayMetadata, shape_of
 from zcore.model.value import text_of
 from zcore.stores import openers
-from zcore.stores.base import directory_at
+from zcore.stores.base import directory_at, outcomes
 from zcore.stores.directory.store import DirectoryStore
 from zcore.stores.keys import check_path, prefix_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Any
 
     from zcore.formats.base import Format
@@ -178,46 +179,92 @@ def find(store: Store, path: str, zarr_format: FormatName | None, options: Optio
     InvalidKeyError
         A name in its path is reserved by its format.
     """
-    documents = _LOOKED_FOR[zarr_format]
-    # One byte more than a document may have: the format refuses it, whatever the size of the file.
     try:
-        found = store.get_first(prefix_of(path), documents, MAX_NBYTES + 1)
-        if found is None:
-            return None
-        i, raw, identity = found
-        document = documents[i]
-        if only_finished and finished(raw) is not None:
-            return None
-        if document is _OTHER:
-            raise UnsupportedError(f"{store.describe(path)} is a {_OTHER_NAME} node, which this version does not read",
-                                   feature=_OTHER_NAME)
-        format = format_of(FORMAT_OF[document])
-        if zarr_format is None:
-            check_names(path, format)
-            if others := _CONTRADICTING[document]:
-                _warn_of_others(store, path, document, others)
-        view = view_of(format, document, raw, identity, path, options, 0)
-        if view.notes:
-            warn_of(store.describe(path), view.notes)
+        return _found(store, path, zarr_format, options, _look(store, zarr_format, path), only_finished)
     except ZcoreError as error:
         error.locate(store.describe(path))
         raise
+
+
+def find_each(store: Store, paths: Sequence[str], zarr_format: FormatName | None, options: Options, *,
+              only_finished: bool = False,
+              looks: Iterable[Any] | None = None) -> Iterator[ArrayBinding | GroupBinding | ZcoreError | None]:
+    """Iterate over the results of `find` for several paths; where it raises a ZcoreError, over that.
+
+    Where answers take long, many nodes are looked for at the same time, or before: `looks` are then what `look_at_each`
+    has found.
+    """
+    if looks is None:
+        looks = look_at_each(store, paths, zarr_format)
+    for path, looked in zip(paths, looks, strict=True):
+        try:
+            if isinstance(looked, ZcoreError):
+                raise looked
+            found = _found(store, path, zarr_format, options, looked, only_finished)
+        except ZcoreError as error:
+            error.locate(store.describe(path))
+            found = error
+        yield found
+
+
+def look_at_each(store: Store, paths: Sequence[str], zarr_format: FormatName | None) -> Iterator[Any]:
+    """Iterate over what `find_each` has to know of each of `paths`. It does not warn: any thread may call it."""
+    return outcomes(store, partial(_look, store, zarr_format), paths)
+
+
+def _look(store, zarr_format, path):
+    """Return what the store says of the node at `path`, all that `find` asks for, or None.
+
+    It is the name of the document, its bytes and identity, and the names of documents that contradict it, or the
+    StoreError that tells why these are not known.
+    """
+    documents = _LOOKED_FOR[zarr_format]
+    # One byte more than a document may have: the format refuses it, whatever the size of the file.
+    found = store.get_first(prefix_of(path), documents, MAX_NBYTES + 1)
+    if found is None:
+        return None
+    i, raw, identity = found
+    others = _CONTRADICTING.get(documents[i]) if zarr_format is None else ()
+    if others:
+        try:
+            others = store.existing(prefix_of(path), others)
+        except StoreError as error:
+            others = error
+    return documents[i], raw, identity, others
+
+
+def _found(store, path, zarr_format, options, looked, only_finished=False):
+    """Return the binding of the node at `path`, of which `_look` has returned `looked`; see `find`."""
+    if looked is None:
+        return None
+    document, raw, identity, others = looked
+    if only_finished and finished(raw) is not None:
+        return None
+    if document is _OTHER:
+        raise UnsupportedError(f"{store.describe(path)} is a {_OTHER_NAME} node, which this version does not read",
+                               feature=_OTHER_NAME)
+    format = format_of(FORMAT_OF[document])
+    if zarr_format is None:
+        check_names(path, format)
+        if others:
+            _warn_of_others(store, path, document, others)
+    view = view_of(format, document, raw, identity, path, options, 0)
+    if view.notes:
+        warn_of(store.describe(path), view.notes)
     bind = ArrayBinding if type(view.metadata) is ArrayMetadata else GroupBinding
     return bind(store, path, format, options, view)
 
 
 def _warn_of_others(store, path, document, others):
-    """Warn if documents of other nodes lie beside the one that counts."""
-    name = FORMAT_OF[document]
-    try:
-        existing = store.existing(prefix_of(path), others)
-    except StoreError as error:
+    """Warn of documents of other nodes beside the one that counts; see `_look`."""
+    if isinstance(others, StoreError):
         # The node can still be opened. Without permission to list, S3 gives this answer for missing objects.
         if not store.n_requests:
-            pass_over_damage(error)
-            warn(f"{store.describe(path)} holds {document}, and what may be a document of another node: {error}")
+            pass_over_damage(others)
+            warn(f"{store.describe(path)} holds {document}, and what may be a document of another node: {others}")
         return
-    for other in existing:
+    name = FORMAT_OF[document]
+    for other in others:
         is_what = f"what {document} says" if other in NODE_DOCUMENTS[name] else f"of format {name!r}"
         warn(f"{store.describe(path)} holds {document} and {other}: the node is {is_what}, the other document is "
              "ignored")
@@ -316,21 +363,48 @@ def members(store: Store, path: str) -> Iterator[str]:
             yield child
 
 
+def below(store: Store, path: str, zarr_format: FormatName | None, options: Options, *,
+          only_finished: bool = False) -> Iterator[tuple[str, ArrayBinding | GroupBinding]]:
+    """Iterate over (path, node) of all nodes below `path`, level by level; see `find_each`.
+
+    Nodes of other formats than `zarr_format` come with the others, unless a document of that format is beside theirs.
+
+    Raises : ZcoreError, for the first node that cannot be opened.
+    """
+    level = [path]
+    while level:
+        paths = []
+        for found in outcomes(store, lambda group: list(members(store, group)), level):
+            if isinstance(found, ZcoreError):
+                raise found
+            paths += found
+        level = []
+        found = find_each(store, paths, zarr_format, options, only_finished=only_finished)
+        for child, node in zip(paths, found, strict=True):
+            if node is None and zarr_format is not None:
+                node = find(store, child, None, options, only_finished=only_finished)
+            if isinstance(node, ZcoreError):
+                raise node
+            if node is None:
+                continue     # deleted since it was listed
+            yield child, node
+            if isinstance(node, GroupBinding) and zarr_format in (None, node.format.name):
+                level.append(child)
+
+
 def children(store: Store, path: str) -> Iterator[str]:
     """Iterate over the paths of the nodes right below `path`, sorted; reserved names are left out.
 
     Unreachable nodes, and nodes with unreachable documents, are included. Opening them is an error with the reason.
     """
     n = len(prefix_of(path))
-    for prefix in may_be_nodes(store, path):
-        try:
-            found = store.get_first(prefix, _ANY, 0)
-        except StoreError as error:
-            if not is_damage(error):
-                raise
+    prefixes = may_be_nodes(store, path)
+    looks = outcomes(store, lambda prefix: store.get_first(prefix, _ANY, 0), prefixes)
+    for prefix, found in zip(prefixes, looks, strict=True):
+        if isinstance(found, ZcoreError):
+            pass_over_damage(found)
             yield prefix[:-1]
-            continue
-        if found is not None:
+        elif found is not None:
             document = _ANY[found[0]]
             if document is _OTHER or format_of(FORMAT_OF[document]).names.fault(prefix[n:-1]) is None:
                 yield prefix[:-1]

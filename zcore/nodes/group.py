@@ -1,6 +1,8 @@
 """`Group`, the user's handle on a group: a mapping of names to arrays and groups."""
 from __future__ import annotations
 
+from contextlib import suppress
+from itertools import islice
 from typing import TYPE_CHECKING, overload
 
 from zcore.engine.binding import ArrayBinding
@@ -12,6 +14,7 @@ from zcore.model.value import as_bool
 from zcore.nodes.array import Array
 from zcore.nodes.info import Info
 from zcore.nodes.node import Handle
+from zcore.stores.base import n_at_once, outcomes
 from zcore.stores.keys import prefix_of
 from zcore.text.printable import printable
 
@@ -72,7 +75,7 @@ class Group(Handle):
             return None     # the group itself, which is not among its members
         binding = self._binding
         path = self._path_of(name)
-        if self._copy is not None and binding.options.read_only:
+        if self._has_all_copies:
             found = consolidated.member_of(binding, self._copy, path[len(binding.prefix):])
             if found is not None:
                 return found
@@ -128,6 +131,10 @@ class Group(Handle):
         n = len(prefix_of(self._binding.path))
         for path in lookup.members(self._binding.store, self._binding.path):
             yield path[n:]
+
+    @property
+    def _has_all_copies(self):
+        return self._copy is not None and self._binding.options.read_only
 
     def _names(self):
         """Return the names of possible members. Only opening them tells whether they are nodes."""
@@ -203,32 +210,77 @@ class Group(Handle):
         return self._walk(max_depth)
 
     def _walk(self, max_depth):
-        way = [("", self._children())]
+        way = [("", self._children(_goes_on(max_depth, 0)))]
         while way:
             prefix, children = way[-1]
-            for name, node in children:
+            for name, node, looks in children:
                 yield prefix + name, node
-                if isinstance(node, Group) and (max_depth is None or len(way) <= max_depth):
-                    way.append((f"{prefix}{name}/", node._children()))
+                if isinstance(node, Group) and _goes_on(max_depth, len(way) - 1):
+                    way.append((f"{prefix}{name}/", node._children(_goes_on(max_depth, len(way)), looks)))
                     break
             else:
                 way.pop()
 
-    def _children(self):
-        """Iterate over (name, node) of the members right below; for one that cannot be opened, node is the error."""
-        for name in self._names():
-            try:
-                node = self.get(name)
-            except ZcoreError as error:
-                if not lookup.is_damage(error):
-                    raise
-                yield name, error
-                continue
-            if node is None:
+    def _children(self, goes_on, looks=None):
+        """Iterate over (name, node, `_looks` or None) of the members right below.
+
+        For a member that cannot be opened, node is the error. `goes_on`: the members of the groups come next. Where
+        answers take long, these are looked for in many groups at once.
+        """
+        children = self._opened(looks)
+        n_ahead = n_at_once(self.store) if goes_on else 0
+        if not n_ahead:
+            for name, node in children:
+                yield name, node, None
+        while ahead := list(islice(children, n_ahead)):
+            below = outcomes(self.store, Group._looks, [node for _, node in ahead if type(node) is Group])
+            for name, node in ahead:
+                yield name, node, next(below) if type(node) is Group else None
+
+    def _opened(self, looks):
+        for name, found in self._found(looks):
+            if found is None or isinstance(found, InvalidKeyError):
                 continue     # no node, a reserved name, or deleted meanwhile
+            if isinstance(found, ZcoreError):
+                lookup.pass_over_damage(found)
+                yield name, found
+                continue
+            node = self._member(found)
             if type(node) is Group and node.store.leads_up(node._binding.prefix):
                 continue     # as in `lookup.members`
             yield name, node
+
+    def _found(self, looks):
+        """Iterate over (name, binding) of the members right below; None instead, or the error of one of them."""
+        binding = self._binding
+        if self._has_all_copies:
+            for name in self._names():
+                try:
+                    found = self._find(name)
+                except ZcoreError as error:
+                    found = error
+                yield name, found
+            return
+        if isinstance(looks, ZcoreError):
+            raise looks
+        paths, looks = looks or (self._paths(), None)
+        found = lookup.find_each(binding.store, [*paths.values()], None, binding.options, looks=looks)
+        yield from zip(paths, found, strict=True)
+
+    def _looks(self):
+        """Return all that `_found` needs to know, without a warning: another thread may call this."""
+        if self._has_all_copies:
+            return None
+        paths = self._paths()
+        return paths, [*lookup.look_at_each(self.store, [*paths.values()], None)]
+
+    def _paths(self):
+        """Return a dict of the names of possible members to their paths; names that no node can have are left out."""
+        paths = {}
+        for name in filter(None, self._names()):
+            with suppress(InvalidKeyError):
+                paths[name] = self._path_of(name)
+        return paths
 
     def nmembers(self, max_depth: int | None = 0) -> int:
         """Return the number of `members`, `max_depth` levels deep; None counts all levels."""
@@ -477,24 +529,30 @@ def _check_depth(max_depth):
         raise ValueError(f"max_depth is {max_depth!r:.60}, expected 0 or more, or None for all")
 
 
+def _goes_on(max_depth, depth):
+    """Return whether nodes below those at a depth are wanted."""
+    return max_depth is None or depth < max_depth
+
+
 def _counted(n, noun):
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
 
 
 def _branches(group, max_depth):
     """Yield a line for each node below, in the order of `Group.members`. Control characters in names are escaped."""
-    way = [("", list(group._children())[::-1])]
+    way = [("", list(group._children(_goes_on(max_depth, 0)))[::-1])]
     while way:
         indent, children = way[-1]
         if not children:
             way.pop()
             continue
-        name, node = children.pop()
+        name, node, looks = children.pop()
         text = printable(name)
         if isinstance(node, ZcoreError):
             text += f" ({type(node).__name__})"
         elif type(node._binding.metadata) is ArrayMetadata:
             text += f" {node.shape} {node.dtype}"
         yield f"{indent}{'├── ' if children else '└── '}{text}"
-        if isinstance(node, Group) and (max_depth is None or len(way) <= max_depth):
-            way.append((indent + ("│   " if children else "    "), list(node._children())[::-1]))
+        if isinstance(node, Group) and _goes_on(max_depth, len(way) - 1):
+            way.append((indent + ("│   " if children else "    "),
+                        list(node._children(_goes_on(max_depth, len(way)), looks))[::-1]))

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from zcore import workers
 from zcore.buffers import flat_view
-from zcore.errors import ReadOnlyError, StoreError
+from zcore.errors import ReadOnlyError, ZcoreError
 from zcore.kernel.io.object_locks import ObjectLocks, locks_of
 from zcore.stores.keys import POSIX, check_key, check_prefix
 
@@ -80,6 +80,8 @@ class Objects(NamedTuple):
 
 OBJECTS = Objects()
 
+# Items that are worked on at once, for each request at the same time: `outcomes` waits for the last of them.
+_N_ROUNDS = 4
 # In the name of the locks of keys, which belong to no node.
 _NO_PATH = None
 
@@ -291,18 +293,14 @@ class Store(ABC):
         The keys are ``prefix + name`` for each of `names`. None if no key has a value. This finds the document of a
         node of unknown format.
         """
-        def tried(name):
-            try:
-                return self.get_with_identity(prefix + check_key(name, self.key_flavour), (0, limit))
-            except StoreError as error:
-                # It is raised if no key before this one has a value.
-                return error
+        def get(name):
+            return self.get_with_identity(prefix + check_key(name, self.key_flavour), (0, limit))
 
         # First one key, which most nodes have; then the others, at the same time where answers take long.
         for first, part in ((0, names[:1]), (1, names[1:])):
-            for i, outcome in enumerate(self._together(tried, part) if self.n_requests else map(tried, part), first):
-                if isinstance(outcome, StoreError):
-                    raise outcome
+            for i, outcome in enumerate(outcomes(self, get, part), first):
+                if isinstance(outcome, ZcoreError):
+                    raise outcome     # no key before this one has a value
                 if outcome is not None:
                     return i, *outcome
         return None
@@ -668,6 +666,30 @@ def directory_at(store: Store, prefix: str = "") -> str | None:
     """Return the directory that `Store.locate` names, or None."""
     found = store.locate(prefix)
     return found.path if type(found) is Directory else None
+
+
+def outcomes(store: Store, work: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any]:
+    """Iterate over ``work(item)`` for each item, or the ZcoreError that it raises.
+
+    Where answers take long, many items are worked on at the same time, also some that the caller never comes to.
+    """
+    def tried(item):
+        try:
+            return work(item)
+        except ZcoreError as error:
+            return error
+
+    if not store.n_requests:
+        yield from map(tried, items)
+        return
+    n = n_at_once(store)
+    for first in range(0, len(items), n):
+        yield from store._together(tried, items[first:first + n])
+
+
+def n_at_once(store: Store) -> int:
+    """Return how many items `outcomes` works on before it comes to the first; 0 if one after the other."""
+    return _N_ROUNDS * store.n_requests
 
 
 def run_together(work: Callable[[Any], Any], items: Sequence[Any], n_threads: int) -> list[Any]:

@@ -8,6 +8,7 @@ import pickle
 import shutil
 import sys
 import threading
+import time
 import warnings
 
 import numpy as np
@@ -16,6 +17,7 @@ import pytest
 import zcore
 from zcore.formats import NAMES, format_of
 from zcore.hierarchy import lifecycle
+from zcore.stores.base import Store
 
 WITH_GROUPS = [name for name in NAMES if format_of(name).group_document is not None]
 
@@ -1159,3 +1161,93 @@ def test_an_array_of_a_type_is_found_as_it_was_asked_for(zarr_format, dtype):
     for other in ("i4", "S3", bytes if made.dtype.kind == "T" else str):
         with pytest.raises(zcore.ArrayMismatchError):
             group.require_array("a", shape=4, dtype=other)
+
+
+class Service(zcore.MemoryStore):
+    """A store whose answers take long, `n_requests` at a time. It notes how many are on the way at once."""
+
+    n_requests = 8
+    get_first, existing = Store.get_first, Store.existing
+
+    def __init__(self):
+        super().__init__()
+        self.n_asked, self.most, self.wait = 0, 0, 0
+        self._lock = threading.Lock()
+
+    def _answered(self, answer, *args):
+        with self._lock:
+            self.n_asked += 1
+            self.most = max(self.most, self.n_asked)
+        time.sleep(self.wait)
+        with self._lock:
+            self.n_asked -= 1
+        return answer(*args)
+
+    def get_with_identity(self, *args):
+        return self._answered(super().get_with_identity, *args)
+
+    def getsize(self, key):
+        return self._answered(super().getsize, key)
+
+    def list_dir(self, prefix):
+        return self._answered(super().list_dir, prefix)
+
+
+def in_service(zarr_format=3):
+    """12 arrays, one damaged and one doubtful, and 12 groups of one array each."""
+    store = Service()
+    group = zcore.create_group(store, zarr_format=zarr_format)
+    for i in range(12):
+        group.create_array(f"a{i:02}", shape=i, dtype="i4")
+        group.create_array(f"g{i:02}/x/y", shape=i, dtype="i4")
+    store.set("a03/zarr.json", b"{")
+    store.set("g05/x/y/__zmeta__", b"{}")
+    store.wait = 0.002
+    return zcore.open_group(store, mode="r"), store
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("listed", [
+    lambda group: [path for path, _ in group.walk()], lambda group: [path for path, _ in group.walk(1)],
+    lambda group: [path for path, _ in group.walk(0)], list, lambda group: group.tree().splitlines(),
+], ids=["all", "two levels", "members", "names", "tree"])
+def test_many_members_of_a_service_are_looked_for_at_once(listed, zarr_format):
+    group, store = in_service(zarr_format)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        found = listed(group)
+    assert 4 <= store.most <= 2 * store.n_requests
+    store.n_requests = 0
+    with warnings.catch_warnings(record=True) as told_alone:
+        warnings.simplefilter("always")
+        assert listed(group) == found
+    assert [str(one.message) for one in told] == [str(one.message) for one in told_alone]
+    assert {one.filename for one in [*told, *told_alone]} <= {__file__}
+
+
+def test_a_walk_of_a_service_raises_what_a_listing_raises(monkeypatch):
+    group, store = in_service()
+
+    def list_dir(self, prefix):
+        if prefix == "g07/":
+            raise zcore.StoreError("the service is gone", errno=errno.EIO)
+        return zcore.MemoryStore.list_dir(self, prefix)
+
+    monkeypatch.setattr(Service, "list_dir", list_dir)
+    seen = []
+    with pytest.raises(zcore.StoreError, match="the service is gone"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for path, _ in group.walk():
+            seen.append(path)
+    assert len(seen) == 12 + 3 * 7 + 1 and seen[-1] == "g07"
+
+
+def test_consolidated_metadata_of_a_service_are_made_many_at_once():
+    group, store = in_service()
+    with pytest.raises(zcore.MetadataError, match="a03"):
+        zcore.consolidate_metadata(store)
+    store.set("a03/zarr.json", store.get("a02/zarr.json"))
+    store.most = 0
+    zcore.consolidate_metadata(store)
+    assert 4 <= store.most <= 2 * store.n_requests
+    assert len(zcore.open_group(store, mode="r").metadata.consolidated) == 12 * 4

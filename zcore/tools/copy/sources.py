@@ -123,15 +123,8 @@ class StoreSource(Source):
         self._groups = []
         self.nodes: list[tuple[str, SourceGroup | SourceArray]] = [("", self._node(binding, selection))]
         if isinstance(binding, GroupBinding):
-            pending = list(lookup.members(self.store, self.path))[::-1]
-            while pending:
-                path = pending.pop()
-                found = lookup.find(self.store, path, None, binding.options)
-                if found is None:
-                    continue     # deleted since it was listed
+            for path, found in lookup.below(self.store, self.path, None, binding.options):
                 self.nodes.append((path[len(binding.prefix):], self._node(found, None)))
-                if isinstance(found, GroupBinding):
-                    pending += list(lookup.members(self.store, path))[::-1]
 
     def check(self) -> None:
         for binding in self._groups:

@@ -1140,7 +1140,7 @@ def test_a_source_whose_group_is_moved_away_and_back(tmp_path, monkeypatch):
 
     monkeypatch.setattr(zcore.DirectoryStore, "get", moved(zcore.DirectoryStore.get, lambda args: args[1],
                                                            lambda key: key.endswith("c/1")))
-    monkeypatch.setattr(lookup, "find", moved(lookup.find, lambda args: args[1], lambda path: path.endswith("y")))
+    monkeypatch.setattr(lookup, "_look", moved(lookup._look, lambda args: args[2], lambda path: path.endswith("y")))
     zcore.copy(root, tmp_path / "new", path="g")
     copied = zcore.open(tmp_path / "new")
     assert sorted(asked) == ["g/x/c/1", "g/y", "g/y/c/1"]
