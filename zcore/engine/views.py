@@ -72,10 +72,11 @@ if TYPE_CHECKING:
 
 
 def view_of(format: Format, document: str, raw: bytes, identity: Identity | None, path: str, options: Options,
-            ticket: int) -> View:
-    """Return the view of the document `raw` of the node at `path`, just read from the object `identity`.
+            ticket: int, now: int | None = None) -> View:
+    """Return the view of the document `raw` of the node at `path`, read from the object `identity`.
 
-    `document` is the name of the document, `options` are those of the handle.
+    `document` is the name of the document, `options` are those of the handle. `now`: `time_ns` when it was read, if
+    that was not just now.
 
     Raises
     ------
@@ -84,7 +85,7 @@ def view_of(format: Format, document: str, raw: bytes, identity: Identity | None
     ArrayMismatchError
         The document contradicts the options.
     """
-    trusted = identity is None or is_trusted(identity)
+    trusted = identity is None or is_trusted(identity, now)
     return View(*_resolved(format, document, raw, path, options), raw, identity, trusted, ticket)
 
 
@@ -119,9 +120,9 @@ def is_reshaped(metadata: object, known: object) -> TypeGuard[ArrayMetadata]:
             and all(map(is_, _unshaped(metadata), _unshaped(known))))
 
 
-def is_trusted(identity: Identity) -> bool:
-    """Return whether no other object can get this identity, which was taken just now."""
-    return time_ns() - max(identity[3], identity[4]) > TRUSTED_AGE_NS
+def is_trusted(identity: Identity, now: int | None = None) -> bool:
+    """Return whether no other object can get this identity, which was taken `now`, a `time_ns`; by default just now."""
+    return (time_ns() if now is None else now) - max(identity[3], identity[4]) > TRUSTED_AGE_NS
 
 
 def metadata_of(format: Format, document: str, raw: bytes, path: str) -> ArrayMetadata | GroupMetadata:

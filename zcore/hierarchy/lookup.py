@@ -4,6 +4,7 @@ from __future__ import annotations
 import errno
 import os
 from functools import partial
+from time import time_ns
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -51,6 +52,8 @@ _ANY = (*DOCUMENTS, _OTHER)
 _LOOKED_FOR = {None: _ANY, **{name: (*documents, _OTHER) for name, documents in NODE_DOCUMENTS.items()}}
 # Errors of the system that concern one node: circular or broken links, special files, missing permission.
 _OF_ONE_NODE = frozenset((errno.ELOOP, errno.ENOENT, errno.ESPIPE, errno.ENXIO, errno.EACCES, errno.EPERM))
+MAX_AHEAD = 64         # nodes of a directory that are looked for at once
+MAX_SHORT = 1 << 18    # bytes of their documents; a longer one is read alone
 # Documents that make a different node of the place, for a reader of only their format.
 _CONTRADICTING = {document: DOCUMENTS[i + 1:] for i, document in enumerate(DOCUMENTS)}
 
@@ -195,7 +198,7 @@ def find_each(store: Store, paths: Sequence[str], zarr_format: FormatName | None
     has found.
     """
     if looks is None:
-        looks = look_at_each(store, paths, zarr_format)
+        looks = look_at_each(store, paths, zarr_format, options.n_threads())
     for path, looked in zip(paths, looks, strict=True):
         try:
             if isinstance(looked, ZcoreError):
@@ -207,37 +210,59 @@ def find_each(store: Store, paths: Sequence[str], zarr_format: FormatName | None
         yield found
 
 
-def look_at_each(store: Store, paths: Sequence[str], zarr_format: FormatName | None) -> Iterator[Any]:
+def look_at_each(store: Store, paths: Sequence[str], zarr_format: FormatName | None, n_threads: int) -> Iterator[Any]:
     """Iterate over what `find_each` has to know of each of `paths`. It does not warn: any thread may call it."""
-    return outcomes(store, partial(_look, store, zarr_format), paths)
+    look = partial(_look, store, zarr_format)
+    if not isinstance(store, DirectoryStore):
+        yield from outcomes(store, look, paths)
+        return
+    documents = _LOOKED_FOR[zarr_format]
+    beside = [_beside(document, zarr_format) for document in documents]
+    # More and more, as most callers that come so far go on to the end.
+    first, n = 0, 2 * n_threads
+    while first < len(paths):
+        part, now = paths[first:first + n], time_ns()
+        found = store.first_of_each([prefix_of(path) for path in part], documents, beside, MAX_SHORT, n_threads)
+        for path, one in zip(part, found, strict=True):
+            if one is None:
+                yield from outcomes(store, look, (path,))
+            else:
+                yield documents[one[0]], *one[1:], now
+        first, n = first + n, min(2 * n, MAX_AHEAD)
 
 
 def _look(store, zarr_format, path):
     """Return what the store says of the node at `path`, all that `find` asks for, or None.
 
-    It is the name of the document, its bytes and identity, and the names of documents that contradict it, or the
-    StoreError that tells why these are not known.
+    It is the name of the document, its bytes and identity, the names of documents that contradict it, or the StoreError
+    that tells why these are not known, and the time before all this.
     """
+    now = time_ns()
     documents = _LOOKED_FOR[zarr_format]
     # One byte more than a document may have: the format refuses it, whatever the size of the file.
     found = store.get_first(prefix_of(path), documents, MAX_NBYTES + 1)
     if found is None:
         return None
     i, raw, identity = found
-    others = _CONTRADICTING.get(documents[i]) if zarr_format is None else ()
+    others = _beside(documents[i], zarr_format)
     if others:
         try:
             others = store.existing(prefix_of(path), others)
         except StoreError as error:
             others = error
-    return documents[i], raw, identity, others
+    return documents[i], raw, identity, others, now
+
+
+def _beside(document, zarr_format):
+    """Return the names of documents that would contradict the one that was found."""
+    return _CONTRADICTING.get(document, ()) if zarr_format is None else ()
 
 
 def _found(store, path, zarr_format, options, looked, only_finished=False):
     """Return the binding of the node at `path`, of which `_look` has returned `looked`; see `find`."""
     if looked is None:
         return None
-    document, raw, identity, others = looked
+    document, raw, identity, others, now = looked
     if only_finished and finished(raw) is not None:
         return None
     if document is _OTHER:
@@ -248,7 +273,7 @@ def _found(store, path, zarr_format, options, looked, only_finished=False):
         check_names(path, format)
         if others:
             _warn_of_others(store, path, document, others)
-    view = view_of(format, document, raw, identity, path, options, 0)
+    view = view_of(format, document, raw, identity, path, options, 0, now)
     if view.notes:
         warn_of(store.describe(path), view.notes)
     bind = ArrayBinding if type(view.metadata) is ArrayMetadata else GroupBinding

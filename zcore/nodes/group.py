@@ -272,7 +272,7 @@ class Group(Handle):
         if self._has_all_copies:
             return None
         paths = self._paths()
-        return paths, [*lookup.look_at_each(self.store, [*paths.values()], None)]
+        return paths, [*lookup.look_at_each(self.store, [*paths.values()], None, 1)]
 
     def _paths(self):
         """Return a dict of the names of possible members to their paths; names that no node can have are left out."""
