@@ -51,9 +51,8 @@ def pytest_ignore_collect(collection_path):
     return None
 
 
-@pytest.fixture(scope="module", autouse=True)
-def frozen():
-    """Leave tests and what they have imported out of garbage collections: each would look at a million objects."""
+def pytest_collection_finish():
+    """Leave the tests themselves out of all garbage collections, of which each would look at half a million objects."""
     gc.collect()
     gc.freeze()
 
