@@ -125,7 +125,7 @@ def _read_below(binding, attributes_of):
     store, path, format = binding.store, binding.path, binding.format
     below, others = {}, []
     # What is not there yet drops the copy when its creation ends.
-    for child, node in lookup.below(store, path, format.name, binding.options, only_finished=True):
+    for child, node in lookup.below(store, path, format, binding.options, only_finished=True):
         if node.format is not format:
             others.append(node)
             continue

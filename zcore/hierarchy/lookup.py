@@ -388,14 +388,15 @@ def members(store: Store, path: str) -> Iterator[str]:
             yield child
 
 
-def below(store: Store, path: str, zarr_format: FormatName | None, options: Options, *,
+def below(store: Store, path: str, format: Format | None, options: Options, *,
           only_finished: bool = False) -> Iterator[tuple[str, ArrayBinding | GroupBinding]]:
     """Iterate over (path, node) of all nodes below `path`, level by level; see `find_each`.
 
-    Nodes of other formats than `zarr_format` come with the others, unless a document of that format is beside theirs.
+    With a `format`, nodes of others come too, unless a document of this format is beside theirs, but nothing below these.
 
     Raises : ZcoreError, for the first node that cannot be opened.
     """
+    zarr_format = None if format is None else format.name
     level = [path]
     while level:
         paths = []
@@ -406,14 +407,14 @@ def below(store: Store, path: str, zarr_format: FormatName | None, options: Opti
         level = []
         found = find_each(store, paths, zarr_format, options, only_finished=only_finished)
         for child, node in zip(paths, found, strict=True):
-            if node is None and zarr_format is not None:
+            if node is None and format is not None:
                 node = find(store, child, None, options, only_finished=only_finished)
             if isinstance(node, ZcoreError):
                 raise node
             if node is None:
                 continue     # deleted since it was listed
             yield child, node
-            if isinstance(node, GroupBinding) and zarr_format in (None, node.format.name):
+            if isinstance(node, GroupBinding) and (format is None or node.format is format):
                 level.append(child)
 
 
