@@ -392,7 +392,8 @@ def below(store: Store, path: str, format: Format | None, options: Options, *,
           only_finished: bool = False) -> Iterator[tuple[str, ArrayBinding | GroupBinding]]:
     """Iterate over (path, node) of all nodes below `path`, level by level; see `find_each`.
 
-    With a `format`, nodes of others come too, unless a document of this format is beside theirs, but nothing below these.
+    With a `format`, nodes of other formats come too, unless a document of this one is beside theirs, but nothing that
+    is below them.
 
     Raises : ZcoreError, for the first node that cannot be opened.
     """
