@@ -53,7 +53,7 @@ _LOOKED_FOR = {None: _ANY, **{name: (*documents, _OTHER) for name, documents in 
 # Errors of the system that concern one node: circular or broken links, special files, missing permission.
 _OF_ONE_NODE = frozenset((errno.ELOOP, errno.ENOENT, errno.ESPIPE, errno.ENXIO, errno.EACCES, errno.EPERM))
 MAX_AHEAD = 64         # nodes of a directory that are looked for at once
-MAX_SHORT = 1 << 18    # bytes of their documents; a longer one is read alone
+MAX_SHORT = 1 << 16    # bytes of a document that is read ahead; a longer one is read alone
 # Documents that make a different node of the place, for a reader of only their format.
 _CONTRADICTING = {document: DOCUMENTS[i + 1:] for i, document in enumerate(DOCUMENTS)}
 
@@ -211,10 +211,17 @@ def find_each(store: Store, paths: Sequence[str], zarr_format: FormatName | None
 
 
 def look_at_each(store: Store, paths: Sequence[str], zarr_format: FormatName | None, n_threads: int) -> Iterator[Any]:
-    """Iterate over what `find_each` has to know of each of `paths`. It does not warn: any thread may call it."""
+    """Iterate over what `find_each` has to know of each of `paths`. It does not warn: any thread may call it.
+
+    What was read ahead counts only if it is still so when the caller comes to it: in a directory the document is
+    looked for again, in a service this process has changed nothing.
+    """
     look = partial(_look, store, zarr_format)
     if not isinstance(store, DirectoryStore):
-        yield from outcomes(store, look, paths)
+        short = outcomes(store, partial(look, limit=MAX_SHORT), paths, ahead=True)
+        for path, looked in zip(paths, short, strict=True):
+            is_long = type(looked) is tuple and len(looked[1]) > MAX_SHORT
+            yield from outcomes(store, look, (path,)) if is_long else (looked,)
         return
     documents = _LOOKED_FOR[zarr_format]
     beside = [_beside(document, zarr_format) for document in documents]
@@ -224,14 +231,21 @@ def look_at_each(store: Store, paths: Sequence[str], zarr_format: FormatName | N
         part, now = paths[first:first + n], time_ns()
         found = store.first_of_each([prefix_of(path) for path in part], documents, beside, MAX_SHORT, n_threads)
         for path, one in zip(part, found, strict=True):
-            if one is None:
-                yield from outcomes(store, look, (path,))
-            else:
+            if one is not None and _has_identity(store, prefix_of(path) + documents[one[0]], one[2]):
                 yield documents[one[0]], *one[1:], now
+            else:
+                yield from outcomes(store, look, (path,))
         first, n = first + n, min(2 * n, MAX_AHEAD)
 
 
-def _look(store, zarr_format, path):
+def _has_identity(store, key, identity):
+    try:
+        return store.identity(key) == identity
+    except StoreError:
+        return False
+
+
+def _look(store, zarr_format, path, limit=MAX_NBYTES):
     """Return what the store says of the node at `path`, all that `find` asks for, or None.
 
     It is the name of the document, its bytes and identity, the names of documents that contradict it, or the StoreError
@@ -240,7 +254,7 @@ def _look(store, zarr_format, path):
     now = time_ns()
     documents = _LOOKED_FOR[zarr_format]
     # One byte more than a document may have: the format refuses it, whatever the size of the file.
-    found = store.get_first(prefix_of(path), documents, MAX_NBYTES + 1)
+    found = store.get_first(prefix_of(path), documents, limit + 1)
     if found is None:
         return None
     i, raw, identity = found
@@ -426,7 +440,7 @@ def children(store: Store, path: str) -> Iterator[str]:
     """
     n = len(prefix_of(path))
     prefixes = may_be_nodes(store, path)
-    looks = outcomes(store, lambda prefix: store.get_first(prefix, _ANY, 0), prefixes)
+    looks = outcomes(store, lambda prefix: store.get_first(prefix, _ANY, 0), prefixes, ahead=True)
     for prefix, found in zip(prefixes, looks, strict=True):
         if isinstance(found, ZcoreError):
             pass_over_damage(found)

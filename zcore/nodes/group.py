@@ -14,9 +14,12 @@ from zcore.model.value import as_bool
 from zcore.nodes.array import Array
 from zcore.nodes.info import Info
 from zcore.nodes.node import Handle
-from zcore.stores.base import n_at_once, outcomes
+from zcore.stores.base import n_at_once, n_changes, outcomes
 from zcore.stores.keys import prefix_of
 from zcore.text.printable import printable
+
+# Members of a group that are looked for while those of many other groups are.
+_MAX_FEW = 32
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -165,6 +168,9 @@ class Group(Handle):
         A member that cannot be opened (it is damaged or unreachable, or needs a feature that zcore does not have) is
         left out with a warning that gives the reason. Iterating over the group gives the names of all.
 
+        Many members are looked for at a time, some before the loop comes to them. In a service, what another process
+        changes meanwhile may not be seen.
+
         Parameters
         ----------
         max_depth : int or None
@@ -228,17 +234,34 @@ class Group(Handle):
         answers take long, these are looked for in many groups at once.
         """
         children = self._opened(looks)
-        n_ahead = n_at_once(self.store) if goes_on else 0
-        if not n_ahead:
+        most = n_at_once(self.store) if goes_on else 0
+        if not most:
             for name, node in children:
                 yield name, node, None
-        while ahead := list(islice(children, n_ahead)):
+            return
+        n, failure = 1, None
+        while failure is None:
+            ahead, n_before = [], n_changes()
+            try:
+                ahead += islice(children, n)
+            except ZcoreError as error:
+                failure = error
+            if not ahead:
+                break
             below = outcomes(self.store, Group._looks, [node for _, node in ahead if type(node) is Group])
             for name, node in ahead:
-                yield name, node, next(below) if type(node) is Group else None
+                if n_before != n_changes():
+                    # The caller has changed something, perhaps this member.
+                    for now in self._opened(None, [name]):
+                        yield *now, None
+                else:
+                    yield name, node, next(below) if type(node) is Group else None
+            n = min(2 * n, most)
+        if failure is not None:
+            raise failure
 
-    def _opened(self, looks):
-        for name, found in self._found(looks):
+    def _opened(self, looks, names=None):
+        for name, found in self._found(looks, names):
             if found is None or isinstance(found, InvalidKeyError):
                 continue     # no node, a reserved name, or deleted meanwhile
             if isinstance(found, ZcoreError):
@@ -250,11 +273,11 @@ class Group(Handle):
                 continue     # as in `lookup.members`
             yield name, node
 
-    def _found(self, looks):
-        """Iterate over (name, binding) of the members right below; None instead, or the error of one of them."""
+    def _found(self, looks, names):
+        """Iterate over (name, binding) of the members right below, or of `names`; None instead, or the error of one."""
         binding = self._binding
         if self._has_all_copies:
-            for name in self._names():
+            for name in self._names() if names is None else names:
                 try:
                     found = self._find(name)
                 except ZcoreError as error:
@@ -263,21 +286,34 @@ class Group(Handle):
             return
         if isinstance(looks, ZcoreError):
             raise looks
-        paths, looks = looks or (self._paths(), None)
-        found = lookup.find_each(binding.store, [*paths.values()], None, binding.options, looks=looks)
-        yield from zip(paths, found, strict=True)
+        n_before, paths, known = looks or (None, None, None)
+        if n_before != n_changes():
+            paths, known = self._paths(names), None
+        places = [*paths.values()]
+        looked = None if known is None else self._while_unchanged(n_before, places, known)
+        yield from zip(paths, lookup.find_each(binding.store, places, None, binding.options, looks=looked), strict=True)
+
+    def _while_unchanged(self, n_before, paths, known):
+        for i, looked in enumerate(known):
+            if n_before != n_changes():
+                yield from lookup.look_at_each(self.store, paths[i:], None, 1)
+                return
+            yield looked
 
     def _looks(self):
-        """Return all that `_found` needs to know, without a warning: another thread may call this."""
-        if self._has_all_copies:
-            return None
-        paths = self._paths()
-        return paths, [*lookup.look_at_each(self.store, [*paths.values()], None, 1)]
+        """Return all that `_found` needs to know, without a warning: another thread may call this.
 
-    def _paths(self):
-        """Return a dict of the names of possible members to their paths; names that no node can have are left out."""
+        None if it does not ask, or for so many members at once.
+        """
+        n_before, paths = n_changes(), {} if self._has_all_copies else self._paths()
+        if not 0 < len(paths) <= _MAX_FEW:
+            return None
+        return n_before, paths, [*lookup.look_at_each(self.store, [*paths.values()], None, 1)]
+
+    def _paths(self, names=None):
+        """Return a dict of names, or of those of possible members, to their paths, without those no node can have."""
         paths = {}
-        for name in filter(None, self._names()):
+        for name in filter(None, self._names() if names is None else names):
             with suppress(InvalidKeyError):
                 paths[name] = self._path_of(name)
         return paths

@@ -82,6 +82,8 @@ OBJECTS = Objects()
 
 # Items that are worked on at once, for each request at the same time: `outcomes` waits for the last of them.
 _N_ROUNDS = 4
+_N_FIRST = 4         # of the first of them, ahead of a caller who may stop
+_changes = [0]
 # In the name of the locks of keys, which belong to no node.
 _NO_PATH = None
 
@@ -631,6 +633,7 @@ class Store(ABC):
         return value
 
     def _check_writable(self, action, key=None):
+        _changes[0] += 1
         if self.read_only:
             self._refuse(action, key)
 
@@ -668,10 +671,12 @@ def directory_at(store: Store, prefix: str = "") -> str | None:
     return found.path if type(found) is Directory else None
 
 
-def outcomes(store: Store, work: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any]:
+def outcomes(store: Store, work: Callable[[Any], Any], items: Sequence[Any], *, ahead: bool = False) -> Iterator[Any]:
     """Iterate over ``work(item)`` for each item, or the ZcoreError that it raises.
 
-    Where answers take long, many items are worked on at the same time, also some that the caller never comes to.
+    Where answers take long, many items are worked on at the same time. `ahead`: few at first, as the caller may stop,
+    then more and more; and once this process changes a store, what was found before that is dropped, and each further
+    item has its turn when the caller comes to it.
     """
     def tried(item):
         try:
@@ -679,17 +684,27 @@ def outcomes(store: Store, work: Callable[[Any], Any], items: Sequence[Any]) -> 
         except ZcoreError as error:
             return error
 
-    if not store.n_requests:
-        yield from map(tried, items)
-        return
-    n = n_at_once(store)
-    for first in range(0, len(items), n):
-        yield from store._together(tried, items[first:first + n])
+    most = n_at_once(store)
+    first, n, n_before = 0, _N_FIRST if ahead else most, n_changes()
+    while first < len(items) if most else False:
+        for i, outcome in enumerate(store._together(tried, items[first:first + n]), first):
+            if ahead and n_changes() != n_before:
+                most, first = 0, i
+                break
+            yield outcome
+        else:
+            first, n = first + n, min(2 * n, most)
+    yield from map(tried, items[first:])
 
 
 def n_at_once(store: Store) -> int:
     """Return how many items `outcomes` works on before it comes to the first; 0 if one after the other."""
-    return _N_ROUNDS * store.n_requests
+    return _N_ROUNDS * store.n_requests if store.n_requests > 1 else 0
+
+
+def n_changes() -> int:
+    """Return a number that grows with each change that this process begins by a method of any store."""
+    return _changes[0]
 
 
 def run_together(work: Callable[[Any], Any], items: Sequence[Any], n_threads: int) -> list[Any]:

@@ -1305,3 +1305,62 @@ def test_consolidated_metadata_of_a_service_are_made_many_at_once():
     zcore.consolidate_metadata(store)
     assert 4 <= store.most <= 2 * store.n_requests
     assert len(zcore.open_group(store, mode="r").metadata.consolidated) == 12 * 4
+
+
+@pytest.fixture(params=["directory", "memory", "service"])
+def place(request, tmp_path):
+    return zcore.DirectoryStore(tmp_path) if request.param == "directory" else (
+        zcore.MemoryStore() if request.param == "memory" else Service())
+
+
+@pytest.mark.parametrize("depth", [0, None])
+def test_what_the_loop_itself_changes_is_seen_by_later_members(place, depth):
+    """Whatever was read ahead: a handle of an array that was replaced or deleted could write into the new one."""
+    group = zcore.create_group(place)
+    for i in range(12):
+        group.create_array(f"a{i:02}", data=np.arange(6), chunks=(2,))
+        group.create_array(f"g{i:02}/x", data=np.arange(6), chunks=(2,))
+    seen = {}
+    for name, node in zcore.open_group(place, mode="r+").members(depth):
+        seen[name] = getattr(node, "shape", None), getattr(node, "dtype", None)
+        if name == "a01":
+            group.create_array("a02", data=np.ones(3), chunks=(3,), overwrite=True)
+            del group["a03"]
+            group["a04"].resize(2)
+            group["a05"].append(np.arange(4))
+        elif name == "g00":
+            group.create_array("g00/x", data=np.ones(3), chunks=(3,), overwrite=True)
+            del group["g01/x"]
+            group.create_array("g02/y", data=np.ones(4), chunks=(3,))
+            del group["g03"]
+    assert seen["a02"] == ((3,), np.float64) and seen["a04"][0] == (2,) and seen["a05"][0] == (10,)
+    assert "a03" not in seen and "g03" not in seen
+    if depth is None:
+        assert seen["g00/x"] == ((3,), np.float64) and seen["g02/y"][0] == (4,) and "g01/x" not in seen
+    names = iter(group)
+    assert next(names) == "a00"
+    del group["a01"]
+    assert next(names) == "a02"
+
+
+@pytest.mark.filterwarnings("ignore:a03")
+def test_few_members_are_looked_for_before_the_first_comes_and_no_long_documents():
+    group, store = in_service()
+    asked = []
+    get = Service.get_with_identity
+
+    def noted(self, key, byte_range):
+        asked.append(key)
+        return get(self, key, byte_range)
+
+    Service.get_with_identity = noted
+    try:
+        next(group.members(None))
+        assert len(asked) <= 4
+        zcore.open_group(store, mode="r+")["a01"].attrs["long"] = "x" * lookup.MAX_SHORT
+        asked.clear()
+        arrays = dict(group.arrays())
+        assert asked.count("a01/zarr.json") == 2
+        assert arrays["a01"].attrs["long"][-1] == "x"
+    finally:
+        Service.get_with_identity = get
