@@ -56,11 +56,11 @@ COMPILE = ["-std=c11", "-D_GNU_SOURCE", "-DNPY_NO_DEPRECATED_API=NPY_2_0_API_VER
 # Modules whose loops are faster for -O3, and those whose loops, or what they do for each object, are so for -O2. The
 # others call, check and decide: small code is as fast there, and compiles in two thirds of the time.
 LOOPS = ("copy", "gather", "radix_sort", "shuffle")
-TASKS = ("blosc_header", "casting", "crc32c", "filters", "lru", "plan", "points", "tasks")
+TASKS = ("casting", "crc32c", "filters", "lru", "plan", "points", "tasks")
 # By module. The floating point exceptions of a cast are never read. Without them, gcc vectorizes loops that select
 # numbers, as clang always does; the numbers are the same. Its -O3 makes no better loops of these, only more.
-COMPILE_ONLY = {"casting": ["-fno-trapping-math", "-ftree-vectorize"], "filters": ["-ftree-vectorize"],
-                "points": ["-ftree-vectorize"]}
+COMPILE_ONLY = {"casting": ["-fno-trapping-math", "-ftree-vectorize", "-falign-loops=1"],
+                "filters": ["-ftree-vectorize"], "points": ["-ftree-vectorize"]}
 # Never in a file's header comment, which would win over what is said here and take the checks out of the debug build.
 CHECKS = ("boundscheck", "wraparound", "initializedcheck")
 UNCHECKED, CHECKED = dict.fromkeys(CHECKS, False), dict.fromkeys(CHECKS, True)
@@ -76,7 +76,7 @@ SANITIZERS = ["-fsanitize=address,undefined,float-cast-overflow",
 # table. Names of functions that are not called from outside, and the tables, are for debuggers: the debug build has
 # them.
 SMALL = ["-Os", "-g0", "-DCYTHON_COMPRESS_STRINGS=0", "-DCYTHON_UNPACK_METHODS=0"]
-# Of tasks. Their loops still begin where the processor likes it.
+# Of both. Their loops still begin where the processor likes it.
 UNPADDED = ["-falign-functions=1", "-falign-jumps=1", "-falign-labels=1"]
 STRIPPED = []
 if sys.platform != "darwin":
@@ -198,7 +198,7 @@ def make_extension(source, variant, libs, deflate=""):
     _, compile_flags, link_flags = VARIANTS[variant]
     name = ".".join(source.with_suffix("").parts)
     if variant == "release" and source.stem in LOOPS + TASKS:
-        compile_flags = [*compile_flags, *(["-O3"] if source.stem in LOOPS else ["-O2", *UNPADDED])]
+        compile_flags = [*compile_flags, "-O3" if source.stem in LOOPS else "-O2", *UNPADDED]
     extension = Extension(
         name, [] if name == SHARED else [str(source)], include_dirs=["zcore/kernel", INCLUDE, numpy.get_include()],
         extra_compile_args=COMPILE + COMPILE_ONLY.get(source.stem, []) + compile_flags, extra_link_args=[*link_flags])

@@ -23,6 +23,18 @@ def _names(text):
     return [name for name in text.split(",") if name]
 
 
+def _count(text):
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError("expected an integer of at least 1")
+    return int(text)
+
+
+def _new_file(text):
+    if not Path(text).parent.is_dir():
+        raise argparse.ArgumentTypeError(f"there is no folder {Path(text).parent} for it")
+    return Path(text)
+
+
 def _counts(text):
     counts = [int(name) for name in _names(text)]
     if not counts or min(counts) < 1:
@@ -47,14 +59,14 @@ def _parser():
     run.add_argument("--libraries", type=_library_names, default=adapters.names(),
                      help=f"of {','.join(adapters.names())}")
     run.add_argument("--workloads", type=_names, default=None, help="names of the suite's, see the command list")
-    run.add_argument("--planes", type=int, default=None, help="of a published volume; less than all takes less time")
+    run.add_argument("--planes", type=_count, default=None, help="of a published volume; less than all takes less time")
     run.add_argument("--threads", type=_counts, default=[2], help="threads of each library; several: 1,2")
-    run.add_argument("--repeats", type=int, default=7)
+    run.add_argument("--repeats", type=_count, default=7)
     run.add_argument("--data", choices=data.KINDS, default="smooth")
     run.add_argument("--seed", type=int, default=0)
     run.add_argument("--directory", default=None, help="where all files go (default: temporary files and /dev/shm)")
     run.add_argument("--quick", action="store_true", help="tiny sizes, one repeat: checks the harness and the answers")
-    run.add_argument("--out", type=Path, default=None,
+    run.add_argument("--out", type=_new_file, default=None,
                      help="result file (default: benchmarks/results/<time>-<commit>.json; none for a quick run)")
     listed = commands.add_parser("list", help="name the workloads and say what each measures")
     listed.add_argument("--suite", choices=list(_SUITES), default="rows")
@@ -65,11 +77,11 @@ def _parser():
     show.add_argument("--plots", type=Path, default=None, help="write its plots as SVG files to this folder")
     show.add_argument("--before", type=Path, default=None, help="for a page: a former result of the suite rows")
     show.add_argument("--base", choices=list(adapters.LIBRARIES), default=None, help="compare the others with this one")
-    show.add_argument("--out", type=Path, default=None)
+    show.add_argument("--out", type=_new_file, default=None)
     others = commands.add_parser("codecs", help="read and write with codecs of other types: text, bits, casts")
     others.add_argument("--names", type=_names, default=None, help="beginnings of codecs, bz2,vlen; all by default")
     others.add_argument("--threads", type=int, default=2)
-    others.add_argument("--repeats", type=int, default=9)
+    others.add_argument("--repeats", type=_count, default=9)
     others.add_argument("--quick", action="store_true")
     for name, repeats, what in (("asdf", 7, "read and write ASDF files beside the asdf package"),
                                 ("pipelines", 7, "read and write by zarr-python with each codec pipeline"),
@@ -77,7 +89,7 @@ def _parser():
                                 ("embedding", 9, "reads by zcore.h in C beside a bare loop and HDF5"),
                                 ("checkpoint", 9, "checkpoints of MPI ranks by zcore.h and by parallel HDF5")):
         command = commands.add_parser(name, help=what)
-        command.add_argument("--repeats", type=int, default=repeats)
+        command.add_argument("--repeats", type=_count, default=repeats)
         command.add_argument("--quick", action="store_true")
     alone = commands.add_parser("kernels", help="time the kernel's leaf functions against memcpy")
     alone.add_argument("--quick", action="store_true")

@@ -31,7 +31,7 @@ from zcore.model.auto_chunks import normalize_grid
 from zcore.model.metadata import ArrayMetadata, shape_of
 from zcore.model.value import text_of
 from zcore.stores import openers
-from zcore.stores.base import directory_at, outcomes
+from zcore.stores.base import directory_at, n_at_once, outcomes
 from zcore.stores.directory.store import DirectoryStore
 from zcore.stores.keys import check_path, prefix_of
 
@@ -52,7 +52,6 @@ _ANY = (*DOCUMENTS, _OTHER)
 _LOOKED_FOR = {None: _ANY, **{name: (*documents, _OTHER) for name, documents in NODE_DOCUMENTS.items()}}
 # Errors of the system that concern one node: circular or broken links, special files, missing permission.
 _OF_ONE_NODE = frozenset((errno.ELOOP, errno.ENOENT, errno.ESPIPE, errno.ENXIO, errno.EACCES, errno.EPERM))
-MAX_AHEAD = 64         # nodes of a directory that are looked for at once
 MAX_SHORT = 1 << 16    # bytes of a document that is read ahead; a longer one is read alone
 # Documents that make a different node of the place, for a reader of only their format.
 _CONTRADICTING = {document: DOCUMENTS[i + 1:] for i, document in enumerate(DOCUMENTS)}
@@ -198,7 +197,7 @@ def find_each(store: Store, paths: Sequence[str], zarr_format: FormatName | None
     has found.
     """
     if looks is None:
-        looks = look_at_each(store, paths, zarr_format, options.n_threads())
+        looks = look_at_each(store, paths, zarr_format)
     for path, looked in zip(paths, looks, strict=True):
         try:
             if isinstance(looked, ZcoreError):
@@ -210,39 +209,16 @@ def find_each(store: Store, paths: Sequence[str], zarr_format: FormatName | None
         yield found
 
 
-def look_at_each(store: Store, paths: Sequence[str], zarr_format: FormatName | None, n_threads: int) -> Iterator[Any]:
-    """Iterate over what `find_each` has to know of each of `paths`. It does not warn: any thread may call it.
-
-    What was read ahead counts only if it is still so when the caller comes to it: in a directory the document is
-    looked for again, in a service this process has changed nothing.
-    """
+def look_at_each(store: Store, paths: Sequence[str], zarr_format: FormatName | None) -> Iterator[Any]:
+    """Iterate over what `find_each` has to know of each of `paths`. It does not warn: any thread may call it."""
     look = partial(_look, store, zarr_format)
-    if not isinstance(store, DirectoryStore):
-        short = outcomes(store, partial(look, limit=MAX_SHORT), paths, ahead=True)
-        for path, looked in zip(paths, short, strict=True):
-            is_long = type(looked) is tuple and len(looked[1]) > MAX_SHORT
-            yield from outcomes(store, look, (path,)) if is_long else (looked,)
+    if not n_at_once(store):
+        yield from outcomes(store, look, paths)
         return
-    documents = _LOOKED_FOR[zarr_format]
-    beside = [_beside(document, zarr_format) for document in documents]
-    # More and more, as most callers that come so far go on to the end.
-    first, n = 0, 2 * n_threads
-    while first < len(paths):
-        part, now = paths[first:first + n], time_ns()
-        found = store.first_of_each([prefix_of(path) for path in part], documents, beside, MAX_SHORT, n_threads)
-        for path, one in zip(part, found, strict=True):
-            if one is not None and _has_identity(store, prefix_of(path) + documents[one[0]], one[2]):
-                yield documents[one[0]], *one[1:], now
-            else:
-                yield from outcomes(store, look, (path,))
-        first, n = first + n, min(2 * n, MAX_AHEAD)
-
-
-def _has_identity(store, key, identity):
-    try:
-        return store.identity(key) == identity
-    except StoreError:
-        return False
+    short = outcomes(store, partial(look, limit=MAX_SHORT), paths, ahead=True)
+    for path, looked in zip(paths, short, strict=True):
+        is_long = type(looked) is tuple and len(looked[1]) > MAX_SHORT
+        yield from outcomes(store, look, (path,)) if is_long else (looked,)
 
 
 def _look(store, zarr_format, path, limit=MAX_NBYTES):

@@ -168,7 +168,7 @@ class Group(Handle):
         A member that cannot be opened (it is damaged or unreachable, or needs a feature that zcore does not have) is
         left out with a warning that gives the reason. Iterating over the group gives the names of all.
 
-        Many members are looked for at a time, some before the loop comes to them. In a service, what another process
+        In a service many members are looked for at a time, some before the loop comes to them: what another process
         changes meanwhile may not be seen.
 
         Parameters
@@ -296,7 +296,7 @@ class Group(Handle):
     def _while_unchanged(self, n_before, paths, known):
         for i, looked in enumerate(known):
             if n_before != n_changes():
-                yield from lookup.look_at_each(self.store, paths[i:], None, 1)
+                yield from lookup.look_at_each(self.store, paths[i:], None)
                 return
             yield looked
 
@@ -308,7 +308,7 @@ class Group(Handle):
         n_before, paths = n_changes(), {} if self._has_all_copies else self._paths()
         if not 0 < len(paths) <= _MAX_FEW:
             return None
-        return n_before, paths, [*lookup.look_at_each(self.store, [*paths.values()], None, 1)]
+        return n_before, paths, [*lookup.look_at_each(self.store, [*paths.values()], None)]
 
     def _paths(self, names=None):
         """Return a dict of names, or of those of possible members, to their paths, without those no node can have."""

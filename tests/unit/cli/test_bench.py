@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import zcore
+from zcore import codecs
 from zcore.cli.show.printed import Progress
 from zcore.cli.verbs.speed import measured
 from zcore.cli.verbs.speed.measured import Sample, advice_of
@@ -103,19 +104,20 @@ def form(name, stored, write, read, option="--option"):
 
 
 @pytest.mark.parametrize(("other", "advice"), [
-    (form("b", 100, 1, 0.5), ["b: the sample is read 2.0 times as fast, at 1.00 of the bytes: zcore convert "
+    (form("b", 100, 0.1, 0.1), []),
+    (form("b", 99, 1, 0.5), ["b: the sample is read 2.0 times as fast, at 0.99 of the bytes: zcore convert "
                            "'a b' DESTINATION --option"]),
     (form("b", 110, 0.5, 0.5),
      ["b: the sample is read 2.0 times as fast and is written 2.0 times as fast, at 1.10 of the bytes: zcore convert "
       "'a b' DESTINATION --option"]),
     (form("b", 120, 0.1, 0.1), []),
-    (form("b", 100, 2, 0.5), []),
-    (form("b", 100, 0.9, 0.9), []),
+    (form("b", 99, 2, 0.5), []),
+    (form("b", 99, 0.9, 0.9), []),
     (form("b", 50, 1, 1.1), ["b: the sample has 0.50 of the bytes, about as fast: zcore convert 'a b' DESTINATION "
                            "--option"]),
 ])
 def test_advice_of_numbers(other, advice):
-    array = zcore.create_array(zcore.MemoryStore(), data=np.ones((300, 300)), chunks=(100, 100))
+    array = zcore.create_array(zcore.MemoryStore(), data=np.ones((400, 400)), chunks=(200, 200))
     rows = [form("a", 100, 1, 1), other]
     assert list(advice_of("a b", Sample(array, 10**6), rows, {1: 2, 2: 1}, (1, 1))) == advice
 
@@ -130,6 +132,20 @@ def test_advice_of_chunks_and_threads(monkeypatch):
     assert 'through a cache of chunks: zcore.open(..., cache="' in advice[-1]
     monkeypatch.setattr(measured, "LARGE_CHUNK", 1000)
     assert "are large" in next(advice_of("a b", Sample(zcore.array(np.ones((100, 100))), 1000), [], {1: 1}, (1, 1)))
+
+
+@pytest.mark.parametrize("keywords", [
+    {"zarr_format": 2, "order": "F"}, {"zarr_format": 2, "filters": [{"id": "delta", "dtype": "<i4"}]},
+    {"zarr_format": 3, "filters": [codecs.TransposeCodec(order=(1, 0))]}, {"zarr_format": 3, "shards": (80, 40)},
+    {"zarr_format": "zmeta"},
+])
+def test_a_form_as_it_is_keeps_filters_and_order(keywords):
+    values = (np.arange(6400, dtype="i4") ** 2 % 1001).reshape(80, 80)
+    array = zcore.create_array("kept.zarr", data=values, chunks=(40, 20), **keywords)
+    first, *others = measured.measure_forms(Sample(array, 10**6), ".", Progress("measuring"))
+    stored = sum(os.path.getsize(os.path.join(folder, name)) for folder, _, names in os.walk("kept.zarr")
+                 for name in names if name[-1:].isdecimal() or name.endswith(".blosc"))
+    assert first["nbytes_stored"] == stored and len(others) >= 3
 
 
 def test_the_command_that_is_advised_can_be_run(shell, array):

@@ -1062,57 +1062,13 @@ def test_a_member_that_cannot_be_opened_spoils_no_other(tmp_path, kind):
         zcore.consolidate_metadata(tmp_path)     # a copy without it would say that it is not there
 
 
-def read_alone(self, prefixes, *args):
-    """`first_of_each` where each document is left to `get_first`."""
-    return [None] * len(prefixes)
-
-
-def test_members_of_a_directory_are_read_many_at_once(tmp_path, monkeypatch):
-    """The result is that of one after the other, whatever the members are."""
-    group = zcore.group(tmp_path / "g")
-    for i in range(130):
-        group.create_array(f"a{i:03}", shape=i, dtype="i4") if i % 7 else group.create_group(f"a{i:03}/x")
-    place = tmp_path / "g"
-    zcore.create_array(place / "old", shape=3, dtype="f4", zarr_format=2)
-    zcore.create_array(place / "older", shape=3, dtype="f4", zarr_format="zmeta")
-    (place / "a001" / "zarr.json").write_bytes(b"{")
-    (place / "a002" / ".zarray").write_bytes(b"{}")
-    (place / "a003" / "__zmeta__").symlink_to("nowhere")
-    (place / "a004" / "zarr.json").unlink()
-    os.mkfifo(place / "a004" / "zarr.json")
-    (place / "a005" / "zarr.json").unlink()
-    (place / "a006" / "zarr.json").write_bytes(b'{"attributes": "' + b" " * lookup.MAX_SHORT + b'"}')
-    group["a008"].attrs["long"] = "x" * lookup.MAX_SHORT
-    (place / "a010" / "zarr.json").unlink()
-    (place / "a010" / "zarr.json").symlink_to("../a009/zarr.json")
-    (place / "a011").rename(tmp_path / "elsewhere")
-    (place / "a011").symlink_to("../elsewhere")
-    (place / "up").symlink_to("..")
-    (place / "__reserved").mkdir()
-    (place / "empty").mkdir()
-
-    def listed():
-        with warnings.catch_warnings(record=True) as told:
-            warnings.simplefilter("always")
-            found = [(path, str(node), getattr(node, "shape", None)) for path, node in zcore.open_group(place).walk()]
-        return found, [str(one.message) for one in told]
-
-    found = listed()
-    assert len(found[0]) == 130 + 19 - 1 + 2 and len(found[1]) == 2
-    monkeypatch.setattr(zcore.DirectoryStore, "first_of_each", read_alone)
-    assert listed() == found
-
-
 def test_a_document_that_was_young_when_it_was_read_is_not_trusted_later(tmp_path, monkeypatch):
-    """While a caller deals with a member, the next ones, which were read before, may be replaced."""
-    group = zcore.group(tmp_path)
-    for name in "abc":
-        group.create_array(name, shape=3, dtype="i4")
-    members = zcore.open_group(tmp_path).arrays()
-    next(members)
+    """It may be read long before it is used: what counts is the clock before it was read."""
+    zcore.create_array(tmp_path, shape=3, dtype="i4")
+    monkeypatch.setattr("zcore.engine.views.time_ns", lambda: time.time_ns() + 10**10)
+    assert not zcore.open_array(tmp_path)._binding.view.trusted
     monkeypatch.setattr("zcore.hierarchy.lookup.time_ns", lambda: time.time_ns() + 10**10)
-    assert not next(members)[1]._binding.view.trusted
-    assert zcore.open_array(tmp_path, path="b")._binding.view.trusted
+    assert zcore.open_array(tmp_path)._binding.view.trusted
 
 
 def test_what_any_member_may_meet_is_an_error_of_the_listing(tmp_path, monkeypatch):
@@ -1125,7 +1081,6 @@ def test_what_any_member_may_meet_is_an_error_of_the_listing(tmp_path, monkeypat
         raise failing
 
     monkeypatch.setattr(zcore.DirectoryStore, "get_first", fail)
-    monkeypatch.setattr(zcore.DirectoryStore, "first_of_each", read_alone)
     for listing in (group.keys, group.members, group.tree):
         with pytest.raises(zcore.StoreError):
             list(listing())

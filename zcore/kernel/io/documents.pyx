@@ -8,9 +8,8 @@ import os
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.errno cimport ENAMETOOLONG, ENOMEM, errno
-from libc.stdint cimport int64_t, uint64_t
-from libc.stdlib cimport calloc, free
-from libc.string cimport memcpy, strlen
+from libc.stdint cimport int64_t
+from libc.string cimport memcpy
 from posix.fcntl cimport AT_FDCWD
 from posix.unistd cimport close
 
@@ -29,20 +28,14 @@ cdef enum:
 
 cdef int _join(char *path, bytes directory, bytes name) except -1:
     """Write the path of a file; OSError if it is too long for a system call."""
-    if not _is_joined(path, directory, name):
-        raise _fault(ENAMETOOLONG, directory, name)
-    return 0
-
-
-cdef bint _is_joined(char *path, const char *directory, const char *name) noexcept nogil:
-    cdef size_t n = strlen(directory)
-    cdef size_t n_name = strlen(name)
+    cdef Py_ssize_t n = len(directory)
+    cdef Py_ssize_t n_name = len(name)
     if n + n_name + 2 > MAX_PATH_NBYTES:
-        return False
-    memcpy(path, directory, n)
+        raise _fault(ENAMETOOLONG, directory, name)
+    memcpy(path, <const char *>directory, n)
     path[n] = c'/'
-    memcpy(path + n + 1, name, n_name + 1)
-    return True
+    memcpy(path + n + 1, <const char *>name, n_name + 1)
+    return 0
 
 
 cdef object _fault(int error, bytes directory, bytes name):
@@ -120,158 +113,6 @@ def existing(bytes directory not None, tuple names not None):
         if code != ABSENT:
             found.append(i)
     return found
-
-
-cdef struct Found:
-    Buffer buffer
-    Identity identity
-    int64_t n_bytes
-    Py_ssize_t name      # index of the name that was read; -1: not known
-    uint64_t beside      # a bit for each name beside that exists
-
-
-@cython.final
-cdef class FirstOfEach:
-    """Does `read_first` and `existing` for several directories, in as many threads as enter `run`.
-
-    Parameters
-    ----------
-    directories : list of bytes
-    names : tuple of bytes
-        The first that exists in a directory is read.
-    beside : tuple of tuples of bytes
-        For each of `names`, at most 64 others that are looked for if it is read.
-    limit : int
-        Maximum number of bytes of a file.
-    """
-
-    cdef list directories
-    cdef tuple names
-    cdef tuple beside
-    cdef const char **texts    # of the directories, then of the names
-    cdef const char ***others  # of the names beside, NULL behind the last
-    cdef Found *found
-    cdef int64_t limit
-    cdef int64_t n_taken
-    cdef Py_ssize_t n
-    cdef Py_ssize_t n_names
-
-    def __cinit__(self, list directories not None, tuple names not None, tuple beside not None, int64_t limit):
-        cdef Py_ssize_t i, k
-        cdef bytes text     # each stays in the list or a tuple
-        if len(beside) != len(names):
-            raise ValueError("names beside each of the names")
-        self.directories, self.names, self.beside, self.limit = list(directories), names, beside, limit
-        self.n, self.n_names = len(self.directories), len(names)
-        self.texts = <const char **>calloc(self.n + self.n_names + 1, sizeof(char *))
-        self.others = <const char ***>calloc(self.n_names + 1, sizeof(char **))
-        self.found = <Found *>calloc(self.n + 1, sizeof(Found))
-        if not (self.texts and self.others and self.found):
-            raise MemoryError
-        for i in range(self.n):
-            text = self.directories[i]
-            self.texts[i] = text
-            self.found[i].name = -1
-        for k in range(self.n_names):
-            text = names[k]
-            self.texts[self.n + k] = text
-            if len(<tuple?>beside[k]) > 64:
-                raise ValueError("at most 64 names beside one")
-            self.others[k] = <const char **>calloc(len(beside[k]) + 1, sizeof(char *))
-            if not self.others[k]:
-                raise MemoryError
-            for i in range(len(beside[k])):
-                text = beside[k][i]
-                self.others[k][i] = text
-
-    def __dealloc__(self):
-        cdef Py_ssize_t i
-        if self.found:
-            for i in range(self.n):
-                buffer_free(&self.found[i].buffer)
-        if self.others:
-            for i in range(self.n_names):
-                free(self.others[i])
-        free(self.found)
-        free(self.others)
-        free(self.texts)
-
-    def run(self, main=True):
-        """Work until nothing is left to do that no other thread has begun."""
-        cdef int64_t i
-        with nogil:
-            while True:
-                i = zc_add(&self.n_taken, 1)
-                if i >= self.n:
-                    break
-                self._read(i)
-
-    def cancel(self):
-        """Let the threads leave `run` soon."""
-        zc_add(&self.n_taken, self.n)
-
-    cdef void _read(self, int64_t i) noexcept nogil:
-        cdef char path[MAX_PATH_NBYTES]
-        cdef Status status
-        cdef Found *found = &self.found[i]
-        cdef int64_t n
-        cdef Py_ssize_t k, other
-        cdef int fd, code
-        status_clear(&status)
-        for k in range(self.n_names):
-            if not _is_joined(path, self.texts[i], self.texts[self.n + k]):
-                return
-            fd = object_try_open(AT_FDCWD, path, &status)
-            if fd == ABSENT:
-                continue
-            if fd < 0:
-                return
-            n = object_read_start(fd, self.limit, &found.buffer, &found.identity, &status)
-            object_close(fd)
-            if n == ABSENT:
-                continue
-            if n < 0 or found.identity.size > self.limit:
-                buffer_free(&found.buffer)
-                return
-            other = 0
-            while self.others[k][other]:
-                if not _is_joined(path, self.texts[i], self.others[k][other]):
-                    return
-                code = object_stands(AT_FDCWD, path, &status)
-                if code == FAILED:
-                    return
-                if code != ABSENT:
-                    found.beside |= <uint64_t>1 << other
-                other += 1
-            found.n_bytes, found.name = n, k
-            return
-
-    def taken(self):
-        """Return what was found in each directory, once all threads have left `run`.
-
-        Returns
-        -------
-        list of (int, bytes, tuple of int, list of int) or None
-            Index of the name, content and identity as from `read_first`, and the indices of the existing names beside
-            it; None if there is no such file, it is longer than `limit`, or one of them is unreachable.
-        """
-        cdef Found *found
-        cdef Py_ssize_t i, other
-        if self.n_taken < self.n:
-            raise ValueError("not all have been read")
-        taken = []
-        for i in range(self.n):
-            found = &self.found[i]
-            if found.name < 0:
-                taken.append(None)
-                continue
-            taken.append((
-                found.name, PyBytes_FromStringAndSize(<char *>found.buffer.data, found.n_bytes), (
-                    found.identity.device, found.identity.inode, found.identity.size, found.identity.mtime_ns,
-                    found.identity.ctime_ns),
-                [other for other in range(len(self.beside[found.name])) if found.beside >> other & 1]))
-            buffer_free(&found.buffer)
-        return taken
 
 
 @cython.final

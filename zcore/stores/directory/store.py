@@ -17,10 +17,9 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
-from zcore import workers
 from zcore.buffers import flat_view
-from zcore.errors import InvalidKeyError, KeyConflictError, NotADirectoryStoreError, StoreError
-from zcore.kernel.io.documents import FirstOfEach, existing, read_first
+from zcore.errors import KeyConflictError, NotADirectoryStoreError, StoreError
+from zcore.kernel.io.documents import existing, read_first
 from zcore.kernel.io.new_directory import new_directory
 from zcore.kernel.io.object_locks import ObjectLocks, locks_of
 from zcore.model.value import as_bool
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
 # Devices whose file systems distinguish upper from lower case, as this process has found. (ext4 can switch a single
 # empty directory to ignore case. If that happens after this process has examined the device, aliases go unnoticed.)
 _CASE_SENSITIVE = set()
-_MIN_SHARED = 16     # documents, each a few microseconds, for which a second thread is woken up
 # If a path leads to one of these files, the caller means its directory.
 _DOCUMENTS = frozenset(("zarr.json", ".zarray", ".zgroup", ".zattrs", "__zmeta__"))
 
@@ -182,37 +180,6 @@ class DirectoryStore(Store):
             self._look_up_case(prefix + names[found[0]], found[2][0])
             if self._ignores_case:
                 return super().get_first(prefix, names, limit)
-        return found
-
-    def first_of_each(self, prefixes: Sequence[str], names: Sequence[str], beside: Sequence[Sequence[str]], limit: int,
-                      n_threads: int) -> list[tuple[int, bytes, Identity, list[str]] | None]:
-        """Do `get_first` for several prefixes at once, in up to `n_threads` threads.
-
-        `beside`: for each name, others; those that exist beside the name that is found are returned with the rest.
-
-        The result for a prefix is None if `get_first` and `existing` have to be asked: nothing was found there, or
-        more than `limit` bytes, or there may be an error, or files are also found by other spellings.
-        """
-        unknown: list[Any] = [None] * len(prefixes)
-        if self.confined or self._ignores_case is True:
-            return unknown
-        try:
-            directories = [os.fsencode(self._directory_of(prefix)) for prefix in prefixes]
-        except InvalidKeyError:
-            return unknown
-        reads = FirstOfEach(directories, _file_names(tuple(names), self.key_flavour),
-                            tuple([_file_names(tuple(others), self.key_flavour) for others in beside]), limit)
-        workers.run(reads.run, min(n_threads, 1 + len(prefixes) // _MIN_SHARED), reads.cancel)
-        found = reads.taken()
-        for i, one in enumerate(found):
-            if one is None:
-                continue
-            if not self.allow_aliases:
-                self._look_up_case(prefixes[i] + names[one[0]], one[2][0])
-                if self._ignores_case is not False:
-                    return unknown
-            if others := one[3]:
-                others[:] = [beside[one[0]][k] for k in others]
         return found
 
     def _check_absent(self, path, action, name):

@@ -1,13 +1,9 @@
-"""Documents of one directory and of many.
-
-A look at one tells whether another one has come in its place, however alike they are.
-"""
+"""A look at a document tells whether another one has come in its place, however alike they are."""
 import os
-import threading
 
 import pytest
 
-from zcore.kernel.io.documents import FirstOfEach, Look, existing, read_first
+from zcore.kernel.io.documents import Look
 
 
 @pytest.fixture
@@ -78,49 +74,3 @@ def test_no_descriptor_stays(directory):
     assert len(os.listdir("/proc/self/fd")) == n_open + 1
     del looks
     assert len(os.listdir("/proc/self/fd")) == n_open
-
-
-@pytest.mark.parametrize("n_threads", [1, 4])
-def test_the_documents_of_many_directories(tmp_path, n_threads):
-    names, beside = (b"a", b"b", b"c"), ((b"b", b"c"), (), (b"d",) * 64)
-    directories = [os.fsencode(tmp_path / str(i)) for i in range(200)]
-    for i, directory in enumerate(directories[:-2]):
-        os.mkdir(directory)
-        for k, name in enumerate(b"abcd"):
-            if i >> k & 1:
-                with open(os.path.join(directory, bytes([name])), "wb") as file:
-                    file.write(bytes([name]) * (i % 90))
-    os.mkfifo(directories[0] + b"/a")
-    os.symlink("nowhere", directories[1] + b"/b")
-    directories[-1] = b"x" * 4090
-    reads = FirstOfEach(directories, names, beside, 80)
-    with pytest.raises(ValueError, match="not all"):
-        reads.taken()
-    threads = [threading.Thread(target=reads.run) for _ in range(n_threads)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    taken = reads.taken()
-    assert taken[0] is taken[1] is taken[-2] is taken[-1] is None
-    n_long = 0
-    for found, directory in zip(taken[2:-2], directories[2:-2], strict=True):
-        expected = read_first(directory, names, 1000)
-        n_long += expected is not None and len(expected[1]) > 80
-        if expected is None or len(expected[1]) > 80:
-            assert found is None
-        else:
-            assert found == (*expected, existing(directory, beside[expected[0]]))
-    assert n_long > 10
-
-
-def test_reads_of_documents_that_are_cancelled_or_odd(tmp_path):
-    reads = FirstOfEach([os.fsencode(tmp_path)] * 3, (b"a",), ((),), 10)
-    reads.cancel()
-    reads.run()
-    assert reads.taken() == [None] * 3
-    assert FirstOfEach([], (), (), 10).taken() == []
-    for directory, name, beside in (("a", b"a", ((),)), (b"a", "a", ((),)), (b"a", b"a", ([],)), (b"a", b"a", ()),
-                                    (b"a", b"a", (("b",),)), (b"a", b"a", ((b"b",) * 65,))):
-        with pytest.raises((TypeError, ValueError)):
-            FirstOfEach([directory], (name,), beside, 10)
