@@ -124,7 +124,7 @@ def _read_below(binding, attributes_of):
     """Return the metadata of all nodes below a group by their path relative to it."""
     store, path, format = binding.store, binding.path, binding.format
     below, others = {}, []
-    # What is not there yet drops the copy when its creation ends.
+    # A node that is being created is not found. When its creation ends, it drops this copy.
     for child, node in lookup.below(store, path, format, binding.options, only_finished=True):
         if node.format is not format:
             others.append(node)

@@ -222,10 +222,10 @@ def look_at_each(store: Store, paths: Sequence[str], zarr_format: FormatName | N
 
 
 def _look(store, zarr_format, path, limit=MAX_NBYTES):
-    """Return what the store says of the node at `path`, all that `find` asks for, or None.
+    """Return all that `find` needs to know from the store about the node at `path`, or None if there is no node.
 
-    It is the name of the document, its bytes and identity, the names of documents that contradict it, or the StoreError
-    that tells why these are not known, and the time before all this.
+    It is a tuple: the name of the document, its bytes and identity, the names of documents that contradict it (or the
+    StoreError that tells why these are not known), and the time before the first of these was read.
     """
     now = time_ns()
     documents = _LOOKED_FOR[zarr_format]

@@ -674,9 +674,9 @@ def directory_at(store: Store, prefix: str = "") -> str | None:
 def outcomes(store: Store, work: Callable[[Any], Any], items: Sequence[Any], *, ahead: bool = False) -> Iterator[Any]:
     """Iterate over ``work(item)`` for each item, or the ZcoreError that it raises.
 
-    Where answers take long, many items are worked on at the same time. `ahead`: few at first, as the caller may stop,
-    then more and more; and once this process changes a store, what was found before that is dropped, and each further
-    item has its turn when the caller comes to it.
+    Where answers take long, many items are worked on at the same time. With `ahead`, these are few at first, as the
+    caller may stop, and then more and more. When this process changes a store, results from before the change are
+    dropped. From then on each item is worked on when the caller comes to it.
     """
     def tried(item):
         try:
@@ -686,7 +686,7 @@ def outcomes(store: Store, work: Callable[[Any], Any], items: Sequence[Any], *, 
 
     most = n_at_once(store)
     first, n, n_before = 0, _N_FIRST if ahead else most, n_changes()
-    while first < len(items) if most else False:
+    while most and first < len(items):
         for i, outcome in enumerate(store._together(tried, items[first:first + n]), first):
             if ahead and n_changes() != n_before:
                 most, first = 0, i

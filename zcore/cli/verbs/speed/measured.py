@@ -172,7 +172,7 @@ def measure_forms(sample: Sample, folder: str, progress: Progress) -> list[dict[
     made = tempfile.mkdtemp(prefix=".zcore-bench-", dir=folder)
     try:
         forms = list(forms_of(array))
-        # Its own form comes again at the end: what is measured first also pays for memory that is new.
+        # The array's own form is measured again at the end: the first measurement also takes time for new memory.
         for i, (name, keywords, option) in enumerate([*forms, forms[0]]):
             progress.to(i + 1, len(forms) + 2)
             keywords = {"zarr_format": 3 if "shards" in keywords else array.zarr_format, **keywords}
