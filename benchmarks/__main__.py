@@ -20,7 +20,10 @@ _SUITES = {"rows": workloads.WORKLOADS, "curves": curves.WORKLOADS, **published.
 
 
 def _names(text):
-    return [name for name in text.split(",") if name]
+    names = [name for name in text.split(",") if name]
+    if not names:
+        raise argparse.ArgumentTypeError("expected names, separated by commas")
+    return names
 
 
 def _count(text):
@@ -35,11 +38,26 @@ def _new_file(text):
     return Path(text)
 
 
+def _folder(text):
+    if not Path(text).is_dir():
+        raise argparse.ArgumentTypeError(f"there is no folder {text}")
+    return text
+
+
+def _result(path):
+    try:
+        result = json.loads(Path(path).read_text("utf-8"))
+        if result["format"] != 1:
+            raise ValueError
+    except OSError as exc:
+        raise argparse.ArgumentTypeError(f"{path}: {exc.strerror}") from None
+    except (ValueError, LookupError, TypeError):
+        raise argparse.ArgumentTypeError(f"{path} is no result of `python -m benchmarks run`") from None
+    return result
+
+
 def _counts(text):
-    counts = [int(name) for name in _names(text)]
-    if not counts or min(counts) < 1:
-        raise argparse.ArgumentTypeError("thread counts are positive integers, separated by commas")
-    return counts
+    return [_count(name) for name in _names(text)]
 
 
 def _library_names(text):
@@ -64,19 +82,21 @@ def _parser():
     run.add_argument("--repeats", type=_count, default=7)
     run.add_argument("--data", choices=data.KINDS, default="smooth")
     run.add_argument("--seed", type=int, default=0)
-    run.add_argument("--directory", default=None, help="where all files go (default: temporary files and /dev/shm)")
+    run.add_argument("--directory", type=_folder, default=None,
+                     help="where all files go (default: temporary files and /dev/shm)")
     run.add_argument("--quick", action="store_true", help="tiny sizes, one repeat: checks the harness and the answers")
     run.add_argument("--out", type=_new_file, default=None,
                      help="result file (default: benchmarks/results/<time>-<commit>.json; none for a quick run)")
     listed = commands.add_parser("list", help="name the workloads and say what each measures")
     listed.add_argument("--suite", choices=list(_SUITES), default="rows")
     show = commands.add_parser("report", help="print the Markdown of a result file, or make one page of several")
-    show.add_argument("file", type=Path, nargs="*", help="default: the newest of benchmarks/results, for a page the "
-                                                         "newest of each suite")
-    show.add_argument("--html", type=Path, default=None, help="make this page, with plots (needs the extra \"plot\")")
+    show.add_argument("file", type=_result, nargs="*", help="default: the newest of benchmarks/results, for a page "
+                                                            "the newest of each suite")
+    show.add_argument("--html", type=_new_file, default=None,
+                      help="make this page, with plots (needs the extra \"plot\")")
     show.add_argument("--plots", type=Path, default=None, help="write its plots as SVG files to this folder")
-    show.add_argument("--before", type=Path, default=None, help="for a page: a former result of the suite rows")
-    show.add_argument("--base", choices=list(adapters.LIBRARIES), default=None, help="compare the others with this one")
+    show.add_argument("--before", type=_result, default=None, help="for a page: a former result of the suite rows")
+    show.add_argument("--base", default=None, help="compare the others with this library of the result")
     show.add_argument("--out", type=_new_file, default=None)
     others = commands.add_parser("codecs", help="read and write with codecs of other types: text, bits, casts")
     others.add_argument("--names", type=_names, default=None, help="beginnings of codecs, bz2,vlen; all by default")
@@ -160,29 +180,30 @@ def _run_in_child(arguments, threads):
 
 def _report(arguments):
     # Names begin with the time.
-    paths = arguments.file or sorted(_RESULTS.glob("*.json"))
-    if not paths:
+    results = arguments.file or [_result(path) for path in sorted(_RESULTS.glob("*.json"))]
+    if not results:
         raise SystemExit(f"no result in {_RESULTS}: run `python -m benchmarks run` first")
     if arguments.html or arguments.plots:
         from benchmarks.report import page
 
-        newest = {result.get("suite", "rows"): result for result in map(_loaded, paths) if not result["quick"]}
+        newest = {result.get("suite", "rows"): result for result in results if not result["quick"]}
+        if not newest:
+            raise SystemExit("there is no page of quick runs, as their times mean nothing")
         if arguments.html:
-            text = page.render(newest, arguments.before and _loaded(arguments.before))
-            arguments.html.write_text(text, "utf-8")
+            arguments.html.write_text(page.render(newest, arguments.before), "utf-8")
         if arguments.plots:
             page.write_plots(newest, arguments.plots)
         return 0
-    text = tables.render(_loaded(paths[-1]), arguments.base)
+    result = results[-1]
+    known = {name for run in result["runs"] for workload in run["workloads"] for name in workload["summary"]}
+    if arguments.base is not None and arguments.base not in known:
+        raise SystemExit(f"--base: the result has no times of {arguments.base}, but of {', '.join(sorted(known))}")
+    text = tables.render(result, arguments.base)
     if arguments.out:
         arguments.out.write_text(text, "utf-8")
     else:
         print(text, end="")
     return 0
-
-
-def _loaded(path):
-    return json.loads(path.read_text("utf-8"))
 
 
 def main(argv=None):

@@ -585,11 +585,30 @@ class TestCommand:
         assert command.main(["report", results["heftie"], "--plots", str(tmp_path)]) == 0
         assert len(list(tmp_path.glob("*.svg"))) == 1
 
-    @pytest.mark.parametrize("option", [["--libraries", "zarrr"], ["--workloads", "reed"], ["--threads", "0"]])
+    @pytest.mark.parametrize("option", [
+        ["--libraries", "zarrr"], ["--workloads", "reed"], ["--workloads", ","], ["--threads", "0"],
+        ["--threads", "2,b"], ["--directory", "no/such"], ["--out", "no/such/file"],
+    ])
     def test_unknown_names_are_usage_errors(self, option):
         with pytest.raises(SystemExit) as caught:
             command.main(["run", *option])
         assert caught.value.code == 2
+
+    @pytest.mark.parametrize(("text", "options", "words"), [
+        ("[", [], "is no result of"), ("[]", [], "is no result of"), ('{"format": 2}', [], "is no result of"),
+        (None, [], "No such file"), ("quick", ["--html", "page.html"], "quick runs"),
+        ("quick", ["--html", "no/such"], "no folder"), ("quick", ["--base", "other"], "but of one, two"),
+    ])
+    def test_results_that_cannot_be_shown(self, tmp_path, monkeypatch, capsys, text, options, words):
+        monkeypatch.chdir(tmp_path)
+        if text == "quick":
+            workload = {"name": "a", "summary": {"one": {}, "two": {}}}
+            text = json.dumps({"format": 1, "quick": True, "runs": [{"workloads": [workload]}]})
+        if text is not None:
+            Path("result.json").write_text(text, "utf-8")
+        with pytest.raises(SystemExit) as caught:
+            command.main(["report", "result.json", *options])
+        assert words in f"{caught.value.code} {capsys.readouterr().err}"
 
 
 def test_the_server_of_files_answers_ranges(tmp_path):

@@ -65,10 +65,18 @@ def stored_sizes(array: zcore.Array) -> dict[Coords, int]:
 
     Raises : StoreError, if one is unreachable, or the store has no listing.
     """
+    from zcore.stores.base import outcomes
+
     binding = array._binding
-    grid = binding.metadata.grid_shape
-    return {coords: binding.store.getsize(key) or 0 for key, coords in binding.stored_chunks()
-            if all(i < n for i, n in zip(coords, grid, strict=True))}
+    grid, store = binding.metadata.grid_shape, binding.store
+    found = [(coords, key) for key, coords in binding.stored_chunks()
+             if all(i < n for i, n in zip(coords, grid, strict=True))]
+    sizes = {}
+    for (coords, _), size in zip(found, outcomes(store, lambda one: store.getsize(one[1]), found), strict=True):
+        if isinstance(size, zcore.ZcoreError):
+            raise size
+        sizes[coords] = size or 0
+    return sizes
 
 
 def shown_objects(array: zcore.Array, sizes: Sizes) -> tuple[Coords, Coords, Objects]:

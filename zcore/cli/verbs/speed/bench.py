@@ -37,7 +37,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Measure."""
-    from zcore.cli.verbs.speed.measured import KEPT_NBYTES, Sample, advice_of, measure_forms
+    from zcore.cli.verbs.speed.measured import (
+        KEPT_NBYTES,
+        Sample,
+        advice_of,
+        measure_appends,
+        measure_forms,
+        scratch,
+    )
     from zcore.text.sizes import parse_nbytes
 
     try:
@@ -51,17 +58,21 @@ def run(arguments: argparse.Namespace) -> int:
     with Progress(f"measuring {arguments.path}") as progress:
         read_seconds = {n: sample.read(n) for n in threads}
         fetch_seconds, element_seconds = sample.fetch(), (sample.element(), sample.element(KEPT_NBYTES))
-        forms = [] if folder is None else measure_forms(sample, folder, progress)
-    advice = list(advice_of(arguments.path, sample, forms, read_seconds, element_seconds))
+        forms, appends = [], None
+        if folder is not None:
+            with scratch(folder) as made:
+                forms, appends = measure_forms(sample, made, progress), measure_appends(sample, made)
+    advice = list(advice_of(arguments.path, sample, forms, read_seconds, element_seconds, appends))
     if arguments.json:
         machine.show({
             "path": arguments.path, "nbytes": sample.nbytes, "nbytes_stored": sample.nbytes_stored,
-            "objects": sample.n_objects, "fetch_seconds": fetch_seconds,
+            "objects": sample.n_objects, "absent": sample.n_absent, "fetch_seconds": fetch_seconds,
             "element_seconds": element_seconds[0], "kept_element_seconds": element_seconds[1],
             "read": [{"threads": n, "seconds": seconds} for n, seconds in read_seconds.items()], "forms": forms,
+            "appends": None if appends is None else dict(zip(("rows", "seconds", "row_seconds"), appends, strict=True)),
             "advice": advice})
     else:
-        _print(sample, read_seconds, fetch_seconds, element_seconds, forms, advice)
+        _print(sample, read_seconds, fetch_seconds, element_seconds, forms, appends, advice)
     return 0
 
 
@@ -77,6 +88,8 @@ def _numbers(text):
 
 def _folder(given, store):
     """Return where to write: beside the store, if it is a directory."""
+    if given == "":
+        raise ValueError("--folder: expected the name of a folder, found an empty text")
     if given is not None:
         return given
     from zcore.stores.base import directory_at
@@ -88,17 +101,22 @@ def _folder(given, store):
     return os.path.dirname(os.path.abspath(directory))
 
 
-def _print(sample, read_seconds, fetch_seconds, element_seconds, forms, advice):
+def _print(sample, read_seconds, fetch_seconds, element_seconds, forms, appends, advice):
     speed = megabytes_per_second
     print(f"sample: {nbytes_text(sample.nbytes)} in {plural(sample.n_objects, 'object')} of "
-          f"{nbytes_text(sample.nbytes_stored)} in total; all in the system's cache")
+          f"{nbytes_text(sample.nbytes_stored)} in total; all in the system's cache"
+          f"{f'; {sample.n_absent} more are absent' if sample.n_absent else ''}")
     print(f"bytes alone       {duration(fetch_seconds):>9}  {speed(sample.nbytes_stored, fetch_seconds):>6} MB/s, as "
           "they are stored")
     for n, seconds in read_seconds.items():
         print(f"{'read, ' + plural(n, 'thread'):17} {duration(seconds):>9}"
-              f"  {speed(sample.nbytes, seconds):>6} MB/s, {duration(seconds / sample.n_objects)} an object")
+              f"  {speed(sample.nbytes, seconds):>6} MB/s, "
+              f"{duration(seconds / (sample.n_objects + sample.n_absent))} an object")
     print(f"one element       {duration(element_seconds[0]):>9}  and {duration(element_seconds[1])} through a cache of "
           "chunks")
+    if appends:
+        n_rows, whole, single = appends
+        print(f"append            {duration(whole):>9}  of {n_rows} rows, and {duration(single)} of a single one")
     if forms:
         print()
         print(table(("form", "files", "bytes", "ratio", "write MB/s", "read MB/s", "one chunk"), [

@@ -4,11 +4,16 @@ All times are of files in the system's cache, the best of several, without the t
 """
 from __future__ import annotations
 
+import contextlib
+import itertools
+import json
 import math
 import random
 import shlex
 import shutil
+import signal
 import tempfile
+import threading
 import time
 from typing import TYPE_CHECKING
 
@@ -18,6 +23,7 @@ import zcore
 from zcore.cli.show.facts import stored_sizes
 from zcore.cli.slabs import slab_of
 from zcore.formats import format_of
+from zcore.stores.base import outcomes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -37,6 +43,8 @@ LARGE_CHUNK = 2**22            # bytes decoded: above, a selection decodes much 
 SHARD_NBYTES = 2**24           # decoded, of the shards that are tried
 MANY_OBJECTS = 10_000          # as files in a directory
 FASTER = 1.25                  # times as fast is worth a change
+APPENDED_FASTER = 3            # times as fast by the row is worth appends of whole objects
+CHECKED = "with crc32c"        # the name of a form
 NOISE = 1.1                    # times as fast may be the machine's
 BIGGER = 1.1                   # times as many bytes are acceptable for it
 
@@ -59,40 +67,47 @@ class Sample:
         Of the objects that are stored in it.
     nbytes, nbytes_stored, n_objects : int
         Decoded, stored, and how many.
-    sizes : dict
-        Of all objects of the array, by their coordinates.
+    n_absent : int
+        Objects in it that are not stored.
+    n_all : int
+        Stored objects of the whole array. A store without a listing does not say: then all places of the grid.
     """
 
     def __init__(self, array: zcore.Array, nbytes: int) -> None:
         self.array = array
-        self.sizes: dict[Coords, int] = stored_sizes(array)
-        if not self.sizes:
-            raise ValueError("the array has no stored chunk, there is nothing to measure")
         metadata = array.metadata
         if metadata.itemsize == 0 or metadata.dtype.hasobject or metadata.dtype.kind == "T":
             raise ValueError(f"elements of type {metadata.dtype} have no fixed length, which this needs")
-        self.region: tuple[slice, ...]
-        self.region, coords = self._region(metadata, nbytes)
+        sizes = stored_sizes(array) if array.store.lists else None
+        if sizes == {} or metadata.n_chunks == 0:
+            raise ValueError("the array has no stored chunk, there is nothing to measure")
+        first = (0,) * array.ndim if sizes is None else min(sizes)
+        self.region: tuple[slice, ...] = _region(metadata, first, nbytes)
+        places = itertools.product(*[
+            range(i, i + 1) if metadata.edges is not None else range(part.start // chunk, -(-part.stop // chunk))
+            for i, part, chunk in zip(first, self.region, metadata.chunk_shape, strict=True)])
+        keys = {one: array._binding.prefix + metadata.chunk_keys.encode(one) for one in places}
+        found = {one: sizes.get(one) for one in keys} if sizes is not None else dict(
+            zip(keys, self._fetched(list(keys.values())), strict=True))
+        stored = {one: size for one, size in found.items() if size is not None}
+        if not stored:
+            raise ValueError("the store has no listing, and the first chunks of the array are absent: there is nothing "
+                             "to measure; a larger --sample may reach further")
         self.values: npt.NDArray[Any] = np.asarray(array[self.region])
-        self.keys: list[str] = [array._binding.prefix + metadata.chunk_keys.encode(one) for one in coords]
+        self.keys: list[str] = [keys[one] for one in stored]
         self.nbytes: int = self.values.nbytes
-        self.nbytes_stored: int = sum(self.sizes[one] for one in coords)
-        self.n_objects: int = len(coords)
+        self.nbytes_stored: int = sum(stored.values())
+        self.n_objects: int = len(stored)
+        self.n_absent: int = len(keys) - len(stored)
+        self.n_all: int = metadata.n_chunks if sizes is None else len(sizes)
+        self._first: Coords = min(stored)
 
-    def _region(self, metadata, nbytes):
-        """Return the first slab with stored objects, and their coordinates."""
-        first = min(self.sizes)
-        starts, lengths = metadata.place_of(first)
-        if metadata.edges is not None:
-            return tuple(slice(start, min(start + length, end)) for start, length, end
-                         in zip(starts, lengths, metadata.shape, strict=True)), [first]
-        slab = tuple(
-            slice(start // length * length, min(start // length * length + length, end)) for start, length, end
-            in zip(starts, slab_of(metadata.shape, metadata.chunk_shape, metadata.itemsize, nbytes), metadata.shape,
-                   strict=True))
-        return slab, sorted([coords for coords in self.sizes
-                             if all(part.start <= i * chunk < part.stop
-                                    for i, chunk, part in zip(coords, metadata.chunk_shape, slab, strict=True))])
+    def _fetched(self, keys):
+        """Yield how many bytes each object has, None if it is absent; they are read as many at a time as reads do."""
+        for data in outcomes(self.array.store, self.array.store.get, keys):
+            if isinstance(data, zcore.ZcoreError):
+                raise data
+            yield None if data is None else len(data)
 
     def read(self, threads: int | None) -> float:
         """Return the seconds that it takes to read the sample."""
@@ -110,15 +125,24 @@ class Sample:
         """
         array = zcore.open_array(self.array.store, path=self.array.path, cache=cache)
         chosen = random.Random(0)
-        starts, lengths = array.metadata.place_of(min(self.sizes))
+        starts, lengths = array.metadata.place_of(self._first)
         places = [tuple(chosen.randrange(start, min(start + length, end)) for start, length, end
                         in zip(starts, lengths, array.shape, strict=True)) for _ in range(N_ELEMENTS)]
         return best_of(lambda: [array[place] for place in places]) / N_ELEMENTS
 
     def fetch(self) -> float:
         """Return the seconds that it takes to read the bytes of the objects, without decoding them."""
-        get = self.array.store.get
-        return best_of(lambda: [get(key) for key in self.keys])
+        return best_of(lambda: sum(self._fetched(self.keys)))
+
+
+def _region(metadata, first, nbytes):
+    """Return the slab of whole objects that the first one is in, of unequal objects that one alone."""
+    starts, lengths = metadata.place_of(first)
+    if metadata.edges is None:
+        lengths = slab_of(metadata.shape, metadata.chunk_shape, metadata.itemsize, nbytes)
+        starts = [start // length * length for start, length in zip(starts, lengths, strict=True)]
+    return tuple([slice(start, min(start + length, end)) for start, length, end
+                  in zip(starts, lengths, metadata.shape, strict=True)])
 
 
 def best_of(work: Callable[[], object]) -> float:
@@ -131,69 +155,115 @@ def best_of(work: Callable[[], object]) -> float:
     return max(min(times), 1e-9)
 
 
-def forms_of(array: zcore.Array) -> Iterator[tuple[str, dict[str, Any], str | None]]:
+def forms_of(sample: Sample) -> Iterator[tuple[str, dict[str, Any], str | None]]:
     """Yield names and keywords of `zcore.create_array`: the form of the array, and others.
 
     The last item of each is the option of `zcore convert` that makes it.
     """
     from zcore import codecs
 
-    chunks = array.chunks if array.metadata.edges is None else array.metadata.chunk_shape
+    array = sample.array
+    unequal, own = array.metadata.edges is not None, format_of(array.zarr_format)
+    chunks = sample.values.shape if unequal else array.chunks
     shape = array.shape
-    yield "as it is", {"chunks": chunks, "codecs": None}, None
+    compressors = [codec for codec in array.compressors if codec.name != "crc32c"] if own.has_checksum else (
+        array.compressors)
+    checked = len(compressors) < len(array.compressors)
+    of_format = {3: {"checksum": checked} | ({"filters": array.filters} if array.filters else {}), 2: {
+        "order": array.order or "C",
+        "filters": [codec for codec in array.filters if codec.name != "transpose"] or None}}
+
+    def form(**keywords):
+        keywords = {"zarr_format": array.zarr_format, "chunks": chunks, "compressors": compressors or None, **keywords}
+        return of_format.get(keywords["zarr_format"], {}) | keywords
+
+    yield "as it is", form(shards=array.shards), None
     for name, option, codec in (("blosc, lz4", "blosc:lz4:5", codecs.BloscCodec(cname="lz4", clevel=5)),
                                 ("blosc, zstd", "blosc:zstd:3", codecs.BloscCodec(cname="zstd", clevel=3))):
-        yield name, {"chunks": chunks, "compressors": codec}, f"--compressor {option}"
+        yield name, form(compressors=codec), f"--compressor {option}"
+    match compressors:
+        case [codecs.BloscCodec(shuffle="noshuffle") as plain] if array.itemsize > 1:
+            shuffled = codecs.BloscCodec(cname=plain.cname, clevel=plain.clevel)
+            spec = {"name": plain.name, "configuration": shuffled.resolve(array.itemsize).configuration()}
+            yield "shuffled", form(compressors=shuffled), f"--compressor {shlex.quote(json.dumps(spec))}"
+    if own.has_checksum and not checked:
+        yield CHECKED, form(checksum=True), "--checksum"
+    if unequal:
+        return
     larger = tuple(min(2 * chunk, max(1, length)) for chunk, length in zip(chunks, shape, strict=True))
     smaller = tuple(-(-chunk // 2) for chunk in chunks)
     for name, other in (("larger chunks", larger), ("smaller chunks", smaller)):
         if other != chunks:
-            yield name, {"chunks": other, "compressors": "same"}, f"--chunks {','.join(map(str, other))}"
+            yield name, form(chunks=other), f"--chunks {','.join(map(str, other))}"
     if array.shards is None and array.metadata.n_chunks > 1:
         n = max(2, math.ceil((SHARD_NBYTES / (math.prod(chunks) * array.itemsize)) ** (1 / max(1, len(chunks)))))
         shards = tuple(min(n, -(-max(1, length) // chunk)) * chunk for chunk, length in zip(chunks, shape, strict=True))
-        form = "" if format_of(array.zarr_format).has_shards else "--zarr-format 3 "
-        yield "in shards", {"chunks": chunks, "shards": shards, "compressors": "same"}, (
-            f"{form}--chunks {','.join(map(str, chunks))} --shards {','.join(map(str, shards))}")
+        option = f"--chunks {','.join(map(str, chunks))} --shards {','.join(map(str, shards))}"
+        yield "in shards", form(zarr_format=3, shards=shards), (
+            option if own.has_shards else f"--zarr-format 3 {option}")
+
+
+@contextlib.contextmanager
+def scratch(folder: str) -> Iterator[str]:
+    """Make a hidden folder in `folder`, and remove it at the end, also when the process is asked to end."""
+    def ended(number, frame):
+        raise SystemExit(128 + number)
+
+    alone = threading.current_thread() is threading.main_thread()
+    former = signal.signal(signal.SIGTERM, ended) if alone else None
+    try:
+        made = tempfile.mkdtemp(prefix=".zcore-bench-", dir=folder)
+        try:
+            yield made
+        finally:
+            shutil.rmtree(made, ignore_errors=True)
+    finally:
+        if alone:
+            signal.signal(signal.SIGTERM, former)
 
 
 def measure_forms(sample: Sample, folder: str, progress: Progress) -> list[dict[str, Any]]:
     """Return a list of dicts, one for each form: ``name``, ``option``, bytes, seconds of a write and of a read, and of
     a single chunk.
 
-    They are written to a folder of their own in `folder`, which is removed.
+    They are written to `folder`, a scratch folder.
     """
-    array, rows = sample.array, []
-    compressors = [codec for codec in array.compressors if codec.name != "crc32c"] if (
-        format_of(array.zarr_format).has_checksum) else array.compressors
-    filters = {} if not array.filters else {"filters": array.filters}
-    of_format = {3: filters, 2: {"order": array.order or "C", "filters": [
-        codec for codec in array.filters if codec.name != "transpose"] or None}}
-    made = tempfile.mkdtemp(prefix=".zcore-bench-", dir=folder)
-    try:
-        forms = list(forms_of(array))
-        # The array's own form is measured again at the end: the first measurement also takes time for new memory.
-        for i, (name, keywords, option) in enumerate([*forms, forms[0]]):
-            progress.to(i + 1, len(forms) + 2)
-            keywords = {"zarr_format": 3 if "shards" in keywords else array.zarr_format, **keywords}
-            if keywords.get("compressors") == "same":
-                keywords["compressors"] = compressors or None
-            if keywords.pop("codecs", "") is None:
-                keywords |= {"compressors": compressors or None, "shards": array.shards}
-            keywords |= of_format.get(keywords["zarr_format"], {})
-            try:
-                row = _measured(f"{made}/{i}", sample.values, keywords) | {"name": name, "option": option}
-                if i < len(forms):
-                    rows.append(row)
-                else:
-                    rows[0] = {key: value if key in ("name", "option") else min(value, row[key])
-                               for key, value in rows[0].items()}
-            except (ValueError, TypeError, zcore.UnsupportedError):
-                # A form that the array's format, type or shape does not have.
-                continue
-    finally:
-        shutil.rmtree(made, ignore_errors=True)
+    rows: list[dict[str, Any]] = []
+    forms = list(forms_of(sample))
+    # The array's own form is measured again at the end: the first measurement also takes time for new memory.
+    for i, (name, keywords, option) in enumerate([*forms, forms[0]]):
+        progress.to(i + 1, len(forms) + 2)
+        try:
+            row = _measured(f"{folder}/{i}", sample.values, keywords) | {"name": name, "option": option}
+        except (ValueError, TypeError, zcore.UnsupportedError):
+            # A form that the array's format, type or shape does not have.
+            continue
+        if i < len(forms):
+            rows.append(row)
+        else:
+            rows[0] = {key: value if key in ("name", "option") else min(value, row[key])
+                       for key, value in rows[0].items()}
     return rows
+
+
+def measure_appends(sample: Sample, folder: str) -> tuple[int, float, float] | None:
+    """Return how many rows an object has, and the seconds of an append of as many, and of a single row.
+
+    The array is as it is, but has its sample's width. None for arrays that cannot be measured so.
+    """
+    values = sample.values
+    n_rows = min(sample.array.metadata.chunk_shape[:1] + values.shape[:1], default=0)
+    if n_rows < 2 or sample.array.metadata.edges is not None:
+        return None
+    _, keywords, _ = next(forms_of(sample))
+    try:
+        whole, single = [zcore.create_array(f"{folder}/{name}", shape=(0, *values.shape[1:]), dtype=values.dtype,
+                                            **keywords) for name in ("whole", "single")]
+    except (ValueError, TypeError, zcore.UnsupportedError):
+        return None
+    single.append(values[:1])
+    # Each append changes an object that holds rows already; more than `n_rows` would begin a new one.
+    return n_rows, best_of(lambda: whole.append(values[:n_rows])), best_of(lambda: single.append(values[:1]))
 
 
 def _measured(path, values, keywords):
@@ -211,11 +281,12 @@ def _measured(path, values, keywords):
 
 
 def advice_of(path: str, sample: Sample, rows: list[dict[str, Any]], read_seconds: dict[int, float],
-              element_seconds: tuple[float, float]) -> Iterator[str]:
+              element_seconds: tuple[float, float], appends: tuple[int, float, float] | None = None) -> Iterator[str]:
     """Yield advice, a sentence each.
 
-    `path` is the array's, for the commands. `rows` are those of `measure_forms`, `read_seconds` a dict of seconds by
-    the number of threads, `element_seconds` a pair: of an element, and of one through a cache of chunks.
+    `path` is the array's, for the commands. `rows` are those of `measure_forms`, `appends` those of `measure_appends`.
+    `read_seconds` is a dict of seconds by the number of threads, `element_seconds` a pair: of an element, and of one
+    through a cache of chunks.
     """
     from zcore.cli.show.printed import duration, nbytes_text
 
@@ -228,8 +299,8 @@ def advice_of(path: str, sample: Sample, rows: list[dict[str, Any]], read_second
     if chunk_nbytes > LARGE_CHUNK:
         yield (f"chunks of {nbytes_text(chunk_nbytes)} are large: a read of a part decodes much that it does not want, "
                "and threads have few chunks to share; some 256 kB to 4 MB suit most uses")
-    if len(sample.sizes) > MANY_OBJECTS and array.shards is None:
-        yield f"{len(sample.sizes)} objects are many to list, copy and delete: a shard holds many chunks in one object"
+    if sample.n_all > MANY_OBJECTS and array.shards is None:
+        yield f"{sample.n_all} objects are many to list, copy and delete: a shard holds many chunks in one object"
     if len(read_seconds) > 1:
         one, *_, most = sorted(read_seconds)
         if read_seconds[one] * NOISE < read_seconds[most]:
@@ -238,12 +309,22 @@ def advice_of(path: str, sample: Sample, rows: list[dict[str, Any]], read_second
     if alone >= KEPT_FASTER * kept:
         yield (f"an element takes {duration(alone)}, as its chunk is decoded each time, and {duration(kept)} through a "
                f'cache of chunks: zcore.open(..., cache="{nbytes_text(KEPT_NBYTES)}")')
+    if appends is not None:
+        n_rows, whole, single = appends
+        if n_rows * single >= APPENDED_FASTER * whole:
+            yield (f"an append of a single row takes {duration(single)}, as it writes its objects again, one of "
+                   f"{n_rows} rows {duration(whole)}: append whole objects")
     if not rows:
         return
     own, command = rows[0], f"zcore convert {shlex.quote(path)} DESTINATION"
     for row in rows[1:]:
         if (row["nbytes_stored"], row["objects"]) == (own["nbytes_stored"], own["objects"]):
             continue     # the same form by another name
+        if row["name"] == CHECKED:
+            yield (f"no checksum finds a flipped bit in these chunks; {CHECKED} the sample is read in "
+                   f"{row['read_seconds'] / own['read_seconds']:.2f} of the time, and written in "
+                   f"{row['write_seconds'] / own['write_seconds']:.2f}: {command} {row['option']}")
+            continue
         gains = [f"{what} {own[key] / row[key]:.1f} times as fast" for what, key in (
             ("is read", "read_seconds"), ("is written", "write_seconds")) if own[key] / row[key] >= FASTER]
         size = row["nbytes_stored"] / own["nbytes_stored"]
