@@ -1,12 +1,13 @@
-"""Deflate by faster libraries than zlib, where they are installed (the extra "gzip"): isal reads, zlib-ng writes.
+"""Deflate by faster libraries, where they are installed (the extra "gzip"): isal reads, and writes level 1, zlib-ng the
+other levels.
 
-If libdeflate is linked, the kernel is as fast or faster, and only ASDF files use this module.
+At level 1 isal is several times as fast as all others, and packs as much as zlib does; zlib-ng makes numbers larger
+than they were. Else libdeflate, if it is linked, is as fast or faster, and is used instead.
 
 Both are used from Python, which costs some dozen microseconds a chunk and spares, from `MIN_NBYTES` on, several times
-as much; neither holds the GIL. zlib-ng has zlib's levels, and packs a little closer; isal's few levels pack less. What
-they cannot do is left to the kernel's zlib: a stream that isal does not find whole, of the size expected and with
-nothing behind it is decoded there again, so that errors are the same with and without the extra. docs/codecs.md has
-the measurement.
+as much; neither holds the GIL. What they cannot do is left to the kernel: a stream that isal does not find whole, of
+the size expected and with nothing behind it is decoded there again, so that errors are the same with and without the
+extra. docs/codecs.md has the measurement.
 """
 from __future__ import annotations
 
@@ -14,6 +15,7 @@ import functools
 
 TYPE_CHECKING = False      # of typing, without its import time
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import ModuleType
 
     from typing_extensions import Buffer
@@ -24,6 +26,7 @@ MAX_MEMBERS = 16
 
 # What `wbits` of zlib's interface stands for: the frame of RFC 1952, or of RFC 1950.
 GZIP_WBITS, ZLIB_WBITS = 31, 15
+FASTEST = 1            # a level
 _RESERVED_FLAG = 0x20  # RFC 1952, 2.3.1.2: a header with this flag or a higher one is refused; isal reads it
 
 
@@ -47,9 +50,17 @@ def writer() -> ModuleType | None:
     return zlib_ng
 
 
-def is_faster(n_bytes: int | None) -> bool:
-    """Return whether content of `n_bytes` bytes is decoded, and encoded, faster here than by zlib in the kernel."""
-    return n_bytes is not None and n_bytes >= MIN_NBYTES and reader() is not None and writer() is not None
+def functions(n_bytes: int | None, level: int, wbits: int, linked: bool) -> tuple[
+        Callable[[Buffer, int, bool], bytes | None] | None, Callable[[Buffer], bytes] | None]:
+    """Return what inflates and what deflates content of at most `n_bytes` bytes faster than the kernel, or None.
+
+    `linked`: the kernel has libdeflate. The first is called as `inflate`, without `wbits`, the second with the content.
+    """
+    if n_bytes is None or n_bytes < MIN_NBYTES:
+        return None, None
+    library = reader() if level == FASTEST else None if linked else writer()
+    return (None if linked or reader() is None else functools.partial(inflate, wbits=wbits),
+            None if library is None else functools.partial(library.compress, level=level, wbits=wbits))
 
 
 def inflate(data: Buffer, n_bytes: int, at_most: bool, wbits: int) -> bytes | None:
@@ -74,8 +85,3 @@ def inflate(data: Buffer, n_bytes: int, at_most: bool, wbits: int) -> bytes | No
     if not parts or (n_left and not at_most):
         return None
     return parts[0] if len(parts) == 1 else b"".join(parts)
-
-
-def deflate(data: Buffer, level: int, wbits: int) -> bytes:
-    """Return `data` as one member."""
-    return writer().compress(data, level, wbits)

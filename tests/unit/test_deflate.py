@@ -12,11 +12,11 @@ import pytest
 import zcore
 from zcore import deflate
 from zcore.codecs import GzipCodec, compressors
-from zcore.codecs.base import StepCodec
 from zcore.codecs.chain import CodecChain
 from zcore.codecs.compressors import NumcodecsZlib
 from zcore.engine import views
 from zcore.errors import CodecError
+from zcore.kernel.codec.program import Program
 from zcore.model.metadata import CodecSpec
 
 CONTENT = bytes(range(200)) * 20 + np.random.default_rng(0).bytes(1000)
@@ -68,7 +68,8 @@ def test_decoding_is_that_of_the_kernel(codec, good):
         for n_bytes in (n, n - 1, n + 1, 2 * n, 1):
             for at_most in (False, True):
                 found = outcome(codec.decode, data, n_bytes, at_most)
-                assert found == outcome(lambda *a: StepCodec.decode(codec, *a), data, n_bytes, at_most)
+                alone = codec._program().decode_new
+                assert found == outcome(alone, data, n_bytes, at_most, (codec.name,))
     assert outcome(codec.decode, good, n) == CONTENT
 
 
@@ -104,7 +105,7 @@ def test_of_many_members_the_kernel_makes_the_content():
         assert (deflate.inflate(data, len(CONTENT), False, deflate.GZIP_WBITS) is None) is (n >= deflate.MAX_MEMBERS)
         assert GzipCodec().decode(data, len(CONTENT)) == CONTENT
         assert outcome(GzipCodec().decode, data[:-1], len(CONTENT)) == outcome(
-            lambda data, n: StepCodec.decode(GzipCodec(), data, n), data[:-1], len(CONTENT))
+            lambda data, n: GzipCodec()._program().decode_new(data, n, False, ("gzip",)), data[:-1], len(CONTENT))
 
 
 @installed
@@ -114,7 +115,7 @@ def test_what_is_encoded_the_kernel_decodes_and_has_room_for(codec, level):
     codec = codec(level=level)
     for content in (b"", b"a", CONTENT, np.random.default_rng(2).bytes(300_000), bytes(300_000)):
         encoded = codec.encode(content)
-        assert StepCodec.decode(codec, encoded, len(content)) == content
+        assert codec._program().decode_new(encoded, len(content)) == content
         assert len(encoded) <= codec.max_encoded(len(content))
         assert codec.encode(content) == encoded
 
@@ -128,27 +129,75 @@ def test_a_chain_runs_in_python_from_a_size_on(monkeypatch):
     monkeypatch.setattr(deflate, "MIN_NBYTES", 1000)
     checksum = CodecSpec("crc32c")
     for spec in (CodecSpec("gzip", {"level": 5}), CodecSpec("numcodecs.zlib", {"level": 1})):
-        assert chain_of(499, spec, checksum).is_native and not chain_of(500, spec, checksum).is_native
+        for n, is_native in ((499, True), (500, False)):
+            chain = chain_of(n, spec, checksum)
+            assert (chain.is_native, chain.decodes_natively) == (is_native, is_native)
     assert chain_of(500, CodecSpec("zstd", {"level": 0, "checksum": False})).is_native
 
 
-def test_with_libdeflate_everything_runs_in_the_kernel(monkeypatch):
+@installed
+@pytest.mark.parametrize(("level", "used"), [(1, "isal"), (5, None)])
+def test_with_libdeflate_only_the_first_level_is_written_by_another_library(monkeypatch, level, used):
     monkeypatch.setattr(compressors, "LIBDEFLATE", "1.14")
-    monkeypatch.setattr(deflate, "is_faster", None)
-    assert chain_of(500, CodecSpec("gzip", {"level": 5})).is_native
-    encoded = GzipCodec(level=1).encode(CONTENT)
-    assert encoded == StepCodec.encode(GzipCodec(level=1), CONTENT)
-    assert GzipCodec().decode(encoded, len(CONTENT)) == CONTENT
+    monkeypatch.setattr(deflate, "inflate", None)
+    codec = GzipCodec(level=level)
+    chain = chain_of(500, CodecSpec("gzip", {"level": level}))
+    assert chain.decodes_natively and chain.is_native == (used is None)
+    encoded = codec.encode(CONTENT)
+    expected = codec._program().encode_bytes(CONTENT) if used is None else deflate.reader().compress(
+        CONTENT, level, deflate.GZIP_WBITS)
+    assert encoded == expected and codec.decode(encoded, len(CONTENT)) == CONTENT
+
+
+@installed
+@pytest.mark.parametrize("codec", [GzipCodec, NumcodecsZlib])
+def test_level_1_packs_numbers(codec):
+    """zlib-ng makes them larger than they were."""
+    numbers = np.sin(np.arange(200_000) / 40).astype("f4").tobytes()
+    assert len(codec(level=1).encode(numbers)) < len(numbers)
 
 
 def test_without_the_libraries_everything_runs_in_the_kernel(monkeypatch):
     for name in ("reader", "writer"):
-        with monkeypatch.context() as patch:
-            patch.setattr(deflate, name, lambda: None)
-            assert chain_of(500, CodecSpec("gzip", {"level": 5})).is_native
-            encoded = GzipCodec(level=1).encode(CONTENT)
-            assert encoded == StepCodec.encode(GzipCodec(level=1), CONTENT)
-            assert GzipCodec().decode(encoded, len(CONTENT)) == CONTENT
+        monkeypatch.setattr(deflate, name, lambda: None)
+    for level in (1, 5):
+        assert chain_of(500, CodecSpec("gzip", {"level": level})).is_native
+        codec = GzipCodec(level=level)
+        encoded = codec.encode(CONTENT)
+        assert encoded == codec._program().encode_bytes(CONTENT)
+        assert codec.decode(encoded, len(CONTENT)) == CONTENT
+
+
+@pytest.mark.parametrize(("made", "expected"), [
+    (lambda data: None, None), (lambda data: bytes(10**6), None), (lambda data: b"short", b"short"),
+    (lambda data: bytearray(data)[:7], CONTENT[:7]),
+])
+def test_what_a_function_does_not_encode_the_kernel_does(made, expected):
+    """It returns None, or more than there is room for."""
+    program = Program((("gzip", 5, None, made),))
+    encoded = program.encode_bytes(CONTENT)
+    assert encoded == (Program((("gzip", 5),)).encode_bytes(CONTENT) if expected is None else expected)
+
+
+@pytest.mark.parametrize(("made", "expected"), [
+    (lambda *_: None, CONTENT), (lambda data, n, at_most: bytes(n + 1), CONTENT),
+    (lambda data, n, at_most: bytes(n - 1), CONTENT), (lambda data, n, at_most: bytes(n), bytes(len(CONTENT))),
+])
+def test_what_a_function_does_not_decode_the_kernel_does(made, expected):
+    """It returns None, or content of another size."""
+    program = Program((("gzip", 5, made, None),))
+    assert program.decode_new(MEMBER, len(CONTENT)) == expected
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError, ValueError])
+def test_an_exception_of_a_function_reaches_the_caller(error):
+    def failing(*_):
+        raise error("of the library")
+
+    program = Program((("gzip", 5, failing, failing),))
+    for call in (lambda: program.encode_bytes(CONTENT), lambda: program.decode_new(MEMBER, len(CONTENT))):
+        with pytest.raises(error, match="of the library"):
+            call()
 
 
 @pytest.mark.parametrize("shards", [None, (40, 40)])

@@ -74,9 +74,12 @@ class Codec:
         """Return the configuration for documents, a dict."""
         return {name: getattr(self, name) for name in self._parameters}
 
-    def is_faster_in_python(self, n_bytes: int | None) -> bool:
-        """Return whether Python is faster than the C form for content of at most `n_bytes` bytes."""
-        return False
+    def step_for(self, n_bytes: int | None) -> tuple[Any, ...] | None:
+        """Return the step of a codec from bytes to bytes for content of at most `n_bytes` bytes, None: of any size.
+
+        None, if the codec has no C form.
+        """
+        return self.step()  # type: ignore[attr-defined]
 
     def resolve(self, itemsize: int) -> Codec:
         """Return the codec for items of `itemsize` bytes, with all parameters set."""
@@ -106,8 +109,8 @@ class StepCodec(Codec):
     kind = "bytes_bytes"
     is_fixed: bool = False  # whether the encoded size depends only on the size of the content
 
-    def _program(self):
-        return Program((self.step(),))
+    def _program(self, n_bytes=None):
+        return Program((self.step_for(n_bytes),))
 
     def max_encoded(self, n_bytes: int) -> int | None:
         """Return the maximum encoded size of `n_bytes` bytes of content."""
@@ -121,7 +124,7 @@ class StepCodec(Codec):
         CodecError
             The codec cannot encode it: it is too long, or no whole number of items.
         """
-        return self._program().encode_bytes(data, (self.name,))
+        return self._program(memoryview(data).nbytes).encode_bytes(data, (self.name,))
 
     def decode(self, data: Buffer, n_bytes: int, at_most: bool = False) -> Buffer:
         """Return the content of `data`: exactly `n_bytes` bytes, or at most that with `at_most`. Never decodes more.
@@ -131,7 +134,7 @@ class StepCodec(Codec):
         CodecError
             `data` is damaged, or its content has another size.
         """
-        return self._program().decode_new(data, n_bytes, at_most, (self.name,))
+        return self._program(n_bytes).decode_new(data, n_bytes, at_most, (self.name,))
 
 
 class Lenient(Codec):

@@ -303,6 +303,11 @@ class CodecChain:
         """Whether no codec of the chain runs in Python."""
         return self.program.is_native
 
+    @property
+    def decodes_natively(self) -> bool:
+        """Whether none runs in Python when a chunk is read."""
+        return self.program.decodes_natively
+
     def check_edges(self, edges: Sequence[Edges | None]) -> None:
         """Raise MetadataError unless the chain accepts chunks of each of these lengths.
 

@@ -199,32 +199,10 @@ class GzipCodec(StepCodec):
         """Return the step of a `Program`."""
         return (self.name.removeprefix("numcodecs."), self.level)
 
-    def is_faster_in_python(self, n_bytes: int | None) -> bool:
-        """Return whether Python has a faster library for content of at most `n_bytes` bytes."""
-        return not LIBDEFLATE and deflate.is_faster(n_bytes)
-
-    def encode(self, data: Buffer) -> Buffer:
-        """Return `data` encoded."""
-        if self.is_faster_in_python(len(data)):
-            encoded = deflate.deflate(data, self.level, self._wbits)
-            # A reader accepts at most the size that zlib could need.
-            if len(encoded) <= self.max_encoded(len(data)):
-                return encoded
-        return super().encode(data)
-
-    def decode(self, data: Buffer, n_bytes: int, at_most: bool = False) -> Buffer:
-        """Return the content of `data`: exactly `n_bytes` bytes, or at most that with `at_most`. Never decodes more.
-
-        Raises
-        ------
-        CodecError
-            `data` is damaged, or its content has another size.
-        """
-        if self.is_faster_in_python(n_bytes):
-            content = deflate.inflate(data, n_bytes, at_most, self._wbits)
-            if content is not None:
-                return content
-        return super().decode(data, n_bytes, at_most)
+    def step_for(self, n_bytes: int | None) -> tuple[Any, ...]:
+        """Return the step, which may use faster libraries; see `zcore.deflate`."""
+        functions = deflate.functions(n_bytes, self.level, self._wbits, bool(LIBDEFLATE))
+        return (*self.step(), *functions) if any(functions) else self.step()
 
 
 class NumcodecsGzip(Lenient, GzipCodec):

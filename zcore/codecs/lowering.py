@@ -118,12 +118,11 @@ def _add(steps, names, chain, i, codec):
     """Add the i-th codec from bytes to bytes: as a step in C, or to a segment in Python."""
     n_bytes, _ = chain.sizes[i]
     n_out, is_fixed = chain.sizes[i + 1][0], codec.is_fixed
-    step = codec.step()
+    # The maximum size of a shard says little about its size.
+    step = codec.step_for(n_bytes if chain.shards is None else None)
     is_behind = bool(steps) and steps[-1][0] == "python"
     # After content of unknown size, all sizes are unknown, so Python does the rest.
-    # The size of a shard differs from the maximum size of its chunks.
-    is_faster = chain.shards is None and codec.is_faster_in_python(n_bytes)
-    if step is not None and not is_faster and n_bytes is not None and len(steps) < MAX_STEPS:
+    if step is not None and n_bytes is not None and len(steps) < MAX_STEPS:
         steps.append(step)
         names.append(codec.name)
     elif is_behind or len(steps) == MAX_STEPS:

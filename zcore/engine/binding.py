@@ -557,7 +557,7 @@ class ArrayBinding(NodeBinding):
             self._small_of, self._n_small, self.small = view, 0, None
         n = self._n_small = self._n_small + 1
         dtype, options = view.metadata.dtype, self.options
-        if n == 2 and view.identity is not None and view.chain.is_native and dtype.names is None and (
+        if n == 2 and view.identity is not None and view.chain.decodes_natively and dtype.names is None and (
                 not has_varying_items(dtype)):
             with contextlib.suppress(ValueError):
                 self.small = SmallReads(self.opened(view), dtype, options.chunks_to_come,
@@ -887,7 +887,8 @@ class ArrayBinding(NodeBinding):
                                    lambda *arguments: self._layout(located, view, None)(*arguments),
                                    located.open, threads, n_callers, bools)
             return made if made.is_of(view.identity) else None
-        if type(located) is not Directory or not view.chain.is_native:
+        if type(located) is not Directory or not (
+                view.chain.decodes_natively if options.read_only else view.chain.is_native):
             return None
         locks = self.locks() if options.lock else None
         if locks is not None and locks.file is not None:

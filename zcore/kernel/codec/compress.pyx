@@ -8,7 +8,9 @@ c-blosc starts its threads anew for each chunk, all of them beside the caller's,
 here, and several threads share the blocks of a chunk without it: each encodes some of them as a chunk of its own, which
 are then put together, or decodes the blocks that it takes. The bytes are those of c-blosc in one thread.
 """
+from cpython.buffer cimport PyBUF_READ, PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytearray cimport PyByteArray_FromStringAndSize
+from cpython.memoryview cimport PyMemoryView_FromMemory
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcmp, memcpy, memmove, memset, strstr
 
@@ -20,7 +22,7 @@ from zcore.kernel.codec.blosc_header cimport (
     HEADER_NBYTES, BloscHeader, check_blocks, check_header, n_blocks, n_streams,
 )
 from zcore.kernel.codec.shuffle cimport unbitshuffle, unshuffle
-from zcore.kernel.codec.table cimport CodecFunctions, Contexts, Step, Workspace, add_codec, stream_bound
+from zcore.kernel.codec.table cimport CodecFunctions, Contexts, Step, Workspace, add_codec, raised_in, stream_bound
 from zcore.kernel.numbers cimport load_u32, store_u32
 from zcore.kernel.status cimport (
     BLOSC_DECODE, BLOSC_ENCODE, BLOSC_LACKS, BLOSC_NBYTES, BLOSC_SNAPPY, NO_MEMORY, OK, STREAM_DAMAGED, STREAM_ENCODE,
@@ -55,6 +57,7 @@ cdef enum:
     MAX_STREAM_NBYTES = 1 << 18
     MAX_BLOCK_NBYTES = 1 << 20
     MAX_SPLITS = 16
+    NOT_DONE = -2              # of `_in_python`: the library here is to do it
     # zlib counts its input and output in 32 bits.
     ZLIB_PART_NBYTES = 1 << 30
     Z_FINISH = 4
@@ -469,18 +472,50 @@ add_codec("zstd", &_zstd)
 cdef struct Deflate:
     int level
     bint is_gzip
+    # Of faster libraries, called with the GIL; NULL without any. The program keeps them alive.
+    void *inflate
+    void *deflate
 
 
 cdef int _configure_zlib(Step *step, tuple parameters) except -1:
-    cdef Deflate *deflate = <Deflate *>step.parameters
-    deflate.level, = parameters
-    deflate.is_gzip = step.codec == &_gzip
+    cdef Deflate *own = <Deflate *>step.parameters
+    own.level, *functions = parameters
+    own.is_gzip = step.codec == &_gzip
+    if functions:
+        inflate, deflate = functions
+        step.decodes_in_python, step.encodes_in_python = inflate is not None, deflate is not None
+        own.inflate = <void *>inflate if step.decodes_in_python else NULL
+        own.deflate = <void *>deflate if step.encodes_in_python else NULL
     return 0
+
+
+cdef int64_t _in_python(void *function, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t limit,
+                        bint is_exact, bint encode, Workspace *work, Status *status) noexcept with gil:
+    """Copy what a function makes of the bytes to `dst`; return its size, -1 for an exception, else `NOT_DONE`."""
+    cdef Py_buffer view
+    cdef int64_t n = NOT_DONE
+    try:
+        try:
+            data = PyMemoryView_FromMemory(<char *>src, n_bytes, PyBUF_READ)
+            made = (<object>function)(data) if encode else (<object>function)(data, limit, not is_exact)
+            if made is not None:
+                PyObject_GetBuffer(made, &view, PyBUF_SIMPLE)
+                if view.len == limit or (view.len < limit and not is_exact):
+                    n = view.len
+                    memcpy(dst, view.buf, n)
+                PyBuffer_Release(&view)
+            return n
+        except BaseException as exception:
+            raised_in(work, exception, status)
+            return -1
+    except:  # noqa: E722 (the only clause that cannot raise itself)
+        return -1
 
 
 cdef int64_t _zlib_decode(const Step *step, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t limit,
                           bint is_exact, Workspace *work, Status *status) noexcept nogil:
-    cdef bint gzip = (<const Deflate *>step.parameters).is_gzip
+    cdef const Deflate *own = <const Deflate *>step.parameters
+    cdef bint gzip = own.is_gzip
     cdef libs.z_stream stream
     cdef uint8_t beyond = 0
     cdef int64_t n_read = 0
@@ -489,6 +524,10 @@ cdef int64_t _zlib_decode(const Step *step, const uint8_t *src, int64_t n_bytes,
     cdef int64_t n_out
     cdef const char *version = libs.zlibVersion()
     cdef int result
+    if own.inflate != NULL:
+        n_out = _in_python(own.inflate, src, n_bytes, dst, limit, is_exact, False, work, status)
+        if n_out != NOT_DONE:
+            return n_out
     libs.zc_forget_failures()
     n_out = libs.zc_inflate(&work.contexts[step.codec.number].decoder, gzip, src, n_bytes, dst, limit)
     if n_out == limit or (n_out >= 0 and not is_exact):
@@ -575,6 +614,19 @@ cdef int64_t _libdeflate_encode(const Step *step, const uint8_t *src, int64_t n_
     return n
 
 
+cdef int64_t _deflate_encode(const Step *step, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t capacity,
+                             Workspace *work, Status *status) noexcept nogil:
+    cdef const Deflate *own = <const Deflate *>step.parameters
+    cdef int64_t n = NOT_DONE
+    if own.deflate != NULL:
+        n = _in_python(own.deflate, src, n_bytes, dst, capacity, False, True, work, status)
+    if n != NOT_DONE:
+        return n
+    if libs.ZC_LIBDEFLATE_VERSION[0] != 0:
+        return _libdeflate_encode(step, src, n_bytes, dst, capacity, work, status)
+    return _zlib_encode(step, src, n_bytes, dst, capacity, work, status)
+
+
 cdef void _libdeflate_release(Contexts *contexts) noexcept nogil:
     libs.zc_deflate_free(contexts.decoder, contexts.encoder)
     contexts.decoder = contexts.encoder = NULL
@@ -583,7 +635,7 @@ cdef void _libdeflate_release(Contexts *contexts) noexcept nogil:
 _gzip.parameters_nbytes = sizeof(Deflate)
 _gzip.configure = _configure_zlib
 _gzip.bound = stream_bound
-_gzip.encode = _libdeflate_encode if LIBDEFLATE else _zlib_encode
+_gzip.encode = _deflate_encode
 _gzip.decode = _zlib_decode
 _gzip.release = _libdeflate_release
 _zlib = _gzip

@@ -19,6 +19,7 @@ cdef class Program:
     cdef Step fallback         # for chunks that the linked library cannot decode; its `codec` is NULL if there is none
     cdef list kept             # parameters: a step may point to their objects
     cdef readonly bint is_native             # no step runs in Python
+    cdef readonly bint decodes_natively      # the same of decoding alone
     cdef readonly int64_t itemsize           # itemsize that a blosc header may name; 0: any
     # If one codec with blocks is followed by checksums only: its functions for scatter and gather. Otherwise NULL.
     cdef const BlockFunctions *blocks

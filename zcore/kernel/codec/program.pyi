@@ -10,6 +10,7 @@ CODEC_MODULES: tuple[ModuleType, ...]
 class Program:
     n_steps: int
     is_native: bool
+    decodes_natively: bool
     itemsize: int
     def __init__(self, steps: Sequence[tuple[Any, ...]], itemsize: int = 0, decoder: object = None) -> None: ...
     def encoded_bound(self, n_bytes: int) -> int: ...

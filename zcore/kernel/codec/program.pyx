@@ -65,7 +65,9 @@ cdef class Program:
         In the order of encoding, at most 8, each the name of a row of the codec table and its parameters:
 
         - ``("blosc", cname, clevel, shuffle, typesize, blocksize)`` with `shuffle` 0, 1 or 2
-        - ``("zstd", level, checksum)``, ``("zlib", level)``, ``("gzip", level)``, ``("lz4", acceleration)``
+        - ``("zstd", level, checksum)``, ``("lz4", acceleration)``
+        - ``("zlib", level)``, ``("gzip", level)``, with two functions of Python behind them, or None: the first inflates
+          as ``(data, n_bytes, at_most)``, the second deflates as ``(data)``, and both return None for what zlib is to do
         - ``("crc32c", at_start)``, also ``crc32``, ``adler32``, ``fletcher32``; the default of `at_start` is False
         - ``("shuffle", itemsize)``
         - ``("delta", dtype, astype)``, ``("fixedscaleoffset", dtype, astype, offset, scale)``, types as `ITEM_TYPES`
@@ -93,7 +95,7 @@ cdef class Program:
         self._free()
         self.itemsize = itemsize
         self.kept = []
-        self.is_native = True
+        self.is_native = self.decodes_natively = True
         for spec in steps:
             step = &self.steps[self.n_steps]
             self.n_steps += 1
@@ -101,7 +103,9 @@ cdef class Program:
             self._add(step, form)
             self.n_movers += _moves(step)
             may_have_blocks = may_have_blocks and not step.at_start
-            if step.codec.make != NULL:
+            if step.decodes_in_python:
+                self.decodes_natively = False
+            if step.decodes_in_python or step.encodes_in_python:
                 self.is_native = False
         if decoder is not None:
             form = ("python", decoder, 0, None, False)

@@ -27,6 +27,7 @@ cdef int _configure(Step *step, tuple parameters) except -1:
     codecs, segment.n_in, n_out, segment.is_fixed = parameters
     segment.n_out = MAX_ENCODED if n_out is None or n_out >= MAX_ENCODED else n_out
     segment.codecs = <void *>codecs
+    step.encodes_in_python = step.decodes_in_python = True
     return 0
 
 

@@ -31,6 +31,8 @@ cdef struct Step:              # a codec with its parameters, in a program
     int64_t as_unit            # a codec that knows items gets whole items only
     int64_t itemsize           # item size of the chunk's elements, 0: unknown
     bint at_start              # the checksum precedes the bytes
+    bint encodes_in_python     # set by `configure`; such a step takes the GIL
+    bint decodes_in_python
 
 cdef struct Contexts:          # state of a codec's library between calls; all NULL at first
     void *decoder

@@ -189,7 +189,7 @@ cdef class Plan(Tasks):
         for d in range(self.ndim):
             n_bytes = min(n_bytes, <int64_t>MIN_TURNS_NBYTES) * min(self.axes[d].count, <int64_t>MIN_TURNS_NBYTES)
         self.takes_turns = (n_bytes >= MIN_TURNS_NBYTES and not self.encodes and self.program is not None
-                            and self.program.is_native and self.program.n_steps > 0)
+                            and self.program.decodes_natively and self.program.n_steps > 0)
         self.max_turns = max(<int64_t>n_threads, _n_cpus)
         self.turn_number = self.turn_nbytes = 0
         if 0 < self.n_chunks < n_threads and self.program is not None:

@@ -172,6 +172,12 @@ cdef class ShardProgram:
         return self.program.is_native and self.after.is_native and self.index_program.is_native and (
             self.inner is None or self.inner.is_native)
 
+    @property
+    def decodes_natively(self):
+        """Whether no step decodes in Python."""
+        return self.program.decodes_natively and self.after.decodes_natively and (
+            self.index_program.decodes_natively and (self.inner is None or self.inner.decodes_natively))
+
     cdef int64_t max_of(self, int64_t n_chunks) noexcept nogil:
         if n_chunks == self.n_chunks or self.max_nbytes == INT64_MAX:
             return self.max_nbytes
