@@ -14,6 +14,7 @@ from _thread import RLock  # of threading, without its import time
 from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING
+from weakref import WeakSet
 
 from zcore.errors import Needing, StoreError
 from zcore.stores.base import resolve_range
@@ -58,6 +59,7 @@ _plain_url = re.compile(r"http://(?P<authority>(?P<host>\[[0-9A-Fa-f:.]+\]|[\w.-
 _duration = re.compile(r"(\d{1,6})(ms|s|m)").fullmatch
 
 _stores = {}               # by how they were made
+_clients: WeakSet[ObstoreClient] = WeakSet()
 _library = None            # the obstore of this process
 _is_forked = False         # another process has loaded the one in `sys.modules`
 _lock = RLock()            # reentrant: a signal handler may read
@@ -85,6 +87,7 @@ class ObstoreClient(Client):
         self.swaps: bool = self.lists
         self._has_ranges = True
         self._direct = None, None      # the obstore of the process that has made it, and the `Direct`
+        _clients.add(self)
         self.url: str = (_url_of(store) if url is None else url).rstrip("/") + "/"
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -415,8 +418,16 @@ def _store_of(library, store):
 
 
 def _after_fork_in_child():
-    """obstore's threads do not run in a child."""
+    """obstore's threads do not run in a child, and none releases the locks that they held.
+
+    So stores of the parent are never freed: a store that is freed takes such locks, and holds the GIL meanwhile.
+    """
     global _is_forked, _library, _lock
+    if _clients or _stores:
+        import ctypes
+
+        for store in [part for client in _clients for part in (client._given, client._made)] + [*_stores.values()]:
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(store))
     _is_forked = _is_forked or "obstore._obstore" in sys.modules
     _library = None
     _lock = RLock()

@@ -207,6 +207,45 @@ def forked(script, *args):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_store_of_the_parent_is_not_freed_in_a_child(example):
+    """Freeing it would wait for a lock that a thread of the parent may have held."""
+    forked("""
+        import gc
+
+        freed = []
+
+        class Seen(obstore.store.HTTPStore):
+            def __del__(self):
+                freed.append(os.getpid())
+
+        def opened():
+            return zcore.open(Seen(url, **PLAIN), path="data/a")
+
+        first, second = opened(), opened()
+
+        def below():
+            global first
+            del first
+            gc.collect()
+            assert not freed
+
+        def work():
+            global second
+            assert (first[...] == second[...]).all()
+            del second
+            gc.collect()
+            assert not freed
+            assert in_child(below) == 0
+            assert (first[...] == opened()[...]).all()
+
+        assert in_child(work) == 0
+        del first, second
+        gc.collect()
+        assert freed == 2 * [os.getpid()]
+    """, example.url)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.parametrize("opened", ["zcore.open(url, path='data/a', threads=4)",
                                     "zcore.open(obstore.store.HTTPStore(url, **PLAIN), path='data/a')"],
                          ids=["url", "store"])
