@@ -13,6 +13,7 @@ import pytest
 
 import zcore
 from zcore import codecs
+from zcore.cli.show.facts import stored_sizes
 from zcore.cli.show.printed import Progress
 from zcore.cli.verbs.speed import measured
 from zcore.cli.verbs.speed.measured import Sample, advice_of
@@ -74,8 +75,8 @@ def test_a_sample_is_of_whole_objects_that_are_stored(array, nbytes, region, n_o
 
 @pytest.mark.parametrize("keywords", [
     {}, {"zarr_format": 2}, {"zarr_format": "zmeta"}, {"shards": (40, 60)}, {"order": "F"},
-    {"chunks": [[30, 70], 20]}, {"compressors": None},
-], ids=["v3", "v2", "zmeta", "shards", "F", "rectilinear", "stored"])
+    {"chunks": [[30, 70], 20]}, {"compressors": None}, {"shards": [[40, 60], 60]},
+], ids=["v3", "v2", "zmeta", "shards", "F", "rectilinear", "stored", "rectilinear shards"])
 def test_every_form_is_written_and_read(run, keywords):
     data = np.arange(6000, dtype="<i4").reshape(100, 60)
     zcore.create_array("b.zarr", data=data, **{"chunks": (10, 20), **keywords})
@@ -85,7 +86,7 @@ def test_every_form_is_written_and_read(run, keywords):
     found = json.loads(out)
     assert [row["threads"] for row in found["read"]] == [1, 3]
     assert found["element_seconds"] > 0 and found["kept_element_seconds"] > 0
-    unequal = isinstance(keywords.get("chunks", [()])[0], list)
+    unequal = any(isinstance(lengths, list) for lengths in keywords.values())
     own, *others = found["forms"]
     assert own["name"] == "as it is" and len(others) >= (2 if unequal else 3)
     assert (own["objects"], own["nbytes_stored"]) == (found["objects"], found["nbytes_stored"])
@@ -239,6 +240,24 @@ def test_a_form_as_it_is_keeps_filters_and_order(keywords):
     stored = sum(os.path.getsize(os.path.join(folder, name)) for folder, _, names in os.walk("kept.zarr")
                  for name in names if name[-1:].isdecimal() or name.endswith(".blosc"))
     assert first["nbytes_stored"] == stored and len(others) >= 3
+
+
+def test_a_form_is_what_its_command_makes(run):
+    """`zcore convert` keeps shards that the chunks divide."""
+    array = zcore.create_array("b.zarr", data=np.arange(6000).reshape(100, 60), chunks=(10, 20), shards=(40, 60))
+    _, *others = measured.measure_forms(Sample(array, 10**6), ".", Progress("measuring"))
+    for row in others:
+        assert run("convert", "b.zarr", "new.zarr", "--overwrite", *row["option"].split()) == (0, "", "")
+        sizes = stored_sizes(zcore.open("new.zarr"))
+        assert (row["objects"], row["nbytes_stored"]) == (len(sizes), sum(sizes.values())), row
+    assert {row["objects"] for row in others} == {3, 10}
+
+
+def test_the_command_names_an_array_whose_name_is_like_an_option(array):
+    rows = [{"name": name, "option": "--checksum", "nbytes_stored": n, "objects": 1, "read_seconds": n,
+             "write_seconds": n} for name, n in (("as it is", 2), ("other", 1))]
+    (advice,) = advice_of("-a", Sample(array, 10**6), rows, {1: 1}, (1, 1))
+    assert advice.endswith(": zcore convert ./-a DESTINATION --checksum")
 
 
 def test_the_command_that_is_advised_can_be_run(shell, array):

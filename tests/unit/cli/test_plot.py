@@ -132,6 +132,8 @@ def test_files(run, array):
     with open("l.svg") as file:
         assert "<svg" in file.read()
     assert run("plot", "a.zarr", "--chunks", "--out", "c.png") == (0, "", "")
+    zcore.create_array("b.zarr", data=ARRAY[0], chunks=(5, 5), shards=[[10, 20], 40])
+    assert run("plot", "b.zarr", "--out", "p.png") == run("plot", "b.zarr", "--chunks", "--out", "c.png") == (0, "", "")
     assert run("plot", "a.zarr", "--out", "p.nonsense")[0] == 1
     assert run("plot", "a.zarr", "--out", "none/p.png")[0] == 1
 

@@ -106,7 +106,7 @@ def shown_objects(array: zcore.Array, sizes: Sizes) -> tuple[Coords, Coords, Obj
 def stored_words(array: zcore.Array, sizes: Sizes, sign: str = "x") -> tuple[str, str]:
     """Return, for a drawing, how many objects are stored, and how many bytes."""
     metadata, stored = array.metadata, sum(sizes.values())
-    what = "shards" if array.shards is not None else "chunks"
+    what = "shards" if shards_of(array) is not None else "chunks"
     return (f"{len(sizes)} of {metadata.n_chunks} {what} of {lengths(metadata.chunk_shape, sign)} stored",
             f"{nbytes_text(stored)} of {nbytes_text(metadata.nbytes)}"
             f"{f', ratio {metadata.nbytes / stored:.2f}' if stored else ''}")

@@ -11,7 +11,7 @@ import numpy as np
 
 from zcore.cli.show import drawing
 from zcore.cli.show.drawing import aspect_of, borders_of, integer_ticks, shown_text
-from zcore.cli.show.facts import shown_objects, stored_words
+from zcore.cli.show.facts import shards_of, shown_objects, stored_words
 from zcore.cli.show.printed import nbytes_text
 from zcore.errors import Needing
 
@@ -64,7 +64,7 @@ def plane(array: Array, values: npt.NDArray[np.float64], box: Sequence[int | ran
         axes.set_ylabel(shown_text(names[kept[0]] or f"dimension {kept[0]}"), parse_math=False)
     axes.set_xlabel(shown_text(names[kept[-1]] or f"dimension {kept[-1]}"), parse_math=False)
     axes.set_title(shown_text(f"{title} [{selected}]"), parse_math=False)
-    is_regular = array.metadata.edges is None or array.shards is not None
+    is_regular = array.metadata.edges is None or shards_of(array) is not None
     for axis, i, draw in ((axes.xaxis, -1, axes.axvline), (axes.yaxis, 0, axes.axhline))[:len(kept)]:
         axis.set_major_locator(integer_ticks())
         first, last = sorted((ranges[i][0], ranges[i][-1]))

@@ -259,7 +259,8 @@ def _chunks(source, format, wanted):
 def _divides(chunks, shards):
     if not isinstance(chunks, (tuple, list)) or len(chunks) != len(shards):
         return False
-    return all([type(chunk) is int and chunk > 0 and shard % chunk == 0
+    return all([type(chunk) is int and chunk > 0 and (
+        shard % chunk == 0 if isinstance(shard, int) else shard.are_multiples_of(chunk))
                 for chunk, shard in zip(chunks, shards, strict=True)])
 
 

@@ -200,6 +200,16 @@ def test_compressors_of_each_format(zarr_format, original):
         assert new.compressors[0].spec().configuration["cname"] == ("lz4" if compressors == "auto" else "zstd")
 
 
+@pytest.mark.parametrize(("chunks", "kept"), [((5, 1), True), ((10, 5), False), (None, True)])
+def test_unequal_shards_are_kept_if_the_chunks_divide_each(tmp_path, chunks, kept):
+    values = np.arange(3000).reshape(75, 40)
+    source = zcore.create_array(tmp_path / "a", data=values, chunks=(5, 5), shards=[[5, 10, 60], 40])
+    new = zcore.copy(source, tmp_path / "b", chunks=chunks)
+    assert new.chunks == (chunks or (5, 5)) and np.array_equal(new[...], values)
+    assert new.write_chunk_sizes == (source if kept else new).write_chunk_sizes
+    assert (new.write_chunk_sizes == new.read_chunk_sizes) == (not kept)
+
+
 def test_shards_are_cut_up_on_request_and_in_formats_without(tmp_path):
     source = zcore.create_array(tmp_path / "a", data=VALUES, chunks=(5, 5), shards=(20, 20))
     for wanted in ({"shards": False}, {"zarr_format": 2}, {"zarr_format": "zmeta"}):

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import zcore
-from zcore.cli.show.facts import stored_sizes
+from zcore.cli.show.facts import shards_of, stored_sizes
 from zcore.cli.slabs import slab_of
 from zcore.formats import format_of
 from zcore.stores.base import outcomes
@@ -69,6 +69,8 @@ class Sample:
         Decoded, stored, and how many.
     n_absent : int
         Objects in it that are not stored.
+    object_shape : tuple of int
+        Elements of the first of them per dimension.
     n_all : int
         Stored objects of the whole array. A store without a listing does not say: then all places of the grid.
     """
@@ -101,6 +103,7 @@ class Sample:
         self.n_absent: int = len(keys) - len(stored)
         self.n_all: int = metadata.n_chunks if sizes is None else len(sizes)
         self._first: Coords = min(stored)
+        self.object_shape: tuple[int, ...] = metadata.place_of(self._first)[1]
 
     def _fetched(self, keys):
         """Yield how many bytes each object has, None if it is absent; they are read as many at a time as reads do."""
@@ -164,7 +167,8 @@ def forms_of(sample: Sample) -> Iterator[tuple[str, dict[str, Any], str | None]]
 
     array = sample.array
     unequal, own = array.metadata.edges is not None, format_of(array.zarr_format)
-    chunks = sample.values.shape if unequal else array.chunks
+    own_shards = None if shards_of(array) is None else sample.object_shape
+    chunks = sample.values.shape if unequal and own_shards is None else array.chunks
     shape = array.shape
     compressors = [codec for codec in array.compressors if codec.name != "crc32c"] if own.has_checksum else (
         array.compressors)
@@ -173,11 +177,15 @@ def forms_of(sample: Sample) -> Iterator[tuple[str, dict[str, Any], str | None]]
         "order": array.order or "C",
         "filters": [codec for codec in array.filters if codec.name != "transpose"] or None}}
 
-    def form(**keywords):
-        keywords = {"zarr_format": array.zarr_format, "chunks": chunks, "compressors": compressors or None, **keywords}
+    def form(chunks=chunks, shards=own_shards, **keywords):
+        # `zcore convert` keeps shards that the chunks divide.
+        if shards is not None and any(shard % chunk for shard, chunk in zip(shards, chunks, strict=True)):
+            shards = None
+        keywords = {"zarr_format": array.zarr_format, "chunks": chunks, "shards": shards,
+                    "compressors": compressors or None, **keywords}
         return of_format.get(keywords["zarr_format"], {}) | keywords
 
-    yield "as it is", form(shards=array.shards), None
+    yield "as it is", form(), None
     for name, option, codec in (("blosc, lz4", "blosc:lz4:5", codecs.BloscCodec(cname="lz4", clevel=5)),
                                 ("blosc, zstd", "blosc:zstd:3", codecs.BloscCodec(cname="zstd", clevel=3))):
         yield name, form(compressors=codec), f"--compressor {option}"
@@ -195,7 +203,7 @@ def forms_of(sample: Sample) -> Iterator[tuple[str, dict[str, Any], str | None]]
     for name, other in (("larger chunks", larger), ("smaller chunks", smaller)):
         if other != chunks:
             yield name, form(chunks=other), f"--chunks {','.join(map(str, other))}"
-    if array.shards is None and array.metadata.n_chunks > 1:
+    if own_shards is None and array.metadata.n_chunks > 1:
         n = max(2, math.ceil((SHARD_NBYTES / (math.prod(chunks) * array.itemsize)) ** (1 / max(1, len(chunks)))))
         shards = tuple(min(n, -(-max(1, length) // chunk)) * chunk for chunk, length in zip(chunks, shape, strict=True))
         option = f"--chunks {','.join(map(str, chunks))} --shards {','.join(map(str, shards))}"
@@ -293,13 +301,13 @@ def advice_of(path: str, sample: Sample, rows: list[dict[str, Any]], read_second
     array = sample.array
     chunk_nbytes = math.prod(array.chunks if array.metadata.edges is None else array.metadata.chunk_shape) * (
         array.itemsize)
-    if chunk_nbytes < SMALL_CHUNK < array.size * array.itemsize and array.shards is None:
+    if chunk_nbytes < SMALL_CHUNK < array.size * array.itemsize and shards_of(array) is None:
         yield (f"chunks of {nbytes_text(chunk_nbytes)} are small, and each chunk has a fixed cost; some 256 kB to "
                "4 MB suit most uses")
     if chunk_nbytes > LARGE_CHUNK:
         yield (f"chunks of {nbytes_text(chunk_nbytes)} are large: a read of a part decodes much that it does not want, "
                "and threads have few chunks to share; some 256 kB to 4 MB suit most uses")
-    if sample.n_all > MANY_OBJECTS and array.shards is None:
+    if sample.n_all > MANY_OBJECTS and shards_of(array) is None:
         yield f"{sample.n_all} objects are many to list, copy and delete: a shard holds many chunks in one object"
     if len(read_seconds) > 1:
         one, *_, most = sorted(read_seconds)
@@ -316,7 +324,8 @@ def advice_of(path: str, sample: Sample, rows: list[dict[str, Any]], read_second
                    f"{n_rows} rows {duration(whole)}: append whole objects")
     if not rows:
         return
-    own, command = rows[0], f"zcore convert {shlex.quote(path)} DESTINATION"
+    # A name that begins with a dash would be an option.
+    own, command = rows[0], f"zcore convert {shlex.quote(f'./{path}' if path.startswith('-') else path)} DESTINATION"
     for row in rows[1:]:
         if (row["nbytes_stored"], row["objects"]) == (own["nbytes_stored"], own["objects"]):
             continue     # the same form by another name
