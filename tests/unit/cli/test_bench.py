@@ -3,6 +3,8 @@ import functools
 import json
 import os
 import re
+import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -240,6 +242,17 @@ def test_a_form_as_it_is_keeps_filters_and_order(keywords):
     stored = sum(os.path.getsize(os.path.join(folder, name)) for folder, _, names in os.walk("kept.zarr")
                  for name in names if name[-1:].isdecimal() or name.endswith(".blosc"))
     assert first["nbytes_stored"] == stored and len(others) >= 3
+
+
+@pytest.mark.parametrize(("number", "error"), [(signal.SIGTERM, SystemExit), (signal.SIGINT, KeyboardInterrupt)])
+def test_the_folder_is_removed_when_a_signal_comes_meanwhile(monkeypatch, tmp_path, number, error):
+    def interrupted(folder, **keywords):
+        monkeypatch.undo()
+        signal.raise_signal(number)
+
+    with pytest.raises(error), measured.scratch(tmp_path):
+        monkeypatch.setattr(shutil, "rmtree", interrupted)
+    assert os.listdir(tmp_path) == []
 
 
 def test_a_form_is_what_its_command_makes(run):

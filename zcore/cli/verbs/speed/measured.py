@@ -224,10 +224,19 @@ def scratch(folder: str) -> Iterator[str]:
         try:
             yield made
         finally:
-            shutil.rmtree(made, ignore_errors=True)
+            _remove(made)
     finally:
         if alone:
             signal.signal(signal.SIGTERM, former)
+
+
+def _remove(folder):
+    """Remove a folder, also when the process is asked to end meanwhile."""
+    try:
+        shutil.rmtree(folder, ignore_errors=True)
+    except BaseException:
+        _remove(folder)
+        raise
 
 
 def measure_forms(sample: Sample, folder: str, progress: Progress) -> list[dict[str, Any]]:
