@@ -69,19 +69,21 @@ def inflate(data: Buffer, n_bytes: int, at_most: bool, wbits: int) -> bytes | No
     No more than `n_bytes` bytes and one are ever decoded; fewer are only right with `at_most`.
     """
     isal = reader()
-    parts, n_left, rest = [], n_bytes, memoryview(data)
-    while rest:
-        if len(parts) == MAX_MEMBERS or (wbits == GZIP_WBITS and len(rest) > 3 and rest[3] >= _RESERVED_FLAG):
-            return None
-        member = isal.decompressobj(wbits=wbits)
-        try:
-            parts.append(member.decompress(rest, n_left + 1))
-        except isal.error:
-            return None
-        n_left -= len(parts[-1])
-        rest = member.unused_data
-        if n_left < 0 or not member.eof or (rest and wbits != GZIP_WBITS):
-            return None
+    parts, n_left = [], n_bytes
+    # Released at the end: a traceback may keep it, and its bytes may be freed.
+    with memoryview(data) as rest:
+        while rest:
+            if len(parts) == MAX_MEMBERS or (wbits == GZIP_WBITS and len(rest) > 3 and rest[3] >= _RESERVED_FLAG):
+                return None
+            member = isal.decompressobj(wbits=wbits)
+            try:
+                parts.append(member.decompress(rest, n_left + 1))
+            except isal.error:
+                return None
+            n_left -= len(parts[-1])
+            rest = member.unused_data
+            if n_left < 0 or not member.eof or (rest and wbits != GZIP_WBITS):
+                return None
     if not parts or (n_left and not at_most):
         return None
     return parts[0] if len(parts) == 1 else b"".join(parts)

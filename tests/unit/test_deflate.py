@@ -189,6 +189,35 @@ def test_what_a_function_does_not_decode_the_kernel_does(made, expected):
     assert program.decode_new(MEMBER, len(CONTENT)) == expected
 
 
+def test_nothing_points_to_the_bytes_of_a_chunk_afterwards(monkeypatch):
+    """Not the frames of a traceback, nor what a function has kept."""
+    kept = []
+
+    class Failing:
+        class error(Exception):
+            pass
+
+        @staticmethod
+        def decompressobj(wbits):
+            raise KeyboardInterrupt
+
+    def encode(data):
+        kept.append(data)
+        return b"encoded"
+
+    assert Program((("gzip", 5, None, encode),)).encode_bytes(CONTENT) == b"encoded"
+    monkeypatch.setattr(deflate, "reader", lambda: Failing)
+    inflate = deflate.functions(1, 5, deflate.GZIP_WBITS, False)[0]
+    with pytest.raises(KeyboardInterrupt) as caught:
+        Program((("gzip", 5, inflate, None),)).decode_new(MEMBER, len(CONTENT))
+    frame = next(entry for entry in caught.traceback if entry.name == "inflate").frame
+    kept += [value for value in frame.f_locals.values() if isinstance(value, memoryview)]
+    assert len(kept) == 3
+    for view in kept:
+        with pytest.raises(ValueError, match="released"):
+            view[0]
+
+
 @pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError, ValueError])
 def test_an_exception_of_a_function_reaches_the_caller(error):
     def failing(*_):

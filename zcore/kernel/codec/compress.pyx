@@ -497,7 +497,11 @@ cdef int64_t _in_python(void *function, const uint8_t *src, int64_t n_bytes, uin
     try:
         try:
             data = PyMemoryView_FromMemory(<char *>src, n_bytes, PyBUF_READ)
-            made = (<object>function)(data) if encode else (<object>function)(data, limit, not is_exact)
+            try:
+                made = (<object>function)(data) if encode else (<object>function)(data, limit, not is_exact)
+            finally:
+                # The bytes are freed soon, and a traceback may keep what points to them.
+                data.release()
             if made is not None:
                 PyObject_GetBuffer(made, &view, PyBUF_SIMPLE)
                 if view.len == limit or (view.len < limit and not is_exact):

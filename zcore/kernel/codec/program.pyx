@@ -66,8 +66,8 @@ cdef class Program:
 
         - ``("blosc", cname, clevel, shuffle, typesize, blocksize)`` with `shuffle` 0, 1 or 2
         - ``("zstd", level, checksum)``, ``("lz4", acceleration)``
-        - ``("zlib", level)``, ``("gzip", level)``, with two functions of Python behind them, or None: the first inflates
-          as ``(data, n_bytes, at_most)``, the second deflates as ``(data)``, and both return None for what zlib is to do
+        - ``("zlib", level)``, ``("gzip", level)``, and maybe two functions of Python, or None: the first inflates as
+          ``(data, n_bytes, at_most)``, the second deflates as ``(data)``; both return None for what zlib is to do
         - ``("crc32c", at_start)``, also ``crc32``, ``adler32``, ``fletcher32``; the default of `at_start` is False
         - ``("shuffle", itemsize)``
         - ``("delta", dtype, astype)``, ``("fixedscaleoffset", dtype, astype, offset, scale)``, types as `ITEM_TYPES`
