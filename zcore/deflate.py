@@ -52,9 +52,10 @@ def writer() -> ModuleType | None:
 
 def functions(n_bytes: int | None, level: int, wbits: int, linked: bool) -> tuple[
         Callable[[Buffer, int, bool], bytes | None] | None, Callable[[Buffer], bytes] | None]:
-    """Return what inflates and what deflates content of at most `n_bytes` bytes faster than the kernel, or None.
+    """Return two functions that are faster than the kernel: one inflates, one deflates. None in place of a slower one.
 
-    `linked`: the kernel has libdeflate. The first is called as `inflate`, without `wbits`, the second with the content.
+    They are for content of at most `n_bytes` bytes. The first is called like `inflate`, but without `wbits`, the second
+    with the content. `linked`: the kernel has libdeflate.
     """
     if n_bytes is None or n_bytes < MIN_NBYTES:
         return None, None
@@ -70,7 +71,7 @@ def inflate(data: Buffer, n_bytes: int, at_most: bool, wbits: int) -> bytes | No
     """
     isal = reader()
     parts, n_left = [], n_bytes
-    # Released at the end: a traceback may keep it, and its bytes may be freed.
+    # Released at the end: a traceback may keep it longer than its bytes live.
     with memoryview(data) as rest:
         while rest:
             if len(parts) == MAX_MEMBERS or (wbits == GZIP_WBITS and len(rest) > 3 and rest[3] >= _RESERVED_FLAG):

@@ -8,7 +8,7 @@ c-blosc starts its threads anew for each chunk, all of them beside the caller's,
 here, and several threads share the blocks of a chunk without it: each encodes some of them as a chunk of its own, which
 are then put together, or decodes the blocks that it takes. The bytes are those of c-blosc in one thread.
 """
-from cpython.buffer cimport PyBUF_READ, PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.buffer cimport PyBUF_READ
 from cpython.bytearray cimport PyByteArray_FromStringAndSize
 from cpython.memoryview cimport PyMemoryView_FromMemory
 from libc.stdlib cimport free, malloc
@@ -22,7 +22,9 @@ from zcore.kernel.codec.blosc_header cimport (
     HEADER_NBYTES, BloscHeader, check_blocks, check_header, n_blocks, n_streams,
 )
 from zcore.kernel.codec.shuffle cimport unbitshuffle, unshuffle
-from zcore.kernel.codec.table cimport CodecFunctions, Contexts, Step, Workspace, add_codec, raised_in, stream_bound
+from zcore.kernel.codec.table cimport (
+    CodecFunctions, Contexts, Step, Workspace, add_codec, copy_bytes, raised_in, stream_bound,
+)
 from zcore.kernel.numbers cimport load_u32, store_u32
 from zcore.kernel.status cimport (
     BLOSC_DECODE, BLOSC_ENCODE, BLOSC_LACKS, BLOSC_NBYTES, BLOSC_SNAPPY, NO_MEMORY, OK, STREAM_DAMAGED, STREAM_ENCODE,
@@ -492,23 +494,19 @@ cdef int _configure_zlib(Step *step, tuple parameters) except -1:
 cdef int64_t _in_python(void *function, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t limit,
                         bint is_exact, bint encode, Workspace *work, Status *status) noexcept with gil:
     """Copy what a function makes of the bytes to `dst`; return its size, -1 for an exception, else `NOT_DONE`."""
-    cdef Py_buffer view
-    cdef int64_t n = NOT_DONE
+    cdef int64_t n
     try:
         try:
             data = PyMemoryView_FromMemory(<char *>src, n_bytes, PyBUF_READ)
             try:
                 made = (<object>function)(data) if encode else (<object>function)(data, limit, not is_exact)
             finally:
-                # The bytes are freed soon, and a traceback may keep what points to them.
+                # A traceback may keep `data` longer than the bytes live.
                 data.release()
-            if made is not None:
-                PyObject_GetBuffer(made, &view, PyBUF_SIMPLE)
-                if view.len == limit or (view.len < limit and not is_exact):
-                    n = view.len
-                    memcpy(dst, view.buf, n)
-                PyBuffer_Release(&view)
-            return n
+            if made is None:
+                return NOT_DONE
+            n = copy_bytes(made, dst, limit)
+            return n if n == limit or (n < limit and not is_exact) else NOT_DONE
         except BaseException as exception:
             raised_in(work, exception, status)
             return -1

@@ -5,13 +5,11 @@ Compiled because a program calls it between two steps in C. Its parameters are `
 `zcore.codecs.lowering.Segment`. `n_in` is the maximum input size of a chunk that is not cut, `n_out` the maximum output
 size (None: unknown), and `is_fixed` tells whether the output always has that size.
 """
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytearray cimport PyByteArray_FromStringAndSize
 from libc.stdint cimport int64_t, uint8_t
-from libc.string cimport memcpy
 
 from zcore.kernel.codec.table cimport (
-    MAX_ENCODED, CodecFunctions, Step, Workspace, add_codec, hold_bytes, let_go, raised_in,
+    MAX_ENCODED, CodecFunctions, Step, Workspace, add_codec, copy_bytes, hold_bytes, let_go, raised_in,
 )
 from zcore.kernel.status cimport STREAM_LONG, Status, fail
 
@@ -66,18 +64,13 @@ cdef int64_t _make(const Step *step, const uint8_t *src, int64_t n_bytes, const 
 cdef int64_t _bring(const Step *step, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t limit, bint is_exact,
                     bint encode, Workspace *work, Status *status) noexcept with gil:
     """Copy the output of the codecs to `dst`; return its size, or -1."""
-    cdef Py_buffer view
     cdef int64_t n
     try:
         try:
-            PyObject_GetBuffer(_run(step, src, n_bytes, limit, is_exact, encode, work), &view, PyBUF_SIMPLE)
-            n = view.len
+            n = copy_bytes(_run(step, src, n_bytes, limit, is_exact, encode, work), dst, limit)
             if n > limit:
                 fail(status, STREAM_LONG, 0, limit, n)
-                n = -1
-            else:
-                memcpy(dst, view.buf, n)
-            PyBuffer_Release(&view)
+                return -1
             return n
         except BaseException as exception:
             raised_in(work, exception, status)

@@ -113,6 +113,8 @@ cdef int64_t items_bound(const Step *step, int64_t n_bytes, bint *is_exact) noex
 cdef int64_t stream_bound(const Step *step, int64_t n_bytes, bint *is_exact) noexcept nogil
 
 cdef void workspace_free(Workspace *work) noexcept nogil
+# Copies a bytes-like object to `dst` if it has at most `limit` bytes; returns its size.
+cdef int64_t copy_bytes(object made, uint8_t *dst, int64_t limit) except -1
 # Holds a bytes-like object until the workspace is used again. Sets `data` to its bytes and returns their number.
 cdef int64_t hold_bytes(Workspace *work, object made, const uint8_t **data) except -1
 # Releases the held object and the exception.

@@ -7,6 +7,7 @@ change, so a caller may keep the pointer to a row.
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
+from libc.string cimport memcpy
 
 from zcore.kernel.io.files cimport buffer_free
 from zcore.kernel.status cimport RAISED, fail
@@ -73,6 +74,17 @@ cdef void let_go(Workspace *work) noexcept with gil:
     Py_XDECREF(<PyObject *>work.held)
     Py_XDECREF(<PyObject *>work.exception)
     work.held = work.exception = NULL
+
+
+cdef int64_t copy_bytes(object made, uint8_t *dst, int64_t limit) except -1:
+    cdef Py_buffer view
+    cdef int64_t n
+    PyObject_GetBuffer(made, &view, PyBUF_SIMPLE)
+    n = view.len
+    if n <= limit:
+        memcpy(dst, view.buf, n)
+    PyBuffer_Release(&view)
+    return n
 
 
 cdef int64_t hold_bytes(Workspace *work, object made, const uint8_t **data) except -1:

@@ -423,14 +423,14 @@ def _after_fork_in_child():
     So stores of the parent are never freed: a store that is freed takes such locks, and holds the GIL meanwhile.
     """
     global _is_forked, _library, _lock
+    _is_forked = _is_forked or "obstore._obstore" in sys.modules
+    _library = None
+    _lock = RLock()
     if _clients or _stores:
         import ctypes
 
         for store in [part for client in _clients for part in (client._given, client._made)] + [*_stores.values()]:
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(store))
-    _is_forked = _is_forked or "obstore._obstore" in sys.modules
-    _library = None
-    _lock = RLock()
 
 
 os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -217,8 +217,9 @@ def scratch(folder: str) -> Iterator[str]:
     def ended(number, frame):
         raise SystemExit(128 + number)
 
-    alone = threading.current_thread() is threading.main_thread()
-    former = signal.signal(signal.SIGTERM, ended) if alone else None
+    # Other threads have no handlers of signals.
+    is_main = threading.current_thread() is threading.main_thread()
+    former = signal.signal(signal.SIGTERM, ended) if is_main else None
     try:
         made = tempfile.mkdtemp(prefix=".zcore-bench-", dir=folder)
         try:
@@ -226,7 +227,7 @@ def scratch(folder: str) -> Iterator[str]:
         finally:
             _remove(made)
     finally:
-        if alone:
+        if is_main:
             signal.signal(signal.SIGTERM, former)
 
 
