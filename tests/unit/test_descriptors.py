@@ -14,9 +14,10 @@ import numpy as np
 import pytest
 
 import zcore
+from tests.descriptors import descriptors, needs_a_list
 from zcore.stores.directory import atomic
 
-pytestmark = pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="needs the list of open descriptors")
+pytestmark = needs_a_list
 
 
 def interrupted(work, n, events=("c_return",)):
@@ -60,16 +61,6 @@ def positions(work, events, n_same):
             numbers.append(n)
         seen[place] += 1
     return numbers
-
-
-def descriptors():
-    found = {}
-    for fd in os.listdir("/proc/self/fd"):
-        try:
-            found[fd] = os.readlink(f"/proc/self/fd/{fd}")
-        except FileNotFoundError:
-            pass     # that of the listing
-    return found
 
 
 def write_a_value(place):
@@ -240,9 +231,9 @@ def test_an_interrupt_leaves_no_descriptor_open(tmp_path, monkeypatch, prepare, 
     for n in numbers:
         if not interrupted(work, n, ("c_return", "call")):
             break
-        if descriptors() != before:
+        if not descriptors() <= before:
             gc.collect()     # the objects of the call that was interrupted
-        assert descriptors() == before, f"after event {n}"
+        assert descriptors() <= before, f"after event {n}"
     assert len(numbers) > 3 and n > numbers[-1] // 2
 
 
@@ -261,7 +252,7 @@ def test_an_interrupt_leaves_no_descriptor_open_until_garbage_is_collected(tmp_p
         for n in (numbers := positions(work, ("c_return", "call"), n_same)):
             if not interrupted(work, n, ("c_return", "call")):
                 break
-            assert descriptors() == before, f"after event {n}"
+            assert descriptors() <= before, f"after event {n}"
     finally:
         gc.enable()
     # Python's own weak dictionaries have finalizers in Python.
@@ -282,8 +273,8 @@ def test_an_interrupt_leaves_no_file_of_a_copy(tmp_path, monkeypatch, prepare, n
     for n in (numbers := positions(work, ("c_return",), n_same)):
         if not interrupted(work, n):
             break
-        if (descriptors(), sorted(os.listdir(tmp_path))) != (before, files):
+        if not descriptors() <= before or sorted(os.listdir(tmp_path)) != files:
             gc.collect()
-        assert descriptors() == before, f"after call {n}"
+        assert descriptors() <= before, f"after call {n}"
         assert sorted(os.listdir(tmp_path)) == files, f"after call {n}"
     assert len(numbers) > 30 and n > numbers[-1] // 2

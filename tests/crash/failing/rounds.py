@@ -24,6 +24,7 @@ import zcore
 from tests.crash.failing.faulty import FAULTY
 from tests.crash.failing.state import Observer, same, store_state
 from tests.crash.failing.verbs import MENDED, UNSAFE, VERBS
+from tests.descriptors import descriptors
 
 # As in failing.c. AGAIN and SIGNAL are calls that a signal has ended.
 KINDS = {"CALLS": 0, "MEMORY": 1, "SHORT": 2, "GONE": 3, "FULL": 4, "HALF": 5, "AGAIN": 0, "SIGNAL": 0}
@@ -111,7 +112,7 @@ class Rounds:
 
     def round(self, n):
         self.restore()
-        before = _descriptors()
+        before = descriptors()
         result, error, n_calls = self.library.run(self.call, self.kind, n, self.number)
         failed = self.library.failed
         self.where = f"{self.name}, {self.kind} {errno.errorcode.get(self.number, '')} {n} ({failed})"
@@ -121,7 +122,7 @@ class Rounds:
         gc.collect()
         # A thread of the pool that has had nothing to do lets go of a read only after the call has returned.
         until = time.monotonic() + 2
-        while (left := _descriptors() - before) and time.monotonic() < until:
+        while (left := descriptors() - before) and time.monotonic() < until:
             time.sleep(0.01)
         if left:
             self.tell(f"a descriptor is left open: {left}")
@@ -231,16 +232,6 @@ def is_mixed(value, old, new):
             if not any(np.array_equal(value[5][chunk], state[5][chunk]) for state in (old, new)):
                 return False
     return True
-
-
-def _descriptors():
-    found = set()
-    for fd in os.listdir("/proc/self/fd"):
-        try:
-            found.add((fd, os.readlink(f"/proc/self/fd/{fd}")))
-        except OSError:
-            pass     # that of the listing
-    return found
 
 
 def main():

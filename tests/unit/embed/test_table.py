@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import zcore
+from tests.descriptors import descriptors
 from tests.unit.embed.header import CallError, DType, Error, Handle, asked, call, numbers
 from zcore.kernel.build_info import build_info
 
@@ -373,9 +374,6 @@ def test_closed_handles_are_told_from_open_ones(simple):
 
 
 def test_ten_thousand_handles_leave_nothing_behind(simple):
-    def descriptors():
-        return len(os.listdir("/proc/self/fd"))
-
     def resident():
         with open("/proc/self/statm") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")
@@ -388,7 +386,7 @@ def test_ten_thousand_handles_leave_nothing_behind(simple):
     use(500)
     before = descriptors(), resident()
     use(3000)
-    assert descriptors() == before[0]
+    assert descriptors() <= before[0]
     # The address sanitizer keeps freed memory for a while.
     assert build_info()["variant"] == "sanitize" or resident() - before[1] < 4 << 20
 

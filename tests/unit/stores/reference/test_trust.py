@@ -9,6 +9,7 @@ from types import MappingProxyType
 import pytest
 
 import zcore
+from tests.descriptors import descriptors
 from zcore.errors import ReferenceFormatError, ReferenceTargetError
 from zcore.stores.reference.store import ReferenceStore
 from zcore.stores.reference.targets import Targets
@@ -212,7 +213,7 @@ def test_no_descriptor_is_left(place):
     (place / "data" / "loop").symlink_to("loop")
     os.mkfifo(place / "data" / "fifo")
     gc.collect()                 # what other tests have left
-    n_open = len(os.listdir("/proc/self/fd"))
+    n_open = descriptors()
     for url in ("fifo", "loop", "sub", "../secret", "a.bin", "nothing"):
         refs = {".zarray": zarray(60, 6), **{str(i): [url, 2 * i, 6] for i in range(10)}}
         store = ReferenceStore(refs, base=place / "data")
@@ -222,7 +223,7 @@ def test_no_descriptor_is_left(place):
         with pytest.raises(ReferenceTargetError):
             store.get("4")
     gc.collect()
-    assert len(os.listdir("/proc/self/fd")) <= n_open
+    assert descriptors() <= n_open
 
 
 def test_saved_in_another_directory_it_means_the_same_files(place):
