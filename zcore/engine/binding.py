@@ -887,14 +887,13 @@ class ArrayBinding(NodeBinding):
                                    lambda *arguments: self._layout(located, view, None)(*arguments),
                                    located.open, threads, n_callers, bools)
             return made if made.is_of(view.identity) else None
-        if type(located) is not Directory or not (
-                view.chain.decodes_natively if options.read_only else view.chain.is_native):
+        if type(located) is not Directory or not view.chain.decodes_natively:
             return None
         locks = self.locks() if options.lock else None
         if locks is not None and locks.file is not None:
             return None
         return Transfers(self.opened(view), locks, options.chunks, form_of(view, options.strict), threads, n_callers,
-                         bools, not options.read_only)
+                         bools, writes=view.chain.is_native and not options.read_only)
 
     # objects
 

@@ -13,6 +13,9 @@ import numpy as np
 import pytest
 
 import zcore
+from tests.unit.embed.header import Handle
+from zcore import deflate
+from zcore.codecs import compressors
 from zcore.kernel.build_info import build_info
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -86,6 +89,26 @@ def test_reads_and_writes_of_files_need_no_gil(tmp_path, while_the_gil_is_held, 
     z[...] = np.arange(3000.0).astype(z.dtype)
     assert while_the_gil_is_held(z, 3000, True) == 0
     assert np.array_equal(z[...].view("f8"), np.arange(3000) + 20)
+
+
+@needs("cc")
+def test_reads_need_no_gil_where_only_the_encoder_is_python(tmp_path, while_the_gil_is_held, monkeypatch):
+    """As gzip level 1 is written by isal, and read by libdeflate. A handle for writing reads like one for reading."""
+    if deflate.writer() is None:
+        pytest.skip("isal is not installed")
+    monkeypatch.setattr(compressors, "LIBDEFLATE", "1.14")
+    monkeypatch.setattr(deflate, "MIN_NBYTES", 0)
+    z = zcore.create_array(tmp_path / "a", shape=(3000,), chunks=(100,), dtype="f8", zarr_format=2,
+                           compressors={"id": "gzip", "level": 1})
+    z[...] = np.arange(3000.0)
+    z = zcore.open(tmp_path / "a", mode="r+")
+    chain = z._binding.view.chain
+    assert chain.decodes_natively and not chain.is_native
+    assert while_the_gil_is_held(z, 3000, False) == 0
+    with Handle(tmp_path / "a") as handle:
+        handle.write((150,), np.full(1000, 7.0))
+        assert handle.read((149,), (1002,), "f8").tolist() == [149, *[7] * 1000, 1150]
+    assert z[149:152].tolist() == [149, 7, 7]
 
 
 @needs("cc")

@@ -62,7 +62,7 @@ cdef class Transfers:
     Parameters
     ----------
     array : OpenArray
-        Must have a directory, a document and its identity; its program must run without Python.
+        Must have a directory, a document and its identity; its program must decode without Python.
     locks : ObjectLocks or None
         None: write without locks.
     chunks : ChunkCache or None
@@ -77,7 +77,7 @@ cdef class Transfers:
     bools : tuple of int
         Offsets in bytes of the booleans in an element. Some programs store other bytes than 0 and 1 for these.
     writes : bool
-        If False, every write is left undone.
+        If False, every write is left undone. If True, the program must encode without Python, too.
     """
 
     def __cinit__(self):
