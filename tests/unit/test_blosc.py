@@ -115,6 +115,21 @@ def test_several_threads_make_the_same_chunk(cname, clevel, typesize):
             assert blosc.decompress(chunk, n_threads=n_threads) == data
 
 
+@pytest.mark.parametrize("n_threads", [1, 3])
+@pytest.mark.parametrize(("clevel", "blocksize"), [(1, 1 << 17), (2, 1 << 17), (3, 1 << 17), (4, 1 << 19), (5, 1 << 19),
+                                                   (8, 1 << 19), (9, 1 << 20)])
+def test_blocks_of_zstd(clevel, blocksize, n_threads):
+    """Where nobody has asked for a size, they are longer than c-blosc's. Items stay whole, short chunks one block."""
+    for nbytes, typesize in ((3 << 20, 4), (3 << 20, 7), (blocksize - 1, 1), (blocksize + 1, 2), (5, 4)):
+        data = content(nbytes)
+        chunk = blosc.compress(data, cname="zstd", clevel=clevel, typesize=typesize, n_threads=n_threads)
+        expected = min(nbytes, blocksize)
+        assert blosc.header(chunk).blocksize == (expected - expected % typesize if expected > typesize else expected)
+        assert judge.decompress(chunk) == data == blosc.decompress(chunk)
+    asked = blosc.compress(content(1 << 20), cname="zstd", clevel=clevel, blocksize=1 << 16, n_threads=n_threads)
+    assert blosc.header(asked).blocksize == 1 << 16
+
+
 @pytest.mark.parametrize("cname", ["lz4", "zstd"])
 @pytest.mark.parametrize("typesize", [1, 4, 300])
 def test_threads_and_blocks_of_a_few_bytes(cname, typesize):

@@ -40,7 +40,7 @@ class BloscCodec(Codec):
         ``"noshuffle"``, ``"shuffle"``, ``"bitshuffle"``, or 0, 1, 2. By default, and for -1: bit shuffle for items of
         one byte, byte shuffle for others.
     blocksize : int
-        Bytes of a block; 0: Blosc chooses.
+        Bytes of a block. 0: chosen as `zcore.blosc.compress` does.
     strict : bool
         Refuse chunks whose header names an item size other than that of the array or 1.
 
