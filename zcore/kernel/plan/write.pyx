@@ -11,7 +11,7 @@ from libc.errno cimport ENOENT
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.string cimport memcmp
 
-from zcore.kernel.atomics cimport zc_add
+from zcore.kernel.atomics cimport zc_add, zc_load
 from zcore.kernel.strided.copy cimport (
     MAX_NDIM, Copy, Runs, copy_by_source, copy_simplify, fill_bytes, fill_run, is_filled, runs_are_filled,
 )
@@ -45,6 +45,7 @@ cdef class WritePlan(Plan):
         Plan.__init__(self, array, selection, elements, options)
         if self.levels is not None:
             self.shards = ShardWriter(self, options.n_threads)
+        self._share_last(options.n_threads)
         for d in range(self.ndim):
             self.old_shape[d] = self.opened.shape[d]
         self.token = options.token
@@ -54,7 +55,16 @@ cdef class WritePlan(Plan):
 
     cdef int adapt(self, int n_threads) noexcept nogil:
         Plan.adapt(self, n_threads)
+        self._share_last(n_threads)
         return OK if self.shards is None else self.shards.follow(self, n_threads)
+
+    cdef void _share_last(self, int n_threads) noexcept nogil:
+        """Let threads that find no task any more help with the chunks that are left for the others."""
+        self.n_last = 0
+        if 1 < n_threads < self.n_tasks and self.program is not None and self.shards is None:
+            self.n_last = self.n_tasks % n_threads
+        if self.n_last > 0:
+            self.last_threads = self.program.inner_threads(n_threads // self.n_last, self.layout.n_bytes, True)
 
     @property
     def keep_filled(self):
@@ -118,6 +128,8 @@ cdef class WritePlan(Plan):
         self.measure_chunk(spans, &worker.layout)
         self.key_of(spans, key)
         if self.has_elements and self.is_covered(spans):
+            if zc_load(&self.n_taken) > self.n_again + self.n_tasks - self.first - self.n_last:
+                worker.n_inner_threads = self.last_threads
             return self._replace(spans, key, worker)
         return self._merge(spans, key, worker)
 
@@ -181,7 +193,7 @@ cdef class WritePlan(Plan):
         if not (whole and worker.layout.in_place):
             if buffer_reserve(&worker.decoded, worker.layout.n_bytes, &worker.status) != OK:
                 return FAILED
-            if whole and self.n_inner_threads == 1 and self.runs_of(spans, &runs):
+            if whole and worker.n_inner_threads == 1 and self.runs_of(spans, &runs):
                 if not worker.keeps_filled and runs_are_filled(chunk, &runs, worker.layout.n_items,
                                                                self.opened.stored_fill):
                     return FILLED
@@ -374,7 +386,7 @@ cdef class WritePlan(Plan):
         if not worker.keeps_filled and is_filled(<const char *>chunk, worker.layout.n_items, self.opened.stored_fill,
                                                  self.opened.itemsize):
             return FILLED
-        n = self.program.encode(chunk, worker.layout.n_bytes, &worker.encoded, encoded, self.n_inner_threads,
+        n = self.program.encode(chunk, worker.layout.n_bytes, &worker.encoded, encoded, worker.n_inner_threads,
                                 &worker.work, &worker.status)
         return FAILED if n < 0 else n
 
