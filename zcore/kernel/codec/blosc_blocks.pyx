@@ -13,12 +13,13 @@ from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memcmp, memcpy
 
 from zcore.kernel.codec.blosc_header cimport (
-    FLAG_BITSHUFFLE, FLAG_MEMCPY, FLAG_SHUFFLE, FORMAT_LZ4, HEADER_NBYTES, BloscHeader,
+    FLAG_BITSHUFFLE, FLAG_MEMCPY, FLAG_NO_SPLIT, FLAG_SHUFFLE, FORMAT_LZ4, FORMAT_ZSTD, HEADER_NBYTES, BloscHeader,
     check_blocks, check_header, n_blocks, n_streams,
 )
 from zcore.kernel.codec.compress cimport (
     BLOSC_MAX_NBYTES, BLOSC_OVERHEAD, LZ4, LZ4HC, ZLIB, ZSTD, blosc_decode, blosc_decode_within, blosc_encode,
-    decode_block, decode_streams, encode_stream, format_of, has_decoder,
+    decode_block, decode_streams, encode_stream, format_of, has_decoder, zstd_blocksize, zstd_encoder, zstd_level,
+    zstd_release,
 )
 from zcore.kernel.codec.compress import compressor_code
 from zcore.kernel.codec.table cimport (
@@ -50,7 +51,7 @@ cdef enum:
     SLOW_DECODE_NBYTES = 1 << 19
     SLOW_ENCODE_NBYTES = 1 << 17
     FORMAT_VERSION = 2
-    FORMAT_VERSION_LZ4 = 1
+    STREAM_VERSION = 1         # of LZ4, and of zstd
 
 cdef struct Blosc:
     int compressor             # a Compressor
@@ -336,12 +337,18 @@ cdef void _gather(const Runs *runs, int64_t first, int64_t n, const uint8_t *src
         inside = 0
 
 
-cdef int64_t _add_stream(const Blosc *blosc, const uint8_t *stream, int64_t n, uint8_t *dst, int64_t offset,
+cdef int64_t _add_stream(void *zstd, int level, const uint8_t *stream, int64_t n, uint8_t *dst, int64_t offset,
                          int64_t limit) noexcept nogil:
-    """Add a stream of `n` bytes to a chunk of `offset` bytes: return its new size, or -1 if it would exceed `limit`."""
+    """Add a stream of `n` bytes to a chunk of `offset` bytes.
+
+    Return its new size, -1 if it would exceed `limit`, or -2 if memory is lacking. `zstd` is an encoder of zstd, or NULL
+    for LZ4.
+    """
     cdef int64_t size = min(n - 1, limit - offset - 4)
     if size > 0:
-        size = encode_stream(blosc.compressor, blosc.level, stream, n, dst + offset + 4, size)
+        size = encode_stream(zstd, level, stream, n, dst + offset + 4, size)
+        if size < 0:
+            return -2
     if size <= 0:
         size = n
         if offset + 4 + size > limit:
@@ -352,11 +359,14 @@ cdef int64_t _add_stream(const Blosc *blosc, const uint8_t *stream, int64_t n, u
 
 
 cdef int64_t _gather_chunk(const Step *step, const uint8_t *src, const Runs *runs, int64_t n_bytes, uint8_t *dst,
-                           uint8_t *scratch) noexcept nogil:
-    """Encode the items of a chunk by LZ4 with byte shuffle; return the stored size, or NOT_BLOCKWISE."""
+                           uint8_t *scratch, Workspace *work) noexcept nogil:
+    """Encode the items of a chunk; return the stored size, or NOT_BLOCKWISE."""
     cdef const Blosc *blosc = <const Blosc *>step.parameters
-    cdef int64_t blocksize = min(STREAM_NBYTES * runs.itemsize, <int64_t>MAX_BLOCK_NBYTES)
+    cdef bint is_lz4 = blosc.compressor == LZ4
+    cdef bint is_shuffled = blosc.shuffle == 1
+    cdef int64_t blocksize
     cdef int64_t limit = n_bytes + HEADER_NBYTES
+    cdef void *zstd = NULL
     cdef int64_t n_all
     cdef int64_t block
     cdef int64_t n
@@ -364,29 +374,37 @@ cdef int64_t _gather_chunk(const Step *step, const uint8_t *src, const Runs *run
     cdef int64_t offset
     cdef int streams
     cdef int stream
+    blocksize = (min(STREAM_NBYTES * runs.itemsize, <int64_t>MAX_BLOCK_NBYTES) if is_lz4
+                 else zstd_blocksize(blosc.level))
     blocksize = min(blocksize - blocksize % runs.itemsize, n_bytes)
-    if (not 1 < runs.itemsize <= MAX_SPLITS or blocksize // runs.itemsize < MIN_SPLIT_ITEMS
+    if (is_shuffled and not 1 < runs.itemsize <= MAX_SPLITS or blocksize // runs.itemsize < MIN_SPLIT_ITEMS
             or not 0 < blosc.level <= 9):
         return NOT_BLOCKWISE
+    if not is_lz4:
+        zstd = zstd_encoder(&work.contexts[step.codec.number], zstd_level(blosc.level), False)
+        if zstd == NULL:
+            return NOT_BLOCKWISE
     n_all = (n_bytes + blocksize - 1) // blocksize
     dst[0] = FORMAT_VERSION
-    dst[1] = FORMAT_VERSION_LZ4
-    dst[2] = FLAG_SHUFFLE | FORMAT_LZ4 << 5
+    dst[1] = STREAM_VERSION
+    dst[2] = is_shuffled * FLAG_SHUFFLE | (FORMAT_LZ4 << 5 if is_lz4 else FORMAT_ZSTD << 5 | FLAG_NO_SPLIT)
     dst[3] = <uint8_t>runs.itemsize
     store_u32(dst + 4, n_bytes)
     store_u32(dst + 8, blocksize)
     offset = HEADER_NBYTES + 4 * n_all
     for block in range(n_all):
         n = min(blocksize, n_bytes - block * blocksize)
-        # The last block is not split when it is shorter than the others.
-        streams = <int>runs.itemsize if n == blocksize else 1
+        # The last block is not split when it is shorter than the others, and those of zstd are never split.
+        streams = <int>runs.itemsize if is_lz4 and n == blocksize else 1
         n_stream = n // streams
-        _gather(runs, block * blocksize // runs.itemsize, n // runs.itemsize, src, True, scratch)
+        _gather(runs, block * blocksize // runs.itemsize, n // runs.itemsize, src, is_shuffled, scratch)
         if offset < limit:
             store_u32(dst + HEADER_NBYTES + 4 * block, offset)
         for stream in range(streams):
             # The chunk must not become longer than its content plus the header.
-            offset = _add_stream(blosc, scratch + stream * n_stream, n_stream, dst, offset, limit)
+            offset = _add_stream(zstd, blosc.level, scratch + stream * n_stream, n_stream, dst, offset, limit)
+            if offset == -2:
+                return NOT_BLOCKWISE
             if offset < 0:
                 break
         else:
@@ -404,8 +422,8 @@ cdef int64_t _gather_chunk(const Step *step, const uint8_t *src, const Runs *run
 
 cdef bint _can_gather(const Step *step, const Runs *runs, int64_t n_bytes) noexcept nogil:
     cdef const Blosc *blosc = <const Blosc *>step.parameters
-    return (blosc.compressor == LZ4 and blosc.shuffle == 1 and blosc.typesize == runs.itemsize and blosc.blocksize == 0
-            and n_bytes <= BLOSC_MAX_NBYTES)
+    return ((blosc.compressor == ZSTD and blosc.shuffle != 2 or blosc.compressor == LZ4 and blosc.shuffle == 1)
+            and blosc.typesize == runs.itemsize <= 255 and blosc.blocksize == 0 and n_bytes <= BLOSC_MAX_NBYTES)
 
 
 # chunks that change in part
@@ -501,7 +519,7 @@ cdef int64_t _add_block(const Blosc *blosc, const uint8_t *src, const BloscHeade
     for stream in range(streams):
         n_stored = 4 + load_u32(src + at)
         if changed >> stream & 1 or (streams == 1 and changed):
-            offset = _add_stream(blosc, planes + stream * n_stream, n_stream, dst, offset, limit)
+            offset = _add_stream(NULL, blosc.level, planes + stream * n_stream, n_stream, dst, offset, limit)
             if offset < 0:
                 return -1
         else:
@@ -639,5 +657,6 @@ _row.bound = _bound
 _row.encode = _encode
 _row.decode = _decode
 _row.blocks = &_blocks
+_row.release = zstd_release
 _row.thread_nbytes = _thread_nbytes
 add_codec("blosc", &_row)

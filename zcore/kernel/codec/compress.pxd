@@ -5,6 +5,7 @@ zstd, zlib, gzip and lz4 are rows of the codec table. The declarations here are 
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 
 from zcore.kernel.codec.blosc_header cimport BloscHeader
+from zcore.kernel.codec.table cimport Contexts
 from zcore.kernel.status cimport Status
 
 
@@ -47,10 +48,17 @@ cdef int decode_block(const uint8_t *src, const BloscHeader *header, int64_t blo
 # The same without unshuffling: its streams, one behind the other.
 cdef int decode_streams(const uint8_t *src, const BloscHeader *header, int64_t block, uint8_t *dst,
                         Status *status) noexcept nogil
-# Encodes one stream of a block, as c-blosc does at that level (1 to 9): returns its size, or 0 when it does not fit
-# into `capacity`. Compressors: LZ4.
-cdef int64_t encode_stream(int compressor, int clevel, const uint8_t *src, int64_t n_bytes, uint8_t *dst,
+# Encodes one stream of a block by an encoder of zstd, or with NULL by LZ4, as c-blosc does at that level (1 to 9): returns
+# its size, 0 when it does not fit into `capacity`, or -1 without memory.
+cdef int64_t encode_stream(void *zstd, int clevel, const uint8_t *src, int64_t n_bytes, uint8_t *dst,
                            int64_t capacity) noexcept nogil
+# Bytes of a block of zstd, if nobody has asked for a size.
+cdef int64_t zstd_blocksize(int clevel) noexcept nogil
+# Returns the encoder of a thread, with a level of zstd and with or without zstd's checksum; NULL without memory.
+cdef void *zstd_encoder(Contexts *contexts, int level, bint checksum) noexcept nogil
+cdef void zstd_release(Contexts *contexts) noexcept nogil
+# The level of zstd that c-blosc takes for one of its own.
+cdef int zstd_level(int clevel) noexcept nogil
 # blosc's number of the format that such a compressor writes; -1: `encode_stream` does not have it.
 cdef int format_of(int compressor) noexcept nogil
 # Whether the linked c-blosc has the compressor of format `fmt`.

@@ -182,9 +182,23 @@ cdef int format_of(int compressor) noexcept nogil:
     return FORMAT_LZ4 if compressor == LZ4 else -1
 
 
-cdef int64_t encode_stream(int compressor, int clevel, const uint8_t *src, int64_t n_bytes, uint8_t *dst,
+cdef int64_t encode_stream(void *zstd, int clevel, const uint8_t *src, int64_t n_bytes, uint8_t *dst,
                            int64_t capacity) noexcept nogil:
-    return libs.LZ4_compress_fast(<const char *>src, <char *>dst, <int>n_bytes, <int>capacity, 10 - clevel)
+    cdef size_t n
+    if zstd == NULL:
+        return libs.LZ4_compress_fast(<const char *>src, <char *>dst, <int>n_bytes, <int>capacity, 10 - clevel)
+    n = libs.ZSTD_compress2(zstd, dst, <size_t>capacity, src, <size_t>n_bytes)
+    if not libs.ZSTD_isError(n):
+        return <int64_t>n
+    return 0 if libs.ZSTD_getErrorCode(n) == ZSTD_TOO_SMALL else -1
+
+
+cdef int zstd_level(int clevel) noexcept nogil:
+    return 2 * clevel - 1 if clevel < 9 else libs.ZSTD_maxCLevel()
+
+
+cdef int64_t zstd_blocksize(int clevel) noexcept nogil:
+    return FAST_ZSTD_NBYTES if clevel <= 3 else ZSTD_NBYTES if clevel <= 8 else LAST_ZSTD_NBYTES
 
 
 cdef int blosc_decode(const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t dst_nbytes, int64_t itemsize,
@@ -381,7 +395,7 @@ cdef int64_t blosc_encode(const uint8_t *src, int64_t n_bytes, uint8_t *dst, int
     if typesize > 255:
         typesize = 1
     if blocksize == 0 and compressor == ZSTD:
-        blocksize = FAST_ZSTD_NBYTES if clevel <= 3 else ZSTD_NBYTES if clevel <= 8 else LAST_ZSTD_NBYTES
+        blocksize = zstd_blocksize(clevel)
     if n_threads > 1 and clevel > 0:
         all.src, all.compressor, all.clevel, all.shuffle, all.typesize = src, compressor, clevel, shuffle, typesize
         all.asked = blocksize
@@ -415,7 +429,7 @@ cdef int _configure_zstd(Step *step, tuple parameters) except -1:
     return 0
 
 
-cdef void _zstd_release(Contexts *contexts) noexcept nogil:
+cdef void zstd_release(Contexts *contexts) noexcept nogil:
     libs.ZSTD_freeDCtx(contexts.decoder)
     libs.ZSTD_freeCCtx(contexts.encoder)
     contexts.decoder = contexts.encoder = NULL
@@ -445,22 +459,29 @@ cdef int64_t _zstd_decode(const Step *step, const uint8_t *src, int64_t n_bytes,
     return <int64_t>n
 
 
-cdef int64_t _zstd_encode(const Step *step, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t capacity,
-                          Workspace *work, Status *status) noexcept nogil:
-    cdef const Zstd *zstd = <const Zstd *>step.parameters
-    cdef Contexts *contexts = &work.contexts[step.codec.number]
-    cdef size_t n
-    cdef int error
-    libs.zc_forget_failures()
+cdef void *zstd_encoder(Contexts *contexts, int level, bint checksum) noexcept nogil:
     if contexts.encoder == NULL:
         contexts.encoder = libs.ZSTD_createCCtx()
         if contexts.encoder == NULL:
-            fail(status, NO_MEMORY, 0, n_bytes, 0)
-            return -1
+            return NULL
     libs.ZSTD_CCtx_reset(contexts.encoder, ZSTD_RESET_ALL)
-    libs.ZSTD_CCtx_setParameter(contexts.encoder, ZSTD_LEVEL, zstd.level)
-    libs.ZSTD_CCtx_setParameter(contexts.encoder, ZSTD_CHECKSUM, zstd.checksum)
-    n = libs.ZSTD_compress2(contexts.encoder, dst, <size_t>capacity, src, <size_t>n_bytes)
+    libs.ZSTD_CCtx_setParameter(contexts.encoder, ZSTD_LEVEL, level)
+    libs.ZSTD_CCtx_setParameter(contexts.encoder, ZSTD_CHECKSUM, checksum)
+    return contexts.encoder
+
+
+cdef int64_t _zstd_encode(const Step *step, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t capacity,
+                          Workspace *work, Status *status) noexcept nogil:
+    cdef const Zstd *zstd = <const Zstd *>step.parameters
+    cdef void *encoder
+    cdef size_t n
+    cdef int error
+    libs.zc_forget_failures()
+    encoder = zstd_encoder(&work.contexts[step.codec.number], zstd.level, zstd.checksum)
+    if encoder == NULL:
+        fail(status, NO_MEMORY, 0, n_bytes, 0)
+        return -1
+    n = libs.ZSTD_compress2(encoder, dst, <size_t>capacity, src, <size_t>n_bytes)
     if libs.ZSTD_isError(n):
         error = libs.ZSTD_getErrorCode(n)
         _fail(status, STREAM_ENCODE, 0, n_bytes, -error)
@@ -473,7 +494,7 @@ _zstd.configure = _configure_zstd
 _zstd.bound = stream_bound
 _zstd.encode = _zstd_encode
 _zstd.decode = _zstd_decode
-_zstd.release = _zstd_release
+_zstd.release = zstd_release
 add_codec("zstd", &_zstd)
 
 

@@ -49,7 +49,7 @@ cdef class Program:
     # Encodes a chunk whose items lie in `runs` at `src`, block by block, into `buffer`; `scratch` holds a chunk.
     # NOT_BLOCKWISE if the chain does not allow it, FAILED with `status` filled.
     cdef int64_t gather(self, const uint8_t *src, const Runs *runs, int64_t n_bytes, Buffer *buffer, uint8_t *scratch,
-                        Status *status) noexcept nogil
+                        Workspace *work, Status *status) noexcept nogil
     # Puts `elements`, described by `part` as for `select`, into a stored chunk, and encodes only what changes. The
     # object is at `buffer`; returns its size, FAILED with `status` filled, or NOT_BLOCKWISE: the chunk must be decoded
     # as a whole. So it is if all decoded blocks hold only the item `fill` (NULL: no matter).

@@ -408,7 +408,7 @@ cdef class Program:
         return n_bytes
 
     cdef int64_t gather(self, const uint8_t *src, const Runs *runs, int64_t n_bytes, Buffer *buffer, uint8_t *scratch,
-                        Status *status) noexcept nogil:
+                        Workspace *work, Status *status) noexcept nogil:
         cdef const Step *first = &self.steps[0]
         cdef uint8_t *data
         cdef int i = 1
@@ -417,7 +417,7 @@ cdef class Program:
             return NOT_BLOCKWISE
         if buffer_reserve(buffer, self.max_encoded(n_bytes), status) != OK:
             return FAILED
-        n = self.blocks.gather(first, src, runs, n_bytes, buffer.data, scratch)
+        n = self.blocks.gather(first, src, runs, n_bytes, buffer.data, scratch, work)
         data = buffer.data
         return n if n == NOT_BLOCKWISE else self._seal(&data, n, &i)
 

@@ -81,7 +81,7 @@ cdef struct BlockFunctions:    # functions of a codec whose chunks are blocks th
                          const uint8_t *needed, uint8_t *dst, uint8_t *scratch, Status *status) noexcept nogil
     bint (*can_gather)(const Step *step, const Runs *runs, int64_t n_bytes) noexcept nogil
     int64_t (*gather)(const Step *step, const uint8_t *src, const Runs *runs, int64_t n_bytes, uint8_t *dst,
-                      uint8_t *scratch) noexcept nogil
+                      uint8_t *scratch, Workspace *work) noexcept nogil
     # Bytes of scratch memory that `merge` needs; 0 if merging by blocks is impossible or not worth it.
     int64_t (*merge_room)(const Step *step, const uint8_t *src, int64_t n_bytes, int64_t dst_nbytes, const Copy *part,
                           int64_t offset, bint only_few) noexcept nogil

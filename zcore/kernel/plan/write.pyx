@@ -198,7 +198,7 @@ cdef class WritePlan(Plan):
                                                                self.opened.stored_fill):
                     return FILLED
                 n = self.program.gather(chunk, &runs, worker.layout.n_bytes, &worker.encoded, worker.decoded.data,
-                                        &worker.status)
+                                        &worker.work, &worker.status)
                 if n != NOT_BLOCKWISE:
                     encoded[0] = worker.encoded.data
                     return n
