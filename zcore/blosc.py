@@ -51,8 +51,8 @@ def compress(content: Memory, *, cname: Cname = "lz4", clevel: int = 5, shuffle:
     typesize : int
         Bytes of an item, for the shuffle; above 255 it is stored as 1.
     blocksize : int
-        Bytes of a block. 0: Blosc chooses, except for zstd, whose blocks have 128 KB up to level 3, 512 KB up to
-        level 8 and 1 MB at level 9.
+        Bytes of a block. 0: for zstd 128 KB up to level 3, 512 KB up to level 8 and 1 MB at level 9; for LZ4 with
+        byte shuffle 128 KB for each byte of an item, at most 1 MB; for others what Blosc chooses.
     n_threads : int
         Threads that may share the blocks of the chunk. The bytes are the same with any number.
 

@@ -18,7 +18,7 @@ from zcore.kernel.codec.blosc_header cimport (
 )
 from zcore.kernel.codec.compress cimport (
     BLOSC_MAX_NBYTES, BLOSC_OVERHEAD, LZ4, LZ4HC, ZLIB, ZSTD, blosc_decode, blosc_decode_within, blosc_encode,
-    decode_block, decode_streams, encode_stream, format_of, has_decoder, zstd_blocksize, zstd_encoder, zstd_level,
+    decode_block, decode_streams, encode_stream, format_of, has_decoder, own_blocksize, zstd_encoder, zstd_level,
     zstd_release,
 )
 from zcore.kernel.codec.compress import compressor_code
@@ -32,8 +32,6 @@ from zcore.kernel.numbers cimport load_u32, store_u32
 from zcore.kernel.status cimport OK, Status, status_clear
 
 cdef enum:
-    # Bytes of a stream, which is one byte plane of a block. c-blosc chooses the same for LZ4 at its middle levels.
-    STREAM_NBYTES = 1 << 17
     MAX_BLOCK_NBYTES = 1 << 20
     # Blosc splits blocks of items of up to 16 bytes if a plane has at least 128 bytes.
     MAX_SPLITS = 16
@@ -58,7 +56,7 @@ cdef struct Blosc:
     int level
     int shuffle                # 0 none, 1 bytes, 2 bits
     int64_t typesize           # bytes of an item
-    int64_t blocksize          # 0: c-blosc chooses
+    int64_t blocksize          # 0: nobody has asked for a size
 
 
 cdef void _scatter(const Runs *runs, int64_t first, int64_t n, const uint8_t *block, bint is_shuffled,
@@ -364,7 +362,7 @@ cdef int64_t _gather_chunk(const Step *step, const uint8_t *src, const Runs *run
     cdef const Blosc *blosc = <const Blosc *>step.parameters
     cdef bint is_lz4 = blosc.compressor == LZ4
     cdef bint is_shuffled = blosc.shuffle == 1
-    cdef int64_t blocksize
+    cdef int64_t blocksize = own_blocksize(blosc.compressor, blosc.level, blosc.shuffle, runs.itemsize)
     cdef int64_t limit = n_bytes + HEADER_NBYTES
     cdef void *zstd = NULL
     cdef int64_t n_all
@@ -374,8 +372,8 @@ cdef int64_t _gather_chunk(const Step *step, const uint8_t *src, const Runs *run
     cdef int64_t offset
     cdef int streams
     cdef int stream
-    blocksize = (min(STREAM_NBYTES * runs.itemsize, <int64_t>MAX_BLOCK_NBYTES) if is_lz4
-                 else zstd_blocksize(blosc.level))
+    if is_lz4:
+        blocksize = min(blocksize * runs.itemsize, <int64_t>MAX_BLOCK_NBYTES)
     blocksize = min(blocksize - blocksize % runs.itemsize, n_bytes)
     if (is_shuffled and not 1 < runs.itemsize <= MAX_SPLITS or blocksize // runs.itemsize < MIN_SPLIT_ITEMS
             or not 0 < blosc.level <= 9):

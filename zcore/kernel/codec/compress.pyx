@@ -60,6 +60,8 @@ cdef enum:
     FAST_ZSTD_NBYTES = 1 << 17
     ZSTD_NBYTES = 1 << 19
     LAST_ZSTD_NBYTES = 1 << 20
+    # Bytes of a block of LZ4 with byte shuffle for each byte of an item. c-blosc chooses the same at its middle levels.
+    LZ4_NBYTES = 1 << 17
     LEAST_BLOCK_NBYTES = 128
     MIN_BLOCK_NBYTES = 1 << 16
     MAX_STREAM_NBYTES = 1 << 18
@@ -197,8 +199,10 @@ cdef int zstd_level(int clevel) noexcept nogil:
     return 2 * clevel - 1 if clevel < 9 else libs.ZSTD_maxCLevel()
 
 
-cdef int64_t zstd_blocksize(int clevel) noexcept nogil:
-    return FAST_ZSTD_NBYTES if clevel <= 3 else ZSTD_NBYTES if clevel <= 8 else LAST_ZSTD_NBYTES
+cdef int64_t own_blocksize(int compressor, int clevel, int shuffle, int64_t typesize) noexcept nogil:
+    if compressor == ZSTD:
+        return FAST_ZSTD_NBYTES if clevel <= 3 else ZSTD_NBYTES if clevel <= 8 else LAST_ZSTD_NBYTES
+    return LZ4_NBYTES if compressor == LZ4 and shuffle == 1 and 1 < typesize <= MAX_SPLITS else 0
 
 
 cdef int blosc_decode(const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t dst_nbytes, int64_t itemsize,
@@ -394,8 +398,8 @@ cdef int64_t blosc_encode(const uint8_t *src, int64_t n_bytes, uint8_t *dst, int
     # c-blosc stores item sizes above 255 as 1. Setting 1 here keeps the byte from wrapping.
     if typesize > 255:
         typesize = 1
-    if blocksize == 0 and compressor == ZSTD:
-        blocksize = zstd_blocksize(clevel)
+    if blocksize == 0:
+        blocksize = own_blocksize(compressor, clevel, shuffle, typesize)
     if n_threads > 1 and clevel > 0:
         all.src, all.compressor, all.clevel, all.shuffle, all.typesize = src, compressor, clevel, shuffle, typesize
         all.asked = blocksize
