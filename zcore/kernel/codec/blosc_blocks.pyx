@@ -339,8 +339,8 @@ cdef int64_t _add_stream(void *zstd, int level, const uint8_t *stream, int64_t n
                          int64_t limit) noexcept nogil:
     """Add a stream of `n` bytes to a chunk of `offset` bytes.
 
-    Return its new size, -1 if it would exceed `limit`, or -2 if memory is lacking. `zstd` is an encoder of zstd, or NULL
-    for LZ4.
+    Return its new size, -1 if it would exceed `limit`, or -2 if memory is lacking. `zstd` is an encoder of zstd; NULL
+    stands for LZ4.
     """
     cdef int64_t size = min(n - 1, limit - offset - 4)
     if size > 0:

@@ -48,12 +48,12 @@ cdef int decode_block(const uint8_t *src, const BloscHeader *header, int64_t blo
 # The same without unshuffling: its streams, one behind the other.
 cdef int decode_streams(const uint8_t *src, const BloscHeader *header, int64_t block, uint8_t *dst,
                         Status *status) noexcept nogil
-# Encodes one stream of a block by an encoder of zstd, or with NULL by LZ4, as c-blosc does at that level (1 to 9): returns
-# its size, 0 when it does not fit into `capacity`, or -1 without memory.
+# Encodes one stream of a block by an encoder of zstd, or with NULL by LZ4, as c-blosc does at that level (1 to 9):
+# returns its size, 0 when it does not fit into `capacity`, or -1 without memory.
 cdef int64_t encode_stream(void *zstd, int clevel, const uint8_t *src, int64_t n_bytes, uint8_t *dst,
                            int64_t capacity) noexcept nogil
-# The size of blocks that c-blosc is asked for if nobody has asked for one; 0: it chooses. Blocks of LZ4 become longer by the
-# size of an item.
+# The size of blocks that c-blosc is asked for if nobody has asked for one; 0: it chooses. It multiplies that of LZ4 by
+# the size of an item.
 cdef int64_t own_blocksize(int compressor, int clevel, int shuffle, int64_t typesize) noexcept nogil
 # Returns the encoder of a thread, with a level of zstd and with or without zstd's checksum; NULL without memory.
 cdef void *zstd_encoder(Contexts *contexts, int level, bint checksum) noexcept nogil

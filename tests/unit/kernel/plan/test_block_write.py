@@ -70,8 +70,8 @@ def test_the_bytes_do_not_depend_on_the_number_of_threads(tmp_path, cname):
     data = np.repeat(content("<f4"), 2, axis=1)[:, :-30]
     chunks = []
     for n in (1, 2, 3, 8):
-        z = zcore.create_array(tmp_path / str(n), shape=data.shape, chunks=(len(data), 150), dtype=data.dtype, threads=n,
-                               compressors=BloscCodec(cname=cname, clevel=2, shuffle=1))
+        z = zcore.create_array(tmp_path / str(n), shape=data.shape, chunks=(len(data), 150), dtype=data.dtype,
+                               compressors=BloscCodec(cname=cname, clevel=2, shuffle=1), threads=n)
         z[...] = data
         chunks.append({key: bytes(z.store.get(key)) for key in z.store.list() if key.startswith("c/")})
         assert zcore.open(tmp_path / str(n))[...].tobytes() == data.tobytes()
