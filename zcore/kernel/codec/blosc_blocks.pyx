@@ -631,10 +631,12 @@ cdef int64_t _decode(const Step *step, const uint8_t *src, int64_t n_bytes, uint
 
 
 cdef int64_t _thread_nbytes(const Step *step, bint encodes) noexcept nogil:
-    cdef int compressor = (<const Blosc *>step.parameters).compressor
-    if encodes:
-        return SLOW_ENCODE_NBYTES if compressor in (LZ4HC, ZLIB, ZSTD) else ENCODE_NBYTES
-    return SLOW_DECODE_NBYTES if compressor in (ZLIB, ZSTD) else DECODE_NBYTES
+    cdef const Blosc *blosc = <const Blosc *>step.parameters
+    if not encodes:
+        return SLOW_DECODE_NBYTES if blosc.compressor in (ZLIB, ZSTD) else DECODE_NBYTES
+    if blosc.compressor == ZSTD:
+        return max(<int64_t>SLOW_ENCODE_NBYTES, own_blocksize(ZSTD, blosc.level, blosc.shuffle, blosc.typesize))
+    return SLOW_ENCODE_NBYTES if blosc.compressor in (LZ4HC, ZLIB) else ENCODE_NBYTES
 
 
 cdef BlockFunctions _blocks

@@ -49,7 +49,7 @@ cdef int decode_block(const uint8_t *src, const BloscHeader *header, int64_t blo
 cdef int decode_streams(const uint8_t *src, const BloscHeader *header, int64_t block, uint8_t *dst,
                         Status *status) noexcept nogil
 # Encodes one stream of a block by an encoder of zstd, or with NULL by LZ4, as c-blosc does at that level (1 to 9):
-# returns its size, 0 when it does not fit into `capacity`, or -1 without memory.
+# returns its size, 0 when it does not fit into `capacity`, or -1 if zstd fails, which it does without memory.
 cdef int64_t encode_stream(void *zstd, int clevel, const uint8_t *src, int64_t n_bytes, uint8_t *dst,
                            int64_t capacity) noexcept nogil
 # The size of blocks that c-blosc is asked for if nobody has asked for one; 0: it chooses. It multiplies that of LZ4 by
@@ -60,7 +60,7 @@ cdef void *zstd_encoder(Contexts *contexts, int level, bint checksum) noexcept n
 cdef void zstd_release(Contexts *contexts) noexcept nogil
 # The level of zstd that c-blosc takes for one of its own.
 cdef int zstd_level(int clevel) noexcept nogil
-# blosc's number of the format that such a compressor writes; -1: `encode_stream` does not have it.
+# blosc's number of the format that such a compressor writes; -1: its chunks are not merged block by block.
 cdef int format_of(int compressor) noexcept nogil
 # Whether the linked c-blosc has the compressor of format `fmt`.
 cdef bint has_format(int fmt) noexcept nogil

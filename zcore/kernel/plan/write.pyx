@@ -11,7 +11,7 @@ from libc.errno cimport ENOENT
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.string cimport memcmp
 
-from zcore.kernel.atomics cimport zc_add, zc_load
+from zcore.kernel.atomics cimport zc_add
 from zcore.kernel.strided.copy cimport (
     MAX_NDIM, Copy, Runs, copy_by_source, copy_simplify, fill_bytes, fill_run, is_filled, runs_are_filled,
 )
@@ -128,8 +128,8 @@ cdef class WritePlan(Plan):
         self.measure_chunk(spans, &worker.layout)
         self.key_of(spans, key)
         if self.has_elements and self.is_covered(spans):
-            if zc_load(&self.n_taken) > self.n_again + self.n_tasks - self.first - self.n_last:
-                worker.n_inner_threads = self.last_threads
+            worker.n_inner_threads = (self.last_threads if task >= self.n_tasks - self.n_last
+                                      else self.n_inner_threads)
             return self._replace(spans, key, worker)
         return self._merge(spans, key, worker)
 
