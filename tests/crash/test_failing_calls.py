@@ -97,7 +97,7 @@ def test_memory_that_is_not_there(library, place, cname):
     shuffles = ["shuffle", "bitshuffle", "noshuffle"] if cname[-1] != "p" and " " not in cname else ["noshuffle"]
     done = script(library, place, "memory", *(
         f"{verb},{cname},{shuffle},{threads}"
-        for verb in ("read", "write") for shuffle in shuffles for threads in (1, 4)))
+        for verb in ("read", "write", "columns") for shuffle in shuffles for threads in (1, 4)))
     found, n = json.loads(done)
     assert found == [] and n > 0
     counted(n)

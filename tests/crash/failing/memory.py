@@ -1,7 +1,8 @@
 """Run in a process of its own with `failing.c` preloaded: each of the kernel's requests for memory fails once.
 
-`memory.py library folder verb,cname,shuffle,threads …` reads or writes one large chunk of blosc, gzip or zstd, and
-prints as JSON what came that is no error of memory, and how many requests failed.
+`memory.py library folder verb,cname,shuffle,threads …` reads or writes one large chunk of blosc, gzip or zstd, or with
+the verb "columns" writes two chunks that lie scattered in the array. It prints as JSON what came that is no error of
+memory, and how many requests failed.
 """
 import errno
 import json
@@ -12,7 +13,7 @@ import numpy as np
 import zcore
 from tests.crash.failing.rounds import Library
 
-VALUES = np.random.default_rng(0).integers(0, 50, 1 << 16).astype("f8")
+VALUES = np.random.default_rng(0).integers(0, 50, (1 << 8, 1 << 8)).astype("f8")
 ALONE = {"gzip": zcore.codecs.GzipCodec(), "only zstd": zcore.codecs.ZstdCodec()}
 
 
@@ -20,7 +21,8 @@ def failures(library, base, name):
     """Return what came that is no error of memory, and how many requests failed."""
     verb, cname, shuffle, threads = name.split(",")
     compressors = ALONE.get(cname) or zcore.codecs.BloscCodec(cname=cname, shuffle=shuffle)
-    zcore.create_array(base, data=VALUES, chunks=VALUES.shape, compressors=compressors, overwrite=True)
+    zcore.create_array(base, data=VALUES, chunks=(256, 128 if verb == "columns" else 256), compressors=compressors,
+                       overwrite=True)
     array = zcore.open(base, mode="r+", threads=int(threads))
     assert (array[...] == VALUES).all()
     found, n, n_calls = [], 0, 1
