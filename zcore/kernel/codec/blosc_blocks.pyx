@@ -420,7 +420,9 @@ cdef int64_t _gather_chunk(const Step *step, const uint8_t *src, const Runs *run
 
 cdef bint _can_gather(const Step *step, const Runs *runs, int64_t n_bytes) noexcept nogil:
     cdef const Blosc *blosc = <const Blosc *>step.parameters
-    return ((blosc.compressor == ZSTD and blosc.shuffle != 2 or blosc.compressor == LZ4 and blosc.shuffle == 1)
+    # Above level 2, zstd's encoder is slower if it stays than if each block gets a new one, which c-blosc does.
+    return ((blosc.compressor == LZ4 and blosc.shuffle == 1
+             or blosc.compressor == ZSTD and blosc.shuffle != 2 and blosc.level <= 2)
             and blosc.typesize == runs.itemsize <= 255 and blosc.blocksize == 0 and n_bytes <= BLOSC_MAX_NBYTES)
 
 
