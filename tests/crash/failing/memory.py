@@ -20,7 +20,7 @@ ALONE = {"gzip": zcore.codecs.GzipCodec(), "only zstd": zcore.codecs.ZstdCodec()
 def failures(library, base, name):
     """Return what came that is no error of memory, and how many requests failed."""
     verb, cname, shuffle, threads = name.split(",")
-    compressors = ALONE.get(cname) or zcore.codecs.BloscCodec(cname=cname, shuffle=shuffle)
+    compressors = ALONE.get(cname) or zcore.codecs.BloscCodec(cname=cname, clevel=2, shuffle=shuffle)
     zcore.create_array(base, data=VALUES, chunks=(256, 128 if verb == "columns" else 256), compressors=compressors,
                        overwrite=True)
     array = zcore.open(base, mode="r+", threads=int(threads))
