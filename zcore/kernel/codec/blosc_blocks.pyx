@@ -43,7 +43,7 @@ cdef enum:
     # Fewer items are shuffled one by one.
     MIN_SHUFFLED = 16
     # Bytes of a chunk for each thread inside it: with fewer, to start a thread costs more than it saves. The first two
-    # are for LZ4. Slower compressors need fewer.
+    # are for LZ4. Slower compressors need fewer, and zstd encodes a block for each thread.
     DECODE_NBYTES = 1 << 20
     ENCODE_NBYTES = 1 << 19
     SLOW_DECODE_NBYTES = 1 << 19
@@ -637,7 +637,7 @@ cdef int64_t _thread_nbytes(const Step *step, bint encodes) noexcept nogil:
     if not encodes:
         return SLOW_DECODE_NBYTES if blosc.compressor in (ZLIB, ZSTD) else DECODE_NBYTES
     if blosc.compressor == ZSTD:
-        return max(<int64_t>SLOW_ENCODE_NBYTES, own_blocksize(ZSTD, blosc.level, blosc.shuffle, blosc.typesize))
+        return own_blocksize(ZSTD, blosc.level, blosc.shuffle, blosc.typesize)
     return SLOW_ENCODE_NBYTES if blosc.compressor in (LZ4HC, ZLIB) else ENCODE_NBYTES
 
 
