@@ -606,12 +606,9 @@ class ArrayBinding(NodeBinding):
         n_requests = self.store.n_requests
         if bring is not None and n_requests:
             # The values that threads wait for must fit into memory, and as many that are decoded meanwhile.
-            n_requests = min(n_requests, MAX_ASKED_NBYTES // max(1, plan.task_nbytes * (1 + bring.streams)))
-            if bring.streams:
-                bring.n_requests = max(1, n_requests // n_threads)
-            else:
-                # Threads wait most of the time.
-                n_threads = min(n_tasks, max(n_cpus, n_requests))
+            n_requests = min(n_requests, MAX_ASKED_NBYTES // max(1, plan.task_nbytes))
+            # Threads wait most of the time.
+            n_threads = min(n_tasks, max(n_cpus, n_requests))
             plan.spread(n_threads)
         workers.run(bring or plan.run, n_threads, plan.cancel)
         plan.raise_failure(view.chain.step_names)

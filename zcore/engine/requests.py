@@ -57,13 +57,6 @@ class Reader:
         The cache of the plan.
     tasks : list of int, optional
         Only these tasks, which are not taken from the plan.
-
-    Attributes
-    ----------
-    streams : bool
-        Whether each thread has many requests in flight.
-    n_requests : int
-        Of these, at most.
     """
 
     def __init__(self, store: Store, prefix: str, view: ArrayView, plan: ReadPlan, chunks: ChunkCache | None,
@@ -77,17 +70,12 @@ class Reader:
         self._gathered = Gathered(store, prefix, plan, self._take, view.chain.max_encoded)
         # One limit for all objects, if they have one shape.
         self._limit = view.chain.max_encoded if view.metadata.edges is None else None
-        self.streams: bool = store.streams and chunks is None and not _is_in_parts(view.chain)
-        self.n_requests: int = 1
 
     def __call__(self, main: bool) -> None:
         feed = Feed(self._plan, self._chain.step_names, main)
         if self._gathered.helps:
             while batch := self._gathered.take():
                 self._bring(feed, batch[0], batch[1]())
-            return
-        if self.streams:
-            self._stream(feed)
             return
         n = 1
         if not self._store.n_requests:
@@ -126,31 +114,6 @@ class Reader:
 
     def _limit_of(self, feed, task):
         return feed.limit(task) if self._limit is None else self._limit
-
-    def _stream(self, feed):
-        plan = self._plan
-        n_left = 0
-
-        def asked():
-            nonlocal n_left
-            for task in iter(self._next, None):
-                n_left += 1
-                yield self._request(feed, task)
-
-        with contextlib.closing(self._store.stream(asked(), self.n_requests, lambda: plan.stopped)) as values:
-            for pairs in values:
-                for task, value in pairs:
-                    if value is not None and len(value) > self._limit_of(feed, task):
-                        feed.read_one(task, value, self._store.getsize(self._prefix + feed.key(task)))
-                        return
-                # Together, so that other threads ask for objects while these are decoded.
-                feed.read([task for task, _ in pairs], [value for _, value in pairs])
-                n_left -= len(pairs)
-        if n_left and not plan.stopped:
-            raise StoreError(f"{self._prefix}: the store gave no value for {n_left} objects that it was asked for")
-
-    def _next(self):
-        return next(iter(self._take(1)), None)
 
     def _bring_kept(self, feed, task, source):
         key = self._prefix + feed.key(task)
@@ -243,8 +206,6 @@ class Writer:
     check : callable, optional
         See `ArrayBinding.write_once`.
     """
-
-    streams: bool = False
 
     def __init__(self, binding: ArrayBinding, view: ArrayView, plan: WritePlan, locks: ObjectLocks | None,
                  stands: Callable[[], bool], check: Callable[[], None] | None = None) -> None:

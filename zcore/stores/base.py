@@ -152,8 +152,6 @@ class Store(ABC):
     n_requests : int
         Most requests at a time, each in a thread, where an answer takes long; 0 where it does not, and threads only
         compute.
-    streams : bool
-        One thread can have many requests in flight, by `stream`.
     lists : bool
         Whether the store has listings. A plain HTTP server has none, and a listing is a `StoreError`.
     swaps : bool
@@ -166,7 +164,6 @@ class Store(ABC):
     key_flavour: str = POSIX
     fsync: bool = False
     n_requests: int = 0
-    streams: bool = False
     lists: bool = True
     swaps: bool = False
 
@@ -366,28 +363,6 @@ class Store(ABC):
     def get_buffer(self, key: str, byte_range: ByteRange | None = None) -> bytes | memoryview | None:
         """Return the same as `get`. A memoryview of bytes that nobody changes saves a copy, where the store has one."""
         return self._get_buffer(key, byte_range)
-
-    def stream(self, requests: Iterator[tuple[Any, str, ByteRange]], n: int,
-               stopped: Callable[[], bool]) -> Iterator[list[tuple[Any, bytes | memoryview | None]]]:
-        """Return an iterator over lists of pairs of a mark and the bytes of a value, in the order in which they come.
-
-        A memoryview is valid until the next list is asked for. The iterator must be used up or closed.
-
-        Parameters
-        ----------
-        requests : iterator
-            Triples of a mark, a key, and a range with a start and a length above 0.
-        n : int
-            Requests of this iterator in flight at a time, at most.
-        stopped : callable
-            ``stopped()`` returns whether no value is wanted any more. Then the iterator ends.
-
-        Raises
-        ------
-        StoreError
-            As `get`.
-        """
-        return self._stream(requests, n, stopped)
 
     def exists(self, key: str) -> bool:
         """Return whether `key` has a value.
@@ -618,9 +593,6 @@ class Store(ABC):
 
     def _get_buffer(self, key, byte_range):
         return self.get(key, byte_range)
-
-    def _stream(self, requests, n, stopped):
-        raise NotImplementedError
 
     def _set_parts(self, key, parts):
         self.set(key, self._with_parts(key, parts))

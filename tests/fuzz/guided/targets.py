@@ -24,8 +24,6 @@ from zcore.stores.reference.gen import Generation
 from zcore.stores.reference.records import read_records
 from zcore.stores.reference.remote_targets import RemoteTargets
 from zcore.stores.reference.templates import Templates
-from zcore.stores.remote.client import UNUSUAL
-from zcore.stores.remote.direct import Direct
 from zcore.stores.zip.members import read_member, read_members
 
 DOCUMENTS = ("__zmeta__", "zarr.json", ".zarray", ".zgroup", ".zmetadata", ".zattrs", "__zattr__")
@@ -224,29 +222,9 @@ def http_answer(data):
             assert isinstance(found, bytes) and (length is None or len(found) <= length)
 
 
-def direct_answer(data):
-    """An answer to a request that zcore's own sockets make. Byte 0: the range that is asked for."""
-    if not data:
-        return
-    start, length = ((0, 1), (0, 10), (5, 20), (0, 1 << 16))[data[0] % 4]
-    ours, theirs = socket.socketpair()
-    with ours, theirs, mock.patch.object(Direct, "_connecting", lambda self: ours):
-        ours.setblocking(False)
-        theirs.sendall(data[1:1 << 16])
-        theirs.shutdown(socket.SHUT_WR)
-        client = Direct("server.example", 80, "server.example", "/{}".format, 1, 1)
-        (((mark, value),),) = client.stream(iter([("k", "k", (start, length))]), 1, lambda: False, lambda n: None)
-        assert mark == "k"
-        if value is None:
-            assert data.startswith(b"HTTP/1.1 404 ", 1)
-        elif value is not UNUSUAL:
-            assert data.startswith(b"HTTP/1.1 206 ", 1) and len(value) <= length
-            assert data[1:].endswith(b"\r\n\r\n" + bytes(value)), "the answer, and nothing behind it"
-
-
 TARGETS = {function.__name__: function for function in (
     document, strict_json, reference_model, expression, generated, asdf_layout, asdf_tree, zip_archive, parquet,
-    http_answer, direct_answer)}
+    http_answer)}
 
 
 def run(name, data):

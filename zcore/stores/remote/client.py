@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from zcore.stores.base import ByteRange
-    from zcore.stores.remote.direct import Direct
     from zcore.typing import Buffer
 
 MAX_WHOLE_NBYTES = 2**31 - 1  # of an object that is read to its end, even if a server says that it is longer
@@ -23,7 +22,6 @@ MAX_WHOLE_NBYTES = 2**31 - 1  # of an object that is read to its end, even if a 
 CONTENT_RANGE = re.compile(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18}|\*)\s*$").match     # of an answer of HTTP
 
 ABSENT = object()  # the condition of `put` that there is no object yet
-UNUSUAL = object()  # in place of an answer of `Direct`: `get` must say
 
 
 class Head(NamedTuple):
@@ -79,11 +77,6 @@ class Client:
     lists: bool = True
     writes: bool = False
     swaps: bool = False
-
-    @property
-    def direct(self) -> Direct | None:
-        """What makes many requests by one thread, or None. It may leave any of them to `get`."""
-        return None
 
     def get(self, name: str, byte_range: ByteRange | None) -> Answer | None:
         """Return the `Answer` for an object, or for a part of it; None when there is no such object.

@@ -1,25 +1,15 @@
 """Objects by obstore: S3, Google Cloud Storage, Azure, and plain HTTP servers.
-
-Over plain ``http://``, the requests of one read for many objects are made by `zcore.stores.remote.direct`, which takes
-less CPU. That is done only for stores whose options all have a meaning there. obstore signs these requests, and repeats
-those without an ordinary answer: what such an answer means is its decision alone.
 """
 from __future__ import annotations
 
 import json
 import os
-import re
-import sys
-from _thread import RLock  # of threading, without its import time
-from datetime import timedelta
-from functools import partial
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
 from zcore.errors import Needing, StoreError
 from zcore.stores.base import resolve_range
 from zcore.stores.remote.client import ABSENT, MAX_WHOLE_NBYTES, Answer, Client, ConditionError, Head
-from zcore.stores.remote.direct import Direct, UnusualError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -35,40 +25,16 @@ _BEYOND = "Generic InMemory error: Invalid range: ", "Generic LocalFileSystem er
 PAGE = 1000                # names of a listing that are in memory at a time
 MAX_STORES = 16            # that are kept, for others with the same options
 
-# Of stores whose objects may be requested directly: options, those of their clients, and variables AWS_…, each of which
-# obstore takes for an option.
-_DIRECT_OPTIONS = frozenset(("bucket", "region", "default_region", "endpoint", "endpoint_url", "access_key_id",
-                             "secret_access_key", "session_token", "token", "virtual_hosted_style_request",
-                             "skip_signature"))
-_DIRECT_CLIENT_OPTIONS = frozenset(("allow_http", "connect_timeout", "timeout"))
-# Of credentials and of other programs. obstore has the credentials.
-_DIRECT_VARIABLES = _DIRECT_OPTIONS - {"skip_signature"} | frozenset((
-    "ca_bundle", "config_file", "container_authorization_token_file", "container_credentials_full_uri",
-    "container_credentials_relative_uri", "default_output", "ec2_metadata_disabled", "execution_env", "max_attempts",
-    "pager", "profile", "retry_mode", "role_arn", "role_session_name", "shared_credentials_file",
-    "sts_regional_endpoints", "web_identity_token_file"))
-_PROXIES = frozenset(("http_proxy", "all_proxy"))
-_TIMEOUTS = {"connect_timeout": "5s", "timeout": "30s"}     # the defaults of obstore
-_SECONDS = {"ms": 0.001, "s": 1, "m": 60}
-_SIGNED_FOR = timedelta(minutes=5)
-
-_plain_name = re.compile(r"[\w.~-]+(?:/[\w.~-]+)*", re.ASCII).fullmatch
-_dots = re.compile(r"(?:^|/)\.\.?(?:/|$)").search
-_plain_url = re.compile(r"http://(?P<authority>(?P<host>\[[0-9A-Fa-f:.]+\]|[\w.-]+)(?::(?P<port>\d{1,5}))?)"
-                        r"(?P<path>/[!-~]*)?", re.ASCII).fullmatch
-_duration = re.compile(r"(\d{1,6})(ms|s|m)").fullmatch
-
 _stores = {}               # by how they were made
 _clients: WeakSet[ObstoreClient] = WeakSet()
-_library = None            # the obstore of this process
-_is_forked = False         # another process has loaded the one in `sys.modules`
-_lock = RLock()            # reentrant: a signal handler may read
+# The process for which obstore's threads run: the first that has made a request. None until then.
+_process = None
 
 
 class ObstoreClient(Client):
     """A client over a store of obstore, which has its own timeouts, retries and credentials.
 
-    In a forked child it makes the store again, see `zcore.stores.remote.forked`.
+    obstore's threads do not run in a child that is forked after the first request, so each request there is an error.
 
     Parameters
     ----------
@@ -78,20 +44,19 @@ class ObstoreClient(Client):
     """
 
     def __init__(self, store: Any, url: str | None = None) -> None:
-        from obstore.store import HTTPStore
+        import obstore
 
-        self._given = store
-        self._made = None, None        # the obstore of the process that has made it, and the store
-        self.lists: bool = not isinstance(store, HTTPStore)
+        self._obstore = obstore
+        self._store = store
+        self.lists: bool = not isinstance(store, obstore.store.HTTPStore)
         self.writes: bool = self.lists
         self.swaps: bool = self.lists
         self._has_ranges = True
-        self._direct = None, None      # the obstore of the process that has made it, and the `Direct`
         _clients.add(self)
         self.url: str = (_url_of(store) if url is None else url).rstrip("/") + "/"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return ObstoreClient, (self._given, self.url)
+        return ObstoreClient, (self._store, self.url)
 
     @classmethod
     def of_url(cls, url: str, options: Mapping[str, Any]) -> Self:
@@ -123,21 +88,6 @@ class ObstoreClient(Client):
             said = str(exc).partition("\n")[0]
             raise ValueError(f"{url!r:.200}: {said:.400} (options are those of obstore.store.from_url)") from exc
 
-    @property
-    def _obstore(self):
-        """The obstore of this process, for which there is a store from now on."""
-        library = _library if _library is not None else _loaded()
-        if self._made[0] is not library:
-            self._made = library, _store_of(library, self._given)
-        return library
-
-    @property
-    def direct(self) -> Direct | None:
-        library = self._obstore
-        if self._direct[0] is not library:
-            self._direct = library, _direct_of(library, self._made[1])
-        return self._direct[1]
-
     def get(self, name: str, byte_range: ByteRange | None) -> Answer | None:
         start, length = (0, None) if byte_range is None else byte_range
         if length == 0 or start is not None and start > MAX_OFFSET:
@@ -167,7 +117,7 @@ class ObstoreClient(Client):
             options["range"] = start, min(start + length, MAX_OFFSET + 1)
         elif start > 0:
             options["range"] = {"offset": start}
-        found = self._call(self._obstore.get, name, options=options)
+        found = self._call("get", name, options=options)
         meta, came = found.meta, found.range
         start, stop = resolve_range(byte_range, meta["size"])
         if came != (start, stop):
@@ -197,7 +147,7 @@ class ObstoreClient(Client):
     def _part_of_whole(self, name, byte_range):
         """Return a part of an object that the server sends only as a whole."""
         try:
-            found = self._call(self._obstore.get, name)
+            found = self._call("get", name)
         except FileNotFoundError:
             return None
         meta = found.meta
@@ -205,7 +155,7 @@ class ObstoreClient(Client):
 
     def head(self, name: str) -> Head | None:
         try:
-            found = self._call(self._obstore.head, name)
+            found = self._call("head", name)
         except FileNotFoundError:
             return None
         return Head(found["size"], _tag_of(found), found["last_modified"])
@@ -218,29 +168,36 @@ class ObstoreClient(Client):
         try:
             # In one request, because the parts of a multipart upload have no condition. Copied, because obstore's
             # memory store keeps the buffer.
-            return _tag_of(self._call(self._obstore.put, name, bytes(data), mode=mode, use_multipart=False))
+            return _tag_of(self._call("put", name, bytes(data), mode=mode, use_multipart=False))
         except (self._obstore.exceptions.AlreadyExistsError, self._obstore.exceptions.PreconditionError) as exc:
             raise ConditionError(str(exc)) from exc
 
     def delete(self, names: Sequence[str]) -> None:
         for name in names if len(names) == 1 else ():
             try:
-                self._call(self._obstore.delete, name)
+                self._call("delete", name)
             except FileNotFoundError:
                 pass
         if len(names) > 1:
-            self._call(self._obstore.delete, names)
+            self._call("delete", names)
 
     def list_dir(self, prefix: str) -> tuple[list[str], list[str]]:
-        found = self._call(self._obstore.list_with_delimiter, prefix.rstrip("/"))
+        found = self._call("list_with_delimiter", prefix.rstrip("/"))
         return ([item["path"] for item in found["objects"]], [name + "/" for name in found["common_prefixes"]])
 
     def list_all(self, prefix: str) -> Iterator[list[tuple[str, int | None]]]:
-        for page in self._call(self._obstore.list, prefix.rstrip("/"), chunk_size=PAGE):
+        for page in self._call("list", prefix.rstrip("/"), chunk_size=PAGE):
             yield [(item["path"], item["size"]) for item in page]
 
     def _call(self, function, *args, **keywords):
-        return function(self._made[1], *args, **keywords)
+        global _process
+        if _process != (process := os.getpid()):
+            if _process is not None:
+                raise StoreError("this process was forked after a request to a service, and the threads of obstore do "
+                                 "not run in it: start processes by 'spawn' or 'forkserver' "
+                                 "(multiprocessing.set_start_method)")
+            _process = process
+        return getattr(self._obstore, function)(self._store, *args, **keywords)
 
 
 def _shared(make, url, options):
@@ -260,74 +217,6 @@ def _shared(make, url, options):
             _stores.clear()
         _stores[key] = store
     return store
-
-
-def _direct_of(library, store):
-    """Return a `Direct` that requests what `store` would request, or None if that is not certain."""
-    kind = type(store).__name__
-    options = store.client_options or {} if kind in ("S3Store", "HTTPStore") else {}
-    if options.get("allow_http") != "true" or not _DIRECT_CLIENT_OPTIONS.issuperset(options):
-        return None
-    # Those of subclasses may do anything, and a proxy may know other hosts.
-    if type(store) is not getattr(library.store, kind) or any([name.lower() in _PROXIES for name in os.environ]):
-        return None
-    times = [_duration(options.get(name, default)) for name, default in _TIMEOUTS.items()]
-    made = (_s3_targets if kind == "S3Store" else _http_targets)(library, store)
-    if made is None or None in times:
-        return None
-    url, target_of = made
-    return Direct(url["host"].strip("[]"), int(url["port"] or 80), url["authority"], target_of,
-                  *[int(found[1]) * _SECONDS[found[2]] for found in times])
-
-
-def _http_targets(library, store):
-    """Return the match of a URL of the store's server, and the function that returns the target of a name."""
-    url = _plain_url(store.url)
-    if url is None or not _is_plain((url["path"] or "/").removesuffix("/").removeprefix("/") or "x"):
-        return None
-    return url, partial(_target_below, (url["path"] or "").removesuffix("/") + "/")
-
-
-def _s3_targets(library, store):
-    """Do the same for a bucket. Its URL is the one that obstore signs, whatever that is made of."""
-    config = dict(store.config)
-    variables = [name[4:].lower() for name in os.environ if name.lower().startswith("aws_")]
-    if not (_DIRECT_OPTIONS.issuperset(config) and _DIRECT_VARIABLES.issuperset(variables)):
-        return None
-    is_public = config.pop("skip_signature", "false") != "false"
-    if is_public:
-        # obstore does not sign for such a store, and signs the same URL for one with keys.
-        config |= {"access_key_id": "none", "secret_access_key": "none"}
-        store = library.store.S3Store(prefix=store.prefix, config=config, client_options=store.client_options)
-    try:
-        url = _plain_url(library.sign(store, "GET", "x", _SIGNED_FOR))
-    except library.exceptions.BaseError:
-        return None
-    if url is None:
-        return None
-    base, _, _ = url["path"].partition("?")
-    return url, partial(_target_below, base.removesuffix("x")) if is_public else partial(_signed, library, store, url)
-
-
-def _target_below(base, name):
-    if not _is_plain(name):
-        raise UnusualError
-    return base + name
-
-
-def _signed(library, store, expected, name):
-    try:
-        url = _plain_url(library.sign(store, "GET", name, _SIGNED_FOR)) if _is_plain(name) else None
-    except library.exceptions.BaseError as exc:
-        raise UnusualError from exc
-    if url is None or url["authority"] != expected["authority"]:
-        raise UnusualError
-    return url["path"]
-
-
-def _is_plain(name):
-    """Return whether a name is spelled in the same way in a URL."""
-    return _plain_name(name) is not None and _dots(name) is None
 
 
 def _received(found, meta, came, start, stop, is_to_the_end):
@@ -388,48 +277,12 @@ def _url_of(store):
     return f"{scheme}://{bucket}" + (f"/{str(prefix).strip('/')}" if prefix else "")
 
 
-def _loaded():
-    """Return the obstore of this process, which is loaded if need be."""
-    global _library
-    with _lock:
-        if _library is None:
-            if _is_forked:
-                from zcore.stores.remote.forked import loaded_again
-
-                _library = loaded_again()
-            else:
-                import obstore
-
-                _library = obstore
-        return _library
-
-
-def _store_of(library, store):
-    """Return a store of that obstore which is made as `store` was."""
-    if not _is_forked:
-        return store
-    try:
-        kind = next(kind.__name__ for kind in type(store).__mro__ if kind.__module__.partition(".")[0] == "obstore")
-        _, (_, args, keywords), *_ = store.__reduce_ex__(4)
-        return getattr(library.store, kind)(*args, **keywords)
-    except (TypeError, ValueError, StopIteration, library.exceptions.BaseError) as exc:
-        raise StoreError(f"{type(store).__name__} of obstore was made before this process was forked, and cannot be "
-                         f"made again in the child: {exc}; start processes by 'spawn' or 'forkserver'") from exc
-
-
 def _after_fork_in_child():
-    """obstore's threads do not run in a child, and none releases the locks that they held.
-
-    So stores of the parent are never freed: a store that is freed takes such locks, and holds the GIL meanwhile.
-    """
-    global _is_forked, _library, _lock
-    _is_forked = _is_forked or "obstore._obstore" in sys.modules
-    _library = None
-    _lock = RLock()
+    """Never free stores of the parent: a store that is freed takes locks that a thread of the parent may hold."""
     if _clients or _stores:
         import ctypes
 
-        for store in [part for client in _clients for part in (client._given, client._made)] + [*_stores.values()]:
+        for store in [*(client._store for client in _clients), *_stores.values()]:
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(store))
 
 

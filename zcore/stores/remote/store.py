@@ -7,15 +7,13 @@ compare-and-swap: only while it still has the tag that it was read with.
 from __future__ import annotations
 
 import os
-from _queue import Empty, SimpleQueue
+from _queue import SimpleQueue
 from _thread import RLock, _local  # of threading, without its import time
 from collections import OrderedDict, deque
 from collections.abc import Iterator
-from contextlib import closing
 from functools import partial
 from hashlib import blake2b
-from itertools import repeat
-from operator import attrgetter, index, itemgetter
+from operator import index, itemgetter
 from typing import TYPE_CHECKING
 
 from zcore import workers
@@ -26,7 +24,7 @@ from zcore.model.value import as_bool
 from zcore.stores.base import ByteRange, Identity, Listing, Store, resolve_range, run_together
 from zcore.stores.forks import renew_in_children
 from zcore.stores.keys import TEMPORARY, check_key, check_path, check_prefix
-from zcore.stores.remote.client import ABSENT, UNUSUAL, ConditionError
+from zcore.stores.remote.client import ABSENT, ConditionError
 from zcore.stores.remote.clients import client_of
 
 if TYPE_CHECKING:
@@ -36,7 +34,6 @@ if TYPE_CHECKING:
     from zcore.typing import Buffer
 
 N_REQUESTS = 32            # in flight at a time
-LOOK = 0.05                # seconds after which a read that waits for its turn can be stopped
 MAX_TAGS = 4096            # in memory
 MAX_DELETED = 1000         # objects that one call deletes
 MAX_MESSAGE = 400          # characters of an error message of a library
@@ -184,55 +181,6 @@ class RemoteStore(Store):
     def _get_buffer(self, key, byte_range):
         answer = self._read(check_key(key), byte_range)
         return None if answer is None else answer.data
-
-    @property
-    def streams(self) -> bool:
-        """Whether one thread can have many requests in flight."""
-        return self._client.direct is not None
-
-    def _stream(self, requests, n, stopped):
-        # The tokens of the requests in flight. Each is taken and given back in one step of C, where no Ctrl-C comes.
-        # A child that is forked meanwhile has another queue.
-        held = []
-        given_back = map(SimpleQueue.put, map(attrgetter("_free"), repeat(self)), held)
-
-        def ended(n):
-            deque(map(self._free.put, map(held.pop, repeat(0, min(n, len(held))))), 0)
-
-        is_inner = self._is_asking()
-        admitted = self._admitted(requests, None if is_inner else held, stopped)
-        self._thread.is_asking = True
-        try:
-            with closing(self._client.direct.stream(admitted, n, stopped, ended)) as values:
-                for came in values:
-                    pairs = []
-                    for (mark, key, byte_range), value in came:
-                        if value is UNUSUAL:
-                            value = self._get_buffer(key, byte_range)
-                            ended(1)
-                        pairs.append((mark, value))
-                    yield pairs
-        finally:
-            self._thread.is_asking = is_inner
-            deque(given_back, 0)      # last: Ctrl-C may come behind it
-
-    def _admitted(self, requests, held, stopped):
-        """Yield each request with its name when it has a token, or None while it would have to wait for one."""
-        while True:
-            while held is not None:
-                try:
-                    held.extend(map(self._free.get, (not held,), (LOOK,)))
-                    break
-                except Empty:
-                    if stopped():
-                        return
-                    if held:
-                        yield None
-            request = next(requests, None)
-            if request is None:
-                # The token goes back with the others.
-                return
-            yield request, self._prefix + check_key(request[1]), request[2]
 
     def get_with_identity(
         self, key: str, byte_range: ByteRange | None = None
