@@ -34,8 +34,12 @@ class NumcodecsShuffle(Lenient, StepCodec):
     Parameters
     ----------
     elementsize : int, optional
-        Bytes of an item; the size must be a multiple of it. 1 and 0 change nothing. By default the item size before
-        the codec from array to bytes, as in zarr-python.
+        Bytes of an item; the size must be a multiple of it. 1 changes nothing. By default the item size before the
+        codec from array to bytes, as in zarr-python; 0 means the same, as netcdf-c writes it.
+
+    Notes
+    -----
+    numcodecs takes 0 for no shuffle, so zcore never records it.
     """
 
     name = "numcodecs.shuffle"
@@ -53,11 +57,11 @@ class NumcodecsShuffle(Lenient, StepCodec):
 
     def resolve(self, itemsize: int) -> Self:
         """Return the codec for items of `itemsize` bytes, with all parameters set."""
-        return type(self)(elementsize=itemsize) if self.elementsize is None else self
+        return self if self.elementsize else type(self)(elementsize=itemsize)
 
     def step(self) -> tuple[Any, ...]:
         """Return the step of a `Program`."""
-        return ("shuffle", max(self.elementsize, 1))
+        return ("shuffle", self.elementsize or 1)
 
 
 class _NumberFilter(Lenient, Codec):

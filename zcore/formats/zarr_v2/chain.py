@@ -41,13 +41,16 @@ if TYPE_CHECKING:
 
 
 class _Elements:
-    """The state of a chunk between two codecs: elements of a `dtype`, or bytes (None), in items of `itemsize` bytes."""
+    """The state of a chunk between two codecs: elements of a `dtype`, or bytes (None), in items of `itemsize` bytes.
 
-    __slots__ = ("dtype", "itemsize")
+    `element_nbytes` is the item size of the last elements, 1 if a codec has serialized them.
+    """
+
+    __slots__ = ("dtype", "element_nbytes", "itemsize")
 
     def __init__(self, dtype):
         self.dtype = dtype
-        self.itemsize = dtype.itemsize
+        self.itemsize = self.element_nbytes = dtype.itemsize
 
     def bytes_codec(self) -> CodecSpec:
         """Return the codec that converts the elements to bytes.
@@ -77,14 +80,20 @@ class _Elements:
             if id in OBJECT_CODECS and not is_object:
                 raise ValueError(f"the codec {id!r} takes objects, not {self.dtype.str}")
             self.become_bytes()
+            self.element_nbytes = 1
             return
         if is_object and id != "categorize":
             raise ValueError(f"the codec {id!r} does not take objects")
+        taken = np.dtype(parameters.get("decode_dtype" if id == "astype" else "dtype", self.dtype))
+        if not is_object and taken.isnative != self.dtype.isnative and 1 not in (taken.itemsize, self.itemsize):
+            # numcodecs sees the same bytes as other numbers.
+            raise ValueError(f"the codec {id!r} takes items of type {taken.str}, its input has the byte order of "
+                             f"{self.dtype.str}")
         if id == "packbits":
             self.dtype = np.dtype("u1")
         elif id != "bitround":
             self.dtype = np.dtype(parameters["encode_dtype" if id == "astype" else "astype"])
-        self.itemsize = self.dtype.itemsize
+        self.itemsize = self.element_nbytes = self.dtype.itemsize
 
 
 class ChainBuilder:
@@ -122,6 +131,8 @@ class ChainBuilder:
         elements = self._elements
         if kind == BYTES and elements.dtype is not None:
             self._codecs.append(elements.bytes_codec())
+        if id == "shuffle" and not parameters["elementsize"]:
+            parameters["elementsize"] = elements.element_nbytes     # netcdf-c 4.10 writes 0
         self._codecs.append(to_spec(id, parameters, elements.itemsize))
         if kind == BYTES:
             elements.become_bytes()

@@ -44,6 +44,11 @@ def _integer(minimum, maximum):
     return read
 
 
+def _element_nbytes(value):
+    # netcdf-c before 4.10 writes texts.
+    return _SIZE(int(value) if type(value) is str and value.isascii() and value.isdecimal() else value)
+
+
 def _level_of_zstd(value):
     """Return the level that the library uses for this one."""
     return max(-131072, min(_ANY_INT32(value), 22))
@@ -80,6 +85,7 @@ def _typestr_or_object(value):
 
 
 _ANY_INT32 = _integer(-2**31, 2**31 - 1)
+_SIZE = _integer(0, 2**31 - 1)
 _DTYPES = {"dtype": (_REQUIRED, _typestr), "astype": (_OF_DTYPE, _typestr)}
 _LOCATION = _one_of("start", "end")
 
@@ -110,7 +116,7 @@ _CODECS = {
     "zlib": (BYTES, None, {"level": (1, _integer(-1, 9))}),
     "bz2": (BYTES, None, {"level": (1, _integer(1, 9))}),
     "lzma": (BYTES, None, None),
-    "shuffle": (BYTES, None, {"elementsize": (4, _integer(0, 2**31 - 1))}),
+    "shuffle": (BYTES, None, {"elementsize": (4, _element_nbytes)}),
     "fletcher32": (BYTES, None, {}),
     "crc32": (BYTES, None, {"location": ("start", _LOCATION)}),
     "adler32": (BYTES, None, {"location": ("start", _LOCATION)}),

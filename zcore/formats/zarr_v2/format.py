@@ -141,7 +141,7 @@ def _parse_array(document, attributes=None):
     for member in _SPELLINGS:
         original = members.get(member)
         original = None if original == [] else original
-        if original != ours.get(member) and (original is not None or member in ours):
+        if original != ours.get(member) and (original is not None or member in ours) and not _has_size_0(original):
             extra[member] = original
     return document.checked("chunks", lambda: ArrayMetadata(
         shape, dtype, chunk_shape, _CHUNK_KEYS[separator], codecs, fill_value, raw_fill, 2, attributes, extra=extra,
@@ -182,6 +182,12 @@ def _parse_chain(document, order, dtype, ndim):
         if unknown := unknown_parameters(config):
             document.warn(f"codec {config['id']!r} has no parameter {', '.join(unknown)}; ignored")
     return document.checked("filters", builder.finished)
+
+
+def _has_size_0(codecs):
+    """Return whether there is a shuffle of items of 0 bytes, which numcodecs misreads: a new document has the size."""
+    return any([codec["id"] == "shuffle" and codec.get("elementsize") in (0, "0")
+                for codec in (codecs if type(codecs) is list else [codecs]) if type(codec) is dict])
 
 
 def _object_codec(codecs):

@@ -143,7 +143,7 @@ def _completed(codec, dtype):
     if name == "numcodecs.astype":
         return CodecSpec(name, {"decode_dtype": dtype.str, **given})
     if name == "numcodecs.shuffle":
-        return CodecSpec(name, {"elementsize": itemsize, **given})
+        return CodecSpec(name, {**given, "elementsize": given.get("elementsize") or itemsize})
     if name != "blosc":
         return codec
     return blosc_spec(given, itemsize, shuffle="noshuffle" if varying else None)

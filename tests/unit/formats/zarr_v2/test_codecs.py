@@ -95,6 +95,40 @@ def test_automatic_shuffle_goes_by_the_item_size(dtype, shuffle):
     assert compressor({"id": "blosc", "shuffle": -1}, dtype=dtype)[1]["shuffle"] == shuffle
 
 
+@pytest.mark.parametrize(("dtype", "filters", "size"), [
+    ("<i2", [{"elementsize": 0}], 2), (">f8", [{"elementsize": 0}], 8), ("|u1", [{"elementsize": 0}], 1),
+    ([["a", "<i4"], ["b", "|u1"]], [{"elementsize": 0}], 5), ("<i4", [{"id": "fletcher32"}, {"elementsize": 0}], 4),
+    ("<i4", [{"id": "delta", "dtype": "<i4", "astype": "<i2"}, {"elementsize": 0}], 2),
+    ("|O", [{"id": "vlen-utf8"}, {"elementsize": 0}], 1), ("<i4", [{"elementsize": "0"}], 4),
+    ("<f8", [{"elementsize": "8"}], 8), ("<f8", [{"elementsize": 2}], 2),
+])
+def test_items_of_0_bytes_are_those_of_the_array(dtype, filters, size):
+    """V2-COD-05: as netcdf-c 4.10 writes them, and texts as older ones do; numcodecs would take 0 for no shuffle."""
+    filters = [{"id": "shuffle", **config} for config in filters]
+    array = parse(dtype=dtype, filters=filters, compressor={"id": "zlib", "level": 1})
+    assert array.codecs[-2] == CodecSpec("numcodecs.shuffle", {"elementsize": size})
+    if filters[-1]["elementsize"] in (0, "0"):
+        assert rewritten(array)[1][-1] == {"id": "shuffle", "elementsize": size}
+    array = parse(dtype=dtype, filters=filters[:-1] or None, compressor=filters[-1])
+    assert array.codecs[-1] == CodecSpec("numcodecs.shuffle", {"elementsize": size})
+
+
+@pytest.mark.parametrize(("dtype", "filters"), [
+    ("<i4", [{"id": "delta", "dtype": ">i4"}]), (">i4", [{"id": "delta", "dtype": "<f4"}]),
+    ("<f4", [{"id": "fixedscaleoffset", "offset": 0, "scale": 1, "dtype": ">f4", "astype": "|u1"}]),
+    (">f8", [{"id": "quantize", "digits": 2, "dtype": "<f8"}]), ("<i4", [{"id": "delta", "dtype": "<i2"}]),
+    ("<f8", [{"id": "astype", "encode_dtype": "<f4", "decode_dtype": ">f8"}]),
+    ("<i4", [{"id": "delta", "dtype": "<i4", "astype": ">i2"}, {"id": "delta", "dtype": "<i2"}]),
+])
+def test_a_filter_of_another_type_than_it_is_given(dtype, filters):
+    """V2-COD-15: numcodecs sees the bytes as other numbers, so they would be misread."""
+    import zcore
+
+    document = json.dumps({**PLAIN, "dtype": dtype, "filters": filters}).encode()
+    with pytest.raises(MetadataError, match=f"{filters[-1]['id']}' takes"):
+        zcore.open(zcore.MemoryStore({".zarray": document}))
+
+
 @pytest.mark.parametrize(("dtype", "filters", "typesize"), [
     ("<f8", None, 8), ("|S255", None, 255), ("|S256", None, 1), ([["a", "<i4"], ["b", "|u1"]], None, 5),
     ("<f8", [{"id": "delta", "dtype": "<f8", "astype": "<f4"}], 4), ("<i4", [{"id": "shuffle"}], 1),
