@@ -230,6 +230,16 @@ def test_handles_that_are_opened_and_closed_leave_nothing_behind(tmp_path, n):
 
 
 @needs("cc")
+@pytest.mark.parametrize("how", ["python", "c", "close", "threads"])
+def test_a_fork_in_the_middle_of_a_call(tmp_path, how):
+    """Both processes come back from the call, and close the handle: no call is counted twice, none is forgotten."""
+    # Of the first one, no call needs Python.
+    compressor = {"id": "zlib" if how == "threads" else "bz2", "level": 1}
+    zcore.create_array(tmp_path / "a", data=np.arange(1000.0), chunks=(100,), zarr_format=2, compressors=compressor)
+    run(build(tmp_path, "cc", SOURCE / "forks.c", "-O1", "-D_GNU_SOURCE", "-ldl", "-lpthread"), tmp_path / "a", how)
+
+
+@needs("cc")
 def test_heat_in_cython(tmp_path):
     from Cython.Build import cythonize
     from setuptools import Distribution, Extension

@@ -8,8 +8,6 @@ GIL.
 A handle is not an address but a number: the index of a slot, and how often the slot was used. So a closed handle is
 always distinguished from an open one, and no freed memory is accessed.
 """
-import os
-
 from zcore import errors
 
 cimport cython
@@ -36,6 +34,14 @@ cdef extern from "Python.h" nogil:
     void PyEval_RestoreThread(PyThreadState *state)
     int PyBUF_READ, PyBUF_WRITE
 
+cdef extern from "pthread.h" nogil:
+    int pthread_atfork(void (*before)() noexcept nogil, void (*in_parent)() noexcept nogil,
+                       void (*in_child)() noexcept nogil)
+
+cdef extern from *:
+    """static _Thread_local void *zc_innermost;"""
+    void *zc_innermost         # the `Call` that this thread is in; a signal handler may make calls inside of another
+
 cdef enum:
     MAX_THREADS = 64           # per call
     BLOCK = 1024               # slots that are allocated at once and never freed
@@ -54,6 +60,13 @@ cdef struct Slot:
     int64_t is_open            # 0 or 1
     void *handle               # a Handle
     int64_t next_free          # index + 1; 0: none
+
+cdef struct Call:              # one call that is using a slot, on the stack of its thread
+    const zcore_array *array
+    Slot *slot
+    void *transfers            # what it has borrowed, or NULL
+    bint closes                # the handle was closed inside of it, so it frees the handle when it leaves
+    Call *outer
 
 cdef Slot *_blocks[MAX_BLOCKS]
 cdef int64_t _n_slots = 0
@@ -152,20 +165,20 @@ cdef class Handle:
             self.retired.append(old)
         return 0
 
-    cdef void *borrow(self) noexcept nogil:
+    cdef void *borrow(self, Call *call) noexcept nogil:
         """Return the current `Transfers`, which stay valid until `give_back`; or NULL."""
-        cdef void *transfers
         while not zc_swap_if(&self.guard, 0, 1):
             pass
-        transfers = self.current
-        if transfers != NULL:
-            zc_add(&(<Transfers>transfers).n_inside, 1)
+        call.transfers = self.current
+        if call.transfers != NULL:
+            zc_add(&(<Transfers>call.transfers).n_inside, 1)
         zc_store(&self.guard, 0)
-        return transfers
+        return call.transfers
 
 
-cdef void give_back(void *transfers) noexcept nogil:
-    zc_add(&(<Transfers>transfers).n_inside, -1)
+cdef void give_back(Call *call) noexcept nogil:
+    zc_add(&(<Transfers>call.transfers).n_inside, -1)
+    call.transfers = NULL
 
 
 cdef bint _is_used(Transfers transfers):
@@ -183,14 +196,18 @@ cdef Slot *_slot_of(const zcore_array *array) noexcept nogil:
     return &_blocks[index // BLOCK][index % BLOCK]
 
 
-cdef Slot *_enter(const zcore_array *array, zcore_error *error) noexcept nogil:
-    """Return the slot of an open handle, which stays open until `_leave`; else NULL, with the error."""
+cdef Slot *_enter(const zcore_array *array, Call *call, zcore_error *error) noexcept nogil:
+    """Begin a call: return the slot of an open handle, which is there until `_leave`; else NULL, with the error."""
     cdef Slot *slot = _slot_of(array)
+    global zc_innermost
     if slot != NULL:
+        call.array, call.slot, call.transfers, call.closes = array, slot, NULL, False
+        call.outer = <Call *>zc_innermost
+        zc_innermost = <void *>call
         zc_add(&slot.n_inside, 1)
         if zc_load(&slot.generation) == <int64_t><intptr_t>array >> INDEX_BITS and zc_load(&slot.is_open):
             return slot
-        zc_add(&slot.n_inside, -1)
+        _leave(call)
     if array == NULL:
         _fail(error, ZCORE_ARGUMENT, "the array is NULL")
     else:
@@ -198,8 +215,12 @@ cdef Slot *_enter(const zcore_array *array, zcore_error *error) noexcept nogil:
     return NULL
 
 
-cdef void _leave(Slot *slot) noexcept nogil:
-    zc_add(&slot.n_inside, -1)
+cdef void _leave(Call *call) noexcept nogil:
+    global zc_innermost
+    zc_innermost = <void *>call.outer
+    zc_add(&call.slot.n_inside, -1)
+    if call.closes:
+        _free(call.array)
 
 
 cdef zcore_array *_new_handle(object array) except NULL:
@@ -238,9 +259,9 @@ cdef zcore_array *_new_handle(object array) except NULL:
 
 cdef void _close(zcore_array *array) noexcept nogil:
     cdef Slot *slot = _slot_of(array)
-    cdef PyThreadState *python
     cdef int64_t generation = <int64_t><intptr_t>array >> INDEX_BITS
-    cdef int64_t n_waits = 0
+    cdef Call *call = <Call *>zc_innermost
+    cdef Call *outermost = NULL
     cdef bint closes = False
     if slot == NULL:
         return
@@ -252,36 +273,63 @@ cdef void _close(zcore_array *array) noexcept nogil:
     zc_store(&_guard, 0)
     if not closes:
         return
-    python = _leave_python()
+    while call != NULL:
+        if call.slot == slot:
+            outermost = call
+        call = call.outer
+    if outermost != NULL:
+        # A signal handler closes what its own thread is using.
+        outermost.closes = True
+    else:
+        _free(array)
+
+
+cdef void _free(const zcore_array *array) noexcept nogil:
+    """Wait until no call uses a handle that was closed, and free its slot."""
+    cdef Slot *slot = _slot_of(array)
+    cdef PyThreadState *python = _leave_python()
+    cdef void *handle
+    cdef int64_t n_waits = 0
     # An atomic addition, not only a load: either the other call is counted here, or it sees that the handle is closed.
     while zc_add(&slot.n_inside, 0):
         zc_back_off(n_waits)
         n_waits += 1
     _enter_python(python)
     with gil:
-        Py_DECREF(<object>slot.handle)
-        slot.handle = NULL
+        handle, slot.handle = slot.handle, NULL
+        Py_DECREF(<object>handle)
     while not zc_swap_if(&_guard, 0, 1):
         pass
     global _first_free
     slot.next_free = _first_free
-    _first_free = (<int64_t><intptr_t>array & ((1 << INDEX_BITS) - 1))
+    _first_free = <int64_t><intptr_t>array & ((1 << INDEX_BITS) - 1)
     zc_store(&_guard, 0)
 
 
-def _after_fork_in_child():
-    # Calls of the parent's other threads do not exist in this process. Calls of this thread have ended, because it
-    # forked.
+cdef void _after_fork_in_child() noexcept nogil:
+    """Count again: calls of this thread go on, those of the parent's other threads do not exist in this process."""
+    cdef Call *call = <Call *>zc_innermost
+    cdef Slot *slot
     cdef int64_t i
     global _guard
     _guard = 0
     for i in range(_n_slots):
-        _blocks[i // BLOCK][i % BLOCK].n_inside = 0
-        if _blocks[i // BLOCK][i % BLOCK].handle != NULL:
-            (<Handle>_blocks[i // BLOCK][i % BLOCK].handle).guard = 0
+        slot = &_blocks[i // BLOCK][i % BLOCK]
+        slot.n_inside = 0
+        if slot.handle != NULL:
+            (<Handle>slot.handle).guard = 0
+            if (<Handle>slot.handle).current != NULL:
+                (<Transfers>(<Handle>slot.handle).current).forget_calls()
+    while call != NULL:
+        call.slot.n_inside += 1
+        # Those of `retired` were not forgotten.
+        if call.transfers != NULL and call.transfers == (<Handle>call.slot.handle).current:
+            zc_add(&(<Transfers>call.transfers).n_inside, 1)
+        call = call.outer
 
 
-os.register_at_fork(after_in_child=_after_fork_in_child)
+# Not `os.register_at_fork`: a program may fork without Python.
+pthread_atfork(NULL, NULL, _after_fork_in_child)
 
 
 # A caller that holds the GIL must not keep it while it waits for other threads, which may need it to continue.
@@ -407,21 +455,23 @@ cdef zcore_array *_from_object(void *array, zcore_error *error) noexcept with gi
 
 
 cdef int _ndim(const zcore_array *array) noexcept nogil:
-    cdef Slot *slot = _enter(array, NULL)
+    cdef Call call
+    cdef Slot *slot = _enter(array, &call, NULL)
     cdef int ndim
     if slot == NULL:
         return -1
     ndim = (<Handle>slot.handle).ndim
-    _leave(slot)
+    _leave(&call)
     return ndim
 
 
 cdef void _lengths(const zcore_array *array, int which, int64_t *lengths) noexcept nogil:
-    cdef Slot *slot = _enter(array, NULL)
+    cdef Call call
+    cdef Slot *slot = _enter(array, &call, NULL)
     cdef const int64_t *found
     if slot == NULL or lengths == NULL:
         if slot != NULL:
-            _leave(slot)
+            _leave(&call)
         return
     while not zc_swap_if(&(<Handle>slot.handle).guard, 0, 1):
         pass
@@ -433,7 +483,7 @@ cdef void _lengths(const zcore_array *array, int which, int64_t *lengths) noexce
         found = (<Handle>slot.handle).objects
     memcpy(lengths, found, (<Handle>slot.handle).ndim * sizeof(int64_t))
     zc_store(&(<Handle>slot.handle).guard, 0)
-    _leave(slot)
+    _leave(&call)
 
 
 cdef void _shape(const zcore_array *array, int64_t *shape) noexcept nogil:
@@ -449,12 +499,13 @@ cdef void _object_shape(const zcore_array *array, int64_t *chunks) noexcept nogi
 
 
 cdef void _get_dtype(const zcore_array *array, zcore_dtype *dtype) noexcept nogil:
-    cdef Slot *slot = _enter(array, NULL)
+    cdef Call call
+    cdef Slot *slot = _enter(array, &call, NULL)
     if slot == NULL:
         return
     if dtype != NULL:
         dtype[0] = (<Handle>slot.handle).dtype
-    _leave(slot)
+    _leave(&call)
 
 
 cdef int _select(Handle handle, const int64_t *start, const int64_t *count, const int64_t *step, const void *data,
@@ -553,7 +604,8 @@ cdef int _move(Slot *slot, const Selected *box, char *data, const int64_t *strid
 
 cdef int _transfer(zcore_array *array, const int64_t *start, const int64_t *count, const int64_t *step, char *data,
                    const int64_t *strides, bint is_write, int n_threads, zcore_error *error) noexcept nogil:
-    cdef Slot *slot = _enter(array, error)
+    cdef Call call
+    cdef Slot *slot = _enter(array, &call, error)
     cdef PyThreadState *python
     cdef Selected box
     cdef int64_t all_strides[MAX_NDIM]
@@ -571,19 +623,19 @@ cdef int _transfer(zcore_array *array, const int64_t *start, const int64_t *coun
     elif n_items:
         n_threads = min(n_threads, MAX_THREADS)
         python = _leave_python()
-        transfers = (<Handle>slot.handle).borrow()
+        transfers = (<Handle>slot.handle).borrow(&call)
         if transfers != NULL:
             if is_write:
                 done = (<Transfers>transfers).write(&box, data, all_strides, n_threads)
             else:
                 done = (<Transfers>transfers).read(&box, data, all_strides, n_threads)
-            give_back(transfers)
+            give_back(&call)
         _enter_python(python)
         if not done:
             code = _move(slot, &box, data, all_strides, is_write, n_threads, error)
     if code == 0:
         _fail(error, ZCORE_OK, "")
-    _leave(slot)
+    _leave(&call)
     return code
 
 
@@ -598,7 +650,8 @@ cdef int _write(zcore_array *array, const int64_t *start, const int64_t *count, 
 
 
 cdef int64_t _get_attrs(zcore_array *array, char *json, int64_t size, zcore_error *error) noexcept with gil:
-    cdef Slot *slot = _enter(array, error)
+    cdef Call call
+    cdef Slot *slot = _enter(array, &call, error)
     cdef bytes text
     cdef int64_t n = -1
     cdef int64_t n_copied
@@ -620,14 +673,15 @@ cdef int64_t _get_attrs(zcore_array *array, char *json, int64_t size, zcore_erro
             n = _raised(error, exception)
     except:  # noqa: E722 (the only clause that cannot raise itself)
         pass
-    _leave(slot)
+    _leave(&call)
     return n
 
 
 cdef int _ask(zcore_array *array, Asked what, const int64_t *shape, const char *name, const char *json,
               zcore_error *error) noexcept with gil:
     """Do what needs Python; `shape`, `name` and `json` are its arguments."""
-    cdef Slot *slot = _enter(array, error)
+    cdef Call call
+    cdef Slot *slot = _enter(array, &call, error)
     cdef Handle handle
     cdef int code = -1
     cdef int d
@@ -654,7 +708,7 @@ cdef int _ask(zcore_array *array, Asked what, const int64_t *shape, const char *
             code = _raised(error, exception)
     except:  # noqa: E722 (the only clause that cannot raise itself)
         pass
-    _leave(slot)
+    _leave(&call)
     return code
 
 

@@ -31,13 +31,14 @@ cdef class Transfers:
     cdef Idle *writers
     cdef int64_t guard         # spin lock of `readers` and `writers`
     cdef int64_t n_inside      # calls that use this; the caller counts them
-    cdef object __weakref__
 
     # Both return whether everything was done. If not, the caller must do all of it again in another way, which raises
     # the error. `data` and `strides` are those of the caller's elements; `n_threads` 0 means the setting.
     cdef bint read(self, const Selected *box, char *data, const int64_t *strides, int n_threads) noexcept nogil
     cdef bint write(self, const Selected *box, const char *data, const int64_t *strides,
                     int n_threads) noexcept nogil
+
+    cdef void forget_calls(self) noexcept nogil      # in a forked child: those of its parent's threads
 
     # What differs between kinds of arrays.
     cdef object _open(self)

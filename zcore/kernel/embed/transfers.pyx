@@ -7,7 +7,6 @@ then does everything again through the engine, which finds the reason and raises
 and so is writing the same elements twice.
 """
 import os
-import weakref
 
 cimport cython
 from libc.stdint cimport int64_t
@@ -37,22 +36,6 @@ cdef enum:
 
 cdef void _work(void *plan) noexcept nogil:
     (<Plan>plan).work(False)
-
-
-_all = weakref.WeakSet()
-
-
-def _after_fork_in_child():
-    # The parent's other threads may have been in the middle of a plan. Such plans are dropped, so that none is used
-    # twice.
-    cdef Transfers transfers
-    for transfers in list(_all):
-        transfers.guard = 0
-        transfers.readers = transfers.writers = NULL
-        transfers.n_inside = 0
-
-
-os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
 @cython.no_gc_clear
@@ -109,7 +92,6 @@ cdef class Transfers:
             self._give(&self.readers, self._grow(False))
             if writes:
                 self._give(&self.writers, self._grow(True))
-        _all.add(self)
 
     def __dealloc__(self):
         cdef Idle *idle
@@ -122,6 +104,13 @@ cdef class Transfers:
         free(self.bools)
         if self.dirfd >= 0:
             close(self.dirfd)
+
+    cdef void forget_calls(self) noexcept nogil:
+        # The parent's other threads may have been in the middle of a plan. Such plans are dropped, so that none is used
+        # twice.
+        self.guard = 0
+        self.readers = self.writers = NULL
+        self.n_inside = 0
 
     cdef object _open(self):
         """Open what stays open as long as this exists."""
