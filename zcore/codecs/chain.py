@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from zcore.codecs.checksums import (
+    NBYTES,
     Crc32cCodec,
     NumcodecsAdler32,
     NumcodecsCrc32,
@@ -275,6 +276,8 @@ class CodecChain:
         compressors = list(self.compressors)
         for i, codec in enumerate(compressors):
             compressors[i] = codec = codec.resolve(itemsize)
+            if codec.name == "numcodecs.shuffle" and any([one.name == "numcodecs.fletcher32" for one in compressors[:i]]):
+                codec.copies_rest = NBYTES % codec.elementsize != 0
             if isinstance(codec, BloscCodec):
                 codec.strict = strict
                 chosen.add(codec.typesize)

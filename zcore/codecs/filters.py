@@ -14,14 +14,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from zcore.codecs.base import Codec, Lenient, StepCodec, check_integer
+from zcore.codecs.base import Codec, Lenient, StepCodec, check_integer, check_size
 from zcore.errors import UnsupportedError
 from zcore.kernel.codec.filters import filter_items
+from zcore.kernel.codec.shuffle import shuffle, unshuffle
 
 if TYPE_CHECKING:
     from typing import Any, Self
 
     import numpy.typing as npt
+
+    from zcore.typing import Buffer
 
 _NUMBER_TYPE = re.compile(r"[<>|=]?[biufcmM][0-9]{1,2}(\[[0-9]*[a-zA-Z]+\])?|bool|(u?int|float|complex)[0-9]{1,3}")
 # Bits of the mantissa by item size.
@@ -39,11 +42,13 @@ class NumcodecsShuffle(Lenient, StepCodec):
 
     Notes
     -----
-    numcodecs takes 0 for no shuffle, so zcore never records it.
+    numcodecs takes 0 for no shuffle, so zcore never records it. Behind `numcodecs.fletcher32` there may be a part of an
+    item at the end, which stays as it is: HDF5 puts the filters in this order on request, and NetCDF-4 by default.
     """
 
     name = "numcodecs.shuffle"
     is_fixed = True
+    copies_rest: bool = False  # set by the chain
     _parameters = ("elementsize",)
 
     def __init__(self, *, elementsize: int | None = None) -> None:
@@ -59,9 +64,24 @@ class NumcodecsShuffle(Lenient, StepCodec):
         """Return the codec for items of `itemsize` bytes, with all parameters set."""
         return self if self.elementsize else type(self)(elementsize=itemsize)
 
-    def step(self) -> tuple[Any, ...]:
-        """Return the step of a `Program`."""
-        return ("shuffle", self.elementsize or 1)
+    def step(self) -> tuple[Any, ...] | None:
+        """Return the step of a `Program`; None if there may be a part of an item."""
+        return None if self.copies_rest else ("shuffle", self.elementsize or 1)
+
+    def max_encoded(self, n_bytes: int) -> int:
+        """Return `n_bytes`."""
+        return n_bytes
+
+    def encode(self, data: Buffer) -> Buffer:
+        """Return `data` shuffled."""
+        return shuffle(data, self.elementsize) if self.copies_rest else super().encode(data)
+
+    def decode(self, data: Buffer, n_bytes: int, at_most: bool = False) -> Buffer:
+        """Return the items of `data`; see `StepCodec.decode`."""
+        if not self.copies_rest:
+            return super().decode(data, n_bytes, at_most)
+        check_size(self.name, len(data), n_bytes, at_most)
+        return unshuffle(data, self.elementsize)
 
 
 class _NumberFilter(Lenient, Codec):

@@ -17,7 +17,7 @@ from zcore.kernel.io.steady_file import SteadyFile
 from zcore.model.metadata import has_varying_items
 from zcore.stores.keys import check_key
 from zcore.tools.files.numpy import dtype_of
-from zcore.tools.references.hdf5_attributes import PHONY, ScaleNames, attributes_of, dimension_names, reading
+from zcore.tools.references.hdf5_attributes import PHONY, ScaleNames, attributes_of, dimension_names, open_file, reading
 from zcore.tools.source import Source, SourceArray, SourceGroup
 
 if TYPE_CHECKING:
@@ -49,8 +49,8 @@ class Hdf5Source(Source):
         self.nodes: list[tuple[str, SourceGroup | SourceArray]] = []
         self._file = None
         try:
+            self._file = open_file(h5py, path)
             with reading(path):
-                self._file = h5py.File(path, "r")
                 self._walk(h5py, path, name, selection)
         except BaseException:
             self.close()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from zcore.errors import Needing, UnsupportedError, warn
 from zcore.formats import format_of
 from zcore.stores.reference.store import ReferenceStore
-from zcore.tools.references.hdf5_attributes import ScaleNames, attributes_of, reading
+from zcore.tools.references.hdf5_attributes import ScaleNames, attributes_of, open_file, reading
 from zcore.tools.references.hdf5_dataset import references_of
 from zcore.trust.urls import is_remote
 
@@ -71,7 +71,7 @@ def references_from_hdf5(path: StrPath, *, inline_threshold: int = 500, max_inli
                                feature="reference sets of remote HDF5 files")
     path = os.path.abspath(path)
     url = os.path.basename(path)
-    with reading(path), h5py.File(path, "r") as file:
+    with reading(path), open_file(h5py, path) as file:
         # The beginning tells a name that looks like a URL from a URL.
         walk = _Walk(h5py, f"./{url}" if ":" in url else url, inline_threshold, max_inlined, unsupported == "skip",
                      ScaleNames(h5py, file))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from zcore.errors import StoreError, ZcoreError, warn
+from zcore.errors import StoreError, UnsupportedError, ZcoreError, warn
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,6 +21,30 @@ PHONY = "phony_dim_"     # the beginning of the names that dimensions without a 
 _HIDDEN = frozenset((
     "CLASS", "NAME", "DIMENSION_LABELS", "DIMENSION_LIST", "REFERENCE_LIST", "_Netcdf4Dimid", "_Netcdf4Coordinates",
     "_NCProperties", "_nc3_strict"))
+
+
+# First bytes of files that are named like those of HDF5, and are none.
+_OTHERS = {b"CDF\1": "NetCDF-3", b"CDF\2": "NetCDF-3 (64-bit offset)", b"CDF\5": "NetCDF-3 (64-bit data)",
+           b"\x0e\x03\x13\x01": "HDF4"}
+
+
+def open_file(h5py: ModuleType, path: str) -> Any:
+    """Return the open file, an h5py.File.
+
+    Raises
+    ------
+    StoreError
+        It is no file of HDF5.
+    UnsupportedError
+        It is one of an older format.
+    """
+    with reading(path):
+        with open(path, "rb") as file:
+            other = _OTHERS.get(file.read(4))
+        if other is not None:
+            raise UnsupportedError(f"{path} is a file of {other}, not of HDF5; nccopy -k nc4 makes one of NetCDF-4 of it"
+                                   if other != "HDF4" else f"{path} is a file of HDF4, not of HDF5", feature=other)
+        return h5py.File(path, "r")
 
 
 @contextlib.contextmanager

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from zcore import api
-from zcore.errors import UnsupportedError
+from zcore.errors import ChunkError, UnsupportedError
 from zcore.formats import format_of
 from zcore.formats.zarr_v2.fill import render_fill
 from zcore.model.dtypes import to_descr
@@ -79,8 +79,9 @@ def references_of(h5py: ModuleType, dataset: Any, prefix: str, scales: ScaleName
     is_whole = len(extents) == math.prod(_grid(dataset.shape, chunks))
     found = _documents(attributes, dataset, prefix, chunks, dtype, filters, compressor, is_whole)
     to_copy = []
+    n_bytes = math.prod(chunks) * dtype.itemsize if filters or compressor else None
     for coords, (offset, length, is_other) in extents.items():
-        if is_other:
+        if is_other or (length == n_bytes and _is_bare(dataset, prefix, chunks, found, coords, offset, length)):
             to_copy.append(coords)
         else:
             found[prefix + _key(coords)] = url, offset, length
@@ -210,14 +211,36 @@ def _copied(attributes, dataset, prefix, chunks, dtype, max_inlined) -> Referenc
     return found
 
 
+def _region(coords, chunks, shape):
+    return tuple([slice(i * n, min((i + 1) * n, length)) for i, n, length in zip(coords, chunks, shape, strict=True)])
+
+
+def _is_bare(dataset, prefix, chunks, found, coords, offset, length):
+    """Return whether a chunk as long as its elements is one that no filter was applied to, against its mask.
+
+    HDF5 stores chunks at the border so on request (``H5Pset_chunk_opts``), and h5py does not tell.
+    """
+    region = _region(coords, chunks, dataset.shape)
+    if all([part.stop - part.start == n for part, n in zip(region, chunks, strict=True)]):
+        return False
+    array = api.open(MemoryStore({".zarray": found[prefix + _ZARR_V2.array_document],
+                                  _key(coords): _read(dataset, offset, length)}))
+    try:
+        decoded = array[region]
+    except ChunkError:
+        return True
+    # Only a shuffle decodes any bytes; to others, bytes that no filter was applied to are damage.
+    return [codec.name for codec in array.metadata.codecs[1:]] == ["numcodecs.shuffle"] and (
+        decoded.tobytes() != dataset[region].tobytes())
+
+
 def _copy(dataset, prefix, chunks, found, to_copy, max_inlined):
     """Add chunks with these coordinates as the array's codecs encode them."""
     store = MemoryStore({".zarray": found[prefix + _ZARR_V2.array_document]})
     array = api.open(store, "r+", write_empty_chunks=True)
     n_bytes = 0
     for coords in to_copy:
-        region = tuple([slice(i * n, min((i + 1) * n, length))
-                        for i, n, length in zip(coords, chunks, dataset.shape, strict=True)])
+        region = _region(coords, chunks, dataset.shape)
         n_bytes += 0 if array.dtype.hasobject else math.prod(chunks) * array.itemsize
         if n_bytes > max_inlined:
             raise _too_large(n_bytes, max_inlined)

@@ -77,7 +77,7 @@ def filters_of(properties: Any, mask: int) -> tuple[list[dict[str, Any]] | None,
         if mask >> i & 1:
             continue
         config = _config(code, values)
-        if config is None or (code == SHUFFLE and any(["elementsize" not in before for before in configs])):
+        if config is None or (code == SHUFFLE and not {before["id"] for before in configs} <= {"shuffle", "fletcher32"}):
             name = _NAMES.get(code) or name.decode(errors="replace") or f"number {code}"
             raise UnsupportedError(f"the filter {name!r:.60} of HDF5 has no counterpart in Zarr v2"
                                    + (" at its place" if config else ""), feature=f"the filter {name} of HDF5")

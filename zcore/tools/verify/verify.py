@@ -104,6 +104,8 @@ def verify(store: StoreLike | Array | Group, *, path: str = "", repair: bool | s
     ------
     NodeNotFoundError
         There is no node at all.
+    UnsupportedError
+        The node is of Zarr v1.
     ReadOnlyError
         Something is to be removed from a store that is read-only.
     ValueError
@@ -231,6 +233,7 @@ class _Verification:
         self._path = path
         failures = []
         if not (lookup.standing(self.store, path, failures.append) or failures or self._has_nodes(prefix_of(path))):
+            lookup.find(self.store, path, None, Options())      # an error that names a format that is not read
             raise lookup.not_found(self.store, path, None, Options(), "node")
         self._walk_below(path)
         for binding, copy, found in self._copies:

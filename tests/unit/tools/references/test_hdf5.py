@@ -1,6 +1,8 @@
 """Reference sets of HDF5 files: the values are h5py's own, and what cannot be had is refused by name."""
+import ctypes
 import json
 import os
+import re
 import sys
 import warnings
 import zlib
@@ -121,6 +123,60 @@ def test_chunks_that_were_stored_without_filters(path):
     assert group["every"].compressors == () and written["every/1.0"][2] == 400
     with pytest.raises(UnsupportedError, match="max_inlined"):
         references_from_hdf5(path, max_inlined=500)
+
+
+def leave_borders_unfiltered(properties):
+    """Call H5Pset_chunk_opts(DONT_FILTER_PARTIAL_CHUNKS), which h5py does not have."""
+    with open("/proc/self/maps") as maps:
+        name = next(name for name in re.findall(r"/\S*/libhdf5[-.]\S*", maps.read()))
+    library = ctypes.CDLL(name)
+    library.H5Pset_chunk_opts.argtypes = [ctypes.c_int64, ctypes.c_uint]
+    assert library.H5Pset_chunk_opts(properties.id, 2) >= 0
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/maps"), reason="finds the library by the list of the system")
+@pytest.mark.parametrize("filters", ["s", "z", "sz", "f", "fsz", "szf"])
+@pytest.mark.parametrize("grows", [False, True])
+def test_chunks_at_the_border_that_no_filter_was_applied_to(path, filters, grows):
+    """RF-V1-03: their mask says that all were applied."""
+    values = (np.arange(130, dtype="i4") * 0x01020304).reshape(10, 13) + 134744072
+    with h5py.File(path, "w", libver="latest") as file:
+        properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        properties.set_chunk((4, 4))
+        for letter in filters:
+            {"s": properties.set_shuffle, "z": lambda: properties.set_deflate(4), "f": properties.set_fletcher32}[letter]()
+        leave_borders_unfiltered(properties)
+        space = h5py.h5s.create_simple((10, 13), (h5py.h5s.UNLIMITED, 13) if grows else (10, 13))
+        h5py.h5d.create(file.id, b"x", h5py.h5t.STD_I32LE, space, properties)
+        file["x"][...] = values
+        file.create_dataset("flat", data=np.zeros((10, 13), "i4"), chunks=(4, 4), shuffle=True)
+    written = check(path, inline_threshold=0).store.to_v0()
+    assert [key for key in sorted(written) if key[0] == "x" and isinstance(written[key], list)] == [
+        f"x/{i}.{j}" for i in range(2) for j in range(3)]
+    assert all(isinstance(written[f"flat/2.{j}"], list) for j in range(4))
+    with pytest.raises(UnsupportedError, match="max_inlined"):
+        references_from_hdf5(path, max_inlined=100)
+
+
+@pytest.mark.parametrize("dtype", ["u1", "<i2", ">f4", "<f8", "S3"])
+def test_a_checksum_before_the_shuffle(path, dtype):
+    """RF-STO-03: the order of NetCDF-4. HDF5 leaves the part of an item at the end as it is."""
+    values = np.arange(300).reshape(20, 15).astype(dtype)
+    with h5py.File(path, "w") as file:
+        for name in ("fsz", "fs", "ssf"):
+            properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+            properties.set_chunk((7, 4))
+            for letter in name:
+                {"s": properties.set_shuffle, "z": lambda: properties.set_deflate(4),
+                 "f": properties.set_fletcher32}[letter]()
+            space = h5py.h5s.create_simple(values.shape)
+            kind = h5py.h5t.py_create(np.dtype(dtype))
+            h5py.h5d.create(file.id, name.encode(), kind, space, properties)
+            file[name][...] = values
+    group = check(path)
+    new = zcore.create_array(zcore.MemoryStore(), data=values, chunks=(7, 4), zarr_format=2, filters=[
+        {"id": "fletcher32"}, {"id": "shuffle", "elementsize": values.itemsize}], compressors={"id": "zlib", "level": 4})
+    assert (new[...] == values).all() and new.store.get("1.2") == group.store.get("fsz/1.2")
 
 
 @pytest.mark.parametrize(("number", "values", "codec"), [
@@ -361,6 +417,16 @@ def test_files_that_are_none(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "h5py", None)
     with pytest.raises(UnsupportedError, match='"zcore.hdf5."'):
         references_from_hdf5(tmp_path / "a.h5")
+
+
+@pytest.mark.parametrize(("magic", "kind"), [
+    (b"CDF\1", "NetCDF-3, "), (b"CDF\2", "NetCDF-3 .64-bit offset."), (b"CDF\5", "NetCDF-3 .64-bit data."),
+    (b"\x0e\x03\x13\x01", "HDF4, ")])
+@pytest.mark.parametrize("call", [references_from_hdf5, lambda path: zcore.copy(path, zcore.MemoryStore())])
+def test_older_formats_are_named(tmp_path, magic, kind, call):
+    (tmp_path / "a.nc").write_bytes(magic + bytes(100))
+    with pytest.raises(UnsupportedError, match=f"a.nc is a file of {kind}"):
+        call(tmp_path / "a.nc")
 
 
 def test_a_name_that_looks_like_a_url(tmp_path):

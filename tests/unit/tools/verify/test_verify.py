@@ -431,6 +431,11 @@ def test_a_copy_that_was_replaced_meanwhile_stays(hierarchy, at):
 
 # the call
 
+def test_an_older_format_is_named():
+    with pytest.raises(zcore.UnsupportedError, match="is a Zarr v1 node"):
+        zcore.verify(zcore.MemoryStore({"meta": b'{"zarr_format": 1}', "attrs": b"{}"}))
+
+
 def test_nothing_there(tmp_path):
     with pytest.raises(zcore.NodeNotFoundError):
         zcore.verify(tmp_path / "none")
