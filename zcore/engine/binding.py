@@ -11,13 +11,14 @@ import contextlib
 import errno
 import math
 import os
+from _thread import allocate_lock  # from threading, without its import time
 from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from zcore import workers
-from zcore.engine.views import UNSEEN, fill_of, form_of, is_reshaped, renewed, same_chunks, view_of
+from zcore.engine.views import UNSEEN, fill_of, form_of, is_reshaped, renewed, same_objects, view_of
 from zcore.engine.watch import Known, Watch
 from zcore.errors import (
     ChunkError,
@@ -367,7 +368,8 @@ class Exclusive(Held):
 MAX_ASKED_NBYTES = 1 << 28
 # A plan of fewer decoded bytes is done before a second thread would have woken up.
 MIN_SHARED_NBYTES = 1 << 17
-# Objects written between two checks of the document, in stores whose locks exclude only this process.
+# Objects written between two checks of the document, in stores whose locks exclude only this process, or whose objects
+# have no identity.
 N_UNSEEN = 32
 # A read or write whose document was replaced this many times excludes other writers; otherwise it might never end.
 MAX_STALE = 8
@@ -706,8 +708,8 @@ class ArrayBinding(NodeBinding):
         """
         now = self.look()
         if now.raw != view.raw:
-            if not same_chunks(view.metadata, now.metadata):
-                raise self._replaced()
+            if not same_objects(view, now):
+                raise self.replaced()
             self._check_inside(box, now.metadata)
         return now
 
@@ -724,12 +726,13 @@ class ArrayBinding(NodeBinding):
         dtype = elements.dtype
         if field is not None and (metadata.dtype.names is None or field.name not in metadata.dtype.names
                                   or part_of(field.name, metadata.dtype) != field):
-            raise self._replaced()
+            raise self.replaced()
         if metadata.ndim != len(box.counts) or (metadata.dtype != dtype if field is None else
                                               field.nbytes != dtype.itemsize):
-            raise self._replaced()
+            raise self.replaced()
 
-    def _replaced(self):
+    def replaced(self) -> StoreError:
+        """Return the error for an array in whose place there is another one now."""
         return StoreError(f"{self.document}: the array was replaced by another one since it was opened; open it again",
                           key=self.document)
 
@@ -761,7 +764,7 @@ class ArrayBinding(NodeBinding):
             An object could not be read, encoded or stored.
         """
         view = self.view
-        if not self.options.lock and self.store.identity(self.document) != view.identity:
+        if not self.options.lock and (view.identity is None or self.store.identity(self.document) != view.identity):
             # Without locks nothing stops this write later, so changes by other handles are looked for now.
             view = self._look_for_write(box, values, field)
         self._check_not_replaced(view.metadata, box, values, field)
@@ -772,7 +775,7 @@ class ArrayBinding(NodeBinding):
             if not plan.stale and (not self.store.swaps or not self.options.lock or self.stands(view)):
                 return
             before, view = view, self._look_for_write(box, values, field)
-            resume = plan if same_chunks(before.metadata, view.metadata) else None
+            resume = plan if same_objects(before, view) else None
             if resume is plan and plan.n_left == 0 and not plan.stale:
                 return
         with self.exclusive() as exclusive:
@@ -780,7 +783,7 @@ class ArrayBinding(NodeBinding):
             self._check_not_replaced(view.metadata, box, values, field)
             self._check_inside(box, view.metadata)
             self.write_once(view, box, values, field=field, exclusive=exclusive,
-                            resume=resume if same_chunks(before.metadata, view.metadata) else None)
+                            resume=resume if same_objects(before, view) else None)
 
     def _look_for_write(self, box, values, field):
         view = self.look()
@@ -829,12 +832,20 @@ class ArrayBinding(NodeBinding):
             dir_fd=exclusive.dir_fd if native and isinstance(exclusive, Exclusive) else -1,
             part=None if field is None else (field.offset, field.nbytes)))
 
-        numbers = Tickets()
+        is_costly = self.store.swaps or view.identity is None
+        gate, n_asked, is_alike = allocate_lock(), 0, True
 
         def stands():
-            # In a service, checking the document costs as much as an object: one check for many objects, and one at the
-            # end.
-            return self.store.swaps and (numbers.next() - 1) % N_UNSEEN != 0 or self.stands(view)
+            nonlocal n_asked, is_alike
+            if not is_costly:
+                return self.stands(view)
+            # Checking the document costs as much as an object: one check for many objects, before the first of them is
+            # replaced. With `swaps` there is one at the end, too.
+            with gate:
+                if is_alike and n_asked % N_UNSEEN == 0:
+                    is_alike = self.stands(view)
+                n_asked += 1
+                return is_alike
 
         bring = None
         if not native:
@@ -860,7 +871,7 @@ class ArrayBinding(NodeBinding):
 
     def stands(self, view: View) -> bool:
         """Return whether the stored document is that of `view`. The caller holds an object's lock, so it stays so."""
-        if view.trusted:
+        if view.trusted and view.identity is not None:
             return self.store.identity(self.document) == view.identity
         return self.store.get(self.document) == view.raw
 

@@ -221,5 +221,24 @@ def _form(codecs, dtype, strict):
 
 def same_chunks(a: ArrayMetadata, b: ArrayMetadata) -> bool:
     """Return whether two metadata describe the same stored objects, within both shapes."""
-    return (a.same_grid(b) and a.dtype == b.dtype and a.codecs == b.codecs
-            and a.chunk_keys == b.chunk_keys and a.fill_bytes == b.fill_bytes)
+    return a.codecs == b.codecs and _same_cut(a, b)
+
+
+def same_objects(a: ArrayView, b: ArrayView) -> bool:
+    """Return whether two views describe the same stored objects, within both shapes.
+
+    A program that changes an attribute may write down what the document of another program left to the codecs.
+    """
+    return _same_cut(a.metadata, b.metadata) and (
+        a.metadata.codecs == b.metadata.codecs or _resolved_codecs(a.chain) == _resolved_codecs(b.chain))
+
+
+def _same_cut(a, b):
+    return (a.same_grid(b) and a.dtype == b.dtype and a.chunk_keys == b.chunk_keys and a.fill_bytes == b.fill_bytes)
+
+
+def _resolved_codecs(chain):
+    shards = chain.shards
+    codecs = chain.swap, [repr(codec) for codec in chain.codecs if shards is None or codec.kind != "array_bytes"]
+    return codecs if shards is None else (codecs, shards.chunk_shape, shards.at_start, _resolved_codecs(shards.chain),
+                                          _resolved_codecs(shards.index_chain))

@@ -17,13 +17,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 from zarr.abc.codec import CodecPipeline
 from zarr.codecs._v2 import V2Codec
+from zarr.core.buffer import default_buffer_prototype
 from zarr.core.codec_pipeline import BatchedCodecPipeline
 from zarr.core.metadata import ArrayV2Metadata
 from zarr.registry import register_pipeline
 from zarr.storage import StorePath
 
 import zcore
+from zcore.engine.binding import ArrayBinding
+from zcore.engine.views import same_objects
+from zcore.errors import noted
+from zcore.indexing import oindex_vindex
 from zcore.kernel.select.batches import coords_of
+from zcore.kernel.select.box import basic
+from zcore.nodes.array import Array
 from zcore.nodes.awaited import awaited
 from zcore.stores.zarr_python import store_of_zarr
 from zcore.zarr.selection import request_of
@@ -136,14 +143,17 @@ class ZcoreCodecPipeline(CodecPipeline):
 
     def _read(self, batch, out, drop_axes, loop):
         """Read a batch and return its statuses, or None if that is left to zarr-python."""
-        array, request, values = self._request(batch, out, drop_axes, loop)
+        array, request, selected, values = self._request(batch, out, drop_axes, loop)
         if request is None:
             return None
-        if request.way == "basic" and values.dtype == array.dtype:
-            array.get_basic_selection(request.selection, out=values[(*request.where, ...)])
-        else:
-            found = np.asarray(getattr(array, f"get_{request.way}_selection")(request.selection))
-            values[_index_of(request)] = found.squeeze(drop_axes) if drop_axes else found
+        try:
+            if request.way == "basic" and values.dtype == array.dtype:
+                array._get(selected, None, values[(*request.where, ...)])
+            else:
+                found = array._get(selected)
+                values[_index_of(request)] = found.squeeze(drop_axes) if drop_axes else found
+        except zcore.UnsupportedError:
+            return None
         if getattr(batch[0][1].config, "read_missing_chunks", True):
             return ({"status": "present"},) * len(batch)
         keys = [item[0].path for item in batch]
@@ -152,17 +162,22 @@ class ZcoreCodecPipeline(CodecPipeline):
 
     def _write(self, batch, value, drop_axes, loop):
         """Write a batch, by zarr-python under the lock of the whole array if zcore cannot."""
-        array, request, values = self._request(batch, value, drop_axes, loop)
+        array, request, selected, values = self._request(batch, value, drop_axes, loop)
         if request is not None:
             # A value of another shape is broadcast, or refused, as NumPy does.
             if values.ndim and values.shape == request.result_shape:
                 values = values[_index_of(request)]
                 if drop_axes:
                     values = np.expand_dims(values, drop_axes)
-            getattr(array, f"set_{request.way}_selection")(request.selection, values)
-            return
+            try:
+                array._set(selected, values)
+                return
+            except zcore.UnsupportedError:
+                pass
 
         def by_zarr():
+            if array is not None:
+                array.refresh()     # an error if another array is in its place
             asyncio.run_coroutine_threadsafe(self._fallback.write(batch, value, drop_axes), loop).result()
 
         locks = self._locks_of(batch, loop)
@@ -173,49 +188,60 @@ class ZcoreCodecPipeline(CodecPipeline):
                 by_zarr()
 
     def _request(self, batch, buffer, drop_axes, loop):
-        """Return (array, request, ndarray) for a batch; the request is None if zcore cannot do it."""
+        """Return (array, request, selected, ndarray) for a batch; the request is None if zcore cannot do it.
+
+        `selected` is the request as a selection of the array, which has one grid as long as the handle is open.
+        """
         getter, spec = batch[0][:2]
         values = buffer.as_ndarray_like()
         if type(getter) is not StorePath or not isinstance(values, np.ndarray):
-            return None, None, None
+            return None, None, None, None
         path, prefix = _split(self._form, getter.path)
         array = self._array(path, bool(spec.config.write_empty_chunks), loop, batch)
         if array is None:
-            return None, None, None
+            return None, None, None, None
         coords = coords_of(batch, prefix, self._form.separator, self._form.ndim)
-        if coords is None:
-            return None, None, None
-        try:
-            request = _request_inside(array, batch, coords, drop_axes)
-        except zcore.SelectionError:
+        request = None if coords is None else request_of(batch, coords, _grid(array._binding.metadata), drop_axes)
+        if request is None:
+            return array, None, None, None
+        shape = array.shape
+        if not _is_inside(request, shape):
             # Another handle, zarr-python's for one, has resized the array.
-            array.refresh()
-            try:
-                request = _request_inside(array, batch, coords, drop_axes)
-            except zcore.SelectionError:
-                request = None
-        return array, request, values
+            shape = array.refresh().shape
+            if not _is_inside(request, shape):
+                return array, None, None, None
+        return array, request, _SELECT[request.way](request.selection, shape), values
 
     def _array(self, path, write_empty_chunks, loop, batch):
         """Return the array of zcore at a path of the store, or None if zcore cannot open it as zarr-python has.
 
-        Raises : NodeNotFoundError, if there is no document, and none of the chunks of the batch.
+        Raises
+        ------
+        NodeNotFoundError
+            There is no document, and none of the chunks of the batch.
+        StoreError
+            Another array is in the place of the one that zarr-python has opened.
         """
         key = path, write_empty_chunks, id(loop)
         if key not in self._arrays:
             store = store_of_zarr(self.store, loop=loop)
+            array = None
             try:
-                array = zcore.open_array(store, "r" if self.store.read_only else "r+", path=path,
-                                         zarr_format=self.metadata.zarr_format, strict=False,
-                                         write_empty_chunks=write_empty_chunks)
+                # What zcore warns of at a document, zarr-python has read without a word.
+                with noted():
+                    opened = zcore.open_array(store, "r" if self.store.read_only else "r+", path=path,
+                                              zarr_format=self.metadata.zarr_format, strict=False,
+                                              write_empty_chunks=write_empty_chunks)._binding
             except zcore.NodeNotFoundError:
                 # Its document may be known from a consolidated copy alone. Without chunks it is gone.
                 if not store.existing("", [item[0].path for item in batch]):
                     raise
-                array = None
             except zcore.ZcoreError:
-                array = None
-            self._arrays[key] = array if array is not None and _agrees(array, self._form) else None
+                pass
+            else:
+                if _agrees(opened, self.metadata, self._form):
+                    array = Array(_SameObjects(store, path, opened.format, opened.options, opened.view))
+            self._arrays[key] = array
         return self._arrays[key]
 
     def _locks_of(self, batch, loop):
@@ -237,12 +263,24 @@ def _split(form, key):
     return path, (path + "/" if path else "") + ("c" + form.separator) * form.n_extra
 
 
-def _request_inside(array, batch, coords, drop_axes):
-    """Return the result of `request_of`; it is a SelectionError if a piece lies outside the array."""
-    request = request_of(batch, coords, _grid(array._binding.metadata), drop_axes)
-    if request is not None and any(stop > length for stop, length in zip(request.stops, array.shape, strict=True)):
-        raise zcore.SelectionError(f"the selection ends at {request.stops}, the array has the shape {array.shape}")
-    return request
+class _SameObjects(ArrayBinding):
+    """An array that is cut by its first grid: a document of other objects, a group, or no document is an error."""
+
+    __slots__ = ()
+
+    def view_of(self, raw, identity, ticket=None):
+        view = super().view_of(raw, identity, ticket)
+        if not same_objects(self.view, view):
+            raise self.replaced()
+        return view
+
+
+# The functions that select what a request asks for, given its selection and the array's shape.
+_SELECT = {"basic": basic, "orthogonal": oindex_vindex.orthogonal, "coordinate": oindex_vindex.coordinates}
+
+
+def _is_inside(request, shape):
+    return all([stop <= length for stop, length in zip(request.stops, shape, strict=True)])
 
 
 def _grid(metadata):
@@ -279,14 +317,28 @@ def _form_of(metadata):
     return BatchedCodecPipeline.from_codecs(codecs), form
 
 
-def _agrees(array, form):
-    """Return whether zcore and zarr-python have the same chunks and type for an array."""
+def _agrees(binding, metadata, form):
+    """Return whether zcore reads the objects of an array as zarr-python does, which has opened it with `metadata`.
+
+    Raises : StoreError, if the document is by now that of an array with other chunks or another type.
+    """
+    view = binding.view
+    document = metadata.to_buffer_dict(default_buffer_prototype())[form.document].to_bytes()
+    if document != view.raw:
+        try:
+            with noted():
+                asked = binding.view_of(document, None)
+        except zcore.ZcoreError:
+            return False
+        if not (asked.metadata.same_grid(view.metadata) and asked.metadata.dtype == view.metadata.dtype):
+            raise binding.replaced()
+        if not same_objects(asked, view):
+            return False
     # In documents of v3 byte order is a codec's; text of varying length is shown as one type or the other.
-    texts = {array.dtype.kind, form.dtype.kind} <= {"O", "T"}
-    if not texts and array.dtype.newbyteorder("=") != form.dtype.newbyteorder("="):
-        return False
-    metadata = array._binding.metadata      # `array.metadata` is a copy for callers
-    return metadata.edges is not None or metadata.chunk_shape == tuple(form.chunks or ())
+    dtype = view.metadata.dtype
+    texts = {dtype.kind, form.dtype.kind} <= {"O", "T"}
+    return ((texts or dtype.newbyteorder("=") == form.dtype.newbyteorder("="))
+            and (view.metadata.edges is not None or view.metadata.chunk_shape == tuple(form.chunks or ())))
 
 
 register_pipeline(ZcoreCodecPipeline)

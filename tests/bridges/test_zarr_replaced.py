@@ -1,0 +1,247 @@
+"""An array that another program creates anew while zarr-python has it open: an error, and nothing is changed.
+
+zarr-python cuts a selection by the document that it read when it opened the array. zcore reads the document again.
+"""
+import json
+
+import numpy as np
+import pytest
+
+import zcore
+
+zarr = pytest.importorskip("zarr")
+
+from zarr.storage import LocalStore, MemoryStore, WrapperStore  # noqa: E402
+
+import zcore.zarr  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def pipeline():
+    with zarr.config.set({"codec_pipeline.path": "zcore.zarr.ZcoreCodecPipeline"}):
+        yield
+
+
+@pytest.fixture(params=["memory", "local"])
+def store(request, tmp_path):
+    return MemoryStore() if request.param == "memory" else LocalStore(tmp_path / "a")
+
+
+ARRAY = {"shape": (60, 4), "chunks": (10, 4), "dtype": "i4", "fill_value": 3}
+SHARDED = {**ARRAY, "shards": (20, 4)}
+NUMBERS = np.arange(240).reshape(60, 4)
+OTHERS = {
+    "smaller chunks": (ARRAY, {"chunks": (5, 4)}),
+    "larger chunks": (ARRAY, {"chunks": (20, 4)}),
+    "chunks of other columns": (ARRAY, {"chunks": (10, 2)}),
+    "shards": (ARRAY, {"shards": (20, 4)}),
+    "no shards": (SHARDED, {"shards": None}),
+    "larger shards": (SHARDED, {"shards": (30, 4)}),
+    "other chunks in shards": (SHARDED, {"chunks": (5, 4)}),
+    "type of the same size": (ARRAY, {"dtype": "f4"}),
+    "larger type": (ARRAY, {"dtype": "i8"}),
+    "byte order": (ARRAY, {"serializer": zarr.codecs.BytesCodec(endian="big")}),
+    "compressor": (ARRAY, {"compressors": zarr.codecs.GzipCodec()}),
+    "codec inside shards": (SHARDED, {"compressors": zarr.codecs.GzipCodec()}),
+    "transposed": (ARRAY, {"filters": zarr.codecs.TransposeCodec(order=(1, 0))}),
+    "fill value": (ARRAY, {"fill_value": 4}),
+    "names of chunks": (ARRAY, {"chunk_key_encoding": {"name": "v2", "separator": "."}}),
+    "dimensions": (ARRAY, {"shape": (60, 4, 1), "chunks": (10, 4, 1)}),
+    "Zarr v2": (ARRAY, {"zarr_format": 2}),
+    "Zarr v3": ({**ARRAY, "zarr_format": 2}, {"zarr_format": 3}),
+    "chunks of Zarr v2": ({**ARRAY, "zarr_format": 2}, {"zarr_format": 2, "chunks": (5, 4)}),
+    "order of Zarr v2": ({**ARRAY, "zarr_format": 2}, {"zarr_format": 2, "order": "F"}),
+    "type of Zarr v2": ({**ARRAY, "zarr_format": 2}, {"zarr_format": 2, "dtype": ">i4"}),
+}
+READS = {
+    "part": lambda z: z[30:33], "all": lambda z: z[...], "rows": lambda z: z.oindex[[1, 31]],
+    "points": lambda z: z.vindex[[1, 31], [0, 1]], "block": lambda z: z.blocks[1],
+}
+WRITES = {
+    "part": lambda z: z.__setitem__(slice(30, 33), 7), "all": lambda z: z.__setitem__(..., 7),
+    "rows": lambda z: z.oindex.__setitem__([1, 31], 7), "points": lambda z: z.vindex.__setitem__(([1, 31], [0, 1]), 7),
+}
+
+
+def create(store, keywords):
+    array = zarr.create_array(store, overwrite=True, **keywords)
+    array[...] = NUMBERS.reshape(array.shape)
+    return array
+
+
+def objects(store):
+    """The content of a store."""
+    if isinstance(store, LocalStore):
+        return {path.relative_to(store.root): path.read_bytes() for path in store.root.rglob("*") if path.is_file()}
+    return {key: value.to_bytes() for key, value in store._store_dict.items()}
+
+
+def check(array, store):
+    """Every read is an error, and every write is one that leaves the store as it is; also if they are tried again."""
+    before = objects(store)
+    for _ in range(2):
+        for use in (*READS.values(), *WRITES.values()):
+            with pytest.raises((zcore.StoreError, zcore.NodeNotFoundError)):
+                use(array)
+            assert objects(store) == before
+
+
+@pytest.mark.parametrize("first", ["read", "written"])
+@pytest.mark.parametrize("change", OTHERS)
+def test_another_array_in_its_place_is_an_error(store, change, first):
+    keywords, changed = OTHERS[change]
+    array = create(store, keywords)
+    assert array[3, 1] == 13
+    if first == "written":
+        array[3] = array[3]
+    other = create(store, {**keywords, **changed})
+    check(array, store)
+    np.testing.assert_array_equal(other[...], NUMBERS.reshape(other.shape))
+
+
+@pytest.mark.parametrize("change", ["smaller chunks", "shards", "type of the same size", "dimensions",
+                                    "chunks of Zarr v2"])
+def test_before_the_first_use_as_well(store, change):
+    keywords, changed = OTHERS[change]
+    create(store, keywords)
+    array = zarr.open_array(store, mode="r+")
+    create(store, {**keywords, **changed})
+    before = objects(store)
+    for use in READS.values():
+        with pytest.raises((zcore.StoreError, ValueError, RuntimeError)):
+            use(array)
+    for use in WRITES.values():
+        if change != "shards":      # zarr-python's own pipeline replaces whole chunks
+            with pytest.raises((zcore.StoreError, ValueError, RuntimeError)):
+                use(array)
+            assert objects(store) == before
+
+
+def test_a_group_in_its_place_is_an_error(store):
+    array = create(store, ARRAY)
+    zarr.create_group(store, overwrite=True)
+    check(array, store)
+
+
+def test_a_deleted_array_is_an_error(store):
+    array = create(store, ARRAY)
+    for key in list(objects(store)):
+        if isinstance(store, LocalStore):
+            (store.root / key).unlink()
+        else:
+            del store._store_dict[key]
+    check(array, store)
+
+
+def test_the_same_array_again_is_used_as_before(store):
+    array = create(store, ARRAY)
+    other = create(store, {**ARRAY, "chunks": (5, 4)})
+    with pytest.raises(zcore.StoreError):
+        array[0] = 1
+    assert other[0, 1] == 1
+    create(store, ARRAY)
+    array[31] = 1
+    assert zarr.open_array(store)[31].tolist() == [1] * 4
+
+
+@pytest.mark.parametrize("keywords", [ARRAY, SHARDED, {**ARRAY, "zarr_format": 2}],
+                         ids=["chunks", "shards", "Zarr v2"])
+def test_another_shape_and_other_attributes_are_no_other_array(store, keywords):
+    array = create(store, keywords)
+    other = zarr.open_array(store, mode="r+")
+    other.resize((85, 4))
+    other.update_attributes({"units": "m"})
+    array[55:] = 1
+    assert array[...].tolist() == [*NUMBERS[:55].tolist(), *[[1] * 4] * 5]
+    other.resize((31, 4))
+    array[30] = 2
+    assert array[28:31].tolist() == [*NUMBERS[28:30].tolist(), [2] * 4]
+    other.resize((60, 4))
+    assert array[30:].tolist() == [[2] * 4] + [[3] * 4] * 29
+
+
+def test_codecs_that_another_program_spells_out_are_the_same():
+    """zarr-python writes down what tensorstore leaves out, with the first change of an attribute."""
+    store = MemoryStore()
+    for keywords in (ARRAY, SHARDED):
+        create(store, keywords)
+        document = store._store_dict["zarr.json"].to_bytes()
+        parsed = json.loads(document)
+        _without_checksum(parsed["codecs"])
+        store._store_dict["zarr.json"] = type(store._store_dict["zarr.json"]).from_bytes(json.dumps(parsed).encode())
+        array, own = zarr.open_array(store, mode="r+"), zcore.open(store, "r+")
+        assert array[1, 1] == own[1, 1] == 5
+        zarr.open_array(store, mode="r+").update_attributes({"units": "m"})
+        assert array[1, 1] == own[1, 1] == 5
+        array[1, 1] = own[1, 2] = 9
+        assert array[1].tolist() == [4, 9, 9, 7]
+
+
+def _without_checksum(codecs):
+    for codec in codecs:
+        codec.get("configuration", {}).pop("checksum", None)
+        _without_checksum(codec.get("configuration", {}).get("codecs", ()))
+
+
+class Swapping(WrapperStore):
+    """A store in which another array takes the place of the first one before the n-th request for a value."""
+
+    n = other = None
+
+    async def get(self, key, prototype, byte_range=None):
+        if self.n is not None:
+            self.n -= 1
+            if self.n < 0:
+                self.n = None
+                self._store._store_dict.clear()
+                self._store._store_dict.update(self.other)
+        return await super().get(key, prototype, byte_range)
+
+
+@pytest.mark.parametrize("change", ["smaller chunks", "larger chunks", "shards", "larger shards", "compressor",
+                                    "fill value", "type of the same size", "Zarr v2", "chunks of Zarr v2"])
+def test_a_read_in_the_middle_of_which_another_array_takes_its_place(change):
+    keywords, changed = OTHERS[change]
+    inner, replaced = MemoryStore(), MemoryStore()
+    create(replaced, {**keywords, **changed})
+    for use in READS.values():
+        create(inner, keywords)
+        expected = use(zarr.open_array(inner))
+        n_errors = 0
+        for n in range(12):
+            create(inner, keywords)
+            store = Swapping(inner)
+            array = zarr.open_array(store, mode="r+")
+            assert array[3, 1] == 13
+            store.n, store.other = n, replaced._store_dict
+            try:
+                np.testing.assert_array_equal(use(array), expected)
+            except (zcore.StoreError, zcore.NodeNotFoundError):
+                n_errors += 1
+        assert n_errors
+
+
+@pytest.mark.parametrize("change", ["smaller chunks", "larger chunks", "shards", "larger shards", "compressor",
+                                    "fill value", "type of the same size", "Zarr v2", "chunks of Zarr v2"])
+def test_a_write_before_which_another_array_takes_its_place(change, monkeypatch):
+    """Between the batch that was cut and the plan: then every object is left as it is."""
+    keywords, changed = OTHERS[change]
+    inner, replaced = MemoryStore(), MemoryStore()
+    create(replaced, {**keywords, **changed})
+    original = zcore.zarr.request_of
+
+    def swapped(*arguments):
+        found = original(*arguments)
+        inner._store_dict.clear()
+        inner._store_dict.update(replaced._store_dict)
+        return found
+
+    for use in WRITES.values():
+        monkeypatch.undo()
+        create(inner, keywords)
+        array = zarr.open_array(inner, mode="r+")
+        assert array[3, 1] == 13
+        monkeypatch.setattr(zcore.zarr, "request_of", swapped)
+        with pytest.raises((zcore.StoreError, zcore.NodeNotFoundError)):
+            use(array)
+        assert objects(inner) == objects(replaced)
