@@ -146,7 +146,8 @@ def refresh(array: Array) -> None:
 
 def attributes(array: Array) -> bytes:
     """Return the attributes as JSON, in UTF-8."""
-    return json.dumps(dict(array.attrs), ensure_ascii=False).encode()
+    # Half a surrogate pair, which other programs may have stored, stays the escape that it is in the document.
+    return json.dumps(dict(array.attrs), ensure_ascii=False).encode(errors="backslashreplace")
 
 
 def set_attribute(array: Array, name: str, value: str | None) -> None:

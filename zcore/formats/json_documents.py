@@ -9,6 +9,7 @@ An invalid document raises a `MetadataError` with path, document, member, and th
 from __future__ import annotations
 
 import json
+import re
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -285,14 +286,16 @@ def join_lines(*lines: str) -> bytes:
     return _readable("{\n" + ",\n".join(lines) + "\n}")
 
 
-def check_attributes(attributes: Mapping[str, Any], old: Mapping[str, Any]) -> None:
-    """Raise an error for NaN and infinities in the new `attributes` of a node; `old` are its present ones.
+def check_attributes(attributes: Mapping[str, Any], old: Mapping[str, Any], bare_constants: bool = False) -> None:
+    """Raise an error for new `attributes` of a node that are not JSON in UTF-8; `old` are its present ones.
 
-    An attribute that does not change may have them. So a caller can change another attribute, or the shape of an array,
-    and loses nothing.
+    NaN and infinities are not JSON, but a format may have them as `bare_constants`. UTF-8 cannot encode half of a
+    surrogate pair. An attribute that does not change may have both. So a caller can change another attribute, or the
+    shape of an array, and loses nothing.
 
     Raises : ValueError; TypeError for a value that is no JSON at all. Both name the attribute.
     """
+    encoded = _encoded_loosely if bare_constants else _encoded_strictly
     for name, value in attributes.items():
         if name in old and value is old[name]:
             continue
@@ -301,12 +304,24 @@ def check_attributes(attributes: Mapping[str, Any], old: Mapping[str, Any]) -> N
         except (TypeError, ValueError) as exc:
             raise type(exc)(f"attribute {name!r:.60}: {exc}") from None
         try:
-            _encoded_strictly(value)
+            check_whole_characters(encoded({name: value}))
         except (TypeError, ValueError) as exc:
             # NaN does not equal itself, but its text does.
             if isinstance(exc, TooManyDigitsError) or name not in old or repr(value) != repr(old[name]):
                 kind = TypeError if isinstance(exc, TypeError) else ValueError
                 raise kind(f"attribute {name!r:.60}: {exc}") from None
+
+
+def check_whole_characters(text: str) -> None:
+    r"""Raise ValueError if JSON text, as json writes it in ASCII, has half a surrogate pair, which no UTF-8 can encode.
+
+    Python has such text for bytes that are not UTF-8: ``os.fsdecode(b"caf\xe9")`` is ``"caf\udce9"``.
+    """
+    if "\\ud" in text:
+        for escape in _ESCAPES(text):
+            if escape[1]:
+                raise ValueError(f"text with half a surrogate pair, {escape[0]}, cannot be stored: UTF-8 does not "
+                                 "have it")
 
 
 def _encoded_strictly(value):
@@ -339,6 +354,8 @@ def _scalar(value):
     raise TypeError(f"{value!r:.60} of type {type(value).__name__} is no JSON value{advice}")
 
 
+# Each match is an escape; the group is half of a pair.
+_ESCAPES = re.compile(r"\\(?:ud[89ab]..\\ud[c-f]..|(ud[89a-f]..)|.)").finditer
 _quote = json.encoder.encode_basestring_ascii  # as `_encode` writes text
 _encode = json.JSONEncoder(default=_scalar, allow_nan=False, check_circular=False).encode
 _encode_indented = json.JSONEncoder(default=_scalar, indent=4, sort_keys=True).encode

@@ -40,7 +40,7 @@ from zcore.errors import (
     warn_of,
 )
 from zcore.formats import DOCUMENTS
-from zcore.formats.json_documents import MAX_NBYTES, check_attributes
+from zcore.formats.json_documents import MAX_NBYTES, check_attributes, check_whole_characters
 from zcore.hierarchy import consolidated, deletion, lookup
 from zcore.hierarchy.creation_lock import hold_nodes, hold_place, hold_places, hold_tree
 from zcore.hierarchy.deletion import clear as clear  # callers find creation and deletion in this module
@@ -279,12 +279,12 @@ def documents_of(path: str, format: Format, metadata: ArrayMetadata | GroupMetad
     if options.dimension_separator is not None:
         raise TypeError("dimension_separator is for opening an array; a new array takes chunk_key_encoding")
     kind = ArrayBinding if isinstance(metadata, ArrayMetadata) else GroupBinding
-    if format.strict_attributes:
-        check_attributes(metadata.attributes or {}, {})
+    check_attributes(metadata.attributes or attributes or {}, {}, not format.strict_attributes)
     if kind is ArrayBinding and not metadata.attributes:
         document = _rendered(format, Same(metadata))
     else:
         document = kind.render(format, metadata)
+    check_whole_characters(document.decode())
     view = view_of(format, kind.name_of_document(format), document, None, path, options, 0)
     return kind, document, format.render_attributes(attributes) if attributes else None, view
 
@@ -688,8 +688,7 @@ def change_attributes(binding: NodeBinding, change: Callable[[dict[str, Any]], A
         nonlocal result
         old = dict(attributes)
         result = change(attributes)
-        if format.strict_attributes:
-            check_attributes(attributes, old)
+        check_attributes(attributes, old, not format.strict_attributes)
         return attributes
 
     def once():

@@ -219,6 +219,28 @@ def test_attributes(simple):
     assert not simple[:5, :5].any()
 
 
+def test_attributes_with_half_a_surrogate_pair_are_refused(simple):
+    """What other programs have stored of them comes out as the escape that it is."""
+    with Handle(place_of(simple)) as handle:
+        for name, value in ((b"b", rb'"caf\udce9.tif"'), (b"b", rb'[{"\ud83d": 1}]')):
+            with pytest.raises(CallError, match="attribute 'b': text with half a surrogate pair"):
+                asked("set_attr", handle.number, name, value)
+        with pytest.raises(CallError):
+            asked("set_attr", handle.number, b"caf\xe9.tif", b"1")
+    document = os.path.join(place_of(simple), "zarr.json")
+    with open(document) as file:
+        text = file.read()
+    with open(document, "w") as file:
+        file.write(text.replace('"a": 1', r'"a": "\u00e4\udce9"'))
+    with Handle(place_of(simple)) as handle:
+        text = c.create_string_buffer(100)
+        asked("get_attrs", handle.number, text, 100)
+        assert text.value == r'{"a": "ä\udce9"}'.encode()
+    with pytest.raises(CallError, match="half a surrogate pair"):
+        asked("create", f"{place_of(simple)}-new".encode(), 1, numbers((2,)), None, b"<f4",
+              rb'{"attributes": {"a": "\udce9"}}')
+
+
 def test_attributes_that_another_handle_sets_make_nothing_stale(simple):
     with Handle(place_of(simple)) as handle:
         for k in range(20):

@@ -1,6 +1,7 @@
 """User attributes: a mapping on the store, whose every change is one atomic write."""
 
 import math
+import os
 import threading
 
 import numpy as np
@@ -169,9 +170,58 @@ def test_constants_are_not_written_anew(with_constants, tmp_path):
 
 
 def test_unicode_is_escaped(array):
-    array.attrs["é"] = "\U0001f600\ud800"
+    array.attrs["é"] = "\U0001f600\\ud800\uffff"
     assert document(array).isascii()
-    assert array.attrs["é"] == "\U0001f600\ud800"
+    assert array.attrs["é"] == "\U0001f600\\ud800\uffff"
+
+
+NO_UTF8 = os.fsdecode(b"caf\xe9.tif")     # a name of a file, as `os.listdir` returns it
+HALVES = [{"file": NO_UTF8}, {NO_UTF8: 1}, {"a": 1, "b": [{"c": (NO_UTF8,)}]}, {"a": {NO_UTF8: 1}}, {"a": "\\\ud83d"},
+          {"a": "\ud83d\U0001f600"}]
+
+
+@pytest.mark.parametrize("zarr_format", [3, 2, "zmeta"])
+@pytest.mark.parametrize("attributes", HALVES, ids=ascii)
+def test_half_a_surrogate_pair_is_refused(tmp_path, zarr_format, attributes):
+    """No UTF-8 has it: tensorstore and zarrs could not open the array."""
+    settings = {"shape": 2, "dtype": "i4", "zarr_format": zarr_format}
+    with pytest.raises(ValueError, match="attribute .*half a surrogate pair"):
+        zcore.create_array(tmp_path / "new", **settings, attributes=attributes)
+    assert not (tmp_path / "new").exists()
+    nodes = [zcore.create_array(tmp_path / "a", **settings, attributes={"x": 1})]
+    if zarr_format != "zmeta":
+        nodes.append(zcore.create_group(tmp_path / "g", zarr_format=zarr_format, attributes={"x": 1}))
+        with pytest.raises(ValueError, match="half a surrogate pair"):
+            nodes[1].create_group("below", attributes=attributes)
+    for node in nodes:
+        for change in (node.attrs.update, node.attrs.put):
+            with pytest.raises(ValueError, match="attribute .*half a surrogate pair"):
+                change(attributes)
+        assert node.attrs == {"x": 1}
+
+
+@pytest.mark.parametrize("zarr_format", [3, 2, "zmeta"])
+@pytest.mark.parametrize("settings", [
+    {"dtype": "U9", "fill_value": NO_UTF8}, {"dtype": str, "fill_value": NO_UTF8}, {"dtype": [(NO_UTF8, "i4")]},
+    {"dtype": "i4", "dimension_names": (NO_UTF8,)}, {"dtype": "i4", "name": NO_UTF8}], ids=ascii)
+def test_half_a_surrogate_pair_in_other_members_is_refused(zarr_format, settings):
+    with pytest.raises(ValueError):
+        zcore.create_array(store := zcore.MemoryStore(), shape=2, zarr_format=zarr_format, **settings)
+    assert not list(store.list_prefix(""))
+
+
+@pytest.mark.parametrize("zarr_format", [3, 2])
+def test_half_a_surrogate_pair_of_others_is_kept(tmp_path, zarr_format):
+    """As NaN: nothing is blocked by it, and it is not written anew."""
+    a = zcore.create_array(tmp_path, shape=2, dtype="i4", zarr_format=zarr_format, attributes={"file": "?", "n": 1})
+    file = tmp_path / ("zarr.json" if zarr_format == 3 else ".zattrs")
+    file.write_text(file.read_text().replace('"?"', r'"caf\udce9.tif"'))
+    a.refresh()
+    a.attrs["n"] = 2
+    a.append([1])
+    assert a.attrs == {"file": NO_UTF8, "n": 2} and r"caf\udce9.tif" in file.read_text()
+    with pytest.raises(ValueError, match="attribute 'other'"):
+        a.attrs["other"] = NO_UTF8
 
 
 def test_read_only(array):

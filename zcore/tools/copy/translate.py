@@ -153,13 +153,12 @@ def kept_attributes(source: SourceArray | SourceGroup, format: Format, name: str
         else:
             losses.note("names of dimensions of which some have none", name)
         names = None
-    if format.strict_attributes:
-        for label in list(attributes):
-            try:
-                check_attributes({label: attributes[label]}, {})
-            except (ValueError, TypeError):
-                del attributes[label]
-                losses.note(f"the attribute {label!r:.60}, which is no JSON", name)
+    for label in list(attributes):
+        try:
+            check_attributes({label: attributes[label]}, {}, not format.strict_attributes)
+        except (ValueError, TypeError):
+            del attributes[label]
+            losses.note(f"the attribute {label!r:.60}, which is no JSON", name)
     return attributes, names
 
 
