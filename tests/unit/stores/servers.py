@@ -77,7 +77,7 @@ class Site:
         Whether it heeds ranges.
     faults : dict of str to list
         What the next requests of a path meet: a status, ``"short"``, ``"hang"``, ``"drip"``,
-        ``("redirect", url)``, or None.
+        ``("redirect", url)`` with or without a status, or None.
     missing : int
         The status of what is not there.
     tags : bool
@@ -148,7 +148,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         if isinstance(fault, int):
             return self._send(fault)
         if isinstance(fault, tuple):
-            return self._send(302, headers={"Location": fault[1]})
+            return self._send(*fault[2:] or (302,), headers={"Location": fault[1]})
         data = site.files.get(path)
         if data is None:
             return self._send(site.missing)

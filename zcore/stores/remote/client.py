@@ -58,6 +58,19 @@ def answer_of(data: bytes | memoryview, start: int, stop: int, size: int, tag: o
     return Answer(data, size, tag)
 
 
+class ElsewhereError(StoreError):
+    """A server redirects to a URL at which nothing is: the object is elsewhere, not absent."""
+
+
+def check_absence(asked: str, url: str) -> None:
+    """Raise an ElsewhereError if nothing is at `url`, to which a server has redirected the request for `asked`.
+
+    A redirect to the same place by https is the server's address, and says nothing of an object.
+    """
+    if url not in (asked, asked.replace("http:", "https:", 1)):
+        raise ElsewhereError(f"the server redirects {asked!r:.300} to {url!r:.300}, and nothing is there")
+
+
 class Client:
     """A connection to a service.
 

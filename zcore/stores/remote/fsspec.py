@@ -3,8 +3,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from zcore.errors import StoreError
 from zcore.stores.base import resolve_range
-from zcore.stores.remote.client import Answer, Client, Head, answer_of
+from zcore.stores.remote.client import Answer, Client, Head, answer_of, check_absence
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -45,8 +46,8 @@ class FsspecClient(Client):
         try:
             # None is no bound. Some filesystems take nothing else for that.
             data = bytes(self._filesystem.cat_file(name, start=start or None, end=stop))
-        except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
-            return None
+        except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as exc:
+            return self._absent(exc)
         if head is None:
             # The filesystem may have ignored the range.
             return Answer(data[:stop], len(data), None)
@@ -58,13 +59,32 @@ class FsspecClient(Client):
         self._filesystem.invalidate_cache()
         try:
             found = self._filesystem.info(name)
-        except (FileNotFoundError, NotADirectoryError):
-            return None
+        except (FileNotFoundError, NotADirectoryError) as exc:
+            return self._absent(exc)
         if found["type"] == "directory":
             return None
         if found["size"] is None:
             return Head(len(self._filesystem.cat_file(name)), None)
         return Head(int(found["size"]), None)
+
+    def _absent(self, exc):
+        """Return None if a FileNotFoundError means that there is no object, else raise.
+
+        fsspec's filesystem of HTTP raises it for every error of `info`, and does not tell that it has followed a
+        redirect. So the server is asked again.
+        """
+        filesystem, url = self._filesystem, exc.args[0] if exc.args else None
+        while filesystem is not None and type(filesystem).__name__ != "HTTPFileSystem":
+            filesystem = getattr(filesystem, "fs", None)     # below a cache, or a directory
+        if filesystem is None or not isinstance(url, str):
+            return None
+        from fsspec.asyn import sync
+
+        status, urls = sync(filesystem.loop, _ask, filesystem, url)
+        if status not in (404, 410):
+            raise StoreError(f"HTTP status {status}")
+        check_absence(urls[0], urls[-1])
+        return None
 
     def put(self, name: str, data: Buffer, condition: Any = None) -> None:
         above = name.rpartition("/")[0]
@@ -117,6 +137,13 @@ class FsspecClient(Client):
             if name.startswith(above) and len(name) > len(above):
                 found.append((prefix + name[len(above):], item["size"], item["type"] == "directory"))
         return found
+
+
+async def _ask(filesystem, url):
+    """Return the status of an object, and the URLs that led to it."""
+    session = await filesystem.set_session()
+    async with session.get(filesystem.encode_url(url), **filesystem.kwargs) as response:
+        return response.status, [str(one.url) for one in (*response.history, response)]
 
 
 def parts_of(source: Any) -> tuple[Any, str]:

@@ -24,7 +24,15 @@ from weakref import finalize
 from zcore.errors import StoreError
 from zcore.stores.base import resolve_range
 from zcore.stores.forks import renew_in_children
-from zcore.stores.remote.client import CONTENT_RANGE, MAX_WHOLE_NBYTES, Answer, Client, Head
+from zcore.stores.remote.client import (
+    CONTENT_RANGE,
+    MAX_WHOLE_NBYTES,
+    Answer,
+    Client,
+    ElsewhereError,
+    Head,
+    check_absence,
+)
 from zcore.trust.addresses import is_near
 from zcore.trust.urls import has_controls
 
@@ -121,6 +129,20 @@ class HttpClient(Client):
 
         return self._tried("HEAD", name, None, read)
 
+    def check_absence(self, url: str) -> None:
+        """Raise an ElsewhereError if another library has not found an object because a redirect led it nowhere.
+
+        Such libraries follow redirects, and do not tell. Other answers of the server are no matter here.
+        """
+        for method in ("HEAD", "GET"):
+            try:
+                self._tried(method, url, None, lambda response: True)
+                return
+            except (ElsewhereError, _PassingError):
+                raise
+            except StoreError:
+                pass           # a server may refuse HEAD
+
     def _tried(self, method, url, asked, read):
         """Return ``read(response)``, or None for a missing object. Passing errors are retried."""
         for i in range(self._retries + 1):
@@ -135,6 +157,7 @@ class HttpClient(Client):
 
     def _request(self, method, url, asked, read):
         latest = time.monotonic() + self._timeout
+        asked_url = url
         for _ in range(MAX_REDIRECTS + 1):
             permit = self._judge(url)
             server, target = _split(url)
@@ -150,10 +173,13 @@ class HttpClient(Client):
                     url = urljoin(url, location)
                     continue
                 connection.expect_body()
-                return _checked(response, read)
+                found = _checked(response, read)
+                if found is None:
+                    check_absence(asked_url, url)
+                return found
             finally:
                 self._give_back(server, permit, connection, response)
-        raise StoreError(f"more than {MAX_REDIRECTS} redirects, the last one to {url!r:.200}")
+        raise ElsewhereError(f"more than {MAX_REDIRECTS} redirects, the last one to {url!r:.200}")
 
     def _response(self, url, server, permit, latest, *request, **keywords):
         """Return a connection and the head of the response to a request that is sent on it."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from typing import TYPE_CHECKING
+from urllib.parse import quote, urlsplit
 from weakref import WeakSet
 
 from zcore.errors import Needing, StoreError
@@ -52,6 +53,7 @@ class ObstoreClient(Client):
         self.writes: bool = self.lists
         self.swaps: bool = self.lists
         self._has_ranges = True
+        self._redirects = None     # finds them out; made for the first object that is absent
         _clients.add(self)
         self.url: str = (_url_of(store) if url is None else url).rstrip("/") + "/"
 
@@ -97,7 +99,7 @@ class ObstoreClient(Client):
         try:
             return self._get(name, byte_range, start, length)
         except FileNotFoundError:
-            return None
+            return self._absent(name)
         except self._obstore.exceptions.NotSupportedError:
             if start is None:
                 return self._last(name, length)
@@ -149,7 +151,7 @@ class ObstoreClient(Client):
         try:
             found = self._call("get", name)
         except FileNotFoundError:
-            return None
+            return self._absent(name)
         meta = found.meta
         return _received(found, meta, found.range, *resolve_range(byte_range, meta["size"]), byte_range[1] is None)
 
@@ -157,8 +159,17 @@ class ObstoreClient(Client):
         try:
             found = self._call("head", name)
         except FileNotFoundError:
-            return None
+            return self._absent(name)
         return Head(found["size"], _tag_of(found), found["last_modified"])
+
+    def _absent(self, name):
+        """Return None; raises if an HTTP server had redirected to where nothing is, which obstore does not tell."""
+        if not isinstance(self._store, self._obstore.store.HTTPStore):
+            return None
+        if self._redirects is None:
+            self._redirects = _Redirects(self.url, self._store.client_options or {})
+        self._redirects.check(name)
+        return None
 
     def put(self, name: str, data: Buffer, condition: Any = None) -> object:
         mode = "overwrite" if condition is None else "create"
@@ -198,6 +209,29 @@ class ObstoreClient(Client):
                                  "(multiprocessing.set_start_method)")
             _process = process
         return getattr(self._obstore, function)(self._store, *args, **keywords)
+
+
+class _Redirects:
+    """Asks an HTTP server whether what obstore did not find is elsewhere."""
+
+    def __init__(self, url, options):
+        from urllib.request import getproxies, proxy_bypass
+
+        from zcore.stores.remote.http import HttpClient, Permit
+
+        headers = {name: value if isinstance(value, str) else value.decode("latin-1")
+                   for name, value in options.get("default_headers", {}).items()}
+        self._url = url
+        # They are for this server, not for the one that it names.
+        self._client = HttpClient(lambda asked: Permit(headers if asked.startswith(url) else {}))
+        host = urlsplit(url).hostname
+        # What obstore alone can reach is not asked again.
+        self._asks = options.keys().isdisjoint(("proxy_url", "allow_invalid_certificates")) and (
+            urlsplit(url).scheme not in getproxies() or proxy_bypass(host))
+
+    def check(self, name):
+        if self._asks:
+            self._client.check_absence(self._url + quote(name))
 
 
 def _shared(make, url, options):

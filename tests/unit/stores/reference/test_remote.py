@@ -354,6 +354,13 @@ def test_redirects_are_judged(made, monkeypatch, tmp_path, to):
         store.get("x/1")
 
 
+def test_a_redirect_to_where_nothing_is_names_both_urls(made):
+    publish(made, url="moved")
+    made.faults["dir/moved"] = [("redirect", "/gone")]
+    with pytest.raises(ReferenceTargetError, match="redirects '.*/dir/moved' to '.*/gone', and nothing is there"):
+        ReferenceStore(made.url + "dir/refs.json", allowed=made.here).get("x/1")
+
+
 def test_a_redirect_from_elsewhere_to_here_is_refused(made, monkeypatch):
     """RF-URL-08: without `allowed`, the address that a redirect leads to is judged."""
     monkeypatch.setattr("zcore.stores.remote.http.is_near", lambda address: judged.append(address) or len(judged) > 1)

@@ -66,7 +66,9 @@ def test_members_of_a_consolidated_group_cost_no_request_until_they_are_read(sit
     zcore.consolidate_metadata(store)
     publish(site, store)
     group = zcore.open(site.url + "data", zarr_format=zarr_format)
-    assert len(site.requests) <= {3: 1, 2: 4}[zarr_format]
+    assert len(site.data()) <= {3: 1, 2: 4}[zarr_format]
+    # Of each object that is absent, the server is asked whether it is elsewhere.
+    assert len(site.data("HEAD")) <= {3: 0, 2: 2}[zarr_format]
     site.requests.clear()
     members = dict(group["g"].members())
     assert len(members) == 20 and group["g/a7"] == members["a7"]
@@ -330,3 +332,75 @@ def test_a_server_that_gives_another_part_than_it_says(n_bytes):
     with raw_server([PART + b"Content-Length: %d\r\n\r\n" % n_bytes + b"x" * n_bytes]) as port:
         with pytest.raises(StoreError, match=f"{n_bytes} bytes came"):
             RemoteStore(f"http://127.0.0.1:{port}/", **ONCE).get("k", (10, 10))
+
+
+def store_of(library, url):
+    """The store of a hierarchy on a site, by a library."""
+    if library == "obstore":
+        return RemoteStore(url + "data")
+    pytest.importorskip("aiohttp", reason="fsspec needs aiohttp for HTTP")
+    import fsspec
+    from fsspec.implementations.dirfs import DirFileSystem
+
+    filesystem = fsspec.filesystem("http", skip_instance_cache=True)
+    if library == "fsspec in a directory":
+        return RemoteStore(DirFileSystem(url + "data", filesystem))
+    return RemoteStore(filesystem.get_mapper(url + "data"))
+
+
+LIBRARIES = pytest.mark.parametrize("library", ["obstore", "fsspec", "fsspec in a directory"])
+
+
+@LIBRARIES
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_redirect_to_where_nothing_is_does_not_read_as_the_fill_value(example, library, status):
+    """A chunk, a part of a shard and a document: the server says that they are elsewhere."""
+    store = store_of(library, example.url)
+    root = zcore.open_group(store, "r")
+    arrays = root["a"], root["shards"]
+    for name, gone in (("a/c/1/0", "/gone"), ("shards/c/0/1", "there/gone"), ("b/zarr.json", "/x"),
+                       ("a/c/2/0", "/data/a/c/1/0")):
+        example.faults[f"data/{name}"] = [("redirect", gone, status)] * 100
+    for array in arrays:
+        with pytest.raises(StoreError, match="redirects '.*/c/./.' to '.*gone', and nothing is there"):
+            array[...]
+        np.testing.assert_array_equal(array[:10, :10], example.values[:10, :10])
+    with pytest.raises(StoreError, match="/gone', and nothing is there"):
+        arrays[0][25, 0]        # by way of another redirect
+    with pytest.raises(StoreError, match="redirects '.*/b/zarr.json' to '.*/x', and nothing is there"):
+        root["b"]
+    # What is absent without a redirect is the fill value.
+    del example.files["data/a/c/0/3"], example.faults["data/a/c/1/0"]
+    assert not arrays[0][:10, 30:].any() and arrays[0][10:20, :30].all()
+    # To where it is, a redirect is followed.
+    example.faults["data/a/c/0/0"] = [("redirect", "/data/a/c/1/0", status)] * 100
+    np.testing.assert_array_equal(arrays[0][:10, :10], example.values[10:20, :10])
+
+
+@LIBRARIES
+def test_a_redirect_to_another_server_that_has_nothing(example, library):
+    with raw_server(lambda: [b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"], ends=True) as port:
+        example.faults["data/a/c/1/0"] = [("redirect", f"http://127.0.0.1:{port}/data/a/c/1/0")] * 100
+        with pytest.raises(StoreError, match=f"to 'http://127.0.0.1:{port}/data/a/c/1/0', and nothing is there"):
+            zcore.open(store_of(library, example.url), path="a")[...]
+
+
+def test_headers_of_the_caller_do_not_go_to_where_a_redirect_leads(example):
+    example.faults["data/a/c/1/0"] = [("redirect", "/gone")] * 100
+    store = RemoteStore(example.url + "data", client_options={"default_headers": {"x-secret": "s"}})
+    with pytest.raises(StoreError, match="nothing is there"):
+        zcore.open(store, path="a")[10:20, :10]
+    sent = [(path, headers.get("x-secret")) for path, headers in example.headers if path.startswith("data/a/c")]
+    assert sent and all(value == "s" for _, value in sent)
+    # obstore sends them wherever it is led.
+    assert [headers.get("x-secret") for path, headers in example.headers if path == "gone"][-1] is None
+
+
+@pytest.mark.parametrize("status", [500, 403])
+def test_fsspec_takes_no_error_of_a_server_for_absence(example, status):
+    """fsspec's `info` raises FileNotFoundError for every error."""
+    root = zcore.open_group(store_of("fsspec", example.url), "r")
+    shards = root["shards"]
+    example.faults["data/shards/c/0/1"] = [status] * 100
+    with pytest.raises(StoreError, match=str(status)):
+        shards[0, 20:]
