@@ -6,15 +6,20 @@ each of its entries is the block that skipping along would have met (ASDF file l
 asks for the first and the last entry alone; one in between may be wrong as well). The index saves the search for
 blocks where there is space between them.
 
+Programs that convert the ends of lines (git, FTP) take bytes from blocks or add some. Then a block does not end where
+its sizes say, its elements are others, and each later block could be taken for another one. Such a block is a fault,
+unless its checksum proves it.
+
 A source has `size`, `read(offset, n_bytes)`, `skip_hole(offset)` and `is_far`, as `FileSource`. If it is far, each
 entry costs a request: the first and the last one are compared here, and each other one when its block is first used.
 """
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_left
 from typing import TYPE_CHECKING, NamedTuple
 
-from zcore.asdf import file_layout
+from zcore.asdf import checksums, file_layout
 from zcore.errors import AsdfFormatError, warn
 
 if TYPE_CHECKING:
@@ -29,6 +34,8 @@ _SMALL_NBYTES = 1 << 12
 _PIECE_NBYTES = 1 << 20
 # The index is looked for in this much of the file's end: room for a million blocks.
 _MAX_INDEX_NBYTES = 1 << 24
+_N_BEGIN = len(file_layout.INDEX_MAGIC)
+_BEGINS = file_layout.BLOCK_MAGIC, file_layout.INDEX_MAGIC     # of what may follow a block
 
 
 class Front(NamedTuple):
@@ -131,16 +138,17 @@ def _first_block(source, front):
     return first
 
 
-def find_magic(source: Source, offset: int) -> int | None:
-    """Return the offset of the first magic of a block from `offset` on, or None."""
+def find_magic(source: Source, offset: int, limit: int | None = None) -> int | None:
+    """Return the offset of the first magic of a block from `offset` on that begins before `limit`, or None."""
+    limit = source.size if limit is None else min(limit, source.size)
     n_bytes = _SMALL_NBYTES
-    while offset < source.size:
+    while offset < limit:
         offset = source.skip_hole(offset)
         data = source.read(offset, n_bytes)
         n_bytes = min(16 * n_bytes, _PIECE_NBYTES)
         found = data.find(file_layout.BLOCK_MAGIC)
         if found >= 0:
-            return offset + found
+            return offset + found if offset + found < limit else None
         if len(data) < len(file_layout.BLOCK_MAGIC):
             return None
         offset += len(data) - len(file_layout.BLOCK_MAGIC) + 1
@@ -203,16 +211,18 @@ def by_skipping(source: Source, first: int) -> Found:
 
     Notes
     -----
-    ASDF file layout, "Block index". A fault ends the walk and is kept: blocks before it can be read. Space between
-    blocks, which the text of 1.1.1 allows, is searched for the next valid header. But if a size of the block
-    before it is wrong, blocks would be missing from the list, and all that follow would have other numbers. So a block
-    that contradicts its neighbour is a fault.
+    ASDF file layout, "Block index". A fault ends the walk and is kept: blocks before it can be read. If a size of a
+    block is wrong, or bytes of it are missing, other blocks would be missing from the list, and all that follow would
+    have other numbers. So a block that contradicts its neighbour, or the index, is a fault. Space between blocks, which
+    the text of 1.1.1 allows, is searched for the next header.
     """
     offsets, offset, end = array("q"), first, first
+    index, data = find_index(source)
+    listed = array("q", file_layout.parse_block_index(data) or ())
     try:
         while offset is not None:
             header = read_block_header(source, offset)
-            following = _following(source, header)
+            following = _following(source, header, -1 if index is None else index, listed)
             offsets.append(offset)
             offset, end = following, min(header.end, source.size)
             if following != end:
@@ -223,29 +233,74 @@ def by_skipping(source: Source, first: int) -> Found:
     return Found(offsets, None, end, False)
 
 
-def _following(source, header):
-    """Return the offset of the block behind one, or None behind the last; raises AsdfFormatError."""
+def _following(source, header, index, listed):
+    """Return the offset of the block behind one, or None behind the last; raises AsdfFormatError.
+
+    `index` is the offset of the index, -1 without one, and `listed` are those in it.
+    """
     if header.is_streamed:
         _check_streamed(source, header)
         return None
     end = header.end
-    start = source.read(end, len(file_layout.INDEX_MAGIC))
+    start = source.read(end, _N_BEGIN)
     if start.startswith(file_layout.BLOCK_MAGIC):
         return end
     if end == source.size or start == file_layout.INDEX_MAGIC:
         return None
-    following = _next_valid(source, end)
-    # Where this block would end if it had a header of the common size, and no space to spare.
-    earlier = _next_valid(source, header.offset + file_layout.BLOCK_HEADER_NBYTES + header.used, end)
-    if earlier is not None:
-        raise AsdfFormatError(f"the block at byte {header.offset} ends at byte {end} by its sizes, and another one "
-                              f"begins at {earlier}", offset=header.offset, member="allocated_size")
+    place = find_magic(source, end) or (index if index >= end else source.size)
+    content_end = header.data_offset + header.used
+    is_proven = checksums.is_digest_of(header.checksum, _pieces(source, header.data_offset, content_end))
+    # If a block is proven, only the space to spare can have another size. Else its header may be of the common one.
+    begin = content_end if is_proven else header.offset + file_layout.BLOCK_HEADER_NBYTES
+    inside = find_magic(source, begin, end) or index
+    if begin <= inside < end:
+        raise _misfit(header, f"and another part begins at {inside}")
+    number = bisect_left(listed, header.offset)
+    is_proven = is_proven or listed[number:number + 2] == array("q", [header.offset, place])
+    is_refuted = header.checksum != checksums.NO_CHECKSUM and not header.compression or index > end
+    # Some writers leave out the space to spare of the last block.
+    if not is_proven and (is_refuted or any([_may_be_converted(source, header, place - other, place)
+                                             for other in {end, content_end}])):
+        raise _misfit(header, f"and the next part begins at {place}")
+    following = _next_valid(source, place)
     if end > source.size:
         warn(f"the block at byte {header.offset} has space allocated up to byte {end}, the file ends at {source.size}")
     if following is not None:
         warn(f"between the blocks at bytes {header.offset} and {following} lie {following - end} bytes that belong to "
              "neither")
     return following
+
+
+def _misfit(header, why):
+    return AsdfFormatError(f"the block at byte {header.offset} ends at byte {header.end} by its sizes, {why}; bytes "
+                           "may be missing or added, as by a program that converts the ends of lines",
+                           offset=header.offset, member="allocated_size")
+
+
+def _may_be_converted(source, header, n_more, end):
+    """Return whether a block that ends at `end` may have `n_more` bytes, or lack as many, because of a converter.
+
+    That takes each CR before an LF away, or puts one before each LF.
+    """
+    if n_more == 0 or n_more > header.end - header.offset:
+        return False
+    n_lf, n_crlf = _newlines(source, header.offset, end)
+    return n_lf == n_crlf >= n_more if n_more > 0 else n_crlf == 0 and n_lf >= -n_more
+
+
+def _pieces(source, start, stop):
+    for offset in range(start, stop, _PIECE_NBYTES):
+        yield source.read(offset, min(_PIECE_NBYTES, stop - offset))
+
+
+def _newlines(source, start, stop):
+    """Return how many LF there are, and before how many of them is a CR."""
+    n_lf, n_crlf, last = 0, 0, b""
+    for piece in _pieces(source, start, stop):
+        n_lf += piece.count(b"\n")
+        n_crlf += (last + piece).count(b"\r\n")
+        last = piece[-1:]
+    return n_lf, n_crlf
 
 
 def _check_no_header(source, offset):
@@ -268,13 +323,9 @@ def _check_no_header(source, offset):
                               member="magic")
 
 
-def _next_valid(source, offset, limit=None):
-    """Return the offset of the next valid block header that begins before `limit`, or None."""
-    limit = source.size if limit is None else min(limit, source.size)
-    while offset < limit:
-        offset = find_magic(source, offset)
-        if offset is None or offset >= limit:
-            return None
+def _next_valid(source, offset):
+    """Return the offset of the next valid block header from `offset` on, or None."""
+    while (offset := find_magic(source, offset)) is not None:
         try:
             read_block_header(source, offset)
         except AsdfFormatError:
@@ -285,14 +336,22 @@ def _next_valid(source, offset, limit=None):
 
 
 def _check_streamed(source, header):
-    """Raise AsdfFormatError when a block that is streamed also has sizes, and there is something where it would end.
+    """Raise AsdfFormatError when a streamed block has sizes after all, and another part begins where it would end.
 
-    Notes : ASDF file layout, "Flags": the sizes are ignored, and writers have zeros there. One flipped bit would make
-    all following blocks its content.
+    One flipped bit would make all following blocks its content. It is also raised when each LF of the file follows a
+    CR, and the block has some: a program that converts the ends of lines has put them there.
+
+    Notes : ASDF file layout, "Flags": the sizes are ignored, and writers have zeros there.
     """
     data = source.read(header.offset, file_layout.BLOCK_HEADER_NBYTES)
     end = header.data_offset + int.from_bytes(data[14:22], "big")
-    begins = file_layout.BLOCK_MAGIC, file_layout.INDEX_MAGIC[:16]
-    if end > header.data_offset and source.read(end, 16).startswith(begins):
+    if end > header.data_offset and source.read(end, _N_BEGIN).startswith(_BEGINS):
         raise AsdfFormatError(f"the block at byte {header.offset} is streamed, and by its sizes it ends at byte {end}, "
                               "where another part begins", offset=header.offset, member="flags")
+    n_lf, n_crlf = _newlines(source, 0, min(_SMALL_NBYTES, source.size))
+    if n_lf == n_crlf:
+        n_lf, n_crlf = _newlines(source, 0, source.size)
+        if n_lf == n_crlf and _newlines(source, header.data_offset, source.size)[0]:
+            raise AsdfFormatError(f"the block at byte {header.offset} is streamed, and each LF of the file follows a "
+                                  "CR: a program has converted the ends of lines", offset=header.offset,
+                                  member="content")

@@ -2,6 +2,7 @@
 import builtins
 import struct
 import warnings
+from hashlib import md5
 
 import numpy as np
 import pytest
@@ -131,6 +132,69 @@ def test_what_may_follow_the_last_block(opened, asdf_bytes):
     for tail in (b"", bytes(100), b"?" * 10, b"#ASDF BLOCK INDEX\nnonsense", b"#ASDF BL", b"\xd3BL",
                  b" \xd3BLK" + bytes(99)):
         assert contents(opened(asdf_bytes.file(asdf_bytes.block(b"a"), tail=tail))) == [b"a"]
+
+
+@pytest.mark.parametrize("index", [None, True])
+@pytest.mark.parametrize("has_checksum", [False, True])
+@pytest.mark.parametrize("kept, change", [
+    (1, lambda data: data.replace(b"\r\n", b"\n")),
+    (1, lambda data: data.replace(b"d\n", b"d\r\n").replace(b"b\r\n", b"b\r\r\n")),
+    (2, lambda data: data.replace(b"tail\r\n", b"tail\n")), (2, lambda data: data.replace(b"tail\r\n", b"tail\r\r\n")),
+    (0, lambda data: data.replace(b"\x0a\0", b"\x0d\x0a\0")),
+])
+def test_a_block_that_lost_or_got_bytes_is_a_fault(opened, asdf_bytes, kept, change, index, has_checksum):
+    """AS-BLK-07, AS-IDX-07: where one byte is missing, all later blocks would be other ones."""
+    made = [b"x\x0a" * 5, b"ab\r\ncd\nef", b"1.0" * 20, b"2.0tail\r\n"]
+    if kept == 2:
+        made = made[:1] + made[2:]
+    blocks = [asdf_bytes.block(data, checksum=md5(data).digest() if has_checksum else bytes(16)) for data in made]
+    whole = asdf_bytes.file(*blocks, index=index)
+    damaged = change(whole[100:])
+    assert len(damaged) != len(whole) - 100
+    file = opened(whole[:100] + damaged)
+    for number in range(len(made)):
+        if number < kept:
+            assert bytes(file.blocks[number].read()) == made[number]
+        else:
+            with pytest.raises(AsdfFormatError, match="bytes may be missing or added|used of|content of"):
+                file.blocks[number]
+    with pytest.raises(AsdfFormatError):
+        file.blocks[-1]
+
+
+def test_a_proven_block_may_be_followed_by_anything(opened, asdf_bytes):
+    """AS-BLK-07, AS-CHK-01: its checksum says that no byte is missing or too many."""
+    inner = asdf_bytes.block(b"a\r\nb")
+    proven = asdf_bytes.block(inner, checksum=md5(inner).digest())
+    for gap in (b"  ", b"\r\n", b"\0" * 100):
+        for index in (None, True):
+            with pytest.warns(UserWarning, match=f"{len(gap)} bytes that belong to neither"):
+                assert contents(opened(asdf_bytes.file(proven, gap, proven, index=index))) == [inner, inner]
+        assert contents(opened(asdf_bytes.file(proven, tail=gap))) == [inner]
+
+
+def test_space_that_the_index_knows(opened, asdf_bytes):
+    """AS-BLK-07, AS-IDX-05: its entries are right; without an index the space could be added bytes."""
+    block, gap = asdf_bytes.block(b"a\r\nb"), b"b"
+    plain = asdf_bytes.file(block, gap, block)
+    with pytest.warns(UserWarning, match="1 bytes that belong to neither"):
+        file = opened(plain + file_layout.render_block_index([100, 100 + len(block) + 1]))
+        assert contents(file) == [b"a\r\nb"] * 2
+    for index in (b"", file_layout.render_block_index([100, 100 + len(block)])):
+        with pytest.raises(AsdfFormatError, match="bytes may be missing or added"):
+            len(opened(plain + index).blocks)
+
+
+def test_a_stream_whose_line_ends_were_converted(opened, asdf_bytes):
+    """AS-STR-01: CR before each LF of the file, also of the rows. A single LF in the tree is not from a converter."""
+    streamed = asdf_bytes.block(b"a\r\nb", flags=1, allocated=0, used=0)
+    whole = asdf_bytes.file(streamed)
+    assert contents(opened(whole)) == [b"a\r\nb"]
+    converted = whole.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")
+    with pytest.raises(AsdfFormatError, match="converted the ends of lines"):
+        len(opened(converted).blocks)
+    assert contents(opened(converted.replace(b"a\r\nb", b"ab"))) == [b"ab"]
+    assert contents(opened(converted + b"\n")) == [b"a\r\nb\n"]
 
 
 def test_space_that_the_end_of_the_file_cuts_off(opened, asdf_bytes):
@@ -300,8 +364,6 @@ def test_truncation_at_every_byte(tmp_path, asdf_bytes):
 
 def test_every_bit_of_every_header_flipped(tmp_path, asdf_bytes):
     """AS-BLK-02 to AS-BLK-08, AS-CHK-01: an error, or right data; never one block for another."""
-    from hashlib import md5
-
     data = [b"first" * 3, b"second", b"3"]
     blocks = [asdf_bytes.block(content, checksum=md5(content).digest()) for content in data]
     path = tmp_path / "flipped.asdf"

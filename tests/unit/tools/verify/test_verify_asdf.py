@@ -61,6 +61,14 @@ def test_every_block_is_read(number, reaches, path):
     assert found_in(path, path="x") == (expected if number == 0 else set())
 
 
+def test_converted_line_ends_are_named(tmp_path):
+    """CR LF became LF in the block of `b`; `a` lies before it."""
+    path = tmp_path / "a.asdf"
+    zcore.asdf.write(path, {"a": N, "b": np.frombuffer(b"ab\r\ncdefghijkl", "u1"), "c": N + 1}, checksum=False)
+    path.write_bytes(path.read_bytes().replace(b"\r\n", b"\n"))
+    assert found_in(path) == {("damaged", "block 1", ""), ("damaged", "b/.zarray", "b"), ("damaged", "c/.zarray", "c")}
+
+
 def test_a_shared_block_is_read_once(path, monkeypatch):
     checked, check = [], checksums.check
     monkeypatch.setattr("zcore.stores.asdf.blocks.check", lambda block: (checked.append(block.number), check(block)))
