@@ -47,6 +47,23 @@ def test_the_elements_are_those_of_the_array(array, workers):
         np.testing.assert_array_equal(da.from_array(array).compute(), VALUES)
 
 
+@pytest.mark.parametrize("shape", [(0,), (0, 3), (3, 0), (0, 0), ()])
+def test_a_dimension_of_length_0(shape):
+    array = zcore.create_array(zcore.MemoryStore(), shape=shape, dtype="i2")
+    x = from_zcore(array)
+    assert x.shape == shape and x.dtype == "i2"
+    np.testing.assert_array_equal((x + 1).compute(), np.ones(shape))
+    store(x, array)
+
+
+def test_a_handle_that_shrinks_cuts_nothing_silently(array):
+    x = from_zcore(array)
+    array.resize(10, 30)
+    with pytest.raises(zcore.SelectionError, match="shrunk"):
+        x.compute(scheduler="sync")
+    np.testing.assert_array_equal(x[:6].compute(), VALUES[:6])
+
+
 def test_a_rectilinear_grid(tmp_path):
     array = zcore.create_array(tmp_path, data=VALUES, chunks=[[2, 3, 15], 7])
     assert from_zcore(array).chunks == ((2, 3, 15), (7, 7, 7, 7, 2))

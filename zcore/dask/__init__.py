@@ -5,6 +5,7 @@ on the workers of a cluster that see the same files. No lock of dask's is needed
 """
 from __future__ import annotations
 
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
 import dask.array
@@ -60,11 +61,12 @@ def from_zcore(source: zcore.Array | StoreLike, path: str = "", chunks: DaskChun
     if isinstance(source, zcore.Array):
         if path or keywords:
             raise TypeError("path and keywords cannot be given with an open array; they are for a store or a path")
-        array = source
+        # A handle of its own: the caller's handle may take over another shape, and slices would be cut.
+        array = copy(source)
     else:
         array = zcore.open_array(source, path=path, **keywords)
     if chunks is None:
-        chunks = array.write_chunk_sizes
+        chunks = [lengths or (0,) for lengths in array.write_chunk_sizes]
     return dask.array.from_array(array, chunks=chunks, name=name, inline_array=inline_array,
                                  meta=np.empty((0,) * array.ndim, array.dtype))
 

@@ -22,7 +22,8 @@ class LazyView:
     """A selected part of an array that is not read yet; made by ``array.lazy[selection]``.
 
     Indexing a view with integers, slices with any step and an ellipsis gives another view. ``np.asarray(view)`` reads
-    it, and so do matplotlib, napari and dask. Assigning to a view writes to the array.
+    it, and so do matplotlib, napari and dask. Assigning to a view writes to the array. A view keeps its shape: if the
+    array was shrunk and the view lies outside, both are a SelectionError.
 
     Parameters
     ----------
@@ -102,13 +103,25 @@ class LazyView:
 
     def __setitem__(self, selection: BasicSelection, value: Elements) -> None:
         """Write values to a part of the view; see `Array.__setitem__`."""
-        self.array[_slices(self._selected(selection))] = value
+        self.array[self._of_array(self._selected(selection))] = value
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
         if copy is False:
             raise ValueError("a view cannot become a NumPy array without a copy")
-        elements = np.asarray(self.array[_slices(self._parts)])
+        elements = np.asarray(self.array[self._of_array(self._parts)])
         return elements if dtype is None else elements.astype(dtype, copy=False)
+
+    def _of_array(self, parts):
+        """Return the selection of all parts in the array.
+
+        Raises : SelectionError, if the array has another shape by now, and parts of the view lie outside: slices would
+        be cut.
+        """
+        shape = self.array.shape
+        if len(shape) != len(parts) or any([max(part[0], part[-1]) >= length for part, length in
+                                            zip(parts, shape, strict=True) if type(part) is range and part]):
+            raise SelectionError(f"the array has shape {shape} by now, and the view lies outside")
+        return _slices(parts)
 
     def _selected(self, selection):
         """Return the parts of the array that a selection of the view leaves."""
@@ -150,10 +163,10 @@ def _slices(parts):
 class LazyIndexer:
     """Brackets that return views: ``array.lazy[selection]``."""
 
-    __slots__ = ("_whole",)
+    __slots__ = ("_array",)
 
     def __init__(self, array: Array) -> None:
-        self._whole = LazyView(array, map(range, array.shape))
+        self._array = array
 
     def __getitem__(self, selection: BasicSelection) -> LazyView:
-        return self._whole[selection]
+        return LazyView(self._array, map(range, self._array.shape))[selection]

@@ -54,6 +54,35 @@ def test_what_is_assigned_is_written(array):
     np.testing.assert_array_equal(array[...], expected)
 
 
+@pytest.mark.parametrize("by_another_handle", [False, True])
+@pytest.mark.parametrize("view", [np.s_[:], np.s_[::-1], np.s_[15:5:-5], np.s_[3::4], 19], ids=str)
+def test_a_view_outside_of_a_shrunk_array_is_an_error(tmp_path, view, by_another_handle):
+    """Slices would be cut, or begin elsewhere."""
+    array = zcore.create_array(tmp_path, data=np.arange(20), chunks=5)
+    found = array.lazy[view]
+    of_view = found[...] if view == 19 else found[::2]
+    inside = array.lazy[2:12:3]
+    (zcore.open(tmp_path, "r+") if by_another_handle else array).resize(13)
+    for _ in range(2):
+        for one in (found, of_view):
+            with pytest.raises(zcore.SelectionError):
+                np.asarray(one)
+            with pytest.raises(zcore.SelectionError):
+                one[...] = -1
+        array.refresh()
+    np.testing.assert_array_equal(inside, np.arange(2, 12, 3))
+    np.testing.assert_array_equal(array, np.arange(13))
+    array.resize(25)
+    assert np.asarray(found).shape == found.shape
+
+
+def test_new_views_are_those_of_the_present_shape(array):
+    lazy = array.lazy
+    array.resize(2, 9, 4)
+    assert lazy[...].shape == (2, 9, 4)
+    assert np.asarray(array.lazy[2:]).shape == (0, 9, 4)
+
+
 @pytest.mark.parametrize("selection", [
     [0, 1], np.array([True] * 7), True, None, "field", 1.0, (0, 0, 0, 0), (..., ...),
 ])
