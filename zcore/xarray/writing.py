@@ -6,7 +6,6 @@ until everything is checked; then the draft is carried out.
 """
 from __future__ import annotations
 
-import os
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
@@ -25,7 +24,9 @@ from xarray.coding.strings import check_vlen_dtype
 import zcore
 from zcore.formats.zarr_v2.chain import to_chain
 from zcore.hierarchy import lifecycle
+from zcore.stores.keys import prefix_of
 from zcore.xarray.backend import members_of, place_of
+from zcore.xarray.still_read import Write, check_not_deleted, check_not_overwritten
 from zcore.xarray.variables import Dimensions, variable_of
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ def to_zarr(ds: Dataset | DataTree, store: StoreLike,
         path = f"{top}/{below}".strip("/")
         _validate_dataset_names(part)
         if mode == "w":
-            _check_is_not_read(part, place)
+            check_not_deleted(place, top, part)
             old = None
         else:
             old = _existing(place, path, mode, zarr_format)
@@ -117,6 +118,7 @@ def to_zarr(ds: Dataset | DataTree, store: StoreLike,
         draft._validate_encoding(encodings)
         dump_to_store(part, draft, draft.writer, encoding=encodings)
         drafts.append(draft)
+    check_not_overwritten(place, [write for draft in drafts for write in draft.writes()])
     # Groups before those in them.
     made = [draft.carry_out(place) for draft in drafts][0]
     if mode != "r+" and consolidated is not False:
@@ -180,6 +182,7 @@ class _Draft(ZarrStore):
         self._grids = {}
         self._targets = []
         self._asked = frozenset()
+        self._given = {}
         self.writer = _NotingWriter()
 
     # What xarray asks of the group that is there.
@@ -239,6 +242,9 @@ class _Draft(ZarrStore):
     def store(self, variables, attributes, check_encoding_set=frozenset(), writer=None, unlimited_dims=None):
         """Decide how variables are stored; `xarray.backends.ZarrStore.store` without zarr-python."""
         self._asked = check_encoding_set
+        self._given = {name: variable._data for name, variable in variables.items()
+                      if name in self._sources and hasattr(variable._data, "__dask_graph__")
+                      and variable.dims == self._dimensions.of(self._sources[name].array)}
         existing = [name for name in variables if name in self._sources]
         new = [name for name in variables if name not in self._sources]
         if new and self._mode == "r+":
@@ -298,6 +304,11 @@ class _Draft(ZarrStore):
                     list(part) if isinstance(part, (tuple, list)) else part for part in value]
                 encoding[key] = tuple([max(part) if isinstance(part, (tuple, list)) else part for part in value])
 
+    def writes(self):
+        """Return all that is to be written, a list of `Write`."""
+        return [Write(source, self._given.get(target.name, source), prefix_of(self._path) + target.name,
+                      target.starts_of(region)) for source, target, region in self.writer.noted]
+
     # Which is done now.
 
     def carry_out(self, place):
@@ -352,6 +363,11 @@ class _Target:
         self._keywords = keywords
         self._found = shape
 
+    def starts_of(self, region):
+        """Return where the box of a region begins, of which xarray has None for all of a new array."""
+        return tuple([part.indices(length)[0] for part, length in zip(region or (slice(None),) * len(self.shape),
+                                                                      self.shape, strict=True)])
+
     def resize(self, shape):
         self.shape = shape
 
@@ -379,20 +395,20 @@ class _Target:
 class _NotingWriter(ArrayWriter):
     """Keeps what is to be written until its arrays are there."""
 
-    __slots__ = ("_noted",)
+    __slots__ = ("noted",)
 
     def __init__(self):
         super().__init__()
-        self._noted = []
+        self.noted = []
 
     def add(self, source, target, region=None):
-        self._noted.append((source, target, region))
+        self.noted.append((source, target, region))
 
     def carry_out(self):
         """Write arrays in memory; those of dask wait for `written`."""
-        for source, target, region in self._noted:
+        for source, target, region in self.noted:
             super().add(source, target.array, region)
-        self._noted = []
+        self.noted = []
 
     def written(self, compute, keywords):
         return self.sync(compute=compute, chunkmanager_store_kwargs=keywords)
@@ -414,16 +430,6 @@ def _existing(place, path, mode, zarr_format):
     if zarr_format is not None and node.zarr_format != zarr_format:
         raise ValueError(f"{node.store.describe(path)} has the format {node.zarr_format}, not {zarr_format}")
     return node
-
-
-def _check_is_not_read(ds, place):
-    """Raise ValueError if values that are not computed yet come from the place that is about to be replaced."""
-    source = ds.encoding.get("source")
-    is_lazy = any([variable.chunks is not None for variable in ds.variables.values()])
-    if is_lazy and isinstance(source, str) and isinstance(place, str) and (
-            os.path.realpath(source) == os.path.realpath(place)):
-        raise ValueError(f"mode 'w' would delete {place!r}, which the dataset is still read from; load it first, or "
-                         "write to another place")
 
 
 def _in_terms_of(zarr_format, keywords):
