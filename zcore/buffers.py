@@ -1,4 +1,5 @@
 """The bytes of whatever holds them: `bytes`, `memoryview`, NumPy arrays and all else that lends its memory."""
+from collections.abc import Sequence
 from typing import Any
 
 
@@ -34,3 +35,19 @@ def flat_view(value: Any, name: str = "a value", writable: bool = False) -> memo
         return view
     # A shape with a zero in it cannot be cast; to bytes every format can.
     return view.cast("B") if view.nbytes else memoryview(bytearray())
+
+
+def may_overlap(itemsize: int, shape: Sequence[int], strides: Sequence[int]) -> bool:
+    """Return whether two elements may share a byte: it is enough to find that they cannot.
+
+    Each stride must exceed the reach of all smaller ones. Elements that share none although they interleave, which only
+    strides made by hand do, count as well.
+    """
+    if 0 in shape:
+        return False
+    reach = itemsize
+    for stride, n in sorted([(abs(stride), n) for n, stride in zip(shape, strides, strict=True) if n != 1]):
+        if stride < reach:
+            return True
+        reach += (n - 1) * stride
+    return False

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
+from zcore.buffers import may_overlap
 from zcore.errors import OutOfMemoryError, SelectionError, UnsupportedError, ZcoreError
 from zcore.hierarchy import lifecycle
 from zcore.indexing.assign import assigned, cast_to
@@ -352,15 +353,15 @@ class Array(Handle):
         selection : object
             As in brackets.
         out : buffer, optional
-            Writable, of the selection's shape and type; any strides. Whole chunks are decoded directly into it if the
-            layout of their elements is the same.
+            Writable, of the selection's shape and type; any strides that keep elements apart. Whole chunks are decoded
+            directly into it if the layout of their elements is the same.
 
         Raises
         ------
         SelectionError
             The selection does not fit the array.
         ValueError, TypeError
-            `out` has another shape or type, or is not writable.
+            `out` has another shape or type, is not writable, or its elements overlap in memory.
         OutOfMemoryError
             The result does not fit into memory; it is a MemoryError.
         ChunkError
@@ -434,7 +435,7 @@ class Array(Handle):
         selections : iterable
             Of integers, slices and ``...``, each as in brackets. The results must have one shape.
         out : buffer, optional
-            Writable, of shape ``(number of selections, *shape of each)`` and the array's type; any strides.
+            Writable, of shape ``(number of selections, *shape of each)`` and the array's type; see `read`.
 
         Raises
         ------
@@ -442,8 +443,7 @@ class Array(Handle):
             A selection does not fit the array, is of another kind, or has another shape than the first one. The message
             begins with its number.
         ValueError, TypeError
-            `out` has another shape or type, or is not writable; or there are neither selections nor `out`, so the shape
-            is unknown.
+            `out` does not fit, as in `read`; or there are neither selections nor `out`, so the shape is unknown.
         OutOfMemoryError, ChunkError, StoreError
             See `read`.
 
@@ -492,7 +492,7 @@ class Array(Handle):
         SelectionError, OutOfMemoryError, ChunkError, StoreError
             See `read`.
         ValueError, TypeError
-            As in NumPy, if shapes do not fit or `dest` is not writable.
+            As in NumPy, if shapes do not fit or `dest` is not writable; also if its elements overlap in memory.
 
         Examples
         --------
@@ -511,6 +511,7 @@ class Array(Handle):
                 and place.dtype == self.dtype and place.shape == selected.shape):
             self._get(selected, None, place)
         else:
+            _check_apart(dest)
             dest[... if dest_sel is None else dest_sel] = self._get(selected, fields)
 
     def write_direct(self, source: npt.NDArray[Any], source_sel: Selection = None, dest_sel: Selection = None) -> None:
@@ -1112,7 +1113,13 @@ def _checked_out(out, shape, dtype):
         raise ValueError(f"out has shape {out.shape}, the selection {shape}")
     if not out.flags.writeable:
         raise ValueError("out is not writable")
+    _check_apart(out)
     return out
+
+
+def _check_apart(out):
+    if not out.flags.forc and may_overlap(out.itemsize, out.shape, out.strides):
+        raise ValueError(f"the strides {out.strides} of out let elements overlap in memory")
 
 
 class _Indexer:

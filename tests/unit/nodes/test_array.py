@@ -1,5 +1,6 @@
 """What the user holds: NumPy's manners, odd shapes and types, and values of every layout."""
 
+import asyncio
 import copy
 import json
 import math
@@ -326,6 +327,38 @@ def test_an_out_that_does_not_fit(store, out, exception):
     a = make(store, 6, 4, model=5)
     with pytest.raises(exception, match="out"):
         a.read(out=out)
+
+
+@pytest.mark.parametrize("strides", [(0, 4), (4, 0), (4, 4), (40, 2), (-4, 4), (0, 0), (8, -4)])
+def test_an_out_whose_elements_overlap_is_refused(store, strides):
+    """Its elements would be those that were written last."""
+    a = make(store, (6, 10), (4, 4), model=np.arange(60).reshape(6, 10))
+    out = np.ndarray((2, 3), "<i4", np.zeros(200, "u1"), 100, strides)
+    s = np.s_[:2, :3]
+    reads = [
+        lambda: a.read(s, out=out), lambda: a.get_basic_selection(s, out=out),
+        lambda: a.get_orthogonal_selection(([0, 1], [0, 2, 1]), out=out), lambda: a.read_many([s], out=out[None]),
+        lambda: a.get_coordinate_selection(([[0], [1]], [[0, 2, 1]]), out=out), lambda: a.read_direct(out, s),
+        lambda: a.read(s, out=memoryview(out)),
+        lambda: asyncio.run(a.async_read(s, out=out)),
+        lambda: a.read_direct(out.view("<u4"), s), lambda: a.read_direct(out, s, np.s_[::-1])]
+    for read in reads:
+        with pytest.raises(ValueError, match="overlap"):
+            read()
+        assert not out.any()
+
+
+def test_an_out_of_any_strides_without_overlap(store):
+    model = np.arange(60, dtype="<i4").reshape(6, 10)
+    a = make(store, (6, 10), (4, 4), model=model)
+    part = model[:2, :3]
+    for strides, offset in (((12, 4), 0), ((4, 8), 0), ((-12, 4), 12), ((-40, -5), 60), ((8, 16), 0), ((4, 8), 3)):
+        out = np.ndarray((2, 3), "<i4", np.zeros(200, "u1"), offset, strides)
+        assert (a.read(np.s_[:2, :3], out=out) == part).all()
+    one = np.ndarray((1, 3, 1), "<i4", np.zeros(200, "u1"), 0, (0, 4, 1))
+    a.get_orthogonal_selection(([0], slice(3)), out=one[:, :, 0])
+    nothing = np.ndarray((0, 3), "<i4", np.zeros(4, "u1"), 0, (0, 0))
+    assert a.read(np.s_[:0, :3], out=nothing) is nothing
 
 
 def test_out_of_a_subclass(store, tmp_path):

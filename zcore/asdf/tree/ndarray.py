@@ -13,6 +13,7 @@ import numpy as np
 from zcore.asdf.tree.datatypes import dtype_of, is_integer
 from zcore.asdf.tree.inline import MAX_NDIM, array_of
 from zcore.asdf.tree.tagged import shown
+from zcore.buffers import may_overlap
 from zcore.errors import AsdfFormatError, UnsupportedError
 
 if TYPE_CHECKING:
@@ -216,7 +217,7 @@ class NDArrayNode:
             return np.ndarray(shape, dtype, bytearray(1))
         data, first = self._origin.bytes_of(self.source, start, stop)
         array = np.ndarray(shape, dtype, data, offset - first, strides)
-        if _overlaps(dtype.itemsize, shape, strides):
+        if may_overlap(dtype.itemsize, shape, strides):
             array.flags.writeable = False
         return with_true_one(array)
 
@@ -317,17 +318,6 @@ def _reach(itemsize, shape, offset, strides):
     steps = [(n - 1) * stride for n, stride in zip(shape, strides, strict=True)]
     return (offset + sum([step for step in steps if step < 0]),
             offset + sum([step for step in steps if step > 0]) + itemsize)
-
-
-def _overlaps(itemsize, shape, strides):
-    """Whether two indices may reach the same byte; it is enough to find that they cannot."""
-    extent = itemsize
-    for stride, n in sorted((abs(stride), n) for n, stride in zip(shape, strides, strict=True)):
-        if n > 1:
-            if stride < extent:
-                return True
-            extent += (n - 1) * stride
-    return False
 
 
 def with_true_one(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
