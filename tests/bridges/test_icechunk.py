@@ -81,3 +81,36 @@ def test_a_session_for_reading_refuses_writes(repository):
     store = repository.readonly_session("main").store
     with pytest.raises(zcore.ReadOnlyError):
         by_zcore(store)[0] = 1
+
+
+@pytest.mark.parametrize("opened", [by_zarr, by_zcore])
+def test_inline_native_and_virtual_chunks_are_read_and_written_in_parts(tmp_path, opened):
+    (tmp_path / "virtual").mkdir()
+    (tmp_path / "virtual" / "x.bin").write_bytes(b"before" + VALUES[:5, :6].tobytes() + b"behind")
+    url = f"file://{tmp_path}/virtual/"
+    access = getattr(icechunk.credentials, "LocalFileSystemAccess", None)     # since Icechunk 2
+    config = icechunk.RepositoryConfig.default()
+    config.inline_chunk_threshold_bytes = 50
+    config.set_virtual_chunk_container(icechunk.VirtualChunkContainer(
+        url, icechunk.local_filesystem_store(str(tmp_path / "virtual"))))
+    repository = icechunk.Repository.create(
+        icechunk.local_filesystem_storage(str(tmp_path / "repository")), config=config,
+        authorize_virtual_chunk_access=icechunk.containers_credentials({url: access}))
+    store = repository.writable_session("main").store
+    array = zarr.create_array(store, name="a", shape=VALUES.shape, chunks=(5, 6), dtype="i4", fill_value=0)
+    array[5:] = VALUES[5:]      # compressed, so inline
+    zarr.create_array(store, name="b", shape=VALUES.shape, chunks=(5, 6), dtype="i4", compressors=None)[...] = VALUES
+    zarr.create_array(store, name="c", shape=VALUES.shape, chunks=(5, 6), dtype="i4", compressors=None)
+    store.set_virtual_ref("c/c/0/0", f"{url}x.bin", offset=6, length=120)
+    for name, expected in (("a", np.where(VALUES < 60, 0, VALUES)), ("b", VALUES.copy())):
+        with zarr.config.set({"codec_pipeline.path": "zcore.zarr.ZcoreCodecPipeline"}):
+            array = zarr.open_array(store, path=name) if opened is by_zarr else zcore.open(store, "r+")[name]
+        np.testing.assert_array_equal(array[...], expected)
+        np.testing.assert_array_equal(array[3:13:2, 5], expected[3:13:2, 5])
+        array[4:7, 3:8] = -5
+        expected[4:7, 3:8] = -5
+        np.testing.assert_array_equal(array[...], expected)
+    array = zcore.open(store, "r+")["c"]
+    np.testing.assert_array_equal(array[:5, :6], VALUES[:5, :6])
+    array[1:3, 2:4] = 7
+    assert array[1:3, 2:4].tolist() == [[7, 7]] * 2 and array[4, 5] == VALUES[4, 5] and array[5, 5] == 0

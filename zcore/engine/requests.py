@@ -15,7 +15,7 @@ from zcore.engine.views import is_trusted
 from zcore.errors import LockError, StoreError
 from zcore.kernel.io.object_locks import Stopped
 from zcore.kernel.plan.feed import UNCHANGED, Feed
-from zcore.stores.base import Extents
+from zcore.stores.base import AtMost, Extents
 from zcore.stores.ranges import MAX_BLOCK, MAX_GAP, merged
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 # Decoded bytes of objects that one call passes to the kernel, if the store answers at once.
 TOGETHER_NBYTES = 1 << 18
 MAX_TOGETHER = 64
+NO_LIMIT = 1 << 62     # bytes of an object whose size nothing tells, such as text
 MAX_REPLACED = 8       # attempts to read a shard in parts while it is replaced, before it is read whole
 MAX_SWAPS = 64         # attempts of a compare-and-swap
 MAX_PAUSE = 0.25       # seconds between two attempts
@@ -101,7 +102,7 @@ class Reader:
                     return
                 _, key, part = self._request(feed, task)
                 value = source.get_buffer(key, part)
-                if value is not None and len(value) == part[1]:
+                if value is not None and part is not None and len(value) == part[1]:
                     feed.read_one(task, value, source.getsize(key))
                     return
                 values.append(value)
@@ -109,8 +110,7 @@ class Reader:
 
     def _request(self, feed, task):
         """Return a task, the key of its object, and a range of it."""
-        # One byte more than the limit reveals a value that is too long, without reading more of it.
-        return task, self._prefix + feed.key(task), (0, self._limit_of(feed, task) + 1)
+        return task, self._prefix + feed.key(task), _whole(self._limit_of(feed, task))
 
     def _limit_of(self, feed, task):
         return feed.limit(task) if self._limit is None else self._limit
@@ -121,11 +121,17 @@ class Reader:
         if identity is not None and feed.find(task, identity):
             return
         limit = self._limit_of(feed, task)
-        value, identity = source.get_with_identity(key, (0, limit + 1)) or (None, None)
+        value, identity = source.get_with_identity(key, _whole(limit)) or (None, None)
         if value is None:
             feed.read([task], [None])
         else:
             feed.read_one(task, value, source.getsize(key) if len(value) > limit else None, identity)
+
+
+def _whole(limit):
+    """Return the byte range of a whole object of at most `limit` bytes; None if its size has no limit."""
+    # One byte more than the limit reveals a value that is too long, without reading more of it.
+    return None if limit >= NO_LIMIT else AtMost(limit + 1)
 
 
 def _taker(plan, tasks):
@@ -148,7 +154,7 @@ def _bring_shard(feed, source, key, task):
             if is_few and i < MAX_REPLACED and (found := _index_of(feed, source, key, task)) is not None:
                 feed.read_blocks(task, *_blocks(feed, source, key, task, *found))
                 return
-            found = source.get_with_identity(key, (0, limit + 1))
+            found = source.get_with_identity(key, _whole(limit))
             if found is None:
                 feed.read([task], [None])
             elif len(found[0]) <= limit:
@@ -244,7 +250,7 @@ class Writer:
         store, key = self._store, self._prefix + feed.key(task)
         if not is_covered and store.swaps and self._options.lock:
             # Never erased: services have no conditional erase.
-            swap(store, key, (0, feed.limit(task) + 1),
+            swap(store, key, _whole(feed.limit(task)),
                  lambda value, identity: self._checked(value, self._merged(feed, task, key, value, identity, True)))
             return
         if not is_covered:
@@ -263,7 +269,7 @@ class Writer:
 
     def _changed(self, feed, task, key):
         """Return a held object with the new elements."""
-        part, keeps_filled = (0, feed.limit(task) + 1), self._plan.keep_filled
+        part, keeps_filled = _whole(feed.limit(task)), self._plan.keep_filled
         if not self._is_in_parts:
             return self._merged(feed, task, key, self._store.get(key, part), None, keeps_filled)
         for _ in range(MAX_REPLACED):

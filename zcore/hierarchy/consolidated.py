@@ -35,7 +35,7 @@ from zcore.formats.json_documents import MAX_NBYTES
 from zcore.hierarchy import lookup
 from zcore.kernel.io.documents import Look, existing
 from zcore.model.metadata import ArrayMetadata, GroupMetadata
-from zcore.stores.base import directory_at
+from zcore.stores.base import AtMost, directory_at
 from zcore.stores.directory.store import DirectoryStore
 from zcore.stores.keys import prefix_of
 from zcore.stores.openers import PARQUET, PARQUET_DOCUMENT, loaded
@@ -255,7 +255,7 @@ def _drop_if_same(binding, raw):
             if exclusive.view.raw == raw:
                 exclusive.replace_metadata(exclusive.metadata.replace(consolidated=None))
             return not binding.format.has_copy(exclusive.view.raw)
-        if store.get(binding.prefix + document, (0, MAX_NBYTES)) == raw:
+        if store.get(binding.prefix + document, AtMost(MAX_NBYTES)) == raw:
             _erase_copy(store, binding.prefix, document)
         return not store.exists(binding.prefix + document)
 

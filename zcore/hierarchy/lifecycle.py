@@ -49,7 +49,7 @@ from zcore.hierarchy.unfinished import unfinished
 from zcore.kernel.select.box import Box, whole
 from zcore.model.metadata import ArrayMetadata
 from zcore.model.value import Same
-from zcore.stores.base import directory_at
+from zcore.stores.base import AtMost, directory_at
 from zcore.stores.keys import prefix_of
 from zcore.stores.memory import MemoryStore
 
@@ -726,7 +726,7 @@ def read_attributes(binding: NodeBinding) -> dict[str, Any]:
         with noted():
             return format.parse_node(binding.document_name, raw, binding.path).attributes
     try:
-        raw = binding.store.get(binding.prefix + format.attributes_document, (0, MAX_NBYTES + 1))
+        raw = binding.store.get(binding.prefix + format.attributes_document, AtMost(MAX_NBYTES + 1))
         # In this order: when a node is deleted, the document is erased first.
         if not binding.store.exists(binding.document):
             raise binding.not_found(f"{binding.document} does not exist")

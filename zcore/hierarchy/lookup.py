@@ -31,7 +31,7 @@ from zcore.model.auto_chunks import normalize_grid
 from zcore.model.metadata import ArrayMetadata, shape_of
 from zcore.model.value import text_of
 from zcore.stores import openers
-from zcore.stores.base import directory_at, n_at_once, outcomes
+from zcore.stores.base import AtMost, directory_at, n_at_once, outcomes
 from zcore.stores.directory.store import DirectoryStore
 from zcore.stores.keys import check_path, prefix_of
 
@@ -301,7 +301,7 @@ class Standing:
 
         For an array whose creation has not ended, return its future metadata.
         """
-        raw = self.store.get(prefix_of(self.path) + self.document, (0, MAX_NBYTES + 1))
+        raw = self.store.get(prefix_of(self.path) + self.document, AtMost(MAX_NBYTES + 1))
         if raw is None:
             return None
         try:

@@ -88,6 +88,19 @@ _changes = [0]
 _NO_PATH = None
 
 
+class AtMost(tuple):
+    """The byte range ``(0, n)`` of a caller that wants a whole value, and refuses one of `n` bytes or more.
+
+    A store that reads by ranges reads no more than that. A store that knows no sizes may fetch the whole value, and
+    return the first `n` bytes: there a range may not end behind the value.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, n: int) -> AtMost:
+        return super().__new__(cls, (0, n))
+
+
 class Listing(NamedTuple):
     """The complete names right below a prefix, each list sorted.
 
@@ -293,7 +306,7 @@ class Store(ABC):
         node of unknown format.
         """
         def get(name):
-            return self.get_with_identity(prefix + check_key(name, self.key_flavour), (0, limit))
+            return self.get_with_identity(prefix + check_key(name, self.key_flavour), AtMost(limit))
 
         # First one key, which most nodes have; then the others, at the same time where answers take long.
         for first, part in ((0, names[:1]), (1, names[1:])):

@@ -4,13 +4,14 @@ from __future__ import annotations
 from inspect import CORO_CREATED, getcoroutinestate
 from typing import TYPE_CHECKING
 
-from zarr.abc.store import OffsetByteRequest, RangeByteRequest, SuffixByteRequest
+from zarr.abc.store import RangeByteRequest
+from zarr.abc.store import Store as ZarrStore
 from zarr.core.buffer import Buffer, default_buffer_prototype
 from zarr.core.sync import sync
 from zarr.storage import LocalStore
 
 from zcore.errors import StoreError, ZcoreError
-from zcore.stores.base import Listing, Store, resolve_range
+from zcore.stores.base import AtMost, Listing, Store, resolve_range
 from zcore.stores.keys import check_key, check_prefix
 from zcore.stores.openers import DIRECTORY, loaded
 
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
     from collections.abc import Sequence
     from typing import Any
-
-    from zarr.abc.store import Store as ZarrStore
 
     from zcore.stores.base import ByteRange
     from zcore.typing import Buffer as BytesLike
@@ -66,8 +65,8 @@ class ZarrPythonStore(Store):
         # Stores of zarr-python with the same text are the same store, and share their locks.
         self.uri: str = str(store)
         self._loop = loop
-        # Icechunk has documents in memory. At a range that ends behind one, Icechunk 1.1 panics.
-        self._keeps_documents = type(store).__module__.partition(".")[0] == "icechunk"
+        # By default, the size of a value is that of the fetched value.
+        self._has_ranges = type(store).getsize is not ZarrStore.getsize
 
     def __repr__(self) -> str:
         return f"ZarrPythonStore({self.store!r}{', read-only' if self.read_only else ''})"
@@ -77,26 +76,32 @@ class ZarrPythonStore(Store):
 
     def get(self, key: str, byte_range: ByteRange | None = None) -> bytes | None:
         check_key(key)
-        request = None
         if byte_range is not None:
             resolve_range(byte_range, 0)
-            start, length = byte_range
-            if start is None:
-                request = SuffixByteRequest(length)
-            elif length is None:
-                request = OffsetByteRequest(start)
-            else:
-                request = RangeByteRequest(start, start + length)
-        if byte_range is not None and byte_range[1] == 0:
-            # Some stores refuse an empty range, and some return all bytes for an empty suffix.
-            return None if self.getsize(key) is None else b""
-        if byte_range is not None and self._keeps_documents and key.rpartition("/")[2] == "zarr.json":
-            found = self._value(key, None)
-            if found is None:
-                return None
-            start, stop = resolve_range(byte_range, len(found))
-            return found[start:stop]
-        return self._value(key, request)
+            if byte_range[1] == 0:
+                return b"" if self.exists(key) else None
+            if self._has_ranges and type(byte_range) is not AtMost:
+                try:
+                    return self._part(key, byte_range)
+                except StoreError as error:
+                    self._has_ranges = not _is_lack(error)
+                    if self._has_ranges:
+                        raise
+        found = self._value(key, None)
+        if found is None or byte_range is None:
+            return found
+        start, stop = resolve_range(byte_range, len(found))
+        return found[start:stop]
+
+    def _part(self, key, byte_range):
+        """Return a part of a value. Many stores refuse a range that ends behind the value, or is empty."""
+        size = self.getsize(key)
+        if size is None:
+            return None
+        start, stop = resolve_range(byte_range, size)
+        if start == stop:
+            return b""
+        return self._value(key, None if stop - start == size else RangeByteRequest(start, stop))
 
     def _value(self, key, request):
         found = self._ask(self.store.get(key, default_buffer_prototype(), request), key)
@@ -111,14 +116,30 @@ class ZarrPythonStore(Store):
     def getsize(self, key: str) -> int | None:
         check_key(key)
         try:
-            return self._ask(self.store.getsize(key), key)
+            size = self._ask(self.store.getsize(key), key)
         except FileNotFoundError:
             return None
+        # For a missing chunk, Icechunk says 0.
+        return size if size or self.exists(key) else None
 
     def existing(self, prefix: str, names: Sequence[str]) -> list[str]:
         keys = [check_key(prefix + name) for name in names]
-        found = self._together(lambda key: self._ask(self.store.exists(key), key), keys)
+        found = self._together(self._exists, keys)
         return [name for name, exists in zip(names, found, strict=True) if exists]
+
+    def _exists(self, key):
+        try:
+            return self._ask(self.store.exists(key), key)
+        except StoreError as error:
+            if not _is_lack(error):
+                raise
+        try:
+            return self._value(key, None) is not None
+        except StoreError as error:
+            # The name of a group is no key to VirtualiZarr's store.
+            if not isinstance(error.__cause__, ValueError):
+                raise
+            return False
 
     def set(self, key: str, value: BytesLike) -> None:
         self._check_writable("set", key)
@@ -152,3 +173,8 @@ class ZarrPythonStore(Store):
             if getcoroutinestate(coroutine) == CORO_CREATED:
                 coroutine.close()     # its loop is closed, and will never run it
             raise StoreError(f"{key!r} in {self.store!r}: {type(exc).__name__}: {exc}", key=key) from exc
+
+
+def _is_lack(error):
+    """Return whether a store does not have a method, or does not take a range."""
+    return isinstance(error.__cause__, NotImplementedError)

@@ -17,6 +17,7 @@ import numpy as np
 from zcore.errors import ReferenceFormatError, UnsupportedError, ZcoreError, warn
 from zcore.kernel.refs.records import RecordTable
 from zcore.kernel.refs.table import ReferenceTable
+from zcore.stores.base import AtMost
 from zcore.stores.forks import renew_in_children
 from zcore.stores.keys import check_key
 from zcore.stores.openers import PARQUET_DOCUMENT
@@ -43,7 +44,7 @@ def is_parquet_set(store: Store, prefix: str = "", *, beside_group: bool = False
 
     `beside_group`: they may be those of a group, to which a program has given that member. These have a version.
     """
-    raw = store.get(prefix + METADATA, (0, MAX_METADATA_NBYTES))
+    raw = store.get(prefix + METADATA, AtMost(MAX_METADATA_NBYTES))
     if raw is None or b'"record_size"' not in raw:
         return False
     if excess_of_json(raw):
@@ -80,7 +81,7 @@ class ParquetTable:
         self._arrays = {}          # prefix: RecordTable, of the arrays in use
         self._kept = {}            # LRU cache, (prefix, number of a file): Records or None
         self._kept_nbytes = 0
-        raw = store.get(METADATA, (0, MAX_METADATA_NBYTES + 1))
+        raw = store.get(METADATA, AtMost(MAX_METADATA_NBYTES + 1))
         if raw is None:
             raise ReferenceFormatError(f"expected the directory of a reference set with {METADATA}, found none",
                                        document=METADATA)

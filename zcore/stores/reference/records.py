@@ -11,6 +11,7 @@ import numpy as np
 
 from zcore.errors import Needing, ReferenceFormatError
 from zcore.kernel.refs.records import Records
+from zcore.stores.base import AtMost
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,7 +49,7 @@ def read_records(store: Store, key: str, record_size: int, n_rows: int,
     UnsupportedError
         pyarrow is not installed.
     """
-    raw = store.get(key, (0, MAX_FILE_NBYTES + 1))
+    raw = store.get(key, AtMost(MAX_FILE_NBYTES + 1))
     if raw is None:
         return None
     pyarrow = _pyarrow()

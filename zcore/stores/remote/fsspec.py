@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from zcore.stores.base import ByteRange
     from zcore.typing import Buffer
 
+# Bytes that are asked for without knowing the size. A file on a disk takes memory for all that are asked for.
+MAX_UNSIZED = 1 << 28
+
 
 class FsspecClient(Client):
     """A client over a filesystem of fsspec. Its cache of listings is not used.
@@ -36,7 +39,7 @@ class FsspecClient(Client):
     def get(self, name: str, byte_range: ByteRange | None) -> Answer | None:
         start, stop = (0, None) if byte_range is None else byte_range
         head = None
-        if start != 0 or stop == 0:
+        if start != 0 or stop == 0 or stop is not None and stop > MAX_UNSIZED:
             head = self.head(name)
             if head is None:
                 return None

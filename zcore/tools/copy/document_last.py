@@ -38,7 +38,7 @@ from zcore.hierarchy.creation_lock import hold_place, hold_tree
 from zcore.hierarchy.unfinished import unfinished
 from zcore.kernel.io.documents import Tickets
 from zcore.model.metadata import ArrayMetadata
-from zcore.stores.base import Listing, Store
+from zcore.stores.base import AtMost, Listing, Store
 from zcore.stores.keys import prefix_of
 from zcore.stores.memory import MemoryStore
 from zcore.tools.copy.transfer import in_threads
@@ -232,7 +232,7 @@ class Staged(DocumentsLast):
             raise StoreError(f"the copy to {self.describe('')} was removed meanwhile, by another copy to it or by a "
                              "repair", key=self._path)
         n = len(prefix_of(self._path))
-        old = {key[n:]: self._inner.get(key, (0, MAX_NBYTES)) or b""
+        old = {key[n:]: self._inner.get(key, AtMost(MAX_NBYTES)) or b""
                for key in self._inner.list_prefix(prefix_of(self._path)) if is_document(key)}
         said = {"path": self._path, "old": _texts(old), "documents": _texts(self.documents())}
         self._inner.set(self._staging + _JOURNAL, json.dumps(said).encode())
@@ -328,7 +328,7 @@ def _is_void(store, staging, said):
         return True
     standing = lookup.standing(store, said["path"])
     prefix = prefix_of(said["path"])
-    found = {key[len(prefix):]: store.get(key, (0, MAX_NBYTES)) or b"" for key in store.list_prefix(prefix)
+    found = {key[len(prefix):]: store.get(key, AtMost(MAX_NBYTES)) or b"" for key in store.list_prefix(prefix)
              if is_document(key) and not key.startswith(STAGING)} if standing else {}
     if store.exists(staging + _FREE):
         known = said["documents"]

@@ -41,7 +41,7 @@ from zcore.hierarchy.unfinished import finished
 from zcore.model.metadata import ArrayMetadata
 from zcore.model.value import check_kind
 from zcore.nodes.node import Handle
-from zcore.stores.base import BlockStore, Store
+from zcore.stores.base import AtMost, BlockStore, Store
 from zcore.stores.directory import cleanup, lock_file
 from zcore.stores.directory.store import DirectoryStore
 from zcore.stores.keys import prefix_of
@@ -344,7 +344,7 @@ class _Verification:
         store, path, format = self.store, node.path, node.format
         document, raw = prefix_of(path) + node.document, None
         try:
-            raw, identity = store.get_with_identity(document, (0, MAX_NBYTES + 1)) or (None, None)
+            raw, identity = store.get_with_identity(document, AtMost(MAX_NBYTES + 1)) or (None, None)
             if raw is None:
                 return None      # deleted since it was found
             view = view_of(format, node.document, raw, identity, path, self.options, 0)
@@ -377,7 +377,7 @@ class _Verification:
                 self.report.add("wrong document", key, binding.path, "it is that of a reference set in Parquet, which "
                                 f"the group's {binding.document_name} hides: move one of the two away")
                 return
-            self._raw_copies[key] = self.store.get(key, (0, MAX_NBYTES))
+            self._raw_copies[key] = self.store.get(key, AtMost(MAX_NBYTES))
             copy = consolidated.copied(binding)
         except MetadataError as error:
             self._note_stale(binding, error)
@@ -638,7 +638,7 @@ class _Verification:
     def _check_unchanged(self, bindings):
         """Raise Changed if another process has replaced a document, by which all objects below it were judged."""
         for binding in bindings:
-            if self.store.get(binding.document, (0, MAX_NBYTES + 1)) != binding.view.raw:
+            if self.store.get(binding.document, AtMost(MAX_NBYTES + 1)) != binding.view.raw:
                 raise Changed
 
     def _array_of(self, key):
@@ -770,7 +770,7 @@ class _Verification:
         kind, key, path, _ = problem
         try:
             if kind == "stale copy":
-                return self.store.get(key, (0, MAX_NBYTES)) != self._raw_copies[key]
+                return self.store.get(key, AtMost(MAX_NBYTES)) != self._raw_copies[key]
             if kind != "foreign":
                 return False
             if not key.endswith("/"):
