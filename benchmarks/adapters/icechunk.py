@@ -29,7 +29,9 @@ class Adapter(zarr_python.Adapter):
         container = icechunk.VirtualChunkContainer(url, icechunk.local_filesystem_store(path))
         config = icechunk.RepositoryConfig.default()
         config.set_virtual_chunk_container(container)
-        options = {"config": config, "authorize_virtual_chunk_access": {url: None}}
+        # None is what releases before 2.3 take.
+        access = getattr(icechunk.credentials, "LocalFileSystemAccess", None)
+        options = {"config": config, "authorize_virtual_chunk_access": {url: access}}
         storage = icechunk.local_filesystem_storage(name)
         if not os.path.exists(name):
             self._make(icechunk.Repository.create(storage, **options), path)

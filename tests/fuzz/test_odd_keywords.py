@@ -54,7 +54,7 @@ ODD = [
     [[{"name": "bytes"}]], object(), Odd, Odd(), int, float, str, bytes, object, len, lambda: 0, np, np.int64(3),
     np.float64(1.5), np.bool_(True), np.float32, np.dtype("f4"), np.dtype([("a", "i4"), ("b", "S2")]), np.dtype("O"),
     np.dtype("M8[s]"), np.array(5), np.array([1, 2]), np.array([[1.5, 2], [3, 4]]), np.array([1, None]),
-    np.array(["a"]), np.datetime64("NaT"), np.ma.masked, decimal.Decimal("1.5"), fractions.Fraction(1, 3),
+    np.array(["a"]), np.datetime64("NaT", "s"), np.ma.masked, decimal.Decimal("1.5"), fractions.Fraction(1, 3),
     datetime.date(2020, 1, 1), zcore.codecs.BloscCodec(), zcore.codecs.BytesCodec(),
     [zcore.codecs.BytesCodec(), zcore.codecs.GzipCodec()], zcore.codecs.BloscCodec, range(10**9), [range(10**9), 1],
     10**5000, (10**5000, 2), {"shape": 10**5000}, {"shape": range(10**9)},

@@ -45,7 +45,7 @@ VALUES = {
     ">c8": [0, 1 - 2j],
     "|S3": [b"", b"ab", b"xyz"],
     "<U2": ["", "é", "zz"],
-    "<M8[s]": [np.datetime64(0, "s"), np.datetime64("NaT"), np.datetime64(10**9, "s")],
+    "<M8[s]": [np.datetime64(0, "s"), np.datetime64("NaT", "s"), np.datetime64(10**9, "s")],
     STRUCTURE: [(0, 0.0, b""), (1, -2.5, b"ab")],
     "string": ["", "é", "long" * 9],
 }

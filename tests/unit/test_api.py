@@ -471,7 +471,7 @@ def test_a_codec_that_is_not_there_is_told_from_those_that_are(store, name):
         ("<U3", "é", "é"),
         ("<U3", 0, "0"),
         ("<M8[D]", "2020-02-03", np.datetime64("2020-02-03")),
-        (">M8[ns]", "NaT", np.datetime64("NaT")),
+        (">M8[ns]", "NaT", np.datetime64("NaT", "ns")),
         ("<m8[s]", 5, np.timedelta64(5, "s")),
         ("|V3", b"abc", np.void(b"abc")),
         ("<i4", None, 0),

@@ -143,7 +143,7 @@ def test_of_dates_null_is_undefined_and_reads_as_not_a_time(dtype):
     ("<U3", "hé", "hé"), ("<U3", "", ""), (">U2", "\U0001f600b", "\U0001f600b"),
     # V2-FV-09
     ("<M8[D]", 18321, np.datetime64("2020-02-29")), (">m8[s]", -5, np.timedelta64(-5, "s")),
-    ("<M8[ns]", -2**63, np.datetime64("NaT")),
+    ("<M8[ns]", -2**63, np.datetime64("NaT", "ns")),
 ])
 def test_fill_value_is_read_and_rewritten(dtype, value, expected):
     """V2-FV-02, V2-FV-03, V2-FV-04, V2-FV-05, V2-FV-06, V2-FV-08, V2-FV-09"""
@@ -159,8 +159,8 @@ def test_fill_value_is_read_and_rewritten(dtype, value, expected):
     ("<i4", 5.0, 5, 5), ("|u1", 0.0, 0, 0), ("|b1", 0, False, False),
     ("|b1", 1, True, True), ("<f8", 3, 3.0, 3.0), ("<c8", 2, 2, [2.0, 0.0]), ("<c8", "NaN", math.nan, ["NaN", 0.0]),
     ("|S3", 0, b"", ""), ("|V2", 0, np.void(b"\0\0"), "AAA="), ("|V3", "YQ==", np.void(b"a\0\0"), "YQAA"),
-    ("<U3", 0, "", ""), ("<M8[s]", "NaT", np.datetime64("NaT"), -2**63),
-    ("<m8[s]", "NaT", np.timedelta64("NaT"), -2**63),
+    ("<U3", 0, "", ""), ("<M8[s]", "NaT", np.datetime64("NaT", "s"), -2**63),
+    ("<m8[s]", "NaT", np.timedelta64("NaT", "s"), -2**63),
 ])
 def test_fill_value_of_old_programs_is_read(dtype, value, expected, written):
     """V2-FV-02, V2-FV-03, V2-FV-04, V2-FV-05, V2-FV-06, V2-FV-08, V2-FV-09"""
