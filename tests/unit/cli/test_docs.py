@@ -1,6 +1,7 @@
 """The sessions of docs/cli.md, typed: what is printed is what the page says."""
 import re
 import shlex
+import sys
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,8 @@ def test_a_session(shell, capsys, session):
     for line in re.findall(r"^\$ (.*)$", session, re.MULTILINE):
         shown += f"$ {line}\n"
         if "|" in line:
-            done = shell(f"exec 2>&1; {line}".replace("| python ", "| python3 "))
+            # Its own Python: for another version, the path of modules would be wrong.
+            done = shell(f"exec 2>&1; {line}".replace("| python ", f'| "{sys.executable}" '))
             shown += done.stdout
         else:
             main(shlex.split(line)[1:])
