@@ -138,7 +138,7 @@ class _Place(Held):
         self.is_kept = is_kept
         self.makes = makes
         self.has_lock_file = options.lock == "file"
-        above = {one for one in _above(path) if below is None or len(one) > len(below)}.union(_above(beside))
+        above = set(_above(path, below)).union(_above(beside))
         # All calls lock in this order, a directory before those below it.
         self.order = sorted([*[(one, fcntl.LOCK_EX) for one in paths],
                              *[(one, fcntl.LOCK_SH) for one in above.difference(paths)]])
@@ -409,9 +409,14 @@ def _is_same(a, b):
     return None not in (a, b) and a.fd >= 0 and b.fd >= 0 and os.path.sameopenfile(a.fd, b.fd)
 
 
-def _above(path):
-    """Return the paths above a path."""
-    return [] if not path else ["", *[path[:i] for i, sign in enumerate(path) if sign == "/"]]
+def _above(path, below=None):
+    """Return the paths above a path; of these only those below the path `below`, if it is given."""
+    found = [""] if path and below is None else []
+    end = path.find("/", len(below) + 1 if below else 0)
+    while end >= 0:
+        found.append(path[:end])
+        end = path.find("/", end + 1)
+    return found
 
 
 def hold_nodes(store: Store, nodes: Iterable[Standing], options: Options) -> contextlib.AbstractContextManager[object]:

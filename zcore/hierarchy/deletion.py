@@ -1,5 +1,8 @@
 """Deletes nodes, with all nodes below them. Overwriting means deleting, then creating.
 
+Only a node is deleted: a path with a document, or a link to one or to nowhere. A path without a document may be a
+folder of anything, and nodes below it were never named by the caller. `no_node` names them, so each can be deleted.
+
 A group is deleted after its members. So an interrupted deletion leaves a group with the members that are not deleted
 yet, and the same call continues. The document of an array is deleted before its chunks, so no kill leaves an array with
 holes. Nodes are found at any depth, also below directories that are no nodes. All are noted before anything changes,
@@ -13,14 +16,17 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import re
+from collections import deque
 from typing import TYPE_CHECKING
 
 from zcore.engine.binding import names_of_chunks
-from zcore.errors import InvalidKeyError, NodeNotFoundError, StoreError
+from zcore.errors import InvalidKeyError, NodeExistsError, NodeNotFoundError, StoreError
 from zcore.formats import FORMAT_OF, format_of
 from zcore.hierarchy import consolidated, lookup
 from zcore.hierarchy.creation_lock import hold_nodes, hold_place, hold_tree, is_held
 from zcore.model.metadata import ArrayMetadata, GroupMetadata
+from zcore.stores.base import n_at_once
 from zcore.stores.keys import prefix_of
 
 if TYPE_CHECKING:
@@ -29,6 +35,12 @@ if TYPE_CHECKING:
     from zcore.engine.options import Options
     from zcore.formats.base import Format
     from zcore.stores.base import Store
+
+# Directories that are listed to find nodes below a path without one, and nodes that a message names.
+_MAX_LOOKS, _MAX_LOOKS_AT_SERVICE = 1000, 50
+_MAX_NAMED = 5
+# A chunk of an array with any number of dimensions, as Zarr v3 and v2 name it; or a directory of such chunks.
+_is_chunk_of_any = re.compile(r"(?:c|(?:c[./])?[0-9]+(?:[./][0-9]+)*)", re.ASCII).fullmatch
 
 
 @contextlib.contextmanager
@@ -73,15 +85,71 @@ def _documents_at(store, path):
 def delete(store: Store, path: str, options: Options) -> bool:
     """Delete the node at `path` and all nodes below it; return whether this call has deleted any.
 
-    If the directory is a link, the link is removed, wherever it leads.
+    If the directory is a link, the link is removed, and never what it leads to. Where no node is, nothing is deleted,
+    whatever is below: see `no_node`.
     """
+    if not lookup.stands(store, path):
+        return False
     if unlink(store, path):
         return True
     with (hold_tree(store, path, options), hold_place(store, path, "", options, makes=False) as is_here,
           consolidated.dropped(store, path, itself=True)):
-        is_ours = is_here is not None and _erase(store, path, options)
+        # Another call may have deleted it before the place was held.
+        is_ours = is_here is not None and bool(lookup.standing(store, path)) and _erase(store, path, options)
     store.prune(prefix_of(path))     # the lock had kept it
     return is_ours
+
+
+def no_node(store: Store, path: str) -> str:
+    """Return a sentence that says that there is no node at `path`. It names nodes below, without those in other ones.
+
+    The search is bounded. It stays near `path`, and enters no links.
+    """
+    said = f"{store.describe(path)} holds no node"
+    found, n_looks = _below(store, path)
+    n = len(prefix_of(path))
+    named = ", ".join([repr(name[n:]) for name in found[:_MAX_NAMED]])
+    if len(found) > _MAX_NAMED:
+        named += f" and {len(found) - _MAX_NAMED} more"
+    if found:
+        said += f"; nodes lie below, each with a name of its own: {named}"
+        if n_looks is not None:
+            said += f" (found in the {n_looks} nearest directories)"
+    return said
+
+
+def check_no_nodes_below(store: Store, path: str) -> None:
+    """Raise NodeExistsError if nodes are below `path` and none is there: overwriting would take what nobody named."""
+    if not _is_node(store, path) and _below(store, path)[0]:
+        raise NodeExistsError(f"{no_node(store, path)}; what is there is not replaced",
+                              path=path)
+
+
+def _is_node(store, path):
+    """Return whether a node is at `path`; its document may be unreachable."""
+    try:
+        return bool(lookup.standing(store, path))
+    except StoreError as error:
+        lookup.pass_over_damage(error)
+        return True
+
+
+def _below(store, path):
+    """Return the paths of nodes below `path`, near ones first, and the number of directories if not all were listed."""
+    most = _MAX_LOOKS_AT_SERVICE if n_at_once(store) else _MAX_LOOKS
+    found, pending, n_looks = [], deque([path]), 0
+    while pending and n_looks < most:
+        place = pending.popleft()
+        n_looks += 1
+        prefix = prefix_of(place)
+        with contextlib.suppress(StoreError):     # others may be found
+            listing = store.list_dir(prefix)
+            if place != path and any([_is_of(place[len(prefix_of(path)):], node)
+                                      for node in _standing(store, place, [*listing.keys, *listing.unreachable])]):
+                found.append(place)
+            elif place == path or not store.is_link(prefix):
+                pending += [below[:-1] for below in listing.prefixes]
+    return sorted(found, key=lambda name: (name.count("/"), name)), n_looks if pending else None
 
 
 def unlink(store: Store, path: str) -> bool:
@@ -98,13 +166,18 @@ def unlink(store: Store, path: str) -> bool:
 
 def make_way(store: Store, path: str, format: Format, metadata: ArrayMetadata | GroupMetadata,
              options: Options) -> None:
-    """Delete everything that a new node at `path` replaces: all nodes there and below, and remains of lost nodes.
+    """Delete everything that a new node at `path` replaces: the node, all nodes below it, and remains of lost nodes.
 
-    The caller holds the place, and drops the copies above.
+    The caller holds the place, and drops the copies above. See `check_no_nodes_below` for a path without a node.
     """
     prefix = prefix_of(path)
     _check_erasable(store, prefix, format, metadata)
-    _erase(store, path, options, is_replaced=True)
+    for key in in_the_way(store, prefix, metadata):
+        if _is_chunk_of_any(key[len(prefix):]) is None:
+            raise StoreError(f"{key!r} of {store!r} is in the way of chunks, and is no chunk itself: it is not erased, "
+                             "and nothing was changed", key=key, errno=errno.EEXIST)
+    if _is_node(store, path):
+        _erase(store, path, options, is_replaced=True)
     clear_left_over(store, prefix, format, metadata)
     if isinstance(metadata, ArrayMetadata):
         # An empty directory may have the name of a future chunk.
@@ -203,8 +276,11 @@ def _erase_all(store, path, pending, options, is_replaced, is_first):
         failed = lookup.pass_over_damage if is_replaced and place == path else None
         standing = lookup.standing(store, place, failed)
         if standing:
+            # Nobody else is on the way from `path`, which is locked as a whole. So the place alone is locked: with all
+            # directories above it, groups one in the other would cost the square of their number.
             with (contextlib.nullcontext() if place == path
-                  else hold_place(store, place, standing[0].document, options, below=path)):
+                  else hold_place(store, place, standing[0].document, options, makes=False,
+                                  below=place.rpartition("/")[0])):
                 if not (is_first or is_replaced) and lookup.standing(store, path):
                     return is_ours
                 if place != path:
@@ -219,17 +295,6 @@ def _erase_all(store, path, pending, options, is_replaced, is_first):
         if place != path:
             store.prune(prefix_of(place))
     return is_ours
-
-
-def is_any(store: Store, path: str) -> bool:
-    """Return whether there is something to delete: a node here or below, or a link to one or to nowhere."""
-    prefix = prefix_of(path)
-    if store.is_link(prefix):
-        try:
-            return store.is_empty(prefix) or _leads_to_nodes(store, prefix)
-        except StoreError:
-            return True
-    return next(nodes_at(store, path), None) is not None
 
 
 def has_members(store: Store, path: str) -> bool:

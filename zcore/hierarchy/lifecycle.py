@@ -296,9 +296,11 @@ def _rendered(format, metadata):
 
 
 def check_replaceable(store: Store, path: str, overwrite: bool) -> None:
-    """Raise NodeExistsError if there is a node that this version does not replace."""
+    """Raise NodeExistsError if there is a node that this version does not replace, or only nodes below."""
     if not overwrite or not store.is_link(prefix_of(path)):     # a link is replaced, wherever it leads
         lookup.check_replaceable(store, path)
+        if overwrite:
+            deletion.check_no_nodes_below(store, path)
 
 
 def check_free(store: Store, path: str, format: Format, metadata: ArrayMetadata | GroupMetadata,
@@ -372,7 +374,7 @@ def _move(store, source, destination, options):
     """Do what `move` does; return False if a group above the destination was moved or deleted before it was held."""
     found = lookup.standing(store, source)
     if not found:
-        raise NodeNotFoundError(f"there is no node at {store.describe(source)}", path=source)
+        raise NodeNotFoundError(deletion.no_node(store, source), path=source)
     if destination == source or destination.startswith(prefix_of(source)):
         raise NodeExistsError(f"{store.describe(destination)} lies below {store.describe(source)}", path=destination)
     if not store.is_empty(prefix_of(destination)):

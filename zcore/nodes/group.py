@@ -526,13 +526,15 @@ class Group(Handle):
 
         If the member is a link, reachable or not, only the link is removed, never its target.
 
-        Raises : NodeNotFoundError, if there is no such member.
+        Raises : NodeNotFoundError, if there is no such member. Nodes may be below a name that is none: it names them.
         """
         self._binding.check_writable()
         self._copy = None
         # Not opened, so that a damaged member can be deleted, too.
-        if not lifecycle.delete(self._binding.store, self._path_of(name), self._binding.options):
-            raise NodeNotFoundError(f"{self._binding.describe()} has no member {name!r}", path=self._path_of(name))
+        store, path = self._binding.store, self._path_of(name)
+        if not lifecycle.delete(store, path, self._binding.options):
+            raise NodeNotFoundError(f"{self._binding.describe()} has no member {name!r}: "
+                                    f"{deletion.no_node(store, path)}", path=path)
 
     def refresh(self) -> Self:
         """Read the group's document again, and list its members from the store. Return the group."""

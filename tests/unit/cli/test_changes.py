@@ -194,12 +194,27 @@ def test_a_link_to_what_is_no_node_stays(run, weather):
     assert run("rm", "-r", "link")[0] == 1 and os.path.islink("link")
 
 
-def test_members_far_below_need_the_word_as_well(run, weather):
+def test_a_folder_that_is_no_node_stays_with_all_stores_below(run, weather):
+    """`zcore rm -r .` deleted every store below, at any depth."""
+    os.makedirs("far/below")
+    zcore.create_array("far/below/a.zarr", data=np.arange(4))
+    before = {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()}
+    for options in ([], ["-r"]):
+        code, out, err = run("rm", *options, ".")
+        assert (code, out) == (1, "") and "holds no node" in err
+        assert "'weather.zarr', 'far/below/a.zarr'" in err and len(err.splitlines()) == 1
+    assert run("rm", "-r", "weather.zarr/height", "far")[0] == 1
+    assert before == {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()}
+    assert run("rm", "-r", "weather.zarr", "far/below/a.zarr")[0] == 0
+    assert not os.path.exists(weather)
+
+
+def test_members_below_a_group_whose_document_was_lost(run, weather):
     os.unlink("weather.zarr/2016/zarr.json")
-    code, _, err = run("rm", "weather.zarr/2016")
-    assert code == 1 and "-r deletes it" in err
-    assert run("rm", "-r", "weather.zarr/2016")[0] == 0
-    assert not os.path.exists("weather.zarr/2016")
+    names = [path for path, _ in zcore.open_group(weather, path="").walk()]
+    code, _, err = run("rm", "-r", "weather.zarr/2016")
+    assert code == 1 and "holds no node" in err and "2016" not in names
+    assert os.path.exists("weather.zarr/2016")
 
 
 @pytest.mark.parametrize("verb", [["rm"], ["attrs", "--set", "a", "1"]])

@@ -16,7 +16,7 @@ import zcore
 from tests.unit.stores.conformance import run_threads
 from zcore.engine.options import Options
 from zcore.formats import NODE_DOCUMENTS
-from zcore.hierarchy import deletion, lifecycle
+from zcore.hierarchy import creation_lock, deletion, lifecycle
 
 WITH_GROUPS = [3, 2]
 DOCUMENTS = [document for documents in NODE_DOCUMENTS.values() for document in documents]
@@ -52,16 +52,11 @@ REPLACE = {
 }
 
 
-@pytest.mark.parametrize("document", ["stands", "is lost"])
 @pytest.mark.parametrize("path", ["", "g"])
 @pytest.mark.parametrize("zarr_format", WITH_GROUPS)
 @pytest.mark.parametrize("replace", REPLACE)
-def test_nothing_below_survives_what_replaces_it(store, replace, zarr_format, path, document):
+def test_nothing_below_survives_what_replaces_it(store, replace, zarr_format, path):
     fill(store, zarr_format)
-    if document == "is lost":
-        lost = f"{path}/{NODE_DOCUMENTS[zarr_format][-1]}".lstrip("/")
-        assert store.exists(lost)
-        store.erase(lost)
     store.set(f"{path}/notes.txt".lstrip("/"), b"mine")
     node = REPLACE[replace](store, path, zarr_format)
     assert below(store) == ([""] if path == "" else ["", "a", "g"])
@@ -78,6 +73,8 @@ def test_a_copy_of_lost_metadata_is_no_copy_of_new_ones(store, zarr_format):
     fill(store, zarr_format)
     zcore.consolidate_metadata(store)
     store.erase(NODE_DOCUMENTS[zarr_format][-1])
+    for path in ("a", "g"):
+        assert lifecycle.delete(store, path, Options())
     group = zcore.open_group(store, "w", zarr_format=zarr_format)
     assert list(zcore.open_group(store)) == list(group) == []
 
@@ -307,6 +304,109 @@ def test_a_directory_whose_system_fails_at_any_call(tmp_path, monkeypatch, name)
         pytest.fail("it never came to an end")
 
 
+# What is no node
+
+
+def stores_below(store):
+    """A directory that is no node, with nodes at several depths, and files of others."""
+    zcore.create_group(store)
+    for path in ("plain/x", "plain/y/z/deep", "plain/y/w"):
+        zcore.create_array(store, name=path, data=np.arange(4), chunks=2)
+    for above in ("plain", "plain/y", "plain/y/z"):
+        store.erase(above + "/zarr.json")
+    store.set("plain/photo.jpg", b"mine")
+    return zcore.open_group(store, "r+")
+
+
+ERASE = {
+    "del": lambda group: group.__delitem__("plain"),
+    "move": lambda group: group.move("plain", "other"),
+    **{name: functools.partial(lambda call, group: call(group.store, "plain", 3), call)
+       for name, call in REPLACE.items()},
+    "save": lambda group: zcore.save(group.store, [1, 2], path="plain", overwrite=True),
+    "save_group": lambda group: zcore.save(group.store, a=[1, 2], path="plain", overwrite=True),
+    "item": lambda group: group.__setitem__("plain", [1, 2]),
+    "copy": lambda group: zcore.copy(group["plain/x"], group.store, destination_path="plain", overwrite=True),
+    "hierarchy": lambda group: group.create_hierarchy({"plain": group.metadata}, overwrite=True),
+}
+
+
+@pytest.mark.parametrize("call", ERASE)
+def test_what_is_no_node_is_not_erased_and_neither_are_nodes_below(store, call):
+    """They were, at any depth, although no caller had named them."""
+    group = stores_below(store)
+    assert "plain" not in group and list(group) == []
+    before = {key: store.get(key) for key in store.list()}
+    with pytest.raises((zcore.NodeNotFoundError, zcore.NodeExistsError), match="plain") as caught:
+        ERASE[call](group)
+    assert {key: store.get(key) for key in store.list()} == before
+    if call != "item":
+        assert "holds no node" in str(caught.value)
+        assert "nodes lie below, each with a name of its own: 'x', 'y/w', 'y/z/deep'" in str(caught.value)
+    for name in ("x", "y/w", "y/z/deep"):
+        del group[f"plain/{name}"]
+    assert list(store.list_prefix("plain/")) == ["plain/photo.jpg"]
+    with pytest.raises(zcore.NodeNotFoundError, match="holds no node$"):
+        del group["plain"]
+    assert list(zcore.open_group(store, "w", path="plain")) == [] and store.get("plain/photo.jpg") == b"mine"
+
+
+def test_a_store_in_a_service_is_erased_by_the_same_rule():
+    store = zcore.RemoteStore(pytest.importorskip("obstore.store").MemoryStore())
+    group = stores_below(store)
+    before = {key: store.get(key) for key in store.list()}
+    for call in ("del", "open_group", "create_array", "save", "copy"):
+        with pytest.raises((zcore.NodeNotFoundError, zcore.NodeExistsError), match="'x', 'y/w', 'y/z/deep'"):
+            ERASE[call](group)
+        assert {key: store.get(key) for key in store.list()} == before
+
+
+def test_a_message_names_the_first_nodes_and_counts_the_others(tmp_path, monkeypatch):
+    for i in range(9):
+        zcore.create_group(tmp_path / f"plain/{i}")
+    zcore.create_group(tmp_path)
+    group = zcore.open_group(tmp_path, "r+")
+    with pytest.raises(zcore.NodeNotFoundError, match="'0', '1', '2', '3', '4' and 4 more$"):
+        del group["plain"]
+    for i in range(20):
+        (tmp_path / f"other/{i:02}/folder").mkdir(parents=True)
+    zcore.create_group(tmp_path / "other/near")
+    zcore.create_group(tmp_path / "other/00/folder/far")
+    monkeypatch.setattr(deletion, "_MAX_LOOKS", 23)
+    with pytest.raises(zcore.NodeNotFoundError, match=r"'near' \(found in the 23 nearest directories\)$"):
+        del group["other"]
+
+
+@pytest.mark.parametrize("target", ["empty", "photos", "photos/1.jpg"])
+def test_a_link_to_what_is_no_node_is_no_member_to_delete(tmp_path, target):
+    group = zcore.create_group(tmp_path / "s")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos/1.jpg").write_text("mine")
+    (tmp_path / "s/link").symlink_to(tmp_path / target)
+    with pytest.raises(zcore.NodeNotFoundError, match="holds no node"):
+        del group["link"]
+    assert (tmp_path / "s/link").is_symlink() and (tmp_path / "photos/1.jpg").exists()
+
+
+def test_a_folder_of_photos_keeps_them(tmp_path):
+    """Also those whose folders have the names of chunks."""
+    names = ["1.jpg", "2016/05/1.jpg", "2016/notes.txt", "c/0/1.jpg", "c/1.jpg", ".hidden", "empty/x/y.png"]
+    for name in names:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(name)
+    before = content(tmp_path)
+    for zarr_format, shape, encoding in ((3, 4, None), (2, (4, 4), "/"), (2, 4, "."), (2, (4, 4, 4), "/"),
+                                         ("zmeta", 4, None), (3, (), None)):
+        keywords = {"chunk_key_encoding": {"name": "v2", "separator": encoding}} if encoding else {}
+        with contextlib.suppress(zcore.StoreError):
+            zcore.create_array(tmp_path, shape=shape, dtype="i4", chunks=1, zarr_format=zarr_format, overwrite=True,
+                               **keywords)
+        assert before.items() <= content(tmp_path).items()
+    assert list(zcore.open_group(tmp_path, "w")) == []
+    assert before.items() <= content(tmp_path).items()
+
+
 # Links
 
 
@@ -336,8 +436,13 @@ def test_a_member_that_is_a_link_is_unlinked(tmp_path, elsewhere, call, target):
     if call == "del":
         del group["g"]
         assert not os.path.lexists(tmp_path / "s/g")
+    elif call == "delete of the link" and target == "a directory above nodes":
+        with pytest.raises(zcore.NodeNotFoundError, match="holds no node; .*: 'm'$"):
+            del group["g/link"]
+        assert link.is_symlink()
     elif call == "delete of the link":
-        assert lifecycle.delete(group.store, "g/link", Options())
+        del group["g/link"]
+        assert not os.path.lexists(link)
     elif call == "create_group":
         assert list(group.create_group("g/link", overwrite=True)) == []
         assert not link.is_symlink()
@@ -458,7 +563,7 @@ def test_an_array_whose_chunks_lie_behind_a_link_can_grow(tmp_path):
 
 
 def counted(call, calls):
-    return lambda *arguments: calls.append(None) or call(*arguments)
+    return lambda *arguments, **keywords: calls.append(None) or call(*arguments, **keywords)
 
 
 @pytest.mark.parametrize("shape", ["deep", "wide"])
@@ -477,6 +582,21 @@ def test_a_deletion_costs_what_there_is(tmp_path, shape, monkeypatch):
         assert len(list(store.list())) == 1
         n_calls.append(len(calls))
     assert n_calls[1] < 2.1 * n_calls[0] and n_calls[1] < 20 * 400
+
+
+def test_a_deletion_opens_a_few_directories_for_each_group_however_deep_they_lie(tmp_path, monkeypatch):
+    """It locked each directory above, for each group: 12.5 s for groups 800 deep, now 0.6."""
+    n_calls = []
+    for call in (lambda group: group.__delitem__("n"), lambda group: group.create_group("n", overwrite=True)):
+        for n in (50, 100):
+            group = zcore.group(tmp_path / f"{n}", overwrite=True)
+            group.create_group("/".join(["n"] * n))
+            calls = []
+            with monkeypatch.context() as patch:
+                patch.setattr(creation_lock, "Descriptor", counted(creation_lock.Descriptor, calls))
+                call(group)
+            n_calls.append(len(calls))
+    assert n_calls[1] < 2.1 * n_calls[0] and n_calls[3] < 2.1 * n_calls[2] and max(n_calls) < 4 * 100
 
 
 @pytest.mark.slow

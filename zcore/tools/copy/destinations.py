@@ -286,8 +286,7 @@ def _check_free(store, path, overwrite, is_held=False):
     place = directory_of(store, path)
     if place is None:
         may_hold_nodes = any(document_last.is_document(key) for key in store.list_prefix(prefix_of(path)))
-        reason = (f"there are nodes below {store.describe(path)}, which is none itself: they are not replaced"
-                  if may_hold_nodes else None)
+        is_free = not may_hold_nodes
     else:
         try:
             is_free = listing.is_empty(place)
@@ -297,14 +296,13 @@ def _check_free(store, path, overwrite, is_held=False):
             raise StoreError(f"cannot list {place}: {exc.strerror}", key=place, errno=exc.errno) from exc
         # Asked again: another process may have made it, or removed it, between two looks.
         may_hold_nodes = os.path.isdir(place) or not os.path.lexists(place)
-        reason = None if is_free else f"{place} is there and holds no node: it is not replaced"
-    if reason is None:
+    if is_free:
         return False
     if may_hold_nodes and not is_held:
         # A node may be being created or deleted here.
         with hold_place(store, path, "", Options()):
             return _check_free(store, path, overwrite, is_held=True)
-    raise NodeExistsError(reason, path=path)
+    raise NodeExistsError(f"{deletion.no_node(store, path)}; what is there is not replaced", path=path)
 
 
 @contextlib.contextmanager

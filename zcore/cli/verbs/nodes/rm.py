@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _found(text, recursive):
     """Return the store and the path of a node to delete; a link is a member of the directory it lies in."""
-    from zcore.hierarchy import deletion
+    from zcore.hierarchy import deletion, lookup
     from zcore.stores.base import directory_at
     from zcore.stores.openers import store_of
 
@@ -60,8 +60,8 @@ def _found(text, recursive):
         store = zcore.DirectoryStore(directory, check_base=False)
     is_link = store.is_link(f"{path}/" if path else "")
     # Not opened: a damaged node can go, too.
-    if not deletion.is_any(store, path):
-        raise zcore.NodeNotFoundError(f"{store.describe(path)} holds no node", path=path)
+    if not lookup.stands(store, path):
+        raise zcore.NodeNotFoundError(deletion.no_node(store, path), path=path)
     if not recursive and not is_link and deletion.has_members(store, path):
         raise ValueError(f"{text} is a group that is not empty; -r deletes it with all its members")
     return store, path
