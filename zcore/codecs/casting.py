@@ -4,9 +4,6 @@ zarr-extensions, codec "cast_value". A number that the type can hold stays the s
 of its two neighbours in the type, and the range is checked after that: a number that is rounded to the largest float is
 in range; a number that is rounded to the value after it is not.
 
-`zcore.kernel.codec.casting` does the same in C. This module is for types that it does not support: those of
-`ml_dtypes`, and float16.
-
 All is computed in float64, int64 or uint64, which hold every number of the supported types. Integers that float64 does
 not hold are cut to 53 bits and rounded there.
 """
@@ -23,6 +20,10 @@ if TYPE_CHECKING:
     from typing import Any, SupportsInt
 
     import numpy.typing as npt
+
+# Names in the specification of the codec.
+ROUNDINGS = ("nearest-even", "towards-zero", "towards-positive", "towards-negative", "nearest-away")
+OUT_OF_RANGE = (None, "clamp", "wrap")
 
 _INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 _FLOATS = ("float16", "float32", "float64")
@@ -96,7 +97,7 @@ def cast(numbers: npt.NDArray[Any], dtype: np.dtype[Any], rounding: str = "neare
     dtype : numpy.dtype
         In the machine's byte order.
     rounding : str
-        One of the kernel's `ROUNDINGS`.
+        One of `ROUNDINGS`.
     out_of_range : {None, "clamp", "wrap"}
         `wrap` is for integers only.
 
@@ -150,25 +151,23 @@ def _round(numbers, rounding):
 def _integers(numbers, low, high, rounding, out_of_range):
     """Return integers from `low` to `high`, as int64 or uint64."""
     wide = np.uint64 if low == 0 else np.int64
-    if numbers.dtype.kind == "f":
+    is_float = numbers.dtype.kind == "f"
+    if is_float:
         with np.errstate(invalid="ignore"):
             numbers = _round(numbers, rounding)
-        # The number after the last one is a power of 2, which float64 holds; it may not hold the last one.
-        below, above = numbers < float(low), numbers >= float(high + 1)
-        wrong = ~np.isfinite(numbers)
-    else:
-        below, above = numbers < low, numbers > high
-        wrong = np.zeros(numbers.shape, bool)
+    # False with NaN. The number after the last one is a power of 2, which float64 holds; it may not hold the last one.
+    if not numbers.size or (numbers.min() >= low and numbers.max() < high + 1):
+        return numbers.astype(wide)
+    below, above = numbers < low, numbers >= float(high + 1) if is_float else numbers > high
     outside = below | above
+    wrong = ~np.isfinite(numbers)
     if out_of_range is None:
         wrong |= outside
     if wrong.any():
         i = np.argmax(wrong)
-        if numbers.dtype.kind == "f" and not np.isfinite(numbers[i]):
+        if not np.isfinite(numbers[i]):
             raise NotHeldError("NaN and infinity are no integers", i, None, numbers[i].item())
         raise _out_of_range(numbers, wrong, low, high)
-    if not outside.any():
-        return numbers.astype(wide)
     if out_of_range == "wrap":
         return _wrapped(numbers, low, high).astype(wide)
     inside = np.where(outside, 0, numbers).astype(wide)

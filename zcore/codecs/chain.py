@@ -350,10 +350,6 @@ class CodecChain:
             except ValueError as exc:
                 raise MetadataError(f"codecs: {exc}", member="codecs") from exc
 
-    def max_encoded_of(self, shape: tuple[int, ...]) -> int | None:
-        """Return the maximum size of the object of a chunk of `shape`; None if it is unbounded."""
-        return self.stages_of(shape)[1][-1][0]
-
     def stages_of(self, shape: tuple[int, ...]) -> tuple[list[Stage], list[Size]]:
         """Return types and sizes of a chunk of `shape` before each codec; see `_types_of` and `_sizes_of`.
 

@@ -5,13 +5,14 @@ instead of an arbitrary number, and the fill value changes with the elements.
 """
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from zcore.codecs.base import Codec
 from zcore.codecs.casting import (
+    OUT_OF_RANGE,
+    ROUNDINGS,
     NotHeldError,
     cast,
     integer_range,
@@ -21,8 +22,7 @@ from zcore.codecs.casting import (
     widened,
 )
 from zcore.errors import CodecError
-from zcore.kernel.codec.casting import ITEM_TYPES, MAX_MAPPED, OUT_OF_RANGE, ROUNDINGS
-from zcore.kernel.codec.program import Program
+from zcore.kernel.codec.filters import ITEM_TYPES
 from zcore.model.fill_value import fill_bytes, real_bytes
 
 if TYPE_CHECKING:
@@ -220,15 +220,8 @@ class CastValue(Codec):
             self._pairs(direction, dtype.newbyteorder("="))
         return self._type, shape
 
-    def step(self, dtype: np.dtype[Any]) -> tuple[Any, ...] | None:
-        """Return the step of a `Program` for an array of type `dtype`, or None if it has no C form."""
-        decoded, encoded = dtype.str[1:], self._type.str[1:]
-        pairs = [self._pairs(direction, dtype.newbyteorder("=")) for direction in ("encode", "decode")]
-        if decoded not in ITEM_TYPES or encoded not in ITEM_TYPES or max(map(len, pairs)) > MAX_MAPPED:
-            return None
-        ranges = self._out_of_range(self._type), self._out_of_range(dtype)
-        raw = [tuple([(key.tobytes(), value.tobytes()) for key, value in found]) for found in pairs]
-        return (self.name, decoded, encoded, self.rounding, *zip(ranges, raw, strict=True))
+    def step(self, dtype: np.dtype[Any]) -> None:
+        """Return None: NumPy casts."""
 
     def encode(self, chunk: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return the encoded chunk.
@@ -238,11 +231,7 @@ class CastValue(Codec):
         CodecError
             The type does not hold an element, and there is no rule for it.
         """
-        step = self.step(chunk.dtype)
-        if step is None:
-            return self._cast(chunk, chunk.dtype.newbyteorder("="), self._type, "encode")
-        raw = _program(step).encode_bytes(_native_bytes(chunk), (self.name,))
-        return np.frombuffer(raw, self._type).reshape(chunk.shape)
+        return self._cast(chunk, chunk.dtype.newbyteorder("="), self._type, "encode")
 
     def decode(self, chunk: npt.NDArray[Any], dtype: np.dtype[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:
         """Return the decoded chunk, in the machine's byte order.
@@ -252,12 +241,7 @@ class CastValue(Codec):
         CodecError
             As for `encode`.
         """
-        step = self.step(dtype)
-        if step is None:
-            return self._cast(chunk, dtype.newbyteorder("="), dtype.newbyteorder("="), "decode")
-        out = np.empty(shape, dtype.newbyteorder("="))
-        _program(step).decode_bytes(_native_bytes(chunk), out.reshape(-1).view(np.uint8), (self.name,))
-        return out
+        return self._cast(chunk, dtype.newbyteorder("="), dtype.newbyteorder("="), "decode")
 
     def encode_fill(self, fill: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return the encoded fill value; refuse one that does not decode to itself, as the codec's text demands."""
@@ -276,7 +260,6 @@ class CastValue(Codec):
         return None if self.out_of_range == "wrap" and not is_integer(dtype) else self.out_of_range
 
     def _cast(self, chunk, array_type, dtype, direction):
-        """Cast a chunk by NumPy."""
         found = self._map(direction, array_type)
         numbers = np.ascontiguousarray(chunk).reshape(-1)
         out = np.empty(numbers.shape, dtype)
@@ -314,16 +297,6 @@ class CastValue(Codec):
         # Of repeated numbers the first one counts.
         keys, first = np.unique(widened(keys), return_index=True)
         return keys, values[first]
-
-
-@lru_cache(maxsize=32)
-def _program(step):
-    return Program((step,))
-
-
-def _native_bytes(chunk):
-    """Return the bytes of a chunk's elements in C order, in the machine's byte order."""
-    return np.ascontiguousarray(chunk, chunk.dtype.newbyteorder("=")).reshape(-1).view(np.uint8)
 
 
 def _check_map(scalar_map):

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-    import numpy.typing as npt
 
 
 class Part(NamedTuple):
@@ -95,9 +94,3 @@ def part_of(field: str, dtype: np.dtype[Any]) -> Part:
     """Return the `Part` of a field."""
     part, offset = dtype.fields[field][:2]
     return Part(field, offset, part.itemsize, part)
-
-
-def part_bytes(array: npt.NDArray[Any], part: Part, itemsize: int) -> npt.NDArray[np.void]:
-    """Return a view of the bytes of a part in an array of items of `itemsize` bytes."""
-    return array.view(np.dtype({"names": ["part"], "formats": [f"V{part.nbytes}"], "offsets": [part.offset],
-                                "itemsize": itemsize}))["part"]

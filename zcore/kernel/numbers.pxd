@@ -2,7 +2,7 @@
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 
-cdef enum Item:                # indices into `ITEM_TYPES` of `codec.casting`
+cdef enum Item:                # indices into `ITEM_TYPES` of `codec.filters`
     I1 = 0
     I2 = 1
     I4 = 2

@@ -40,11 +40,6 @@ cdef enum Code:
     STREAM_TRAILING = 63       # bytes behind the stream                      expected its end, found the object's
     STREAM_ENCODE = 64         # the compressor failed                        expected size, found its result
     ITEMS = 65                 # no whole number of items                     expected item size, found length
-    # numbers that cannot be cast (casting.pyx): expected the target's Item, found their bits
-    CAST_INTEGER = 66          # an int64 out of range
-    CAST_NATURAL = 67          # a uint64
-    CAST_REAL = 68             # a float64
-    CAST_SPECIAL = 69          # NaN or infinity, a float64 as well
     # shards (shard.pyx)
     SHARD_SHORT = 70           # fewer bytes than the index                   expected size of the index, found size
     SHARD_MARK = 71            # one word of an entry says empty              found the other word

@@ -6,9 +6,7 @@ Compiled because nogil code sets the values; the messages are made here, with th
 import errno as _errno
 import os
 
-from libc.string cimport memcpy
 
-from zcore.kernel.numbers cimport F4, U1, item_nbytes
 
 from zcore import errors
 
@@ -59,7 +57,6 @@ _STOPS = {
     INTERRUPTED: "a signal has stopped the call",
     STOPPED: "another thread has stopped the call",
 }
-_LARGEST_F4 = (2 - 2**-23) * 2.0**127
 _OPERATIONS = {
     IO_OPEN: "open", IO_READ: "read", IO_WRITE: "write", IO_RENAME: "rename", IO_UNLINK: "remove", IO_MKDIR: "mkdir",
 }
@@ -94,23 +91,6 @@ cdef int fail_errno(Status *status, int code, int sys_errno) noexcept nogil:
     return code
 
 
-cdef tuple _uncast(const Status *status):
-    """Return for a number that cannot be cast: the message, the expected type, and the number."""
-    cdef int64_t bits = status.found
-    cdef int item = <int>status.expected
-    cdef double real
-    memcpy(&real, &bits, sizeof(double))
-    if status.code == CAST_SPECIAL:
-        return "NaN and infinity are no integers", None, real
-    found = real if status.code == CAST_REAL else bits if status.code == CAST_INTEGER else bits % 2**64
-    if item >= F4:
-        low, high = -_LARGEST_F4, _LARGEST_F4
-    else:
-        n_bits = 8 * item_nbytes(item)
-        low, high = (0, 2**n_bits - 1) if item >= U1 else (-2**(n_bits - 1), 2**(n_bits - 1) - 1)
-    return f"{found} is out of the range from {low} to {high}", low if found < low else high, found
-
-
 cdef object make_error(const Status *status, str key, object chunk_coords, str codec, str direction,
                        tuple inner_coords):
     """Return the exception of a failure. `key`, `codec` and `direction` may be None, coordinates None or a tuple.
@@ -142,11 +122,6 @@ cdef object make_error(const Status *status, str key, object chunk_coords, str c
             key=key, errno=number)
     if status.code in _STOPS:
         return errors.StoreError(where + _STOPS[status.code], key=key, errno=status.sys_errno or None)
-    if CAST_INTEGER <= status.code <= CAST_SPECIAL:
-        sentence, expected, found = _uncast(status)
-        return errors.CodecError(
-            where + sentence, key=key, chunk_coords=chunk_coords, offset=status.offset, codec=codec,
-            direction=direction, inner_coords=inner_coords[0] if inner_coords else None, expected=expected, found=found)
     cls, sentence = _SENTENCES[status.code]
     message = where + sentence.format(e=status.expected, f=status.found, o=status.offset)
     if cls is errors.UnsupportedError:

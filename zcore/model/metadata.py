@@ -88,15 +88,6 @@ def has_varying_items(dtype: np.dtype[Any]) -> bool:
     return dtype.kind in "TO"
 
 
-def viewed(array: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    """Return a view of an array as items of `dtype`; the array itself if items vary in size.
-
-    Long strings are in memory of the dtype object with which they were assigned, not of an equal one. NumPy's `view`
-    would look for them in the wrong place.
-    """
-    return array if has_varying_items(dtype) else array.view(dtype)
-
-
 class CodecSpec(Value):
     """One member of a codec chain in Zarr v3's terms: a name and a configuration (a dict that must not be changed)."""
 

@@ -9,11 +9,10 @@ import pytest
 
 import zcore
 from tests.each import each
-from zcore.codecs.casting import NotHeldError, cast, integer_range, is_integer, number_type, widened
+from zcore.codecs.casting import ROUNDINGS, NotHeldError, cast, integer_range, is_integer, number_type, widened
 from zcore.codecs.chain import CodecChain
 from zcore.codecs.values import CastValue, ScaleOffset
 from zcore.errors import ChunkError, CodecError, MetadataError, UnsupportedError
-from zcore.kernel.codec.casting import ROUNDINGS
 from zcore.model.metadata import CodecSpec
 
 INTEGERS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "int2", "int4", "uint2", "uint4"]

@@ -9,21 +9,34 @@ to the type of the arithmetic, changed in place, and converted to the type in wh
 Integer arithmetic wraps, as NumPy's does. If `fixedscaleoffset` stores integers, a number that no 64-bit integer can
 hold (such as NaN) becomes 0, and a narrower integer keeps its lowest bytes. `zcore.codecs.filters` does the same.
 """
-from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
-from zcore.kernel.codec.casting import ITEM_TYPES
-
-from zcore.kernel.codec.casting cimport BLOCK_ITEMS, NEAREST_EVEN, convert, round_block
 from zcore.kernel.codec.table cimport CodecFunctions, Step, Workspace, add_codec, items_bound
-from zcore.kernel.numbers cimport F4, F8, I8, U8, item_nbytes, real_t
+from zcore.kernel.numbers cimport F4, F8, I1, I2, I4, I8, U1, U2, U4, U8, item_nbytes, item_t, real_t
 from zcore.kernel.status cimport Status
 
 cdef extern from *:
     """
     #define TWO_63 0x1p63
+    /* From here on every number of a type is whole. */
+    #define WHOLE_F4 0x1p23f
+    #define WHOLE_F8 0x1p52
+    /* Of a float and of a double, in its own precision. */
+    #define zc_magnitude(x) _Generic((x), float: fabsf, default: fabs)(x)
+    #define zc_with_sign(size, x) _Generic((x), float: copysignf, default: copysign)(size, x)
     """
     const double TWO_63
+    const float WHOLE_F4
+    const double WHOLE_F8
+    double magnitude "zc_magnitude" (double x) nogil
+    double with_sign "zc_with_sign" (double size, double x) nogil
+
+# The typestr without its byte order, at the index that `Item` gives it.
+ITEM_TYPES = ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8")
+
+cdef enum:
+    BLOCK_ITEMS = 512          # of a block, which stays in the first-level cache
 
 cdef struct Filter:
     int item                   # of the decoded chunk, an Item
@@ -41,6 +54,10 @@ ctypedef fused number_t:
     float
     double
 
+ctypedef fused wide_t:
+    int64_t
+    double
+
 ctypedef union Block:
     uint8_t u1[BLOCK_ITEMS]
     uint16_t u2[BLOCK_ITEMS]
@@ -49,6 +66,62 @@ ctypedef union Block:
     int64_t i8[BLOCK_ITEMS]
     float f4[BLOCK_ITEMS]
     double f8[BLOCK_ITEMS]
+
+
+cdef void _widen(const item_t *src, wide_t *dst, int64_t n) noexcept nogil:
+    cdef int64_t i
+    for i in range(n):
+        dst[i] = <wide_t>src[i]
+
+
+cdef void _widen_item(int item, const void *src, wide_t *dst, int64_t n) noexcept nogil:
+    if item == I1:
+        _widen(<const int8_t *>src, dst, n)
+    elif item == I2:
+        _widen(<const int16_t *>src, dst, n)
+    elif item == I4:
+        _widen(<const int32_t *>src, dst, n)
+    elif item == I8:
+        _widen(<const int64_t *>src, dst, n)
+    elif item == U1:
+        _widen(<const uint8_t *>src, dst, n)
+    elif item == U2:
+        _widen(<const uint16_t *>src, dst, n)
+    elif item == U4:
+        _widen(<const uint32_t *>src, dst, n)
+    elif item == U8:
+        _widen(<const uint64_t *>src, dst, n)
+    elif wide_t is double and item == F4:
+        _widen(<const float *>src, dst, n)
+    elif wide_t is double:
+        _widen(<const double *>src, dst, n)
+
+
+cdef void _narrow(const wide_t *src, number_t *dst, int64_t n) noexcept nogil:
+    cdef int64_t i
+    for i in range(n):
+        dst[i] = <number_t>src[i]
+
+
+cdef void _convert(int item, int as_item, const Block *src, Block *dst, int64_t n) noexcept nogil:
+    """Convert a block of numbers as C does; integers keep their lowest bytes. Not from floats to integers."""
+    cdef Block wide
+    if as_item >= F4:
+        _widen_item(item, src, wide.f8, n)
+        if as_item == F4:
+            _narrow(wide.f8, dst.f4, n)
+        else:
+            memcpy(dst, &wide, n * sizeof(double))
+        return
+    _widen_item(item, src, wide.i8, n)
+    if item_nbytes(as_item) == 1:
+        _narrow(wide.i8, dst.u1, n)
+    elif item_nbytes(as_item) == 2:
+        _narrow(wide.i8, dst.u2, n)
+    elif item_nbytes(as_item) == 4:
+        _narrow(wide.i8, dst.u4, n)
+    else:
+        _narrow(wide.i8, dst.u8, n)
 
 
 cdef void _delta(number_t *numbers, bint is_first, int64_t n, bint encode, number_t *last) noexcept nogil:
@@ -86,6 +159,16 @@ cdef void _delta_block(int item, Block *numbers, bint is_first, int64_t n, bint 
         _delta(numbers.u8, is_first, n, encode, last.u8)
 
 
+cdef inline real_t _nearest(real_t x) noexcept nogil:
+    """Return the nearest integer, the even one of two, as a float: the sum drops all fractional digits."""
+    cdef real_t whole = WHOLE_F4 if real_t is float else WHOLE_F8
+    cdef real_t size = magnitude(x)
+    cdef real_t rounded = (size + whole) - whole
+    # False for NaN.
+    rounded = rounded if size < whole else size
+    return <real_t>with_sign(rounded, x)
+
+
 cdef void _scale(const Filter *spec, real_t *numbers, int64_t n, bint encode) noexcept nogil:
     cdef real_t offset = <real_t>spec.offset
     cdef real_t scale = <real_t>spec.scale
@@ -97,7 +180,8 @@ cdef void _scale(const Filter *spec, real_t *numbers, int64_t n, bint encode) no
         for i in range(n):
             numbers[i] = numbers[i] / scale + offset
     if encode and spec.is_rounded:
-        round_block(NEAREST_EVEN, numbers, numbers, n)
+        for i in range(n):
+            numbers[i] = _nearest(numbers[i])
 
 
 cdef void _to_int64(const real_t *numbers, int64_t *integers, int64_t n) noexcept nogil:
@@ -126,7 +210,7 @@ cdef void _filter_run(const Filter *spec, const uint8_t *src, uint8_t *dst, int6
         count = min(n - first, <int64_t>BLOCK_ITEMS)
         memcpy(&numbers if item == wide else &block, src + first * nbytes, count * nbytes)
         if item != wide:
-            convert(item, wide, &block, &numbers, count)
+            _convert(item, wide, &block, &numbers, count)
         if spec.is_delta:
             _delta_block(wide, &numbers, first == 0, count, encode, &last)
         elif wide == F4:
@@ -136,12 +220,12 @@ cdef void _filter_run(const Filter *spec, const uint8_t *src, uint8_t *dst, int6
         result = &numbers
         if as_item < F4 and wide == F4:
             _to_int64(numbers.f4, block.i8, count)
-            convert(I8, as_item, &block, &numbers, count)
+            _convert(I8, as_item, &block, &numbers, count)
         elif as_item < F4 and wide == F8:
             _to_int64(numbers.f8, block.i8, count)
-            convert(I8, as_item, &block, &numbers, count)
+            _convert(I8, as_item, &block, &numbers, count)
         elif as_item != wide:
-            convert(wide, as_item, &numbers, &block, count)
+            _convert(wide, as_item, &numbers, &block, count)
             result = &block
         memcpy(dst + first * as_nbytes, result, count * as_nbytes)
         first += count
