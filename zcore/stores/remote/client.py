@@ -84,9 +84,12 @@ class Client:
         Whether the service can list, and whether objects can be changed.
     swaps : bool
         Whether `put` takes conditions: a tag, or `ABSENT`.
+    root : str
+        Begins absolute names: ``/`` or nothing.
     """
 
     url: str = ""
+    root: str = ""
     lists: bool = True
     writes: bool = False
     swaps: bool = False

@@ -32,6 +32,8 @@ class FsspecClient(Client):
         self.writes: bool = type(filesystem).__name__ != "HTTPFileSystem"
         protocol = filesystem.protocol
         self.url: str = f"{protocol if isinstance(protocol, str) else protocol[0]}://"
+        # zarr-python wraps filesystems.
+        self.root: str = getattr(filesystem, "sync_fs", filesystem).root_marker
 
     def __reduce__(self) -> tuple[Any, ...]:
         return FsspecClient, (self._filesystem,)

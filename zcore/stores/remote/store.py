@@ -80,8 +80,10 @@ class RemoteStore(Store):
                  **options: Any) -> None:
         self._made_of = source, {"path": path, "read_only": read_only, "n_requests": n_requests, **options}
         self._client, name = client_of(source, options)
+        # To a filesystem on this machine, a path without the sign lies in the working directory.
+        root = self._client.root if path.startswith("/") and not name else ""
         path = check_path(path.strip("/"))
-        self._prefix = "/".join([part for part in (name, path) if part])
+        self._prefix = root + "/".join([part for part in (name, path) if part])
         self._prefix += "/" if self._prefix else ""
         self.read_only: bool = as_bool(read_only, "read_only") or not self._client.writes
         self.lists: bool = self._client.lists

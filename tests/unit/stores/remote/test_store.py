@@ -591,3 +591,16 @@ def test_who_has_no_credentials_is_told_how_to_do_without():
 
     with pytest.raises(StoreError, match="api/token .*skip_signature=True reads what is public"):
         RemoteStore(Asking()).get("a")
+
+
+def test_an_absolute_path_of_a_filesystem_is_no_relative_one(tmp_path, monkeypatch):
+    """It was taken for one in the working directory, and written there."""
+    filesystem = pytest.importorskip("fsspec").filesystem("file")
+    place = tmp_path / "place"
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    zcore.create_array(zcore.storage.FsspecStore(filesystem, path=str(place)), name="a", data=[1, 2, 3])
+    assert zcore.open(place)["a"][...].tolist() == [1, 2, 3]
+    assert [name for name, _ in zcore.open(zcore.RemoteStore(filesystem, path=f"{place}/")).members()] == ["a"]
+    zcore.create_array(zcore.RemoteStore(filesystem, path="below"), data=[4])
+    assert zcore.open(tmp_path / "elsewhere/below")[...].tolist() == [4]
