@@ -51,6 +51,14 @@ class Items:
         self._elements = elements
         self.has_elements: bool = elements is not None
 
+    @property
+    def is_fill(self) -> bool:
+        """Whether all elements are one in memory, the fill value."""
+        elements = self._elements
+        return (elements is not None and elements.size > 0 and not any(
+            [n > 1 and stride for n, stride in zip(elements.shape, elements.strides, strict=True)])
+            and self._is_filled(elements[(*[slice(1)] * elements.ndim, ...)]))
+
     def read(self, raw: Buffer, shape: tuple[int, ...], inside: Places, outside: Places) -> None:
         """Move the elements `inside` of a chunk to `outside`; both are selections.
 

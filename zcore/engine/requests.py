@@ -36,6 +36,8 @@ MAX_TOGETHER = 64
 NO_LIMIT = 1 << 62     # bytes of an object whose size nothing tells, such as text
 MAX_REPLACED = 8       # attempts to read a shard in parts while it is replaced, before it is read whole
 MAX_SWAPS = 64         # attempts of a compare-and-swap
+FEW_ERASED = 16        # objects that are erased without a look which of them exist
+LISTED = 10            # objects of the array for each that is to be erased, at most, in such a look
 MAX_PAUSE = 0.25       # seconds between two attempts
 
 
@@ -225,12 +227,19 @@ class Writer:
         self._plan = plan
         self._locks = locks
         self._stands = stands
+        self._existing = None
+        if plan.is_fill and self._store.n_requests and self._store.lists and plan.n_left > FEW_ERASED:
+            # A listing names hundreds of objects in the time of one erasure. What others write from now on is later.
+            keys = set(islice(self._store.list_prefix(self._prefix), LISTED * plan.n_left))
+            self._existing = keys if len(keys) < LISTED * plan.n_left else None
 
     def __call__(self, main: bool) -> None:
         plan = self._plan
         feed = Feed(plan, self._chain.step_names, main)
         while (task := plan.take()) >= 0:
             is_covered = feed.is_covered(task)
+            if is_covered and self._existing is not None and self._prefix + feed.key(task) not in self._existing:
+                continue     # all of it is the fill value
             # A covered object does not depend on the old one, so it is encoded before the lock is taken.
             encoded = feed.encode(task, self._plan.keep_filled) if is_covered else None
             if self._locks is None:

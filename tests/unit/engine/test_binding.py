@@ -495,3 +495,94 @@ def test_a_read_during_a_replacement_of_the_directory_is_of_one_array(tmp_path, 
     values[:] = [1] * 20
     with pytest.raises(zcore.StoreError, match="was replaced"):
         array[...]
+
+
+# The fill value, written over much
+
+
+NAN = np.uint64(0x7FF8_0000_0000_0001).view("f8")      # with a payload
+FILLS = {
+    "int": ("i4", 7, 8), "big-endian": (">f4", 1.5, 2), "-0.0": ("f8", -0.0, 0.0), "0.0": ("f8", 0.0, -0.0),
+    "nan": ("f8", np.nan, NAN), "payload": ("f8", NAN, np.nan), "complex": ("c8", complex(0, -0.0), 0j),
+    "text": ("U3", "ab", "abc"), "varying": (str, "ab", "abc"),
+    "struct": ([("a", "i2"), ("b", ">f8")], (1, -0.0), (1, 0.0)),
+}
+
+
+def bits(elements):
+    elements = np.asarray(elements)
+    return elements.tolist() if elements.dtype.kind in "TO" else elements.tobytes()
+
+
+@pytest.mark.parametrize("form", [{}, {"shards": (4, 4)}, {"order": "F"}, {"zarr_format": 2}], ids=str)
+@pytest.mark.parametrize("fill", FILLS)
+@pytest.mark.parametrize("in_memory", [False, True])
+def test_the_fill_value_written_over_everything(tmp_path, fill, form, in_memory):
+    """Nothing is encoded: objects are erased, whatever they hold, but only by the very bits of the fill value."""
+    dtype, value, other = FILLS[fill]
+    if "zarr_format" in form and fill in ("payload", "struct") or "order" in form and dtype is str:
+        pytest.skip("the format has none")
+    for keeps in (False, True):
+        store = zcore.MemoryStore() if in_memory else tmp_path / str(keeps)
+        a = zcore.create_array(store, shape=(9, 10), chunks=(2, 2), dtype=dtype, fill_value=value,
+                               write_empty_chunks=keeps, **form)
+        expected = np.full((9, 10), np.array(value, a.dtype), a.dtype)
+        for selection in (np.s_[:], np.s_[:5], np.s_[1:, 3:9], np.s_[::2, ::-1], np.s_[4:6, 4:6], np.s_[[0, 1, 5]]):
+            for where, one in ((np.s_[3:7, 2:5], other), (selection, value), (selection, other), (selection, value)):
+                a[where] = one
+                expected[where] = one
+                assert bits(a[...]) == bits(expected)
+        assert a.nchunks_initialized
+        a[:] = value
+        assert bool(a.nchunks_initialized) == keeps
+
+
+def test_an_undefined_fill_value_is_stored(store):
+    a = zcore.create_array(store, shape=9, chunks=2, dtype="i4", fill_value=None, zarr_format=2)
+    a[:] = 0
+    assert a.nchunks_initialized == 5
+
+
+def test_absent_chunks_stay_absent_at_no_cost(tmp_path):
+    """A terabyte in chunks of a gigabyte."""
+    for store in (tmp_path, zcore.MemoryStore()):
+        for form in ({"chunks": 10**9}, {"chunks": 10**6, "shards": 10**9}):
+            a = zcore.create_array(store, shape=10**12, dtype="u1", fill_value=7, overwrite=True, **form)
+            a[10**9:10**9 + 5] = 8
+            a[:] = 7
+            a[10**9 + 5:-5] = 7
+            assert a.nchunks_initialized == 0 and a[10**9] == 7
+
+
+def test_an_absent_object_is_an_error_where_it_has_to_be_there(tmp_path):
+    a = zcore.create_array(tmp_path, shape=8, chunks=4, dtype="i4", missing="raise")
+    with pytest.raises(zcore.ChunkError):
+        a[1:3] = 0
+    a[:4] = 0
+    assert a.nchunks_initialized == 1
+
+
+class CountingService(CountingStore):
+    n_requests = 4
+
+    def list_prefix(self, prefix):
+        self._count("list", "")
+        return super().list_prefix(prefix)
+
+
+def test_a_service_is_asked_what_is_there_before_much_is_erased():
+    """A request for each object that is absent would cost as much as one for each that exists."""
+    store = CountingService()
+    a = zcore.create_array(store, shape=1000, chunks=5, dtype="i4", fill_value=3)
+    a[:20] = 1
+    a[500] = 1
+    store.calls.clear()
+    a[:] = 3
+    assert sum(store.calls.values()) < 20
+    assert sum([n for (what, _), n in store.calls.items() if what == "erase"]) == 5
+    assert a.nchunks_initialized == 0 and (a[...] == 3).all()
+    a[:] = np.where(np.arange(1000) < 900, 1, 3)
+    store.calls.clear()
+    a[905:990] = 3      # the array has too many objects to be listed
+    assert sum([n for (what, _), n in store.calls.items() if what == "erase"]) == 17
+    assert a.nchunks_initialized == 180

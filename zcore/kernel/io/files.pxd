@@ -114,5 +114,7 @@ cdef int stage_write(int fd, const uint8_t *data, int64_t n_bytes, int64_t offse
 cdef int stage_close(int dirfd, int fd, int code, Staging *staging, Status *status) noexcept nogil
 cdef int object_commit(int dirfd, const char *name, Staging *staging, Status *status) noexcept nogil
 cdef void object_drop(int dirfd, Staging *staging) noexcept nogil
+# Whether an object surely does not exist.
+cdef bint object_is_absent(int dirfd, const char *name) noexcept nogil
 # Removes an object; an absent one is no error.
 cdef int object_erase(int dirfd, const char *name, Staging *staging, Status *status) noexcept nogil

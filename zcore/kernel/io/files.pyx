@@ -624,6 +624,11 @@ cdef void object_drop(int dirfd, Staging *staging) noexcept nogil:
         staging.name[0] = 0
 
 
+cdef bint object_is_absent(int dirfd, const char *name) noexcept nogil:
+    cdef c_stat found
+    return fstatat(dirfd, name, &found, AT_SYMLINK_NOFOLLOW) != 0 and (errno == ENOENT or errno == ENOTDIR)
+
+
 cdef int object_erase(int dirfd, const char *name, Staging *staging, Status *status) noexcept nogil:
     cdef int error
     if unlinkat(dirfd, name) != 0:

@@ -4,7 +4,8 @@
 A covered object (all its elements inside the array are written) is encoded and staged beside the old one before the
 lock is taken, and never read. A partly covered object is read, merged and written back under the lock. Elements of a
 chunk outside the array are reset to the fill value on the way, whichever program wrote them. An object that holds only
-the fill value is erased, not written, unless the caller wants it stored.
+the fill value is erased, not written, unless the caller wants it stored. If all elements to be written are one in
+memory, and that is the fill value, nothing is encoded, and absent objects are not locked.
 """
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.errno cimport ENOENT
@@ -16,7 +17,7 @@ from zcore.kernel.strided.copy cimport (
     MAX_NDIM, Copy, Runs, copy_by_source, copy_simplify, fill_bytes, fill_run, is_filled, runs_are_filled,
 )
 from zcore.kernel.io.files cimport (
-    FAILED, buffer_reserve, object_commit, object_drop, object_erase, object_read, object_stage,
+    FAILED, buffer_reserve, object_commit, object_drop, object_erase, object_is_absent, object_read, object_stage,
     same_identity, staging_init,
 )
 from zcore.kernel.select.grid cimport Span
@@ -46,6 +47,9 @@ cdef class WritePlan(Plan):
         if self.levels is not None:
             self.shards = ShardWriter(self, options.n_threads)
         self._share_last(options.n_threads)
+        self._find_fill()
+        if self.items is not None and not self.opened.keep_filled:
+            self.is_fill = self.items.is_fill
         for d in range(self.ndim):
             self.old_shape[d] = self.opened.shape[d]
         self.token = options.token
@@ -56,6 +60,7 @@ cdef class WritePlan(Plan):
     cdef int adapt(self, int n_threads) noexcept nogil:
         Plan.adapt(self, n_threads)
         self._share_last(n_threads)
+        self._find_fill()
         return OK if self.shards is None else self.shards.follow(self, n_threads)
 
     cdef void _share_last(self, int n_threads) noexcept nogil:
@@ -65,6 +70,16 @@ cdef class WritePlan(Plan):
             self.n_last = self.n_tasks % n_threads
         if self.n_last > 0:
             self.last_threads = self.program.inner_threads(n_threads // self.n_last, self.layout.n_bytes, True)
+
+    cdef void _find_fill(self) noexcept nogil:
+        cdef int d
+        self.is_fill = (self.data != NULL and self.points is None and not self.opened.keep_filled
+                        and self.item_nbytes == self.opened.itemsize)
+        for d in range(self.ndim):
+            if self.axes[d].count == 0 or (self.axes[d].count > 1 and self.data_strides[d] != 0):
+                self.is_fill = False
+        if self.is_fill:
+            self.is_fill = memcmp(self.data, self.opened.fill, <size_t>self.item_nbytes) == 0
 
     @property
     def keep_filled(self):
@@ -135,8 +150,14 @@ cdef class WritePlan(Plan):
 
     cdef int _replace(self, const Span *spans, const char *key, Worker *worker) noexcept nogil:
         """Write an object without reading the old one."""
-        cdef bint erase = False
-        cdef int code = self._prepare(spans, key, worker, &erase)
+        cdef bint erase = self.is_fill
+        cdef int code = OK
+        if erase:
+            # Of two writers that meet here, this one came first.
+            if object_is_absent(self.dirfd, key):
+                return OK
+        else:
+            code = self._prepare(spans, key, worker, &erase)
         if code != OK:
             return self._say_why(key, worker)
         code = self._lock(key, worker)
@@ -178,6 +199,8 @@ cdef class WritePlan(Plan):
 
     cdef int64_t encode_covered(self, const Span *spans, Worker *worker, const uint8_t **encoded) noexcept nogil:
         """Encode an object of which all elements inside the array are written: return its size, FILLED or FAILED."""
+        if self.is_fill:
+            return FILLED
         if self.shards is None:
             return self.encode_covered_chunk(spans, worker, encoded)
         return self.shards.encode_covered(self, spans, worker, encoded)
@@ -249,6 +272,8 @@ cdef class WritePlan(Plan):
         if code == MISSING and self.opened.missing_raises:
             fail(&worker.status, MISSING, 0, 0, 0)
             return FAILED
+        if code == MISSING and self.is_fill:
+            return SAME
         if code != OK and code != MISSING:
             # Results that are no failure, such as an interruption, have not set the code.
             worker.status.code = code
