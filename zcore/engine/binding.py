@@ -42,6 +42,7 @@ from zcore.kernel.select.open_array import OpenArray
 from zcore.model.metadata import ArrayMetadata, GroupMetadata, has_varying_items
 from zcore.stores.base import OBJECTS, Directory, Extents, Strided
 from zcore.stores.keys import prefix_of
+from zcore.text.characters import fault_of_text, has_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -532,6 +533,8 @@ class ArrayBinding(NodeBinding):
         if not stands(plan):
             return False
         _make_true_one(out)
+        if fault := fault_of_text(out):
+            raise ChunkError(fault)
         if native and view.trusted and out.nbytes <= SMALL_NBYTES:
             self._expect_small(view)
         return True
@@ -821,6 +824,8 @@ class ArrayBinding(NodeBinding):
             Called after an object was read and before it is replaced by a compare-and-swap. If it raises, the write
             ends and the object is not changed.
         """
+        if values is not None and (fault := fault_of_text(values)):
+            raise ValueError(fault)
         options = self.options
         metadata = metadata or view.metadata
         native = type(self._locate()) is Directory
@@ -886,7 +891,8 @@ class ArrayBinding(NodeBinding):
 
         view, options, located = self.view, self.options, self._locate()
         dtype = view.metadata.dtype
-        if view.identity is None or has_varying_items(dtype) or dtype.itemsize > MAX_SEARCHED:
+        # Compiled code does not check text.
+        if view.identity is None or has_varying_items(dtype) or has_text(dtype) or dtype.itemsize > MAX_SEARCHED:
             return None
         threads = options.n_threads()
         bools = tuple(_bools_of(dtype))

@@ -23,6 +23,7 @@ from zcore.model.named_codecs import named_codec
 from zcore.model.value import as_bool, text_of
 from zcore.stores.keys import prefix_of
 from zcore.stores.memory import MemoryStore
+from zcore.text.characters import fault_of_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -147,6 +148,8 @@ def new_array(*, shape: Shape | None = None, dtype: DTypeLike | None = None, dat
     _check_can_compress(metadata.codecs)
     if data is not None:
         data = cast_to(data, metadata.dtype)     # an error here leaves no array behind
+        if fault := fault_of_text(data):
+            raise ValueError(fault)
     new = NewNode(format, metadata, attributes, data)
     if data is not None and _may_refuse(metadata):
         # The codecs may refuse elements, so they are tried before anything is replaced.

@@ -679,3 +679,18 @@ def test_blocks_behind_one_another_are_hashed_while_they_are_written(path):
     zcore.asdf.write(path, {"a": large, "b": large[::-1]})
     assert writing._PARALLEL_NBYTES < large.nbytes
     check(path, 1, a=large, b=large[::-1])
+
+
+def test_text_with_code_points_that_unicode_does_not_have(tmp_path):
+    """It is not written, and damage where it is read."""
+    path = tmp_path / "a.asdf"
+    none = np.full(3, 0x110000, "<u4")
+    with pytest.raises(ValueError, match="text has the code point 0x110000"):
+        zcore.asdf.write(path, {"a": {"b": none.view("U1")}})
+    zcore.asdf.write(path, {"a": np.full(3, 97, "<u4").view("U1")})
+    old, new = np.full(3, 97, "<u4").tobytes(), none.tobytes()
+    path.write_bytes(path.read_bytes().replace(old, new).replace(hashlib.md5(old).digest(), hashlib.md5(new).digest()))
+    with zcore.asdf.open(path) as file, pytest.raises(zcore.AsdfFormatError, match="text has the code point 0x110000"):
+        np.asarray(file.tree["a"])
+    with pytest.raises(zcore.ChunkError, match="text has the code point 0x110000"):
+        zcore.open(path)["a"][...]

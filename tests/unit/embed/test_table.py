@@ -161,6 +161,20 @@ def test_create(tmp_path):
     assert caught.value.code == 3
 
 
+def test_text_that_is_none(tmp_path):
+    """It is neither read nor written, whether the array was written by zcore or not."""
+    none = np.full(4, 0x110000, "<u4")
+    z = zcore.create_array(tmp_path, shape=4, dtype="<U1", compressors=None, checksum=False)
+    with Handle(tmp_path) as handle:
+        handle.write((0,), np.full(4, "ä", "<U1"))
+        assert (handle.read((0,), (4,), "<U1") == "ä").all()
+        with pytest.raises(CallError, match="text has the code point"):
+            handle.write((0,), none.view("U1"))
+        z.store.set("c/0", none.tobytes())
+        with pytest.raises(CallError, match="text has the code point"):
+            handle.read((0,), (4,), "<U1")
+
+
 def test_from_object(simple):
     number = asked("from_object", simple)
     with Handle.of(number) as handle:

@@ -289,6 +289,75 @@ def test_membership(store):
     assert 7 in without_dimensions(store) and 8 not in without_dimensions(store)
 
 
+# Text that is none
+
+NO_TEXT = ["<U2", ">U2", [("n", "i1"), ("t", "<U2", (3,))], [("s", [("t", ">U1")])]]
+
+
+def no_text(dtype):
+    """Return an array whose last element has a code point behind Unicode's last one."""
+    elements = np.zeros(7, dtype)
+    part = elements
+    while part.dtype.names is not None:
+        part = part[part.dtype.names[-1]]
+    order = part.dtype.str[0]
+    part.view(np.dtype((f"{order}u4", part.itemsize // 4)))[-1] = 0x110000 if order == "<" else 0xFFFFFFFF
+    return elements
+
+
+@pytest.mark.parametrize("dtype", NO_TEXT, ids=str)
+@pytest.mark.parametrize("zarr_format", [3, 2, "zmeta"])
+def test_text_that_is_none_is_not_written(tmp_path, dtype, zarr_format):
+    """NumPy copies it, and fails when it is used."""
+    if zarr_format == 3 and "(3,)" in str(dtype):
+        pytest.skip("Zarr v3 has no fields that are arrays")
+    elements, settings = no_text(dtype), {"zarr_format": zarr_format}
+    dtype = elements.dtype
+    a = zcore.create_array(tmp_path / "a", shape=7, chunks=3, dtype=dtype, **settings)
+    writes = [
+        lambda: a.__setitem__(..., elements), lambda: a.__setitem__(6, elements[6]), lambda: a.write(..., elements),
+        lambda: a.append(elements), lambda: a.set_orthogonal_selection(([1, 3],), elements[5:]),
+        lambda: a.write_direct(elements), lambda: zcore.create_array(tmp_path / "b", data=elements, **settings),
+        lambda: zcore.create_array(tmp_path / "a", data=elements, overwrite=True, **settings)]
+    if dtype.names is not None:
+        writes.append(lambda: a.__setitem__(dtype.names[-1], elements[dtype.names[-1]]))
+    for write in writes:
+        with pytest.raises(ValueError, match=r"text has the code point 0x.*, the largest is 0x10ffff"):
+            write()
+    assert a.refresh().shape == (7,) and a.nchunks_initialized == 0 and not (tmp_path / "b").exists()
+    fine = np.full(7, "\U0010ffff", "U1")
+    a = zcore.create_array(tmp_path / "c", data=fine, **settings)
+    assert (a[...] == fine).all() and a[3] == fine[3]
+
+
+@pytest.mark.parametrize("dtype", NO_TEXT, ids=str)
+@pytest.mark.parametrize("zarr_format", [3, 2, "zmeta"])
+def test_text_that_is_none_is_damage(tmp_path, dtype, zarr_format):
+    if zarr_format == 3 and "(3,)" in str(dtype):
+        pytest.skip("Zarr v3 has no fields that are arrays")
+    elements = no_text(dtype)
+    dtype = elements.dtype
+    # Bytes of the same size, of which the last object is put into the array of text.
+    plain = {"zmeta": {}, 2: {"compressors": None}, 3: {"compressors": None, "checksum": False}}[zarr_format]
+    a, raw = [zcore.create_array(tmp_path / name, shape=7, chunks=3, dtype=type, zarr_format=zarr_format,
+                                 write_empty_chunks=True, **plain)
+              for name, type in (("a", dtype), ("raw", f"V{dtype.itemsize}"))]
+    a[...] = np.zeros(7, dtype)
+    raw[...] = elements.view(raw.dtype)
+    key = a.metadata.chunk_keys.encode((2,))
+    a.store.set(key, raw.store.get(key))
+    reads = [
+        lambda: a[...], lambda: a[6], lambda: a[5:], lambda: a[[0, 6]], lambda: a.read(out=np.empty(7, dtype)),
+        lambda: a.oindex[[6]], lambda: a.read_many([6, 0]), lambda: list(a), lambda: np.asarray(a.lazy[6:]),
+        lambda: zcore.copy(a, tmp_path / "copy", chunks=2), lambda: asyncio.run(a.async_read(6))]
+    for _ in range(3):
+        for read in reads:
+            with pytest.raises(zcore.ChunkError, match="text has the code point"):
+                read()
+    assert (a[:6] == np.zeros(6, dtype)).all() and a[0] == np.zeros((), dtype)
+    assert not zcore.verify(tmp_path / "a").ok
+
+
 # Reading into the caller's memory
 
 

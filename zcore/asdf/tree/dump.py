@@ -20,6 +20,7 @@ from zcore.asdf.tree.tagged import MAX_DEPTH, STANDARD_VERSION, STSCI, TaggedMap
 from zcore.asdf.tree.yaml_library import emitter_of, import_yaml
 from zcore.config import __version__
 from zcore.errors import UnsupportedError
+from zcore.text.characters import fault_of_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -200,6 +201,8 @@ class _Writer:
     def _form_of_array(self, value, where):
         array = np.ma.getdata(value).view(np.ndarray)
         datatype, byteorder = _datatype_of(array.dtype, where)
+        if fault := fault_of_text(array):
+            raise ValueError(f"{where}: {fault}")
         members = {"source": None, "datatype": datatype, "byteorder": byteorder, "shape": list(array.shape)}
         self.arrays.append((array, members))
         form = TaggedMapping(self.array_tag, members)

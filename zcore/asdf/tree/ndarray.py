@@ -15,6 +15,7 @@ from zcore.asdf.tree.inline import MAX_NDIM, array_of
 from zcore.asdf.tree.tagged import shown
 from zcore.buffers import may_overlap
 from zcore.errors import AsdfFormatError, UnsupportedError
+from zcore.text.characters import fault_of_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -217,6 +218,8 @@ class NDArrayNode:
             return np.ndarray(shape, dtype, bytearray(1))
         data, first = self._origin.bytes_of(self.source, start, stop)
         array = np.ndarray(shape, dtype, data, offset - first, strides)
+        if fault := fault_of_text(array):
+            raise AsdfFormatError(f"an array of {shown(self.source)}: {fault}")
         if may_overlap(dtype.itemsize, shape, strides):
             array.flags.writeable = False
         return with_true_one(array)

@@ -145,7 +145,7 @@ cdef class SmallReads:
         if n_bytes > (MAX_NBYTES if ndim else MAX_ITEM_NBYTES):
             return None
         if ndim == 0 and self._find_element(&box, item):
-            return PyArray_Scalar(item, self.dtype, NULL)
+            return PyArray_Scalar(item, self.dtype, NULL) if self._are_characters(data, n_bytes) else None
         if ndim:
             Py_INCREF(self.dtype)      # the reference goes to the array
             out = PyArray_Empty(ndim, shape, self.dtype, 0)
@@ -155,13 +155,24 @@ cdef class SmallReads:
                 if is_kept[d]:
                     i -= 1
                     strides[d] = cnp.PyArray_STRIDE(out, <int>i)
-        if not self._read(&box, data, strides):
+        if not self._read(&box, data, strides) or not self._are_characters(data, n_bytes):
             return None
         if self.dtype.kind == c"b":
             # As in whole arrays: every byte except 0 is true.
             for i in range(n_bytes):
                 data[i] = data[i] != 0
         return out if ndim else PyArray_Scalar(item, self.dtype, NULL)
+
+    cdef bint _are_characters(self, const char *data, int64_t n_bytes) noexcept:
+        """Whether these elements have no code points above 0x10FFFF, if they are text; the engine raises the error."""
+        cdef int first = 0 if self.dtype.byteorder == c">" else 3
+        cdef int second = 1 if first == 0 else 2
+        cdef int64_t i
+        if self.dtype.kind == c"U":
+            for i in range(0, n_bytes - 3, 4):
+                if data[i + first] != 0 or <uint8_t>data[i + second] > 0x10:
+                    return False
+        return True
 
     cdef bint _select(self, object selection, Selected *box, bint *is_kept) except -1:
         """Set the box of a selection, and which dimensions the result keeps: those that no integer indexes.

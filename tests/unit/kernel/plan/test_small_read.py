@@ -73,6 +73,29 @@ def test_types(tmp_path, dtype):
         assert np.array_equal(found, values[selection])
 
 
+@pytest.mark.parametrize("order", ["<", ">"])
+@pytest.mark.parametrize("cache", [0, 10**6])
+def test_text_that_is_none_is_left_to_the_engine(tmp_path, order, cache):
+    """Which raises the error."""
+    codes = np.array([[97, 0x10FFFF], [0x110000, 98], [99, 0x1000061]], f"{order}u4")
+    array = zcore.create_array(tmp_path, shape=(3, 2), dtype=f"{order}U1", zarr_format=2, chunks=(1, 2), cache=cache,
+                               compressors=None)
+    array[...] = "x"
+    for i, row in enumerate(codes):
+        array.store.set(f"{i}.0", row.tobytes())
+    warm(array)
+    for _ in range(2):
+        for selection, is_text in (
+                ((0, 1), True), ((0, 0), True), (0, True), ((1, 0), False), ((1, 1), True), (1, False),
+                (slice(0, 2), False), ((2, slice(1, 2)), False), ((2, 0), True)):
+            assert (small(array, selection) is not None) == is_text
+            if is_text:
+                assert np.all(array[selection] == codes.view(array.dtype)[selection])
+            else:
+                with pytest.raises(zcore.ChunkError, match="text has the code point"):
+                    array[selection]
+
+
 @pytest.mark.parametrize("selection", [
     ..., (..., 0), None, True, [1, 2], (0, [1]), np.array(1), (0, 0, 0), (10, 0), (-11, 0), slice(5, 5), (2**70, 0),
     (0, True), 1.0, "x", slice(True, 4), slice(1.0, 2), np.True_])
