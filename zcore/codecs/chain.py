@@ -276,7 +276,7 @@ class CodecChain:
         compressors = list(self.compressors)
         for i, codec in enumerate(compressors):
             compressors[i] = codec = codec.resolve(itemsize)
-            if codec.name == "numcodecs.shuffle" and any([one.name == "numcodecs.fletcher32" for one in compressors[:i]]):
+            if codec.name == "numcodecs.shuffle" and "numcodecs.fletcher32" in [one.name for one in compressors[:i]]:
                 codec.copies_rest = NBYTES % codec.elementsize != 0
             if isinstance(codec, BloscCodec):
                 codec.strict = strict

@@ -44,6 +44,10 @@ class SourceArray:
     ----------
     shape, dtype, attributes, dimension_names, fill_value
         As of an array of these elements alone; None where there is none.
+    missing_value : object
+        The attribute ``_FillValue`` of a file, as an element; None where there is none.
+    has_enum : bool
+        Numbers have names, which only HDF5 keeps.
     zarr_format : {3, 2, "zmeta"} or None
     metadata : ArrayMetadata or None
         Of the whole array, as it is stored.
@@ -65,6 +69,8 @@ class SourceArray:
     """
 
     fill_value: Any = None
+    missing_value: Any = None
+    has_enum: bool = False
     dimension_names: tuple[str | None, ...] | None = None
     zarr_format: Format | None = None
     metadata: ArrayMetadata | None = None
@@ -144,12 +150,15 @@ class Source:
         Parts of nodes that cannot be copied to any destination, and the names of the nodes.
     left_out : list of (str, str)
         The same for members that are not among the nodes, as no destination can hold them.
+    leaves_out : bool
+        A node that the destination cannot hold is left out as well, unless it is the only one.
     """
 
     nodes: list[tuple[str, SourceGroup | SourceArray]]
     identity: str
     lost: Sequence[tuple[str, str]] = ()
     left_out: Sequence[tuple[str, str]] = ()
+    leaves_out: bool = False
 
     def __enter__(self) -> Self:
         return self

@@ -9,7 +9,7 @@ import numpy as np
 
 from zcore import api, config
 from zcore.engine.options import Options
-from zcore.errors import NodeNotFoundError, ZcoreError
+from zcore.errors import InvalidKeyError, NodeNotFoundError, UnsupportedError, ZcoreError
 from zcore.formats import check_format
 from zcore.model.named_codecs import named_codec
 from zcore.model.value import as_bool, check_kind
@@ -141,14 +141,16 @@ def copy(source: StoreLike | Array | Group, destination: StoreLike, *, path: str
                      isinstance(opened.nodes[0][1], SourceArray), zarr_format, losses, threads) as (sink, work):
             arrays = [node for _, node in opened.nodes if isinstance(node, SourceArray)]
             told = Progress(progress, sum(_nbytes(array, wanted) for array in arrays))
-            made = {}
+            made, maker = {}, _Maker(sink, wanted, losses, path if opened.leaves_out else None)
             if getattr(sink, "documents_first", False):
                 for name, node in opened.nodes:
-                    made[name] = _made(sink, name, node, wanted)
+                    made[name] = maker.make(name, node)
                 sink.close()
             for name, node in opened.nodes:
-                target = made.pop(name) if name in made else _made(sink, name, node, wanted)
-                if isinstance(node, SourceArray):
+                target = made.pop(name) if name in made else maker.make(name, node)
+                if target is None and isinstance(node, SourceArray):
+                    told.advance(_nbytes(node, wanted))
+                elif isinstance(node, SourceArray):
                     try:
                         with node.watched():
                             _fill(node, target, memory, threads, work, name, told, client)
@@ -162,9 +164,39 @@ def copy(source: StoreLike | Array | Group, destination: StoreLike, *, path: str
     return _opened(destination, destination_path, threads)
 
 
-def _made(sink, name, node, wanted):
-    """Make a node, and return the target of an array."""
-    return sink.array(name, node, wanted) if isinstance(node, SourceArray) else sink.group(name, node)
+class _Maker:
+    """Makes the new nodes. Those that the destination cannot hold are left out, with all below them.
+
+    `path` is that of the node in the source; None if nothing may be left out.
+    """
+
+    def __init__(self, sink, wanted, losses, path):
+        self._sink, self._wanted, self._losses, self._path = sink, wanted, losses, path
+        self._absent = []
+
+    def make(self, name, node):
+        """Make a node, and return the target of an array; None if the array is left out."""
+        if any([name.startswith(f"{path}/") for path in self._absent]):
+            return None
+        try:
+            if not isinstance(node, SourceArray):
+                return self._sink.group(name, node)
+            target = self._sink.array(name, node, self._wanted)
+            if node.has_enum and not getattr(self._sink, "keeps_enums", False):
+                self._losses.note("the names of the numbers of enums", name)
+            return target
+        except InvalidKeyError:
+            if not name or self._path is None:
+                raise
+            self._losses.leave_out("members with names that no node can have", repr(name))
+        except UnsupportedError as exc:
+            if self._path is None:
+                raise
+            if not name:
+                raise UnsupportedError(f"{self._path or 'the root'}: {exc.message}", feature=exc.feature) from exc
+            self._losses.leave_out(f"datasets with {exc.feature}", name)
+        self._absent.append(name)
+        return None
 
 
 def _fill(source, target, memory, threads, work, name, progress, client):

@@ -6,6 +6,8 @@ format chooses the compressor. The loss of attributes, names of dimensions and t
 """
 from __future__ import annotations
 
+import struct
+from binascii import b2a_base64
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
     from zcore.typing import Chunks, Order, Shards
 
 NAMES_ATTRIBUTE = "_ARRAY_DIMENSIONS"     # the names of dimensions in Zarr v2, as xarray writes them
+MISSING_ATTRIBUTE = "_FillValue"     # the value of missing elements in netCDF
+_SHUFFLE = "numcodecs.shuffle"
 
 
 class Wanted(NamedTuple):
@@ -104,7 +108,7 @@ def described(source: SourceArray, format: Format, wanted: Wanted, name: str, lo
     if wanted.dtype is None and alike is not None and alike.data_type is not None:
         dtype = alike.data_type
     fault = None
-    for fill_value in _fill_values(source, wanted):
+    for fill_value in _fill_values(source, format, wanted):
         for chain in _chains(source, format, wanted):
             try:
                 metadata = format.new_array(source.shape, dtype, fill_value=fill_value, **chain, **settings)
@@ -153,6 +157,11 @@ def kept_attributes(source: SourceArray | SourceGroup, format: Format, name: str
         else:
             losses.note("names of dimensions of which some have none", name)
         names = None
+    if MISSING_ATTRIBUTE in attributes and hasattr(source, "dtype"):
+        if format.name == 2 and source.missing_value is not None:
+            del attributes[MISSING_ATTRIBUTE]     # it is the fill value
+        elif format.strict_attributes:
+            attributes[MISSING_ATTRIBUTE] = _missing_text(attributes[MISSING_ATTRIBUTE], source)
     for label in list(attributes):
         try:
             check_attributes({label: attributes[label]}, {}, not format.strict_attributes)
@@ -162,9 +171,23 @@ def kept_attributes(source: SourceArray | SourceGroup, format: Format, name: str
     return attributes, names
 
 
-def _fill_values(source, wanted):
+def _missing_text(value, source):
+    """Return the attribute ``_FillValue`` for Zarr v3. xarray has it in Base64 for some types (`FillValueCoder`)."""
+    kind = source.dtype.kind
+    is_number = type(value) in (int, float)
+    if source.zarr_format == 3 and not (is_number and value - value != 0):
+        return value     # as it was stored
+    if kind == "f" and is_number:
+        return b2a_base64(struct.pack("<d", value), newline=False).decode()
+    if kind == "S" and source.missing_value is not None:
+        return b2a_base64(source.missing_value, newline=False).decode()
+    return value
+
+
+def _fill_values(source, format, wanted):
     """Yield fill values: that of the source, then the format's choice."""
-    value = source.fill_value
+    # Readers of Zarr v2 take the fill value for missing data, as xarray writes it.
+    value = source.missing_value if format.name == 2 and source.missing_value is not None else source.fill_value
     if value is not None and wanted.dtype is not None:
         try:
             with np.errstate(all="ignore"):
@@ -207,7 +230,7 @@ def _chains(source, format, wanted):
     if isinstance(wanted.compressors, str) and wanted.compressors == "auto":
         parts["compressors"] = ()
     elif wanted.compressors is not None:
-        common["compressors"] = compressors_for(format, wanted.compressors)
+        common["compressors"] = _shuffled(source, wanted, compressors_for(format, wanted.compressors), parts)
         parts["compressors"] = ()
     elif format.only_compressor is not None:
         parts["compressors"] = [codec for codec in parts["compressors"] if codec.name == format.only_compressor][:1]
@@ -227,6 +250,17 @@ def _chains(source, format, wanted):
     if wanted.chunks is None:
         # A file that holds an array as one chunk: it may be too large, or not divide the requested shards.
         yield {**common, "chunks": "auto"}
+
+
+def _shuffled(source, wanted, compressors, parts):
+    """Return the requested compressors with the shuffle of the source, if they have none."""
+    given = list(compressors) if isinstance(compressors, (list, tuple)) else [compressors]
+    names = [getattr(named, "name", None) or named["name"] for named in map(named_codec, given)]
+    itemsize = (wanted.dtype or source.dtype).itemsize
+    if not names or itemsize == 1 or {"blosc", "numcodecs.blosc", _SHUFFLE}.intersection(names) or (
+            _SHUFFLE not in [codec.name for codec in parts["compressors"]]):
+        return compressors
+    return [CodecSpec(_SHUFFLE, {"elementsize": itemsize}), *given]
 
 
 def _with_checksum(codecs):

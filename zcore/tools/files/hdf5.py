@@ -3,21 +3,55 @@
 Groups, datasets, attributes and labels of dimensions are those of the file; a dataset's chunks and its compression,
 gzip, take the place of chunks and codecs. Attributes that HDF5 cannot express, such as mappings, are lost, and types
 that it does not have, such as dates, are refused, both by name.
+
+The codecs of a dataset are its filters, where Zarr has them. Chunks of filters that this HDF5 does not have are read
+where they lie, by zcore, if it has them.
 """
 from __future__ import annotations
 
+import collections
 import contextlib
 import os
+import struct
+import sys
+from binascii import a2b_base64
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from zcore.errors import InvalidKeyError, Needing, NodeNotFoundError, SelectionError, UnsupportedError
+from zcore import api
+from zcore.errors import (
+    InvalidKeyError,
+    Needing,
+    NodeNotFoundError,
+    SelectionError,
+    UnsupportedError,
+    warn,
+)
+from zcore.formats.zarr_v2.chain import to_chain
 from zcore.kernel.io.steady_file import SteadyFile
 from zcore.model.metadata import has_varying_items
 from zcore.stores.keys import check_key
+from zcore.stores.reference.store import ReferenceStore
+from zcore.tools.copy.translate import MISSING_ATTRIBUTE
 from zcore.tools.files.numpy import dtype_of
-from zcore.tools.references.hdf5_attributes import PHONY, ScaleNames, attributes_of, dimension_names, open_file, reading
+from zcore.tools.references.hdf5_attributes import (
+    ScaleNames,
+    attributes_of,
+    dimension_names,
+    fill_of_attribute,
+    fill_value_of,
+    has_enum,
+    is_placeholder,
+    open_file,
+    reading,
+    shown_name,
+    stored_name,
+    text_of,
+    type_of,
+)
+from zcore.tools.references.hdf5_dataset import references_of
+from zcore.tools.references.hdf5_types import filters_of
 from zcore.tools.source import Source, SourceArray, SourceGroup
 
 if TYPE_CHECKING:
@@ -28,6 +62,7 @@ if TYPE_CHECKING:
     from zcore.typing import Selection
 
 _GZIP_LEVEL = 4
+MAX_NAMES = 1000     # of one group: links could multiply groups without end
 
 
 def _h5py():
@@ -38,6 +73,8 @@ def _h5py():
 
 class Hdf5Source(Source):
     """A group or a dataset of an HDF5 file; see `zcore.tools.source`."""
+
+    leaves_out = True
 
     def __init__(self, path: str, name: str, selection: Selection, threads: int | None = None) -> None:
         h5py = _h5py()
@@ -61,10 +98,15 @@ class Hdf5Source(Source):
         if not _is_there(h5py, self._file, name or "/"):
             raise NodeNotFoundError(f"{path} holds no {name!r}", path=name)
         scales = ScaleNames(h5py, self._file)
-        entered = set()
-        pending = [("", self._file[name or "/"])]
+        n_names = collections.Counter()
+        pending = [("", self._file[stored_name(h5py, self._file, name) or "/"], ())]
         while pending:
-            name, node = pending.pop()
+            name, node, above = pending.pop()
+            if is_placeholder(h5py, node):
+                if not name:
+                    raise UnsupportedError(f"{node.name} is a dimension of NetCDF without a variable, so it has no "
+                                           "elements", feature="dimensions without a variable")
+                continue
             attributes = attributes_of(h5py, node)
             if isinstance(node, h5py.Dataset):
                 try:
@@ -79,16 +121,21 @@ class Hdf5Source(Source):
                 continue
             if selection is not None:
                 raise SelectionError("a selection needs an array, the source is a group")
-            if node.id in entered:       # links may lead in circles
+            if node.id in above:     # links may lead in circles
                 continue
-            entered.add(node.id)
+            n_names[node.id] += 1
+            if n_names[node.id] > MAX_NAMES:
+                self.left_out.append((f"groups that have {MAX_NAMES} other names", name))
+                continue
             self.nodes.append((name, SourceGroup(attributes)))
-            pending += reversed(list(self._members(h5py, name, node)))
+            above = *above, node.id
+            pending += [(*member, above) for member in reversed(list(self._members(h5py, name, node)))]
 
     def _members(self, h5py, name, group):
         """Yield the members of a group that can be nodes, by their names."""
         for member in sorted(group):
-            path = f"{name}/{member}" if name else member
+            shown = shown_name(h5py, group, member)
+            path = f"{name}/{shown}" if name else shown
             try:
                 check_key(path)
             except InvalidKeyError:
@@ -111,22 +158,33 @@ class _Dataset(SourceArray):
     def __init__(self, h5py, path, dataset, attributes, scales, selection):
         if dataset.shape is None:
             raise UnsupportedError(f"{dataset.name} is an empty dataset, without a shape", feature="null dataspaces")
-        dtype = dataset.dtype
+        dtype = type_of(dataset)
         self._path = path
-        self._dataset = dataset
+        self._dataset = self._stored = dataset
+        if dtype.subdtype is not None:
+            raise UnsupportedError(f"{dataset.name} has elements that are arrays, {dtype}",
+                                   feature="elements that are arrays")
+        self._zcore = _read_by_zcore(h5py, dataset, scales, dtype)
         if dtype.hasobject:
             if h5py.check_string_dtype(dtype) is None:
                 raise UnsupportedError(f"{dataset.name} has items of a type that no array has, {dtype}",
                                        feature="references and sequences of HDF5")
-            self._dataset = dataset.asstr()
+            self._dataset = dataset.asstr("utf-8")     # some files say ASCII and hold UTF-8
             dtype = np.dtypes.StringDType()
         super().__init__(dataset.shape, dtype, attributes, selection)
+        self.has_enum = has_enum(h5py, dataset.dtype)
         self._objects = dataset.chunks
         if self.keeps_dimensions and dataset.chunks is not None:
             self.chunk_shape = self.chunks_of_objects = dataset.chunks
+            if dtype.kind != "T":
+                self.codecs = self.inner_codecs = _codecs_of(dataset, dtype)
         if dtype.kind != "T":
-            self.fill_value = dataset.fillvalue
-        names = [None if name.startswith(PHONY) else name for name in dimension_names(h5py, dataset, scales)]
+            self.missing_value = fill_of_attribute(dataset, dtype)
+            fill_value = fill_value_of(h5py, dataset)
+            # Zero is the default of any format. In Zarr v2 it would hide zeros, as missing data.
+            if fill_value is not None and any(np.asarray(fill_value, dtype).tobytes()):
+                self.fill_value = fill_value
+        names = dimension_names(h5py, dataset, scales)
         if any(names):
             self.dimension_names = self.kept(names)
 
@@ -138,8 +196,45 @@ class _Dataset(SourceArray):
         if any([step < 0 for step in box.steps]):
             raise UnsupportedError("a selection of a dataset of HDF5 has no negative steps",
                                    feature="negative steps in HDF5")
+        index = _slices_of(box) if out.ndim else ()
+        if self._zcore is not None:
+            out[...] = self._zcore[index]
+            return
         with reading(self._path):
-            out[...] = self._dataset[_slices_of(box)] if out.ndim else self._dataset[()]
+            try:
+                out[...] = self._dataset[index]
+            except UnicodeDecodeError:
+                texts, guesses = np.asarray(self._stored[index], object), []
+                out[...] = np.array([text_of(text, guesses) for text in texts.ravel()], object).reshape(out.shape)
+                warn(f"texts of {self._stored.name!r} are not UTF-8; they are read as Latin-1, the first is "
+                     f"{guesses[0]!r:.60}")
+
+
+def _codecs_of(dataset, dtype):
+    """Return the codec chain of the filters of a dataset; None if there are none, or Zarr does not have them."""
+    with contextlib.suppress(UnsupportedError, ValueError):
+        filters, compressor = filters_of(dataset.id.get_create_plist(), 0)
+        if filters or compressor:
+            return to_chain("C", filters, compressor, dtype, dataset.ndim)
+    return None
+
+
+def _read_by_zcore(h5py, dataset, scales, dtype):
+    """Return an array of zcore with the elements of a dataset whose filters this HDF5 does not have, else None."""
+    properties = dataset.id.get_create_plist()
+    filters = [properties.get_filter(i) for i in range(properties.get_nfilters())]
+    missing = [code for code, *_ in filters if not h5py.h5z.filter_avail(code)]
+    if not missing or not dataset.id.get_storage_size():
+        return None
+    path = os.path.abspath(dataset.file.filename)
+    try:
+        if dtype.hasobject:
+            raise UnsupportedError("they are no bytes", feature=f"the filter {missing[0]} of HDF5")
+        found = references_of(h5py, dataset, "", scales, f"./{os.path.basename(path)}", 0, sys.maxsize)
+    except UnsupportedError as exc:
+        raise UnsupportedError(f"{dataset.name} has a filter that this HDF5 does not have, nor zcore: {exc.message}; "
+                               "hdf5plugin has some", feature=exc.feature) from exc
+    return api.open(ReferenceStore.of(found, base=os.path.dirname(path)))
 
 
 def _is_there(h5py, group, name):
@@ -155,6 +250,8 @@ def _slices_of(box):
 
 class Hdf5Sink:
     """A new HDF5 file. HDF5 is told that every write has succeeded, as it does not survive a failed one."""
+
+    keeps_enums = True
 
     def __init__(self, path: str, name: str, losses: Losses) -> None:
         self._h5py = _h5py()
@@ -201,6 +298,8 @@ class Hdf5Sink:
     def _set_attributes(self, node, name, source):
         for label, value in source.attributes.items():
             try:
+                if label == MISSING_ATTRIBUTE and isinstance(source, SourceArray):
+                    value = _missing_value(value, node.dtype)
                 node.attrs[label] = _as_hdf5(value)
                 if type(value) is list and len(value) == 1:
                     self._losses.note(f"that {label!r:.60} is a list", name)     # see `attributes_of`
@@ -221,8 +320,20 @@ class Hdf5Sink:
             self.close()
 
 
+def _missing_value(value, dtype):
+    """Return the attribute ``_FillValue`` in the type of the elements, as NetCDF has it, if it can be."""
+    with contextlib.suppress(ValueError, TypeError, OverflowError, struct.error):
+        if dtype.kind == "f" and isinstance(value, str):
+            value, = struct.unpack("<d", a2b_base64(value))     # as xarray writes it in Zarr v3
+        if dtype.kind in "iuf" and not isinstance(value, (list, bool)):
+            return np.array([value], dtype)
+    return value
+
+
 def _as_hdf5(value):
     """Return the value of an attribute in a form that HDF5 returns as it is."""
+    if isinstance(value, np.ndarray):
+        return value
     if isinstance(value, (str, bool, int, float)):
         return value
     if isinstance(value, list) and len({type(item) for item in value}) <= 1:

@@ -10,10 +10,17 @@ import json
 import os
 from typing import TYPE_CHECKING
 
-from zcore.errors import Needing, UnsupportedError, warn
+from zcore.errors import IncompleteCopyWarning, Needing, UnsupportedError, warn
 from zcore.formats import format_of
 from zcore.stores.reference.store import ReferenceStore
-from zcore.tools.references.hdf5_attributes import ScaleNames, attributes_of, open_file, reading
+from zcore.tools.references.hdf5_attributes import (
+    ScaleNames,
+    attributes_of,
+    is_placeholder,
+    open_file,
+    reading,
+    shown_name,
+)
 from zcore.tools.references.hdf5_dataset import references_of
 from zcore.trust.urls import is_remote
 
@@ -24,7 +31,6 @@ if TYPE_CHECKING:
 
 MAX_INLINED = 1 << 20
 _ZARR_V2 = format_of(2)
-_NOT_A_VARIABLE = b"This is a netCDF dimension but not a netCDF variable"
 
 
 def references_from_hdf5(path: StrPath, *, inline_threshold: int = 500, max_inlined: int = MAX_INLINED,
@@ -96,7 +102,7 @@ class _Walk:
         if attributes:
             self.references[prefix + _ZARR_V2.attributes_document] = json.dumps(attributes).encode()
         for name in group:
-            key = prefix + name
+            key = prefix + shown_name(h5py, group, name)
             if not isinstance(group.get(name, getlink=True), h5py.HardLink):
                 warn(f"{key!r} is a link by name, and left out of the set")
                 continue
@@ -115,8 +121,7 @@ class _Walk:
         if dataset.shape is None:
             warn(f"{key!r} is a dataset without elements, and left out of the set")
             return
-        if self._h5py.h5ds.is_scale(dataset.id) and self._h5py.h5ds.get_scale_name(dataset.id).startswith(
-                _NOT_A_VARIABLE):
+        if is_placeholder(self._h5py, dataset):
             return
         try:
             found = references_of(self._h5py, dataset, key + "/", *self._how)
@@ -128,4 +133,4 @@ class _Walk:
     def _leave_out(self, key, reason, feature):
         if not self._skips:
             raise UnsupportedError(f"{key!r}: {reason}; unsupported='skip' leaves such members out", feature=feature)
-        warn(f"{key!r} is left out of the set: {reason}")
+        warn(f"{key!r} is left out of the set: {reason}", IncompleteCopyWarning)

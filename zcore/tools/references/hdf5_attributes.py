@@ -1,10 +1,15 @@
-"""Attributes of HDF5 as JSON has them, and the names of dimensions: as NetCDF and kerchunk see them.
+"""Attributes and types of HDF5, and the names of variables and dimensions: as NetCDF and kerchunk see them.
 
 h5py raises any error of Python for a damaged file; `reading` makes a StoreError of it.
+
+netcdf-c stores a dimension without a variable as a dataset without elements, whose name as a scale says so. A variable
+that has the name of a dimension, but is no coordinate of it, is stored with a prefix. A coordinate of two dimensions is
+a scale, which HDF5 attaches to nothing: its dimensions are in an attribute, by their numbers.
 """
 from __future__ import annotations
 
 import contextlib
+from itertools import chain, count
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,11 +21,14 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
 
-PHONY = "phony_dim_"     # the beginning of the names that dimensions without a name get
+_PHONY = "phony_dim_"     # the beginning of the names that dimensions without a name get, as in netcdf-c
+_NOT_A_VARIABLE = b"This is a netCDF dimension but not a netCDF variable"
+_NO_COORDINATE = "_nc4_non_coord_"
+_COORDINATES, _NUMBER = "_Netcdf4Coordinates", "_Netcdf4Dimid"
 # Attributes that the libraries for dimension scales and NetCDF-4 use for themselves.
 _HIDDEN = frozenset((
-    "CLASS", "NAME", "DIMENSION_LABELS", "DIMENSION_LIST", "REFERENCE_LIST", "_Netcdf4Dimid", "_Netcdf4Coordinates",
-    "_NCProperties", "_nc3_strict"))
+    "CLASS", "NAME", "DIMENSION_LABELS", "DIMENSION_LIST", "REFERENCE_LIST", _NUMBER, _COORDINATES, "_NCProperties",
+    "_nc3_strict"))
 
 
 # First bytes of files that are named like those of HDF5, and are none.
@@ -42,8 +50,8 @@ def open_file(h5py: ModuleType, path: str) -> Any:
         with open(path, "rb") as file:
             other = _OTHERS.get(file.read(4))
         if other is not None:
-            raise UnsupportedError(f"{path} is a file of {other}, not of HDF5; nccopy -k nc4 makes one of NetCDF-4 of it"
-                                   if other != "HDF4" else f"{path} is a file of HDF4, not of HDF5", feature=other)
+            advice = "" if other == "HDF4" else "; nccopy -k nc4 converts it to NetCDF-4"
+            raise UnsupportedError(f"{path} is a file of {other}, not of HDF5{advice}", feature=other)
         return h5py.File(path, "r")
 
 
@@ -63,45 +71,80 @@ def attributes_of(h5py: ModuleType, node: Any) -> dict[str, Any]:
     """Return the attributes of a group or dataset, a dict of JSON values; an array of one element is that element.
 
     A value that JSON does not have is left out with a warning. NaN and infinities stay, as Python's json writes them.
+    Texts that are not UTF-8 are read as Latin-1, with a warning.
     """
     found = {}
     for name in node.attrs:
         if name in _HIDDEN:
             continue
+        guesses = []
         try:
-            found[name] = _as_json(h5py, node.attrs[name])
+            value = _as_json(h5py, node.attrs[name], guesses)
         except (TypeError, ValueError, OSError, KeyError) as exc:
             warn(f"attribute {name!r} of {node.name!r} is left out: {exc}")
+        else:
+            found[text_of(name, guesses)] = value
+        if guesses:
+            warn(f"attribute {name!a} of {node.name!r} is not UTF-8; it is read as Latin-1")
     return found
 
 
-def _as_json(h5py, value):
+def _as_json(h5py, value, guesses):
     if isinstance(value, h5py.Empty):
         return "" if value.dtype.kind in "SO" else None
     if isinstance(value, (str, bytes)):
-        return _text(value)
+        return text_of(value, guesses)
     value = np.asarray(value)
     if value.dtype.kind not in "biufSUO":
         raise TypeError(f"{value.dtype} is not a type of JSON")
     listed = value.ravel().tolist() if value.size == 1 else value.tolist()
-    return _plain(listed[0] if value.size == 1 else listed)
+    return _plain(listed[0] if value.size == 1 else listed, guesses)
 
 
-def _plain(value):
+def _plain(value, guesses):
     if isinstance(value, list):
-        return [_plain(part) for part in value]
+        return [_plain(part, guesses) for part in value]
     if isinstance(value, np.ndarray):
-        return _plain(value.tolist())
+        return _plain(value.tolist(), guesses)
     if isinstance(value, (str, bytes)):
-        return _text(value)
+        return text_of(value, guesses)
     if isinstance(value, (bool, int, float)):
         return value
     raise TypeError(f"{type(value).__name__} is not a type of JSON")
 
 
-def _text(value):
-    text = value.decode("utf-8", errors="replace") if isinstance(value, bytes) else value
-    return text.encode("utf-8", errors="replace").decode()
+def text_of(value: str | bytes, guesses: list[str]) -> str:
+    """Return a text: of UTF-8, else of Latin-1, which is added to `guesses`."""
+    raw = value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        guesses.append(raw.decode("latin-1"))
+        return guesses[-1]
+
+
+def type_of(dataset: Any) -> np.dtype[Any]:
+    """Return the type of the elements of a dataset.
+
+    Raises : UnsupportedError, if NumPy has none.
+    """
+    try:
+        return dataset.dtype
+    except TypeError as exc:
+        raise UnsupportedError(f"{dataset.name}: {exc}", feature="types that NumPy does not have") from exc
+
+
+def has_enum(h5py: ModuleType, dtype: np.dtype[Any]) -> bool:
+    """Return whether a type, or a field of it, has names for numbers."""
+    if dtype.names is not None:
+        return any([has_enum(h5py, dtype[name]) for name in dtype.names])
+    return h5py.check_enum_dtype(dtype if dtype.subdtype is None else dtype.subdtype[0]) is not None
+
+
+def fill_value_of(h5py: ModuleType, dataset: Any) -> Any:
+    """Return the fill value of a dataset, None if it is undefined."""
+    is_defined = dataset.id.get_create_plist().fill_value_defined() != h5py.h5d.FILL_VALUE_UNDEFINED
+    return dataset.fillvalue if is_defined else None
 
 
 def fill_of_attribute(dataset: Any, dtype: np.dtype[Any]) -> np.generic | None:
@@ -116,6 +159,27 @@ def fill_of_attribute(dataset: Any, dtype: np.dtype[Any]) -> np.generic | None:
     return value[0] if value.size == 1 else None
 
 
+def is_placeholder(h5py: ModuleType, dataset: Any) -> bool:
+    """Return whether a dataset stands for a dimension of NetCDF that has no variable."""
+    return isinstance(dataset, h5py.Dataset) and h5py.h5ds.is_scale(dataset.id) and (
+        h5py.h5ds.get_scale_name(dataset.id).startswith(_NOT_A_VARIABLE))
+
+
+def shown_name(h5py: ModuleType, group: Any, name: str) -> str:
+    """Return the name of a member of a group, without the prefix that netcdf-c adds to some."""
+    plain = name.removeprefix(_NO_COORDINATE)
+    if plain == name or not plain or not (plain not in group or is_placeholder(h5py, group.get(plain))):
+        return name
+    return plain
+
+
+def stored_name(h5py: ModuleType, file: Any, name: str) -> str:
+    """Return the path of the variable that a path means, which netcdf-c may have stored with a prefix."""
+    above, slash, last = name.rpartition("/")
+    stored = above + slash + _NO_COORDINATE + last
+    return stored if last and is_placeholder(h5py, file.get(name)) and stored in file else name
+
+
 class ScaleNames:
     """The names of dimension scales. HDF5 would search the file for each; here it is walked once, if there are any."""
 
@@ -123,26 +187,62 @@ class ScaleNames:
         self._h5py = h5py
         self._file = file
         self._names = None
+        self._numbered = None
+        self._phony = {}
 
     def name_of(self, scale: Any) -> str | None:
         """Return the name of a dataset without those of its groups; None where no group has it."""
+        return self._walked().get(self._h5py.h5o.get_info(scale.id).addr)
+
+    def numbered(self, numbers: Any) -> list[str | None]:
+        """Return the names of the dimensions that netcdf-c has numbered."""
+        if self._numbered is None:
+            self._numbered = {}
+            self._file.visititems(self._note_number)
+        return [self._numbered.get(int(number)) for number in numbers]
+
+    def phony(self, names: list[str | None], lengths: tuple[int, ...]) -> list[str]:
+        """Return the names, with a new one for each that is None: the same for all dimensions of one length.
+
+        In one dataset two dimensions never share such a name. The number is that of the dimension, if it is free.
+        """
+        found, n_of = [], {}
+        for d, (name, length) in enumerate(zip(names, lengths, strict=True)):
+            if name is None:
+                n_of[length] = n_of.get(length, 0) + 1
+                name = self._phony.get((length, n_of[length]))
+            if name is None:
+                taken = {*self._walked().values(), *self._phony.values()}
+                name = next(new for i in chain((d,), count()) if (new := f"{_PHONY}{i}") not in taken)
+                self._phony[length, n_of[length]] = name
+            found.append(name)
+        return found
+
+    def _walked(self):
         if self._names is None:
             self._names = {}
             self._h5py.h5o.visit(self._file.id, self._note, info=True)
-        return self._names.get(self._h5py.h5o.get_info(scale.id).addr)
+        return self._names
 
     def _note(self, path, info):
         if info.type == self._h5py.h5o.TYPE_DATASET:
             self._names.setdefault(info.addr, path.decode("utf-8", "surrogateescape").rpartition("/")[2])
 
+    def _note_number(self, path, node):
+        if isinstance(node, self._h5py.Dataset) and _NUMBER in node.attrs and self._h5py.h5ds.is_scale(node.id):
+            self._numbered[int(node.attrs[_NUMBER])] = path.rpartition("/")[2]
 
-def dimension_names(h5py: ModuleType, dataset: Any, scales: ScaleNames) -> list[str]:
-    """Return the names of the dimensions, a list of str: of their scales, else of their labels, else phony ones."""
+
+def dimension_names(h5py: ModuleType, dataset: Any, scales: ScaleNames) -> list[str | None]:
+    """Return the names of the dimensions: of their scales, else of their labels, else None."""
     names = []
+    is_scale = h5py.h5ds.is_scale(dataset.id)
+    if is_scale and dataset.ndim > 1 and len(numbers := np.ravel(dataset.attrs.get(_COORDINATES, ()))) == dataset.ndim:
+        return scales.numbered(numbers)
     for d in range(dataset.ndim):
         dimension = dataset.dims[d]
         name = scales.name_of(dimension[0]) if len(dimension) else None
-        if name is None and h5py.h5ds.is_scale(dataset.id) and dataset.ndim == 1:
+        if name is None and is_scale and dataset.ndim == 1:
             name = dataset.name.rpartition("/")[2]
-        names.append(name or dimension.label or f"{PHONY}{d}")
+        names.append(name or dimension.label or None)
     return names

@@ -9,12 +9,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from zcore import api
-from zcore.errors import ChunkError, UnsupportedError
+from zcore.errors import ChunkError, UnsupportedError, warn
 from zcore.formats import format_of
 from zcore.formats.zarr_v2.fill import render_fill
 from zcore.model.dtypes import to_descr
 from zcore.stores.memory import MemoryStore
-from zcore.tools.references.hdf5_attributes import attributes_of, dimension_names, fill_of_attribute
+from zcore.tools.references.hdf5_attributes import (
+    attributes_of,
+    dimension_names,
+    fill_of_attribute,
+    fill_value_of,
+    has_enum,
+    type_of,
+)
 from zcore.tools.references.hdf5_types import check_type, filters_of, is_text
 
 if TYPE_CHECKING:
@@ -58,16 +65,20 @@ def references_of(h5py: ModuleType, dataset: Any, prefix: str, scales: ScaleName
         raise UnsupportedError("its elements lie in other files", feature="external storage of HDF5")
     if dataset.is_virtual:
         raise UnsupportedError("it is made of other datasets", feature="virtual datasets of HDF5")
-    attributes = {**attributes_of(h5py, dataset), "_ARRAY_DIMENSIONS": dimension_names(h5py, dataset, scales)}
+    names = scales.phony(dimension_names(h5py, dataset, scales), dataset.shape)
+    attributes = {**attributes_of(h5py, dataset), "_ARRAY_DIMENSIONS": names}
     kind = dataset.id.get_type()
     if is_text(h5py, kind):
-        return _copied(attributes, dataset, prefix, _chunks_of(dataset), np.dtype(object), max_inlined)
-    if dataset.dtype.subdtype is not None:
-        raise UnsupportedError(f"its elements are arrays, {dataset.dtype}", feature="types of HDF5")
-    check_type(h5py, kind, dataset.dtype)
-    dtype = _bare(dataset.dtype)
+        return _copied(h5py, attributes, dataset, prefix, _chunks_of(dataset), np.dtype(object), max_inlined)
+    dtype = type_of(dataset)
+    if dtype.subdtype is not None:
+        raise UnsupportedError(f"its elements are arrays, {dtype}", feature="types of HDF5")
+    check_type(h5py, kind, dtype)
+    if has_enum(h5py, dtype):
+        warn(f"the set does not keep the names of the numbers of {dataset.name!r}, an enum")
+    dtype = _bare(dtype)
     if properties.get_layout() == h5py.h5d.COMPACT:
-        return _copied(attributes, dataset, prefix, _chunks_of(dataset), dtype, max(max_inlined, dataset.nbytes))
+        return _copied(h5py, attributes, dataset, prefix, _chunks_of(dataset), dtype, max(max_inlined, dataset.nbytes))
     if properties.get_layout() == h5py.h5d.CHUNKED:
         chunks = dataset.chunks
         extents, mask = _stored_chunks(dataset)
@@ -77,7 +88,7 @@ def references_of(h5py: ModuleType, dataset: Any, prefix: str, scales: ScaleName
         extents, mask = _parts_of(dataset, chunks, dtype.itemsize), 0
         filters = compressor = None
     is_whole = len(extents) == math.prod(_grid(dataset.shape, chunks))
-    found = _documents(attributes, dataset, prefix, chunks, dtype, filters, compressor, is_whole)
+    found = _documents(h5py, attributes, dataset, prefix, chunks, dtype, filters, compressor, is_whole)
     to_copy = []
     n_bytes = math.prod(chunks) * dtype.itemsize if filters or compressor else None
     for coords, (offset, length, is_other) in extents.items():
@@ -175,17 +186,18 @@ def _parts_of(dataset, chunks, itemsize):
 
 # The documents
 
-def _documents(attributes, dataset, prefix, chunks, dtype, filters, compressor, is_whole) -> References:
+def _documents(h5py, attributes, dataset, prefix, chunks, dtype, filters, compressor, is_whole) -> References:
     """Return the documents of the array; see `zcore.formats.zarr_v2.format`."""
     if dtype.hasobject:
-        descr, fill_value = "|O", ""
+        descr, fill_value = "|O", None
     else:
         descr = to_descr(dtype)
-        raw = np.asarray(dataset.fillvalue, dtype).tobytes()
+        raw = fill_value_of(h5py, dataset)
+        raw = None if raw is None else np.asarray(raw, dtype).tobytes()
         said = fill_of_attribute(dataset, dtype)
-        if is_whole:
-            # No element has HDF5's fill value, and readers of Zarr v2 take the fill value for missing data.
-            raw = None if said is None else said.tobytes()
+        # Readers of Zarr v2 take the fill value for missing data. Null reads as zero, and hides nothing.
+        if is_whole or raw is None or not any(raw):
+            raw = None if said is None or (any(said.tobytes()) and not is_whole) else said.tobytes()
         if said is not None and said.tobytes() == raw:
             del attributes["_FillValue"]
         fill_value = None if raw is None else render_fill(dtype, raw)
@@ -199,11 +211,11 @@ def _documents(attributes, dataset, prefix, chunks, dtype, filters, compressor, 
 
 # Copied chunks
 
-def _copied(attributes, dataset, prefix, chunks, dtype, max_inlined) -> References:
+def _copied(h5py, attributes, dataset, prefix, chunks, dtype, max_inlined) -> References:
     """Return the references of a dataset whose elements are all copied."""
     of_text = dtype.hasobject
     filters = [{"id": "vlen-utf8"}] if of_text else None
-    found = _documents(attributes, dataset, prefix, chunks, dtype, filters, None, True)
+    found = _documents(h5py, attributes, dataset, prefix, chunks, dtype, filters, None, True)
     n_least = dataset.size * (MIN_TEXT_NBYTES if of_text else dtype.itemsize)
     if n_least > max_inlined:
         raise _too_large(n_least, max_inlined)
@@ -259,11 +271,12 @@ def _texts(dataset, region, max_inlined):
     shape = tuple([part.stop - part.start for part in region])
     try:
         if math.prod(shape) * os.path.getsize(dataset.file.filename) <= MAX_TEXTS_NBYTES:
-            return np.asarray(dataset.asstr()[region if region else ()], object)
+            return np.asarray(dataset.asstr("utf-8")[region if region else ()], object)
         texts = np.empty(shape, object)
         n_bytes = 0
+        decoded = dataset.asstr("utf-8")
         for index in np.ndindex(*shape):
-            texts[index] = dataset.asstr()[tuple([part.start + i for part, i in zip(region, index, strict=True)])]
+            texts[index] = decoded[tuple([part.start + i for part, i in zip(region, index, strict=True)])]
             n_bytes += len(texts[index]) + MIN_TEXT_NBYTES
             if n_bytes > max_inlined:
                 raise _too_large(n_bytes, max_inlined)

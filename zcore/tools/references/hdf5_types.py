@@ -26,7 +26,9 @@ def check_type(h5py: ModuleType, kind: Any, dtype: np.dtype[Any]) -> None:
     """Raise UnsupportedError unless elements of an HDF5 type are, byte for byte, those of a NumPy type."""
     h5t = h5py.h5t
     family = kind.get_class()
-    if family in (h5t.INTEGER, h5t.BITFIELD):
+    if family == h5t.BITFIELD:     # h5py does not have its precision
+        is_same = any([kind == getattr(h5t, f"STD_B{8 * kind.get_size()}{order}", None) for order in ("LE", "BE")])
+    elif family == h5t.INTEGER:
         is_same = kind.get_precision() == 8 * kind.get_size() and kind.get_offset() == 0
     elif family == h5t.FLOAT:
         is_same = dtype.kind == "f" and h5t.py_create(dtype) == kind
@@ -77,7 +79,7 @@ def filters_of(properties: Any, mask: int) -> tuple[list[dict[str, Any]] | None,
         if mask >> i & 1:
             continue
         config = _config(code, values)
-        if config is None or (code == SHUFFLE and not {before["id"] for before in configs} <= {"shuffle", "fletcher32"}):
+        if config is None or (code == SHUFFLE and {one["id"] for one in configs} - {"shuffle", "fletcher32"}):
             name = _NAMES.get(code) or name.decode(errors="replace") or f"number {code}"
             raise UnsupportedError(f"the filter {name!r:.60} of HDF5 has no counterpart in Zarr v2"
                                    + (" at its place" if config else ""), feature=f"the filter {name} of HDF5")

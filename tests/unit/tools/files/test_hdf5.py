@@ -1,5 +1,7 @@
 """HDF5 files as sources and destinations: what is damaged, what is left out, what HDF5 cannot hold."""
+import struct
 import time
+import warnings
 
 import numpy as np
 import pytest
@@ -98,6 +100,140 @@ def test_what_no_array_can_show_is_left_out_by_name(path):
         zcore.copy(path, zcore.MemoryStore(), path="g/nowhere")
 
 
+def test_what_the_destination_cannot_hold_is_left_out_by_name(tmp_path):
+    """One dataset does not cost the whole file; by its name, it is an error that names it."""
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["good"] = VALUES
+        file["g/long"] = np.zeros(3, np.longdouble)
+        file["g/fields"] = np.zeros(3, [("a", "i4", (2,)), ("b", "f8")])
+        file.create_dataset("g/arrays", (3,), np.dtype(("i4", (2,))))
+        file["__DATA_TYPES__/Enum"] = h5py.enum_dtype({"no": 0, "yes": 1})
+        file["__DATA_TYPES__/deep/x"] = VALUES
+        h5py.h5d.create(file["g"].id, b"time", h5py.h5t.UNIX_D32LE, h5py.h5s.create_simple((3,)))
+    done = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        new = zcore.copy(tmp_path / "a.h5", tmp_path / "new", progress=lambda *step: done.append(step))
+        zcore.copy(tmp_path / "a.h5", tmp_path / "new.zip")
+    for group in (new, zcore.open(tmp_path / "new.zip")):
+        assert sorted(name for name, _ in group.members(None)) == ["g", "good"]
+    assert len(set(done[-1])) == 1
+    texts = " ".join(str(warning.message) for warning in caught if warning.category is IncompleteCopyWarning)
+    for name in ("g/long", "g/fields", "g/arrays", "'__DATA_TYPES__'", "g/time"):
+        assert texts.count(name) == 2
+        if name[0] == "g":
+            with pytest.raises(zcore.UnsupportedError, match=name):
+                zcore.copy(tmp_path / "a.h5", zcore.MemoryStore(), path=name)
+
+
+@pytest.mark.parametrize("link", ["hard", "soft"])
+def test_groups_with_two_names(link, tmp_path):
+    """As in files of NeXus and NWB; only a group that holds itself ends the walk."""
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["a/b/x"] = VALUES
+        for name, target in (("again", "/a"), ("a/other", "/a/b"), ("a/b/up", "/a")):
+            file[name] = file[target] if link == "hard" else h5py.SoftLink(target)
+    new = zcore.copy(tmp_path / "a.h5", zcore.MemoryStore())
+    assert sorted(name for name, _ in new.members(None)) == [
+        "a", "a/b", "a/b/x", "a/other", "a/other/x", "again", "again/b", "again/b/x", "again/other", "again/other/x"]
+    assert (new["again/other/x"][...] == VALUES).all()
+
+
+def test_links_that_multiply_groups(tmp_path, monkeypatch):
+    monkeypatch.setattr("zcore.tools.files.hdf5.MAX_NAMES", 10)
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        for i in range(40):
+            file.create_group(f"g{i}")
+        for i in range(39):
+            file[f"g{i}/left"], file[f"g{i}/right"] = file[f"g{i + 1}"], h5py.SoftLink(f"/g{i + 1}")
+    with pytest.warns(IncompleteCopyWarning, match="groups that have 10 other names"):
+        new = zcore.copy(tmp_path / "a.h5", zcore.MemoryStore(), path="g0")
+    assert len(list(new.members(None))) < 400
+
+
+@pytest.mark.parametrize(("charset", "raw", "text"), [
+    ("ascii", "µm".encode(), "µm"), ("utf-8", "µm".encode("latin-1"), "µm"), ("ascii", b"\xe9", "é")])
+@pytest.mark.parametrize("shape", [(), (2, 2)])
+def test_texts_of_another_charset_than_they_say(charset, raw, text, shape, tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("y", shape, h5py.string_dtype(charset))[...] = np.full(shape, raw, object)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        new = zcore.copy(tmp_path / "a.h5", zcore.MemoryStore())
+    assert np.asarray(new["y"][...], object).ravel().tolist() == [text] * max(1, 2 * len(shape))
+    told = [str(warning.message) for warning in caught]
+    assert len(told) == (0 if raw == text.encode() else 1) and all("'/y' are not UTF-8" in one for one in told)
+
+
+# filters
+
+def make_filtered(path, code, options, stored):
+    """Make a dataset of a filter that h5py may not have, of two chunks whose bytes are given.
+
+    A plugin that has it would refuse the options, so another number is written first.
+    """
+    with h5py.File(path, "w") as file:
+        properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        properties.set_chunk((50,))
+        properties.set_filter(32999, h5py.h5z.FLAG_OPTIONAL, options)
+        made = h5py.h5d.create(file.id, b"x", h5py.h5t.STD_I32LE, h5py.h5s.create_simple((100,)), properties)
+        for i, chunk in enumerate(stored):
+            made.write_direct_chunk((50 * i,), chunk)
+        file["good"] = VALUES
+    data = path.read_bytes()
+    assert data.count(struct.pack("<H", 32999)) == 1
+    path.write_bytes(data.replace(struct.pack("<H", 32999), struct.pack("<H", code)))
+
+
+@pytest.mark.parametrize(("code", "options", "codec"), [
+    (32001, (2, 2, 4, 400, 5, 1, 1), {"id": "blosc", "cname": "lz4"}), (32015, (3,), {"id": "zstd", "level": 3})])
+def test_filters_that_zcore_has(code, options, codec, tmp_path, monkeypatch):
+    values = np.arange(100, dtype="i4")
+    made = zcore.create_array(zcore.MemoryStore(), data=values, chunks=50, zarr_format=2, compressors=codec)
+    make_filtered(tmp_path / "a.h5", code, options, [made.store.get("0"), made.store.get("1")])
+    monkeypatch.setattr(h5py.h5z, "filter_avail", lambda code: code < 32000)
+    for path, selection in (("", None), ("x", slice(None)), ("x", slice(3, 90, 4))):
+        new = zcore.copy(tmp_path / "a.h5", zcore.MemoryStore(), path=path, selection=selection)
+        assert ((new["x"] if path == "" else new)[:] == values[selection or slice(None)]).all()
+    assert new.compressors[0].name == codec["id"]
+
+
+def test_filters_that_nobody_has_are_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(h5py.h5z, "filter_avail", lambda code: code < 32000)
+    make_filtered(tmp_path / "a.h5", 32008, (0, 0), [b"abc"])
+    with pytest.warns(IncompleteCopyWarning, match="the filter bitshuffle of HDF5: x"):
+        assert list(zcore.copy(tmp_path / "a.h5", zcore.MemoryStore())) == ["good"]
+    with pytest.raises(zcore.UnsupportedError, match="/x has a filter .*'bitshuffle'.* hdf5plugin"):
+        zcore.copy(tmp_path / "a.h5", zcore.MemoryStore(), path="x")
+
+
+@pytest.mark.parametrize("format", [2, 3])
+@pytest.mark.parametrize(("options", "names"), [
+    ({"compression": "gzip", "shuffle": True}, ["numcodecs.shuffle", "numcodecs.zlib"]),
+    ({"compression": 9}, ["numcodecs.zlib"]), ({"compression": "gzip", "fletcher32": True, "shuffle": True}, [
+        "numcodecs.fletcher32", "numcodecs.shuffle", "numcodecs.zlib"]),
+    ({"compression": "lzf"}, ["blosc"]), ({}, ["blosc"])])
+def test_codecs_are_the_filters(format, options, names, tmp_path):
+    """Else a copy may be larger than the file."""
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("x", data=np.arange(4000.0).reshape(40, 100), chunks=(20, 30), **options)
+    array = zcore.copy(tmp_path / "a.h5", tmp_path / "new", zarr_format=format)["x"]
+    found = [codec.name for codec in array.metadata.codecs if codec.name not in ("bytes", "crc32c")]
+    assert sorted(found) == sorted(names) and (array[...] == np.arange(4000.0).reshape(40, 100)).all()
+    if options:
+        with h5py.File(tmp_path / "a.h5") as file:
+            stored = file["x"].id.get_storage_size()
+        assert names == ["blosc"] or array.nbytes_stored() <= stored + 1200     # with the document
+    array = zcore.copy(tmp_path / "a.h5", zcore.MemoryStore(), path="x", zarr_format=format, compressors="auto")
+    assert "blosc" in [codec.name for codec in array.metadata.codecs]
+    for dtype in (None, "f4", "i1"):
+        zstd = zcore.copy(tmp_path / "a.h5", zcore.MemoryStore(), path="x", zarr_format=format, dtype=dtype,
+                          compressors={"id": "zstd", "level": 9})
+        shuffles = [codec.configuration["elementsize"] for codec in zstd.metadata.codecs if "shuffle" in codec.name]
+        assert shuffles == ([np.dtype(dtype or "f8").itemsize] if options.get("shuffle") and dtype != "i1" else [])
+        assert "zstd" in [codec.name for codec in zstd.metadata.codecs]
+
+
 @pytest.mark.parametrize("is_whole", [True, False])
 def test_the_command_fails_where_something_is_left_out(path, is_whole, tmp_path, capsys):
     from zcore.__main__ import main
@@ -108,6 +244,77 @@ def test_the_command_fails_where_something_is_left_out(path, is_whole, tmp_path,
     assert main(["cp", str(path), str(tmp_path / "new")]) == (0 if is_whole else 1)
     assert ("null dataspaces: empty" in capsys.readouterr().err) == (not is_whole)
     assert sorted(zcore.open(tmp_path / "new")) == ["g", "text", "time"]
+
+
+# NetCDF-4
+
+def make_netcdf(path):
+    """Make what netcdf-c writes for dimensions n, x, len, siglay and node, of which only siglay has a variable."""
+    with h5py.File(path, "w") as file:
+        for i, (name, length) in enumerate((("n", 4), ("x", 2), ("len", 3), ("node", 5), ("huge", 4_500_000_000))):
+            scale = file.create_dataset(name, (length,), ">f4", chunks=(min(length, 1 << 20),))
+            scale.make_scale(f"This is a netCDF dimension but not a netCDF variable.{length:10}")
+            scale.attrs["_Netcdf4Dimid"] = np.int32(i)
+        siglay = file.create_dataset("siglay", data=np.arange(15.0).reshape(3, 5))
+        siglay.make_scale("siglay")
+        siglay.attrs.update({"_Netcdf4Dimid": np.int32(7), "_Netcdf4Coordinates": np.array([7, 3], "i4")})
+        file["chars"] = np.array([[b"a", b"b", b"c", b"d"], [b"e", b"f", b"", b""]])
+        file["_nc4_non_coord_len"] = np.array([5, 6])
+        file.create_dataset("t", data=np.array([1.5, np.nan], "f4"), fillvalue=np.nan)
+        file["t"].attrs["_FillValue"] = np.array([np.nan], "f4")
+        for name, dimensions in (("chars", "xn"), ("_nc4_non_coord_len", "x"), ("t", "x")):
+            for d, dimension in enumerate(dimensions):
+                file[name].dims[d].attach_scale(file[dimension])
+    return path
+
+
+def test_dimensions_and_names_of_netcdf(tmp_path):
+    path = make_netcdf(tmp_path / "a.nc")
+    new = zcore.copy(path, zcore.MemoryStore())
+    assert sorted(new) == ["chars", "len", "siglay", "t"]
+    assert {name: array.dimension_names for name, array in new.members()} == {
+        "chars": ("x", "n"), "len": ("x",), "siglay": ("siglay", "node"), "t": ("x",)}
+    assert zcore.copy(path, zcore.MemoryStore(), path="len")[:].tolist() == [5, 6]
+    with pytest.raises(zcore.UnsupportedError, match="/n is a dimension of NetCDF without a variable"):
+        zcore.copy(path, zcore.MemoryStore(), path="n")
+    references = zcore.open(zcore.references_from_hdf5(path))
+    assert sorted(references) == sorted(new)
+    for name, array in references.members():
+        assert array.attrs["_ARRAY_DIMENSIONS"] == list(new[name].dimension_names)
+
+
+def test_missing_values_of_netcdf(tmp_path):
+    """As xarray stores them: the fill value of Zarr v2, Base64 in attributes of Zarr v3."""
+    path = make_netcdf(tmp_path / "a.nc")
+    v3 = zcore.copy(path, zcore.MemoryStore())
+    assert v3["t"].attrs["_FillValue"] == "AAAAAAAA+H8=" and np.isnan(v3["t"].fill_value)
+    v2 = zcore.copy(path, zcore.MemoryStore(), zarr_format=2)
+    assert "_FillValue" not in v2["t"].attrs and np.isnan(v2["t"].fill_value)
+    zcore.copy(v3, tmp_path / "b.nc")
+    with h5py.File(tmp_path / "b.nc") as file:
+        assert np.isnan(file["t"].attrs["_FillValue"]).all() and file["t"].attrs["_FillValue"].dtype == "f4"
+    set_ = zcore.copy(zcore.open(zcore.references_from_hdf5(path)), zcore.MemoryStore(), zarr_format=3)
+    assert np.isnan(set_["t"].fill_value)
+    for group in (v3, v2):
+        pytest.importorskip("zcore.xarray", reason="xarray is absent")
+        import xarray
+
+        dataset = xarray.open_dataset(group.store, engine="zcore")
+        assert dataset["chars"].values.tolist() == [b"abcd", b"ef"]
+        assert set(dataset["siglay"].dims) == {"siglay", "node"}
+        assert dataset["t"].isnull().values.tolist() == [False, True]
+
+
+@pytest.mark.parametrize(("dtype", "value", "text"), [
+    ("f8", -9999.0, "AAAAAICHw8A="), ("i2", -1, -1), ("S2", b"ab", "YWI="), ("f4", np.inf, "AAAAAAAA8H8=")])
+def test_missing_values_in_attributes(dtype, value, text, tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["x"] = np.array([value, value], dtype)
+        file["x"].attrs["_FillValue"] = np.array([value], dtype)
+    array = zcore.copy(tmp_path / "a.h5", zcore.MemoryStore())["x"]
+    assert array.attrs["_FillValue"] == text
+    assert zcore.copy(array, zcore.MemoryStore()).attrs["_FillValue"] == text
+    assert zcore.copy(tmp_path / "a.h5", zcore.MemoryStore(), zarr_format=2)["x"].fill_value == np.array(value, dtype)
 
 
 # what HDF5 cannot hold
