@@ -4,6 +4,7 @@ Warnings are errors and `slow` is left out by default; both are said in pyprojec
 """
 import gc
 import os
+import signal
 from types import SimpleNamespace
 
 import hypothesis
@@ -55,6 +56,14 @@ def pytest_collection_finish():
     """Leave the tests themselves out of all garbage collections, of which each would look at half a million objects."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture
+def ctrl_c():
+    """Let Ctrl-C raise KeyboardInterrupt: whoever runs tests in the background ignores it, and so do their children."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(scope="session")

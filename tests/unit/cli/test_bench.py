@@ -248,7 +248,7 @@ def test_a_form_as_it_is_keeps_filters_and_order(keywords):
 
 
 @pytest.mark.parametrize(("number", "error"), [(signal.SIGTERM, SystemExit), (signal.SIGINT, KeyboardInterrupt)])
-def test_the_folder_is_removed_when_a_signal_comes_meanwhile(monkeypatch, tmp_path, number, error):
+def test_the_folder_is_removed_when_a_signal_comes_meanwhile(monkeypatch, tmp_path, ctrl_c, number, error):
     def interrupted(folder, **keywords):
         monkeypatch.undo()
         signal.raise_signal(number)

@@ -314,6 +314,7 @@ def test_ctrl_c_ends_it(tmp_path):
                 time.sleep(0.02)
                 return super().get(key, *args)
 
+        signal.signal(signal.SIGINT, signal.default_int_handler)     # which a runner in the background ignores
         array = zcore.array(np.zeros((100, 10)), chunks=(1, 10), store=Slow())
         threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
         started = time.monotonic()

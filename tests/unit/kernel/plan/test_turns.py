@@ -116,7 +116,7 @@ def test_a_plan_that_is_cancelled_leaves_the_queue(array, all_taken):
     assert turns() == (all_taken, 0)
 
 
-def test_ctrl_c_ends_a_wait(array, all_taken):
+def test_ctrl_c_ends_a_wait(array, all_taken, ctrl_c):
     def interrupt():
         until(lambda: turns()[1])
         signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
