@@ -165,3 +165,30 @@ def test_index_that_lies_in_the_middle_is_not_believed(path):
     with zcore.asdf.open(path) as file:
         assert [file.tree[str(i)].read().max() for i in range(4)] == [0, 1, 2, 3]
         assert not file.blocks.found.is_indexed
+
+
+@pytest.mark.parametrize("version", ["1.0.0", "1.4.0", "1.5.0", "1.6.0"])
+def test_asdf_reads_what_zcore_writes_of_its_files(tmp_path, version):
+    """AS-COM-02, AS-ND-01: arrays of each version of the standard, old and new ones, stay arrays."""
+    path, copy = tmp_path / "a.asdf", tmp_path / "b.asdf"
+    asdf.AsdfFile({"a": np.arange(3.0), "m": {"b": np.arange(4)}, "filler": "x" * 500}, version=version).write_to(path)
+
+    def check(path, *names):
+        with asdf.open(path) as file:
+            assert file.version_string == version
+            assert all([np.asarray(file[name]).shape == (9,) for name in names])
+            assert np.array_equal(file["a"], np.arange(3.0)) and np.array_equal(file["m"]["b"], np.arange(4))
+
+    with zcore.asdf.open(path, "rw") as file:
+        zcore.asdf.write(copy, file.tree)
+        check(copy)
+        zcore.asdf.write(copy, {**file.tree, "new": np.ones(9)})
+        check(copy, "new")
+        file.tree["filler"], file.tree["new"] = "", np.ones(9, "f2")
+        assert file.update(in_place=True)
+        check(path, "new")
+        file.tree["newer"] = np.ones(9)
+        assert not file.update()
+        check(path, "new", "newer")
+    zcore.asdf.defragment(path)
+    check(path, "new", "newer")

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from zcore.asdf import updating
 from zcore.asdf.file import open
-from zcore.asdf.writing import Form, NewBlocks, write_new
+from zcore.asdf.source import held
+from zcore.asdf.writing import Form, NewBlocks, directory_of, write_new
 from zcore.errors import NodeExistsError, UnsupportedError
 
 if TYPE_CHECKING:
@@ -54,12 +55,12 @@ def explode(path: StrPath, target: StrPath | None = None, *, overwrite: bool = F
             raise UnsupportedError(f"{file.path} has blocks that no array refers to; an exploded file cannot keep them",
                                    feature="exploded blocks without arrays")
 
-        def add_block(content):
+        def add_block(content, *, streamed=False):
             names.append(f"{stem}{len(names):04}{ending}")
             contents.append(content)
             return quote(os.path.basename(names[-1]))
 
-        text = dump(file.tree, add_block)
+        text = dump(file.tree, add_block, standard=updating.standard_of(file), directory=directory_of(target))
         if not overwrite:
             _check_free([target, *names])
         read_from = {os.path.realpath(file.path), *map(os.path.realpath, updating.named_files(file))}
@@ -115,10 +116,12 @@ def defragment(path: StrPath, *, compression: Literal["zlib", "bzp2", "lz4"] | N
         As for `write`.
     """
     blocks = NewBlocks(compression)
-    with open(path) as file:
+    # No other program changes the file between the first read and its replacement.
+    with held(os.fspath(path)), open(path) as file:
         for block in file.blocks:
             blocks.add(block, streamed=block.is_streamed)
-        write_new(file.path, file.comments, file.tree_text, blocks, Form(checksum, index, pad, block_align), fsync)
+        write_new(file.path, file.comments, file.tree_text, blocks, Form(checksum, index, pad, block_align), fsync,
+                  is_held=True)
 
 
 def _target(path, target, ending):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from zcore.asdf import file_layout, scan, updating
 from zcore.asdf.blocks import BlockList
-from zcore.asdf.source import FileSource
+from zcore.asdf.source import FileSource, changed
 from zcore.asdf.writing import Form
 from zcore.errors import AsdfFormatError, ReadOnlyError, UnsupportedError, noted, warn_of
 
@@ -152,11 +152,14 @@ class AsdfFile:
             text = self.tree_text
             # A tree that came from a service may not name files here.
             path, allowed = (None, []) if self.source.is_far else (self.path, self._allowed)
-            origin = Origin(self.blocks, len(text), path, allowed, AsdfFile)
+            origin = Origin(self.blocks, len(text), path, allowed, AsdfFile, self.standard)
             try:
                 with noted() as notes:
                     self._root = load(text, origin=origin)
             except (AsdfFormatError, UnsupportedError) as exc:
+                if self.is_writable and self.source.is_changed():
+                    # The text is a mixture of two.
+                    raise changed(self.path) from exc
                 exc.locate(self.path)
                 raise
             warn_of(self.path, notes)
@@ -211,11 +214,19 @@ class AsdfFile:
         ------
         ReadOnlyError
             The file was not opened with mode ``"rw"``.
+        StoreError
+            Another program or handle has changed or replaced the file since it was opened, or bytes that belong to no
+            part of it follow its last block. Nothing was written.
+        LockError
+            The file system or the permissions do not allow locks.
         """
         self.check_writable()
-        if in_place and updating.update_in_place(self, compression, checksum, embed):
-            return True
-        updating.rewrite(self, self.path, compression, Form(checksum, index, pad, block_align), embed, fsync)
+        with self.source.changing():
+            if in_place and updating.update_in_place(self, compression, checksum, embed):
+                return True
+            updating.check_end(self)
+            updating.rewrite(self, self.path, compression, Form(checksum, index, pad, block_align), embed, fsync,
+                             is_held=True)
         self.reread(reopen=True)
         return False
 
@@ -238,9 +249,12 @@ class AsdfFile:
             The file was not opened with mode ``"rw"``.
         ValueError
             Its last block is streamed, which none can follow.
+        StoreError, LockError
+            As for `update`.
         """
         self.check_writable()
-        return updating.append_block(self, content, compression, checksum)
+        with self.source.changing():
+            return updating.append_block(self, content, compression, checksum)
 
     def verify(self) -> int:
         """Compare the checksums of all blocks.

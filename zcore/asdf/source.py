@@ -1,6 +1,11 @@
-"""The open file of an ASDF file: opened once, read by position, never beyond its end."""
+"""The open file of an ASDF file: opened once, read by position, never beyond its end.
+
+A file that is changed is locked meanwhile, and is the one that the handle knows: its name leads to it, and nobody has
+written to it. Else other handles would write over each other's blocks, or into a file that has been replaced.
+"""
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import stat
@@ -8,8 +13,9 @@ import sys
 from typing import TYPE_CHECKING
 
 from zcore import config, workers
-from zcore.errors import NodeNotFoundError, StoreError, TruncatedError
+from zcore.errors import LockError, NodeNotFoundError, StoreError, TruncatedError
 from zcore.kernel.io.documents import Descriptor, Tickets
+from zcore.kernel.io.object_locks import locks_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,7 +34,39 @@ if TYPE_CHECKING:
 
 _PIECE_NBYTES = 1 << 22               # that one thread reads at a time
 _PARALLEL_NBYTES = 1 << 23            # from which on a second thread pays
+_NO_LOCKS = frozenset((errno.ENOLCK, errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP))
 _OPEN = os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+
+
+@contextlib.contextmanager
+def held(path: str, is_needed: bool = False) -> Iterator[None]:
+    """Return a context manager that holds the lock of a file, if there is one, unless `zcore.config.lock` is "off".
+
+    Parameters
+    ----------
+    path : str
+    is_needed : bool
+        Whether it is an error when the file cannot be locked: LockError, and StoreError without a file.
+    """
+    directory, name = os.path.split(os.path.realpath(path))
+    with contextlib.ExitStack() as stack:
+        if config.lock != "off":
+            try:
+                stack.enter_context(locks_of(("asdf", directory, name), directory, name).whole())
+            except FileNotFoundError as exc:
+                if is_needed:
+                    raise changed(path) from exc
+            except LockError as exc:
+                # Locks of files that lie beside it, `lock="file"`, are those of stores.
+                if exc.errno == errno.EDEADLK or is_needed and (config.lock == "on" or exc.errno not in _NO_LOCKS):
+                    raise
+        yield
+
+
+def changed(path: str) -> StoreError:
+    """Return the error for a file that is not the one that was opened."""
+    return StoreError(f"{path} was changed by another program since it was opened, or through another handle; open it "
+                      "again", key=path, errno=errno.ESTALE)
 
 
 class FileSource:
@@ -71,6 +109,35 @@ class FileSource:
             self.close()
             raise
         self.size: int = status.st_size
+        self._known = _identity_of(status)
+
+    @contextlib.contextmanager
+    def changing(self) -> Iterator[None]:
+        """Return a context manager that holds the lock of the file, in which this handle may change it.
+
+        Raises : StoreError, if another program or handle has changed or replaced it; LockError.
+        """
+        with held(self.path, is_needed=True):
+            if self.is_changed():
+                raise changed(self.path)
+            try:
+                yield
+            finally:
+                self._known = _identity_of(self._status())
+
+    def is_changed(self) -> bool:
+        """Return whether another program or handle has changed or replaced the file since it was opened."""
+        try:
+            return _identity_of(os.stat(self.path)) != self._known
+        except OSError:
+            return True
+
+    def note_change(self) -> None:
+        """Give the file another time of change than the one that is known, which the clock may not have left yet."""
+        status = self._status()
+        if _identity_of(status) == self._known:
+            with contextlib.suppress(OSError):
+                os.utime(self.fd, ns=(status.st_atime_ns, status.st_mtime_ns + 1))
 
     @property
     def fd(self) -> int:
@@ -190,3 +257,7 @@ class FileSource:
                                      offset=offset, expected=end, found=offset)
             yield piece
             offset += len(piece)
+
+
+def _identity_of(status):
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from zcore.asdf.file import open
-from zcore.asdf.writing import STANDARD, Form, NewBlocks, write_at, write_new
+from zcore.asdf.writing import STANDARD, Form, NewBlocks, directory_of, write_at, write_new
 from zcore.errors import AsdfFormatError, StoreError
 
 if TYPE_CHECKING:
@@ -55,13 +55,13 @@ def stream(path: StrPath, tree: dict[str, Any] | None = None) -> RowWriter:
     [[1, 2, 3], [4, 5, 6], [7, 8, 9]]
     """
     if tree is not None:
-        from zcore.asdf.tree.dump import dump
+        from zcore.asdf.tree.dump import dump_with_standard
 
         blocks = NewBlocks()
-        text = dump(tree, blocks.add)
+        text, standard = dump_with_standard(tree, blocks.add, None, False, directory_of(path))
         if blocks.streamed is None:
             raise ValueError("the tree has no Stream to append rows to")
-        write_new(path, [STANDARD], text, blocks, Form())
+        write_new(path, [STANDARD + standard], text, blocks, Form())
     file = open(path, "rw")
     try:
         return RowWriter(file)
@@ -99,7 +99,8 @@ class RowWriter:
         self._end = block.data_offset + self.n_rows * self._row_nbytes
         if self._end < file.source.size:
             # A part of a row, left by a kill.
-            self._change(os.ftruncate, self._end)
+            with file.source.changing():
+                self._change(os.ftruncate, self._end)
 
     def __repr__(self) -> str:
         return f"<RowWriter of {self._file.path}: {self.n_rows} rows of shape {self.shape}, dtype={self.dtype}>"
@@ -113,6 +114,10 @@ class RowWriter:
             They have another shape.
         TypeError
             They cannot be cast.
+        StoreError
+            Another program or handle has changed or replaced the file since it was opened.
+        LockError
+            The file system or the permissions do not allow locks.
         """
         rows = np.asarray(rows)
         if rows.shape == self.shape:
@@ -122,13 +127,14 @@ class RowWriter:
         rows = np.ascontiguousarray(rows.astype(self.dtype, casting="same_kind", copy=False))
         if not len(rows):
             return
-        try:
-            self._end = self._change(write_at, rows.reshape(-1).view("u1"), self._end)
-        except StoreError:
-            with contextlib.suppress(OSError):
-                # A part of these rows would lie behind the next ones.
-                os.ftruncate(self._file.source.fd, self._end)
-            raise
+        with self._file.source.changing():
+            try:
+                self._end = self._change(write_at, rows.reshape(-1).view("u1"), self._end)
+            except StoreError:
+                with contextlib.suppress(OSError):
+                    # A part of these rows would lie behind the next ones.
+                    os.ftruncate(self._file.source.fd, self._end)
+                raise
         self.n_rows += len(rows)
 
     def flush(self) -> None:

@@ -2,7 +2,8 @@
 
 `rewrite` makes another file, which replaces the old one in one step. `update_in_place` writes over blocks that the tree
 no longer needs, and brings the disk up to date between content, block header and tree. It is not safe from kills, as
-old and new content share their bytes. `append_block` is: it changes nothing that the old tree refers to.
+old and new content share their bytes. `append_block` is: it changes nothing that the old tree refers to. The caller
+holds the lock of the file, see `FileSource.changing`.
 """
 from __future__ import annotations
 
@@ -12,24 +13,33 @@ from typing import TYPE_CHECKING
 
 from zcore.asdf import checksums, compression, file_layout
 from zcore.asdf.blocks import Block
-from zcore.asdf.writing import STANDARD, NewBlocks, front_of, write_at, write_blanks, write_new
+from zcore.asdf.writing import STANDARD, NewBlocks, directory_of, front_of, write_at, write_blanks, write_new
 from zcore.buffers import flat_view
-from zcore.errors import ZcoreError
+from zcore.errors import StoreError, ZcoreError
 
 if TYPE_CHECKING:
     from zcore.asdf.file import AsdfFile
     from zcore.asdf.writing import Form
     from zcore.typing import Memory, StrPath
 
+_PIECE_NBYTES = 1 << 20
+_OF_INDEX = b"%YAML0123456789 \t\r\n,-[].\0"
+
 
 def comments_of(file: AsdfFile) -> list[str]:
-    """Return the comments that a file has when it is written again: its own, and the standard that is written."""
-    others = [comment for comment in file.comments if not comment.startswith("#ASDF_STANDARD")]
-    return [STANDARD, *others]
+    """Return the comments that a file has when it is written again: its own, as its tags are of the standard there."""
+    if file.tree_text or any([comment.startswith(STANDARD) for comment in file.comments]):
+        return file.comments
+    return [STANDARD + file_layout.STANDARD_VERSION, *file.comments]
+
+
+def standard_of(file: AsdfFile) -> str:
+    """Return the version of the standard that a file has when it is written again."""
+    return file_layout.standard_of(comments_of(file))
 
 
 def rewrite(file: AsdfFile, path: StrPath, compression: str | None, form: Form, embed: bool,
-            fsync: bool = False) -> None:
+            fsync: bool = False, *, is_held: bool = False) -> None:
     """Write an `AsdfFile` to a new file at `path`; other parameters as for `write`.
 
     Other nodes may refer by number to blocks that no array of the tree refers to. If there is such a block, all blocks
@@ -39,15 +49,42 @@ def rewrite(file: AsdfFile, path: StrPath, compression: str | None, form: Form, 
     if len(referenced(file)) < len(file.blocks):
         for block in file.blocks:
             blocks.add(block)
-    write_new(path, comments_of(file), _text_of(file, blocks.add, embed), blocks, form, fsync)
+    text = _text_of(file, blocks.add, embed, path)
+    write_new(path, comments_of(file), text, blocks, form, fsync, is_held=is_held)
 
 
-def _text_of(file, add_block, embed):
+def check_end(file: AsdfFile) -> None:
+    """Raise StoreError if bytes that belong to no part of a file follow its last block, which would be lost.
+
+    The block index may follow, zeros, and what a program left that was stopped while it appended a block.
+    """
+    source = file.source
+    if not len(file.blocks) or file.blocks[-1].is_streamed:
+        return
+    begin = offset = file.blocks[-1].header.end
+    start = source.read(offset, file_layout.BLOCK_HEADER_NBYTES)
+    if start.startswith(file_layout.INDEX_MAGIC) or file_layout.INDEX_MAGIC.startswith(start):
+        allowed, offset = _OF_INDEX, offset + len(file_layout.INDEX_MAGIC)
+    else:
+        allowed = b"\0"
+        if start[:6] == b"\0\0\0\0\0\x30":
+            # A header whose magic would have been written next.
+            offset += len(start)
+    while offset < source.size:
+        offset = source.skip_hole(offset)
+        piece = source.read(offset, _PIECE_NBYTES)
+        if piece.translate(None, allowed):
+            raise StoreError(f"{file.path}: bytes that belong to no part of the file follow its last block, at byte "
+                             f"{begin}, and would be lost; `zcore.asdf.defragment` removes them", key=file.path)
+        offset += len(piece)
+
+
+def _text_of(file, add_block, embed, path):
     if not file.tree and not file.tree_text:
         return b""
     from zcore.asdf.tree.dump import dump
 
-    return dump(file.tree, add_block, embed=embed)
+    return dump(file.tree, add_block, standard=standard_of(file), embed=embed, directory=directory_of(path))
 
 
 def referenced(file: AsdfFile) -> set[int]:
@@ -79,8 +116,16 @@ def update_in_place(file: AsdfFile, compression: str | None, checksum: bool, emb
         False, and nothing was written, when the tree does not fit before the first block, or no block can follow the
         last one.
     """
+    def text_of(add):
+        def add_block(content, *, streamed=False):
+            # The last block stays as it is.
+            is_kept = streamed and isinstance(content, Block) and content.is_of(file.source)
+            return -1 if is_kept else add(content, streamed=streamed)
+
+        return _text_of(file, add_block, embed, file.path)
+
     found = NewBlocks(compression)
-    _text_of(file, found.add, embed)
+    text_of(found.add)
     if found.streamed is not None or not len(file.blocks):
         return False
     replaced, appended, numbers = _places(file, found)
@@ -88,10 +133,12 @@ def update_in_place(file: AsdfFile, compression: str | None, checksum: bool, emb
         return False
     # The same tree once more, now that each block has its number.
     again = NewBlocks(compression)
-    text = _text_of(file, lambda content: numbers[again.add(content)], embed)
+    text = text_of(lambda content, streamed: numbers[again.add(content)])
     front, room = front_of(comments_of(file), text), file.blocks[0].offset
     if len(front) > room or not text:
         return False
+    if appended:
+        check_end(file)
     with _writing(file) as fd:
         for block, name, stored, data_size in replaced:
             write_at(fd, stored, block.data_offset)
@@ -117,6 +164,10 @@ def _writing(file):
         raise
     except OSError as exc:
         raise file.source.fault("write", exc) from exc
+    finally:
+        file.source.note_change()
+        file.source.refresh()
+        file.blocks.forget(file.front)
 
 
 def _header(header_size, name, allocated, stored, data_size, checksum):
@@ -168,6 +219,7 @@ def append_block(file: AsdfFile, content: Memory, name: str | None, checksum: bo
     number, content = len(file.blocks), flat_view(content, "a block")
     if number and file.blocks[-1].is_streamed:
         raise ValueError(f"the last block of {file.path} is streamed, no other can follow")
+    check_end(file)
     _append(file, *_stored(content, name), checksum)
     file.reread()
     return number
@@ -210,5 +262,3 @@ def _append(file, name, stored, data_size, checksum):
             with contextlib.suppress(OSError):
                 os.ftruncate(fd, offset)
             raise
-    file.source.refresh()
-    file.blocks.forget(file.front)

@@ -15,6 +15,7 @@ import numpy as np
 from zcore import workers
 from zcore.asdf import checksums, compression, file_layout
 from zcore.asdf.blocks import Block
+from zcore.asdf.source import held
 from zcore.buffers import flat_view
 from zcore.descriptors import open_descriptor
 from zcore.errors import StoreError, ZcoreError
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     from zcore.typing import Memory, StrPath
 
-STANDARD = f"#ASDF_STANDARD {file_layout.STANDARD_VERSION}"
+STANDARD = "#ASDF_STANDARD "
 _COPY_NBYTES = 1 << 20
 _PARALLEL_NBYTES = 1 << 22            # from which on memory is hashed while it is written
 _CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
@@ -55,14 +56,18 @@ class NewBlocks:
         content : bytes-like or Block
             C-contiguous. Without a compression a block of a file is copied as it is stored.
         streamed : bool
-            The block is the last one and has no end: its number is -1, and a file has one at the most.
+            The block is the last one and has no end: its number is -1, and a file has one at the most. A block of a
+            file becomes a common one if there is another, or a compression.
         """
         if isinstance(content, Block):
             key = content.path, content.offset
         else:
             content = flat_view(content, "a block")
             key = np.frombuffer(content, "u1").__array_interface__["data"][0] if len(content) else None, len(content)
-        if streamed:
+        if streamed and content is self.streamed:
+            return -1
+        if streamed and not (isinstance(content, Block) and (
+                self.streamed is not None or self.compression is not None or key in self._numbers)):
             if self.streamed is not None:
                 raise ValueError("a file has one streamed block, its last")
             self.streamed = content
@@ -74,10 +79,11 @@ class NewBlocks:
 
 
 @contextlib.contextmanager
-def replacing(path: StrPath, fsync: bool = False) -> Iterator[int]:
+def replacing(path: StrPath, fsync: bool = False, *, is_held: bool = False) -> Iterator[int]:
     """Return a context manager of the descriptor of a new file, which replaces `path` at the end.
 
-    The new file gets the mode of the old one; a link is followed. When the block raises, `path` stays as it was.
+    The new file gets the mode of the old one; a link is followed. When the block raises, `path` stays as it was. An old
+    file is locked when it is replaced, unless the caller holds it: a program may be changing it.
 
     Raises : StoreError, if the file cannot be made or written.
     """
@@ -95,7 +101,8 @@ def replacing(path: StrPath, fsync: bool = False) -> Iterator[int]:
             finally:
                 # A network file system reports a full disk as late as this.
                 os.close(fd)
-            os.replace(temporary, path)
+            with contextlib.nullcontext() if is_held else held(path):
+                os.replace(temporary, path)
         except BaseException:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
@@ -110,6 +117,11 @@ def replacing(path: StrPath, fsync: bool = False) -> Iterator[int]:
         raise
     except OSError as exc:
         raise StoreError(f"cannot write {path}: {exc.strerror or exc}", key=path, errno=exc.errno) from exc
+
+
+def directory_of(path: StrPath) -> str:
+    """Return the directory that a file lies in, also by way of a link."""
+    return os.path.dirname(os.path.realpath(os.fspath(path)))
 
 
 def write_at(fd: int, data: Memory, offset: int) -> int:
@@ -210,9 +222,9 @@ def write_file(fd: int, front: bytes, blocks: NewBlocks, form: Form) -> None:
 
 
 def write_new(path: StrPath, comments: Iterable[str], text: bytes, blocks: NewBlocks, form: Form,
-              fsync: bool = False) -> None:
+              fsync: bool = False, *, is_held: bool = False) -> None:
     """Write a new file in place of `path` in one step; see `replacing` and `write_file`."""
-    with replacing(path, fsync) as fd:
+    with replacing(path, fsync, is_held=is_held) as fd:
         write_file(fd, front_of(comments, text), blocks, form)
 
 
@@ -306,7 +318,8 @@ def write(path: StrPath, tree: dict[str, Any] | None, *, compression: Literal["z
     checksum, index, pad, block_align
         See `Form`.
     embed : bool
-        Arrays that lie in other files come into this one; else they stay there.
+        Arrays that lie in other files come into this one; else they stay there, and a tree that names them by relative
+        URIs is written to their directory alone.
     fsync : bool
         The file has reached the disk when the call returns.
 
@@ -319,12 +332,14 @@ def write(path: StrPath, tree: dict[str, Any] | None, *, compression: Literal["z
 
     Notes
     -----
-    ASDF file layout; a kill leaves the old file or the new one.
+    ASDF file layout; a kill leaves the old file or the new one. A tree that comes from a file, or a part of it does, is
+    written by the version of the standard that the file has, as its tags are of that; else by the newest one. A stream
+    stays one, unless there is another one or a compression.
     """
     form, blocks = Form(checksum, index, pad, block_align), NewBlocks(compression)
-    text = b""
+    text, standard = b"", file_layout.STANDARD_VERSION
     if tree is not None:
-        from zcore.asdf.tree.dump import dump
+        from zcore.asdf.tree.dump import dump_with_standard
 
-        text = dump(tree, blocks.add, embed=embed)
-    write_new(path, [STANDARD], text, blocks, form, fsync)
+        text, standard = dump_with_standard(tree, blocks.add, None, embed, directory_of(path))
+    write_new(path, [STANDARD + standard], text, blocks, form, fsync)

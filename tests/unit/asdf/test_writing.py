@@ -277,7 +277,8 @@ def test_update_replaces_the_file(path):
         file.tree["a"] = A * 2
         file.tree["c"] = "text"
         assert file.update(compression=None) is False
-        assert file.comments == ["#ASDF_STANDARD 1.6.0", "# a comment"] and file.standard == "1.6.0"
+        assert file.comments == ["#ASDF_STANDARD 1.5.0", "# a comment"] and file.standard == "1.5.0"
+        assert b"core/ndarray-1.0.0" in file.tree_text and b"core/ndarray-1.1.0" not in file.tree_text
         assert np.array_equal(file.tree["a"], A * 2) and np.array_equal(old.read(), B)
         assert file.blocks[1].compression == "zlib" and file.blocks[0].compression is None
     check(path, 2, a=A * 2, b=B, c="text")
@@ -553,15 +554,131 @@ def test_rows_that_do_not_fit(path):
         zcore.asdf.stream(path)
 
 
-def test_update_makes_a_block_of_a_stream(path):
-    """AS-STR-02: others may follow it then."""
-    with zcore.asdf.stream(path, {"rows": zcore.asdf.Stream((), "<i2")}) as rows:
-        rows.append(np.arange(10, dtype="<i2"))
+@pytest.mark.parametrize("in_place", [False, True])
+@pytest.mark.parametrize("new", [{"note": "new"}, {"b": B}, {"filler": "x" * 5000}])
+def test_update_keeps_a_stream(path, new, in_place):
+    """AS-STR-02, AS-ND-04: as the last block, with `*` rows, to which others are appended later."""
+    expected = np.arange(10, dtype="<i2")
+    with zcore.asdf.stream(path, {"filler": "x" * 500, "rows": zcore.asdf.Stream((), "<i2")}) as rows:
+        rows.append(expected)
     with zcore.asdf.open(path, "rw") as file:
-        file.tree["b"] = B
-        assert file.update(in_place=True) is False
+        file.tree["filler"] = ""
+        file.tree.update(new)
+        file.tree["part"] = file.tree["rows"]
+        assert file.update(in_place=in_place) is (in_place and "note" in new)
+        assert file.blocks[-1].is_streamed and file.tree["rows"].members["shape"] == ["*"]
+        assert len(file.blocks) == 1 + ("b" in new)
+    with zcore.asdf.stream(path) as rows:
+        rows.append(expected)
+    other = path.with_name("other.asdf")
+    with zcore.asdf.open(path) as file:
+        zcore.asdf.write(other, file.tree)
+    with zcore.asdf.stream(other) as rows:
+        rows.append(expected)
+    with zcore.asdf.open(other) as file:
+        assert np.array_equal(file.tree["rows"].read(), np.r_[[np.arange(10)] * 3].ravel())
+        assert "b" not in new or np.array_equal(file.tree["b"].read(), B)
+
+
+def test_a_stream_that_cannot_stay_one(path):
+    """AS-STR-02, AS-STR-03: there is another one, or a compression."""
+    other, expected = path.with_name("b.asdf"), np.arange(10, dtype="<i2")
+    with zcore.asdf.stream(path, {"rows": zcore.asdf.Stream((), "<i2")}) as rows:
+        rows.append(expected)
+    with zcore.asdf.open(path) as file:
+        zcore.asdf.write(other, file.tree, compression="zlib")
+        check(other, 1, rows=expected)
+        with zcore.asdf.stream(other, {**file.tree, "more": zcore.asdf.Stream((), "<i2")}) as rows:
+            rows.append(expected + 1)
+        check(other, 2, rows=expected, more=expected + 1)
+    with zcore.asdf.open(path, "rw") as file:
+        file.update(compression="lz4")
         assert not file.blocks[0].is_streamed
-    check(path, 2, rows=np.arange(10, dtype="<i2"), b=B)
+    check(path, 1, rows=expected)
+
+
+# What a tree says of other files and of the standard
+
+
+@pytest.mark.parametrize("act", ["write", "explode"])
+def test_relative_uris_of_another_directory(tmp_path, act):
+    """AS-ND-05: they would lead nowhere, or to other arrays; `embed` brings these along."""
+    (tmp_path / "sub").mkdir()
+    zcore.asdf.write(tmp_path / "a.asdf", {"a": A})
+    main = zcore.asdf.explode(tmp_path / "a.asdf")[0]
+    beside, elsewhere = tmp_path / "b.asdf", tmp_path / "sub" / "b.asdf"
+    with zcore.asdf.open(main) as file:
+        zcore.asdf.write(beside, file.tree)
+        check(beside, 0, a=A)
+        for tree in (file.tree, {"list": [{"a": file.tree["a"]}]}):
+            with pytest.raises(ValueError, match="embed=True"):
+                zcore.asdf.write(elsewhere, tree)
+        with pytest.raises(ValueError, match="embed=True"), zcore.asdf.stream(
+                elsewhere, {**file.tree, "rows": zcore.asdf.Stream((), "<i2")}):
+            pass
+        assert not elsewhere.exists()
+        zcore.asdf.write(elsewhere, file.tree, embed=True)
+        check(elsewhere, 1, a=A)
+        (tmp_path / "link").symlink_to(tmp_path)
+        zcore.asdf.write(tmp_path / "link" / "c.asdf", file.tree)
+    check(tmp_path / "c.asdf", 0, a=A)
+    with zcore.asdf.open(elsewhere, "rw") as file, zcore.asdf.open(main) as other:
+        file.tree["b"] = other.tree["a"]
+        for in_place in (False, True):
+            with pytest.raises(ValueError, match="/b: the tree names"):
+                file.update(in_place=in_place)
+        file.update(embed=True)
+    check(elsewhere, 2, a=A, b=A)
+
+
+def test_relative_references_of_another_directory(tmp_path, asdf_bytes):
+    """AS-TREE-09: `$ref`, except within the file."""
+    (tmp_path / "sub").mkdir()
+    text = b"%YAML 1.1\n---\nx: 1\nown: {$ref: '#/x'}\nother: {$ref: 'b.asdf#/y'}\n...\n"
+    (tmp_path / "a.asdf").write_bytes(asdf_bytes.file(tree=text))
+    with zcore.asdf.open(tmp_path / "a.asdf") as file:
+        zcore.asdf.write(tmp_path / "c.asdf", file.tree)
+        with pytest.raises(ValueError, match="`resolve` returns"):
+            zcore.asdf.write(tmp_path / "sub" / "c.asdf", file.tree)
+        del file.tree["other"]
+        zcore.asdf.write(tmp_path / "sub" / "c.asdf", file.tree)
+
+
+@pytest.mark.parametrize("standard, tag", [("1.5.0", b"1.0.0"), ("1.6.0", b"1.1.0"), ("1.0.0", b"1.0.0"),
+                                           (None, b"1.0.0")])
+def test_a_tree_keeps_its_version_of_the_standard(path, standard, tag):
+    """AS-COM-02, AS-ND-01: the comment, and the tags of new arrays with it."""
+    zcore.asdf.write(path, {"a": A, "long": "x" * 500})
+    comment = b"" if standard is None else b"#ASDF_STANDARD " + standard.encode() + b"\n"
+    path.write_bytes(path.read_bytes().replace(b"#ASDF_STANDARD 1.6.0\n", comment).replace(b"ndarray-1.1.0",
+                                                                                          b"ndarray-" + tag))
+    with zcore.asdf.open(path, "rw") as file:
+        for i, in_place in enumerate([False, True]):
+            file.tree["long"] = ""
+            file.tree[f"b{i}"] = B + i
+            file.update(in_place=in_place)
+            assert file.standard == (standard or "1.0.0") and file.comments == [line.decode() for line in
+                                                                                comment.splitlines()]
+            assert file.tree_text.count(b"core/ndarray-" + tag) == 2 + i == file.tree_text.count(b"core/ndarray")
+        for n, tree in ((3, file.tree), (4, {**file.tree, "c": B}), (1, {"only": file.tree["a"]}),
+                        (2, {"b": B, "deep": [{"a": file.tree["a"]}]})):
+            other = path.with_name("other.asdf")
+            zcore.asdf.write(other, tree)
+            with zcore.asdf.open(other) as copy:
+                assert copy.standard == file.standard
+                assert copy.tree_text.count(b"core/ndarray-" + tag) == n == copy.tree_text.count(b"core/ndarray")
+
+
+def test_trees_of_two_versions_of_the_standard(path):
+    """The newest one is written, and the tags of all arrays are of it."""
+    other = path.with_name("b.asdf")
+    zcore.asdf.write(path, {"a": A})
+    path.write_bytes(path.read_bytes().replace(b"STANDARD 1.6", b"STANDARD 1.4").replace(b"y-1.1.0", b"y-1.0.0"))
+    zcore.asdf.write(other, {"b": B})
+    with zcore.asdf.open(path) as file, zcore.asdf.open(other) as newer:
+        zcore.asdf.write(path.with_name("c.asdf"), {"a": file.tree["a"], "b": newer.tree["b"]})
+    with zcore.asdf.open(path.with_name("c.asdf")) as file:
+        assert file.standard == "1.6.0" and file.tree_text.count(b"core/ndarray-1.1.0") == 2
 
 
 # Other forms of one file

@@ -14,9 +14,18 @@ import numpy as np
 from zcore.asdf.tree.datatypes import datatype_of, packed
 from zcore.asdf.tree.inline import lists_of
 from zcore.asdf.tree.ndarray import NDArrayNode
+from zcore.asdf.tree.origin import Reference
 from zcore.asdf.tree.scalars import SCALARS, complex_text, is_plain_text, written
 from zcore.asdf.tree.sharing import pieces_of
-from zcore.asdf.tree.tagged import MAX_DEPTH, STANDARD_VERSION, STSCI, TaggedMapping, TaggedScalar, TaggedSequence
+from zcore.asdf.tree.tagged import (
+    MAX_DEPTH,
+    STANDARD_VERSION,
+    STSCI,
+    IntegerNode,
+    TaggedMapping,
+    TaggedScalar,
+    TaggedSequence,
+)
 from zcore.asdf.tree.yaml_library import emitter_of, import_yaml
 from zcore.config import __version__
 from zcore.errors import UnsupportedError
@@ -29,6 +38,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 ROOT = STSCI + "core/asdf-"
+_ARRAY = STSCI + "core/ndarray-1.1.0"
 
 
 class Inline:
@@ -63,8 +73,8 @@ class Stream:
         self.dtype: np.dtype[Any] = np.dtype(dtype)
 
 
-def dump(tree: dict[str, Any], add_block: Callable[..., int | str] | None, *, standard: str = STANDARD_VERSION,
-         embed: bool = False) -> bytes:
+def dump(tree: dict[str, Any], add_block: Callable[..., int | str] | None, *, standard: str | None = None,
+         embed: bool = False, directory: str | None = None) -> bytes:
     """Return the text of a tree, from ``%YAML`` to the end of the document.
 
     Parameters
@@ -73,11 +83,15 @@ def dump(tree: dict[str, Any], add_block: Callable[..., int | str] | None, *, st
         Of dicts, lists, tuples, scalars, arrays, and values that `load` returns.
     add_block : callable
         Takes the memory of a block, an ndarray of uint8, or a block of another file, and returns the number that it
-        gets, or the URI of the file that gets it. Called once for each; with ``streamed=True`` for a `Stream`.
-    standard : str
-        Version of the ASDF standard; it decides the versions of tags.
+        gets, or the URI of the file that gets it. Called once for each; with ``streamed=True`` for a `Stream` and for a
+        streamed block, which stays one if the number is -1.
+    standard : str, optional
+        Version of the ASDF standard; it decides the versions of tags. By default that of the file that the tree, or a
+        part of it, comes from; else the newest one.
     embed : bool
         Arrays that lie in other files come into this one; else they stay there.
+    directory : str, optional
+        Of the file that is written: relative URIs of the tree have to mean the same there.
 
     Raises
     ------
@@ -98,12 +112,18 @@ def dump(tree: dict[str, Any], add_block: Callable[..., int | str] | None, *, st
     %TAG ! tag:stsci.edu:asdf/
     --- !core/asdf-1.1.0
     """
+    return dump_with_standard(tree, add_block, standard, embed, directory)[0]
+
+
+def dump_with_standard(tree: dict[str, Any], add_block: Callable[..., int | str] | None, standard: str | None,
+                       embed: bool, directory: str | None) -> tuple[bytes, str]:
+    """Return the text of a tree, see `dump`, and the version of the standard that its tags are of."""
     if not isinstance(tree, dict):
         raise TypeError(f"the root of a tree is a dict, found {type(tree).__name__}")
-    version = tuple(map(int, standard.split(".")))
     yaml = import_yaml()
-    writer = _Writer(yaml, add_block, version, embed)
+    writer = _Writer(yaml, add_block, embed, directory)
     writer.survey(tree)
+    standard = writer.set_tags(standard or getattr(tree, "standard", None))
     events = [
         yaml.StreamStartEvent(encoding="utf-8"),
         yaml.DocumentStartEvent(explicit=True, version=(1, 1), tags={"!": STSCI}),
@@ -113,19 +133,24 @@ def dump(tree: dict[str, Any], add_block: Callable[..., int | str] | None, *, st
     ]
     stream = io.BytesIO()
     yaml.emit(events, stream, Dumper=emitter_of(yaml), allow_unicode=True, width=120)
-    return stream.getvalue()
+    return stream.getvalue(), standard
+
+
+def _version_of(standard):
+    return tuple(map(int, standard.split(".")))
 
 
 class _Writer:
     """Makes the text of one tree."""
 
-    def __init__(self, yaml, add_block, version, embed):
+    def __init__(self, yaml, add_block, embed, directory):
         self.yaml = yaml
         self.add_block = add_block
         self.embed = embed
-        is_new = version >= (1, 6)
-        self.root_tag = ROOT + ("1.1.0" if version >= (1, 2) else "1.0.0")
-        self.array_tag = f"{STSCI}core/ndarray-{'1.1.0' if is_new else '1.0.0'}"
+        self.directory = directory
+        self.root = None       # what stands for the root in the tree
+        self.standards = set() # of the files that parts of the tree come from
+        self.tagged = []       # what stands for arrays and large integers
         self.counts = {}       # how often an object occurs, by its id
         self.forms = {}        # (the object, the dict or list that stands for it in the tree), by its id
         self.arrays = []       # (array or node, members to be filled in)
@@ -135,7 +160,8 @@ class _Writer:
 
     def survey(self, tree):
         """Find all objects of a tree, and give its arrays blocks."""
-        self.forms[id(tree)] = tree, self._root_of(tree)
+        self.root = self._root_of(tree)
+        self.forms[id(tree)] = tree, self.root
         pending = [(tree, "")]
         while pending:
             value, where = pending.pop()
@@ -164,34 +190,60 @@ class _Writer:
 
     def _root_of(self, tree):
         tag = getattr(tree, "tag", None)
-        tag = tag if tag is not None and tag.startswith(ROOT) else self.root_tag
+        tag = tag if tag is not None and tag.startswith(ROOT) else None
         library = TaggedMapping(STSCI + "core/software-1.0.0",
                                 {"author": "The zcore developers", "name": "zcore", "version": __version__})
         rest = {name: value for name, value in tree.items() if name != "asdf_library"}
         return TaggedMapping(tag, {"asdf_library": library, **rest})
 
+    def set_tags(self, standard):
+        """Give all values the tags that they have in a version of the standard, and return it; None: the newest one."""
+        if standard is None:
+            standard = max(self.standards, key=_version_of, default=STANDARD_VERSION)
+        version = _version_of(standard)
+        if self.root.tag is None:
+            self.root.tag = ROOT + ("1.1.0" if version >= (1, 2) else "1.0.0")
+        for form in self.tagged:
+            name, _, of_form = form.tag.rpartition("-")
+            if of_form in ("1.0.0", "1.1.0"):
+                form.tag = f"{name}-{'1.1.0' if version >= (1, 6) else '1.0.0'}"
+        return standard
+
     def _form_of(self, value, where):
         """Return the dict or list that stands for an object, or None for a scalar."""
+        if isinstance(value, TaggedMapping) and value.standard is not None:
+            self.standards.add(value.standard)
+        if isinstance(value, Reference) and self.directory is not None:
+            value.check_reach(self.directory)
+        if isinstance(value, IntegerNode):
+            self.tagged.append(value.copy())
+            return self.tagged[-1]
         if isinstance(value, dict | list | tuple):
             return value
+        form = self._form_of_other(value, where)
+        if form is not None and not (isinstance(value, NDArrayNode) and value.origin.standard is None):
+            self.tagged.append(form)
+        return form
+
+    def _form_of_other(self, value, where):
         if isinstance(value, np.generic):
             if value.dtype.kind in "biufcSU" and value.dtype.char not in "gG":
                 return None
             value = np.asarray(value)
         if isinstance(value, NDArrayNode):
-            return self._form_of_node(value)
+            return self._form_of_node(value, where)
         if isinstance(value, Stream):
             datatype, byteorder = _datatype_of(value.dtype, where)
             members = {"source": -1, "datatype": datatype, "byteorder": byteorder, "shape": ["*", *value.shape]}
             if any(isinstance(other, Stream) for other, _ in self.arrays):
                 raise ValueError(f"{where}: a file has one stream, the tree has another")
             self.arrays.append((value, members))
-            return TaggedMapping(self.array_tag, members)
+            return TaggedMapping(_ARRAY, members)
         if isinstance(value, Inline):
             array = value.array
             if array.ndim:
                 datatype, _ = _datatype_of(array.dtype, where)
-                return TaggedMapping(self.array_tag, {"data": lists_of(array), "datatype": _unordered(datatype),
+                return TaggedMapping(_ARRAY, {"data": lists_of(array), "datatype": _unordered(datatype),
                                                       "shape": list(array.shape)})
             value = array
         if isinstance(value, np.ndarray) or hasattr(value, "__array__") and hasattr(value, "dtype"):
@@ -205,7 +257,7 @@ class _Writer:
             raise ValueError(f"{where}: {fault}")
         members = {"source": None, "datatype": datatype, "byteorder": byteorder, "shape": list(array.shape)}
         self.arrays.append((array, members))
-        form = TaggedMapping(self.array_tag, members)
+        form = TaggedMapping(_ARRAY, members)
         if isinstance(value, np.ma.MaskedArray) and value.mask is not np.ma.nomask:
             if array.dtype.names is not None:
                 raise UnsupportedError(f"{where}: ASDF has no masks of fields", feature="masks of fields")
@@ -213,26 +265,31 @@ class _Writer:
         self.arrays[-1] = array, form
         return form
 
-    def _form_of_node(self, node):
+    def _form_of_node(self, node, where):
+        if node.origin.standard is not None:
+            self.standards.add(node.origin.standard)
         if node.is_list:
             return TaggedSequence(node.tag, node.members)
         form = TaggedMapping(node.tag, node.members)
         source = node.source
-        if source is not None and (self.embed or not isinstance(source, str)):
-            if node.is_streamed:
-                # In a file that may have blocks behind it.
-                form["shape"] = list(node.shape)
+        if source is None:
+            return form
+        if self.embed or not isinstance(source, str) or source[:1] in ("", "#"):
             self.arrays.append((node, form))
+        else:
+            try:
+                node.origin.check_reach(source, self.directory)
+            except ValueError as exc:
+                raise ValueError(f"{where}: {exc}") from None
         return form
 
     def _place_arrays(self):
         given = [array for array, _ in self.arrays if isinstance(array, np.ndarray)]
         pieces = iter(pieces_of(given))
         numbers = {}
-        stream = None
+        stream = next((array for array, _ in self.arrays if isinstance(array, Stream)), None)
         for array, members in self.arrays:
-            if isinstance(array, Stream):
-                stream = array
+            if array is stream:
                 continue
             if isinstance(array, NDArrayNode):
                 memory = array.block
@@ -242,14 +299,24 @@ class _Writer:
                 if piece.offset:
                     members["offset"] = piece.offset
                 if piece.strides is not None:
-                    members["strides"] = strides = list(piece.strides)
-                    self.forms[id(strides)], self.counts[id(strides)] = (strides, strides), 1
+                    members["strides"] = self._own(piece.strides)
             if id(memory) not in numbers:
+                is_streamed = stream is None and getattr(memory, "is_streamed", False)
                 # The memory is kept, so that no other has its id.
-                numbers[id(memory)] = self.add_block(memory), memory
-            members["source"] = numbers[id(memory)][0]
+                numbers[id(memory)] = (self.add_block(memory, streamed=True) if is_streamed else self.add_block(memory),
+                                       memory)
+            members["source"] = number = numbers[id(memory)][0]
+            if isinstance(array, NDArrayNode) and array.is_streamed and number != -1:
+                # Other blocks may follow its block.
+                members["shape"] = self._own(array.shape)
         if stream is not None:
             self.add_block(np.empty(0, np.uint8), streamed=True)
+
+    def _own(self, numbers):
+        """Return a new list of the tree."""
+        form = list(numbers)
+        self.forms[id(form)], self.counts[id(form)] = (form, form), 1
+        return form
 
     # writing
 

@@ -255,9 +255,11 @@ class _Maker:
             value = NDArrayNode(tag, target, self.origin, is_list=not is_mapping)
             self.origin.arrays.append(ref(value))
         elif found == "integer" and is_mapping:
-            value = target = IntegerNode(tag)
+            value = target = IntegerNode(tag, (), self.origin.standard)
+        elif is_mapping:
+            value = target = TaggedMapping(tag, (), self.origin.standard)
         else:
-            value = target = (TaggedMapping if is_mapping else TaggedSequence)(tag)
+            value = target = TaggedSequence(tag)
         return value, target
 
     def _known(self, tag):

@@ -52,6 +52,11 @@ class NDArrayNode:
     # description
 
     @property
+    def origin(self) -> Any:
+        """The `Origin` of the tree that it is in."""
+        return self._origin
+
+    @property
     def source(self) -> int | str | None:
         """The number of its block, the URI of the file that has it, or None where the elements are in the tree."""
         if self.is_list:

@@ -45,17 +45,21 @@ class Origin:
         file.
     opener : callable, optional
         ``opener(path, allowed=allowed)`` returns another file, an `AsdfFile`; a tree with a path has it.
+    standard : str, optional
+        The version of the ASDF standard that the file names.
     """
 
-    __slots__ = ("blocks", "n_text", "path", "allowed", "root", "arrays", "_opener", "_others", "_buffers", "_counts",
-                 "_lock")
+    __slots__ = ("blocks", "n_text", "path", "allowed", "standard", "root", "arrays", "_opener", "_others", "_buffers",
+                 "_counts", "_lock")
 
     def __init__(self, blocks: Sequence[Any] = (), n_text: int = 0, path: str | None = None,
-                 allowed: Sequence[StrPath] | None = None, opener: Callable[..., Any] | None = None) -> None:
+                 allowed: Sequence[StrPath] | None = None, opener: Callable[..., Any] | None = None,
+                 standard: str | None = None) -> None:
         self.blocks: Sequence[Any] = blocks
         self.n_text: int = n_text
         self.path: str | None = path
         self.allowed: Sequence[StrPath] | None = allowed
+        self.standard: str | None = standard
         # The tree, if it has references. Nodes hold their origin, and what holds itself is let go late, with its file.
         self.root: Any = None
         self.arrays: list[Any] = []       # weak references to all nodes of arrays
@@ -154,6 +158,19 @@ class Origin:
         except NodeNotFoundError as exc:
             raise ReferenceTargetError(f"the tree names {uri!r:.200}, which does not exist", key=uri, url=uri) from exc
 
+    @property
+    def directory(self) -> str | None:
+        """The directory that relative URIs count from, None without a file here."""
+        return None if self.path is None else os.path.dirname(os.path.realpath(self.path))
+
+    def check_reach(self, uri: str, directory: str | None) -> None:
+        """Raise ValueError if a file in another directory cannot name by a URI of this tree what that means here."""
+        uri = uri.partition("#")[0]
+        if uri and _scheme(uri) is None and directory not in (None, self.directory):
+            raise ValueError(f"the tree names {uri!r:.200} in {self.directory or 'a service'}, and the file goes "
+                             f"to {directory}; embed=True brings arrays of other files along, and `resolve` returns "
+                             "the value of a reference")
+
     def path_of(self, uri: str) -> str:
         """Return the path of a file that a URI names, if it may be read."""
         from urllib.parse import unquote
@@ -162,8 +179,7 @@ class Origin:
         if found is not None and found[1].lower() != "file":
             raise UnsupportedError(f"{uri!r:.200} is remote, and only local ASDF files are read",
                                    feature="remote ASDF files")
-        base = None if self.path is None else os.path.dirname(os.path.realpath(self.path))
-        return AllowedTargets(base, self.allowed).path_of(uri, uri if found is not None else unquote(uri))
+        return AllowedTargets(self.directory, self.allowed).path_of(uri, uri if found is not None else unquote(uri))
 
     def find(self, root: Any, pointer: str, seen: Any) -> Any:
         """Return (value, origin) of a JSON pointer into the tree `root`, unconverted.
@@ -222,6 +238,10 @@ class Reference(TaggedMapping):
         while isinstance(value, Reference):
             value, _ = value.follow(seen)
         return value
+
+    def check_reach(self, directory: str | None) -> None:
+        """Raise ValueError if the reference means another value in a file in `directory`; see `Origin.check_reach`."""
+        self._origin.check_reach(self["$ref"], directory)
 
     def follow(self, seen: Any) -> Any:
         """Return (value, origin); the value may be another reference."""

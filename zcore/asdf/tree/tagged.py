@@ -51,25 +51,29 @@ def _shown_item(value):
 class TaggedMapping(dict[str, Any]):
     """A dict with a `tag`; it equals a dict of the same members.
 
+    `standard` is the version of the ASDF standard that its tags are of, None if it does not come from a file.
+
     >>> TaggedMapping("tag:example.org:point-1.0.0", {"x": 1}) == {"x": 1}
     True
     """
 
-    __slots__ = ("tag",)
+    __slots__ = ("tag", "standard")
 
-    def __init__(self, tag: str | None, members: Mapping[str, Any] | Iterable[tuple[str, Any]] = ()) -> None:
+    def __init__(self, tag: str | None, members: Mapping[str, Any] | Iterable[tuple[str, Any]] = (),
+                 standard: str | None = None) -> None:
         super().__init__(members)
         self.tag: str | None = tag  # None for a `Reference`
+        self.standard: str | None = standard
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.tag!r}, {dict.__repr__(self)})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.tag,), None, None, iter(self.items())
+        return type(self), (self.tag, (), self.standard), None, None, iter(self.items())
 
     def copy(self) -> Self:
         """Return a shallow copy with the same tag."""
-        return type(self)(self.tag, self)
+        return type(self)(self.tag, self, self.standard)
 
 
 class TaggedSequence(list[Any]):
