@@ -10,7 +10,7 @@ import pytest
 
 import zcore
 
-# An array of as many chunks as elements: a read or a write takes minutes at least, and touches little memory until then.
+# An array of as many chunks as elements: a call takes minutes at least, and touches little memory until then.
 ENDLESS = 10**8
 BOTH_WAYS = pytest.mark.parametrize("environment", [{}, {"CONFINED": "1"}], ids=["native", "confined"])
 INTERRUPTED = """
