@@ -144,7 +144,7 @@ def open(store: StoreLike, mode: Mode = "r", *, path: str | None = "", shape: Sh
     NodeNotFoundError
         There is no node to open.
     NodeExistsError
-        The mode is ``"w-"`` or ``"x"``, and there is a node.
+        The mode is ``"w-"`` or ``"x"``, and there is a node; or it is ``"w"``, and nodes lie below what is none.
     StoreError
         There is no node, but there are attributes or chunks whose document was lost; mode ``"w"`` erases them.
     TypeError
@@ -292,7 +292,7 @@ def create_array(store: StoreLike, *, name: str | None = None, shape: Shape | No
     Raises
     ------
     NodeExistsError
-        There is a node, and `overwrite` is false.
+        There is a node, and `overwrite` is false; or there is none, but nodes lie below, and `overwrite` is true.
     StoreError
         There is no node, but there are attributes or chunks whose document was lost, and `overwrite` is false.
     UnknownCodecError
@@ -348,7 +348,7 @@ def create_group(store: StoreLike, *, path: str | None = "", zarr_format: Format
     Raises
     ------
     NodeExistsError
-        There is a node, and `overwrite` is false.
+        There is a node, and `overwrite` is false; or there is none, but nodes lie below, and `overwrite` is true.
     StoreError
         There is no node, but there are attributes whose document was lost, and `overwrite` is false.
     """
@@ -461,7 +461,7 @@ def open_group(store: StoreLike, mode: Mode = "r", *, path: str | None = "", zar
     ValueError
         `use_consolidated` is true, and the group has no consolidated metadata.
     NodeExistsError
-        The mode is ``"w-"``, and there is a node.
+        The mode is ``"w-"``, and there is a node; or it is ``"w"``, and nodes lie below what is none.
     """
     _check_mode(mode)
     check_format(zarr_format)

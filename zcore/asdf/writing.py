@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import stat
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,9 +16,8 @@ from zcore.asdf import checksums, compression, file_layout
 from zcore.asdf.blocks import Block
 from zcore.asdf.source import held
 from zcore.buffers import flat_view
-from zcore.descriptors import open_descriptor
 from zcore.errors import StoreError, ZcoreError
-from zcore.kernel.io.files import TEMP_PREFIX
+from zcore.replacing import NewFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -30,7 +28,6 @@ if TYPE_CHECKING:
 STANDARD = "#ASDF_STANDARD "
 _COPY_NBYTES = 1 << 20
 _PARALLEL_NBYTES = 1 << 22            # from which on memory is hashed while it is written
-_CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
 
 class NewBlocks:
@@ -87,36 +84,20 @@ def replacing(path: StrPath, fsync: bool = False, *, is_held: bool = False) -> I
 
     Raises : StoreError, if the file cannot be made or written.
     """
-    path = os.path.realpath(os.fspath(path))
-    temporary = os.path.join(os.path.dirname(path), TEMP_PREFIX + os.urandom(8).hex())
+    new = None
     try:
-        try:
-            fd = open_descriptor(temporary, _CREATE)
-            try:
-                with contextlib.suppress(FileNotFoundError):
-                    os.fchmod(fd, stat.S_IMODE(os.stat(path).st_mode))
-                yield fd
-                if fsync:
-                    os.fsync(fd)
-            finally:
-                # A network file system reports a full disk as late as this.
-                os.close(fd)
-            with contextlib.nullcontext() if is_held else held(path):
-                os.replace(temporary, path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
-            raise
-        if fsync:
-            directory = open_descriptor(os.path.dirname(path), os.O_RDONLY | os.O_CLOEXEC)
-            try:
-                os.fsync(directory)
-            finally:
-                os.close(directory)
+        new = NewFile(path, fsync=fsync)
+        yield new.fd
+        with contextlib.nullcontext() if is_held else held(new.path):
+            new.put()
     except ZcoreError:
         raise
     except OSError as exc:
-        raise StoreError(f"cannot write {path}: {exc.strerror or exc}", key=path, errno=exc.errno) from exc
+        raise StoreError(f"cannot write {os.fspath(path)}: {exc.strerror or exc}", key=os.fspath(path),
+                         errno=exc.errno) from exc
+    finally:
+        if new is not None:
+            new.discard()
 
 
 def directory_of(path: StrPath) -> str:

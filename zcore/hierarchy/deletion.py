@@ -172,10 +172,7 @@ def make_way(store: Store, path: str, format: Format, metadata: ArrayMetadata | 
     """
     prefix = prefix_of(path)
     _check_erasable(store, prefix, format, metadata)
-    for key in in_the_way(store, prefix, metadata):
-        if _is_chunk_of_any(key[len(prefix):]) is None:
-            raise StoreError(f"{key!r} of {store!r} is in the way of chunks, and is no chunk itself: it is not erased, "
-                             "and nothing was changed", key=key, errno=errno.EEXIST)
+    _check_way(store, prefix, metadata)
     if _is_node(store, path):
         _erase(store, path, options, is_replaced=True)
     clear_left_over(store, prefix, format, metadata)
@@ -186,7 +183,8 @@ def make_way(store: Store, path: str, format: Format, metadata: ArrayMetadata | 
 
 def clear_left_over(store: Store, prefix: str, format: Format, metadata: ArrayMetadata | GroupMetadata) -> None:
     """Erase the remains of lost nodes that a new node of this format and metadata would treat as its own."""
-    names = [*_names_of_chunks(store, prefix, metadata), *in_the_way(store, prefix, metadata)]
+    names = [*_names_of_chunks(store, prefix, metadata),
+             *[key for key in in_the_way(store, prefix, metadata) if _is_chunk_of_any(key[len(prefix):])]]
     if names or any(left_over(store, prefix, format, metadata)):
         clear(store, prefix, format, metadata, names)
 
@@ -211,6 +209,19 @@ def in_the_way(store: Store, prefix: str, metadata: ArrayMetadata | GroupMetadat
         above = [name[:i] for i, letter in enumerate(name) if letter == "/"]
         if keys.leads_to_chunks(name, ndim) or any([keys.decode(part, ndim) is not None for part in above]):
             yield key
+
+
+def _check_way(store, prefix, metadata):
+    """Raise StoreError if a file that belongs to no node is in the way of chunks of a new array, such as 2016/1.jpg."""
+    nodes = {}
+    for key in in_the_way(store, prefix, metadata):
+        if _is_chunk_of_any(key[len(prefix):]):
+            continue
+        above = [key[:i] for i in range(len(prefix), len(key)) if key[i] == "/"]
+        nodes.update([(place, _is_node(store, place)) for place in above if place not in nodes])
+        if not any([nodes[place] for place in above]):     # nodes below are deleted first
+            raise StoreError(f"{key!r} of {store!r} is in the way of chunks, and no chunk has such a name: it is not "
+                             "erased, and nothing was changed", key=key, errno=errno.EEXIST)
 
 
 def _check_erasable(store, prefix, format, metadata):

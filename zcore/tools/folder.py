@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from zcore.errors import LockError, StoreError
 from zcore.kernel.io.files import exchange
 from zcore.kernel.io.object_locks import ObjectLocks, Stopped
+from zcore.replacing import replacing
 from zcore.stores.directory.lock_file import NODE, LockFile, this_process
 from zcore.stores.keys import TEMPORARY
 
@@ -77,20 +78,20 @@ def _mount_of(place):
 def _replaces(place):
     """Return whether a file is replaced in one step: a reader of the old one goes on."""
     path = os.path.join(place, "file")
-    for content in (b"old", b"new"):
-        with open(path + ".part", "wb") as file:
-            file.write(content)
-        if content == b"new":
-            with open(path, "rb") as reader:
-                os.replace(path + ".part", path)
-                old = reader.read()
-        else:
-            os.replace(path + ".part", path)
+    _write(path, b"old")
+    with open(path, "rb") as reader:
+        _write(path, b"new")
+        old = reader.read()
     with open(path, "rb") as file:
         new = file.read()
     if (old, new) == (b"old", b"new"):
         return Finding("replaces files at once", "ok", "a write that is cut off leaves the old chunk or the new one")
     return Finding("replaces files at once", "missing", f"a reader of the old file got {old!r}, of the new one {new!r}")
+
+
+def _write(path, content):
+    with replacing(path) as new:
+        os.write(new.fd, content)
 
 
 def _exchanges(place):
@@ -289,10 +290,7 @@ class _Talk:
 
     def say(self, side, word, text=""):
         """Leave a text for the other one."""
-        path = os.path.join(self._place, side, word)
-        with open(path + ".part", "w", encoding="utf-8") as file:
-            file.write(text)
-        os.replace(path + ".part", path)
+        _write(os.path.join(self._place, side, word), text.encode())
 
     def hear(self, side, word):
         """Return the text that the other one has left, or will leave."""

@@ -407,6 +407,26 @@ def test_a_folder_of_photos_keeps_them(tmp_path):
     assert before.items() <= content(tmp_path).items()
 
 
+def test_members_whose_names_are_those_of_chunks_are_replaced(store):
+    """As in a pyramid of images."""
+    group = zcore.create_group(store, path="p")
+    for name in "012":
+        group.create_array(name, data=np.arange(8).reshape(2, 4), chunks=1)
+    array = zcore.create_array(store, name="p", data=np.arange(4), chunks=1, zarr_format=2, overwrite=True)
+    assert array[...].tolist() == [0, 1, 2, 3]
+    assert sorted(store.list_prefix("p/")) == ["p/.zarray", "p/1", "p/2", "p/3"]
+
+
+@pytest.mark.parametrize("make", [zcore.MemoryStore, lambda: zcore.RemoteStore(
+    pytest.importorskip("obstore.store").MemoryStore())])
+def test_a_copy_leaves_files_that_are_no_chunks(make):
+    store = make()
+    store.set("a/2016/1.jpg", b"mine")
+    with contextlib.suppress(zcore.StoreError):
+        zcore.copy(zcore.array([1, 2, 3], chunks=1), store, destination_path="a", zarr_format=2, overwrite=True)
+    assert store.get("a/2016/1.jpg") == b"mine"
+
+
 # Links
 
 

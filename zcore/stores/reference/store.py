@@ -369,7 +369,9 @@ class ReferenceStore(Store):
         return value if isinstance(value, bytes) else (self._targets.seen_from(directory, value[0]), *value[1:])
 
     def save(self, path: StrPath) -> None:
-        """Write the set as a document of version 1, with all generated references; replaces the file atomically.
+        """Write the set as a document of version 1, with all generated references; replaces the file in one step.
+
+        A link is followed.
 
         If it is in another directory, relative URLs are changed such that they have the same targets.
 
@@ -382,13 +384,14 @@ class ReferenceStore(Store):
             raise ValueError(f"{os.fspath(path)!r} names a set in Parquet, and sets are written as JSON: name it .json")
         from zcore.stores.directory.store import DirectoryStore
 
-        directory, name = os.path.split(os.path.abspath(os.fspath(path)))
+        directory = os.path.dirname(os.path.abspath(os.fspath(path)))
         lines = []
         with self._lock:
             for key, value in self._table.items():
                 value = _written(self._seen_from(directory, value))
                 lines.append(json.dumps(key.decode()).encode() + b": " + json.dumps(value).encode())
-        DirectoryStore(directory).set(name, b'{"version": 1, "refs": {' + b",\n".join(lines) + b"}}")
+        folder, name = os.path.split(os.path.realpath(path))
+        DirectoryStore(folder).set(name, b'{"version": 1, "refs": {' + b",\n".join(lines) + b"}}")
 
 
 def _identity_of_data(data):

@@ -30,8 +30,8 @@ from typing import TYPE_CHECKING
 
 from zcore.descriptors import open_descriptor
 from zcore.errors import StoreError, warn
-from zcore.kernel.io.documents import Descriptor
 from zcore.kernel.io.object_locks import ObjectLocks
+from zcore.replacing import NewFile
 from zcore.stores.forks import renew_in_children
 from zcore.stores.keys import TEMPORARY
 from zcore.stores.zip.members import (
@@ -53,7 +53,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 DOCUMENT = "zarr.json"
-_CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
 # APPNOTE 4.4.6: the first date there is. Equal values in the same sequence make equal archives.
 _TIME, _DATE = 0, 1 << 5 | 1
 _UNIX = 3
@@ -120,7 +119,7 @@ class ZipWriter:
             raise StoreError(f"{path} lies in a Zarr hierarchy, in which RFC-9 allows no .ozx", errno=errno.EINVAL)
         renew_in_children(self)
         try:
-            _remove_left_over(*_place_of(path))
+            _remove_left_over(os.path.dirname(os.path.realpath(path)), TEMPORARY + _label_of(path))
             self._file = _File(path)
         except OSError as exc:
             raise StoreError(f"cannot make {path}: {exc.strerror}", errno=exc.errno) from exc
@@ -183,16 +182,12 @@ class ZipWriter:
                 if self._is_ozx:
                     members = self._in_order(members, keys)
                 self._write_directory([(key, members[key]) for key in keys], self._comment(document))
-                if self._exclusive:
-                    os.link(self._file.path, self._path)
-                else:
-                    os.replace(self._file.path, self._path)
+                self._file.put(self._exclusive)
             except OSError as exc:
                 if isinstance(exc, StoreError):
                     raise
                 raise StoreError(f"cannot finish {self._path}: {exc.strerror}", errno=exc.errno) from exc
         finally:
-            # Removes the temporary name after a link.
             self.discard()
 
     def discard(self) -> None:
@@ -302,56 +297,21 @@ def _deflated(data):
     return encoder.compress(data) + encoder.flush()
 
 
-def _place_of(path):
-    """Return the directory of the temporary file of an archive, and how its name begins."""
-    folder, name = os.path.split(path)
-    return folder, f"{TEMPORARY}zip.{blake2b(os.fsencode(name), digest_size=8).hexdigest()}."
+def _label_of(path):
+    """Return how the name of the temporary file of an archive begins, behind the prefix of all temporary files."""
+    return f"zip.{blake2b(os.fsencode(os.path.basename(path)), digest_size=8).hexdigest()}."
 
 
-class _File:
-    """A temporary file beside an archive. It is locked as long as its writer lives.
-
-    Attributes
-    ----------
-    path : str
-        None once it is removed.
-    """
-
-    path = _file = None
+class _File(NewFile):
+    """The new file of an archive. It is locked as long as its writer lives."""
 
     def __init__(self, archive):
-        self._owner = os.getpid()
-        folder, start = _place_of(archive)
-        try:
-            while True:
-                # Noted before it is made, as Ctrl-C may come between the two.
-                self.path = os.path.join(folder, start + os.urandom(8).hex())
-                self._file = Descriptor(self.path, _CREATE)
-                # Another writer of this archive may take it for a left-over before it is locked.
-                if _is_locked(self.fd) is not False and os.path.exists(self.path):
-                    return
-                self.discard()
-        except BaseException:
+        while True:
+            super().__init__(archive, label=_label_of(archive))
+            # Another writer of this archive may take it for a left-over before it is locked.
+            if _is_locked(self.fd) is not False and os.path.exists(self.temporary):
+                return
             self.discard()
-            raise
-
-    @property
-    def fd(self):
-        """The descriptor; -1 once it is closed."""
-        return self._file.fd
-
-    def discard(self):
-        """Remove the file, unless this process is a fork of its writer. It is called again if a signal ends it."""
-        if self.path is not None and os.getpid() == self._owner:
-            # Before it is closed: the lock on it tells others that its writer lives.
-            with contextlib.suppress(OSError):
-                os.unlink(self.path)
-            self.path = None
-        if self._file is not None:
-            with contextlib.suppress(OSError):
-                self._file.close()
-
-    __del__ = discard
 
 
 def _remove_left_over(folder, start):

@@ -33,6 +33,7 @@ from zcore.hierarchy import consolidated, deletion, lifecycle, lookup
 from zcore.hierarchy.creation_lock import hold_place
 from zcore.hierarchy.lifecycle import read_attributes
 from zcore.kernel.io.object_locks import Held
+from zcore.replacing import hidden_beside, keep, put, status_of
 from zcore.stores import openers
 from zcore.stores.base import directory_at
 from zcore.stores.directory import cleanup, listing
@@ -384,7 +385,8 @@ def _file(place, kind, path, overwrite, root_format, zarr_format, losses, thread
         if zarr_format is not None:
             raise ValueError(f"zarr_format={zarr_format!r} was asked for, {os.path.basename(place)} has no format of "
                              "Zarr")
-        with _Folder(place) as folder:
+        target = place if not overwrite else os.path.realpath(place)     # a link stays
+        with _Folder(target) as folder:
             temporary = os.path.join(folder, f"{TEMPORARY}new{os.path.splitext(place)[1]}")
             sink = openers.loaded(SINKS[kind])(temporary, path, losses)
             try:
@@ -394,10 +396,9 @@ def _file(place, kind, path, overwrite, root_format, zarr_format, losses, thread
                 with contextlib.suppress(Exception):     # the first one counts
                     sink.discard()
                 raise
-            if overwrite:
-                os.replace(temporary, place)
-            else:
-                os.link(temporary, place)
+            if (old := status_of(target)) is not None:
+                keep(temporary, os.stat(temporary), old)
+            put(temporary, target, exclusive=not overwrite)
     except OSError as exc:
         if exc.errno == errno.EEXIST and not overwrite and os.path.lexists(place):
             raise NodeExistsError(f"{place} is there already", path=path) from exc
@@ -411,7 +412,7 @@ class _Folder(Held):
 
     def __init__(self, place):
         # Named before it is made, as Ctrl-C may come between the two.
-        self._path = os.path.join(os.path.dirname(place), f"{TEMPORARY}copy.{os.urandom(8).hex()}")
+        self._path = hidden_beside(place, "copy.")
 
     def take(self):
         os.mkdir(self._path, 0o700)

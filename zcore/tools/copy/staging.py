@@ -45,8 +45,8 @@ from zcore import config
 from zcore.descriptors import open_descriptor
 from zcore.errors import NodeExistsError, StoreError
 from zcore.kernel.io.files import exchange
+from zcore.replacing import keep, mode_for, sync_directory
 from zcore.stores.directory import cleanup
-from zcore.stores.directory.atomic import sync_directory
 from zcore.stores.keys import TEMPORARY
 
 if TYPE_CHECKING:
@@ -263,6 +263,14 @@ def _inode_of(directory):
         return None
 
 
+def _status_of(directory):
+    """Return the status of a directory, or None if there is none."""
+    try:
+        return os.stat(directory)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
 @contextlib.contextmanager
 def _told(action, place):
     """Return a context manager in which an error of the system becomes a `StoreError`."""
@@ -350,7 +358,8 @@ class Building:
         """Open the journal, lock it, and return the content of the container."""
         for _ in range(_MAX_TRIES):
             try:
-                os.makedirs(self._container, exist_ok=True)
+                # Nobody else sees more of the new directory than of the old one.
+                os.makedirs(self._container, mode_for(_status_of(self.place), 0o777), exist_ok=True)
                 self._fd = _locked(self._container, os.O_CREAT)
                 found = _Found(self._container, self.place, self._fd)
                 found.settle()
@@ -432,6 +441,8 @@ class Building:
         """
         with _told("make", self.place):
             os.makedirs(self.node, exist_ok=True)     # a group in a format without groups makes nothing
+            if replace and (old := _status_of(self.place)) is not None:
+                keep(self.node, os.stat(self.node), old)
             name = os.fsencode(os.path.basename(self.place)).hex()
             self._write(_WHOLE + json.dumps(
                 {"inode": os.stat(self.node).st_ino, "name": name, "replaces": bool(replace)}).encode())

@@ -26,10 +26,10 @@ from zcore.hierarchy import creation
 from zcore.kernel.select.box import Box
 from zcore.model.metadata import has_varying_items
 from zcore.nodes.array import Array
+from zcore.replacing import NewFile
 from zcore.stores.base import directory_at
 from zcore.stores.directory.reading import check_absent
 from zcore.stores.directory.store import DirectoryStore
-from zcore.stores.keys import TEMPORARY
 from zcore.tools.rechunk import n_slabs, passes, slab_at
 from zcore.tools.spread import Steps, spread, taken_over
 from zcore.tools.stored import MAX_LOOKS, Stored, Way, count_of, is_same_fill, slabs_with_more
@@ -243,26 +243,25 @@ def in_threads(items: Iterator[_Item], do: Callable[[_Item], object], n_threads:
 
 def _copy_file(source, target):
     """Copy a file so that the new one appears whole; return whether there was a file."""
-    directory = os.path.dirname(target)
-    temporary = os.path.join(directory, TEMPORARY + os.urandom(12).hex())
+    new = None
     try:
-        os.makedirs(directory, exist_ok=True)
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        new = NewFile(target, follows=False)
         try:
-            shutil.copyfile(source, temporary)
+            shutil.copyfile(source, new.temporary)
         except FileNotFoundError as exc:
             if exc.filename != source:
                 raise
             check_absent(source)
             return False
-        os.replace(temporary, target)
+        new.put()
         return True
-    except BaseException as exc:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        if isinstance(exc, OSError):
-            raise StoreError(f"cannot copy {source} to {target}: {exc.strerror or exc}", key=target,
-                             errno=exc.errno) from exc
-        raise
+    except OSError as exc:
+        raise StoreError(f"cannot copy {source} to {target}: {exc.strerror or exc}", key=target,
+                         errno=exc.errno) from exc
+    finally:
+        if new is not None:
+            new.discard()
 
 
 class Slabs:

@@ -221,6 +221,7 @@ class _Verification:
         self._hidden_prefixes = []
         self._copies = []       # (binding of a group, its copy, paths that were found)
         self._raw_copies = {}   # key -> the document that has the copy
+        self._nodes = set()     # paths with documents; what lies in no node's directory is not removed
         self._sets = {}         # prefixes, and whether a reference set in Parquet is there, whose files are not removed
         self._removals = []     # (problem, function that removes it)
         # Names of blocks that are reported. If they are keys, their objects are not reported again.
@@ -280,6 +281,8 @@ class _Verification:
             for error in failures:
                 self._note_unreachable(error.key or prefix, path, error)
                 self._hidden_paths.add(path)
+        if standing or failures:
+            self._nodes.add(path)
         bindings = [self._binding(node) for node in standing]
         known = self._documents(standing)
         if any([isinstance(binding, ArrayBinding) for binding in bindings]):
@@ -425,8 +428,10 @@ class _Verification:
     def _note(self, kind, key, path, what, remove=None, *, behind_links=False):
         """Note a problem and how to remove it. Nothing is removed behind a link, unless `behind_links`."""
         problem = self.report.add(kind, key, path, what)
-        if kind == "foreign" and any([self._is_set(key[:i]) for i in range(len(key)) if not i or key[i - 1] == "/"]):
-            return
+        if kind == "foreign":
+            above = [key[:i] for i in range(len(key)) if not i or key[i - 1] == "/"]
+            if self._nodes.isdisjoint([prefix.rstrip("/") for prefix in above]) or any(map(self._is_set, above)):
+                return
         if remove is not None and (behind_links or not self._is_behind_link(key)):
             self._removals.append((problem, remove))
 

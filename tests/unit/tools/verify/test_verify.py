@@ -235,6 +235,19 @@ def test_foreign_files(array):
     assert zcore.verify(base).ok and np.array_equal(array[...], VALUES)
 
 
+def test_a_folder_that_is_no_node_keeps_its_files(tmp_path):
+    """They were removed, because stores lie below the folder."""
+    zcore.create_group(tmp_path / "far/below/s").create_group("g")
+    mine, foreign = ["photo.jpg", ".hidden", "photos/2016/1.jpg", "far/notes.txt"], ["notes.txt", "g/d/e"]
+    for name in (*mine, *[f"far/below/s/{name}" for name in foreign]):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("mine")
+    report = zcore.verify(tmp_path, repair="foreign")
+    assert report.by_kind == {"foreign": 6} and report.n_removed == 2 and not report.ok
+    assert sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()) == sorted(
+        [*mine, "far/below/s/zarr.json", "far/below/s/g/zarr.json"])
+
+
 def test_a_socket_is_foreign(tmp_path, monkeypatch):
     zcore.create_array(tmp_path / "a", data=VALUES)
     monkeypatch.chdir(tmp_path)      # the names of sockets are short
