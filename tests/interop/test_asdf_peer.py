@@ -192,3 +192,41 @@ def test_asdf_reads_what_zcore_writes_of_its_files(tmp_path, version):
         check(path, "new", "newer")
     zcore.asdf.defragment(path)
     check(path, "new", "newer")
+
+
+def test_blosc_of_its_extensions(path):
+    """AS-CMP-05: the same four characters for two contents, which zcore tells from one another."""
+    import struct
+
+    blosc = pytest.importorskip("blosc")
+    array = np.random.default_rng(0).integers(0, 100, 3_000_000).astype("<i4")
+
+    class Compressor(asdf.extension.Compressor):
+        label = b"blsc"
+        in_records = True
+
+        def compress(self, data, **_):
+            if not self.in_records:
+                yield blosc.compress(bytes(data), typesize=4, cname="lz4")
+                return
+            for start in range(0, len(data), 1 << 22):
+                part = blosc.compress(bytes(data[start:start + (1 << 22)]), typesize=4, clevel=1, cname="zstd")
+                yield struct.pack("!I", len(part)) + part
+
+        def decompress(self, data, out, **_):
+            raise NotImplementedError
+
+    class Extension(asdf.extension.Extension):
+        extension_uri = "asdf://example.org/extensions/blosc-1.0.0"
+        compressors = (Compressor(),)
+
+    for Compressor.in_records in (True, False):
+        with asdf.config_context() as settings:
+            settings.add_extension(Extension())
+            asdf.AsdfFile({"a": array, "b": array[:100]}).write_to(path, all_array_compression="blsc")
+        with zcore.asdf.open(path) as file:
+            assert file.blocks[0].compression == "blsc"
+            assert same(np.asarray(file.tree["a"]), array)
+            zcore.asdf.write(path + ".zlib", file.tree, compression="zlib")
+        assert zcore.verify(path).ok and same(zcore.open(path)["a"][...], array)
+        assert zcore.verify(path + ".zlib").ok

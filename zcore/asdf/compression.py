@@ -9,6 +9,8 @@ name      content                                                 source
           big-endian; n bytes: the decoded length, 4 bytes,
           little-endian, and an LZ4 block
 ``zstd``  Zstandard frames                                        asdf-compression
+``blsc``  records: the length n of what follows, 4 bytes,         abacusutils
+          big-endian; n bytes: a Blosc 1 chunk
 ``blsc``  one Blosc 1 chunk                                       asdf-compression
 ========  ======================================================  ================
 
@@ -150,40 +152,51 @@ def _decode_bzip2(source, offset, used, out):
     filled.check_full(end)
 
 
-def _decode_lz4(source, offset, used, out):
-    """Decode records, several at a time."""
-    program = Program((("lz4", 1),))
-    records, lock, stopped = _records(source, offset, used, len(out)), allocate_lock(), []
+def _by_records(name, step, size_at):
+    """Return a function that decodes records, several at a time; their decoded length lies at byte `size_at` of each."""
+    program = Program((step,))
 
-    def work(_):
-        while not stopped:
-            with lock:
-                place, n_bytes, start, stop = next(records, (None,) * 4)
-            if place is None:
-                return
-            try:
-                program.decode_bytes(source.read(place, n_bytes), out[start:stop], ("lz4",))
-            except ChunkError as exc:
-                raise _fault("lz4", exc.message, place) from exc
+    def decode(source, offset, used, out):
+        records, lock, stopped = _records(name, size_at, source, offset, used, len(out)), allocate_lock(), []
 
-    workers.run(work, config.threads if len(out) > _RECORD_NBYTES else 1, lambda: stopped.append(True))
+        def work(_):
+            while not stopped:
+                with lock:
+                    place, n_bytes, start, stop = next(records, (None,) * 4)
+                if place is None:
+                    return
+                try:
+                    program.decode_bytes(source.read(place, n_bytes), out[start:stop], (name,))
+                except ChunkError as exc:
+                    raise _fault(name, exc.message, place) from exc
+
+        workers.run(work, config.threads if len(out) > _RECORD_NBYTES else 1, lambda: stopped.append(True))
+
+    return decode
 
 
-def _records(source, offset, used, data_size):
+def _records(name, size_at, source, offset, used, data_size):
     """Iterate over (offset, length, start and end of the decoded bytes) of the records."""
     end, start = offset + used, 0
     while offset < end:
-        header = source.read(offset, min(8, end - offset))
+        header = source.read(offset, min(size_at + 4, end - offset))
         n_bytes = int.from_bytes(header[:4], "big")
-        if len(header) < 8 or n_bytes < 4 or n_bytes > end - offset - 4:
-            raise _fault("lz4", f"a record of {n_bytes} bytes at byte {offset}, the content ends at {end}", offset)
-        stop = start + int.from_bytes(header[4:], "little")
+        if len(header) < size_at + 4 or n_bytes < size_at or n_bytes > end - offset - 4:
+            raise _fault(name, f"a record of {n_bytes} bytes at byte {offset}, the content ends at {end}", offset)
+        stop = start + int.from_bytes(header[size_at:], "little")
         if stop > data_size:
-            raise _fault("lz4", f"decodes to more than {data_size} bytes", offset)
+            raise _fault(name, f"decodes to more than {data_size} bytes", offset)
         yield offset + 4, n_bytes, start, stop
         offset, start = offset + 4 + n_bytes, stop
     if start != data_size:
-        raise _fault("lz4", f"decodes to {start} bytes, expected {data_size}", end)
+        raise _fault(name, f"decodes to {start} bytes, expected {data_size}", end)
+
+
+def _decode_blosc(source, offset, used, out):
+    """Decode records, or one chunk: only behind the length of a record lies a chunk that has the same length."""
+    start = source.read(offset, min(20, used))
+    is_record = len(start) == 20 and int.from_bytes(start[:4], "big") == int.from_bytes(start[16:], "little")
+    (_decode_blosc_records if is_record else _decode_blosc_chunk)(source, offset, used, out)
 
 
 def _by_kernel(name, step):
@@ -198,9 +211,12 @@ def _by_kernel(name, step):
     return decode
 
 
+_BLOSC = "blosc", "lz4", 5, 1, 1, 0
+_decode_blosc_chunk = _by_kernel("blsc", _BLOSC)
+_decode_blosc_records = _by_records("blsc", _BLOSC, 8)
 _DECODERS = {
-    "zlib": _decode_zlib, "bzp2": _decode_bzip2, "lz4": _decode_lz4, "zstd": _by_kernel("zstd", ("zstd", 0, False)),
-    "blsc": _by_kernel("blsc", ("blosc", "lz4", 5, 1, 1, 0)),
+    "zlib": _decode_zlib, "bzp2": _decode_bzip2, "lz4": _by_records("lz4", ("lz4", 1), 4),
+    "zstd": _by_kernel("zstd", ("zstd", 0, False)), "blsc": _decode_blosc,
 }
 
 

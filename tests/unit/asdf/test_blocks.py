@@ -131,6 +131,47 @@ def test_mapped_data(stored):
         stored(STORED["zlib"], "zlib").memmap()
 
 
+def blosc_records(data, n_record, **keywords):
+    parts = [zcore.blosc.compress(data[i:i + n_record], **keywords) for i in range(0, len(data), n_record)]
+    return b"".join([struct.pack(">I", len(part)) + part for part in parts])
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("n_record", [1000, 50_000, 1 << 22])
+@pytest.mark.parametrize("keywords", [{"typesize": 4, "cname": "zstd"}, {"typesize": 1, "clevel": 0}, {"typesize": 8}])
+def test_blosc_in_records(stored, keywords, n_record, threads, monkeypatch):
+    """AS-CMP-05: as abacusutils writes it; asdf-compression has one chunk alone."""
+    monkeypatch.setattr(config, "_threads", threads)
+    monkeypatch.setattr(compression, "_RECORD_NBYTES", 10_000)
+    block = stored(blosc_records(DATA, n_record, **keywords), "blsc")
+    assert bytes(block.read()) == DATA and bytes(block.read_range(7, 100)) == DATA[7:107]
+
+
+def test_blosc_records_that_lie(stored):
+    """AS-CMP-03, AS-CMP-04, AS-CMP-05: lengths of records and of chunks that lead out of the block or the array."""
+    content = blosc_records(DATA, 50_000, typesize=4)
+    n_first = struct.unpack_from(">I", content)[0]
+    for at, value in ((0, n_first - 1), (0, n_first + 1), (0, 0), (0, 15), (0, 2**32 - 1), (4 + n_first, 2**31),
+                      (4 + n_first, 4)):
+        wrong = bytearray(content)
+        struct.pack_into(">I", wrong, at, value)
+        with pytest.raises(AsdfFormatError, match="blsc"):
+            stored(bytes(wrong), "blsc").read()
+    for value in (0, 49_999, 50_001, 2**31 - 1, 2**32 - 1):
+        for at in (4 + 4, 4 + n_first + 4 + 4):
+            wrong = bytearray(content)
+            struct.pack_into("<I", wrong, at, value)
+            with pytest.raises(AsdfFormatError, match="blsc"):
+                stored(bytes(wrong), "blsc").read()
+    for cut in range(1, 60):
+        for wrong in (content[:-cut], content[:cut], content + bytes(cut)):
+            with pytest.raises(AsdfFormatError, match="blsc"):
+                stored(wrong, "blsc").read()
+    for size in (len(DATA) - 1, len(DATA) + 1, 1):
+        with pytest.raises(AsdfFormatError, match="blsc"):
+            stored(content, "blsc", data_size=size).read()
+
+
 @pytest.mark.parametrize("name", STORED)
 def test_compressed_data(stored, name):
     """AS-CMP-01, AS-CMP-02, AS-CMP-05: zlib, bzp2, lz4 in records, a zstd frame, a Blosc chunk."""
