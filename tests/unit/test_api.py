@@ -525,3 +525,47 @@ def test_fsync(tmp_path, monkeypatch):
     a = zcore.open(str(tmp_path / "a"), mode="r+", fsync=True)
     a[:] = 1
     assert a.store.fsync and a[:].tolist() == [1] * 6
+
+
+MOST = 2**31 - 17      # bytes that blosc takes
+WIDER, NARROWER = [[{"name": "numcodecs.astype", "configuration": {"encode_dtype": one, "decode_dtype": other}}]
+                   for one, other in (("<i4", "|i1"), ("|i1", "<i4"))]
+
+
+@pytest.mark.parametrize("settings", [
+    {"chunks": MOST + 1, "compressors": "blosc"}, {"chunks": MOST + 1}, {"chunks": MOST + 1, "codecs": ["bytes", "blosc"]},
+    {"chunks": MOST, "codecs": ["bytes", "crc32c", "blosc"]}, {"chunks": MOST + 1, "zarr_format": 2},
+    {"chunks": MOST + 1, "zarr_format": "zmeta"}, {"chunks": 2**31, "shards": 2**32, "compressors": "blosc"},
+    {"chunks": [[10, 2**32, 2**32 - 10]], "compressors": "blosc"}, {"chunks": 2**29, "dtype": "c8"},
+    {"chunks": 2**30, "dtype": "i1", "filters": WIDER, "compressors": "blosc"},
+    {"chunks": 2**30, "dtype": "i1", "filters": [{"id": "astype", "encode_dtype": "<i4", "decode_dtype": "|i1"}],
+     "zarr_format": 2},
+    {"chunks": 0x7E000001, "compressors": "numcodecs.lz4"}, {"chunks": 0x7E000001, "compressors": "lz4", "zarr_format": 2},
+], ids=str)
+def test_chunks_that_their_codec_cannot_encode_are_refused(tmp_path, settings):
+    """When the array is created, and not by the first write."""
+    settings = {"dtype": "u1", "shape": 2**33, **settings}
+    with pytest.raises(ValueError, match="at most 2|exceed the 2"):
+        zcore.create_array(tmp_path / "a", **settings)
+    assert not (tmp_path / "a").exists()
+
+
+@pytest.mark.parametrize("settings", [
+    {"chunks": MOST, "compressors": "blosc"}, {"chunks": 2**20, "shards": 2**33, "compressors": "blosc"},
+    {"chunks": [[10, MOST, 2**33 - MOST - 10]], "compressors": "zstd"}, {"chunks": 2**32, "compressors": "gzip"},
+    {"chunks": 2**30, "dtype": "i4", "filters": NARROWER, "compressors": "blosc"},
+    {"chunks": 2**32, "codecs": ["bytes", {"name": "zstd", "configuration": {"level": 1, "checksum": False}}, "blosc"]},
+    {"chunks": 0x7E000000, "compressors": "numcodecs.lz4"}], ids=str)
+def test_chunks_that_their_codec_may_encode(tmp_path, settings):
+    a = zcore.create_array(tmp_path, **{"dtype": "u1", "shape": 2**33, **settings})
+    assert a[5] == 0
+
+
+def test_an_array_of_chunks_that_cannot_be_encoded_is_read(tmp_path):
+    a = zcore.create_array(tmp_path, shape=2**33, chunks=MOST, dtype="u1", compressors="blosc")
+    text = (tmp_path / "zarr.json").read_text()
+    (tmp_path / "zarr.json").write_text(text.replace(str(MOST), str(2**32)))
+    a = zcore.open(tmp_path, "r+")
+    assert a[5] == 0
+    a[:] = 0
+    assert a.chunks == (2**32,) and a.nchunks_initialized == 0

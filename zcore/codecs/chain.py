@@ -296,6 +296,18 @@ class CodecChain:
             sizes.append((n_bytes, sizes[-1][1] and codec.is_fixed))
         return sizes
 
+    def check_sizes(self) -> None:
+        """Raise ValueError if no chunk could be encoded, because a codec from bytes to bytes takes fewer bytes.
+
+        An array that exists can be read, and its fill value erases objects. So only a new array is checked.
+        """
+        for codec, (n_bytes, is_exact) in zip(self.compressors, self.sizes, strict=False):
+            most = getattr(codec, "max_content", None)
+            if most is not None and is_exact and n_bytes > most:
+                raise ValueError(f"expected chunks of at most {most} bytes, the limit of {codec.name}, found {n_bytes}")
+        if self.shards is not None:
+            self.shards.chain.check_sizes()
+
     def _lower(self):
         """Compute the chain's form in the kernel."""
         self.lowered = lowered(self)

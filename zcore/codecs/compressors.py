@@ -56,6 +56,7 @@ class BloscCodec(Codec):
     name = "blosc"
     kind = "bytes_bytes"
     is_fixed: bool = False
+    max_content: int = 2**31 - 17     # blosc.h, BLOSC_MAX_BUFFERSIZE
     _parameters = ("typesize", "cname", "clevel", "shuffle", "blocksize")
 
     def __init__(self, *, typesize: int | None = None, cname: Cname = "zstd", clevel: int = 5,
@@ -231,6 +232,7 @@ class NumcodecsLz4(Lenient, StepCodec):
     """
 
     name = "numcodecs.lz4"
+    max_content: int = 0x7E000000     # lz4.h, LZ4_MAX_INPUT_SIZE
     _parameters = ("acceleration",)
 
     def __init__(self, *, acceleration: int = 1) -> None:

@@ -286,6 +286,8 @@ def documents_of(path: str, format: Format, metadata: ArrayMetadata | GroupMetad
         document = kind.render(format, metadata)
     check_whole_characters(document.decode())
     view = view_of(format, kind.name_of_document(format), document, None, path, options, 0)
+    if view.chain is not None:
+        view.chain.check_sizes()
     return kind, document, format.render_attributes(attributes) if attributes else None, view
 
 
