@@ -19,6 +19,7 @@ from zcore.formats import check_format, format_of
 from zcore.hierarchy import consolidated, creation, lookup
 from zcore.hierarchy.creation import zero_of
 from zcore.hierarchy.lifecycle import read_attributes
+from zcore.indexing.assign import in_memory
 from zcore.model.value import as_bool
 from zcore.nodes.array import Array
 from zcore.nodes.group import Group, node_of
@@ -628,7 +629,7 @@ def _store(store):
 def _settings_like(a, keywords):
     """Return keywords of `zcore.create_array` for an array like `a`; `keywords` come first."""
     if not isinstance(a, Array):
-        a = a if hasattr(a, "dtype") else np.asarray(a)
+        a = a if hasattr(a, "dtype") else in_memory(a)
         return {"shape": a.shape, "dtype": a.dtype, **keywords}
     metadata = a.metadata
     settings = {"shape": a.shape, "dtype": a.dtype, "zarr_format": a.zarr_format}

@@ -37,6 +37,13 @@ def flat_view(value: Any, name: str = "a value", writable: bool = False) -> memo
     return view.cast("B") if view.nbytes else memoryview(bytearray())
 
 
+def is_masked(values: Any) -> bool:
+    """Return whether values say by a mask that some of them are none, as masked arrays of NumPy and astropy do."""
+    mask = getattr(values, "mask", None)
+    # Methods of that name, as those of pandas, are no mask. The mask of a structure has fields.
+    return hasattr(mask, "tobytes") and b"\1" in mask.tobytes()
+
+
 def may_overlap(itemsize: int, shape: Sequence[int], strides: Sequence[int]) -> bool:
     """Return whether two elements may share a byte: it is enough to find that they cannot.
 

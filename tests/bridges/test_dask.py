@@ -64,6 +64,18 @@ def test_a_handle_that_shrinks_cuts_nothing_silently(array):
     np.testing.assert_array_equal(x[:6].compute(), VALUES[:6])
 
 
+def test_masked_values_are_refused(tmp_path):
+    x = da.ma.masked_greater(da.from_array(VALUES, chunks=(10, 30)), 300)
+    target = zcore.create_array(tmp_path / "a", shape=VALUES.shape, dtype="i8")
+    for write in (lambda: store(x, target), lambda: target.__setitem__(..., x),
+                  lambda: zcore.create_array(tmp_path / "b", data=x)):
+        with pytest.raises(ValueError, match="masked"):
+            write()
+    assert not (tmp_path / "b").exists()
+    store(da.ma.filled(x, -1), target)
+    np.testing.assert_array_equal(target, np.where(VALUES > 300, -1, VALUES))
+
+
 def test_a_rectilinear_grid(tmp_path):
     array = zcore.create_array(tmp_path, data=VALUES, chunks=[[2, 3, 15], 7])
     assert from_zcore(array).chunks == ((2, 3, 15), (7, 7, 7, 7, 2))

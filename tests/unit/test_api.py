@@ -533,14 +533,16 @@ WIDER, NARROWER = [[{"name": "numcodecs.astype", "configuration": {"encode_dtype
 
 
 @pytest.mark.parametrize("settings", [
-    {"chunks": MOST + 1, "compressors": "blosc"}, {"chunks": MOST + 1}, {"chunks": MOST + 1, "codecs": ["bytes", "blosc"]},
+    {"chunks": MOST + 1, "compressors": "blosc"}, {"chunks": MOST + 1},
+    {"chunks": MOST + 1, "codecs": ["bytes", "blosc"]},
     {"chunks": MOST, "codecs": ["bytes", "crc32c", "blosc"]}, {"chunks": MOST + 1, "zarr_format": 2},
     {"chunks": MOST + 1, "zarr_format": "zmeta"}, {"chunks": 2**31, "shards": 2**32, "compressors": "blosc"},
     {"chunks": [[10, 2**32, 2**32 - 10]], "compressors": "blosc"}, {"chunks": 2**29, "dtype": "c8"},
     {"chunks": 2**30, "dtype": "i1", "filters": WIDER, "compressors": "blosc"},
     {"chunks": 2**30, "dtype": "i1", "filters": [{"id": "astype", "encode_dtype": "<i4", "decode_dtype": "|i1"}],
      "zarr_format": 2},
-    {"chunks": 0x7E000001, "compressors": "numcodecs.lz4"}, {"chunks": 0x7E000001, "compressors": "lz4", "zarr_format": 2},
+    {"chunks": 0x7E000001, "compressors": "numcodecs.lz4"},
+    {"chunks": 0x7E000001, "compressors": "lz4", "zarr_format": 2},
 ], ids=str)
 def test_chunks_that_their_codec_cannot_encode_are_refused(tmp_path, settings):
     """When the array is created, and not by the first write."""

@@ -14,6 +14,7 @@ import numpy as np
 
 from zcore.asdf.file import open
 from zcore.asdf.writing import STANDARD, Form, NewBlocks, directory_of, write_at, write_new
+from zcore.buffers import is_masked
 from zcore.errors import AsdfFormatError, StoreError
 
 if TYPE_CHECKING:
@@ -119,6 +120,8 @@ class RowWriter:
         LockError
             The file system or the permissions do not allow locks.
         """
+        if is_masked(rows):
+            raise ValueError("some of the rows are masked, and a streamed array has no mask")
         rows = np.asarray(rows)
         if rows.shape == self.shape:
             rows = rows[np.newaxis]

@@ -17,7 +17,7 @@ from zcore.errors import NodeExistsError, UnsupportedError, ZcoreError
 from zcore.formats import format_of
 from zcore.hierarchy import lifecycle, lookup
 from zcore.hierarchy.creation_lock import hold_tree
-from zcore.indexing.assign import cast_to
+from zcore.indexing.assign import cast_to, in_memory
 from zcore.model.metadata import ArrayMetadata, CodecSpec, GroupMetadata, has_varying_items, unshared
 from zcore.model.named_codecs import named_codec
 from zcore.model.value import as_bool, text_of
@@ -120,7 +120,7 @@ def new_array(*, shape: Shape | None = None, dtype: DTypeLike | None = None, dat
     if data is not None:
         if shape is not None:
             raise TypeError("shape= and data= exclude each other: the array has the shape of its data")
-        found = np.asarray(data)
+        found = in_memory(data)      # if it is masked, it is refused below
         shape, dtype = found.shape, found.dtype if dtype is None else dtype
         # NumPy refuses numbers in a list that the type does not hold. For numbers in an array it takes the lowest bits.
         data = found if hasattr(data, "dtype") else data

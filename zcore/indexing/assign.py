@@ -10,12 +10,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from zcore.buffers import is_masked
+
 if TYPE_CHECKING:
     from typing import Any, Literal, TypeAlias
 
     import numpy.typing as npt
 
     Way: TypeAlias = Literal["element", "view", "points", "mask"]
+
+
+_TEXT = "TUS"
+_PLAIN = frozenset((str, bytes, int, bool, complex))   # types that have no missing values
 
 
 def assigned(values: Any, dtype: np.dtype[Any], shape: tuple[int, ...], way: Way) -> npt.NDArray[Any]:
@@ -38,6 +44,7 @@ def assigned(values: Any, dtype: np.dtype[Any], shape: tuple[int, ...], way: Way
         As in NumPy: the shapes do not fit, or the type does not hold a value.
     """
     if way == "element":
+        check_complete(values, dtype.kind in _TEXT)
         # Here NumPy accepts some values that it refuses for a slice, and the other way round.
         cell = np.zeros(1, dtype)
         cell[0] = values
@@ -60,6 +67,10 @@ def assigned(values: Any, dtype: np.dtype[Any], shape: tuple[int, ...], way: Way
 
 def cast_to(values: Any, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     """Return values as an ndarray of type `dtype` and of their own shape; for errors see `assigned`."""
+    is_text = dtype.kind in _TEXT
+    if hasattr(values, "__array__") and not isinstance(values, (np.ndarray, np.generic)):
+        values = in_memory(values, None if is_text else dtype)      # missing text is still objects
+    check_complete(values, is_text)
     if not isinstance(values, (np.ndarray, np.generic)):
         values = np.asarray(values, dtype)
     if values.dtype == dtype and not _has_padding(dtype):
@@ -68,6 +79,38 @@ def cast_to(values: Any, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     cast = np.zeros(values.shape, dtype)
     cast[...] = values
     return cast
+
+
+def in_memory(values: Any, dtype: np.dtype[Any] | None = None) -> npt.NDArray[Any]:
+    """Return values as an ndarray; what says that some of them are none, a mask, stays or is an error."""
+    check_complete(values, False)
+    if hasattr(values, "__dask_graph__"):
+        values = values.compute()      # dask itself would drop a mask
+    return np.asanyarray(values, dtype)
+
+
+def check_complete(values: Any, is_text: bool) -> None:
+    """Raise ValueError if some of the values are none: masked; or None, NaN or NA for elements that are text.
+
+    NumPy would store what lies below the mask, and the words "None" and "nan".
+    """
+    if is_masked(values):
+        raise ValueError("some of the values are masked, and an array in a store has no mask; filled() returns values "
+                         "for them")
+    if isinstance(values, (list, tuple)):
+        for part in values:
+            if type(part) not in _PLAIN:
+                check_complete(part, is_text)
+    elif is_text:
+        if not isinstance(values, np.ndarray):
+            values = (values,)
+        elif values.dtype.kind == "O" or not isinstance(getattr(values.dtype, "na_object", ""), str):
+            values = values.astype(object).reshape(-1)
+        else:
+            return
+        if any([value is None or (isinstance(value, float) and value != value) or type(value).__name__ == "NAType"
+                for value in values]):
+            raise ValueError("some of the values are missing (None, NaN or NA), and text in an array cannot be")
 
 
 def _check_for_mask(values, way):

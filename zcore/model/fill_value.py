@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from zcore.buffers import is_masked
 from zcore.model.foreign_dtypes import component, foreign_bytes, is_foreign
 
 if TYPE_CHECKING:
@@ -60,6 +61,8 @@ def fill_bytes(dtype: np.dtype[Any], value: Any, cut_text: bool = False) -> byte
     """
     if value is None:
         return bytes(dtype.itemsize)
+    if is_masked(value):
+        raise _unfit(dtype, value, ": it is masked")
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value[()]
     if isinstance(value, np.generic):

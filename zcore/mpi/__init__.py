@@ -28,6 +28,7 @@ import numpy as np
 
 import zcore
 from zcore.errors import StoreError
+from zcore.indexing.assign import cast_to
 from zcore.kernel.io.files import sync_files
 from zcore.mpi.exchange import Plan, bounds_of, write_in_turns
 
@@ -210,7 +211,7 @@ def append(comm: Any, array: zcore.Array, values: npt.ArrayLike, axis: int = 0) 
     error = None
     n = 0
     try:
-        values = np.asarray(values)
+        values = cast_to(values, array.dtype)
         if not -array.ndim <= axis < array.ndim:
             raise ValueError(f"axis is {axis}, the array has {array.ndim} dimensions")
         axis %= array.ndim
@@ -271,7 +272,7 @@ def write(comm: Any, array: zcore.Array, box: tuple[slice, ...] | None, values: 
         starts, stops = bounds = bounds_of(box, array.shape)
         if starts is not None and stops is not None:
             shape = tuple([b - a for a, b in zip(starts, stops, strict=True)])
-            elements = np.broadcast_to(np.asarray(values, dtype=array.dtype), shape)
+            elements = np.broadcast_to(cast_to(values, array.dtype), shape)
     except Exception as exc:
         error = exc
     _agree(comm, error)

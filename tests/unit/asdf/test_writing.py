@@ -798,6 +798,14 @@ def test_blocks_behind_one_another_are_hashed_while_they_are_written(path):
     check(path, 1, a=large, b=large[::-1])
 
 
+def test_masked_rows_are_refused(tmp_path):
+    with zcore.asdf.stream(tmp_path / "a.asdf", {"rows": zcore.asdf.Stream((2,), "i4")}) as rows:
+        with pytest.raises(ValueError, match="masked"):
+            rows.append(np.ma.array([1, 2], mask=[0, 1]))
+        rows.append(np.ma.array([1, 2]))
+        assert rows.n_rows == 1
+
+
 def test_text_with_code_points_that_unicode_does_not_have(tmp_path):
     """It is not written, and damage where it is read."""
     path = tmp_path / "a.asdf"

@@ -289,6 +289,122 @@ def test_membership(store):
     assert 7 in without_dimensions(store) and 8 not in without_dimensions(store)
 
 
+# Values that are none
+
+TEXT_OR_NONE, TEXT_OR_NAN = [np.dtypes.StringDType(na_object=missing) for missing in (None, np.nan)]
+INCOMPLETE = {
+    "masked": ("i4", np.ma.array([1, 2, 3], mask=[0, 1, 0])),
+    "masked floats": ("f8", np.ma.masked_invalid([1, np.nan, 3])),
+    "masked text": ("U3", np.ma.array(["a", "b", "c"], mask=[0, 0, 1])),
+    "all masked": ("i4", np.ma.masked_all(3, "i4")),
+    "masked fields": ([("a", "i4"), ("b", "f8")], np.ma.array([(1, 2), (3, 4), (5, 6)], mask=[(0, 0), (0, 1), (0, 0)],
+                                                             dtype=[("a", "i4"), ("b", "f8")])),
+    "list with a masked value": ("f8", [1.0, np.ma.masked, 3.0]),
+    "list of masked arrays": ("i4", [np.ma.array(1, mask=True), np.ma.array(2), 3]),
+    "text or None": (str, np.array(["a", None, "c"], TEXT_OR_NONE)),
+    "text or NaN": (str, np.array(["a", np.nan, "c"], TEXT_OR_NAN)),
+    "text or None of a length": ("U4", np.array(["a", None, "c"], TEXT_OR_NONE)),
+    "objects": (str, np.array(["a", None, "c"], object)),
+    "objects of a length": ("S4", np.array(["a", np.nan, "c"], object)),
+    "list": (str, ["a", None, "c"]), "list of a length": ("U4", ["a", float("nan"), "c"]),
+}
+
+
+class Duck:
+    """An array of another library that makes itself an array of NumPy, as those of dask do."""
+
+    def __init__(self, values):
+        self.values = values
+
+    def __array__(self, dtype=None, copy=None):
+        return self.values
+
+
+@pytest.mark.parametrize("case", INCOMPLETE)
+@pytest.mark.parametrize("zarr_format", [3, 2])
+@pytest.mark.filterwarnings("ignore:.*masked element")
+def test_values_that_are_none_are_refused(tmp_path, case, zarr_format):
+    """An array in a store has no mask, and text cannot be missing: NumPy writes the words "None" and "nan"."""
+    dtype, values = INCOMPLETE[case]
+    settings = {"zarr_format": zarr_format}
+    a = zcore.create_array(tmp_path / "a", shape=3, chunks=2, dtype=dtype, **settings)
+    group = zcore.create_group(tmp_path / "g", **settings)
+    given = [values] if isinstance(values, list) else [values, Duck(values)]
+    for each in given:
+        writes = [
+            lambda: a.__setitem__(..., each), lambda: a.write(slice(None), each), lambda: a.append(each),
+            lambda: a.set_basic_selection(slice(None), each), lambda: a.set_mask_selection([True] * 3, each),
+            lambda: a.set_orthogonal_selection(([0, 1, 2],), each), lambda: a.vindex.__setitem__([2, 1, 0], each),
+            lambda: a.blocks.__setitem__(slice(None), each), lambda: a.lazy[:].__setitem__(..., each),
+            lambda: zcore.create_array(tmp_path / "b", data=each, dtype=dtype, **settings),
+            lambda: zcore.array(each, store=tmp_path / "b", dtype=dtype, **settings),
+            lambda: zcore.save_array(tmp_path / "b", each, dtype=dtype, **settings),
+            lambda: group.create_array("b", data=each, dtype=dtype),
+            lambda: zcore.create_array(tmp_path / "a", data=each, dtype=dtype, overwrite=True, **settings)]
+        if not isinstance(each, list):
+            writes += [lambda: a.__setitem__(slice(1, 3), values[1:]), lambda: a.write_direct(values)]
+        if isinstance(values, np.ma.MaskedArray) or "or N" in case and "length" not in case:
+            writes += [lambda: zcore.save(tmp_path / "b", each, zarr_format=zarr_format),
+                       lambda: zcore.save(tmp_path / "b", each, [1, 2], zarr_format=zarr_format),
+                       lambda: group.__setitem__("b", each)]
+        for write in writes:
+            with pytest.raises(ValueError, match="masked|missing"):
+                write()
+    assert a.refresh().shape == (3,) and a.nchunks_initialized == 0
+    assert not (tmp_path / "b").exists() and list(group) == []
+
+
+@pytest.mark.parametrize("value", [np.ma.masked, np.ma.array(7, mask=True)])
+def test_a_masked_value_is_none(tmp_path, value):
+    a = zcore.create_array(tmp_path, shape=3, dtype="f8")
+    for write in (lambda: a.__setitem__(1, value), lambda: a.__setitem__(..., value),
+                  lambda: zcore.full(3, value, dtype="f8"), lambda: zcore.create_array(
+                      tmp_path / "b", shape=3, dtype="f8", fill_value=value), lambda: zcore.full_like(a, value)):
+        with pytest.raises(ValueError, match="masked"):
+            write()
+    with pytest.raises(TypeError):
+        a.attrs["missing"] = value
+    assert not a[...].any() and a.nchunks_initialized == 0
+
+
+@pytest.mark.parametrize("missing", [None, np.nan, float("nan")])
+def test_a_missing_text_is_none(missing):
+    for dtype in (str, "U4", "S4"):
+        a = zcore.create_array(zcore.MemoryStore(), shape=3, dtype=dtype)
+        for where in (1, ..., slice(1)):
+            with pytest.raises(ValueError, match="missing"):
+                a[where] = missing
+        assert a.nchunks_initialized == 0
+
+
+def test_values_of_which_none_is_missing():
+    for values in (np.ma.array([1, 2, 3]), np.ma.array([1, 2, 3], mask=[0, 0, 0]), Duck(np.ma.array([1, 2, 3]))):
+        a = zcore.create_array(zcore.MemoryStore(), shape=3, dtype="i4")
+        a[...] = values
+        assert a[...].tolist() == zcore.array(values)[...].tolist() == [1, 2, 3]
+    for values in (np.array(["a", "b"], TEXT_OR_NONE), np.array(["a", "b"], TEXT_OR_NAN), np.array(["a", "b"], object)):
+        a = zcore.create_array(zcore.MemoryStore(), shape=2, dtype=str)
+        a[...] = values
+        a[1] = values[1]
+        assert a[...].tolist() == ["a", "b"]
+    a[...] = [1, 2.5]
+    assert a[...].tolist() == ["1", "2.5"]
+
+
+def test_values_of_pandas_of_which_one_is_missing():
+    pandas = pytest.importorskip("pandas")
+    a = zcore.create_array(zcore.MemoryStore(), shape=2, dtype=str)
+    for values in (pandas.Series(["a", None], dtype="string"), pandas.array(["a", None], dtype="string")):
+        with pytest.raises(ValueError, match="missing"):
+            a[...] = values
+    a[...] = pandas.Series(["a", "b"], dtype="string")
+    numbers = zcore.create_array(zcore.MemoryStore(), shape=2, dtype="i4")
+    with pytest.raises((ValueError, TypeError)):
+        numbers[...] = pandas.array([1, None], dtype="Int64")
+    numbers[...] = pandas.array([1, 2], dtype="Int64")
+    assert a[...].tolist() == ["a", "b"] and numbers[...].tolist() == [1, 2]
+
+
 # Text that is none
 
 NO_TEXT = ["<U2", ">U2", [("n", "i1"), ("t", "<U2", (3,))], [("s", [("t", ">U1")])]]
