@@ -571,3 +571,31 @@ def test_an_array_of_chunks_that_cannot_be_encoded_is_read(tmp_path):
     assert a[5] == 0
     a[:] = 0
     assert a.chunks == (2**32,) and a.nchunks_initialized == 0
+
+
+@pytest.mark.parametrize("dtype", ["<f2", ">f4", "<f8", ">f8", "<c8", ">c16"])
+@pytest.mark.parametrize("zarr_format", [3, 2, "zmeta"])
+def test_a_fill_value_that_is_an_unusual_nan_is_kept_or_refused(dtype, zarr_format):
+    """JSON has one NaN, and Zarr v3 the bits of the others."""
+    n = np.dtype(dtype).itemsize >> (dtype[1] == "c")
+    bits = {2: 0x7E00, 4: 0x7FC00000, 8: 0x7FF8000000000000}[n]
+    usual, *changed = [(bits ^ flipped).to_bytes(n, "big" if dtype[0] == ">" else "little")
+                       for flipped in (0, 1, 1 << (8 * n - 1))]     # a payload, a sign
+    if dtype[1] == "c":
+        usual, *changed = 2 * usual, *[one + usual for one in changed], *[usual + one for one in changed]
+    usual, *changed = [np.frombuffer(raw, dtype) for raw in (usual, *changed)]
+    settings = {"shape": 3, "dtype": dtype, "zarr_format": zarr_format}
+    a = zcore.create_array(zcore.MemoryStore(), **settings, fill_value=usual[0])
+    assert a[:1].tobytes() == usual.tobytes()
+    for fill in changed:
+        assert fill.tobytes() != usual.tobytes() and np.isnan(fill).all()
+        for make in (lambda: zcore.create_array(store, **settings, fill_value=fill[0]),
+                     lambda: zcore.full(3, fill[0], store=store, dtype=dtype, zarr_format=zarr_format),
+                     lambda: zcore.open(store, "w", **settings, fill_value=fill[0])):
+            store = zcore.MemoryStore()
+            if zarr_format == 3:
+                assert make()[:1].tobytes() == zcore.open(store)[:1].tobytes() == fill.tobytes()
+            else:
+                with pytest.raises(ValueError, match="has one NaN, .* cannot record the fill value 0x"):
+                    make()
+                assert not list(store.list_prefix(""))

@@ -18,6 +18,7 @@ from zcore.formats import format_of
 from zcore.hierarchy import lifecycle, lookup
 from zcore.hierarchy.creation_lock import hold_tree
 from zcore.indexing.assign import cast_to, in_memory
+from zcore.model.fill_value import fill_bytes, in_order_of_bits
 from zcore.model.metadata import ArrayMetadata, CodecSpec, GroupMetadata, has_varying_items, unshared
 from zcore.model.named_codecs import named_codec
 from zcore.model.value import as_bool, text_of
@@ -145,6 +146,7 @@ def new_array(*, shape: Shape | None = None, dtype: DTypeLike | None = None, dat
         if format.has_inline_attributes:
             settings["attributes"], attributes = attributes, None
         metadata = format.new_array(shape, dtype, chunks, fill_value, **settings)
+        _check_nan(format, metadata, fill_value)
     _check_can_compress(metadata.codecs)
     if data is not None:
         data = cast_to(data, metadata.dtype)     # an error here leaves no array behind
@@ -170,6 +172,18 @@ def _are_lengths(values):
 def _plain_array(format, shape, dtype, chunks):
     """Return the metadata of an array with all defaults. Many arrays of a program share it: do not change it."""
     return format.new_array(shape, dtype, chunks, ...)
+
+
+def _check_nan(format, metadata, fill_value):
+    """Raise ValueError if the array has another NaN as its fill value than the caller: Zarr v2 has one NaN alone."""
+    if metadata.dtype.kind not in "fc" or fill_value is None or fill_value is ... or isinstance(fill_value, str):
+        return
+    asked = fill_bytes(metadata.dtype, fill_value)
+    if asked != metadata.fill_bytes:
+        n = metadata.dtype.itemsize >> (metadata.dtype.kind == "c")
+        bits = [f"0x{in_order_of_bits(metadata.dtype, asked[i:i + n]).hex()}" for i in range(0, len(asked), n)]
+        raise ValueError(f"{format.title} has one NaN, without sign and payload, and cannot record the fill value "
+                         f"{', '.join(bits)}; Zarr v3 can")
 
 
 def _may_refuse(metadata):
