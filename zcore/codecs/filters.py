@@ -4,8 +4,8 @@
 type. `bitround` (registered extension, also of numcodecs) sets the last bits of numbers to zero.
 
 A filter treats its input as numbers of its `dtype`: arrays of other types, such as dates, are seen as numbers of the
-same size. The byte order of `dtype` has no meaning: the first filter gets the array's byte order, and the output of the
-last one is stored in the byte order of `bytes`.
+same size, and complex numbers also as twice as many reals. The byte order of `dtype` has no meaning: the first filter
+gets the array's byte order, and the output of the last one is stored in the byte order of `bytes`.
 """
 from __future__ import annotations
 
@@ -133,6 +133,8 @@ class _NumberFilter(Lenient, Codec):
             The array's items are not numbers of the filter's type.
         """
         numbers, encoded = self._types(dtype)
+        if _has_parts(dtype, numbers):
+            return encoded, (*shape, 2)
         if dtype.itemsize != numbers.itemsize or dtype.kind not in "biufmM" + self.kinds:
             raise ValueError(f"{self.name!r} takes numbers of type {numbers.str}, not {dtype}")
         return self._number_type(numbers) and encoded, shape
@@ -140,6 +142,8 @@ class _NumberFilter(Lenient, Codec):
     def step(self, dtype: np.dtype[Any]) -> tuple[Any, ...] | None:
         """Return the step of a `Program` for an array of type `dtype`, or None if it has no C form."""
         numbers, encoded = self._types(dtype)
+        if _has_parts(dtype, numbers):
+            return None
         name = self.name.removeprefix("numcodecs.")
         try:
             filter_items(numbers.str[1:], encoded.str[1:], name != "delta")
@@ -152,7 +156,7 @@ class _NumberFilter(Lenient, Codec):
         numbers, encoded = self._types(chunk.dtype)
         taken = np.ascontiguousarray(chunk, chunk.dtype.newbyteorder("=")).reshape(-1).view(numbers)
         with np.errstate(all="ignore"):
-            return self._encoded(taken, encoded).reshape(chunk.shape)
+            return self._encoded(taken, encoded).reshape(self.encoded_type(chunk.dtype, chunk.shape)[1])
 
     def decode(self, chunk: npt.NDArray[Any], dtype: np.dtype[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:
         """Return the decoded chunk, in the machine's byte order."""
@@ -160,6 +164,11 @@ class _NumberFilter(Lenient, Codec):
         with np.errstate(all="ignore"):
             given = self._decoded(np.ascontiguousarray(chunk, encoded).reshape(-1), numbers)
         return given.view(dtype.newbyteorder("=")).reshape(shape)
+
+
+def _has_parts(dtype, numbers):
+    """Whether a filter takes complex numbers as twice as many reals, as GDAL's delta does."""
+    return dtype.kind == "c" and numbers.kind == "f" and dtype.itemsize == 2 * numbers.itemsize
 
 
 class NumcodecsDelta(_NumberFilter):

@@ -163,6 +163,13 @@ class Document:
                 return tuple(values)
         raise self.unexpected(member, f"a list of integers >= {minimum}")
 
+    def lengths(self, member: str) -> tuple[int, ...]:
+        """Return a mandatory list of lengths. For one dimension, some programs write the length alone."""
+        if type(self.members.get(member)) is int and self.members[member] >= 0:
+            self.warn(f"member {member!r} is a number; read as a list of one")
+            return (self.members[member],)
+        return self.integers(member, 0)
+
     def integer(self, member: str, minimum: int, maximum: int) -> int:
         """Return a mandatory integer from `minimum` to `maximum`."""
         value = self.required(member)
@@ -202,6 +209,15 @@ def _is_finite(value):
     elif type(value) is not list:
         return True
     return all([_is_finite(part) for part in value])
+
+
+def whole(value: object) -> object:
+    """Return the integer that other writers wrote as ``0.0`` or ``1e3``; anything else as it is.
+
+    >>> whole(1e3), whole(0.5), whole("7")
+    (1000, 0.5, '7')
+    """
+    return int(value) if type(value) is float and abs(value) <= 2**53 and value.is_integer() else value
 
 
 def scalar_from_json(dtype: np.dtype[Any], value: object) -> object:

@@ -57,6 +57,9 @@ _STOPS = {
     INTERRUPTED: "a signal has stopped the call",
     STOPPED: "another thread has stopped the call",
 }
+# What `compress` has found instead of a result of zlib: a stream of gzip for the codec zlib, or the other way round.
+cdef enum:
+    OTHER_FRAME = -100
 _OPERATIONS = {
     IO_OPEN: "open", IO_READ: "read", IO_WRITE: "write", IO_RENAME: "rename", IO_UNLINK: "remove", IO_MKDIR: "mkdir",
 }
@@ -123,6 +126,8 @@ cdef object make_error(const Status *status, str key, object chunk_coords, str c
     if status.code in _STOPS:
         return errors.StoreError(where + _STOPS[status.code], key=key, errno=status.sys_errno or None)
     cls, sentence = _SENTENCES[status.code]
+    if status.code == STREAM_DAMAGED and status.found == OTHER_FRAME:
+        sentence = "the stream is " + ("zlib, expected gzip" if "gzip" in str(codec) else "gzip, expected zlib")
     message = where + sentence.format(e=status.expected, f=status.found, o=status.offset)
     if cls is errors.UnsupportedError:
         return cls(message, feature="blosc2" if status.code == BLOSC2 else "snappy")

@@ -34,6 +34,7 @@ ctypedef const char *(*target_function)(const uint8_t *data, size_t n) noexcept
 
 cdef enum:
     MAX_NBYTES = 1 << 13       # of decoded content
+    LONG_NBYTES = 1 << 24      # the same, and of what is decoded, for targets whose input is in run-length form
     UNTOUCHED = 0xEE           # in memory that a target gives to the kernel
 
 EMPTY = 2**64 - 1     # both words of a chunk that is not stored
@@ -88,19 +89,20 @@ cdef void store_u32(uint8_t *to, int64_t value):
 # columns of the chunk, and the part of it that is selected.
 
 cdef const char *blosc(const uint8_t *data, size_t size) noexcept:
-    cdef int64_t n = <int64_t>size - 4
-    if n < 0:
+    if size < 4:
         return NULL
+    return blosc_chunk(data, (data[1] | data[2] << 8), MAX_NBYTES, copied(data + 4, size - 4), size - 4)
+
+
+cdef const char *blosc_chunk(const uint8_t *data, int64_t n_items, int64_t max_nbytes, Memory stored, int64_t n):
     cdef Program program = chunks[data[0] & 7]
     cdef int64_t itemsize = program.itemsize
-    cdef int64_t n_items = (data[1] | data[2] << 8) % (MAX_NBYTES // itemsize + 1)
     cdef int64_t n_columns = 1 + (data[3] & 7)
-    cdef int64_t n_rows = n_items // n_columns
-    cdef int64_t expected, n_found
-    cdef Memory stored = copied(data + 4, n)
+    cdef int64_t n_rows, expected, n_found
     cdef Memory whole, other
     cdef Status status, second
     cdef int code
+    n_rows = n_items % (max_nbytes // itemsize + 1) // n_columns
     n_items = n_rows * n_columns
     expected = n_items * itemsize
     if n >= 16 and data[0] & 8:
@@ -229,12 +231,13 @@ cdef const char *blocks_of(Program program, Memory stored, int64_t n, Memory who
 # Streams of the other codecs. Byte 0: the chain; 1 and 2: the most that may be decoded.
 
 cdef const char *stream(const uint8_t *data, size_t size) noexcept:
-    cdef int64_t n = <int64_t>size - 3
-    if n < 0:
+    if size < 3:
         return NULL
-    cdef Program program = streams[data[0] % len(streams)]
-    cdef int64_t limit = (data[1] | data[2] << 8) % MAX_NBYTES
-    cdef Memory stored = copied(data + 3, n)
+    return stream_of(data[0], (data[1] | data[2] << 8) % MAX_NBYTES, copied(data + 3, size - 3), size - 3)
+
+
+cdef const char *stream_of(int chain, int64_t limit, Memory stored, int64_t n):
+    cdef Program program = streams[chain % len(streams)]
     cdef Memory found = memory(limit)
     cdef Memory again
     cdef Status status
@@ -255,6 +258,46 @@ cdef const char *stream(const uint8_t *data, size_t size) noexcept:
         if program.decode(stored.data, n, again.data, n_found + 4, 1, &work, &status) == OK:
             return "decode: more bytes than decode_within finds"
     return NULL
+
+
+# The same with megabytes, in run-length form. The number of items, or of bytes, has a third byte.
+
+cdef const char *long_blosc(const uint8_t *data, size_t size) noexcept:
+    cdef int64_t n
+    cdef Memory stored
+    if size < 5:
+        return NULL
+    stored = expanded(data + 5, size - 5, &n)
+    return blosc_chunk(data, data[1] | data[2] << 8 | data[4] << 16, LONG_NBYTES, stored, n)
+
+
+cdef const char *long_stream(const uint8_t *data, size_t size) noexcept:
+    cdef int64_t n
+    cdef Memory stored
+    if size < 4:
+        return NULL
+    stored = expanded(data + 4, size - 4, &n)
+    return stream_of(data[0], data[1] | data[2] << 8 | data[3] << 16, stored, n)
+
+
+cdef Memory expanded(const uint8_t *data, int64_t size, int64_t *n_bytes):
+    """Return what `corpus.shortened` has made short. Byte k < 128: k + 1 bytes follow; else the next is repeated."""
+    cdef Memory self = memory(LONG_NBYTES)
+    cdef int64_t n = 0, i = 0, k
+    while i + 1 < size and n < LONG_NBYTES:
+        k = data[i]
+        i += 1
+        if k < 128:
+            k = min(min(k + 1, size - i), LONG_NBYTES - n)
+            memcpy(self.data + n, data + i, k)
+            i += k
+        else:
+            k = min(<int64_t>1 << (k & 31), LONG_NBYTES - n)
+            memset(self.data + n, data[i], k)
+            i += 1
+        n += k
+    n_bytes[0] = n
+    return copied(self.data, n)
 
 
 # Indices of shards. Byte 0: the form; 1: whether the checksum is made right, how the content is brought, and where the
@@ -410,6 +453,10 @@ cdef target_function function_of(name) except NULL:
         return blosc
     if name == "stream":
         return stream
+    if name == "long_blosc":
+        return long_blosc
+    if name == "long_stream":
+        return long_stream
     if name == "shard_index":
         return shard_index
     if name == "reference_string":

@@ -1,8 +1,11 @@
 """Filters of numbers, judged by numcodecs."""
+import json
+
 import numcodecs
 import numpy as np
 import pytest
 
+import zcore
 from tests.each import each
 from zcore.codecs.chain import CodecChain, codec_of
 from zcore.errors import MetadataError, UnsupportedError
@@ -35,6 +38,23 @@ def all_ways(chain, chunk):
         chain.program.decode_bytes(encoded, out)
         assert out == decoded.tobytes()
     return encoded, decoded
+
+
+@each("order", ["C", "F"])
+@each(("numbers", "dtype"), [("<f4", "<c8"), ("<f8", "<c16")])
+def test_delta_of_the_parts_of_complex_numbers(numbers, dtype, order):
+    """V2-COD-06: GDAL takes them as twice as many reals, and so does numcodecs."""
+    chunk = (np.arange(24) + 1j * np.arange(24)[::-1] ** 2).astype(dtype).reshape(2, 3, 4)
+    members = {"zarr_format": 2, "shape": [2, 3, 4], "chunks": [2, 3, 4], "dtype": dtype, "order": order,
+               "compressor": None, "fill_value": None, "filters": [{"id": "delta", "dtype": numbers}]}
+    stored = numcodecs.Delta(numbers).encode(chunk.ravel(order)).tobytes()
+    store = zcore.MemoryStore({".zarray": json.dumps(members).encode(), "0.0.0": stored})
+    array = zcore.open(store, "r+")
+    np.testing.assert_array_equal(array[...], chunk)
+    np.testing.assert_array_equal(array[1, :, 2], chunk[1, :, 2])
+    array[...] = 0
+    array[...] = chunk
+    assert store.get("0.0.0") == stored and store.get(".zarray") == json.dumps(members).encode()
 
 
 @each("astype", [*INTEGERS, "f4", "f8"])

@@ -4,6 +4,8 @@ Each ends in an error, or in the right chunk, within the memory that the chunk a
 """
 import functools
 import gzip
+import json
+import struct
 import subprocess
 import sys
 import textwrap
@@ -13,8 +15,11 @@ import numcodecs
 import numpy as np
 import pytest
 
+import zcore
+from zcore import blosc
 from zcore.codecs.chain import CodecChain, codec_of
 from zcore.errors import ChunkError, CodecError
+from zcore.kernel.codec.blosc_header import validate
 from zcore.kernel.codec.program import Program
 from zcore.model.metadata import CodecSpec
 
@@ -43,6 +48,135 @@ def test_more_content_than_the_chunk_has_is_not_decoded(name):
         with pytest.raises(CodecError):
             Program([codec.step()]).decode_bytes(encoded, memoryview(out)[:N])
         assert out[N:] == b"x" * 64
+
+
+N_LONG = 9_000_000
+
+
+def blosc_chunk(stream, fmt, n=N_LONG):
+    """A chunk of one stream."""
+    return struct.pack("<4B4I", 2, 1, 0x10 | fmt << 5, 1, n, n, 24 + len(stream), 20) + struct.pack(
+        "<I", len(stream)) + stream
+
+
+# The length of a match, or of literals, is the sum of bytes of which each but the last is 255. In c-blosc's blosclz
+# (c-blosc #405) this one is negative.
+TOO_LONG = b"\xff" * 8_421_506
+LONG_LENGTHS = {
+    "blosclz match": blosc_chunk(b"\x1f" + bytes(range(32)) + b"\xe0" + TOO_LONG + b"\0\0\0\x42", 0),
+    "blosclz first": blosc_chunk(b"\x00A\xff" + TOO_LONG + b"\0\0\0\x42", 0),
+    "blosclz second": blosc_chunk(b"\x00A\xe0\x10\0\x00B\xe3" + TOO_LONG + b"\x07\x09\0\x42", 0),
+    "lz4 literals": blosc_chunk(b"\xf0" + TOO_LONG + b"\0" + bytes(64), 1),
+    "lz4 match": blosc_chunk(b"\x1fA\1\0" + TOO_LONG + b"\0" + bytes(64), 1),
+    "snappy": blosc_chunk(b"\xff\xff\xff\xff\x0f\xfc\xff\xff\xff\xff" + bytes(8_500_000), 2),
+    "zlib": blosc_chunk(zlib.compress(bytes(8))[:2] + b"\0\xff\xff" + TOO_LONG, 3),
+    "zstd": blosc_chunk(b"\x28\xb5\x2f\xfd\xe0" + b"\xff" * 8 + TOO_LONG, 4),
+}
+READERS = """
+import sys
+import zcore
+for path in sys.argv[1:]:
+    reads = {"whole": lambda node: node[...], "part": lambda node: node[5:7], "two threads": lambda node: node[...]}
+    for name, read in reads.items():
+        try:
+            node = zcore.open(path, threads=1 + (name == "two threads"))
+            read(node["a"] if path.endswith("asdf") else node)
+            print("read", end=" ")
+        except zcore.ZcoreError:
+            print("refused", end=" ")
+    print(len(zcore.verify(path).problems), end=" ")
+try:
+    zcore.blosc.decompress(open(sys.argv[1] + "/0", "rb").read())
+except zcore.ZcoreError:
+    print("refused")
+"""
+
+
+@pytest.mark.parametrize("name", LONG_LENGTHS)
+def test_lengths_whose_sum_overflows_are_damage(name, tmp_path, asdf_bytes):
+    """BL-BLK-11: in a process of its own, as it once crashed."""
+    chunk, document = LONG_LENGTHS[name], json.dumps({
+        "zarr_format": 2, "shape": [N_LONG], "chunks": [N_LONG], "dtype": "|u1", "compressor": {"id": "blosc"},
+        "filters": None, "fill_value": 0, "order": "C"})
+    (tmp_path / "v2").mkdir()
+    (tmp_path / "v2/.zarray").write_text(document)
+    (tmp_path / "v2/0").write_bytes(chunk)
+    (tmp_path / "refs.json").write_text(json.dumps({"version": 1, "refs": {".zarray": document, "0": ["v2/0"]}}))
+    tree = asdf_bytes.TREE.replace(b"a: 1", b"a: !core/ndarray-1.1.0\n  source: 0\n  datatype: uint8\n"
+                                            b"  byteorder: big\n  shape: [%d]" % N_LONG)
+    (tmp_path / "x.asdf").write_bytes(asdf_bytes.file(
+        asdf_bytes.block(chunk, compression=b"blsc", data_size=N_LONG), tree=tree))
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", READERS, "v2", "refs.json", "x.asdf"],
+                          capture_output=True, text=True, cwd=tmp_path, check=True)
+    assert done.stdout.split() == [*["refused"] * 3, "1"] * 3 + ["refused"], done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("content", [
+    np.random.default_rng(1).integers(0, 255, 8_900_000, "u1").tobytes() + b"\xff" * 34_000 + bytes(66_000),
+    b"\xff" * N_LONG, b"\xff" * 36_000 + np.random.default_rng(2).integers(0, 256, 8_964_000, "u1").tobytes(),
+], ids=["a run in literals", "one match", "stored"])
+def test_long_streams_that_are_in_order_are_read(content):
+    """BL-BLK-11"""
+    chunk = numcodecs.Blosc("blosclz", 9, 0, N_LONG).encode(content)
+    assert blosc.decompress(chunk) == content
+
+
+@pytest.mark.parametrize("n, damaged", [(N_LONG // 255 + 64, False), (N_LONG // 255 + 65, True)])
+@pytest.mark.parametrize("at", [0, 1, 5_000_000, -1])
+def test_a_run_that_is_longer_than_the_content_asks_for(n, damaged, at):
+    """BL-BLK-11: of the bytes that make up a length, wherever the run lies in the stream."""
+    stream = bytearray(8_400_000)
+    at = at if at >= 0 else len(stream) - n
+    stream[at:at + n] = b"\xff" * n
+    chunk = blosc_chunk(bytes(stream), 0)
+    if damaged:
+        with pytest.raises(CodecError, match="damaged"):
+            validate(chunk)
+    else:
+        validate(chunk)
+    validate(blosc_chunk(bytes(stream[:7_000_000]), 0))     # no sum overflows there, so blosclz itself finds it
+
+
+@pytest.mark.parametrize("codec, stored", [
+    ("gzip", zlib.compress(CONTENT)), ("numcodecs.zlib", gzip.compress(CONTENT)),
+], ids=["gzip", "zlib"])
+def test_a_stream_of_the_other_frame_is_called_by_its_name(codec, stored):
+    """V3-GZIP-01"""
+    found, expected = ("zlib", "gzip") if codec == "gzip" else ("gzip", "zlib")
+    with pytest.raises(CodecError, match=f"the stream is {found}, expected {expected}"):
+        codec_of(codec, {"level": 1}).decode(stored, N)
+    damaged = codec_of(codec, {"level": 1}).encode(CONTENT)
+    with pytest.raises(CodecError, match="is damaged"):
+        codec_of(codec, {"level": 1}).decode(b"\x55" + damaged[1:], N)
+    store = zcore.MemoryStore()
+    array = zcore.create_array(store, shape=N, dtype="u1", chunks=N, zarr_format=2,
+                               compressors=codec_of(codec, {"level": 1}))
+    store.set("0", stored)
+    with pytest.raises(CodecError, match=f"the stream is {found}, expected {expected}"):
+        array[...]
+
+
+@pytest.mark.parametrize("clevel", [0, 5])
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_zeros_behind_a_blosc_chunk(zarr_format, clevel):
+    """BL-HDR-04: z5 keeps 16 there. Any other number, or another byte, is damage."""
+    store = zcore.MemoryStore()
+    array = zcore.create_array(store, shape=N, chunks=N, dtype="u1", zarr_format=zarr_format,
+                               compressors=numcodecs.Blosc("lz4", clevel, 0),
+                               **({"checksum": False} if zarr_format == 3 else {}))
+    array[...] = expected = np.random.default_rng(0).integers(0, 256, N, "u1")
+    key = "0" if zarr_format == 2 else "c/0"
+    chunk = store.get(key)
+    store.set(key, chunk + bytes(16))
+    np.testing.assert_array_equal(array[...], expected)
+    np.testing.assert_array_equal(array[3:7], expected[3:7])
+    assert blosc.decompress(chunk + bytes(16)) == expected.tobytes()
+    array[3] = expected[3] + 1
+    assert array[3] == expected[3] + 1 and array[4] == expected[4]
+    for damage in (bytes(15), bytes(17), bytes(15) + b"\1", b"\1"):
+        store.set(key, chunk + damage)
+        with pytest.raises(CodecError):
+            array[...]
 
 
 @functools.cache

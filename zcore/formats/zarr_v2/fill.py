@@ -16,11 +16,12 @@ any                    null: undefined, reads as zero, empty or, of ``m M``, as 
 ``O``, other codecs    any JSON value
 =====================  =======================================================================================
 
-Values of older programs are read: 0 for empty text and bytes, 0 and 1 for truth values, whole floats for integers,
-"NaT", a single number for a complex one, the bare tokens NaN and Infinity.
+Values of other programs are read: 0 for empty text and bytes, 0 and 1 for truth values, whole floats for integers,
+numbers as text ("0", by n5-zarr), "NaT", a single number for a complex one, the bare tokens NaN and Infinity.
 """
 from __future__ import annotations
 
+import re
 from binascii import Error as Base64Error
 from binascii import a2b_base64, b2a_base64
 from typing import TYPE_CHECKING
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     import numpy as np
+
+_NUMBER = re.compile(r"-?[0-9]{1,40}(\.[0-9]{0,40})?([eE][+-]?[0-9]{1,4})?", re.ASCII)
 
 
 def parse_fill(dtype: np.dtype[Any], value: object) -> bytes:
@@ -50,6 +53,8 @@ def parse_fill(dtype: np.dtype[Any], value: object) -> bytes:
         return raw.ljust(dtype.itemsize, b"\0")
     if kind == "U":
         return fill_bytes(dtype, _text(value))
+    if type(value) is str and kind in "iufc" and _NUMBER.fullmatch(value):
+        value = float(value) if kind in "fc" or not value.lstrip("-").isdecimal() else int(value)
     return fill_bytes(dtype, scalar_from_json(dtype, value))
 
 

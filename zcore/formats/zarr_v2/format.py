@@ -118,8 +118,8 @@ class ZarrV2(Format):
 def _parse_array(document, attributes=None):
     members = document.members
     document.integer("zarr_format", 2, 2)
-    shape = document.checked("shape", check_shape, document.integers("shape", 0))
-    chunk_shape = document.checked("chunks", _chunk_shape, document.integers("chunks", 0), shape)
+    shape = document.checked("shape", check_shape, document.lengths("shape"))
+    chunk_shape = document.checked("chunks", _chunk_shape, document.lengths("chunks"), shape)
     dtype = document.checked("dtype", _parse_dtype, document.required("dtype"))
     order = document.choice("order", ("C", "F"))
     codecs = _parse_chain(document, order, dtype, len(shape))
@@ -172,7 +172,9 @@ def _parse_chain(document, order, dtype, ndim):
         document.warn("member 'filters' is an empty list; read as null")
     if not (filters is None or type(filters) is list):
         raise document.unexpected("filters", "null or a list of codecs")
-    compressor = document.required("compressor")
+    if "compressor" not in members:
+        document.warn("member 'compressor' is missing; read as null")
+    compressor = members.get("compressor")
     builder = ChainBuilder(order, dtype, ndim)
     for config in filters or ():
         document.checked("filters", builder.add, config)

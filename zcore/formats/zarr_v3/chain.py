@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from zcore.errors import warn
 from zcore.formats.codec_specs import BLOSC_SHUFFLES
 from zcore.formats.json_documents import shown
 from zcore.formats.zarr_v3.dtypes import stored_byte_order
@@ -15,7 +16,7 @@ from zcore.formats.zarr_v3.extensions import parse_extension, render_extension
 from zcore.model.metadata import CodecSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from typing import Any, Literal
 
     import numpy as np
@@ -28,6 +29,7 @@ _FIXED = ("bytes", "packbits")  # array-to-bytes codecs that need items of one s
 # Members that the specifications of codecs require, although existing chunks can be read without them.
 _NEEDED = {"blosc": ("cname", "clevel", "shuffle", "blocksize"), "gzip": ("level",), "transpose": ("order",),
            "zstd": ("level",)}
+_NEEDED_TO_READ = {**_NEEDED, "blosc": ("cname", "clevel", "shuffle")}    # some writers leave the other two out
 # Array-to-array codecs that keep the type of the items. Only the codec itself knows the type behind another one
 # (`delta`, `cast_value`, …).
 _KEEP_TYPE = frozenset(("transpose", "reshape", "bitround", "scale_offset", "numcodecs.bitround"))
@@ -44,27 +46,35 @@ def parse_chain(value: object, ndim: int) -> tuple[CodecSpec, ...]:
         raise ValueError(f"expected a list of at least one codec, found {shown(value)}")
     if len(value) > MAX_CODECS:
         raise ValueError(f"expected at most {MAX_CODECS} codecs, found {len(value)}")
-    codecs = tuple([parse_codec(codec, ndim) for codec in value])
+    codecs = tuple([_readable(parse_codec(codec, ndim)) for codec in value])
     for codec in codecs:
-        check_configuration(codec)
+        check_configuration(codec, _NEEDED_TO_READ)
     return codecs
 
 
-def check_configuration(codec: CodecSpec) -> None:
-    """Check that the configuration of a `CodecSpec` is complete, and has shuffles by their names.
+def _readable(codec):
+    """Return a codec without what no writer of the format means: the number of threads that blosc had."""
+    if codec.name != "blosc" or "nthreads" not in codec.configuration:
+        return codec
+    warn("codec 'blosc' has no parameter 'nthreads'; ignored")
+    return CodecSpec("blosc", {name: value for name, value in codec.configuration.items() if name != "nthreads"})
+
+
+def check_configuration(codec: CodecSpec, needed: Mapping[str, tuple[str, ...]] = _NEEDED) -> None:
+    """Check that the configuration of a `CodecSpec` has the members that are `needed`, and shuffles by their names.
 
     The codecs check the values. They also accept incomplete configurations.
     """
     name, configuration = codec.name, codec.configuration
-    for member in _NEEDED.get(name, ()):
+    for member in needed.get(name, ()):
         if member not in configuration:
             raise ValueError(f"{name!r} needs the member {member!r} in its configuration")
     if name == "blosc":
-        shuffle = configuration["shuffle"]
+        shuffle = configuration.get("shuffle", "noshuffle")
         if shuffle not in BLOSC_SHUFFLES:
             raise ValueError(f"'blosc': expected one of {', '.join(BLOSC_SHUFFLES)} as 'shuffle', found "
                              f"{shown(shuffle)}")
-        if shuffle != "noshuffle" and "typesize" not in configuration:
+        if needed is _NEEDED and shuffle != "noshuffle" and "typesize" not in configuration:
             raise ValueError(f"'blosc' needs the member 'typesize' in its configuration for the shuffle {shuffle!r}")
 
 

@@ -74,7 +74,7 @@ def parse_consolidated(document: Document,
 def _node(document, nodes, parse, path):
     inner = Document.within(document, nodes[path], f"{_MEMBER}.metadata.{path}")
     if inner.has_constants:
-        inner.refuse_constants(("attributes", _MEMBER))
+        inner.refuse_constants(("attributes", "fill_value", _MEMBER))
     return parse(inner)
 
 

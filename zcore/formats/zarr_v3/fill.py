@@ -3,8 +3,9 @@
 Zarr v3 core, "Data types", "Permitted fill values"; zarr-extensions, "data-types":
 
 ==========================  =====================================================================================
-bool, integers              true and false; integers in range (``1.0`` is none)
-floats                      a number, "NaN", "Infinity", "-Infinity", or the bits as "0x…", sign first
+bool, integers              true and false; integers in range; (read only) 0 and 1 as bool, 1.0 and 1e3
+floats                      a number, "NaN", "Infinity", "-Infinity", or the bits as "0x…", sign first; (read only)
+                            the bare tokens NaN and Infinity
 complex                     a list of two such
 dates and durations         an integer; "NaT" is -2**63
 fixed_length_utf32, string  text
@@ -24,7 +25,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from zcore.formats.json_documents import shown
+from zcore.formats.json_documents import shown, whole
 from zcore.model.fill_value import fill_bytes, fill_scalar, in_order_of_bits, real_bytes, real_to_json
 from zcore.model.foreign_dtypes import component, is_foreign
 
@@ -93,14 +94,16 @@ def _item(dtype, value):
         return real_bytes(part, value[0]) + real_bytes(part, value[1])
     if is_foreign(dtype):
         if dtype.name.startswith(("int", "uint")):
-            return fill_bytes(dtype, _typed(value, int, "an integer"))
+            return fill_bytes(dtype, _typed(whole(value), int, "an integer"))
         return real_bytes(dtype, value)
     if kind == "f":
         return real_bytes(dtype, value)
     if kind == "b":
+        if type(value) is int and value in (0, 1):
+            value = bool(value)
         return b"\1" if _typed(value, bool, "true or false") else b"\0"
     if kind in "iu":
-        return fill_bytes(dtype, _typed(value, int, "an integer"))
+        return fill_bytes(dtype, _typed(whole(value), int, "an integer"))
     if kind in "mM":
         return fill_bytes(dtype, -2**63 if value == "NaT" else _typed(value, int, "an integer or 'NaT'"))
     if kind == "U":

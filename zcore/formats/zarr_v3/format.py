@@ -14,6 +14,7 @@ Source: Zarr v3 core 3.1, "Metadata". Where it is silent, or real documents diff
 - The tokens NaN and Infinity, which are not JSON, are accepted in attributes, where zarr-python writes them. An
   unchanged attribute with such a number is written again, also into consolidated metadata, so other changes are
   possible and nothing is lost. A new node or a new attribute with such a number is refused; it can be stored as text.
+- ``null`` instead of attributes or storage transformers is read as none.
 - A storage transformer that must be understood is refused: none is registered.
 - `consolidated_metadata` is a copy of other documents and never prevents opening a group: if its nodes contradict each
   other, it is ignored with a warning. If it is no such copy at all, only a reader that asks for the copy is told.
@@ -68,7 +69,7 @@ class ZarrV3(Format):
     new_group: staticmethod[..., GroupMetadata] = staticmethod(new_group)
 
     def parse_node(self, document: str, raw: bytes, path: str) -> ArrayMetadata | GroupMetadata:
-        return _parse(Document(raw, path, document, bare_constants=_WITH_ATTRIBUTES))
+        return _parse(Document(raw, path, document, bare_constants=(*_WITH_ATTRIBUTES, "fill_value")))
 
     def render_array(self, metadata: ArrayMetadata | GroupMetadata) -> bytes:
         """Return the `zarr.json` of an array.
@@ -116,8 +117,10 @@ def _parse(document):
                                "hierarchies lay below meta/ and data/", feature="drafts of Zarr v3")
     document.integer("zarr_format", 3, 3)
     kind = document.choice("node_type", ("array", "group"))
-    attributes = members.get("attributes", {})
-    if type(attributes) is not dict:
+    attributes = members.get("attributes")
+    if attributes is None:
+        attributes = {}
+    elif type(attributes) is not dict:
         raise document.unexpected("attributes", "an object")
     extra = _extra(document, _ARRAY_MEMBERS if kind == "array" else _GROUP_MEMBERS)
     if kind == "group":
@@ -157,7 +160,7 @@ def _parse_array(document, attributes, extra):
         if type(transformers) is not list or not all([is_optional(transformer) for transformer in transformers]):
             raise _transformers_error(document, transformers)
         extra["storage_transformers"] = transformers
-    elif transformers not in ([], None) or (transformers is None and "storage_transformers" in members):
+    elif transformers not in ([], None):
         raise document.unexpected("storage_transformers", "a list")
     return document.checked("chunk_grid", lambda: ArrayMetadata(
         shape, dtype, chunk_shape, chunk_keys, codecs, fill_value, raw_fill, 3, attributes, dimension_names, extra,

@@ -26,9 +26,9 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from zcore.kernel.numbers cimport load_u32
 from zcore.kernel.status cimport (
-    BLOSC2, BLOSC_BLOCKSIZE, BLOSC_BSTART, BLOSC_CBYTES, BLOSC_COMPRESSOR, BLOSC_FLAGS, BLOSC_MEMCPY, BLOSC_NBYTES,
-    BLOSC_SHORT, BLOSC_STREAM, BLOSC_TABLE, BLOSC_TYPESIZE, BLOSC_VERSION, BLOSC_VERSIONLZ, Status, fail, make_error,
-    status_clear)
+    BLOSC2, BLOSC_BLOCKSIZE, BLOSC_BSTART, BLOSC_CBYTES, BLOSC_COMPRESSOR, BLOSC_DECODE, BLOSC_FLAGS, BLOSC_MEMCPY,
+    BLOSC_NBYTES, BLOSC_SHORT, BLOSC_STREAM, BLOSC_TABLE, BLOSC_TYPESIZE, BLOSC_VERSION, BLOSC_VERSIONLZ, Status, fail,
+    make_error, status_clear)
 
 
 cdef enum:
@@ -39,6 +39,11 @@ cdef enum:
     # Of a stream over what it encodes, beside a sixth of that: snappy's bound, which is the largest. c-blosc stores
     # what the other compressors would make longer.
     MAX_GROWTH = 32
+    # blosclz adds the bytes 255 of a match's length to an int without a look at the room that is left, so in a stream
+    # that is longer than this the sum may overflow (c-blosc #405). In an undamaged one, no more of them lie together
+    # than make up the content, beside those of a literal, an offset and an instruction.
+    LONG_STREAM_NBYTES = 8000000
+    MAX_BESIDE = 64
     MAX_NBYTES = 0x7fffffff - HEADER_NBYTES          # blosc.h, BLOSC_MAX_BUFFERSIZE
     MAX_BLOCKSIZE = (0x7fffffff - 255 * 4) // 3      # blosc.c, blosc_run_decompression_with_context
     MAX_SPLITS = 16                                  # blosc.h
@@ -53,6 +58,15 @@ cdef inline void load_header(const uint8_t *data, BloscHeader *header) noexcept 
     header.nbytes = load_u32(data + 4)
     header.blocksize = load_u32(data + 8)
     header.cbytes = load_u32(data + 12)
+
+
+cdef bint _is_padded(const uint8_t *data, int64_t cbytes, int64_t n_bytes) noexcept nogil:
+    """Whether as many zeros as a header has, and nothing else, lie behind the chunk: z5 keeps them there."""
+    if cbytes < HEADER_NBYTES or n_bytes != cbytes + HEADER_NBYTES:
+        return False
+    while cbytes < n_bytes and data[cbytes] == 0:
+        cbytes += 1
+    return cbytes == n_bytes
 
 
 cdef int check_header(const uint8_t *data, int64_t n_bytes, int64_t expected_nbytes, int64_t itemsize,
@@ -72,7 +86,7 @@ cdef int check_header(const uint8_t *data, int64_t n_bytes, int64_t expected_nby
     if header.flags & FLAG_SHUFFLE and header.flags & FLAG_BITSHUFFLE:
         # Blosc 2 marks its longer header this way. Its versions are refused above; nothing else may decode it.
         return fail(status, BLOSC2, 2, FORMAT_VERSION, header.version)
-    if header.cbytes != n_bytes:
+    if header.cbytes != n_bytes and not _is_padded(data, header.cbytes, n_bytes):
         return fail(status, BLOSC_CBYTES, 12, n_bytes, header.cbytes)
     limit = expected_nbytes if expected_nbytes >= 0 else MAX_NBYTES
     if nbytes > MAX_NBYTES or (expected_nbytes >= 0 and nbytes != expected_nbytes):
@@ -98,7 +112,7 @@ cdef int check_header(const uint8_t *data, int64_t n_bytes, int64_t expected_nby
 
 cdef int check_blocks(const uint8_t *data, const BloscHeader *header, Status *status) noexcept nogil:
     cdef int64_t blocks = n_blocks(header), table_end = HEADER_NBYTES + 4 * blocks, end = header.cbytes
-    cdef int64_t block, position, size, limit
+    cdef int64_t block, position, size, n_stream, limit
     cdef int streams
     if header.flags & FLAG_MEMCPY:
         return 0
@@ -116,8 +130,8 @@ cdef int check_blocks(const uint8_t *data, const BloscHeader *header, Status *st
             # The byte planes would leave the last bytes of the block undefined.
             return fail(status, BLOSC_BLOCKSIZE, 8, header.blocksize // header.typesize * header.typesize,
                         header.blocksize)
-        limit = min(<int64_t>header.blocksize, <int64_t>header.nbytes - block * header.blocksize) // streams
-        limit += limit // 6 + MAX_GROWTH
+        n_stream = min(<int64_t>header.blocksize, <int64_t>header.nbytes - block * header.blocksize) // streams
+        limit = n_stream + n_stream // 6 + MAX_GROWTH
         for _ in range(streams):
             if position > end - 4:
                 return fail(status, BLOSC_STREAM, position, 0, end - position)
@@ -126,8 +140,26 @@ cdef int check_blocks(const uint8_t *data, const BloscHeader *header, Status *st
                 return fail(status, BLOSC_STREAM, position, end - position - 4, size)
             if size > limit:
                 return fail(status, BLOSC_STREAM, position, limit, size)
+            if size > LONG_STREAM_NBYTES and header.flags >> 5 == FORMAT_BLOSCLZ and size != n_stream and (
+                    _has_run(data + position + 4, size, n_stream // 255 + MAX_BESIDE)):
+                return fail(status, BLOSC_DECODE, HEADER_NBYTES, header.nbytes, -1)
             position += 4 + size
     return 0
+
+
+cdef bint _has_run(const uint8_t *stream, int64_t size, int64_t n) noexcept nogil:
+    """Whether more than `n` bytes of a stream that lie together are 255."""
+    cdef int64_t first = 0         # of a run that may be long
+    cdef int64_t i = n
+    while i < size:
+        # From the last byte of a run of n + 1 back to the first one, so that most bytes are not looked at.
+        while i >= first and stream[i] == 255:
+            i -= 1
+        if i < first:
+            return True
+        first = i + 1
+        i = first + n
+    return False
 
 
 cdef int64_t n_blocks(const BloscHeader *header) noexcept nogil:
@@ -307,8 +339,9 @@ def validate(data, expected_nbytes=None, itemsize=None):
 
     Notes
     -----
-    c-blosc README_CHUNK_FORMAT.rst. Two checks are stricter than c-blosc's decoder: the stored size must be exactly
-    that of `data`, and a chunk that is stored as is must also name a defined compressor, as all writers do.
+    c-blosc README_CHUNK_FORMAT.rst. Two checks are stricter than c-blosc's decoder: the stored size must be that of
+    `data`, or 16 less if zeros follow (z5), and a chunk that is stored as is must also name a defined
+    compressor, as all writers do.
 
     Examples
     --------

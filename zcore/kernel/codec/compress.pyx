@@ -74,6 +74,7 @@ cdef enum:
     Z_OK = 0
     Z_STREAM_END = 1
     Z_BUF_ERROR = -5
+    OTHER_FRAME = -100                 # no result of zlib; `make_error` knows it
     Z_DEFLATED = 8
     ZLIB_WINDOW_BITS = 15
     GZIP_WINDOW_BITS = 15 + 16
@@ -597,10 +598,19 @@ cdef int64_t _zlib_decode(const Step *step, const uint8_t *src, int64_t n_bytes,
             fail(status, STREAM_SHORT, n_read, limit, n_bytes)
             break
         elif result != Z_OK and result != Z_BUF_ERROR:
-            _fail(status, STREAM_DAMAGED, n_read, limit, result)
+            _fail(status, STREAM_DAMAGED, n_read, limit, OTHER_FRAME if _has_frame(src, n_bytes, not gzip) else result)
             break
     libs.inflateEnd(&stream)
     return n_written if status.code == OK else -1
+
+
+cdef bint _has_frame(const uint8_t *src, int64_t n_bytes, bint gzip) noexcept nogil:
+    """Whether a stream begins as those of gzip do, or those of zlib."""
+    if n_bytes < 2:
+        return False
+    if gzip:
+        return src[0] == 0x1f and src[1] == 0x8b
+    return src[0] & 15 == Z_DEFLATED and src[0] >> 4 < 8 and (src[0] << 8 | src[1]) % 31 == 0
 
 
 cdef int64_t _zlib_encode(const Step *step, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t capacity,

@@ -72,7 +72,24 @@ def test_names_of_the_documents():
     assert zarr_v2.parse_node(".zgroup", b'{"zarr_format": 2}', "a") == GroupMetadata(2)
 
 
-@pytest.mark.parametrize("member", ["zarr_format", "shape", "chunks", "dtype", "compressor", "order"])
+def test_compressor_that_is_missing_is_none():
+    """V2-ARR-06"""
+    with pytest.warns(UserWarning, match="member 'compressor' is missing; read as null"):
+        array = parse(compressor=...)
+    assert array.codecs == parse(compressor=None).codecs
+    assert rewritten(array)["compressor"] is None
+
+
+@pytest.mark.parametrize("changes", [{"shape": 6}, {"chunks": 3}, {"shape": 6, "chunks": 3}], ids=str)
+def test_length_of_one_dimension_need_not_be_a_list(changes):
+    """V2-ARR-03, V2-ARR-04"""
+    with pytest.warns(UserWarning, match="is a number; read as a list of one"):
+        array = parse(**{"shape": [6], "chunks": [3], **changes})
+    assert (array.shape, array.chunk_shape) == ((6,), (3,))
+    assert (rewritten(array)["shape"], rewritten(array)["chunks"]) == ([6], [3])
+
+
+@pytest.mark.parametrize("member", ["zarr_format", "shape", "chunks", "dtype", "order"])
 def test_mandatory_member_is_named(member):
     """V2-ARR-01"""
     with pytest.raises(MetadataError, match=f"a/.zarray: member '{member}' is missing") as caught:

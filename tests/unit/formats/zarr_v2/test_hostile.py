@@ -22,7 +22,7 @@ WRONG = [  # (member, JSON text)
     # V2-ARR-02
     ("zarr_format", "3"), ("zarr_format", "2.0"), ("zarr_format", '"2"'), ("zarr_format", "NaN"),
     # V2-ARR-03
-    ("shape", "[-1, 10]"), ("shape", "[10.0, 10]"), ("shape", "[true, 10]"), ("shape", '["10", 10]'), ("shape", "10"),
+    ("shape", "[-1, 10]"), ("shape", "[10.0, 10]"), ("shape", "[true, 10]"), ("shape", '["10", 10]'), ("shape", "-10"),
     ("shape", "null"), ("shape", "{}"), ("shape", "[[10], 10]"), ("shape", "[9223372036854775808, 1]"),
     ("shape", "[4294967296, 4294967296]"), ("shape", "[NaN, 1]"), ("shape", "[" + "9" * 4000 + ", 1]"), ("shape", DEEP),
     # V2-ARR-04
@@ -35,7 +35,7 @@ WRONG = [  # (member, JSON text)
     ("dtype", '"i4"'), ("dtype", '"=i4"'), ("dtype", '[["a", "i4"]]'),
     # V2-FV-03
     ("fill_value", "[]"), ("fill_value", "{}"), ("fill_value", "2147483648"), ("fill_value", "0.5"),
-    ("fill_value", '"0"'), ("fill_value", "NaN"), ("fill_value", "9" * 4000), ("fill_value", "1e300"),
+    ("fill_value", '"0.5"'), ("fill_value", "NaN"), ("fill_value", "9" * 4000), ("fill_value", "1e300"),
     # V2-ARR-05
     ("order", '"A"'), ("order", "null"), ("order", "0"), ("order", '["C"]'),
     # V2-ARR-06

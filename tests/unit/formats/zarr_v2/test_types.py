@@ -169,6 +169,18 @@ def test_fill_value_of_old_programs_is_read(dtype, value, expected, written):
     assert rewritten(array)["fill_value"] == written
 
 
+@each(("dtype", "value", "expected"), [
+    ("<i4", "0", 0), ("|u1", "255", 255), (">i2", "-32768", -32768), ("<u8", "18446744073709551615", 2**64 - 1),
+    ("<i4", "0.0", 0), ("<i4", "1e3", 1000), ("<f4", "0", 0.0), ("<f8", "-1.5", -1.5), ("<f8", "1e-3", 1e-3),
+    ("<f8", "-0", -0.0), ("<c8", "0", 0j),
+])
+def test_fill_value_that_is_a_number_as_text_is_read(dtype, value, expected):
+    """V2-FV-02, V2-FV-03: n5-zarr writes all fill values so."""
+    array = parse(dtype, value)
+    assert array.fill_bytes == np.array(expected, dtype).tobytes()
+    assert rewritten(array)["fill_value"] == ([0.0, 0.0] if dtype == "<c8" else expected)
+
+
 @pytest.mark.parametrize("token", ["NaN", "Infinity", "-Infinity"])
 @pytest.mark.parametrize("dtype", ["<f4", "<c8"])
 def test_bare_constants_are_read_and_written_in_quotes(dtype, token):
@@ -196,9 +208,13 @@ def test_payload_of_a_nan_becomes_the_usual_one():
 
 
 @each(("dtype", "value"), [
-    ("<f8", "nan"), ("<f8", "1.5"), ("<f4", 1e39), ("<f2", 65520), ("<f8", [1.0]), ("<f8", {}), ("<f8", "0x7fc00000"),
-    ("<i4", 2**31), ("<i4", 0.5), ("<i4", "0"), ("<i4", "NaN"), ("|u1", -1), ("<u8", 2**64), ("<i4", []),
-    ("|b1", 2), ("|b1", "true"), ("<c8", [1.0]), ("<c8", [1, 2, 3]), ("<c8", [1, None]), ("<c8", [1e39, 0]),
+    ("<f8", "nan"), ("<f8", "1.5 m"), ("<f8", "1_5"), ("<f4", "1e39"), ("<f4", 1e39),
+    ("<f2", 65520), ("<f8", [1.0]), ("<f8", {}), ("<f8", "0x7fc00000"),
+    ("<i4", 2**31), ("<i4", 0.5), ("<i4", "0.5"),
+    ("<i4", ""), ("<i4", "0x1"), ("<i4", " 0"), ("<i4", "2147483648"),
+    ("<i4", "NaN"), ("|u1", -1), ("<u8", 2**64), ("<i4", []),
+    ("|b1", 2), ("|b1", "0"), ("|b1", "true"),
+    ("<c8", [1.0]), ("<c8", [1, 2, 3]), ("<c8", [1, None]), ("<c8", [1e39, 0]),
     ("|S3", "YWJjZA=="), ("|S3", "YWI"), ("|S3", "ab!="), ("|S3", "é"), ("|S3", 1), ("|S3", []), ("|S3", " YWI="),
     ("|V2", "YWJj"), ("|V2", 1), ([["a", "<i4"]], "AAAAAAA="), ([["a", "<i4"]], [0]), ([["a", "<i4"]], 5),
     ("<U2", "abc"), ("<U2", 1), ("<U2", ["a"]), ("<M8[D]", 0.5), ("<M8[D]", "now"), ("<M8[D]", 2**63),

@@ -109,9 +109,11 @@ def test_document_of_no_kind_of_node_is_written_back():
 
 def test_bare_constants():
     """V3-DOC-05"""
-    nodes = parse({"a": {**X, "attributes": {"x": float("nan")}}, "b": {**X, "fill_value": float("nan")}}).consolidated
-    assert str(nodes["a"].attributes) == "{'x': nan}"
-    with pytest.raises(MetadataError, match="consolidated_metadata.metadata.b.fill_value.*not JSON"):
+    nodes = parse({"a": {**X, "attributes": {"x": float("nan")}}, "b": {**X, "data_type": float("nan")},
+                   "c": {**X, "data_type": "float64", "fill_value": float("nan"),
+                         "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}]}}).consolidated
+    assert str(nodes["a"].attributes) == "{'x': nan}" and str(nodes["c"].fill_value) == "nan"
+    with pytest.raises(MetadataError, match="consolidated_metadata.metadata.b.data_type.*not JSON"):
         nodes["b"]
 
 

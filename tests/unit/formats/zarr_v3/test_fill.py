@@ -92,13 +92,14 @@ def test_structure_in_base64_is_read():
 
 @each(("data_type", "text"), [
     # V3-FV-01, V3-FV-02, V3-PY-04
-    ("bool", "0"), ("bool", "1.0"), ("bool", '"true"'), ("bool", "null"), ("int8", "128"), ("int8", "-129"),
-    ("uint8", "-1"), ("int32", "1.0"), ("int32", "1e3"), ("int32", '"1"'), ("int32", "true"), ("int32", "null"),
+    ("bool", "2"), ("bool", "1.0"), ("bool", '"true"'), ("bool", "null"), ("int8", "128"), ("int8", "-129"),
+    ("uint8", "-1"), ("int32", "1.5"), ("int32", "1e10"), ("uint64", "1e17"),
+    ("int32", '"1"'), ("int32", "true"), ("int32", "null"),
     ("uint64", "18446744073709551616"), ("int32", "[1]"), ("int32", "{}"), ("int32", "9" * 4000),
     # V3-FV-03, V3-FV-07
     ("float32", "1e39"), ("float16", "65520"), ("float64", "9" * 400), ("float64", '"+Infinity"'), ("float64", '"inf"'),
     ("float64", '"nan"'), ("float64", '"1.5"'), ("float64", "true"), ("float64", "null"), ("float64", "[1.0]"),
-    ("float64", "NaN"), ("float32", "Infinity"),
+    ("int32", "NaN"), ("int64", "-Infinity"), ("bool", "NaN"),
     # V3-FV-04
     ("float32", '"0x7fc0"'), ("float32", '"0x7ff8000000000000"'), ("float32", '"0x7fc0000g"'), ("float32", '"0x"'),
     ("float32", '"0X7fc00000"'), ("float32", '"7fc00000"'), ("float32", '"0x 7fc0000"'), ("float32", '"0x-fc00000"'),

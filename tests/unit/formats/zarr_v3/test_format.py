@@ -138,8 +138,8 @@ def test_names_of_dimensions_may_repeat_and_be_empty():
     ("codecs", []), ("codecs", None), ("codecs", {}), ("codecs", "bytes"), ("codecs", [None]), ("codecs", [[]]),
     ("codecs", [{"configuration": {}}]),
     # V3-META-20, V3-META-21, V3-META-22
-    ("attributes", []), ("attributes", None), ("attributes", 1), ("storage_transformers", {}),
-    ("storage_transformers", 0), ("storage_transformers", None), ("storage_transformers", "x"),
+    ("attributes", []), ("attributes", "null"), ("attributes", 1), ("storage_transformers", {}),
+    ("storage_transformers", 0), ("storage_transformers", "x"),
     ("storage_transformers", [1]), ("storage_transformers", [{}]), ("storage_transformers", False),
     ("dimension_names", ["a"]), ("dimension_names", ["a", "b", 1]), ("dimension_names", "abc"), ("dimension_names", {}),
     ("dimension_names", ["a", "b", "c", "d"]), ("dimension_names", []),
@@ -164,7 +164,8 @@ def test_names_of_dimensions_may_repeat_and_be_empty():
     *[("codecs", [LITTLE, {"name": name, "configuration": configuration}]) for name, configuration in (
         ("gzip", {}), ("zstd", {"checksum": True}), ("blosc", {}), ("blosc", BLOSC | {"shuffle": 1}),
         ("blosc", BLOSC | {"shuffle": "bits"}), ("blosc", BLOSC | {"shuffle": None}),
-        *[("blosc", {name: value for name, value in BLOSC.items() if name != missing}) for missing in BLOSC],
+        *[("blosc", {name: value for name, value in BLOSC.items() if name != missing})
+          for missing in ("cname", "clevel", "shuffle")],
     )],
     ("codecs", ["transpose", LITTLE]),
     ("codecs", [{"name": "sharding_indexed", "configuration": {"codecs": [LITTLE, "zstd"]}}]),
@@ -258,6 +259,27 @@ def test_codecs_of_numcodecs_have_their_own_parameters():
         assert written["name"] == f"numcodecs.{name}" and written.get("configuration", {}) == configuration
 
 
+@each("changes", [{"attributes": None}, {"storage_transformers": None}], ids=str)
+def test_null_instead_of_nothing_is_read(changes):
+    """V3-META-20, V3-META-21"""
+    array = parse(**{"attributes": {}, **changes})
+    assert json.loads(zarr_v3.render_array(array)) == json.loads(zarr_v3.render_array(parse(attributes={})))
+    assert array == parse(attributes={})
+
+
+@each("missing", [("typesize",), ("blocksize",), ("typesize", "blocksize")], ids=str)
+def test_sizes_that_blosc_leaves_to_its_chunks_may_be_missing(missing):
+    """V3-BLOSC-01"""
+    blosc = {name: value for name, value in BLOSC.items() if name not in missing}
+    assert parse(codecs=[LITTLE, {"name": "blosc", "configuration": blosc}]).codecs[1].configuration == blosc
+
+
+def test_threads_of_blosc_are_ignored():
+    with pytest.warns(UserWarning, match="'blosc' has no parameter 'nthreads'; ignored"):
+        array = parse(codecs=[LITTLE, {"name": "blosc", "configuration": {**BLOSC, "nthreads": 4}}])
+    assert array.codecs[1].configuration == BLOSC
+
+
 def test_names_in_a_shard_are_brought_to_one_form():
     """V3-SHARD-03, V3-SHARD-04, V3-EXT-01"""
     codecs = [{"name": "sharding_indexed", "configuration": {
@@ -317,12 +339,15 @@ def test_members_are_written_as_json_alone():
         zarr_v3.render_group(GroupMetadata(3, {}, extra={"a": {"must_understand": False, "x": float("nan")}}))
 
 
-def test_bare_constants_are_tolerated_in_attributes_alone():
+def test_bare_constants_are_tolerated_in_attributes_and_fill_values_alone():
     """V3-DOC-05"""
     array = parse(attributes={"a": [float("nan")], "Infinity": 1})
     assert np.isnan(array.attributes["a"][0])
     assert b'\n  "attributes": {"a": [NaN], "Infinity": 1},\n' in zarr_v3.render_array(array)
-    for changes in ({"fill_value": float("nan")}, {"more": {"must_understand": False, "x": float("inf")}},
+    array = parse(fill_value=float("nan"))
+    assert array.fill_bytes == parse(fill_value="NaN").fill_bytes and b'"NaN"' in zarr_v3.render_array(array)
+    assert parse(fill_value=float("-inf")).fill_value == float("-inf")
+    for changes in ({"more": {"must_understand": False, "x": float("inf")}},
                     {"codecs": [{"name": "x", "configuration": {"a": [float("nan")]}}]}):
         with pytest.raises(MetadataError, match="not JSON") as caught:
             parse(**changes)
