@@ -153,7 +153,7 @@ def _decode_bzip2(source, offset, used, out):
 
 
 def _by_records(name, step, size_at):
-    """Return a function that decodes records, several at a time; their decoded length lies at byte `size_at` of each."""
+    """Return a function that decodes records, several at a time; each has its decoded length at byte `size_at`."""
     program = Program((step,))
 
     def decode(source, offset, used, out):
