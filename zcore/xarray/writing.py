@@ -26,6 +26,7 @@ from zcore.formats.zarr_v2.chain import to_chain
 from zcore.hierarchy import lifecycle
 from zcore.stores.keys import prefix_of
 from zcore.xarray.backend import members_of, place_of
+from zcore.xarray.faithful import checked
 from zcore.xarray.still_read import Write, check_not_deleted, check_not_overwritten
 from zcore.xarray.variables import Dimensions, variable_of
 
@@ -116,6 +117,7 @@ def to_zarr(ds: Dataset | DataTree, store: StoreLike,
                        write_empty_chunks)
         part = draft._validate_and_autodetect_region(part)
         draft._validate_encoding(encodings)
+        draft.coords = frozenset(part.coords)
         dump_to_store(part, draft, draft.writer, encoding=encodings)
         drafts.append(draft)
     check_not_overwritten(place, [write for draft in drafts for write in draft.writes()])
@@ -183,6 +185,7 @@ class _Draft(ZarrStore):
         self._targets = []
         self._asked = frozenset()
         self._given = {}
+        self.coords = frozenset()
         self.writer = _NotingWriter()
 
     # What xarray asks of the group that is there.
@@ -200,7 +203,7 @@ class _Draft(ZarrStore):
 
     def encode_variable(self, variable, name=None):
         # Text of any length stays what it is, in Zarr v2 too.
-        if variable.dtype.kind == "T":
+        if variable.dtype.kind == "T" or variable.dtype.kind == "O" and _is_text(variable.encoding.get("dtype")):
             return conventions.encode_cf_variable(_without_nulls(variable), name=name)
         return super().encode_variable(variable, name=name)
 
@@ -252,16 +255,17 @@ class _Draft(ZarrStore):
         if self._append_dim is not None and self._append_dim not in self.get_dimensions():
             raise ValueError(f"append_dim={self._append_dim!r} is no dimension of the store, which has "
                              f"{self.get_dimensions()}")
+        if self._mode == "a-" and self._append_dim is not None:
+            # The others stay, but coordinates must be those that are stored.
+            existing = [name for name in existing if name in self.coords or self._append_dim in variables[name].dims]
         encoded, attributes = self.encode({name: variables[name] for name in new}, attributes)
         encoded.update(self._encoded_as_stored({name: variables[name] for name in existing}))
         if self._append_dim is not None:
             self._check_appended_lengths(encoded)
+            encoded = self._without_same_coords(encoded)
         if self._mode != "r+":
             self.set_attributes(attributes)
             self.set_dimensions(encoded, unlimited_dims=unlimited_dims)
-        if self._mode == "a-" and self._append_dim is not None:
-            encoded = {name: variable for name, variable in encoded.items()
-                       if name in new or self._append_dim in variable.dims}
         for name, variable in encoded.items():
             self._set_aside_unequal_chunks(name, variable.encoding)
         self.set_variables(encoded, check_encoding_set, writer, unlimited_dims=unlimited_dims)
@@ -270,16 +274,39 @@ class _Draft(ZarrStore):
         """Return variables encoded exactly as the arrays that are there: type, scale, units of time."""
         if not variables:
             return {}
-        stored, _, _ = conventions.decode_cf_variables({name: self.open_store_variable(name) for name in variables}, {})
+        as_stored = {name: self.open_store_variable(name) for name, source in self._sources.items()
+                     if name in variables or source.attributes.get("bounds") in variables}
+        # The units of bounds are those of their coordinate.
+        stored, _, _ = conventions.decode_cf_variables(as_stored, {}, decode_timedelta={
+            name: variable.dtype.kind == "m" for name, variable in variables.items()})
         alike = {}
         for name, variable in variables.items():
             _validate_datatypes_for_zarr_append(name, stored[name], variable)
             alike[name] = variable.copy(deep=False)
             alike[name].encoding = stored[name].encoding
         encoded, _ = self.encode(alike, {})
+        encoded = {name: checked(name, variables[name], variable, as_stored[name], stored[name].encoding)
+                   for name, variable in encoded.items()}
         return {name: _validate_and_transpose_existing_dims(name, variable, stored[name], self._write_region,
                                                             self._append_dim)
                 for name, variable in encoded.items()}
+
+    def _without_same_coords(self, encoded):
+        """Return variables without the coordinates that stay as they are in an append.
+
+        Raises : ValueError, if one differs from the stored one: the elements that are there would get its labels.
+        """
+        changed = {}
+        for name, variable in encoded.items():
+            if name not in self._sources or name not in self.coords or self._append_dim in variable.dims:
+                changed[name] = variable
+                continue
+            stored = self.open_store_variable(name)
+            if not variable.equals(stored):
+                raise ValueError(f"coordinate {name!r} differs from the stored one, and has no dimension "
+                                 f"{self._append_dim!r}: what is appended would have other labels than what is stored; "
+                                 f"stored are {stored.values!s:.200}, given {variable.values!s:.200}")
+        return changed
 
     def _check_appended_lengths(self, encoded):
         """Raise ValueError if variables would have other lengths along the dimension, so that xarray opens none."""
@@ -330,9 +357,13 @@ class _Draft(ZarrStore):
         return group
 
 
+def _is_text(dtype):
+    return isinstance(dtype, np.dtype) and dtype.kind == "T"
+
+
 def _without_nulls(variable):
     """Return a variable of text with empty text for nulls, as xarray writes them; NumPy would write their names."""
-    if isinstance(getattr(variable.dtype, "na_object", ""), str):
+    if variable.dtype.kind == "T" and isinstance(getattr(variable.dtype, "na_object", ""), str):
         return variable
     text = np.dtypes.StringDType()
 
