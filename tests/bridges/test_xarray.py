@@ -768,20 +768,19 @@ class TestWrite:
         to_zarr(by_zcore(tmp_path / "a"), tmp_path / "a", "w")
         xr.testing.assert_identical(by_zcore(tmp_path / "a"), expected)
 
-    @pytest.mark.parametrize("step", ["_Draft", "_Target"])
-    def test_another_append_meanwhile_is_seen(self, tmp_path, monkeypatch, step):
-        """Before the shapes are checked, and between this and the new shape of an array."""
-        import zcore.xarray.writing as writing
+    def test_another_append_meanwhile_is_seen(self, tmp_path, monkeypatch):
+        """Between the checks and the lock that excludes it."""
+        from zcore.xarray.writing import _Draft
 
         to_zarr(weather()[["is_wet"]], tmp_path)
-        carry_out = getattr(writing, step).carry_out
+        carry_out = _Draft.carry_out
 
         def late(draft, *args):
             monkeypatch.undo()
             to_zarr(weather(start=10)[["is_wet"]], tmp_path, append_dim="time")
             return carry_out(draft, *args)
 
-        monkeypatch.setattr(getattr(writing, step), "carry_out", late)
+        monkeypatch.setattr(_Draft, "carry_out", late)
         with pytest.raises(zcore.StoreError, match="another writer"):
             to_zarr(weather(start=30)[["is_wet"]], tmp_path, append_dim="time")
         expected = np.concatenate([weather()["is_wet"]] * 2)

@@ -6,6 +6,7 @@ delete    see `zcore.hierarchy.deletion`; overwriting means deleting, then creat
 shrink    the document first, then objects outside are erased and border objects reset beyond the new shape
 grow      objects outside the old shape are erased, border objects reset beyond it, then the document
 append    the data, then the document
+in parts  objects outside the old shape are erased, border objects reset beyond it; the data; then the document
 ========  ==========================================================================================================
 
 Where locks exclude only this process (`Store.swaps`), the document decides among processes. It is replaced only while
@@ -27,7 +28,7 @@ from typing import TYPE_CHECKING
 from zcore.engine.binding import ArrayBinding, GroupBinding, until_won
 from zcore.engine.options import Options
 from zcore.engine.requests import swap
-from zcore.engine.views import same_chunks, unseen, view_of
+from zcore.engine.views import renewed, same_chunks, unseen, view_of
 from zcore.errors import (
     KeyConflictError,
     LockError,
@@ -63,7 +64,7 @@ if TYPE_CHECKING:
     from zcore.engine.views import View
     from zcore.formats.base import Format
     from zcore.model.metadata import GroupMetadata
-    from zcore.stores.base import Store
+    from zcore.stores.base import Identity, Store
 
 # Objects that are erased between two checks of the document.
 _MAX_UNCHECKED = 16
@@ -534,6 +535,56 @@ def _resize(binding, shape, check):
             exclusive.replace_metadata(metadata)
             if removed is not None:
                 _reset(binding, exclusive, new, *removed)
+
+
+class GrowingBinding(ArrayBinding):
+    """An array with the shape that it is about to have, for writes of the new elements; see `make_room`.
+
+    Parameters
+    ----------
+    binding : ArrayBinding
+    old, new : tuple of int
+        The shapes in the document and in its place.
+    """
+
+    __slots__ = ("_old", "_new")
+
+    def __init__(self, binding: ArrayBinding, old: tuple[int, ...], new: tuple[int, ...]) -> None:
+        self._old, self._new = old, new
+        super().__init__(binding.store, binding.path, binding.format, binding.options)
+
+    def view_of(self, raw: bytes, identity: Identity | None, ticket: int | None = None) -> View:
+        view = super().view_of(raw, identity, ticket)
+        if self.view is not None and view.metadata is self.view.metadata:
+            return view     # the document that was read last
+        if view.metadata.shape != self._old:
+            raise another_writer(self, view.metadata.shape, self._old)
+        return renewed(view, raw, identity, view.ticket, view.metadata.resized(self._new))
+
+
+def another_writer(binding: ArrayBinding, found: tuple[int, ...], expected: tuple[int, ...]) -> StoreError:
+    """Return the error for an array that another writer has resized."""
+    return StoreError(f"{binding.describe()}: the array has the shape {found} by now, before it had {expected}: "
+                      "another writer is at work", key=binding.document)
+
+
+def make_room(binding: ArrayBinding, old: tuple[int, ...]) -> None:
+    """Prepare an array of shape `old` for elements outside of it, which a `GrowingBinding` writes.
+
+    No reader sees them before `lengthen`. Meanwhile the caller keeps out others that do the same. A writer that resizes
+    the array is not kept out: then writes are errors.
+    """
+    with binding.exclusive() as exclusive:
+        if exclusive.metadata.shape != old:
+            raise another_writer(binding, exclusive.metadata.shape, old)
+        _reset(binding, exclusive, old, *_outside(binding, exclusive.metadata, old, list(binding.stored_chunks())))
+
+
+def lengthen(binding: ArrayBinding, shape: tuple[int, ...], check: Callable[[tuple[int, ...]], None]) -> None:
+    """Give an array a shape of which all elements were written; see `resize`. Copies of its metadata stay."""
+    with binding.exclusive() as exclusive:
+        check(exclusive.metadata.shape)
+        exclusive.replace_metadata(exclusive.metadata.resized(shape))
 
 
 def append(binding: ArrayBinding, values: npt.NDArray[Any], axis: int) -> tuple[int, ...]:

@@ -11,6 +11,8 @@ from xarray.backends.common import _decode_variable_name
 from xarray.conventions import decode_cf_variables
 
 import zcore
+from zcore.errors import warn
+from zcore.xarray.appending import home_of, length_before
 from zcore.xarray.variables import Dimensions, Source, shown, variable_of
 
 if TYPE_CHECKING:
@@ -132,8 +134,28 @@ def _dataset(node, sources, dimensions, mask_fill, decoders):
     """Return the dataset of a group's arrays, or of one array alone."""
     variables = {_decode_variable_name(name): variable_of(source, dimensions.of(source.array), mask_fill)
                  for name, source in sources.items()}
+    _cut_to_one_length(variables, dict(zip(variables, sources.values(), strict=True)))
     attributes = {} if isinstance(node, zcore.Array) else shown(node.attrs.as_opened())
     return _assembled(*decode_cf_variables(variables, attributes, **decoders))
+
+
+def _cut_to_one_length(variables, sources):
+    """Leave out what an append has not ended with, where arrays have two lengths along a dimension."""
+    lengths = {}
+    for name, variable in variables.items():
+        for dim, length in variable.sizes.items():
+            lengths.setdefault(dim, {})[name] = length
+    for dim, found in lengths.items():
+        if len(set(found.values())) > 1:
+            home = sources[home_of({name: variables[name].dims for name in found}, dim)].array
+            length = length_before(home, dim)
+            if length != min(found.values()):
+                continue     # not by an append of this module
+            warn(f"{home.store.describe(home.path.rpartition('/')[0])}: an append along {dim!r} is at work, or was cut "
+                 f"off: the dataset has the length {length} from before; the next zcore.xarray.to_zarr with "
+                 f"append_dim={dim!r} takes the rest away")
+            for name in found:
+                variables[name] = variables[name].isel({dim: slice(length)})
 
 
 def _assembled(variables, attributes, coord_names):
@@ -165,7 +187,13 @@ def _merged(variables, attributes, coord_names):
     coords = {name: variable for name, variable in variables.items()
               if name in coord_names or variable.dims == (name,)}
     others = {name: variable for name, variable in variables.items() if name not in coords}
-    return xarray.Dataset(others, xarray.Coordinates(coords, indexes={}), attributes)
+    try:
+        return xarray.Dataset(others, xarray.Coordinates(coords, indexes={}), attributes)
+    except ValueError as error:
+        sizes = {name: dict(variable.sizes) for name, variable in variables.items()}
+        error.add_note(f"the arrays are {sizes}; if an append was cut off, zcore.open(store, mode='r+')[name].resize(shape) makes "
+                       "them equally long, and drop_variables opens the dataset without some of them")
+        raise
 
 
 def _opened(place, path, consolidated, storage_options, zarr_format, options):

@@ -98,7 +98,11 @@ class _Check(NamedTuple):
 
     def encoded(self, given: NDArray[Any], block_info: Any = None) -> NDArray[Any]:
         """Encode values as the array stores them, and return them if all read back as they were given."""
-        return self(given, self._encoded(given), block_info).astype(self.dtype)
+        try:
+            encoded = self._encoded(given)
+        except (ValueError, TypeError, OverflowError):
+            encoded = None     # which fits nothing
+        return self(given, encoded, block_info).astype(self.dtype)
 
     def _encoded(self, given):
         variable = Variable([f"d{i}" for i in range(given.ndim)], given, {}, dict(self.encoding))

@@ -115,6 +115,12 @@ class Dimensions:
         return keys
 
 
+def dims_of(sources: Mapping[str, Source]) -> dict[str, tuple[str, ...]]:
+    """Return the names of the dimensions of each array of a group."""
+    dimensions = Dimensions(sources.items())
+    return {name: dimensions.of(source.array) for name, source in sources.items()}
+
+
 def _declared(source):
     """Return a name or None for each dimension of an array, as its documents say."""
     array, attributes = source

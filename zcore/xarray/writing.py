@@ -6,6 +6,7 @@ until everything is checked; then the draft is carried out.
 """
 from __future__ import annotations
 
+from contextlib import ExitStack
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
@@ -23,12 +24,14 @@ from xarray.coding.strings import check_vlen_dtype
 
 import zcore
 from zcore.formats.zarr_v2.chain import to_chain
+from zcore.hierarchy import consolidated as copies
 from zcore.hierarchy import lifecycle
 from zcore.stores.keys import prefix_of
+from zcore.xarray.appending import Growing, appending, home_of, take_back
 from zcore.xarray.backend import members_of, place_of
 from zcore.xarray.faithful import checked
 from zcore.xarray.still_read import Write, check_not_deleted, check_not_overwritten
-from zcore.xarray.variables import Dimensions, variable_of
+from zcore.xarray.variables import Dimensions, dims_of, variable_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -112,7 +115,7 @@ def to_zarr(ds: Dataset | DataTree, store: StoreLike,
             check_not_deleted(place, top, part)
             old = None
         else:
-            old = _existing(place, path, mode, zarr_format)
+            old = _existing(place, path, mode, zarr_format, append_dim)
         draft = _Draft(path, old, zarr_format or 3, mode, append_dim, region, safe_chunks, align_chunks,
                        write_empty_chunks)
         part = draft._validate_and_autodetect_region(part)
@@ -121,16 +124,36 @@ def to_zarr(ds: Dataset | DataTree, store: StoreLike,
         dump_to_store(part, draft, draft.writer, encoding=encodings)
         drafts.append(draft)
     check_not_overwritten(place, [write for draft in drafts for write in draft.writes()])
-    # Groups before those in them.
-    made = [draft.carry_out(place) for draft in drafts][0]
-    if mode != "r+" and consolidated is not False:
-        _consolidate(made, consolidated)
-    written = [draft.writer.written(compute, chunkmanager_store_kwargs) for draft in drafts]
+    with ExitStack() as stack:
+        # Groups before those in them.
+        made = [draft.carry_out(place, stack, compute) for draft in drafts]
+        if append_dim is None:
+            _finish(drafts, made, consolidated)
+        written = [draft.writer.written(compute, chunkmanager_store_kwargs) for draft in drafts]
+        if append_dim is not None:
+            _finish(drafts, made, consolidated)
     if compute:
-        return made
+        return made[0]
     import dask
 
-    return dask.delayed(_second)(written, made)
+    return dask.delayed(_second)(written, made[0])
+
+
+def _finish(drafts, made, consolidated):
+    """Let documents say what was written, and renew or drop the copies of them."""
+    for draft, group in zip(drafts, made, strict=True):
+        draft.finish(group)
+    if consolidated is False or draft._mode == "r+":
+        if draft.grows:
+            copies.drop(group.store, group.path)
+        return
+    try:
+        zcore.consolidate_metadata(group.store, zarr_format=group.zarr_format)
+    except zcore.UnsupportedError:
+        if draft.grows:
+            copies.drop(group.store, group.path)
+        if consolidated:
+            raise
 
 
 def _parts(ds, encoding, append_dim, region, write_inherited_coords):
@@ -338,8 +361,16 @@ class _Draft(ZarrStore):
 
     # Which is done now.
 
-    def carry_out(self, place):
-        """Create and lengthen the arrays, write what is in memory, and return the group.
+    @property
+    def grows(self):
+        """Whether arrays that are there get longer."""
+        return any([target.growing is not None for target in self._targets])
+
+    def carry_out(self, place, stack, compute):
+        """Create the arrays, write what is in memory, and return the group.
+
+        Elements that are appended are not in the documents before `finish`, unless they are computed later, or at a
+        service. The `stack` keeps other appends out.
 
         Raises : StoreError, if an array has another shape by now than the draft was made for.
         """
@@ -349,12 +380,21 @@ class _Draft(ZarrStore):
                                  write_empty_chunks=bool(self._write_empty))
         for target in self._targets:
             target.find(group)
-        if mode == "a" and group.attrs.asdict() != self._attributes:
-            group.attrs.put(self._attributes)
+        if self.grows:
+            home = group[home_of(dims_of(self._sources), self._append_dim)]
+            stack.enter_context(appending(home, self._append_dim, self.get_dimensions()[self._append_dim],
+                                          [target.growing for target in self._targets if target.growing is not None]))
         for target in self._targets:
-            target.carry_out(group)
+            target.carry_out(group, not compute or group.store.swaps)
         self.writer.carry_out()
         return group
+
+    def finish(self, group):
+        """Give arrays their new shapes, and the group its attributes."""
+        for target in self._targets:
+            target.finish()
+        if self._mode in ("a", "a-") and group.attrs.asdict() != self._attributes:
+            group.attrs.put(self._attributes)
 
 
 def _is_text(dtype):
@@ -391,6 +431,7 @@ class _Target:
         self.name = name
         self.shape = shape
         self.array = None
+        self.growing = None
         self._keywords = keywords
         self._found = shape
 
@@ -407,20 +448,24 @@ class _Target:
         if self._keywords is not None:
             return
         self.array = group[self.name]
-        self._check(self.array.shape)
+        if self.array.shape != self._found:
+            raise lifecycle.another_writer(self.array._binding, self.array.shape, self._found)
+        if self.shape != self._found:
+            self.growing = Growing(self.array, self._found, self.shape)
 
-    def _check(self, shape):
-        if shape != self._found:
-            raise zcore.StoreError(f"{self.name}: the array has the shape {shape} by now, before it had {self._found}: "
-                                   "another writer is at work; nothing was written to it", key=self.name)
-
-    def carry_out(self, group):
-        """Create the array, or give the one that is there its new shape."""
+    def carry_out(self, group, is_first):
+        """Create the array, or make one longer; its document says so now if `is_first`, else in the end."""
         if self._keywords is not None:
             self.array = group.create_array(self.name, **self._keywords)
-        elif self.shape != self._found:
-            # Checked under the lock as well: two appends must not take the same rows.
-            lifecycle.resize(self.array._binding, self.shape, self._check)
+        elif self.growing is not None and is_first:
+            self.growing.reserve()
+        elif self.growing is not None:
+            self.growing.make_room()
+            self.array = self.growing
+
+    def finish(self):
+        if self.array is self.growing:
+            self.growing.lengthen()
 
 
 class _NotingWriter(ArrayWriter):
@@ -445,7 +490,7 @@ class _NotingWriter(ArrayWriter):
         return self.sync(compute=compute, chunkmanager_store_kwargs=keywords)
 
 
-def _existing(place, path, mode, zarr_format):
+def _existing(place, path, mode, zarr_format, append_dim):
     """Return the group that a mode adds to, None where it makes one."""
     try:
         # Without consolidated metadata: what is written depends on what the store holds now.
@@ -460,6 +505,8 @@ def _existing(place, path, mode, zarr_format):
         raise zcore.NodeExistsError(f"{node.store.describe(path)} holds an array, not a group", path=path)
     if zarr_format is not None and node.zarr_format != zarr_format:
         raise ValueError(f"{node.store.describe(path)} has the format {node.zarr_format}, not {zarr_format}")
+    if append_dim is not None:
+        take_back(place, path, append_dim, dims_of(members_of(node)[0]))
     return node
 
 
@@ -492,14 +539,6 @@ def _config(codec):
         return codec if "id" in codec else None
     is_of_v3 = hasattr(codec, "to_dict") or hasattr(codec, "spec")
     return codec.get_config() if hasattr(codec, "get_config") and not is_of_v3 else None
-
-
-def _consolidate(group, consolidated):
-    try:
-        zcore.consolidate_metadata(group.store, zarr_format=group.zarr_format)
-    except zcore.UnsupportedError:
-        if consolidated:
-            raise
 
 
 def _second(_, value):
