@@ -1,4 +1,4 @@
-"""An append by `zcore.xarray.to_zarr` that is killed, or fails, leaves a dataset that opens and takes the next append."""
+"""An append by `zcore.xarray.to_zarr` that is killed, or fails, leaves a dataset that takes the next append."""
 import contextlib
 import os
 import shutil

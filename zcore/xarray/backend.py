@@ -191,8 +191,8 @@ def _merged(variables, attributes, coord_names):
         return xarray.Dataset(others, xarray.Coordinates(coords, indexes={}), attributes)
     except ValueError as error:
         sizes = {name: dict(variable.sizes) for name, variable in variables.items()}
-        error.add_note(f"the arrays are {sizes}; if an append was cut off, zcore.open(store, mode='r+')[name].resize(shape) makes "
-                       "them equally long, and drop_variables opens the dataset without some of them")
+        error.add_note(f"the arrays are {sizes}; if an append was cut off, zcore.open(store, mode='r+')[name]"
+                       ".resize(shape) makes them equally long; drop_variables opens the dataset without some of them")
         raise
 
 

@@ -66,12 +66,13 @@ def to_zarr(ds: Dataset | DataTree, store: StoreLike,
         By variable: ``chunks``, ``shards``, ``compressors``, ``filters``, ``serializer`` and more, as in xarray. Of a
         tree: such dicts by the paths of its groups, ``"/"`` for its root.
     compute : bool
-        Write chunks of dask now; otherwise return something to compute. All else is written now.
+        Write chunks of dask now; otherwise return something to compute. All else is written now, and arrays that are
+        appended to have their new shapes at once.
     consolidated : bool, optional
         Consolidate the metadata of the store in the end. None does it too, unless the mode is ``"r+"`` or the store
         holds what cannot be consolidated.
     append_dim : str, optional
-        The dimension along which variables of a dataset are appended. One writer at a time.
+        The dimension along which variables of a dataset are appended, all of them or none. One writer at a time.
     region : dict or "auto", optional
         The part of a dataset that is written: a slice for each dimension. See xarray.
     safe_chunks : bool
@@ -99,7 +100,9 @@ def to_zarr(ds: Dataset | DataTree, store: StoreLike,
     zcore.NodeExistsError
         The mode is ``"w-"``, and there is a node.
     ValueError, TypeError, KeyError
-        What xarray raises for names, sizes, regions and encodings that do not fit. Nothing was changed.
+        What xarray raises for names, sizes, regions and encodings that do not fit; values that an array which is there
+        cannot store; coordinates that differ in an append; values that dask would read from what is replaced. Nothing
+        was changed, unless dask has computed the values.
     zcore.StoreError
         Another writer has changed the shape of an array meanwhile.
     """
