@@ -101,14 +101,13 @@ def delete(store: Store, path: str, options: Options) -> bool:
 
 
 def no_node(store: Store, path: str) -> str:
-    """Return a sentence that says that there is no node at `path`. It names nodes below, without those in other ones.
+    """Return a sentence that says that there is no node at `path`. It has the paths of nodes below, but not in others.
 
     The search is bounded. It stays near `path`, and enters no links.
     """
     said = f"{store.describe(path)} holds no node"
     found, n_looks = _below(store, path)
-    n = len(prefix_of(path))
-    named = ", ".join([repr(name[n:]) for name in found[:_MAX_NAMED]])
+    named = ", ".join(map(repr, found[:_MAX_NAMED]))
     if len(found) > _MAX_NAMED:
         named += f" and {len(found) - _MAX_NAMED} more"
     if found:
@@ -121,8 +120,7 @@ def no_node(store: Store, path: str) -> str:
 def check_no_nodes_below(store: Store, path: str) -> None:
     """Raise NodeExistsError if nodes are below `path` and none is there: overwriting would take what nobody named."""
     if not _is_node(store, path) and _below(store, path)[0]:
-        raise NodeExistsError(f"{no_node(store, path)}; what is there is not replaced",
-                              path=path)
+        raise NodeExistsError(f"{no_node(store, path)}; what is there is not replaced", path=path)
 
 
 def _is_node(store, path):
