@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
+from functools import cache, partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from zcore.asdf import checksums, file_layout
@@ -217,12 +218,11 @@ def by_skipping(source: Source, first: int) -> Found:
     the text of 1.1.1 allows, is searched for the next header.
     """
     offsets, offset, end = array("q"), first, first
-    index, data = find_index(source)
-    listed = array("q", file_layout.parse_block_index(data) or ())
+    listed = cache(partial(_listed, source))      # read where a block needs it
     try:
         while offset is not None:
             header = read_block_header(source, offset)
-            following = _following(source, header, -1 if index is None else index, listed)
+            following = _following(source, header, listed)
             offsets.append(offset)
             offset, end = following, min(header.end, source.size)
             if following != end:
@@ -233,11 +233,14 @@ def by_skipping(source: Source, first: int) -> Found:
     return Found(offsets, None, end, False)
 
 
-def _following(source, header, index, listed):
-    """Return the offset of the block behind one, or None behind the last; raises AsdfFormatError.
+def _listed(source):
+    """Return the offset of the index, -1 without one, and the offsets of blocks in it."""
+    place, data = find_index(source)
+    return -1 if place is None else place, array("q", file_layout.parse_block_index(data) or ())
 
-    `index` is the offset of the index, -1 without one, and `listed` are those in it.
-    """
+
+def _following(source, header, listed):
+    """Return the offset of the block behind one, or None behind the last; raises AsdfFormatError."""
     if header.is_streamed:
         _check_streamed(source, header)
         return None
@@ -247,6 +250,7 @@ def _following(source, header, index, listed):
         return end
     if end == source.size or start == file_layout.INDEX_MAGIC:
         return None
+    index, offsets = listed()
     place = find_magic(source, end) or (index if index >= end else source.size)
     content_end = header.data_offset + header.used
     is_proven = checksums.is_digest_of(header.checksum, _pieces(source, header.data_offset, content_end))
@@ -255,8 +259,8 @@ def _following(source, header, index, listed):
     inside = find_magic(source, begin, end) or index
     if begin <= inside < end:
         raise _misfit(header, f"and another part begins at {inside}")
-    number = bisect_left(listed, header.offset)
-    is_proven = is_proven or listed[number:number + 2] == array("q", [header.offset, place])
+    number = bisect_left(offsets, header.offset)
+    is_proven = is_proven or offsets[number:number + 2] == array("q", [header.offset, place])
     is_refuted = header.checksum != checksums.NO_CHECKSUM and not header.compression or index > end
     # Some writers leave out the space to spare of the last block.
     if not is_proven and (is_refuted or any([_may_be_converted(source, header, place - other, place)
