@@ -17,7 +17,7 @@ from zcore.errors import NodeExistsError, UnsupportedError, ZcoreError
 from zcore.formats import format_of
 from zcore.hierarchy import lifecycle, lookup
 from zcore.hierarchy.creation_lock import hold_tree
-from zcore.indexing.assign import cast_to, in_memory
+from zcore.indexing.assign import cast_to, check_complete, in_memory
 from zcore.model.fill_value import fill_bytes, in_order_of_bits
 from zcore.model.metadata import ArrayMetadata, CodecSpec, GroupMetadata, has_varying_items, unshared
 from zcore.model.named_codecs import named_codec
@@ -145,8 +145,10 @@ def new_array(*, shape: Shape | None = None, dtype: DTypeLike | None = None, dat
     else:
         if format.has_inline_attributes:
             settings["attributes"], attributes = attributes, None
+        if isinstance(fill_value, np.void) and (fault := fault_of_text(np.asarray(fill_value))):
+            raise ValueError(fault)
         metadata = format.new_array(shape, dtype, chunks, fill_value, **settings)
-        _check_nan(format, metadata, fill_value)
+        _check_fill(format, metadata, fill_value)
     _check_can_compress(metadata.codecs)
     if data is not None:
         data = cast_to(data, metadata.dtype)     # an error here leaves no array behind
@@ -174,14 +176,21 @@ def _plain_array(format, shape, dtype, chunks):
     return format.new_array(shape, dtype, chunks, ...)
 
 
-def _check_nan(format, metadata, fill_value):
-    """Raise ValueError if the array has another NaN as its fill value than the caller: Zarr v2 has one NaN alone."""
-    if metadata.dtype.kind not in "fc" or fill_value is None or fill_value is ... or isinstance(fill_value, str):
+def _check_fill(format, metadata, fill_value):
+    """Raise ValueError if the fill value is no text where text is expected, or not the NaN of the caller.
+
+    Zarr v2 has one NaN alone. NumPy makes the words "nan" and "None" of missing text.
+    """
+    dtype = metadata.dtype
+    if fill_value is None or fill_value is ...:
         return
-    asked = fill_bytes(metadata.dtype, fill_value)
+    check_complete(fill_value, dtype.kind in "TUS")
+    if dtype.kind not in "fc" or isinstance(fill_value, str):
+        return
+    asked = fill_bytes(dtype, fill_value)
     if asked != metadata.fill_bytes:
-        n = metadata.dtype.itemsize >> (metadata.dtype.kind == "c")
-        bits = [f"0x{in_order_of_bits(metadata.dtype, asked[i:i + n]).hex()}" for i in range(0, len(asked), n)]
+        n = dtype.itemsize >> (dtype.kind == "c")
+        bits = [f"0x{in_order_of_bits(dtype, asked[i:i + n]).hex()}" for i in range(0, len(asked), n)]
         raise ValueError(f"{format.title} has one NaN, without sign and payload, and cannot record the fill value "
                          f"{', '.join(bits)}; Zarr v3 can")
 

@@ -370,6 +370,9 @@ def test_a_masked_value_is_none(tmp_path, value):
 @pytest.mark.parametrize("missing", [None, np.nan, float("nan")])
 def test_a_missing_text_is_none(missing):
     for dtype in (str, "U4", "S4"):
+        for zarr_format in (3, 2) if missing is not None else ():
+            with pytest.raises(ValueError):
+                zcore.create_array(zcore.MemoryStore(), shape=3, dtype=dtype, fill_value=missing, zarr_format=zarr_format)
         a = zcore.create_array(zcore.MemoryStore(), shape=3, dtype=dtype)
         for where in (1, ..., slice(1)):
             with pytest.raises(ValueError, match="missing"):
@@ -441,6 +444,10 @@ def test_text_that_is_none_is_not_written(tmp_path, dtype, zarr_format):
         with pytest.raises(ValueError, match=r"text has the code point 0x.*, the largest is 0x10ffff"):
             write()
     assert a.refresh().shape == (7,) and a.nchunks_initialized == 0 and not (tmp_path / "b").exists()
+    if dtype.names is not None:
+        with pytest.raises(ValueError, match="text has the code point"):
+            zcore.create_array(tmp_path / "b", shape=2, dtype=dtype, fill_value=elements[6], **settings)
+        assert not (tmp_path / "b").exists()
     fine = np.full(7, "\U0010ffff", "U1")
     a = zcore.create_array(tmp_path / "c", data=fine, **settings)
     assert (a[...] == fine).all() and a[3] == fine[3]
