@@ -149,8 +149,12 @@ class _Check(NamedTuple):
             return (exact == given) & ~np.isnan(found)
         if kind in "iu" and stored.dtype.kind == "f" and not self._is_packed():
             return (found.astype(given.dtype) == given) & (found == given)
-        return (given == found) | (np.isnan(given) & np.isnan(found)) | (np.abs(given - found) <= self._tolerance(
-            given, stored))
+        same = (given == found) | (np.isnan(given) & np.isnan(found))
+        if not same.all():
+            same |= np.abs(given - found) <= self._step(stored)
+        if not same.all():
+            same |= np.abs(given - found) <= self._step(stored) + self._last_digit(given, stored)
+        return same
 
     def _is_of_other_date(self):
         """Return whether dates are stored as numbers, and numbers are not given in the same units."""
@@ -160,17 +164,19 @@ class _Check(NamedTuple):
     def _is_packed(self):
         return "scale_factor" in self.attributes or "add_offset" in self.attributes
 
-    def _tolerance(self, given, stored):
-        """Return by how much numbers that are read may differ from those that were given."""
-        scale, offset = (np.abs(np.asarray(self.attributes.get(key, default), "f8"))
-                         for key, default in (("scale_factor", 1), ("add_offset", 0)))
+    def _step(self, stored):
+        """Return by how much values differ that are rounded to steps."""
+        is_rounded = self._is_packed() and stored.dtype.kind not in "fc"
+        return 0.5 * np.abs(np.float64(self.attributes.get("scale_factor", 1))) if is_rounded else 0
+
+    def _last_digit(self, given, stored):
+        """Return by how much numbers differ that have fewer digits."""
         if not self._is_packed() and (stored.dtype.kind not in "fc" or given.dtype.kind in "iub"):
             return 0
         # Numbers of 16 bits are decoded to 32.
         digits = np.finfo(stored.dtype if stored.dtype.kind in "fc" else "f4" if stored.dtype.itemsize <= 2 else "f8")
-        given_digits = np.finfo(given.dtype) if given.dtype.kind in "fc" else digits
-        tolerance = 4 * max(digits.eps, given_digits.eps) * (np.abs(given) + offset) + digits.tiny
-        return tolerance + (0.5 * scale if stored.dtype.kind not in "fc" else 0)
+        eps = max(digits.eps, np.finfo(given.dtype).eps if given.dtype.kind in "fc" else 0)
+        return 4 * eps * (np.abs(given) + np.abs(np.float64(self.attributes.get("add_offset", 0)))) + digits.tiny
 
     def _same_time(self, given, stored, found):
         if given.dtype.kind == "M" and found.dtype.kind == "O" or given.dtype.kind == "O" and found.dtype.kind == "M":
