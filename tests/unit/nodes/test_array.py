@@ -372,7 +372,7 @@ def test_a_missing_text_is_none(missing):
     for dtype in (str, "U4", "S4"):
         for zarr_format in (3, 2) if missing is not None else ():
             with pytest.raises(ValueError):
-                zcore.create_array(zcore.MemoryStore(), shape=3, dtype=dtype, fill_value=missing, zarr_format=zarr_format)
+                zcore.full(3, missing, dtype=dtype, zarr_format=zarr_format)
         a = zcore.create_array(zcore.MemoryStore(), shape=3, dtype=dtype)
         for where in (1, ..., slice(1)):
             with pytest.raises(ValueError, match="missing"):
