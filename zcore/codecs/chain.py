@@ -69,6 +69,8 @@ _LATER = {
     **dict.fromkeys(("vlen-utf8", "vlen-bytes", "numcodecs.vlen-utf8", "numcodecs.vlen-bytes", "numcodecs.vlen-array",
                      "numcodecs.json2"), "varying"),
     "packbits": "packbits",
+    "zfp": "zfp",
+    **dict.fromkeys(("n5_default", "conditional"), "wrapping"),
     **dict.fromkeys(("cast_value", "scale_offset"), "values"),
 }
 MAX_SHAPES = 4096  # limit for grids of different chunks, if each shape is tried

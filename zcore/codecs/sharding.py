@@ -24,7 +24,7 @@ from zcore.model.metadata import MAX_NDIM, CodecSpec, has_varying_items
 from zcore.model.named_codecs import named_codec
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import Any, Literal, Self, SupportsIndex
 
     import numpy.typing as npt
@@ -73,8 +73,8 @@ class ShardingCodec(Codec):
         self.chunk_shape: tuple[int, ...] = tuple([exact_index(length) for length in chunk_shape])
         if any(length < 1 for length in self.chunk_shape):
             raise ValueError(f"chunk_shape is {self.chunk_shape}, expected lengths of at least 1")
-        self.codecs: tuple[CodecSpec, ...] = _specs("codecs", codecs)
-        self.index_codecs: tuple[CodecSpec, ...] = _specs("index_codecs", index_codecs)
+        self.codecs: tuple[CodecSpec, ...] = specs_of("codecs", codecs)
+        self.index_codecs: tuple[CodecSpec, ...] = specs_of("index_codecs", index_codecs)
         for spec in self.index_codecs:
             if spec.name not in FIXED_SIZE:
                 raise ValueError(f"index_codecs has {spec.name!r}, expected codecs whose output has a fixed size")
@@ -109,16 +109,19 @@ class ShardingCodec(Codec):
 
     def configuration(self) -> dict[str, Any]:
         """Return the configuration for documents, a dict."""
-        return {"chunk_shape": list(self.chunk_shape), "codecs": _documents(self.codecs),
-                "index_codecs": _documents(self.index_codecs), "index_location": self.index_location}
+        return {"chunk_shape": list(self.chunk_shape), "codecs": documents_of(self.codecs),
+                "index_codecs": documents_of(self.index_codecs), "index_location": self.index_location}
 
     def __repr__(self) -> str:
-        return (f"ShardingCodec(chunk_shape={self.chunk_shape}, codecs={_documents(self.codecs)}, "
-                f"index_codecs={_documents(self.index_codecs)}, index_location={self.index_location!r})")
+        return (f"ShardingCodec(chunk_shape={self.chunk_shape}, codecs={documents_of(self.codecs)}, "
+                f"index_codecs={documents_of(self.index_codecs)}, index_location={self.index_location!r})")
 
 
-def _specs(member, codecs):
-    """Return the `CodecSpec` of each codec of a chain."""
+def specs_of(member: str, codecs: Iterable[Any]) -> tuple[CodecSpec, ...]:
+    """Return the `CodecSpec` of each codec of a chain, the `member` of a configuration.
+
+    Raises : ValueError, if one is no codec, or there are none.
+    """
     specs = []
     for codec in codecs:
         codec = named_codec(codec)
@@ -132,7 +135,7 @@ def _specs(member, codecs):
     return tuple(specs)
 
 
-def _documents(specs):
+def documents_of(specs: Iterable[CodecSpec]) -> list[dict[str, Any]]:
     """Return a codec chain in the form of documents."""
     return [{"name": spec.name, "configuration": spec.configuration} if spec.configuration else {"name": spec.name}
             for spec in specs]

@@ -1,0 +1,136 @@
+"""The codec `zfp` of Zarr's registry: chunks of numbers that may lose precision, by the package zfpy (extra `zfp`).
+
+zarr-extensions, "zfp": a stream of the zfp library without its header. It says neither its size nor its shape, so
+little of what may be wrong with it can be found.
+"""
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from zcore.codecs.base import Codec
+from zcore.errors import CodecError, Needing, UnsupportedError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from types import ModuleType
+    from typing import Any, Self
+
+    import numpy.typing as npt
+
+    from zcore.typing import Buffer
+
+# The parameter of each mode, and its types. The modes of zfpy are those with one, and none for `reversible`.
+_MODES: dict[str, tuple[str, tuple[type, ...]] | None] = {
+    "reversible": None, "fixed_rate": ("rate", (int, float)), "fixed_precision": ("precision", (int,)),
+    "fixed_accuracy": ("tolerance", (int, float)),
+}
+_MOST = {"precision": 64, "rate": 4096}
+_TYPES = ("i4", "i8", "f4", "f8")
+_MAX_NDIM = 4
+_BLOCK_LENGTH = 4          # of the blocks of zfp, in each dimension
+_MAX_BLOCK_BITS = 16658    # of any block: zfp.h, ZFP_MAX_BITS
+
+
+class ZfpCodec(Codec):
+    """Numbers compressed by zfp.
+
+    Parameters
+    ----------
+    mode : {"reversible", "fixed_rate", "fixed_precision", "fixed_accuracy"}
+    rate, tolerance : number
+        For ``"fixed_rate"`` the bits of a number, for ``"fixed_accuracy"`` the largest error.
+    precision : int
+        For ``"fixed_precision"`` the bits of a number that are kept at most.
+
+    Raises
+    ------
+    UnsupportedError
+        The mode is ``"expert"``, which zfpy does not have, or zfpy is not installed.
+    """
+
+    name = "zfp"
+    kind = "array_bytes"
+
+    def __init__(self, *, mode: str, **parameters: Any) -> None:
+        if mode == "expert":
+            raise UnsupportedError("the mode 'expert' of 'zfp', which zfpy does not have",
+                                   feature="zfp in expert mode")
+        if mode not in _MODES:
+            raise ValueError(f"mode of 'zfp' is {mode!r:.60}, expected one of {', '.join(_MODES)}")
+        parameter = _MODES[mode]
+        if parameters.keys() != ({parameter[0]} if parameter else set()):
+            found = ", ".join(map(str, parameters)) or "none"
+            raise ValueError(f"the mode {mode!r} of 'zfp' has the parameters {found:.60}, expected "
+                             f"{parameter[0] if parameter else 'none'}")
+        for name, value in parameters.items():
+            if type(value) not in parameter[1] or not (name == "precision") <= value <= _MOST.get(name, 2**31):
+                raise ValueError(f"{name} of 'zfp' is {value!r:.60}, expected a number that is not negative")
+        self.mode = mode
+        self._parameters_given = parameters
+        self._zfpy = _zfpy()
+
+    @classmethod
+    def from_configuration(cls, configuration: Mapping[str, Any]) -> Self:
+        """Return the codec of a document's configuration.
+
+        Raises : ValueError, if a parameter is missing, unknown or out of its range.
+        """
+        if "mode" not in configuration:
+            raise ValueError("codec 'zfp' needs the parameter 'mode'")
+        return cls(**configuration)
+
+    def configuration(self) -> dict[str, Any]:
+        """Return the configuration for documents, a dict."""
+        return {"mode": self.mode, **self._parameters_given}
+
+    def encoded_nbytes(self, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
+        """Return None: the size depends on the numbers.
+
+        Raises : ValueError, if zfp does not take the type, or so many dimensions.
+        """
+        if dtype.str[1:] not in _TYPES:
+            raise ValueError(f"'zfp' takes numbers of type int32, int64, float32 or float64, not {dtype}")
+        if len(shape) > _MAX_NDIM:
+            raise ValueError(f"'zfp' takes at most {_MAX_NDIM} dimensions, the chunk has {len(shape)}")
+
+    def encode(self, chunk: npt.NDArray[Any]) -> bytes:
+        """Return the stream of a chunk."""
+        numbers = np.ascontiguousarray(chunk, chunk.dtype.newbyteorder("="))
+        return self._call(self._zfpy.compress_numpy, numbers.reshape(chunk.shape or (1,)), write_header=False)
+
+    def decode(self, data: Buffer, dtype: np.dtype[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:
+        """Return the chunk of a stream."""
+        native, data = dtype.newbyteorder("="), bytes(data)
+        if not data:
+            raise CodecError("the stream of 'zfp' is empty", codec=self.name, direction="decode", offset=0)
+        n_blocks = math.prod([-(-length // _BLOCK_LENGTH) for length in shape])
+        n_values = _BLOCK_LENGTH ** max(len(shape), 1)
+        # zfp does not look for the end of the stream. No block is longer than this.
+        n_most = n_blocks * (min(n_values * (8 * dtype.itemsize + 1) + 64, _MAX_BLOCK_BITS) // 8 + 1) + 64
+        if self.mode == "fixed_rate":
+            n_most += n_blocks * (int(self._parameters_given["rate"] * n_values) // 8 + 8)
+        decoded = self._call(self._zfpy._decompress, data.ljust(n_most, b"\0"), self._zfpy.dtype_to_ztype(native),
+                             shape or (1,))
+        return np.asarray(decoded, dtype).reshape(shape)
+
+    def _call(self, function, *arguments, **keywords):
+        try:
+            return function(*arguments, **keywords, **self._parameters_given)
+        except MemoryError:
+            raise
+        except Exception as exc:
+            direction = "encode" if "write_header" in keywords else "decode"
+            raise CodecError(f"zfpy cannot {direction}: {exc}", codec=self.name, direction=direction,
+                             offset=0) from exc
+
+
+def _zfpy() -> ModuleType:
+    with Needing("the codec 'zfp' needs", "zfpy", "zfp", "zfp"):
+        import zfpy
+    return zfpy
+
+
+CODECS = {"zfp": ZfpCodec}
