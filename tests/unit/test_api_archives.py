@@ -139,3 +139,24 @@ def test_the_command_makes_an_archive(tmp_path, monkeypatch, capsys):
         assert main(["create", "x.zip", "--shape", "4,6", "--dtype", "i4"]) == 0
         assert main(["cp", "x.zip", "y.zarr"]) == main(["cp", "y.zarr", "z.ozx"]) == 0
     assert zipfile.is_zipfile("x.zip") and zcore.open("z.ozx").shape == (4, 6)
+
+
+@pytest.mark.parametrize("folder", ["", "a/b/"])
+@pytest.mark.parametrize("open", [zcore.open, zcore.open_array, zcore.open_group])
+def test_an_archive_of_the_folder_above_says_where_the_node_is(tmp_path, folder, open):
+    """``zip -r x.zip image.zarr``: each name begins with that of the folder."""
+    zcore.create_array(tmp_path / "image.zarr", data=ELEMENTS)
+    with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
+        for file in sorted((tmp_path / "image.zarr").rglob("*")):
+            archive.write(file, folder + str(file.relative_to(tmp_path)))
+    with pytest.raises(NodeNotFoundError, match=rf"holds no (node|group); path='{folder}image.zarr' is a node$"):
+        open(tmp_path / "x.zip")
+    np.testing.assert_array_equal(zcore.open(tmp_path / "x.zip", path=f"{folder}image.zarr")[...], ELEMENTS)
+
+
+def test_an_archive_without_a_node_says_only_that(tmp_path):
+    with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
+        archive.writestr("a/b.txt", "x")
+        archive.writestr("c/d.txt", "x")
+    with pytest.raises(NodeNotFoundError, match="holds no node$"):
+        zcore.open(tmp_path / "x.zip")

@@ -1,6 +1,7 @@
 """Finds the node at a path of a store, or reports what exists there instead."""
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 from functools import partial
@@ -459,6 +460,7 @@ def check_replaceable(store: Store, path: str) -> None:
 
 
 # Advice for a path where nothing is, for `open_array`, `open_group` and `open`.
+_MAX_ABOVE = 8     # folders in an archive that are looked through for a node
 _MADE = {"array": "with a shape and a dtype creates it", "group": "creates it",
          "node": "with a shape and a dtype creates an array there"}
 
@@ -475,7 +477,22 @@ def not_found(store: Store, path: str, zarr_format: FormatName | None, options: 
         reason = f"{place} is a {other.format.title} {other.what}, zarr_format={zarr_format!r} was asked for"
     else:
         reason = f"{place} holds no {what}"
+        if directory is None and not store.n_requests and (below := _nearest_below(store, path)):
+            reason += f"; path={below[0]!r} is a node" + (f", one of {len(below)}" if len(below) > 1 else "")
     return NodeNotFoundError(reason, path=path, format=zarr_format)
+
+
+def _nearest_below(store, path):
+    """Return paths of nodes below a path. Archives that are made from the folder above have the node's name in front.
+    """
+    with contextlib.suppress(ZcoreError):
+        for _ in range(_MAX_ABOVE):
+            prefixes = [prefix.rstrip("/") for prefix in store.list_dir(prefix_of(path)).prefixes[:64]]
+            nodes = [prefix for prefix in prefixes if standing(store, prefix)]
+            if nodes or len(prefixes) != 1:
+                return nodes
+            path, = prefixes
+    return []
 
 
 def check_is_asked_for(binding: ArrayBinding, shape: Shape | None, chunks: Chunks, dtype: DTypeLike | None,

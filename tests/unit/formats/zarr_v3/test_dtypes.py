@@ -88,6 +88,9 @@ def test_name_that_breaks_a_rule(value):
 
 
 @pytest.mark.parametrize("value", [
+    "complex_float4_e2m1fn", "complex_float6_e2m3fn", "complex_float6_e3m2fn", "complex_float8_e3m4",
+    "complex_float8_e4m3", "complex_float8_e4m3b11fnuz", "complex_float8_e4m3fnuz", "complex_float8_e5m2",
+    "complex_float8_e5m2fnuz", "complex_float8_e8m0fnu",
     "<f8", "f8", "float128", "Float64", " float64", "object", "", "rx", "structured2", named("raw", length_bytes=1),
     "https://example.org/x", "r999999999992", named("raw_bytes", length_bytes=2**24 + 1),
     struct(("a", named("raw_bytes", length_bytes=2**24)), ("b", "int8")), "x" * 10000,
