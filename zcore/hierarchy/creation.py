@@ -185,8 +185,8 @@ def _check_fill(format, metadata, fill_value):
     if fill_value is None or fill_value is ...:
         return
     check_complete(fill_value, dtype.kind in "TUS")
-    if dtype.kind not in "fc" or isinstance(fill_value, str):
-        return
+    if dtype.kind not in "fc" or isinstance(fill_value, str) or not format.is_standard:
+        return     # in __zmeta__ every NaN means the usual one
     asked = fill_bytes(dtype, fill_value)
     if asked != metadata.fill_bytes:
         n = dtype.itemsize >> (dtype.kind == "c")
