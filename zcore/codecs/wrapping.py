@@ -13,6 +13,7 @@ import numpy as np
 
 from zcore.codecs.base import Codec
 from zcore.codecs.chain import VARYING_NBYTES_EACH, VARYING_NBYTES_FREE, CodecChain, codec_of
+from zcore.codecs.compressors import BloscCodec
 from zcore.codecs.sharding import documents_of, specs_of
 from zcore.errors import CodecError
 
@@ -159,6 +160,8 @@ class ConditionalCodec(_Wrapping):
         for codec in self._inner:
             if codec.kind != "bytes_bytes":
                 raise ValueError(f"'conditional' takes codecs from bytes to bytes, not {codec.name!r}")
+            if isinstance(codec, BloscCodec):
+                codec.strict = False     # chunks may name another item size, as everywhere in Zarr v3
 
     def configuration(self) -> dict[str, Any]:
         """Return the configuration for documents, a dict."""

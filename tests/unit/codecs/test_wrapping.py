@@ -178,6 +178,19 @@ def test_a_conditional_chunk_is_encoded_if_that_makes_it_shorter():
     np.testing.assert_array_equal(zcore.open(store)[...], noise)
 
 
+@pytest.mark.parametrize("wrap", [lambda codec: [LITTLE, conditional(codec)], lambda codec: [n5("big", codec, ndim=1)]],
+                         ids=["conditional", "n5_default"])
+def test_blosc_inside_may_name_another_item_size(wrap):
+    """V3-XC-09, V3-BLOSC-01: its default is that of the array, and 1 behind a header of bytes."""
+    blosc = {"name": "blosc", "configuration": {"cname": "zstd", "clevel": 5, "shuffle": "shuffle", "typesize": 8,
+                                                "blocksize": 0}}
+    array, store = opened(*wrap(blosc), shape=[1000], chunks=[1000])
+    array[...] = CHUNK
+    other = {"name": "blosc", "configuration": {**blosc["configuration"], "typesize": 2}}
+    reader, _ = opened(*wrap(other), shape=[1000], chunks=[1000], objects={"0": store.get("0")})
+    np.testing.assert_array_equal(reader[...], CHUNK)
+
+
 def test_conditional_chunks_in_shards():
     """V3-XC-09"""
     shards = {"name": "sharding_indexed", "configuration": {"chunk_shape": [100], "codecs": [
