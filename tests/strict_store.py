@@ -6,11 +6,17 @@ from zarr.abc.store import OffsetByteRequest, SuffixByteRequest
 
 
 class Strict(zarr.storage.WrapperStore):
-    """Wraps a store. `asked` lists (key, range, bytes) of all that `get` answered; `chunks` of those of chunks."""
+    """Wraps a store.
 
-    def __init__(self, store):
+    `asked` lists (key, range, bytes) of all that `get` answered; `chunks` those of chunks.
+    """
+
+    def __init__(self, store, asked=None):
         super().__init__(store)
-        self.asked = []
+        self.asked = [] if asked is None else asked
+
+    def _with_store(self, store):
+        return type(self)(store, self.asked)      # a view of it for reading
 
     async def get(self, key, prototype, byte_range=None):
         found = await self._store.get(key, prototype)

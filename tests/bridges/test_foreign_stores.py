@@ -210,7 +210,7 @@ def test_manifests_of_virtualizarr_are_opened(tmp_path):
 def test_a_bound_that_no_object_reaches_takes_no_memory(tmp_path, make):
     """Also in a filesystem of fsspec that is opened without zarr-python."""
     filesystem = make(tmp_path).fs
-    store = zcore.storage.FsspecStore(getattr(filesystem, "sync_fs", filesystem), path=str(tmp_path))
+    store = zcore.storage.FsspecStore(getattr(filesystem, "sync_fs", filesystem).get_mapper(str(tmp_path)))
     zcore.create_array(store, name="t", data=np.array(["a", "b", "c"], dtype=object), chunks=(2,), dtype="T")
     assert zcore.open(store)["t"][...].tolist() == ["a", "b", "c"]
     zcore.create_array(store, name="n", shape=(1 << 45,), chunks=(1 << 45,), dtype="u1", compressors=None)

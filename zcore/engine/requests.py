@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from zcore.engine.views import is_trusted
 from zcore.errors import LockError, StoreError
 from zcore.kernel.io.object_locks import Stopped
-from zcore.kernel.plan.feed import UNCHANGED, Feed
-from zcore.stores.base import AtMost, Extents
+from zcore.kernel.plan.feed import UNCHANGED, UNKNOWN, Feed
+from zcore.stores.base import AtMost, Extents, Within
 from zcore.stores.ranges import MAX_BLOCK, MAX_GAP, merged
 
 if TYPE_CHECKING:
@@ -149,23 +149,11 @@ def _is_in_parts(chain):
 def _bring_shard(feed, source, key, task):
     """Pass a shard as a whole, or its index and the selected chunks if they are few."""
     is_few = feed.is_few(task)
-    limit = feed.limit(task)
     for i in range(2 * MAX_REPLACED):
         try:
             # Some services change tags although the object is the same. A shard that is read whole needs no tag.
-            if is_few and i < MAX_REPLACED and (found := _index_of(feed, source, key, task)) is not None:
-                feed.read_blocks(task, *_blocks(feed, source, key, task, *found))
-                return
-            found = source.get_with_identity(key, _whole(limit))
-            if found is None:
-                feed.read([task], [None])
-            elif len(found[0]) <= limit:
-                feed.read([task], [found[0]])
-            elif found[1] is None:
-                feed.read([task], [source.get(key)])
-            else:
-                # Reads only bytes of chunks in the index, so gaps of any size cost no memory.
-                feed.read_blocks(task, *_blocks(feed, source, key, task, found[1], []))
+            if not (is_few and i < MAX_REPLACED and _bring_parts(feed, source, key, task)):
+                _bring_whole(feed, source, key, task)
             return
         except _Replaced:
             continue
@@ -173,30 +161,54 @@ def _bring_shard(feed, source, key, task):
                      key=key)
 
 
-def _index_of(feed, source, key, task):
-    """Return the identity of a shard and its index, a list of blocks; None if it must be read as a whole."""
-    part = feed.index_part(task)
-    found = source.get_with_identity(key, part)
-    if found is None or found[1] is None or not is_trusted(found[1]):
-        return None
+def _bring_whole(feed, source, key, task):
+    limit = feed.limit(task)
+    found = source.get_with_identity(key, _whole(limit))
+    if found is None:
+        feed.read([task], [None])
+    elif len(found[0]) <= limit:
+        feed.read([task], [found[0]])
+    elif found[1] is None:
+        feed.read([task], [source.get(key)])
+    else:
+        # Reads only bytes of chunks in the index, so gaps of any size cost no memory.
+        feed.read_blocks(task, *_blocks(feed, source, key, task, found[1], found[1][2], []))
+
+
+def _bring_parts(feed, source, key, task):
+    """Pass the index of a shard and its selected chunks; return False if the shard must be read as a whole.
+
+    Without identities, the shard may have been replaced between two requests. So whatever is wrong with the parts,
+    nothing is an error before the shard was read by one request.
+    """
+    start, n_bytes = feed.index_part(task)
+    found = source.get_with_identity(key, Within((start, n_bytes)))
+    if found is None:
+        feed.read([task], [None])
+        return True
     index, identity = found
-    return identity, [(0 if part[0] == 0 else max(0, identity[2] - part[1]), index)]
+    if len(index) != n_bytes or identity is not None and not is_trusted(identity):
+        return False
+    size = UNKNOWN if identity is None else identity[2]
+    blocks = _blocks(feed, source, key, task, identity, size, [(0 if start == 0 else size - n_bytes, index)])
+    return blocks is not None and feed.read_blocks(task, *blocks)
 
 
-def _blocks(feed, source, key, task, identity, blocks, max_block=MAX_BLOCK):
-    """Return the size of a shard, and blocks with all needed parts of it."""
-    size = identity[2]
+def _blocks(feed, source, key, task, identity, size, blocks, max_block=MAX_BLOCK):
+    """Return the size of a shard, and blocks with all needed parts of it; None if the parts do not fit together."""
     while wanted := feed.wanted(task, size, blocks):
         ranges = merged(wanted, MAX_GAP if source.n_requests else 0, max_block)
-        found = source.get_parts_with_identity(key, [(start, stop - start) for start, stop in ranges])
+        found = source.get_parts_with_identity(key, [Within((start, stop - start)) for start, stop in ranges])
         if any([one is None or one[1] != identity for one in found]):
             raise _Replaced
         for (start, stop), (block, _) in zip(ranges, found, strict=True):
             if len(block) != stop - start:
+                if identity is None:
+                    return None
                 raise StoreError(f"{key}: the store gave {len(block)} bytes of {stop - start} that were asked for from "
                                  f"byte {start} on", key=key)
             blocks.append((start, block))
-    return size, blocks
+    return None if wanted is None else (size, blocks)
 
 
 class Writer:
@@ -297,7 +309,7 @@ class Writer:
         if identity is None:
             return feed.merge(task, self._store.get(key), keeps_filled)
         # Adjacent chunks are read together.
-        blocks = _blocks(feed, self._store, key, task, identity, [], identity[2])
+        blocks = _blocks(feed, self._store, key, task, identity, identity[2], [], identity[2])
         return feed.merge_blocks(task, *blocks, keeps_filled)
 
 

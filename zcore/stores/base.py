@@ -101,6 +101,15 @@ class AtMost(tuple):
         return super().__new__(cls, (0, n))
 
 
+class Within(tuple):
+    """The byte range of a caller that expects it to lie in the value, as the index of a shard says.
+
+    If it does not, a store that knows no sizes may return fewer bytes than there are.
+    """
+
+    __slots__ = ()
+
+
 class Listing(NamedTuple):
     """The complete names right below a prefix, each list sorted.
 

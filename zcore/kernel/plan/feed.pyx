@@ -19,16 +19,19 @@ from zcore import errors
 
 from zcore.kernel.atomics cimport zc_now_ns
 from zcore.kernel.cache.chunks cimport identity_of
+from zcore.kernel.codec.table cimport workspace_exception
 from zcore.kernel.strided.copy cimport MAX_NDIM
 from zcore.kernel.io.files cimport FAILED, Block, Identity
 from zcore.kernel.select.grid cimport Span
 from zcore.kernel.plan.plan cimport FILLED, SAME, Brought, Plan, Worker
 from zcore.kernel.plan.read cimport ReadPlan
 from zcore.kernel.plan.shard_index cimport Extent
-from zcore.kernel.status cimport OK, status_clear
+from zcore.kernel.status cimport INTERRUPTED, OK, STALE, status_clear
 from zcore.kernel.select.open_array cimport MAX_KEY
 from zcore.kernel.plan.write cimport WritePlan
 
+# Size of a shard in blocks if the store does not tell it: no chunk ends behind it.
+UNKNOWN = 1 << 62
 # Result of `Feed.merge` for an object that stays as it is.
 UNCHANGED = type("Unchanged", (), {"__repr__": lambda self: "UNCHANGED"})()
 
@@ -223,7 +226,7 @@ cdef class Feed:
         ----------
         task : int
         size : int
-            Size of the shard.
+            Size of the shard, or UNKNOWN.
         blocks : list of (start, bytes-like)
 
         Returns
@@ -231,6 +234,8 @@ cdef class Feed:
         list
             Ranges of indices, as long as any are missing: after passing them, the caller calls again. Then ranges of
             chunks; empty when all are at hand.
+        None
+            An index is damaged, and the size UNKNOWN: the shard may have been replaced between two blocks.
 
         Raises
         ------
@@ -249,6 +254,8 @@ cdef class Feed:
             code = self.plan.find_wanted(spans, &extents, &n, &self.worker)
             self.worker.brought = NULL
         if code != OK:
+            if size == UNKNOWN and self._forgets(code):
+                return None
             self._fail(task)
         found = [(<int64_t>extents[i].offset, <int64_t>extents[i].offset + extents[i].n_bytes)
                  for i in range(n) if extents[i].i < 0]
@@ -258,10 +265,29 @@ cdef class Feed:
                 for i in range(n) if extents[i].n_bytes > 0 and not brought.has(&extents[i])]
 
     def read_blocks(self, int64_t task, int64_t size, list blocks not None):
-        """Pass a shard to the plan when nothing of it is `wanted` any more."""
+        """Pass a shard to the plan when nothing of it is `wanted` any more; return whether its chunks were decoded.
+
+        It is always True if `size` is known: then the plan keeps a failure.
+        """
         cdef _Brought brought = _Brought(self, task, size, blocks)
+        cdef int code
         with nogil:
-            self._run(task, &brought.brought)
+            self.worker.brought = &brought.brought
+            code = self.plan.run_task(task, &self.worker)
+            self.worker.brought = NULL
+        if size == UNKNOWN and code != OK and self._forgets(code):
+            return False
+        with nogil:
+            self.plan.settle(task, code, &self.worker)
+        return True
+
+    cdef bint _forgets(self, int code):
+        """Drop the failure with a shard that may not be damaged; return whether it was about the shard's bytes."""
+        if code == STALE or code == INTERRUPTED:
+            return False
+        workspace_exception(&self.worker.work)
+        status_clear(&self.worker.status)
+        return True
 
     # writing
 
