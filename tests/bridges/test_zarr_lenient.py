@@ -3,7 +3,9 @@
 The documents are as other writers write them; some break a rule, and zcore refuses some of them.
 """
 import copy
+import gzip
 import json
+import struct
 import warnings
 
 import numpy as np
@@ -126,3 +128,56 @@ def test_and_by_zcore_itself(name):
         array[2] = array[2]
         array.attrs["x"] = 1
         np.testing.assert_array_equal(zarr.open_array(store, mode="r")[...], theirs[1])
+
+
+ZEROS = bytes(12)
+CHUNKS = {
+    "gzip with zeros behind it": ({**V2, "chunks": [6], "compressor": {"id": "gzip", "level": 1}},
+                                  lambda numbers: gzip.compress(numbers.tobytes(), mtime=0) + ZEROS),
+    "text with bytes behind it": ({**V2, "chunks": [6], "dtype": "|O", "fill_value": "",
+                                   "filters": [{"id": "vlen-utf8"}]},
+                                  lambda _: struct.pack("<I", 6) + 6 * (struct.pack("<I", 1) + b"x") + ZEROS),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", CHUNKS)
+def test_chunks_that_zcore_does_not_decode_and_zarr_does(name):
+    document, stored = CHUNKS[name]
+    expected = []
+    for pipeline in (THEIRS, OURS):
+        store = store_of(document)
+        store._store_dict["0"] = default_buffer_prototype().buffer.from_bytes(stored(NUMBERS))
+        with pytest.raises(zcore.ChunkError):
+            zcore.open(store)[...]
+        with zarr.config.set({"codec_pipeline.path": pipeline}):
+            array = zarr.open_array(store, mode="r+")
+            found = [array[...].tolist(), array[1:3].tolist()]
+            array[2] = array[3]
+            expected.append([*found, array[...].tolist()])
+    assert expected[0] == expected[1]
+
+
+@pytest.mark.parametrize("codec", [{"id": "gzip", "level": 1}, {"id": "zstd", "level": 1}, {"id": "blosc"}],
+                         ids=lambda codec: codec["id"])
+def test_chunks_that_neither_decodes_are_errors_of_zcore(codec):
+    store = store_of({**V2, "chunks": [6], "compressor": codec})
+    store._store_dict["0"] = default_buffer_prototype().buffer.from_bytes(b"damage")
+    with zarr.config.set({"codec_pipeline.path": OURS}):
+        array = zarr.open_array(store, mode="r+")
+        for use in (lambda: array[1], lambda: array.__setitem__(1, 5)):
+            with pytest.raises(zcore.CodecError, match="0: "):
+                use()
+    assert store._store_dict["0"].to_bytes() == b"damage"
+
+
+def test_chunks_of_blosc_are_not_tried_by_zarr(monkeypatch):
+    """Its library crashes at some of them, such as this one."""
+    n = 9_000_000
+    stream = b"\x1f" + bytes(range(32)) + b"\xe0" + b"\xff" * 8_421_506 + b"\0\0\0\x42"
+    chunk = struct.pack("<4B5I", 2, 1, 0x10, 1, n, n, 24 + len(stream), 20, len(stream)) + stream
+    store = store_of({**V2, "shape": [n], "chunks": [n], "dtype": "|u1", "compressor": {"id": "blosc"}})
+    store._store_dict["0"] = default_buffer_prototype().buffer.from_bytes(chunk)
+    monkeypatch.setattr(zcore.zarr.BatchedCodecPipeline, "read", None)
+    with zarr.config.set({"codec_pipeline.path": OURS}), pytest.raises(zcore.CodecError, match="damaged"):
+        zarr.open_array(store, mode="r")[5]

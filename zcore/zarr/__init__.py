@@ -10,6 +10,7 @@ or ``ZARR_CODEC_PIPELINE__PATH=zcore.zarr.ZcoreCodecPipeline`` in the environmen
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import namedtuple
 from functools import partial
 from typing import TYPE_CHECKING
@@ -128,8 +129,15 @@ class ZcoreCodecPipeline(CodecPipeline):
         batch = list(batch_info)
         if not batch:
             return ()
-        done = await awaited(partial(self._read, batch, out, drop_axes, asyncio.get_running_loop()))
-        return done if done is not None else await self._fallback.read(batch, out, drop_axes)
+        refused = None
+        try:
+            done = await awaited(partial(self._read, batch, out, drop_axes, asyncio.get_running_loop()))
+            if done is not None:
+                return done
+        except _RefusedError as error:
+            refused = error.args[0]
+        with _or(refused):
+            return await self._fallback.read(batch, out, drop_axes)
 
     async def write(self, batch_info: Iterable[Any], value: NDBuffer, drop_axes: tuple[int, ...] = ()) -> None:
         """Write a value to chunks, each under its lock."""
@@ -146,14 +154,12 @@ class ZcoreCodecPipeline(CodecPipeline):
         array, request, selected, values = self._request(batch, out, drop_axes, loop)
         if request is None:
             return None
-        try:
+        with _refusing(array):
             if request.way == "basic" and values.dtype == array.dtype:
                 array._get(selected, None, values[(*request.where, ...)])
             else:
                 found = array._get(selected)
                 values[_index_of(request)] = found.squeeze(drop_axes) if drop_axes else found
-        except zcore.UnsupportedError:
-            return None
         if getattr(batch[0][1].config, "read_missing_chunks", True):
             return ({"status": "present"},) * len(batch)
         keys = [item[0].path for item in batch]
@@ -163,6 +169,7 @@ class ZcoreCodecPipeline(CodecPipeline):
     def _write(self, batch, value, drop_axes, loop):
         """Write a batch, by zarr-python under the lock of the whole array if zcore cannot."""
         array, request, selected, values = self._request(batch, value, drop_axes, loop)
+        refused = None
         if request is not None:
             # A value of another shape is broadcast, or refused, as NumPy does.
             if values.ndim and values.shape == request.result_shape:
@@ -170,15 +177,17 @@ class ZcoreCodecPipeline(CodecPipeline):
                 if drop_axes:
                     values = np.expand_dims(values, drop_axes)
             try:
-                array._set(selected, values)
+                with _refusing(array):
+                    array._set(selected, values)
                 return
-            except zcore.UnsupportedError:
-                pass
+            except _RefusedError as error:
+                refused = error.args[0]
 
         def by_zarr():
             if array is not None:
                 array.refresh()     # an error if another array is in its place
-            asyncio.run_coroutine_threadsafe(self._fallback.write(batch, value, drop_axes), loop).result()
+            with _or(refused):
+                asyncio.run_coroutine_threadsafe(self._fallback.write(batch, value, drop_axes), loop).result()
 
         locks = self._locks_of(batch, loop)
         if locks is None:
@@ -252,6 +261,37 @@ class ZcoreCodecPipeline(CodecPipeline):
         store = store_of_zarr(self.store, loop=loop)
         locks = store.file_locks if zcore.config.lock == "file" else store.locks
         return locks(_split(self._form, getter.path)[0], self._form.document)
+
+
+class _RefusedError(Exception):
+    """What zcore has refused, its argument, and zarr-python may be able to do."""
+
+
+@contextlib.contextmanager
+def _refusing(array):
+    """Raise `_RefusedError` for a feature that zcore lacks, and a chunk that it does not decode.
+
+    numcodecs passes chunks of blosc to its library unchecked, which some damaged ones crash.
+    """
+    try:
+        yield
+    except zcore.UnsupportedError as error:
+        raise _RefusedError(error) from None
+    except zcore.CodecError as error:
+        if error.direction != "decode" or "blosc" in repr(array._binding.metadata.codecs):
+            raise
+        raise _RefusedError(error) from None
+
+
+@contextlib.contextmanager
+def _or(refused):
+    """Raise the error of zcore, if there is one, where zarr-python cannot do it either."""
+    try:
+        yield
+    except Exception:
+        if refused is None:
+            raise
+        raise refused from None
 
 
 def _split(form, key):
