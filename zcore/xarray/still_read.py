@@ -65,10 +65,11 @@ def check_not_deleted(place: Any, path: str, ds: xarray.Dataset) -> None:
         Of the group in it.
     ds : xarray.Dataset
     """
-    sources = _Finder().found_in([variable.data.__dask_graph__() for variable in ds.variables.values()
-                                  if hasattr(variable._data, "__dask_graph__")])
-    group = _place(place, path) if sources else ()
-    for source in sources:
+    graphs = [variable.data.__dask_graph__() for variable in ds.variables.values()
+              if hasattr(variable._data, "__dask_graph__")]
+    group = _place(place, path) if graphs else ()
+    # Where nothing is, nothing is deleted.
+    for source in _Finder().found_in(graphs) if group else ():
         if any([_overlap(group, other) for other in _places_of(source)]):
             raise ValueError(f"mode 'w' would delete {source!r}, which the dataset is still read from; {_ADVICE}")
 
@@ -238,8 +239,16 @@ class _Reads:
     def __init__(self, graphs, hits):
         self._graph = {key: task for graph in graphs for key, task in graph.items()}
         finder = _Finder()
-        self._held = {key: {hits[id(source)] for source in finder.found_in(task) if id(source) in hits}
-                      for key, task in self._graph.items()}
+
+        def held_by(value):
+            return frozenset([hits[id(source)] for source in finder.found_in(value) if id(source) in hits])
+
+        self._held = dict.fromkeys(self._graph, frozenset())
+        layers = [layer for graph in graphs for layer in getattr(graph, "layers", {"": graph}).values()]
+        for layer in {id(layer): layer for layer in layers}.values():
+            # Most layers hold none; to look at each task takes longer.
+            if held_by(layer):
+                self._held |= {key: held_by(self._graph[key]) for key in layer}
 
     def check(self, writes):
         """Raise ValueError if a block reads a box of these arrays that is written from anything but this block."""

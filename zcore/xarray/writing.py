@@ -126,7 +126,8 @@ def to_zarr(ds: Dataset | DataTree, store: StoreLike,
         draft.coords = frozenset(part.coords)
         dump_to_store(part, draft, draft.writer, encoding=encodings)
         drafts.append(draft)
-    check_not_overwritten(place, [write for draft in drafts for write in draft.writes()])
+    if any([draft.overwrites for draft in drafts]):
+        check_not_overwritten(place, [write for draft in drafts for write in draft.writes()])
     with ExitStack() as stack:
         # Groups before those in them.
         made = [draft.carry_out(place, stack, compute) for draft in drafts]
@@ -365,6 +366,11 @@ class _Draft(ZarrStore):
     # Which is done now.
 
     @property
+    def overwrites(self):
+        """Whether elements are replaced that are there."""
+        return any([target.is_overwritten for target in self._targets])
+
+    @property
     def grows(self):
         """Whether arrays that are there get longer."""
         return any([target.growing is not None for target in self._targets])
@@ -437,6 +443,10 @@ class _Target:
         self.growing = None
         self._keywords = keywords
         self._found = shape
+
+    @property
+    def is_overwritten(self):
+        return self._keywords is None and self.shape == self._found
 
     def starts_of(self, region):
         """Return where the box of a region begins, of which xarray has None for all of a new array."""
