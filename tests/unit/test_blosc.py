@@ -260,3 +260,15 @@ def test_a_damaged_payload():
     with pytest.raises(zcore.CodecError, match="payload is damaged") as caught:
         blosc.decompress(chunk)
     assert (caught.value.codec, caught.value.direction, caught.value.expected) == ("blosc", "decode", 2000)
+
+
+def test_a_chunk_that_has_grown_by_more_than_a_header():
+    """GDAL gives c-blosc more room than that, which then stores streams that get no smaller, with their lengths."""
+    values = np.random.default_rng(4).integers(0, 2**62, 80)
+    streams = [struct.pack("<I", 160) + values[i:i + 20].tobytes() for i in range(0, 80, 20)]
+    chunk = struct.pack("<BBBBIII", 2, 1, 0, 4, 640, 640, 676) + struct.pack("<I", 20) + b"".join(streams)
+    assert zcore.blosc.decompress(chunk) == values.tobytes()
+    document = (b'{"zarr_format": 2, "shape": [80], "chunks": [80], "dtype": "<i8", "order": "C", "fill_value": null, '
+                b'"filters": null, "compressor": {"id": "blosc", "cname": "blosclz", "shuffle": 0}}')
+    array = zcore.open(zcore.MemoryStore({".zarray": document, "0": chunk}), strict=False)
+    assert (array[:] == values).all()

@@ -84,8 +84,8 @@ class BloscCodec(Codec):
         self.strict = strict
 
     def max_encoded(self, n_bytes: int) -> int:
-        """Return the maximum encoded size of `n_bytes` bytes: a header more, and the zeros that z5 keeps behind it."""
-        return n_bytes + 32
+        """Return the maximum encoded size of `n_bytes` bytes, as other writers have it; see `blosc_blocks.pyx`."""
+        return n_bytes + n_bytes // 8 + 32
 
     def resolve(self, itemsize: int) -> Self:
         """Return the codec for items of `itemsize` bytes, with all parameters set."""

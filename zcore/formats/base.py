@@ -49,6 +49,7 @@ class Format(ABC):
     attributes_document: str | None = None
     chunk_directory: str | None = None  # the name of the directory that has all chunks, and nothing else; None: no such
     strict_attributes: bool = False  # a new attribute may not be NaN or an infinity, which are not JSON
+    masks_fill_value: bool = False  # readers take elements that are the fill value for missing data, as xarray does
     implies_typesize: bool = False  # the item size in blosc chunks is the array's; False: a filter may change it
     # The name of the codec that compresses every chunk; None: any number of any codecs does.
     only_compressor: str | None = None

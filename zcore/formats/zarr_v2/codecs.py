@@ -49,6 +49,11 @@ def _element_nbytes(value):
     return _SIZE(int(value) if type(value) is str and value.isascii() and value.isdecimal() else value)
 
 
+def _spelled(read, words):
+    """Return a parser that takes words, too: GDAL writes those of its options."""
+    return lambda value: read(words.get(value, value) if type(value) is str else value)
+
+
 def _level_of_zstd(value):
     """Return the level that the library uses for this one."""
     return max(-131072, min(_ANY_INT32(value), 22))
@@ -86,6 +91,8 @@ def _typestr_or_object(value):
 
 _ANY_INT32 = _integer(-2**31, 2**31 - 1)
 _SIZE = _integer(0, 2**31 - 1)
+_SHUFFLES = _spelled(_integer(-1, 2), {"NONE": 0, "BYTE": 1, "BIT": 2})
+_TRUTH = _spelled(_one_of(False, True), {"NO": False, "YES": True})
 _DTYPES = {"dtype": (_REQUIRED, _typestr), "astype": (_OF_DTYPE, _typestr)}
 _LOCATION = _one_of("start", "end")
 
@@ -107,10 +114,10 @@ _CODECS = {
     "zfpy": (SERIALIZER, None, None),
     "pcodec": (SERIALIZER, None, None),
     "blosc": (BYTES, "blosc", {
-        "cname": ("lz4", _one_of(*BLOSC_COMPRESSORS)), "clevel": (5, _integer(0, 9)), "shuffle": (1, _integer(-1, 2)),
+        "cname": ("lz4", _one_of(*BLOSC_COMPRESSORS)), "clevel": (5, _integer(0, 9)), "shuffle": (1, _SHUFFLES),
         "blocksize": (0, _integer(0, 2**31 - 17)), "typesize": (None, _integer(1, 2**31 - 1)),
     }),
-    "zstd": (BYTES, "zstd", {"level": (0, _level_of_zstd), "checksum": (False, _one_of(False, True))}),
+    "zstd": (BYTES, "zstd", {"level": (0, _level_of_zstd), "checksum": (False, _TRUTH)}),
     "gzip": (BYTES, "gzip", {"level": (1, _integer(-1, 9))}),
     "lz4": (BYTES, None, {"acceleration": (1, _ANY_INT32)}),
     "zlib": (BYTES, None, {"level": (1, _integer(-1, 9))}),

@@ -64,6 +64,7 @@ class ZarrV2(Format):
     names: node_names.Names = node_names.V2
     attributes_document: str | None = ".zattrs"
     spellings: tuple[str, ...] = _SPELLINGS
+    masks_fill_value = True
     has_chunk_key_encoding = has_own_codec_names = has_dimension_separator = True
 
     as_dtype: staticmethod[[Any], np.dtype[Any]] = staticmethod(as_dtype)

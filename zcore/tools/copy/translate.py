@@ -158,10 +158,10 @@ def kept_attributes(source: SourceArray | SourceGroup, format: Format, name: str
             losses.note("names of dimensions of which some have none", name)
         names = None
     if MISSING_ATTRIBUTE in attributes and hasattr(source, "dtype"):
-        if format.name == 2 and source.missing_value is not None:
+        if format.masks_fill_value and source.missing_value is not None:
             del attributes[MISSING_ATTRIBUTE]     # it is the fill value
         elif format.strict_attributes:
-            attributes[MISSING_ATTRIBUTE] = _missing_text(attributes[MISSING_ATTRIBUTE], source)
+            attributes[MISSING_ATTRIBUTE] = _missing_text(attributes[MISSING_ATTRIBUTE], source, format)
     for label in list(attributes):
         try:
             check_attributes({label: attributes[label]}, {}, not format.strict_attributes)
@@ -171,11 +171,12 @@ def kept_attributes(source: SourceArray | SourceGroup, format: Format, name: str
     return attributes, names
 
 
-def _missing_text(value, source):
+def _missing_text(value, source, format):
     """Return the attribute ``_FillValue`` for Zarr v3. xarray has it in Base64 for some types (`FillValueCoder`)."""
     kind = source.dtype.kind
     is_number = type(value) in (int, float)
-    if source.zarr_format == 3 and not (is_number and value - value != 0):
+    is_alike = source.metadata is not None and format.describes(source.metadata)
+    if is_alike and not (is_number and value - value != 0):
         return value     # as it was stored
     if kind == "f" and is_number:
         return b2a_base64(struct.pack("<d", value), newline=False).decode()
@@ -186,8 +187,9 @@ def _missing_text(value, source):
 
 def _fill_values(source, format, wanted):
     """Yield fill values: that of the source, then the format's choice."""
-    # Readers of Zarr v2 take the fill value for missing data, as xarray writes it.
-    value = source.missing_value if format.name == 2 and source.missing_value is not None else source.fill_value
+    value = source.fill_value
+    if format.masks_fill_value and source.missing_value is not None:
+        value = source.missing_value
     if value is not None and wanted.dtype is not None:
         try:
             with np.errstate(all="ignore"):

@@ -28,7 +28,6 @@ from zcore.errors import (
     UnsupportedError,
     warn,
 )
-from zcore.formats.zarr_v2.chain import to_chain
 from zcore.kernel.io.steady_file import SteadyFile
 from zcore.model.metadata import has_varying_items
 from zcore.stores.keys import check_key
@@ -50,8 +49,7 @@ from zcore.tools.references.hdf5_attributes import (
     text_of,
     type_of,
 )
-from zcore.tools.references.hdf5_dataset import references_of
-from zcore.tools.references.hdf5_types import filters_of
+from zcore.tools.references.hdf5_dataset import codecs_of, references_of
 from zcore.tools.source import Source, SourceArray, SourceGroup
 
 if TYPE_CHECKING:
@@ -177,7 +175,7 @@ class _Dataset(SourceArray):
         if self.keeps_dimensions and dataset.chunks is not None:
             self.chunk_shape = self.chunks_of_objects = dataset.chunks
             if dtype.kind != "T":
-                self.codecs = self.inner_codecs = _codecs_of(dataset, dtype)
+                self.codecs = self.inner_codecs = codecs_of(dataset, dtype)
         if dtype.kind != "T":
             self.missing_value = fill_of_attribute(dataset, dtype)
             fill_value = fill_value_of(h5py, dataset)
@@ -208,15 +206,6 @@ class _Dataset(SourceArray):
                 out[...] = np.array([text_of(text, guesses) for text in texts.ravel()], object).reshape(out.shape)
                 warn(f"texts of {self._stored.name!r} are not UTF-8; they are read as Latin-1, the first is "
                      f"{guesses[0]!r:.60}")
-
-
-def _codecs_of(dataset, dtype):
-    """Return the codec chain of the filters of a dataset; None if there are none, or Zarr does not have them."""
-    with contextlib.suppress(UnsupportedError, ValueError):
-        filters, compressor = filters_of(dataset.id.get_create_plist(), 0)
-        if filters or compressor:
-            return to_chain("C", filters, compressor, dtype, dataset.ndim)
-    return None
 
 
 def _read_by_zcore(h5py, dataset, scales, dtype):

@@ -1,6 +1,7 @@
 """One dataset of HDF5 as references: the documents of a Zarr v2 array, and where its chunks lie."""
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any, TypeAlias
 
+    from zcore.model.metadata import CodecSpec
     from zcore.tools.references.hdf5_attributes import ScaleNames
 
     References: TypeAlias = dict[str, bytes | tuple[str, int, int]]
@@ -99,6 +101,16 @@ def references_of(h5py: ModuleType, dataset: Any, prefix: str, scales: ScaleName
     _copy(dataset, prefix, chunks, found, to_copy, max_inlined)
     _inline(dataset.file.filename, found, inline_threshold)
     return found
+
+
+def codecs_of(dataset: Any, dtype: np.dtype[Any]) -> tuple[CodecSpec, ...] | None:
+    """Return the codec chain of the filters of a dataset; None if there are none, or Zarr does not have them."""
+    with contextlib.suppress(UnsupportedError, ValueError):
+        filters, compressor = filters_of(dataset.id.get_create_plist(), 0)
+        if filters or compressor:
+            return _ZARR_V2.new_array(dataset.shape, dtype, dataset.chunks, filters=filters,
+                                      compressors=compressor).codecs
+    return None
 
 
 def _bare(dtype):

@@ -95,6 +95,19 @@ def test_automatic_shuffle_goes_by_the_item_size(dtype, shuffle):
     assert compressor({"id": "blosc", "shuffle": -1}, dtype=dtype)[1]["shuffle"] == shuffle
 
 
+@pytest.mark.parametrize(("config", "same"), [
+    ({"id": "blosc", "shuffle": "NONE"}, {"id": "blosc", "shuffle": 0}),
+    ({"id": "blosc", "shuffle": "BYTE"}, {"id": "blosc", "shuffle": 1}),
+    ({"id": "blosc", "shuffle": "BIT"}, {"id": "blosc", "shuffle": 2}),
+    ({"id": "zstd", "level": 3, "checksum": "NO"}, {"id": "zstd", "level": 3, "checksum": False}),
+    ({"id": "zstd", "level": 3, "checksum": "YES"}, {"id": "zstd", "level": 3, "checksum": True}),
+])
+def test_words_of_gdal(config, same):
+    """V2-COD-01: GDAL writes the words of its options."""
+    assert compressor(config) == compressor(same)
+    assert rewritten(parse(compressor=config).replace(extra={})) == rewritten(parse(compressor=same).replace(extra={}))
+
+
 @pytest.mark.parametrize(("dtype", "filters", "size"), [
     ("<i2", [{"elementsize": 0}], 2), (">f8", [{"elementsize": 0}], 8), ("|u1", [{"elementsize": 0}], 1),
     ([["a", "<i4"], ["b", "|u1"]], [{"elementsize": 0}], 5), ("<i4", [{"id": "fletcher32"}, {"elementsize": 0}], 4),
