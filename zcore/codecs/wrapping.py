@@ -62,7 +62,7 @@ class N5DefaultCodec(_Wrapping):
 
     name = "n5_default"
     kind = "array_bytes"
-    is_bound_to_order = True
+    is_bound_to_order: bool = True
 
     def __init__(self, *, codecs: Iterable[Codec | CodecSpec | Mapping[str, Any]]) -> None:
         super().__init__(codecs=codecs)
@@ -221,4 +221,4 @@ class ConditionalCodec(_Wrapping):
         return content
 
 
-CODECS = {codec.name: codec for codec in (N5DefaultCodec, ConditionalCodec)}
+CODECS: dict[str, type[Codec]] = {codec.name: codec for codec in (N5DefaultCodec, ConditionalCodec)}

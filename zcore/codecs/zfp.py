@@ -133,4 +133,4 @@ def _zfpy() -> ModuleType:
     return zfpy
 
 
-CODECS = {"zfp": ZfpCodec}
+CODECS: dict[str, type[Codec]] = {"zfp": ZfpCodec}
