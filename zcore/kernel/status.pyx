@@ -6,8 +6,6 @@ Compiled because nogil code sets the values; the messages are made here, with th
 import errno as _errno
 import os
 
-
-
 from zcore import errors
 
 # Code -> (exception, message). `{e}` and `{f}` are the expected and the found number.
