@@ -40,17 +40,21 @@ if TYPE_CHECKING:
     from zcore.typing import Order
 
 
+_POINTER_NBYTES = 8
+
+
 class _Elements:
     """The state of a chunk between two codecs: elements of a `dtype`, or bytes (None), in items of `itemsize` bytes.
 
     `element_nbytes` is the item size of the last elements, 1 if a codec has serialized them.
     """
 
-    __slots__ = ("dtype", "element_nbytes", "itemsize")
+    __slots__ = ("dtype", "element_nbytes", "itemsize", "kind")
 
     def __init__(self, dtype):
         self.dtype = dtype
         self.itemsize = self.element_nbytes = dtype.itemsize
+        self.kind = dtype.kind
 
     def bytes_codec(self) -> CodecSpec:
         """Return the codec that converts the elements to bytes.
@@ -132,7 +136,9 @@ class ChainBuilder:
         if kind == BYTES and elements.dtype is not None:
             self._codecs.append(elements.bytes_codec())
         if id == "shuffle" and not parameters["elementsize"]:
-            parameters["elementsize"] = elements.element_nbytes     # netcdf-c 4.10 writes 0
+            # netcdf-c 4.10 writes 0. It shuffles texts by the size of a pointer to them.
+            is_text = elements.kind == "S" and elements.element_nbytes > 1
+            parameters["elementsize"] = _POINTER_NBYTES if is_text else elements.element_nbytes
         self._codecs.append(to_spec(id, parameters, elements.itemsize))
         if kind == BYTES:
             elements.become_bytes()

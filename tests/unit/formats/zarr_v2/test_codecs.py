@@ -113,7 +113,8 @@ def test_words_of_gdal(config, same):
     ([["a", "<i4"], ["b", "|u1"]], [{"elementsize": 0}], 5), ("<i4", [{"id": "fletcher32"}, {"elementsize": 0}], 4),
     ("<i4", [{"id": "delta", "dtype": "<i4", "astype": "<i2"}, {"elementsize": 0}], 2),
     ("|O", [{"id": "vlen-utf8"}, {"elementsize": 0}], 1), ("<i4", [{"elementsize": "0"}], 4),
-    ("<f8", [{"elementsize": "8"}], 8), ("<f8", [{"elementsize": 2}], 2),
+    ("<f8", [{"elementsize": "8"}], 8), ("<f8", [{"elementsize": 2}], 2), ("|S1", [{"elementsize": 0}], 1),
+    ("|S128", [{"elementsize": 0}], 8),
 ])
 def test_items_of_0_bytes_are_those_of_the_array(dtype, filters, size):
     """V2-COD-05: as netcdf-c 4.10 writes them, and texts as older ones do; numcodecs would take 0 for no shuffle."""
