@@ -53,7 +53,7 @@ DAMAGES = [  # (name, what, offset, expected, found), of a chunk of 512 bytes
     ("reserved", byte(2, CHUNK[2] | 8), 2, 0, CHUNK[2] | 8),
     ("cut", lambda raw: raw[:-1], 12, len(CHUNK) - 1, len(CHUNK)),
     ("trailing", lambda raw: raw + b"\0", 12, len(CHUNK) + 1, len(CHUNK)),
-    ("long", lambda raw: raw + bytes(600), 544, 544, len(CHUNK) + 600),
+    ("long", lambda raw: raw + bytes(600), 608, 608, len(CHUNK) + 600),
     ("nbytes", put(4, 508), 4, 512, 508),
     ("nbytes 2 GB", put(4, 2**31 - 17), 4, 512, 2**31 - 17),
     ("typesize", byte(3, 8), 3, 4, 8),
