@@ -33,11 +33,11 @@ def test_texts_are_shuffled_by_the_size_of_a_pointer(tmp_path):
     with netCDF4.Dataset(f"file://{tmp_path}/a.zarr#mode=zarr,file", "w") as file:
         file.createDimension("y", 2)
         file.createDimension("x", 3)
-        file.createVariable("s", str, ("y", "x"), zlib=True, chunksizes=(2, 2))[:] = texts
+        file.createVariable("s", str, ("y", "x"), zlib=True, chunksizes=(2, 2), fill_value="q")[:] = texts
         file.createVariable("c", "S1", ("y", "x"), fill_value=b"q")[:] = np.array([[b"a", b"b", b"c"]] * 2)
     group = zcore.open(tmp_path / "a.zarr")
     assert [text.decode() for text in group["s"][...].ravel().tolist()] == texts.ravel().tolist()
-    assert group["c"].fill_value == b"q" and group["c"][0].tolist() == [b"a", b"b", b"c"]
+    assert group["c"].fill_value == group["s"].fill_value == b"q" and group["c"][0].tolist() == [b"a", b"b", b"c"]
 
 
 @pytest.mark.filterwarnings("ignore:codec")

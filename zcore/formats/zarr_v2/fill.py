@@ -47,9 +47,9 @@ def parse_fill(dtype: np.dtype[Any], value: object) -> bytes:
         # zarr-python 3 leaves out chunks that are all NaT, for dates, or all zero or empty, for other types.
         return fill_bytes(dtype, "NaT") if kind in "mM" else bytes(dtype.itemsize)
     if kind in "SV":
-        # netcdf-c writes the character itself, which is no Base64.
-        is_char = kind == "S" and type(value) is str and len(value) == 1 == dtype.itemsize
-        raw = value.encode("latin-1", "replace") if is_char else _from_base64(value)
+        # netcdf-c writes the text itself. One character is no Base64.
+        is_char = kind == "S" and type(value) is str and len(value) == 1 and value.isascii()
+        raw = value.encode() if is_char else _from_base64(value)
         if len(raw) > dtype.itemsize:
             raise ValueError(f"expected at most {dtype.itemsize} bytes in Base64, found {len(raw)}")
         return raw.ljust(dtype.itemsize, b"\0")
