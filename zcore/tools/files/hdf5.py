@@ -218,7 +218,7 @@ def _read_by_zcore(h5py, dataset, scales, dtype):
     path = os.path.abspath(dataset.file.filename)
     try:
         if dtype.hasobject:
-            raise UnsupportedError("they are no bytes", feature=f"the filter {missing[0]} of HDF5")
+            raise UnsupportedError(f"number {missing[0]}, of texts", feature=f"the filter {missing[0]} of HDF5")
         found = references_of(h5py, dataset, "", scales, f"./{os.path.basename(path)}", 0, sys.maxsize)
     except UnsupportedError as exc:
         raise UnsupportedError(f"{dataset.name} has a filter that this HDF5 does not have, nor zcore: {exc.message}; "
