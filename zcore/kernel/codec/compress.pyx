@@ -598,7 +598,9 @@ cdef int64_t _zlib_decode(const Step *step, const uint8_t *src, int64_t n_bytes,
             fail(status, STREAM_SHORT, n_read, limit, n_bytes)
             break
         elif result != Z_OK and result != Z_BUF_ERROR:
-            _fail(status, STREAM_DAMAGED, n_read, limit, OTHER_FRAME if _has_frame(src, n_bytes, not gzip) else result)
+            if _has_frame(src, n_bytes, not gzip):
+                result = OTHER_FRAME
+            _fail(status, STREAM_DAMAGED, n_read, limit, result)
             break
     libs.inflateEnd(&stream)
     return n_written if status.code == OK else -1

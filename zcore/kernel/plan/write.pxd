@@ -15,7 +15,7 @@ cdef class WritePlan(Plan):
     cdef int64_t n_workers
     cdef int64_t n_last        # tasks that are left for fewer threads than there are
     cdef int last_threads      # threads inside a chunk of these
-    cdef readonly bint is_fill # all elements are one in memory, the fill value, and objects of it are not stored
+    cdef readonly bint is_fill  # all elements are one in memory, the fill value, and objects of it are not stored
 
     cdef void _share_last(self, int n_threads) noexcept nogil
     cdef void _find_fill(self) noexcept nogil
