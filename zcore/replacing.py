@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-from stat import S_IMODE, S_ISDIR
+from stat import S_IMODE, S_ISDIR, S_ISREG
 from typing import TYPE_CHECKING
 
 from zcore.descriptors import duplicate, open_descriptor
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from zcore.typing import StrPath
 
+NO_FILE = "it is neither a file nor a directory"
 _CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
 
@@ -54,6 +55,8 @@ class NewFile:
     ------
     IsADirectoryError
         `path` is a directory.
+    OSError
+        ESPIPE: it is a device, a FIFO or a socket, which root could replace for the whole system.
     """
 
     temporary: str | None = None
@@ -120,13 +123,18 @@ def hidden_beside(path: str, label: str = "") -> str:
 
 
 def status_of(path: str) -> os.stat_result | None:
-    """Return the status of the file at `path`, or None if there is none. Raises : IsADirectoryError."""
+    """Return the status of the file at `path`, or None if there is none.
+
+    Raises : IsADirectoryError; OSError (ESPIPE), if it is neither a file nor a directory.
+    """
     try:
         status = os.stat(path)
     except FileNotFoundError:
         return None
     if S_ISDIR(status.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    if not S_ISREG(status.st_mode):
+        raise OSError(errno.ESPIPE, NO_FILE, path)
     return status
 
 

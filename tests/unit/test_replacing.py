@@ -145,3 +145,19 @@ def test_a_link_to_nowhere_makes_the_file_that_it_leads_to(tmp_path):
     with replacing(tmp_path / "link") as new:
         os.write(new.fd, b"new")
     assert (tmp_path / "link").is_symlink() and (tmp_path / "new").read_bytes() == b"new"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no FIFOs")
+@pytest.mark.parametrize("is_link", [False, True])
+def test_what_is_no_file_is_not_replaced(tmp_path, writer, is_link):
+    """Root could replace a device such as /dev/null, also behind a link."""
+    name, write = writer
+    (tmp_path / "disk").mkdir()
+    fifo = tmp_path / ("disk" if is_link else ".") / name
+    os.mkfifo(fifo)
+    if is_link:
+        (tmp_path / name).symlink_to(f"disk/{name}")
+    with pytest.raises(zcore.StoreError):
+        write(tmp_path / name)
+    assert stat.S_ISFIFO(os.lstat(fifo).st_mode) and sorted(os.listdir(tmp_path)) == sorted({name, "disk"})
+    assert os.listdir(tmp_path / "disk") == [name] * is_link

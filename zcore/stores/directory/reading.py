@@ -6,9 +6,9 @@ import os
 import stat
 
 from zcore.descriptors import open_descriptor
+from zcore.replacing import NO_FILE
 from zcore.stores.base import ByteRange, Identity, resolve_range
 
-NO_FILE = "it is neither a file nor a directory"
 NOWHERE = "a symbolic link leads nowhere; mount the disk it points to, fetch the content, or remove the link"
 
 # O_NONBLOCK: a FIFO with the name of a value must not block a reader. Regular files ignore the flag.
