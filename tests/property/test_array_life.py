@@ -105,7 +105,9 @@ class Life(RuleBasedStateMachine):
     def why_not(self, path, overwrite):
         """The exception of a creation, or None; groups above are made then."""
         if not self.has_groups:
-            return zcore.NodeExistsError if path in self.nodes and not overwrite else None
+            # What is no node is not replaced, if nodes lie below.
+            stands = not overwrite if path in self.nodes else overwrite and self.below(path)
+            return zcore.NodeExistsError if stands else None
         above = path
         while above:
             above = above.rpartition("/")[0]

@@ -280,12 +280,13 @@ def documents_of(path: str, format: Format, metadata: ArrayMetadata | GroupMetad
     if options.dimension_separator is not None:
         raise TypeError("dimension_separator is for opening an array; a new array takes chunk_key_encoding")
     kind = ArrayBinding if isinstance(metadata, ArrayMetadata) else GroupBinding
-    check_attributes(metadata.attributes or attributes or {}, {}, not format.strict_attributes)
+    if new := metadata.attributes or attributes:
+        check_attributes(new, {}, not format.strict_attributes)
     if kind is ArrayBinding and not metadata.attributes:
         document = _rendered(format, Same(metadata))
     else:
         document = kind.render(format, metadata)
-    check_whole_characters(document.decode())
+        check_whole_characters(document.decode())
     view = view_of(format, kind.name_of_document(format), document, None, path, options, 0)
     if view.chain is not None:
         view.chain.check_sizes()
@@ -295,7 +296,9 @@ def documents_of(path: str, format: Format, metadata: ArrayMetadata | GroupMetad
 @lru_cache(maxsize=64)
 def _rendered(format, metadata):
     """Return the document of an array without attributes, a `Same`; many arrays of a group have the same metadata."""
-    return format.render_array(metadata.value)
+    document = format.render_array(metadata.value)
+    check_whole_characters(document.decode())
+    return document
 
 
 def check_replaceable(store: Store, path: str, overwrite: bool) -> None:

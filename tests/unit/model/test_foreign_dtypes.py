@@ -68,7 +68,7 @@ def test_value_in_a_document(name, value, raw, written):
 
 
 @pytest.mark.parametrize(("name", "value"), [
-    ("int4", 1.0), ("int4", True), ("int4", "0x1"), ("bfloat16", "0x7fc00000"), ("float4_e2m1fn", "NaN"),
+    ("int4", 1.5), ("int4", True), ("int4", "0x1"), ("bfloat16", "0x7fc00000"), ("float4_e2m1fn", "NaN"),
     ("complex_bfloat16", 1.0),
 ])
 def test_value_that_documents_cannot_have(name, value):
