@@ -614,7 +614,7 @@ cdef int _configure(Step *step, tuple parameters) except -1:
 
 cdef int64_t _bound(const Step *step, int64_t n_bytes, bint *is_exact) noexcept nogil:
     is_exact[0] = False
-    # The zeros that z5 keeps behind a chunk are as many as its header has. GDAL gives c-blosc more room, so a block that
+    # The zeros that z5 keeps behind a chunk are as many as its header has. GDAL gives c-blosc more room: a block that
     # gets no smaller has an offset of 4 bytes, and so has each of its streams of 128 bytes or more.
     return n_bytes + n_bytes // 8 + 2 * BLOSC_OVERHEAD
 
