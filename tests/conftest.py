@@ -4,7 +4,9 @@ Warnings are errors and `slow` is left out by default; both are said in pyprojec
 """
 import gc
 import os
+import shutil
 import signal
+import tempfile
 from types import SimpleNamespace
 
 import hypothesis
@@ -17,6 +19,18 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 hypothesis.settings.register_profile("all", derandomize=True, deadline=None, database=None, print_blob=True,
                                      max_examples=100)
 hypothesis.settings.register_profile("a fifth", hypothesis.settings.get_profile("all"), max_examples=20)
+
+
+# Else each of these interpreters compiles all of zcore again, where the user's environment says that none shall write
+# what it has compiled. They write it to a folder of this run.
+_compiled = tempfile.mkdtemp(prefix="zcore-tests.") if os.environ.pop("PYTHONDONTWRITEBYTECODE", None) else None
+if _compiled:
+    os.environ["PYTHONPYCACHEPREFIX"] = _compiled
+
+
+def pytest_unconfigure():
+    if _compiled:
+        shutil.rmtree(_compiled, ignore_errors=True)
 
 
 @pytest.hookimpl(optionalhook=True)
