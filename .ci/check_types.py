@@ -1,7 +1,8 @@
 """What type checkers say about zcore, in the eyes of a user: it must be complete, and programs must be without errors.
 
-`python .ci/check_types.py` runs in a virtual environment that has mypy, pyright (``pyright[nodejs]`` of PyPI) and what
-the bridges need. It copies the package there, as type checkers find other installed packages, without a build.
+`python .ci/check_types.py` needs mypy, pyright (``pyright[nodejs]`` of PyPI) and what the bridges need. It makes a
+virtual environment of its own, which finds these packages too, and copies the package there without a build: so type
+checkers find it as any installed package, and the environment that this runs in stays as it is.
 
 1. ``pyright --verifytypes zcore --ignoreexternal`` must know the type of every symbol of every module. pyright takes
    each module for public whose name has no underscore.
@@ -14,32 +15,38 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
+import venv
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 
 
-def copy_sources(package):
-    """Copy what type checkers read of zcore."""
-    shutil.rmtree(package, ignore_errors=True)
+def environment_of(folder):
+    """Make a virtual environment in which zcore comes before all that this one has; return its Python."""
+    venv.create(folder)
+    site = Path(sysconfig.get_path("purelib", "venv", {"base": str(folder)}))
+    (site / "others.pth").write_text("".join(f"{path}\n" for path in sys.path if path.endswith("-packages")))
+    package = site / "zcore"
     for path in (ROOT / "zcore").rglob("*"):
         if path.suffix in (".py", ".pyi", ".typed"):
             target = package / path.relative_to(ROOT / "zcore")
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(path, target)
+    return folder / "bin" / "python"
 
 
-def run(folder, *command):
-    """Return the exit code and the output of a checker that is called in a folder."""
-    done = subprocess.run([sys.executable, "-m", *command], cwd=folder, text=True, capture_output=True,
-                          env={**os.environ, "PYTHONPATH": ""})
+def run(python, folder, *command):
+    """Return the exit code and the output of a checker that is called in a folder, for the environment of `python`."""
+    # pyright asks the first `python` in PATH for its packages.
+    environment = {**os.environ, "PYTHONPATH": "", "PATH": f"{python.parent}{os.pathsep}{os.environ['PATH']}"}
+    done = subprocess.run([sys.executable, "-m", *command], cwd=folder, text=True, capture_output=True, env=environment)
     return done.returncode, done.stdout + done.stderr
 
 
-def unknown_symbols():
+def unknown_symbols(python):
     """Return the symbols whose types are not known, each with pyright's reason."""
-    _, text = run(tempfile.gettempdir(), "pyright", "--verifytypes", "zcore", "--ignoreexternal", "--outputjson",
-                  "--pythonpath", sys.executable)
+    _, text = run(python, tempfile.gettempdir(), "pyright", "--verifytypes", "zcore", "--ignoreexternal",
+                  "--outputjson")
     found = json.loads(text)["typeCompleteness"]
     counts = found["exportedSymbolCounts"], found["otherSymbolCounts"]
     n_known, n_all = sum(count["withKnownType"] for count in counts), sum(sum(count.values()) for count in counts)
@@ -53,20 +60,18 @@ def unknown_symbols():
 
 
 def main():
-    if sys.prefix == sys.base_prefix:
-        sys.exit("run this in a virtual environment: it copies zcore there")
-    copy_sources(Path(sysconfig.get_path("purelib")) / "zcore")
-    unknown = unknown_symbols()
-    print(*unknown, sep="\n", end="\n" if unknown else "")
-    failed = bool(unknown)
     with tempfile.TemporaryDirectory() as work:
+        python = environment_of(Path(work, "environment"))
+        unknown = unknown_symbols(python)
+        print(*unknown, sep="\n", end="\n" if unknown else "")
+        failed = bool(unknown)
         programs = Path(work, "programs")
         shutil.copytree(ROOT / "tests" / "types", programs, ignore=shutil.ignore_patterns("test_*", "__pycache__"))
         (programs / "pyrightconfig.json").write_text(
             json.dumps({"include": ["."], "typeCheckingMode": "strict", "pythonVersion": "3.11"}))
-        for command in (("mypy", "--strict", "--python-version", "3.11", "."),
-                        ("pyright", "--pythonpath", sys.executable)):
-            code, text = run(programs, *command)
+        for command in (("mypy", "--strict", "--python-version", "3.11", "--python-executable", str(python), "."),
+                        ("pyright",)):
+            code, text = run(python, programs, *command)
             print(f"{command[0]}: {text.strip()}")
             failed = failed or code != 0
     sys.exit(failed)

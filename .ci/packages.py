@@ -2,13 +2,15 @@
 
     python .ci/packages.py DIRECTORY          the sdist, and the wheel that is built from it, are left in DIRECTORY
     python .ci/packages.py test-installed SOURCE [NUMPY [TEST ...]]     tests of SOURCE on the installed zcore
+    python .ci/packages.py newer              prints the newest Python of this machine, if it is newer than this one
     python .ci/packages.py test-numpys SOURCE NUMPY ...     builds SOURCE, and tests it with each of these minor NumPys
 
 The sdist is unpacked, and the wheel is built from it without a network. auditwheel repairs the wheel on Linux. Then it
 is installed in new environments, with the oldest and the newest NumPy that it allows, and tested with no compiler in
 PATH. Two environments run some of the tests: those of arrays and groups, and the laws of NumPy's indexing. Everything
 else does not depend on how zcore was installed. A minor NumPy without a wheel for this Python is tested with a newer
-one: NEWER_PYTHON names it, else it is looked for in PATH and in the folder of pyenv.
+one: NEWER_PYTHON names it, else it is looked for in PATH and in the folder of pyenv. NEWER_WHEEL names a wheel for it
+that was built already.
 """
 import email
 import json
@@ -247,7 +249,8 @@ def test_numpys(source, *numpys):
     settings = tomllib.loads(Path(source, "pyproject.toml").read_text("utf-8"))
     with tempfile.TemporaryDirectory(prefix="zcore-numpys.") as work:
         work = Path(work)
-        wheel = make_wheel(environment(work / "builder", *settings["build-system"]["requires"]), source, work)
+        wheel = os.environ.get("NEWER_WHEEL") or make_wheel(
+            environment(work / "builder", *settings["build-system"]["requires"]), source, work)
         user = environment(work / "user", "numpy", wheel, *TOOLS, *JUDGES)
         for numpy in test_minor_numpys(user, source, numpys):
             print(f"SKIPPED: NumPy {numpy} has no wheel for Python {sys.version_info[0]}.{sys.version_info[1]}")
@@ -313,6 +316,8 @@ if __name__ == "__main__":
         test_installed(*sys.argv[2:])
     elif sys.argv[1:2] == ["test-numpys"] and len(sys.argv) >= 4:
         test_numpys(*sys.argv[2:])
+    elif sys.argv[1:] == ["newer"]:
+        print(newer_python() or "")
     elif len(sys.argv) == 2:
         main(sys.argv[1])
     else:

@@ -1,6 +1,6 @@
 """Run the test suites of the libraries that zcore bridges to, with zcore beneath, as they are released.
 
-    python .ci/suites.py [--work DIRECTORY] [SUITE ...]
+    python .ci/suites.py [--work DIRECTORY] [--note FILE] [SUITE ...]
 
 The libraries, and the sources of those whose wheels carry no tests, come from the package index; what cannot be
 installed is named and skipped. A test that fails is run again with zarr-python's own pipeline. If it fails there as
@@ -19,10 +19,12 @@ import tempfile
 import time
 from collections import namedtuple
 
+import versions
+
 HERE = pathlib.Path(__file__).resolve().parent
 ZCORE = "zcore.zarr.ZcoreCodecPipeline"
 ZARR = "zarr.core.codec_pipeline.BatchedCodecPipeline"
-MAX_SECONDS = 300
+MAX_SECONDS = 600
 TOOLS = ["pytest", "pytest-asyncio", "pytest-xdist", "hypothesis"]
 
 # `source`: the project whose source distribution has the tests, None if they are in the wheel. `tests`: patterns of
@@ -44,12 +46,19 @@ SUITES = [
           "anndata", ["tests/test_io_elementwise.py", "tests/test_readwrite.py"],
           # Its plugin undoes what a test left in the global settings: without it, the outcome depends on the order.
           ["-k", "zarr", "-p", "testing.anndata._pytest"]),
+    Suite("virtualizarr", ["virtualizarr", "zarr", "icechunk", "kerchunk", "dask[array]", "fastparquet", "scipy",
+                           "h5py", "netCDF4", "h5netcdf", "arro3-core", "obstore", "fsspec", "pytest-mock"],
+          "virtualizarr", ["virtualizarr/tests/**/test_*.py"], ["--import-mode=prepend"]),
+    Suite("cubed", ["cubed", "zarr", "icechunk", "xarray"], None,
+          ["cubed.tests.test_core", "cubed.tests.test_store", "cubed.tests.test_icechunk", "cubed.tests.test_indexing",
+           "cubed.tests.test_rechunk", "cubed.tests.storage.test_zarr"], []),
 ]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--work", type=pathlib.Path, help="where sources and results are kept")
+    parser.add_argument("--note", type=pathlib.Path, metavar="FILE", help="where `versions.py` looks for the results")
     parser.add_argument("--no-install", action="store_true", help="take what the environment has")
     parser.add_argument("suites", nargs="*", metavar="SUITE", help=f"of {', '.join(suite.name for suite in SUITES)}")
     options = parser.parse_args()
@@ -61,7 +70,7 @@ def main():
         if not options.no_install and (refused := install(TOOLS)):
             sys.exit(refused)
         chosen = [suite for suite in SUITES if suite.name in options.suites or not options.suites]
-        done = [run(suite, work, options.no_install) for suite in chosen]
+        done = [run(suite, work, options.no_install, options.note) for suite in chosen]
     sys.exit(0 if all(done) else 1)
 
 
@@ -95,7 +104,7 @@ def unpacked(project, work):
     return work / name
 
 
-def run(suite, work, is_installed):
+def run(suite, work, is_installed, note):
     """Run a suite with zcore, and what fails without; print one line for it, and return whether it has passed."""
     start = time.monotonic()
     refused = None if is_installed else install(suite.packages)
@@ -113,29 +122,35 @@ def run(suite, work, is_installed):
         if not tests:
             print(f"{suite.name}: FAILED, the source has none of {', '.join(suite.tests)}", flush=True)
             return False
-    outcomes, n_calls, text = pytest(suite, folder, tests, ZCORE, work)
+    outcomes, n_calls, n_left_out, text = pytest(suite, folder, tests, ZCORE, work)
     failed = sorted(test for test, outcome in outcomes.items() if outcome == "failed")
     n_passed = len(outcomes) - len(failed)
     theirs = []
     if failed:
         only = work / f"{suite.name}.failed.json"
         only.write_text(json.dumps(failed))
-        again, _, _ = pytest(suite, folder, tests, ZARR, work, only)
+        again, *_ = pytest(suite, folder, tests, ZARR, work, only)
         theirs = [test for test in failed if again.get(test) == "failed"]
     ours = [test for test in failed if test not in theirs]
-    projects = dict.fromkeys((suite.packages[0].partition("[")[0], "zarr"))
-    named = ", ".join(f"{project} {version(project)}" for project in projects)
+    projects = {name: version(name) for name in (suite.packages[0].partition("[")[0], "zarr")}
+    named = ", ".join(f"{name} {number}" for name, number in projects.items())
     passed = bool(n_passed and n_calls and not ours and text is not None)
     print(f"{suite.name}: {'passed' if passed else 'FAILED'} ({named}): {n_passed} tests passed, {len(theirs)} fail "
           f"without zcore as well, {len(ours)} fail with zcore alone; {n_calls} calls of zcore's pipeline; "
           f"{time.monotonic() - start:.0f} s", flush=True)
+    if passed and note is not None:
+        versions.note(note, suites={suite.name: {"title": suite.name, "versions": projects, "passed": n_passed,
+                                                 "theirs": len(theirs), "left_out": n_left_out}})
+        versions.note(note, packages=versions.installed())
     if not passed:
         print(f"it took longer than {MAX_SECONDS} s" if text is None else text, *ours, sep="\n", flush=True)
     return passed
 
 
 def pytest(suite, folder, tests, pipeline, work, only=None):
-    """Run tests; return their outcomes by id, the number of calls of zcore's pipeline, and the text; None: no end."""
+    """Run tests; return their outcomes by id, how often zcore's pipeline was called, how many tests were left out, and
+    the text, which is None if there was no end.
+    """
     with tempfile.TemporaryDirectory(prefix="results.", dir=work) as results:
         results = pathlib.Path(results)
         ini = results / "pytest.ini"
@@ -157,7 +172,8 @@ def pytest(suite, folder, tests, pipeline, work, only=None):
             text = None
         outcomes = results / "outcomes.json"
         outcomes = json.loads(outcomes.read_text()) if outcomes.is_file() else {}
-        return outcomes, sum(int(path.read_text()) for path in results.glob("calls-*")), text
+        left_out = max([int(path.read_text()) for path in results.glob("left-out-*")], default=0)
+        return outcomes, sum(int(path.read_text()) for path in results.glob("calls-*")), left_out, text
 
 
 if __name__ == "__main__":

@@ -52,6 +52,8 @@ def pytest_collection_modifyitems(config, items):
     left_out = [item for item in items if (item.nodeid not in only if only else
                                            any(pattern.search(item.nodeid) for pattern in patterns))]
     config.hook.pytest_deselected(items=left_out)
+    # Each worker collects all tests.
+    (RESULTS / f"left-out-{os.environ.get('PYTEST_XDIST_WORKER', 'main')}").write_text(str(len(left_out)))
     chosen = set(map(id, items)) - set(map(id, left_out))
     items[:] = [item for item in items if id(item) in chosen]
 
