@@ -159,6 +159,32 @@ class TestReplaced:
         with pytest.raises(ValueError, match="would delete"):
             to_zarr(opened(memory), memory, "w")
 
+    def test_relative_paths_and_filesystems_in_others(self, tmp_path, monkeypatch):
+        """The text of such a store does not say where its files are."""
+        local = pytest.importorskip("fsspec.implementations.local").LocalFileSystem()
+        from fsspec.implementations.asyn_wrapper import AsyncFileSystemWrapper
+        from fsspec.implementations.dirfs import DirFileSystem
+
+        monkeypatch.chdir(tmp_path)
+        stored("a.zarr")
+        above = DirFileSystem(str(tmp_path), local)
+
+        def of_zarr(fs, path):
+            return zarr.storage.FsspecStore(AsyncFileSystemWrapper(fs, asynchronous=True), path=path)
+
+        for place in (zarr.storage.LocalStore("a.zarr"), zarr.storage.LoggingStore(zarr.storage.LocalStore("a.zarr")),
+                      of_zarr(local, "a.zarr"), of_zarr(above, "a.zarr"),
+                      of_zarr(DirFileSystem("a.zarr", above), ""),
+                      zcore.RemoteStore(local, path="a.zarr"), zcore.RemoteStore(above, path="a.zarr"),
+                      zarr.storage.FsspecStore.from_url(f"simplecache::file://{tmp_path}/a.zarr")):
+            with pytest.raises(ValueError, match="would delete"):
+                to_zarr(opened(place), tmp_path / "a.zarr", "w")
+            if "cache" not in str(place):
+                with pytest.raises(ValueError, match="would delete"):
+                    to_zarr(opened("a.zarr"), place, "w")
+            to_zarr(opened(place), tmp_path / "b.zarr", "w")
+        xr.testing.assert_equal(opened("b.zarr").compute(), made())
+
     def test_an_archive(self, tmp_path):
         stored(tmp_path / "a.zip", mode="w").store.close()
         with pytest.raises(ValueError, match="would delete"):

@@ -175,6 +175,12 @@ def _place(place, path):
         return _files(store.path)
     if isinstance(store, zcore.DirectoryStore):
         return _files(store.path, path)
+    if _is_of_zarr(store) and hasattr(store, "root"):
+        return _files(store.root, path)     # of a `LocalStore`, whose text has no working directory
+    if _is_of_zarr(store) and hasattr(store, "fs"):
+        return _of_fsspec(store.fs, store.path, path)
+    if isinstance(store, zcore.RemoteStore) and hasattr(store._made_of[0], "_strip_protocol"):
+        return _of_fsspec(store._made_of[0], store._made_of[1]["path"], path)
     inner = getattr(store, "zcore_store", None) or (_is_of_zarr(store) and getattr(store, "_store", None))
     if inner:
         return _place(inner, path)     # a wrapper
@@ -183,8 +189,7 @@ def _place(place, path):
     if isinstance(store, zcore.RemoteStore):
         address = store.url if store.uri or "://" in store.url else f"{id(store._made_of[0])}/{store.url}"
     elif _is_of_zarr(store):
-        protocol = store.fs.protocol if hasattr(store, "fs") else None
-        address = str(store) if protocol is None else f"{np.atleast_1d(protocol)[0]}://{store.path.lstrip('/')}"
+        address = str(store)
     else:
         address = store.uri or str(id(store))
     scheme, _, rest = address.partition("://")
@@ -193,6 +198,22 @@ def _place(place, path):
     if scheme in _LOCAL:
         return _files("/" + rest.lstrip("/"), path)
     return tuple([part for part in f"{address}/{path}".split("/") if part])
+
+
+def _of_fsspec(fs, root, path):
+    """Return the place of a node below a root in a filesystem of fsspec, which may have another one below."""
+    while True:
+        if hasattr(fs, "_join"):
+            root = fs._join(root)     # a directory of another one
+        inner = getattr(fs, "sync_fs", None) or getattr(fs, "fs", None)
+        if inner is None:
+            break
+        fs = inner
+    protocol = np.atleast_1d(fs.protocol)[0]
+    root = fs._strip_protocol(root)
+    if protocol in _LOCAL:
+        return _files(root, path)
+    return tuple([part for part in f"{protocol}://{root}/{path}".split("/") if part])
 
 
 def _is_of_zarr(store):
