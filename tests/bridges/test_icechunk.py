@@ -77,6 +77,63 @@ def test_dask_writes_by_forks(repository):
     np.testing.assert_array_equal(zcore.open(repository.readonly_session("main").store)["a"][...], VALUES)
 
 
+def test_zcore_creates_and_deletes(repository):
+    session = repository.writable_session("main")
+    group = zcore.open_group(session.store, "a")
+    group.create_group("g").create_array("b", data=VALUES, chunks=(5, 6))
+    zcore.create_array(session.store, name="c", data=[1, 2])
+    assert sorted(group) == ["a", "c", "g"] and "d" not in group
+    del group["c"]
+    session.commit("created by zcore")
+    found = zarr.open_group(repository.readonly_session("main").store, mode="r")
+    assert sorted(found) == ["a", "g"]
+    np.testing.assert_array_equal(found["g/b"][...], VALUES)
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+def test_datasets(repository, lazy):
+    """`to_zarr` of zcore replaces, appends and writes regions in sessions; what it reads of a snapshot stays."""
+    xarray = pytest.importorskip("xarray")
+    from zcore.xarray import to_zarr
+
+    def day(n, factor=1):
+        ds = xarray.Dataset({"t": (("time", "x"), VALUES[:5] * factor)}, {"time": np.arange(n, n + 5)})
+        return ds.chunk(time=2) if lazy else ds
+
+    def stored():
+        return xarray.open_zarr(repository.readonly_session("main").store, group="g", consolidated=False)
+
+    for ds, keywords in ((day(0), {"mode": "w"}), (day(5, 2), {"append_dim": "time"}),
+                         (day(10, 3), {"append_dim": "time"}),
+                         (day(5, 7)[["t"]].drop_vars("time"), {"region": {"time": slice(5, 10)}})):
+        session = repository.writable_session("main")
+        to_zarr(ds, session.store, group="g", **keywords)
+        session.commit("written by zcore")
+    expected = xarray.concat([day(0), day(5, 7), day(10, 3)], "time").compute()
+    xarray.testing.assert_equal(stored().compute(), expected)
+    session = repository.writable_session("main")
+    to_zarr(stored() + 1, session.store, group="g", mode="w")
+    with pytest.raises(ValueError, match="would delete"):
+        to_zarr(xarray.open_zarr(session.store, group="g", consolidated=False), session.store, group="g", mode="w")
+    session.commit("derived")
+    xarray.testing.assert_equal(stored().compute(), expected + 1)
+
+
+def test_an_append_that_fails_in_a_session_is_taken_back(repository):
+    xarray, dask_array = pytest.importorskip("xarray"), pytest.importorskip("dask.array")
+    from zcore.xarray import to_zarr
+
+    def fail(block):
+        raise RuntimeError("no values")
+
+    store = repository.writable_session("main").store
+    to_zarr(xarray.Dataset({"t": ("time", np.arange(4))}), store, group="g")
+    bad = dask_array.arange(4, chunks=2).map_blocks(fail, dtype="i8", meta=np.array((), "i8"))
+    with pytest.raises(RuntimeError, match="no values"):
+        to_zarr(xarray.Dataset({"t": ("time", bad)}), store, group="g", append_dim="time")
+    assert zcore.open(store)["g/t"][...].tolist() == [0, 1, 2, 3]
+
+
 def test_a_session_for_reading_refuses_writes(repository):
     store = repository.readonly_session("main").store
     with pytest.raises(zcore.ReadOnlyError):

@@ -66,6 +66,8 @@ class ZarrPythonStore(Store):
         self.lists: bool = store.supports_listing
         # Stores of zarr-python with the same text are the same store, and share their locks.
         self.uri: str = str(store)
+        # Of Icechunk: nobody sees a change before all are committed.
+        self.is_transaction: bool = hasattr(store, "session")
         self._loop = loop
         # By default, the size of a value is that of the fetched value.
         self._has_ranges = type(store).getsize is not ZarrStore.getsize
@@ -122,7 +124,12 @@ class ZarrPythonStore(Store):
             return b""
 
     def _value(self, key, request):
-        found = self._ask(self.store.get(key, buffer_prototype, request), key)
+        try:
+            found = self._ask(self.store.get(key, buffer_prototype, request), key)
+        except StoreError as error:
+            if not _is_no_key(error):
+                raise
+            found = None
         if found is None:
             return None
         if not isinstance(found, Buffer):
@@ -137,6 +144,10 @@ class ZarrPythonStore(Store):
             size = self._ask(self.store.getsize(key), key)
         except FileNotFoundError:
             return None
+        except StoreError as error:
+            if not _is_no_key(error):
+                raise
+            return None
         # For a missing chunk, Icechunk says 0.
         return size if size or self.exists(key) else None
 
@@ -149,7 +160,7 @@ class ZarrPythonStore(Store):
         try:
             return self._ask(self.store.exists(key), key)
         except StoreError as error:
-            if not _is_lack(error):
+            if not _is_lack(error) and not _is_no_key(error):
                 raise
         try:
             return self._value(key, None) is not None
@@ -167,7 +178,11 @@ class ZarrPythonStore(Store):
     def erase(self, key: str) -> None:
         self._check_writable("erase", key)
         check_key(key)
-        self._ask(self.store.delete(key), key)
+        try:
+            self._ask(self.store.delete(key), key)
+        except StoreError as error:
+            if not _is_no_key(error):
+                raise
 
     def list_dir(self, prefix: str) -> Listing:
         check_prefix(prefix)
@@ -199,3 +214,10 @@ class ZarrPythonStore(Store):
 def _is_lack(error):
     """Return whether a store does not have a method, or does not take a range."""
     return isinstance(error.__cause__, NotImplementedError)
+
+
+def _is_no_key(error):
+    """Return whether Icechunk says that it has no such key, or never has: only those of nodes and chunks of Zarr v3."""
+    cause = error.__cause__
+    return (type(cause).__name__ == "NodeNotFoundError"
+            or type(cause).__name__ == "InvalidInputError" and "zarr key" in str(cause))

@@ -5,12 +5,15 @@ beside the group's document, the documents get their new shapes one after the ot
 and the record is removed. A kill before the record leaves the dataset as it was. After it, readers without a copy find
 arrays of two lengths, and by the record the one to go by; and the next append goes back to what readers found.
 
+In a session of Icechunk there is no record: a commit is one step.
+
 At a service locks do not hold back other processes, so documents get their shapes first: they reserve the rows.
 """
 from __future__ import annotations
 
 import json
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import zcore
@@ -19,6 +22,8 @@ from zcore.stores.keys import prefix_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+
+    from zcore.stores.base import Store
 
 # The record is in a directory of its own, since locks are those of a node.
 _RECORD = ".zcore_append", "record"
@@ -87,11 +92,16 @@ def home_of(dims_of: Mapping[str, tuple[str, ...]], dim: str) -> str:
     return dim if dim in names else names[0]
 
 
+def is_transaction(store: Store) -> bool:
+    """Return whether nobody sees changes of a store before all are committed, as in a session of Icechunk."""
+    return getattr(store, "is_transaction", False)
+
+
 @contextmanager
 def appending(home: zcore.Array, dim: str, length: int, grown: Iterable[Growing] = ()) -> Iterator[None]:
     """Return a context manager for an append, with a record of it that is removed in the end.
 
-    Other appends wait for it, except those of other processes at a service.
+    Other appends wait for it, except those of other processes at a service, and in a session of Icechunk.
 
     Parameters
     ----------
@@ -104,6 +114,10 @@ def appending(home: zcore.Array, dim: str, length: int, grown: Iterable[Growing]
         The arrays that are appended to. After an error they have their old shapes.
     """
     store, key = home.store, _key_of(home)
+    if is_transaction(store):
+        with _taken_back(grown):
+            yield
+        return
     raw = json.dumps({"dimension": dim, "length": length}).encode()
     while True:
         store.set_if_not_exists(key, raw)
@@ -113,17 +127,25 @@ def appending(home: zcore.Array, dim: str, length: int, grown: Iterable[Growing]
             except FileNotFoundError:
                 continue     # the append that it waited for has ended
             if store.get(key) == raw:
-                try:
+                with _taken_back(grown, partial(store.erase, key)):
                     yield
-                except BaseException:
-                    with suppress(zcore.ZcoreError):
-                        for one in grown:
-                            one.take_back()
-                        store.erase(key)
-                    raise
                 store.erase(key)
                 return
             store.erase(key)     # of one that was cut off
+
+
+@contextmanager
+def _taken_back(grown, after=None):
+    """Return a context manager that gives arrays their old shapes after an error, and then calls `after`."""
+    try:
+        yield
+    except BaseException:
+        with suppress(zcore.ZcoreError):
+            for one in grown:
+                one.take_back()
+            if after is not None:
+                after()
+        raise
 
 
 def take_back(place: Any, path: str, dim: str, dims_of: Mapping[str, tuple[str, ...]]) -> None:

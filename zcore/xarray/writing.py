@@ -27,7 +27,7 @@ from zcore.formats.zarr_v2.chain import to_chain
 from zcore.hierarchy import consolidated as copies
 from zcore.hierarchy import lifecycle
 from zcore.stores.keys import prefix_of
-from zcore.xarray.appending import Growing, appending, home_of, take_back
+from zcore.xarray.appending import Growing, appending, home_of, is_transaction, take_back
 from zcore.xarray.backend import members_of, place_of
 from zcore.xarray.faithful import checked
 from zcore.xarray.still_read import Write, check_not_deleted, check_not_overwritten
@@ -379,7 +379,7 @@ class _Draft(ZarrStore):
         """Create the arrays, write what is in memory, and return the group.
 
         Elements that are appended are not in the documents before `finish`, unless they are computed later, or at a
-        service. The `stack` keeps other appends out.
+        service, or in a session of Icechunk, which takes no chunks beyond a shape. The `stack` keeps other appends out.
 
         Raises : StoreError, if an array has another shape by now than the draft was made for.
         """
@@ -394,7 +394,7 @@ class _Draft(ZarrStore):
             stack.enter_context(appending(home, self._append_dim, self.get_dimensions()[self._append_dim],
                                           [target.growing for target in self._targets if target.growing is not None]))
         for target in self._targets:
-            target.carry_out(group, not compute or group.store.swaps)
+            target.carry_out(group, not compute or group.store.swaps or is_transaction(group.store))
         self.writer.carry_out()
         return group
 
