@@ -112,9 +112,10 @@ def test_datasets(repository, lazy):
     expected = xarray.concat([day(0), day(5, 7), day(10, 3)], "time").compute()
     xarray.testing.assert_equal(stored().compute(), expected)
     session = repository.writable_session("main")
-    to_zarr(stored() + 1, session.store, group="g", mode="w")
+    store = session.store
+    to_zarr(stored() + 1, store, group="g", mode="w")
     with pytest.raises(ValueError, match="would delete"):
-        to_zarr(xarray.open_zarr(session.store, group="g", consolidated=False), session.store, group="g", mode="w")
+        to_zarr(xarray.open_zarr(store, group="g", consolidated=False), store, group="g", mode="w")
     session.commit("derived")
     xarray.testing.assert_equal(stored().compute(), expected + 1)
 
