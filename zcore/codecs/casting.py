@@ -155,9 +155,15 @@ def _integers(numbers, low, high, rounding, out_of_range):
     if is_float:
         with np.errstate(invalid="ignore"):
             numbers = _round(numbers, rounding)
-    # False with NaN. The number after the last one is a power of 2, which float64 holds; it may not hold the last one.
-    if not numbers.size or (numbers.min() >= low and numbers.max() < high + 1):
+    if not numbers.size:
         return numbers.astype(wide)
+    # NaN, if there is one. The number after the last integer is a power of 2, which float64 holds; it may not hold the
+    # last one.
+    least, largest = numbers.min(), numbers.max()
+    if least >= low and largest < high + 1:
+        return numbers.astype(wide)
+    if is_float and out_of_range == "clamp" and high < 2**53 and np.isfinite(least) and np.isfinite(largest):
+        return np.clip(numbers, low, high).astype(wide)
     below, above = numbers < low, numbers >= float(high + 1) if is_float else numbers > high
     outside = below | above
     wrong = ~np.isfinite(numbers)
