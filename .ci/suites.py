@@ -158,7 +158,9 @@ def pytest(suite, folder, tests, pipeline, work, only=None):
         ini.write_text("[pytest]\nasyncio_mode = auto\n")
         environment = {**os.environ, "ZARR_CODEC_PIPELINE__PATH": pipeline, "ZCORE_SUITE": suite.name,
                        "ZCORE_SUITE_PLAIN": str(int(pipeline == ZARR)),
-                       "ZCORE_SUITE_RESULTS": str(results), "HYPOTHESIS_STORAGE_DIRECTORY": str(results / "examples"),
+                       "ZCORE_SUITE_RESULTS": str(results),
+                       # Tests that are made of a set must be the same ones in each worker.
+                       "PYTHONHASHSEED": "0", "HYPOTHESIS_STORAGE_DIRECTORY": str(results / "examples"),
                        "PYTHONPATH": os.pathsep.join(filter(None, [str(HERE), os.environ.get("PYTHONPATH")]))}
         if only is not None:
             environment["ZCORE_SUITE_ONLY"] = str(only)

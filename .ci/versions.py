@@ -21,7 +21,7 @@ LIBRARIES = {"zarr": "zarr-python", "xarray": "xarray", "dask": "dask", "anndata
              "virtualizarr": "VirtualiZarr", "cubed": "Cubed", "tensorstore": "tensorstore", "zarrs": "zarrs",
              "asdf": "asdf", "kerchunk": "kerchunk", "obstore": "obstore", "fsspec": "fsspec", "h5py": "h5py",
              "numpy": "NumPy"}
-MARKS = re.compile(r"(<!-- (\w+): written by \.ci/versions\.py -->\n).*?(<!-- end -->\n)", re.DOTALL)
+MARKS = re.compile(r"(<!-- (\w+): written by \.ci/versions\.py -->).*?(<!-- end -->)", re.DOTALL)
 
 
 def note(file, **found):
@@ -48,12 +48,16 @@ def minor(text):
     return ".".join(text.split(".")[:2])
 
 
+def table(rows):
+    return "\n\n" + "".join(f"| {' | '.join(row)} |\n" for row in rows) + "\n"
+
+
 def table_of_versions(seen):
     """One row for each library, one column for each Python."""
     rows = [["library", *(f"Python {minor(one['python'])}" for one in seen)], ["---"] * (1 + len(seen))]
     rows += [[title, *(one["packages"].get(name, "") for one in seen)] for name, title in LIBRARIES.items()
              if any(name in one["packages"] for one in seen)]
-    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+    return table(rows)
 
 
 def table_of_suites(seen):
@@ -64,7 +68,7 @@ def table_of_suites(seen):
             named = ", ".join(f"{LIBRARIES.get(name, name)} {number}" for name, number in suite["versions"].items())
             rows.append([f"{suite['title']} ({named})", minor(one["python"]), str(suite["passed"]),
                          str(suite["theirs"]), str(suite["left_out"])])
-    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+    return table(rows)
 
 
 def line_of_versions(seen):
@@ -74,7 +78,7 @@ def line_of_versions(seen):
         return (f"Python {minor(one['python'])} with "
                 + ", ".join(f"{LIBRARIES[name]} {minor(one['packages'][name])}" for name in peers))
 
-    return f"CI ran on {'; '.join(map(of, seen))}.\n"
+    return f"CI ran on {', and on '.join(map(of, seen))}."
 
 
 MADE = {"versions": table_of_versions, "suites": table_of_suites, "line": line_of_versions}

@@ -35,3 +35,20 @@ def test_changes_are_listed_in_their_form():
         line for line in sections if re.fullmatch(r"\*+[\w ]+\*+", line)} > set()
     entries = [line for line in lines if re.match(r"\S", line) and not line.startswith(("#", "*"))]
     assert [line for line in entries[3:] if not line.startswith("- ")] == []
+
+
+def test_no_hand_types_the_versions_that_ci_has_seen():
+    """README and the pages of bridges name them between marks. What was measured, and "or newer", are other facts."""
+    library = r"(zarr-python|xarray|dask|anndata|icechunk|virtualizarr|cubed|tensorstore|zarrs|kerchunk|obstore|fsspec)"
+    typed = re.compile(rf"\b{library}\]?(\([^)]*\))?[ |(]+\d+\.\d+", re.IGNORECASE)
+    other = re.compile(r"measur|median|rounds|\bms\b|milliseconds|times of|or newer|since|before|until", re.IGNORECASE)
+    marked = re.compile(r"<!-- \w+: written by \.ci/versions\.py -->.*?<!-- end -->", re.DOTALL)
+    n_marks = 0
+    for page in (ROOT / "README.md", *sorted((ROOT / "docs" / "bridges").glob("*.md"))):
+        text, n = marked.subn("", page.read_text("utf-8"))
+        n_marks += n
+        found = [match[0] for paragraph in re.split(r"\n\s*\n", text) if not other.search(paragraph)
+                 for match in typed.finditer(paragraph)]
+        assert not found, page.name
+    assert n_marks == 3
+    assert typed.search("| [dask](docs/bridges/dask.md) | 2026.8 |") and typed.search("Icechunk 1.1 uses it")
