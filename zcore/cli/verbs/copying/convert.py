@@ -5,7 +5,7 @@ chunks are copied as they are stored. A warning names the properties that the de
 
 Examples:
   zcore convert old.zmeta new.zarr --zarr-format 3
-  zcore convert data.zarr small.zarr --compressor zstd:9 --dtype f4
+  zcore convert data.zarr small.zarr --compressor blosc:zstd:9 --dtype f4
   zcore convert data.zarr/2016/t2m t2m.npy
 """
 from __future__ import annotations
