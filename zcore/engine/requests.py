@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any
 
+    from zcore.codecs.chain import CodecChain
     from zcore.engine.binding import ArrayBinding
     from zcore.engine.views import ArrayView
     from zcore.kernel.cache.chunks import ChunkCache
@@ -70,7 +71,7 @@ class Reader:
         self._chain = view.chain
         self._chunks = chunks
         self._take = plan.take_some if tasks is None else _taker(plan, iter(tasks))
-        self._gathered = Gathered(store, prefix, plan, self._take, view.chain.max_encoded)
+        self._gathered = Gathered(store, prefix, plan, self._take, view.chain)
         # One limit for all objects, if they have one shape.
         self._limit = view.chain.max_encoded if view.metadata.edges is None else None
 
@@ -354,15 +355,16 @@ MAX_GATHERED = 1 << 16
 
 
 class Gathered:
-    """Tasks whose objects are read together, if the store combines any."""
+    """Tasks whose objects are read together, if the store combines any. A shard that is read in parts is read alone."""
 
     def __init__(self, store: Store, prefix: str, plan: ReadPlan, take: Callable[[int], list[int]],
-                 limit: int | None) -> None:
+                 chain: CodecChain) -> None:
         self._store = store
         self._prefix = prefix
         self._plan = plan
         self._take = take
-        self._limit = limit
+        self._limit = chain.max_encoded
+        self._is_in_parts = _is_in_parts(chain)
         self._lock = allocate_lock()
         self._pending = []
         # Only references to remote targets have batches.
@@ -375,8 +377,11 @@ class Gathered:
         with self._lock:
             if not self._pending:
                 tasks = self._take(MAX_GATHERED)
+                few = [task for task in tasks if self._is_in_parts and self._plan.is_few(task)]
+                tasks = sorted(set(tasks).difference(few)) if few else tasks
                 keys = [self._prefix + self._plan.task(task)[0] for task in tasks]
                 # Reversed, since they are taken from the end. The store returns them in the order of reading.
                 self._pending = [([tasks[i] for i in batch.numbers], batch.load)
                                  for batch in reversed(self._batches(keys, self._limit))]
+                self._pending += [([task], lambda: self._store) for task in reversed(few)]
             return self._pending.pop() if self._pending and not self._plan.stopped else None

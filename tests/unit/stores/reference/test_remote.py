@@ -70,6 +70,26 @@ def test_neighbours_are_asked_for_together(made):
     assert made.data() == [("dir/data.bin", f"bytes=6-{last[1] + last[2] - 1}")]
 
 
+def test_of_shards_the_index_and_the_chunks_are_asked_for(site):
+    store = zcore.MemoryStore()
+    values = np.random.default_rng(0).integers(1, 1 << 30, (4, 4096), "i4")
+    zcore.create_array(store, data=values, chunks=(1, 64), shards=(1, 4096), compressors=None)
+    keys = sorted(key for key in store.list() if key != "zarr.json")
+    site.files["data.bin"] = b"".join(store.get(key) for key in keys)
+    refs, start = {"zarr.json": store.get("zarr.json").decode()}, 0
+    for key in keys:
+        refs[key] = [site.url + "data.bin", start, store.getsize(key)]
+        start += store.getsize(key)
+    array = zcore.open(ReferenceStore(refs))
+    site.requests.clear()
+    np.testing.assert_array_equal(array[1:3, 70:80], values[1:3, 70:80])
+    ends = [part.removeprefix("bytes=").split("-") for _, part in site.data()]
+    assert len(ends) == 4 and sum(int(last) - int(first) + 1 for first, last in ends) < 4000
+    site.requests.clear()
+    np.testing.assert_array_equal(array[:, 70:4000], values[:, 70:4000])
+    assert len(site.data()) == 1
+
+
 def test_what_is_asked_for_together_has_bounds(made, monkeypatch):
     """RF-URL-09"""
     monkeypatch.setattr("zcore.stores.ranges.merged.__defaults__", (1, 200))
