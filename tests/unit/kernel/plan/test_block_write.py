@@ -36,7 +36,8 @@ def stored(tmp_path, data, **codec):
 
 
 @pytest.mark.parametrize("shuffle", [0, 1, 2])
-@pytest.mark.parametrize("clevel", range(10))
+@pytest.mark.parametrize("clevel", [level if level in (0, 1, 5, 9) else pytest.param(level, marks=pytest.mark.slow)
+                                    for level in range(10)])
 @pytest.mark.parametrize("cname", ["lz4", "zstd"])
 def test_the_bytes_are_those_of_c_blosc(tmp_path, cname, clevel, shuffle):
     """Blocks, flags and level are the same."""
