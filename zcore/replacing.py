@@ -66,7 +66,7 @@ class NewFile:
         self.path: str = os.path.realpath(path) if follows else os.fspath(path)
         self._fsync = fsync
         self._owner = os.getpid()
-        self._old = status_of(self.path)
+        self._old = status_of(self.path, refuses_devices=follows)
         # Noted before it is made, as Ctrl-C may come between the two.
         self.temporary = hidden_beside(self.path, label)
         try:
@@ -122,10 +122,10 @@ def hidden_beside(path: str, label: str = "") -> str:
     return os.path.join(os.path.dirname(path), f"{TEMP_PREFIX}{label}{os.urandom(8).hex()}")
 
 
-def status_of(path: str) -> os.stat_result | None:
+def status_of(path: str, refuses_devices: bool = True) -> os.stat_result | None:
     """Return the status of the file at `path`, or None if there is none.
 
-    Raises : IsADirectoryError; OSError (ESPIPE), if it is neither a file nor a directory.
+    Raises : IsADirectoryError; with `refuses_devices`, OSError (ESPIPE), if it is neither a file nor a directory.
     """
     try:
         status = os.stat(path)
@@ -134,7 +134,9 @@ def status_of(path: str) -> os.stat_result | None:
     if S_ISDIR(status.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
     if not S_ISREG(status.st_mode):
-        raise OSError(errno.ESPIPE, NO_FILE, path)
+        if refuses_devices:
+            raise OSError(errno.ESPIPE, NO_FILE, path)
+        return None
     return status
 
 

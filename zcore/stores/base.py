@@ -17,6 +17,7 @@ A name without a value is one of these:
 from __future__ import annotations
 
 import os
+from _thread import _local  # of threading, without its import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import wraps
@@ -84,6 +85,7 @@ OBJECTS = Objects()
 _N_ROUNDS = 4
 _N_FIRST = 4         # of the first of them, ahead of a caller who may stop
 _changes = [0]
+_thread = _local()
 # In the name of the locks of keys, which belong to no node.
 _NO_PATH = None
 
@@ -702,15 +704,22 @@ def n_changes() -> int:
 
 
 def run_together(work: Callable[[Any], Any], items: Sequence[Any], n_threads: int) -> list[Any]:
-    """Return ``work(item)`` for each item, by up to `n_threads` threads."""
-    if min(len(items), n_threads) <= 1:
+    """Return ``work(item)`` for each item, by up to `n_threads` threads.
+
+    Work that calls this again is one of many already, so it goes on alone: else requests would multiply.
+    """
+    if min(len(items), n_threads) <= 1 or getattr(_thread, "is_one_of_many", False):
         return [work(item) for item in items]
     done = [None] * len(items)
     left = iter(range(len(items)))
 
     def run(main):
-        while (i := next(left, None)) is not None:
-            done[i] = work(items[i])
+        _thread.is_one_of_many = True
+        try:
+            while (i := next(left, None)) is not None:
+                done[i] = work(items[i])
+        finally:
+            _thread.is_one_of_many = False
 
     def cancel():
         nonlocal left

@@ -391,7 +391,9 @@ class ReferenceStore(Store):
                 value = _written(self._seen_from(directory, value))
                 lines.append(json.dumps(key.decode()).encode() + b": " + json.dumps(value).encode())
         folder, name = os.path.split(os.path.realpath(path))
-        DirectoryStore(folder).set(name, b'{"version": 1, "refs": {' + b",\n".join(lines) + b"}}")
+        store = DirectoryStore(folder)
+        store.exists(name)      # raises for a device, which is not replaced
+        store.set(name, b'{"version": 1, "refs": {' + b",\n".join(lines) + b"}}")
 
 
 def _identity_of_data(data):
