@@ -236,3 +236,25 @@ def test_a_write_before_which_another_array_takes_its_place(change, monkeypatch)
         with pytest.raises((zcore.StoreError, zcore.NodeNotFoundError)):
             use(array)
         assert objects(inner) == objects(replaced)
+
+
+@pytest.mark.parametrize("shape", [(30,), (0,)])
+@pytest.mark.parametrize("grows", ["resize", "append"])
+def test_an_array_whose_chunks_are_listed_grows_by_chunks_of_other_lengths(tmp_path, shape, grows):
+    """A grid of equal chunks that are listed ends with the array: zarr-python adds one chunk of another length."""
+    rectilinear = pytest.importorskip("zarr.core.metadata.v3")
+    if not hasattr(rectilinear, "RectilinearChunkGridMetadata"):
+        pytest.skip("this zarr-python has no such grids")
+    with zarr.config.set({"array.rectilinear_chunks": True, "codec_pipeline.path": "zcore.zarr.ZcoreCodecPipeline"}):
+        z = zarr.create_array(tmp_path / "a", shape=shape, chunks=[[10] * (shape[0] // 10) or [1]], dtype="i4",
+                              fill_value=-1)
+        z[...] = 1
+        for _ in range(2):
+            n = z.shape[0]
+            if grows == "append":
+                z.append(np.full(15, n, "i4"))
+            else:
+                z.resize((n + 15,))
+                z[n:] = n
+            assert (z[n:] == n).all() and (z[:shape[0]] == 1).all()
+    assert zcore.open(tmp_path / "a")[...].tolist() == z[...].tolist()

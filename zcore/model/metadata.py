@@ -319,10 +319,12 @@ class ArrayMetadata(Value):
         for (length, chunk, edges), (other_length, other_chunk, other_edges) in zip(
                 dimensions_of(self.shape, self.chunk_shape, self.edges),
                 dimensions_of(other.shape, other.chunk_shape, other.edges), strict=True):
-            if edges is None or other_edges is None:
-                if edges is not other_edges or chunk != other_chunk:
+            both = min(length, other_length)
+            if edges is None and other_edges is None:
+                if chunk != other_chunk:
                     return False
-            elif not edges.agrees(other_edges, min(length, other_length)):
+            elif not _unequal(edges, other_edges, chunk, both).agrees(_unequal(other_edges, edges, other_chunk, both),
+                                                                      both):
                 return False
         return True
 
@@ -330,6 +332,14 @@ class ArrayMetadata(Value):
     def chunk_nbytes(self) -> int:
         """Decoded bytes of one full chunk; of one of the longest, if they differ."""
         return math.prod(self.chunk_shape) * self.dtype.itemsize
+
+
+def _unequal(edges, others, chunk, length):
+    """Return `edges`, or if there are none `chunk` as often as it covers `length`, of the same class as `others`.
+
+    An array of chunks of one length may become one of other lengths, when it grows.
+    """
+    return type(others)([(chunk, max(1, -(-length // chunk)))]) if edges is None else edges
 
 
 _fields_of = attrgetter(*ArrayMetadata._fields)

@@ -211,7 +211,14 @@ class ZcoreCodecPipeline(CodecPipeline):
         if array is None:
             return None, None, None, None
         coords = coords_of(batch, prefix, self._form.separator, self._form.ndim)
-        request = None if coords is None else request_of(batch, coords, _grid(array._binding.metadata), drop_axes)
+        if coords is None:
+            return array, None, None, None
+        try:
+            request = request_of(batch, coords, _grid(array._binding.metadata), drop_axes)
+        except zcore.SelectionError:
+            # A grid of chunks that differ in shape ends with the array, which zarr-python has appended to.
+            array.refresh()
+            request = request_of(batch, coords, _grid(array._binding.metadata), drop_axes)
         if request is None:
             return array, None, None, None
         shape = array.shape
