@@ -20,6 +20,11 @@ def duplicate(fd: int) -> int:
     return _held(os.dup, fd)
 
 
+def identity_of(status: os.stat_result) -> tuple[int, int, int, int, int]:
+    """Return the identity of a file: it changes whenever the file is replaced or written to."""
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
 def _held(function, *arguments):
     held = []
     try:

@@ -151,6 +151,35 @@ def test_a_file_that_is_gone_or_moved(tmp_path):
         assert not path.exists()
 
 
+def test_another_content_of_the_same_size_and_time(tmp_path):
+    path = tmp_path / "a.asdf"
+    make(path, False)
+    with zcore.asdf.open(path, "rw") as file:
+        status = path.stat()
+        path.write_bytes(path.read_bytes().replace(b"name: x", b"name: z"))
+        os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+        with pytest.raises(StoreError, match=CHANGED):
+            update(file)
+
+
+@pytest.mark.parametrize("size", ["nothing", "a part of the tree", "the tree", "the first block"])
+@pytest.mark.parametrize("is_read", [False, True])
+def test_a_file_that_is_cut_off(tmp_path, size, is_read):
+    """The error says so, whatever had been read before; it is not one of blocks or members that are missing."""
+    path = tmp_path / "a.asdf"
+    zcore.asdf.write(path, {"a": A, "b": B})
+    with zcore.asdf.open(path) as file:
+        end = file.front.tree_end
+        sizes = {"nothing": 0, "a part of the tree": end - 30, "the tree": end,
+                 "the first block": file.blocks[0].header.end}
+    with zcore.asdf.open(path) as file:
+        _ = is_read and file.tree
+        os.truncate(path, sizes[size])
+        for _ in range(2):
+            with pytest.raises(zcore.AsdfFormatError, match="another program has made it shorter since it was opened"):
+                file.tree["b"].read()
+
+
 def test_own_changes_are_no_others(tmp_path):
     """One handle makes all of them, one after the other, also by way of a link."""
     path, link = tmp_path / "a.asdf", tmp_path / "link.asdf"

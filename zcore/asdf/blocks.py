@@ -301,7 +301,7 @@ class BlockList(Sequence[Block]):
                 found = scan.find_blocks(self._source, self._front)
                 if found.fault is not None:
                     # Once more with the new size of the file: another process may be appending a block.
-                    self._source.refresh()
+                    self._source.refresh(self._source.size)
                     notes.clear()
                     found = scan.find_blocks(self._source, self._front)
                 self._found = found

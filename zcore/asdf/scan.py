@@ -170,15 +170,15 @@ def by_index(source: Source, first: int) -> Found | None:
     first : int
         Offset of the first block.
     """
-    place, data = find_index(source)
-    if place is None or place < first:
-        return None
-    offsets = file_layout.parse_block_index(data)
-    if offsets is None or offsets[0] != first or offsets[-1] + file_layout.BLOCK_HEADER_NBYTES > place:
-        return None
-    last = len(offsets) - 1
-    numbers = sorted({0, last}) if source.is_far else range(len(offsets))
     try:
+        place, data = find_index(source)
+        if place is None or place < first:
+            return None
+        offsets = file_layout.parse_block_index(data)
+        if offsets is None or offsets[0] != first or offsets[-1] + file_layout.BLOCK_HEADER_NBYTES > place:
+            return None
+        last = len(offsets) - 1
+        numbers = sorted({0, last}) if source.is_far else range(len(offsets))
         for i in numbers:
             header = read_block_header(source, offsets[i])
             if header.end != (place if i == last else offsets[i + 1]) or header.is_streamed:

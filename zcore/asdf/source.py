@@ -13,7 +13,8 @@ import sys
 from typing import TYPE_CHECKING
 
 from zcore import config, workers
-from zcore.errors import LockError, NodeNotFoundError, StoreError, TruncatedError
+from zcore.descriptors import identity_of
+from zcore.errors import AsdfFormatError, LockError, NodeNotFoundError, StoreError
 from zcore.kernel.io.documents import Descriptor, Tickets
 from zcore.kernel.io.object_locks import locks_of
 
@@ -109,7 +110,7 @@ class FileSource:
             self.close()
             raise
         self.size: int = status.st_size
-        self._known = _identity_of(status)
+        self._known = identity_of(status)
 
     @contextlib.contextmanager
     def changing(self) -> Iterator[None]:
@@ -123,19 +124,19 @@ class FileSource:
             try:
                 yield
             finally:
-                self._known = _identity_of(self._status())
+                self._known = identity_of(self._status())
 
     def is_changed(self) -> bool:
         """Return whether another program or handle has changed or replaced the file since it was opened."""
         try:
-            return _identity_of(os.stat(self.path)) != self._known
+            return identity_of(os.stat(self.path)) != self._known
         except OSError:
             return True
 
     def note_change(self) -> None:
         """Give the file another time of change than the one that is known, which the clock may not have left yet."""
         status = self._status()
-        if _identity_of(status) == self._known:
+        if identity_of(status) == self._known:
             with contextlib.suppress(OSError):
                 os.utime(self.fd, ns=(status.st_atime_ns, status.st_mtime_ns + 1))
 
@@ -151,9 +152,9 @@ class FileSource:
         """Return the error for an OSError."""
         return StoreError(f"cannot {operation} {self.path}: {exc.strerror or exc}", key=self.path, errno=exc.errno)
 
-    def refresh(self) -> None:
-        """Ask for the size of the file again."""
-        self.size = self._status().st_size
+    def refresh(self, least: int = 0) -> None:
+        """Ask for the size of the file again. A file of less than `least` bytes is an error when it is read."""
+        self.size = max(least, self._status().st_size)
 
     def _status(self):
         try:
@@ -174,11 +175,16 @@ class FileSource:
             raise self.fault("close", exc) from exc
 
     def read(self, offset: int, n_bytes: int) -> bytes:
-        """Return the bytes from `offset` on, fewer than `n_bytes` where the file ends."""
+        """Return the bytes from `offset` on, fewer than `n_bytes` where the file ends.
+
+        Raises : AsdfFormatError, if it has become so short that there is none.
+        """
         end = min(offset + n_bytes, self.size)
         if offset >= end:
             return b""
         part = self._read_once(offset, end - offset)
+        if not part:
+            raise self._cut_off(offset)
         if len(part) == end - offset:
             return part
         parts = [part]
@@ -197,6 +203,10 @@ class FileSource:
         except OSError as exc:
             raise self.fault("read", exc) from exc
 
+    def _cut_off(self, offset):
+        return AsdfFormatError(f"the file has no byte {offset} any more: another program has made it shorter since it "
+                               "was opened", place=self.path, path=self.path, offset=offset)
+
     def skip_hole(self, offset: int) -> int:
         """Return the offset of the next stored bytes from `offset` on: a sparse file may be larger than any disk.
 
@@ -214,7 +224,7 @@ class FileSource:
     def read_into(self, offset: int, view: memoryview) -> None:
         """Fill a flat view of bytes by those from `offset` on; large ones by several threads.
 
-        Raises : TruncatedError, if the file ends before.
+        Raises : AsdfFormatError, if the file ends before.
         """
         n_bytes = len(view)
         if n_bytes < _PARALLEL_NBYTES or config.threads == 1:
@@ -240,24 +250,18 @@ class FileSource:
             except OSError as exc:
                 raise self.fault("read", exc) from exc
             if n == 0:
-                raise TruncatedError(f"{self.path} ended at byte {offset} while it was read", key=self.path,
-                                     offset=offset, expected=offset + len(view), found=offset)
+                raise self._cut_off(offset)
             offset, view = offset + n, view[n:]
 
     def pieces(self, offset: int, n_bytes: int, piece_nbytes: int) -> Iterator[bytes]:
         """Iterate over the bytes from `offset` on, `piece_nbytes` at a time.
 
-        Raises : TruncatedError, if the file ends before.
+        Raises : AsdfFormatError, if the file ends before.
         """
         end = offset + n_bytes
         while offset < end:
             piece = self.read(offset, min(piece_nbytes, end - offset))
             if not piece:
-                raise TruncatedError(f"{self.path} ended at byte {offset} while it was read", key=self.path,
-                                     offset=offset, expected=end, found=offset)
+                raise self._cut_off(offset)
             yield piece
             offset += len(piece)
-
-
-def _identity_of(status):
-    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns

@@ -48,7 +48,7 @@ class RemoteSource:
         """There is no descriptor."""
         raise UnsupportedError(f"{self.path} is remote: it cannot be mapped", feature="maps of remote files")
 
-    def refresh(self) -> None:
+    def refresh(self, least: int = 0) -> None:
         """Do nothing: only one version of the file is read."""
 
     def close(self) -> None:

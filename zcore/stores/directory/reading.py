@@ -7,7 +7,7 @@ import stat
 
 from zcore.descriptors import open_descriptor
 from zcore.replacing import NO_FILE
-from zcore.stores.base import ByteRange, Identity, resolve_range
+from zcore.stores.base import ByteRange, resolve_range
 
 NOWHERE = "a symbolic link leads nowhere; mount the disk it points to, fetch the content, or remove the link"
 
@@ -122,8 +122,3 @@ def is_special_file(path: str) -> bool:
     """Return whether a FIFO, a socket, a device or a link to one is at `path`."""
     mode = _mode_of(os.stat, path)
     return mode is not None and not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
-
-
-def identity_of(status: os.stat_result) -> Identity:
-    """Return the identity of a file: it changes whenever the file is replaced or written to."""
-    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns

@@ -18,6 +18,7 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 from zcore.buffers import flat_view
+from zcore.descriptors import identity_of
 from zcore.errors import KeyConflictError, NotADirectoryStoreError, StoreError
 from zcore.kernel.io.documents import existing, read_first
 from zcore.kernel.io.new_directory import new_directory
@@ -26,7 +27,7 @@ from zcore.model.value import as_bool
 from zcore.replacing import NO_FILE
 from zcore.stores.base import OBJECTS, ByteRange, Directory, Identity, Listing, Objects, Store
 from zcore.stores.directory import atomic, cleanup, listing, spelling
-from zcore.stores.directory.reading import check_absent, identity_of, is_special_file, read_file, stat_file
+from zcore.stores.directory.reading import check_absent, is_special_file, read_file, stat_file
 from zcore.stores.keys import NATIVE, POSIX, check_key, check_prefix, key_to_path, prefix_of
 from zcore.stores.openers import kind_of
 from zcore.trust.base_path import absolute_base

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from zcore import api
+from zcore.descriptors import identity_of
 from zcore.errors import (
     InvalidKeyError,
     Needing,
@@ -78,7 +79,7 @@ class Hdf5Source(Source):
         h5py = _h5py()
         with reading(path):
             status = os.stat(path)
-        self.identity: str = repr((os.path.abspath(path), name, status.st_ino, status.st_size, status.st_mtime_ns))
+        self.identity: str = repr((os.path.abspath(path), name, identity_of(status)[1:]))
         self.lost: list[tuple[str, str]] = []
         self.left_out: list[tuple[str, str]] = []
         self.nodes: list[tuple[str, SourceGroup | SourceArray]] = []

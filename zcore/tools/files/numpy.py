@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from zcore import config, workers
-from zcore.descriptors import duplicate, open_descriptor
+from zcore.descriptors import duplicate, identity_of, open_descriptor
 from zcore.engine.options import MAX_THREADS
 from zcore.errors import (
     CodecError,
@@ -78,7 +78,7 @@ class NumpySource(Source):
         try:
             with self._file.faults():
                 status = os.fstat(self._file.fd)
-            self.identity: str = repr((os.path.abspath(path), status.st_ino, status.st_size, status.st_mtime_ns))
+            self.identity: str = repr((os.path.abspath(path), identity_of(status)[1:]))
             if (kind or openers.kind_of(path)) is openers.NPY:
                 if name:
                     raise NodeNotFoundError(f"{path} holds one array, and none called {name!r}", path=name)
