@@ -15,7 +15,7 @@ from zcore.codecs.chain import codec_of
 from zcore.engine.options import Options
 from zcore.errors import NodeExistsError, UnsupportedError, ZcoreError
 from zcore.formats import format_of
-from zcore.hierarchy import lifecycle, lookup
+from zcore.hierarchy import deletion, lifecycle, lookup
 from zcore.hierarchy.creation_lock import hold_tree
 from zcore.indexing.assign import cast_to, check_complete, in_memory
 from zcore.model.fill_value import fill_bytes, in_order_of_bits
@@ -85,7 +85,9 @@ class NewNode:
         lifecycle.documents_of(path, self.format, self.metadata, self.attributes, options)
         if is_topmost:
             lifecycle.missing_above(store, path, self.format, options)
-        if not overwrite:
+        if overwrite:
+            deletion.check_way(store, path, self.format, self.metadata)
+        else:
             lifecycle.check_free(store, path, self.format, self.metadata, self.attributes, options, self.data)
 
     def put(self, store: Store, path: str, options: Options, overwrite: bool) -> Any:

@@ -169,14 +169,22 @@ def make_way(store: Store, path: str, format: Format, metadata: ArrayMetadata | 
     The caller holds the place, and drops the copies above. See `check_no_nodes_below` for a path without a node.
     """
     prefix = prefix_of(path)
-    _check_erasable(store, prefix, format, metadata)
-    _check_way(store, prefix, metadata)
+    _check_new(store, prefix, format, metadata)
     if _is_node(store, path):
         _erase(store, path, options, is_replaced=True)
     clear_left_over(store, prefix, format, metadata)
     if isinstance(metadata, ArrayMetadata):
         # An empty directory may have the name of a future chunk.
         store.prune(prefix + metadata.chunk_keys.folder(metadata.ndim), below=True)
+
+
+def check_way(store: Store, path: str, format: Format, metadata: ArrayMetadata | GroupMetadata) -> None:
+    """Raise StoreError if `make_way` would, because something cannot be listed or erased, before it erases anything."""
+    prefix = prefix_of(path)
+    if not store.is_empty(prefix) and not store.is_link(prefix):
+        _check_new(store, prefix, format, metadata)
+        if _is_node(store, path):
+            _erasable(store, path, is_replaced=True)
 
 
 def clear_left_over(store: Store, prefix: str, format: Format, metadata: ArrayMetadata | GroupMetadata) -> None:
@@ -209,8 +217,12 @@ def in_the_way(store: Store, prefix: str, metadata: ArrayMetadata | GroupMetadat
             yield key
 
 
-def _check_way(store, prefix, metadata):
-    """Raise StoreError if a file that belongs to no node is in the way of chunks of a new array, such as 2016/1.jpg."""
+def _check_new(store, prefix, format, metadata):
+    """Raise StoreError if something that cannot be erased has a name of a new node, or is in the way of its chunks.
+
+    A file that belongs to no node, such as 2016/1.jpg, may be in their way.
+    """
+    _check_erasable(store, prefix, format, metadata)
     nodes = {}
     for key in in_the_way(store, prefix, metadata):
         if _is_chunk_of_any(key[len(prefix):]):
@@ -253,12 +265,8 @@ def _erase(store, path, options, *, is_replaced=False):
     is_ours, are_groups, is_first = False, True, True
     # A member may be created until the document of its group is erased. Later, `create` makes the group again.
     while are_groups:
-        found = []
-        for place, nodes in nodes_at(store, path, is_replaced=is_replaced, waits=None if is_first else options):
-            # Fails before the first node is deleted if something cannot be listed or erased.
-            for node, metadata in nodes:
-                _check_erasable(store, prefix_of(place), node.format, metadata)
-            found.append((place, any([isinstance(metadata, GroupMetadata) for _, metadata in nodes])))
+        # Fails before the first node is deleted.
+        found = _erasable(store, path, is_replaced=is_replaced, waits=None if is_first else options)
         for place, is_group in found:
             if is_group:
                 # For a while the group has fewer members than the copy.
@@ -267,6 +275,19 @@ def _erase(store, path, options, *, is_replaced=False):
         is_ours |= is_any_ours
         are_groups, is_first = is_any_ours and any([is_group for _, is_group in found]), False
     return is_ours
+
+
+def _erasable(store, path, **how):
+    """Return pairs of a path that `nodes_at` gives and whether a group is there.
+
+    Raises : StoreError, if something of a node cannot be listed or erased.
+    """
+    found = []
+    for place, nodes in nodes_at(store, path, **how):
+        for node, metadata in nodes:
+            _check_erasable(store, prefix_of(place), node.format, metadata)
+        found.append((place, any([isinstance(metadata, GroupMetadata) for _, metadata in nodes])))
+    return found
 
 
 def _erase_all(store, path, pending, options, is_replaced, is_first):

@@ -119,6 +119,8 @@ def create(store: Store, path: str, format: Format, metadata: ArrayMetadata | Gr
     if not is_below:
         check_replaceable(store, path, overwrite)
     while True:
+        if overwrite and missing_above(store, path, format, options):
+            deletion.check_way(store, path, format, metadata)
         create_ancestors(store, path, format, options)
         if overwrite:
             deletion.unlink(store, path)

@@ -658,7 +658,7 @@ def test_chunks_that_cannot_be_listed_are_told_before_anything_changes(tmp_path,
 
 
 @pytest.mark.parametrize("where", ["c/1", "c", "below"])
-@pytest.mark.parametrize("change", ["delete", "overwrite"])
+@pytest.mark.parametrize("change", ["delete", "overwrite", "hierarchy", "copy"])
 def test_what_cannot_be_listed_in_a_member_is_told_before_another_member_goes(tmp_path, monkeypatch, change, where):
     group = zcore.create_group(tmp_path).create_group("g")
     for name in "abc":
@@ -674,12 +674,41 @@ def test_what_cannot_be_listed_in_a_member_is_told_before_another_member_goes(tm
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "scandir", refused)
-        with pytest.raises(zcore.StoreError, match="cannot list"):
+        with pytest.raises(zcore.StoreError, match="cannot (list|replace)"):
             if change == "delete":
                 del zcore.open_group(tmp_path, "r+")["g"]
-            else:
+            elif change == "overwrite":
                 zcore.create_group(tmp_path, path="g", overwrite=True)
+            elif change == "hierarchy":
+                zcore.create_hierarchy(store=tmp_path, nodes={"g/a": group["a"].metadata, "g/b": group["b"].metadata},
+                                       overwrite=True)
+            else:
+                zcore.copy(zcore.ones(3, chunks=3), tmp_path, destination_path="g", overwrite=True)
     assert content(tmp_path) == before
+
+
+@pytest.mark.parametrize("names", ["a", "g/a", ",a"])
+@pytest.mark.parametrize("what", ["directory", "file"])
+def test_nothing_is_made_above_what_cannot_be_replaced(tmp_path, monkeypatch, names, what):
+    """Chunks of a lost array that cannot be listed, or a file that is no chunk; for one node, and for several."""
+    place = tmp_path / names.split(",")[-1] / "c" / "1" / "1"
+    place.mkdir(parents=True)
+    (place / "1.jpg").write_bytes(b"photo")
+    scandir, new = os.scandir, zcore.zeros(shape=(4, 4), chunks=(2, 2))
+
+    def refused(path):
+        if what == "directory" and str(path).endswith("c/1"):
+            raise PermissionError(13, "Permission denied", path)
+        return scandir(path)
+
+    nodes = {name: new.metadata if name else zcore.group(zcore.MemoryStore()).metadata for name in names.split(",")}
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "scandir", refused)
+        with pytest.raises(zcore.StoreError, match="cannot list|in the way"):
+            zcore.create_hierarchy(store=tmp_path, nodes=nodes, overwrite=True)
+        with pytest.raises(zcore.StoreError, match="cannot list|in the way"):
+            zcore.create_array(tmp_path, name=names.strip(","), shape=(4, 4), chunks=(2, 2), dtype="f8", overwrite=True)
+    assert not list(tmp_path.rglob("zarr.json"))
 
 
 def test_a_group_keeps_its_attributes_until_its_document_goes():

@@ -13,10 +13,13 @@ from typing import TYPE_CHECKING
 
 from zcore.stores.directory.listing import is_text
 from zcore.stores.directory.reading import is_file
-from zcore.stores.keys import is_temporary
+from zcore.stores.keys import TEMPORARY, is_temporary
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+FOLDER = TEMPORARY + "copy."     # begins the names of directories in which copies are made
+_CAN_ASK = os.access in os.supports_effective_ids
 
 
 def prune(directory: str, base: str) -> None:
@@ -97,6 +100,17 @@ def remove_below(directory: str) -> None:
         _remove_empty(current)
 
 
+def check_removable(directory: str) -> None:
+    """Raise PermissionError if a directory cannot be listed or emptied: `directory`, which is no link, or one below."""
+    pending = [directory]
+    while pending:
+        current = pending.pop()
+        entries = _entries(current)
+        if entries and not os.access(current, os.W_OK | os.X_OK, effective_ids=_CAN_ASK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), current)
+        pending += [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
+
+
 def remove_empty_below(directory: str) -> None:
     """Remove the directories below `directory` that hold no file. A directory that cannot be removed stays."""
     for current, _, _ in os.walk(directory, topdown=False):
@@ -108,17 +122,22 @@ def remove_empty_below(directory: str) -> None:
 def remove_temporary(directory: str, before: float) -> int:
     """Remove the temporary files below `directory` with a last write before the time `before` (seconds).
 
-    Returns : their number.
+    Directories in which a copy made a file go with it. Returns : the number of files.
     """
     pending = [directory]
+    folders = []
     n_removed = 0
     while pending:
         for entry in _entries(pending.pop()):
             if entry.is_dir(follow_symlinks=False):
                 pending.append(entry.path)
+                if entry.name.startswith(FOLDER) and _is_older(entry, before):
+                    folders.append(entry.path)
             elif is_temporary(entry.name) and _is_older(entry, before):
                 _ignore_missing(os.unlink, entry.path)
                 n_removed += 1
+    for folder in folders:
+        _remove_empty(folder)
     return n_removed
 
 

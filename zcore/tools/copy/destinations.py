@@ -308,6 +308,12 @@ def _check_free(store, path, overwrite, is_held=False):
 
 @contextlib.contextmanager
 def _directory(store, path, place, order, is_node, overwrite, format):
+    if is_node and not os.path.islink(place):
+        try:
+            cleanup.check_removable(place)
+        except OSError as exc:
+            raise StoreError(f"cannot replace {place}: {exc.filename} cannot be listed or emptied: {exc.strerror}",
+                             key=place, errno=exc.errno) from exc
     work = staging.Building(place, order, store.fsync)
     try:
         yield work

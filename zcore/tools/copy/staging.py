@@ -47,7 +47,6 @@ from zcore.errors import NodeExistsError, StoreError
 from zcore.kernel.io.files import exchange
 from zcore.replacing import keep, mode_for, sync_directory
 from zcore.stores.directory import cleanup
-from zcore.stores.keys import TEMPORARY
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -55,7 +54,6 @@ if TYPE_CHECKING:
 
 _MAX_NAME = 200     # bytes; file systems take 255
 _MAX_TRIES = 100
-_PREFIX = TEMPORARY + "copy."
 _JOURNAL = "journal"
 _WHOLE = b"whole "  # begins the line that names the finished node
 _OLD = "old."
@@ -70,7 +68,7 @@ def container_of(place: str) -> str:
     parent, name = os.path.split(place)
     if len(os.fsencode(name)) > _MAX_NAME:
         name = hashlib.sha256(os.fsencode(name)).hexdigest()
-    return os.path.join(parent, _PREFIX + name)
+    return os.path.join(parent, cleanup.FOLDER + name)
 
 
 def is_alive(directory: str) -> bool:
@@ -104,7 +102,7 @@ def settle(container: str, place: str | None = None, *, removes: bool = False) -
     StoreError
         Something could not be renamed or removed.
     """
-    with _told("settle", container):
+    with _told("clean up after an earlier copy in", container):
         try:
             fd = _locked(container)
         except BlockingIOError:
@@ -212,7 +210,7 @@ class _Found:
                     self._inode = int(said["inode"])
                     self._replaces = bool(said.get("replaces"))
                     place = os.path.join(os.path.dirname(container), os.fsdecode(bytes.fromhex(said["name"])))
-        name = os.path.basename(container)[len(_PREFIX):]
+        name = os.path.basename(container)[len(cleanup.FOLDER):]
         if place is None and len(name) != hashlib.sha256().digest_size * 2:
             place = os.path.join(os.path.dirname(container), name)
         self._place = place      # None: its name was too long to be that of the container as well
@@ -457,7 +455,7 @@ class Building:
                 raise
             if self._fsync:
                 sync_directory(os.path.dirname(self.place))
-        self.discard()
+        self.discard("is whole")
 
     def _rename(self):
         """Give the directory the name, if that is free.
@@ -517,10 +515,10 @@ class Building:
         if not os.path.samestat(os.fstat(self._fd), os.stat(journal or self._journal, dir_fd=dir_fd)):
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self._journal)
 
-    def discard(self) -> None:
-        """Remove the container, also if it was moved, where the system tells its path."""
+    def discard(self, state: str = "was given up") -> None:
+        """Remove the container, also if it was moved, where the system tells its path. An error names the `state`."""
         is_here, self._is_discarded = self.is_here(), True
-        with _told("clean up", self._container):
+        with _told(f"remove what the copy, which {state}, has left in", self._container):
             if is_here:
                 _remove(self._container, self._fd)
             else:

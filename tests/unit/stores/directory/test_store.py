@@ -800,12 +800,19 @@ def test_stale_temporary_files_are_cleaned_by_age(store):
         now = os.stat(full).st_mtime
         os.utime(full, (now - age, now - age))
     os.mkdir(f"{store.path}/{TEMPORARY}directory")
+    for name in ("copy.1", "copy.2/3"):       # of killed copies to files, and one that goes on
+        os.makedirs(f"{store.path}/a/{TEMPORARY}{name}")
+        os.utime(f"{store.path}/a/{TEMPORARY}{name}", (now - 7200, now - 7200))
+    open(f"{store.path}/a/{TEMPORARY}copy.1/{TEMPORARY}new.npy", "wb").close()
+    os.utime(f"{store.path}/a/{TEMPORARY}copy.1", (now - 7200, now - 7200))
+    os.utime(f"{store.path}/a/{TEMPORARY}copy.1/{TEMPORARY}new.npy", (now - 7200, now - 7200))
     assert list(store.list()) == [".__zc_tmp", "a/b/k"]
-    assert store.clean_temporary() == 2
+    assert store.clean_temporary() == 3
     assert store.clean_temporary(older_than=30) == 1
     assert store.clean_temporary(older_than=0) == 0
     assert tree_of(store.path) == {
         ".__zc_tmp": b"v", "a": None, "a/b": None, "a/b/k": b"v", f"{TEMPORARY}directory": None,
+        f"a/{TEMPORARY}copy.2": None, f"a/{TEMPORARY}copy.2/3": None,
     }
 
 

@@ -119,6 +119,15 @@ def test_a_container_that_another_copy_has_just_removed(tmp_path, monkeypatch):
     assert not answers and zcore.open(tmp_path / "x")[...].tolist() == [0, 1, 2, 3]
 
 
+def test_an_old_node_that_stays_is_told_from_a_copy_that_fails(tmp_path, monkeypatch):
+    zcore.save(tmp_path / "x", np.arange(3))
+    with monkeypatch.context() as patch:
+        patch.setattr("zcore.tools.copy.staging.cleanup.remove_directory", fail(OSError(errno.EIO, "broken")))
+        with pytest.raises(zcore.StoreError, match=r"what the copy, which is whole, has left in .*broken"):
+            zcore.copy(zcore.array(np.arange(4)), tmp_path / "x", overwrite=True)
+    assert zcore.open(tmp_path / "x")[...].tolist() == [0, 1, 2, 3]
+
+
 def test_a_container_that_is_no_directory(tmp_path):
     (tmp_path / ".__zc_tmp.copy.x").write_bytes(b"")
     with pytest.raises(zcore.StoreError, match="cannot build"):
