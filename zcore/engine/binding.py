@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from zcore import workers
-from zcore.engine.views import UNSEEN, fill_of, form_of, is_reshaped, renewed, same_objects, view_of
+from zcore.engine.views import UNSEEN, fill_of, form_of, is_reshaped, renewed, same_objects, stored_attributes, view_of
 from zcore.engine.watch import Known, Watch
 from zcore.errors import (
     ChunkError,
@@ -146,7 +146,8 @@ class NodeBinding:
         if known is not None and known.raw == raw:
             return renewed(known, raw, identity, ticket)
         try:
-            view = view_of(self.format, self.document_name, raw, identity, self.path, self.options, ticket)
+            view = view_of(self.format, self.document_name, raw, identity, self.path, self.options, ticket,
+                           attributes=partial(stored_attributes, self.format, self.store, self.path))
         except ZcoreError as error:
             error.locate(self.describe())
             raise

@@ -15,11 +15,14 @@ import numpy as np
 
 from zcore.codecs.chain import CodecChain
 from zcore.errors import ArrayMismatchError, ZcoreError, noted
+from zcore.formats.json_documents import MAX_NBYTES
 from zcore.model.metadata import ArrayMetadata
 from zcore.model.value import text_of
+from zcore.stores.base import AtMost
+from zcore.stores.keys import prefix_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any, TypeGuard, TypeVar
 
     import numpy.typing as npt
@@ -27,7 +30,7 @@ if TYPE_CHECKING:
     from zcore.engine.options import Options
     from zcore.formats.base import Format
     from zcore.model.metadata import GroupMetadata
-    from zcore.stores.base import Identity
+    from zcore.stores.base import Identity, Store
 
 # A document that was younger when it was read may be replaced by one with the same inode, size and times.
 TRUSTED_AGE_NS = 2_000_000_000
@@ -72,11 +75,11 @@ if TYPE_CHECKING:
 
 
 def view_of(format: Format, document: str, raw: bytes, identity: Identity | None, path: str, options: Options,
-            ticket: int, now: int | None = None) -> View:
+            ticket: int, now: int | None = None, attributes: Callable[[], Mapping[str, Any]] = dict) -> View:
     """Return the view of the document `raw` of the node at `path`, read from the object `identity`.
 
     `document` is the name of the document, `options` are those of the handle. `now`: `time_ns` when it was read, if
-    that was not just now.
+    that was not just now. `attributes` returns the node's attributes, where the document's meaning depends on them.
 
     Raises
     ------
@@ -86,16 +89,22 @@ def view_of(format: Format, document: str, raw: bytes, identity: Identity | None
         The document contradicts the options.
     """
     trusted = identity is None or is_trusted(identity, now)
-    return View(*_resolved(format, document, raw, path, options), raw, identity, trusted, ticket)
+    return View(*_resolved(format, document, raw, path, options, attributes), raw, identity, trusted, ticket)
+
+
+def stored_attributes(format: Format, store: Store, path: str) -> dict[str, Any]:
+    """Return the attributes of a node whose format has a document for them; see `view_of`."""
+    raw = store.get(prefix_of(path) + format.attributes_document, AtMost(MAX_NBYTES + 1))
+    return format.parse_attributes(raw, path)
 
 
 def view_from_elsewhere(format: Format, document: str, raw: bytes, identity: Identity | None, path: str,
-                        options: Options) -> View:
+                        options: Options, attributes: Callable[[], Mapping[str, Any]]) -> View:
     """Return the view of a document that another process has read, without asking a store; see `view_of`.
 
     The document may come from consolidated metadata; then its identity is None.
     """
-    return unseen(view_of(format, document, raw, identity, path, options, UNSEEN))
+    return unseen(view_of(format, document, raw, identity, path, options, UNSEEN, attributes=attributes))
 
 
 def unseen(view: _View) -> _View:
@@ -139,7 +148,7 @@ def _parsed(format, document, raw, path):
             return format.parse_node(document, raw, path), tuple(notes)
 
 
-def _resolved(format, document, raw, path, options):
+def _resolved(format, document, raw, path, options, attributes):
     parsed = metadata, notes = _parsed(format, document, raw, path)
     if type(metadata) is not ArrayMetadata:
         return metadata, None, None, notes
@@ -148,6 +157,9 @@ def _resolved(format, document, raw, path, options):
             resolved = _resolve(format, document, raw, options.strict)
         else:
             resolved = _with_chain(format, *parsed, options.strict)
+        meant = format.with_attributes(metadata, attributes)
+        if meant is not metadata:
+            metadata, resolved = meant, _with_chain(format, meant, notes, options.strict)
     except ZcoreError as error:
         # The codecs do not know where they are named.
         error.message = f"{document}: {error.message}"

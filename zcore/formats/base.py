@@ -20,7 +20,7 @@ from zcore.model import node_names
 from zcore.model.metadata import ArrayMetadata, GroupMetadata
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
     import numpy as np
@@ -178,6 +178,15 @@ class Format(ABC):
     def with_separator(self, metadata: ArrayMetadata, separator: str) -> ArrayMetadata:
         """Return the metadata with `separator` in the chunk keys, if the document names no separator."""
         raise NotImplementedError
+
+    # Required if attributes may change the meaning of an array's document
+
+    def with_attributes(self, metadata: ArrayMetadata, attributes: Callable[[], Mapping[str, Any]]) -> ArrayMetadata:
+        """Return the metadata of an array's document as the array's attributes say they are meant.
+
+        `attributes` is called only if they can matter.
+        """
+        return metadata
 
     # The same for all formats
 

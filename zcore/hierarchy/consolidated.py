@@ -217,7 +217,7 @@ def member_of(binding: GroupBinding, copy: Mapping[str, ArrayMetadata | GroupMet
     format, options, path_in_store = binding.format, binding.options, binding.prefix + path
     try:
         document, raw, attributes = copy.document_of(path)
-        view = view_from_elsewhere(format, document, raw, None, path_in_store, options)
+        view = view_from_elsewhere(format, document, raw, None, path_in_store, options, lambda: attributes or {})
     except (MetadataError, UnsupportedError):
         return None
     if view.notes:

@@ -12,7 +12,7 @@ import numpy as np
 
 from zcore.engine.binding import ArrayBinding, GroupBinding
 from zcore.engine.options import Options
-from zcore.engine.views import metadata_of, view_of
+from zcore.engine.views import metadata_of, stored_attributes, view_of
 from zcore.errors import (
     ArrayMismatchError,
     InvalidKeyError,
@@ -264,7 +264,8 @@ def _found(store, path, zarr_format, options, looked, only_finished=False):
         check_names(path, format)
         if others:
             _warn_of_others(store, path, document, others)
-    view = view_of(format, document, raw, identity, path, options, 0, now)
+    view = view_of(format, document, raw, identity, path, options, 0, now,
+                   partial(stored_attributes, format, store, path))
     if view.notes:
         warn_of(store.describe(path), view.notes)
     bind = ArrayBinding if type(view.metadata) is ArrayMetadata else GroupBinding

@@ -1,11 +1,12 @@
 """The common base of arrays and groups: handles on a node of a store."""
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from zcore.engine.binding import NodeBinding
 from zcore.engine.options import Options
-from zcore.engine.views import view_from_elsewhere
+from zcore.engine.views import stored_attributes, view_from_elsewhere
 from zcore.formats import format_of
 from zcore.model.metadata import unshared
 from zcore.nodes.attributes import Attributes
@@ -136,5 +137,6 @@ class Handle:
 
 def _from_elsewhere(kind, bind, store, path, format_name, keywords, raw, identity):
     format, options = format_of(format_name), Options(**keywords)
-    view = view_from_elsewhere(format, bind.name_of_document(format), raw, identity, path, options)
+    view = view_from_elsewhere(format, bind.name_of_document(format), raw, identity, path, options,
+                               partial(stored_attributes, format, store, path))
     return kind(bind(store, path, format, options, view))

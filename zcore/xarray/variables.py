@@ -20,6 +20,7 @@ from xarray.core import indexing
 
 import zcore
 from zcore.formats.zarr_v2.chain import from_chain
+from zcore.formats.zarr_v2.fill import parse_fill
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -180,7 +181,9 @@ def variable_of(source: Source, dimensions: tuple[str, ...], mask_fill: bool | N
 def _decoded_fill(value, dtype):
     """Return a ``_FillValue`` of an attribute; xarray writes most of them in base64, others write JSON's numbers."""
     try:
-        return FillValueCoder.decode(value, {"S": "bytes", "T": "string"}.get(dtype.kind, dtype))
+        if dtype.kind == "S":     # xarray would skip what is not Base64 in it
+            return parse_fill(dtype, value).rstrip(b"\0")
+        return FillValueCoder.decode(value, {"T": "string"}.get(dtype.kind, dtype))
     except (TypeError, ValueError, struct.error):
         return value
 

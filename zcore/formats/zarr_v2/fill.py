@@ -18,6 +18,11 @@ any                    null: undefined, reads as zero, empty or, of ``m M``, as 
 
 Values of other programs are read: 0 for empty text and bytes, 0 and 1 for truth values, whole floats for integers,
 numbers as text ("0", by n5-zarr), "NaT", a single number for a complex one, the bare tokens NaN and Infinity.
+
+netcdf-c writes for `S` the text itself, and the characters 0 to 9 as numbers. Text that is no Base64 of an item is read
+so. What is both, "fill" or 0, has the format's meaning, unless the attribute ``_FillValue`` has the same value:
+netcdf-c writes both. Its other marks are no sign, since a copy made by another program keeps them. Base64 of a whole
+item is longer than the item, so it is never both; see `text_bytes`.
 """
 from __future__ import annotations
 
@@ -47,17 +52,30 @@ def parse_fill(dtype: np.dtype[Any], value: object) -> bytes:
         # zarr-python 3 leaves out chunks that are all NaT, for dates, or all zero or empty, for other types.
         return fill_bytes(dtype, "NaT") if kind in "mM" else bytes(dtype.itemsize)
     if kind in "SV":
-        # netcdf-c writes the text itself. One character is no Base64.
-        is_char = kind == "S" and type(value) is str and len(value) == 1 and value.isascii()
-        raw = value.encode() if is_char else _from_base64(value)
-        if len(raw) > dtype.itemsize:
-            raise ValueError(f"expected at most {dtype.itemsize} bytes in Base64, found {len(raw)}")
+        try:
+            raw = _from_base64(value)
+            if len(raw) > dtype.itemsize:
+                raise ValueError(f"expected at most {dtype.itemsize} bytes in Base64, found {len(raw)}")
+        except ValueError:
+            raw = text_bytes(dtype, value)
+            if raw is None:
+                raise
         return raw.ljust(dtype.itemsize, b"\0")
     if kind == "U":
         return fill_bytes(dtype, _text(value))
     if type(value) is str and kind in "iufc" and _NUMBER.fullmatch(value):
         value = float(value) if kind in "fc" or not value.lstrip("-").isdecimal() else int(value)
     return fill_bytes(dtype, scalar_from_json(dtype, value))
+
+
+def text_bytes(dtype: np.dtype[Any], value: object) -> bytes | None:
+    """Return the bytes of the fill value in a document if it is the text itself; None if it cannot be."""
+    if dtype.kind != "S":
+        return None
+    if type(value) is int and 0 <= value <= 9 and dtype.itemsize == 1:
+        value = str(value)
+    raw = value.encode() if type(value) is str else None
+    return None if raw is None or len(raw) > dtype.itemsize else raw.ljust(dtype.itemsize, b"\0")
 
 
 def render_fill(dtype: np.dtype[Any], raw: bytes) -> Any:

@@ -39,7 +39,7 @@ from zcore.formats.zarr_v2 import consolidated
 from zcore.formats.zarr_v2.chain import ChainBuilder, from_chain, to_chain
 from zcore.formats.zarr_v2.codecs import unknown_parameters
 from zcore.formats.zarr_v2.consolidated import GROUP_MEMBERS
-from zcore.formats.zarr_v2.fill import parse_fill, parse_object_fill, render_fill, render_object_fill
+from zcore.formats.zarr_v2.fill import parse_fill, parse_object_fill, render_fill, render_object_fill, text_bytes
 from zcore.formats.zarr_v2.new import as_dtype, new_array, new_group
 from zcore.model import node_names
 from zcore.model.chunk_keys import ChunkKeyEncoding
@@ -49,11 +49,13 @@ from zcore.model.metadata import ArrayMetadata, GroupMetadata, check_chunk_shape
 from zcore.model.value import Same
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
     from typing import Any
 
 _OBJECT = np.dtype(object)
-_SPELLINGS = ("order", "filters", "compressor", "dimension_separator")  # `extra` may keep their original form
-_MEMBERS = frozenset(("zarr_format", "shape", "chunks", "dtype", "fill_value", *_SPELLINGS))
+_OF_CODECS = ("order", "filters", "compressor", "dimension_separator")
+_SPELLINGS = (*_OF_CODECS, "fill_value")  # `extra` may keep their original form
+_MEMBERS = frozenset(("zarr_format", "shape", "chunks", "dtype", *_SPELLINGS))
 _CHUNK_KEYS = {separator: ChunkKeyEncoding.v2(separator) for separator in ("/", ".")}
 
 
@@ -93,6 +95,9 @@ class ZarrV2(Format):
         around = _around_shape(Same(metadata.dtype), metadata.chunk_shape, metadata.chunk_keys.separator,
                                Same(metadata.codecs), metadata.fill_value is None, metadata.fill_bytes)
         return render_shape(around, metadata.shape)
+
+    def with_attributes(self, metadata: ArrayMetadata, attributes: Callable[[], Mapping[str, Any]]) -> ArrayMetadata:
+        return _with_attributes(metadata, attributes)
 
     def render_group(self, metadata: GroupMetadata) -> bytes:
         return render_json(GROUP_MEMBERS)
@@ -139,14 +144,33 @@ def _parse_array(document, attributes=None):
         fill_value = None if fill_value is None else fill_scalar(dtype, raw_fill)
     extra = {member: value for member, value in members.items() if member not in _MEMBERS}
     ours = _spelled(codecs, dtype, len(shape), separator)
-    for member in _SPELLINGS:
+    if not has_varying_items(dtype) and text_bytes(dtype, members.get("fill_value")) is not None and (
+            members["fill_value"] != render_fill(dtype, raw_fill)):
+        extra["fill_value"] = members["fill_value"]
+    for member in _OF_CODECS:
         original = members.get(member)
         original = None if original == [] else original
         if original != ours.get(member) and (original is not None or member in ours) and not _has_size_0(original):
             extra[member] = original
-    return document.checked("chunks", lambda: ArrayMetadata(
+    metadata = document.checked("chunks", lambda: ArrayMetadata(
         shape, dtype, chunk_shape, _CHUNK_KEYS[separator], codecs, fill_value, raw_fill, 2, attributes, extra=extra,
     ))
+    return metadata if attributes is None else _with_attributes(metadata, lambda: attributes)
+
+
+def _with_attributes(metadata, attributes):
+    """Return the metadata with the fill value that is meant, if it may be text as well as Base64."""
+    if metadata.dtype.kind != "S" or metadata.fill_value is None:
+        return metadata
+    value = metadata.extra.get("fill_value", render_fill(metadata.dtype, metadata.fill_bytes))
+    raw = text_bytes(metadata.dtype, value)
+    if raw is None or raw == metadata.fill_bytes:
+        return metadata
+    sign = attributes().get("_FillValue")
+    if type(sign) is not type(value) or sign != value:
+        return metadata
+    return metadata.replace(fill_value=fill_scalar(metadata.dtype, raw), fill_bytes=raw,
+                            extra={**metadata.extra, "fill_value": value})
 
 
 def _chunk_shape(lengths, shape):
@@ -235,7 +259,7 @@ def _array_members(metadata):
     _check_expressible(metadata)
     members = _members(metadata.dtype, metadata.chunk_shape, metadata.chunk_keys.separator, metadata.codecs,
                        _fill_member(metadata)) | {"shape": metadata.shape}
-    original = {member: metadata.extra[member] for member in _SPELLINGS if member in metadata.extra}
+    original = {member: metadata.extra[member] for member in _OF_CODECS if member in metadata.extra}
     if original and _means(members | original, metadata):
         members |= original
     own = _MEMBERS.difference(_SPELLINGS).intersection(metadata.extra)
@@ -267,4 +291,7 @@ def _fill_member(metadata):
         return None
     if has_varying_items(metadata.dtype):
         return render_object_fill(_object_codec(metadata.codecs), metadata.fill_value)
+    original = metadata.extra.get("fill_value")
+    if original is not None and text_bytes(metadata.dtype, original) == metadata.fill_bytes:
+        return original
     return render_fill(metadata.dtype, metadata.fill_bytes)

@@ -97,6 +97,9 @@ def described(source: SourceArray, format: Format, wanted: Wanted, name: str, lo
     attributes, names = kept_attributes(source, format, name, losses)
     # The metadata of the source, if they are of the same format.
     alike = source.metadata if source.metadata is not None and format.describes(source.metadata) else None
+    if alike is not None:
+        # Fill values are written as the specification says, which all readers understand.
+        alike = alike.replace(extra={key: value for key, value in alike.extra.items() if key != "fill_value"})
     if source.is_whole and alike is not None and not any([value is not None for value in wanted]):
         return alike.replace(attributes=attributes)
     settings: dict[str, Any] = {}
@@ -120,7 +123,7 @@ def described(source: SourceArray, format: Format, wanted: Wanted, name: str, lo
                 losses.note("fill values", name)
             if source.metadata is not None and source.metadata.extra:
                 if alike is not None:
-                    metadata = metadata.replace(extra=source.metadata.extra)
+                    metadata = metadata.replace(extra=alike.extra)
                 else:
                     # A spelling in the document is no loss.
                     spellings = format_of(source.metadata.zarr_format).spellings
@@ -158,7 +161,7 @@ def kept_attributes(source: SourceArray | SourceGroup, format: Format, name: str
             losses.note("names of dimensions of which some have none", name)
         names = None
     if MISSING_ATTRIBUTE in attributes and hasattr(source, "dtype"):
-        if format.masks_fill_value and source.missing_value is not None:
+        if format.masks_fill_value and (source.missing_value is not None or _is_fill_value(source, attributes)):
             del attributes[MISSING_ATTRIBUTE]     # it is the fill value
         elif format.strict_attributes:
             attributes[MISSING_ATTRIBUTE] = _missing_text(attributes[MISSING_ATTRIBUTE], source, format)
@@ -171,6 +174,12 @@ def kept_attributes(source: SourceArray | SourceGroup, format: Format, name: str
     return attributes, names
 
 
+def _is_fill_value(source, attributes):
+    """Return whether the attribute ``_FillValue`` of an array of bytes is its fill value in Base64, as by xarray."""
+    return source.dtype.kind == "S" and isinstance(source.fill_value, bytes) and (
+        attributes[MISSING_ATTRIBUTE] == b2a_base64(source.fill_value, newline=False).decode())
+
+
 def _missing_text(value, source, format):
     """Return the attribute ``_FillValue`` for Zarr v3. xarray has it in Base64 for some types (`FillValueCoder`)."""
     kind = source.dtype.kind
@@ -180,8 +189,11 @@ def _missing_text(value, source, format):
         return value     # as it was stored
     if kind == "f" and is_number:
         return b2a_base64(struct.pack("<d", value), newline=False).decode()
-    if kind == "S" and source.missing_value is not None:
-        return b2a_base64(source.missing_value, newline=False).decode()
+    if kind == "S":
+        missing = source.missing_value
+        if missing is None and source.metadata is not None and source.metadata.extra.get("fill_value") == value:
+            missing = source.fill_value     # the text itself, as by netcdf-c
+        return value if missing is None else b2a_base64(missing, newline=False).decode()
     return value
 
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from zcore.engine.binding import ArrayBinding, GroupBinding
 from zcore.engine.options import Options
-from zcore.engine.views import view_of
+from zcore.engine.views import stored_attributes, view_of
 from zcore.errors import (
     AsdfFormatError,
     ChunkError,
@@ -350,7 +350,8 @@ class _Verification:
             raw, identity = store.get_with_identity(document, AtMost(MAX_NBYTES + 1)) or (None, None)
             if raw is None:
                 return None      # deleted since it was found
-            view = view_of(format, node.document, raw, identity, path, self.options, 0)
+            view = view_of(format, node.document, raw, identity, path, self.options, 0,
+                           attributes=partial(stored_attributes, format, store, path))
             kind = ArrayBinding if isinstance(view.metadata, ArrayMetadata) else GroupBinding
             binding = kind(store, path, format, self.options, view)
         except (MetadataError, UnsupportedError, StoreError) as error:

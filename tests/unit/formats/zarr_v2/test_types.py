@@ -181,6 +181,33 @@ def test_fill_value_that_is_a_number_as_text_is_read(dtype, value, expected):
     assert rewritten(array)["fill_value"] == ([0.0, 0.0] if dtype == "<c8" else expected)
 
 
+# By netcdf-c, each with the attribute ``_FillValue`` of the same value.
+@each(("dtype", "value", "without", "expected"), [
+    ("|S128", "x y", b"x y", b"x y"), ("|S128", "é", "é".encode(), "é".encode()), ("|S8", "YWI", b"YWI", b"YWI"),
+    (">S1", "x", b"x", b"x"), (">S1", 5, b"5", b"5"), (">S1", "\n", b"\n", b"\n"), (">S1", "=", b"=", b"="),
+    # Base64 as well: the attribute decides.
+    ("|S128", "fill", b"~)e", b"fill"), ("|S4", "TBD=", b"L\x10", b"TBD="), (">S1", 0, b"", b"0"),
+    # Base64 that is no text of the type
+    ("|S1", "eA==", b"x", b"x"), ("|S3", "fill", b"~)e", b"~)e"), ("|S128", "", b"", b""), ("|S2", 0, b"", b""),
+])
+def test_fill_value_that_is_the_text_itself(dtype, value, without, expected):
+    """V2-FV-06"""
+    array = parse(dtype, value)
+    assert array.fill_value == without
+    assert zarr_v2.with_attributes(array, lambda: {"_FillValue": "other"}) is array
+    signed = zarr_v2.with_attributes(array, lambda: {"_FillValue": value})
+    assert signed.fill_value == expected and signed.fill_bytes == expected.ljust(signed.itemsize, b"\0")
+    if expected and not expected == b"0":
+        assert rewritten(signed)["fill_value"] == value     # which netcdf-c still reads
+    assert rewritten(signed.replace(fill_value=b"z"))["fill_value"] == "eg=="
+
+
+def test_attributes_are_not_asked_about_most_fill_values():
+    for dtype, value in (("|S3", "YWI="), ("|S4", None), ("|S4", ""), ("|V9", "fill"), ("<i4", 0), ("<U4", "fill")):
+        array = parse(dtype, value)
+        assert zarr_v2.with_attributes(array, pytest.fail) is array
+
+
 @pytest.mark.parametrize("token", ["NaN", "Infinity", "-Infinity"])
 @pytest.mark.parametrize("dtype", ["<f4", "<c8"])
 def test_bare_constants_are_read_and_written_in_quotes(dtype, token):
@@ -215,8 +242,10 @@ def test_payload_of_a_nan_becomes_the_usual_one():
     ("<i4", "NaN"), ("|u1", -1), ("<u8", 2**64), ("<i4", []),
     ("|b1", 2), ("|b1", "0"), ("|b1", "true"),
     ("<c8", [1.0]), ("<c8", [1, 2, 3]), ("<c8", [1, None]), ("<c8", [1e39, 0]),
-    ("|S3", "YWJjZA=="), ("|S3", "YWI"), ("|S3", "ab!="), ("|S3", "é"), ("|S3", 1), ("|S3", []), ("|S3", " YWI="),
-    ("|V2", "YWJj"), ("|V2", 1), ([["a", "<i4"]], "AAAAAAA="), ([["a", "<i4"]], [0]), ([["a", "<i4"]], 5),
+    ("|S3", "YWJjZA=="), ("|S3", "ab!="), ("|S1", "é"), ("|S3", "\ud800"), ("|S3", 1), ("|S1", 10), ("|S1", True),
+    ("|S3", []), ("|S3", " YWI="),
+    ("|V2", "YWJj"), ("|V9", "x y"),
+    ([["a", "|S9"]], "x y"), ("|V2", 1), ([["a", "<i4"]], "AAAAAAA="), ([["a", "<i4"]], [0]), ([["a", "<i4"]], 5),
     ("<U2", "abc"), ("<U2", 1), ("<U2", ["a"]), ("<M8[D]", 0.5), ("<M8[D]", "now"), ("<M8[D]", 2**63),
     ("<m8[s]", "1"), ("<m8[s]", True),
 ])
