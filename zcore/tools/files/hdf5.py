@@ -50,7 +50,7 @@ from zcore.tools.references.hdf5_attributes import (
     text_of,
     type_of,
 )
-from zcore.tools.references.hdf5_dataset import codecs_of, references_of
+from zcore.tools.references.hdf5_dataset import Texts, codecs_of, references_of
 from zcore.tools.source import Source, SourceArray, SourceGroup
 
 if TYPE_CHECKING:
@@ -159,7 +159,8 @@ class _Dataset(SourceArray):
             raise UnsupportedError(f"{dataset.name} is an empty dataset, without a shape", feature="null dataspaces")
         dtype = type_of(dataset)
         self._path = path
-        self._dataset = self._stored = dataset
+        self._dataset = dataset
+        self._texts = None
         if dtype.subdtype is not None:
             raise UnsupportedError(f"{dataset.name} has elements that are arrays, {dtype}",
                                    feature="elements that are arrays")
@@ -168,7 +169,7 @@ class _Dataset(SourceArray):
             if h5py.check_string_dtype(dtype) is None:
                 raise UnsupportedError(f"{dataset.name} has items of a type that no array has, {dtype}",
                                        feature="references and sequences of HDF5")
-            self._dataset = dataset.asstr("utf-8")     # some files say ASCII and hold UTF-8
+            self._texts = Texts(h5py, dataset)
             dtype = np.dtypes.StringDType()
         super().__init__(dataset.shape, dtype, attributes, selection)
         self.has_enum = has_enum(h5py, dataset.dtype)
@@ -199,13 +200,16 @@ class _Dataset(SourceArray):
         if self._zcore is not None:
             out[...] = self._zcore[index]
             return
-        with reading(self._path):
-            try:
+        with reading(self._path, self._dataset.name):
+            if self._texts is None:
                 out[...] = self._dataset[index]
+                return
+            try:
+                out[...] = self._texts.read(index)
             except UnicodeDecodeError:
-                texts, guesses = np.asarray(self._stored[index], object), []
+                texts, guesses = self._texts.read(index, decoded=False), []
                 out[...] = np.array([text_of(text, guesses) for text in texts.ravel()], object).reshape(out.shape)
-                warn(f"texts of {self._stored.name!r} are not UTF-8; they are read as Latin-1, the first is "
+                warn(f"texts of {self._dataset.name!r} are not UTF-8; they are read as Latin-1, the first is "
                      f"{guesses[0]!r:.60}")
 
 

@@ -124,7 +124,8 @@ class _Walk:
         if is_placeholder(self._h5py, dataset):
             return
         try:
-            found = references_of(self._h5py, dataset, key + "/", *self._how)
+            with reading(dataset.file.filename, dataset.name):
+                found = references_of(self._h5py, dataset, key + "/", *self._how)
         except UnsupportedError as exc:
             self._leave_out(key, exc.message, exc.feature)
         else:

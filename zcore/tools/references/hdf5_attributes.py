@@ -56,14 +56,15 @@ def open_file(h5py: ModuleType, path: str) -> Any:
 
 
 @contextlib.contextmanager
-def reading(path: str) -> Iterator[None]:
-    """Turn any error of h5py into a StoreError that names the file."""
+def reading(path: str, name: str = "") -> Iterator[None]:
+    """Turn any error of h5py into a StoreError that names the file, and the object in it if that is known."""
     try:
         yield
     except (ZcoreError, Warning):
         raise
     except Exception as exc:
-        raise StoreError(f"cannot read the HDF5 file {path}: {exc}", key=path,
+        what = f"{name} of " if name else ""
+        raise StoreError(f"cannot read {what}the HDF5 file {path}: {exc}", key=path,
                          errno=getattr(exc, "errno", None)) from exc
 
 

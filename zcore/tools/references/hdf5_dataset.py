@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import math
 import os
@@ -141,10 +142,14 @@ def _stored_chunks(dataset):
     mask = masks.pop() if len(masks) == 1 else 0
     extents, shift = {}, _shift(dataset, stored)
     for chunk in stored:
-        coords = tuple([start // length for start, length in zip(chunk.chunk_offset, dataset.chunks, strict=True)])
+        coords = _coords(chunk, dataset.chunks)
         if all([i < n for i, n in zip(coords, grid, strict=True)]):
             extents[coords] = shift + chunk.byte_offset, chunk.size, chunk.filter_mask != mask
     return extents, mask
+
+
+def _coords(chunk, chunks):
+    return tuple([start // length for start, length in zip(chunk.chunk_offset, chunks, strict=True)])
 
 
 def _shift(dataset, stored):
@@ -231,7 +236,8 @@ def _copied(h5py, attributes, dataset, prefix, chunks, dtype, max_inlined) -> Re
     n_least = dataset.size * (MIN_TEXT_NBYTES if of_text else dtype.itemsize)
     if n_least > max_inlined:
         raise _too_large(n_least, max_inlined)
-    _copy(dataset, prefix, chunks, found, np.ndindex(*_grid(dataset.shape, chunks)), max_inlined)
+    _copy(dataset, prefix, chunks, found, np.ndindex(*_grid(dataset.shape, chunks)), max_inlined,
+          Texts(h5py, dataset) if of_text else None)
     return found
 
 
@@ -258,41 +264,90 @@ def _is_bare(dataset, prefix, chunks, found, coords, offset, length):
         decoded.tobytes() != dataset[region].tobytes())
 
 
-def _copy(dataset, prefix, chunks, found, to_copy, max_inlined):
-    """Add chunks with these coordinates as the array's codecs encode them."""
+class Texts:
+    """The texts of a dataset. HDF5 2.0 reads those that were never written in files open for writing alone.
+
+    So the chunks that are stored are read, and the others are the fill value.
+    """
+
+    def __init__(self, h5py: ModuleType, dataset: Any) -> None:
+        self.dataset = dataset
+        self._decoded = dataset.asstr("utf-8")     # some files say ASCII and hold UTF-8
+        self._stored = None
+        if dataset.chunks is not None and dataset.id.get_num_chunks() < math.prod(_grid(dataset.shape, dataset.chunks)):
+            stored = []
+            dataset.id.chunk_iter(stored.append)
+            self._stored = {_coords(chunk, dataset.chunks) for chunk in stored}
+            fill = fill_value_of(h5py, dataset)
+            self._fill = fill if isinstance(fill, bytes) else b"" if not isinstance(fill, str) else fill.encode()
+
+    def read(self, region: tuple[slice, ...], decoded: bool = True) -> Any:
+        """Return the texts in a region, an array of objects: str, or bytes if not `decoded`.
+
+        Raises : UnicodeDecodeError, if a text is not UTF-8.
+        """
+        source = self._decoded if decoded else self.dataset
+        if self._stored is None:
+            return np.asarray(source[region if region else ()], object)
+        selected = [range(*part.indices(length)) for part, length in zip(region, self.dataset.shape, strict=True)]
+        texts = np.full([len(part) for part in selected], self._fill.decode() if decoded else self._fill, object)
+        of_chunks = [_of_chunks(part, n) for part, n in zip(selected, self.dataset.chunks, strict=True)]
+        for parts in itertools.product(*[part.items() for part in of_chunks]):
+            if tuple([i for i, _ in parts]) in self._stored:
+                where = tuple([slice(*bounds) for _, bounds in parts])
+                found = [part[within] for part, within in zip(selected, where, strict=True)]
+                texts[where] = source[tuple([slice(part.start, part.stop, part.step) for part in found])]
+        return texts
+
+
+def _of_chunks(selected, length):
+    """Return for each chunk of one dimension, by its index, the first and the last position in `selected` within it.
+
+    >>> _of_chunks(range(1, 9, 3), 4)
+    {0: (0, 1), 1: (1, 3)}
+    """
+    found = {}
+    for position, index in enumerate(selected):
+        first, _ = found.get(index // length, (position, None))
+        found[index // length] = first, position + 1
+    return found
+
+
+def _copy(dataset, prefix, chunks, found, to_copy, max_inlined, texts=None):
+    """Add chunks with these coordinates as the array's codecs encode them; `texts` are the dataset's, if it has any."""
     store = MemoryStore({".zarray": found[prefix + _ZARR_V2.array_document]})
     array = api.open(store, "r+", write_empty_chunks=True)
     n_bytes = 0
     for coords in to_copy:
         region = _region(coords, chunks, dataset.shape)
-        n_bytes += 0 if array.dtype.hasobject else math.prod(chunks) * array.itemsize
+        n_bytes += 0 if texts else math.prod(chunks) * array.itemsize
         if n_bytes > max_inlined:
             raise _too_large(n_bytes, max_inlined)
-        array[region] = _texts(dataset, region, max_inlined) if array.dtype.hasobject else dataset[region]
+        array[region] = _texts(texts, region, max_inlined) if texts else dataset[region]
         value = found[prefix + _key(coords)] = store.get(_key(coords))
-        n_bytes += len(value) if array.dtype.hasobject else 0
+        n_bytes += len(value) if texts else 0
         if n_bytes > max_inlined:
             raise _too_large(n_bytes, max_inlined)
 
 
-def _texts(dataset, region, max_inlined):
+def _texts(texts, region, max_inlined):
     """Return texts of a dataset, an array of objects.
 
     Many elements may share one text of the file: they are read one by one where all might be too many.
     """
     shape = tuple([part.stop - part.start for part in region])
     try:
-        if math.prod(shape) * os.path.getsize(dataset.file.filename) <= MAX_TEXTS_NBYTES:
-            return np.asarray(dataset.asstr("utf-8")[region if region else ()], object)
-        texts = np.empty(shape, object)
+        if math.prod(shape) * os.path.getsize(texts.dataset.file.filename) <= MAX_TEXTS_NBYTES:
+            return texts.read(region)
+        found = np.empty(shape, object)
         n_bytes = 0
-        decoded = dataset.asstr("utf-8")
         for index in np.ndindex(*shape):
-            texts[index] = decoded[tuple([part.start + i for part, i in zip(region, index, strict=True)])]
-            n_bytes += len(texts[index]) + MIN_TEXT_NBYTES
+            starts = [part.start + i for part, i in zip(region, index, strict=True)]
+            found[index] = texts.read(tuple([slice(start, start + 1) for start in starts])).item()
+            n_bytes += len(found[index]) + MIN_TEXT_NBYTES
             if n_bytes > max_inlined:
                 raise _too_large(n_bytes, max_inlined)
-        return texts
+        return found
     except UnicodeDecodeError as exc:
         raise UnsupportedError(f"a text of it is not UTF-8: {exc.reason}", feature="texts that are not UTF-8") from exc
 

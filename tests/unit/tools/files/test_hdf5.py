@@ -75,6 +75,45 @@ def test_a_chunk_that_is_damaged(path):
         zcore.copy(path, zcore.MemoryStore())
 
 
+@pytest.mark.parametrize("fill", [None, "fill ü"])
+@pytest.mark.parametrize("call", [
+    lambda path: zcore.copy(path, zcore.MemoryStore()),
+    lambda path: zcore.copy(path, zcore.MemoryStore(), zarr_format=2),
+    lambda path: zcore.open(zcore.references_from_hdf5(path)),
+])
+def test_texts_that_were_never_written_are_the_fill_value(fill, call, tmp_path):
+    """HDF5 2.0 does not read the chunks of them that are not stored."""
+    expected = np.full((7, 5), fill or "", object)
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        for name, part in {"some": np.s_[1:4, :3], "none": np.s_[:0], "all": np.s_[:], "last": np.s_[6, 4]}.items():
+            dataset = file.create_dataset(name, (7, 5), h5py.string_dtype(), chunks=(2, 2), fillvalue=fill)
+            if name != "none":
+                dataset[part] = "x"
+        file.create_dataset("latin", (4,), h5py.string_dtype("ascii"), chunks=(2,), compression="gzip")[0] = "a"
+    group = call(tmp_path / "a.h5")
+    for name, part in {"some": np.s_[1:4, :3], "none": np.s_[:0], "all": np.s_[:], "last": np.s_[6, 4]}.items():
+        wanted = expected.copy()
+        wanted[part] = "x"
+        assert group[name][...].tolist() == wanted.tolist(), name
+    assert group["latin"][...].tolist() == ["a", "", "", ""]
+
+
+def test_a_selection_of_texts_that_were_never_written(tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        dataset = file.create_dataset("x", (20, 9), h5py.string_dtype(), chunks=(3, 2), fillvalue="f")
+        dataset[4:11:3, 1:8] = "x"
+        dataset[13, 5] = b"\xff"
+    expected = np.full((20, 9), "f", object)
+    expected[4:11:3, 1:8] = "x"
+    expected[13, 5] = "ÿ"
+    for selection in (np.s_[::5, 1::3], np.s_[2:17:4], np.s_[7, ::4], np.s_[5:5], np.s_[19:, 8], np.s_[:12, :4]):
+        new = zcore.copy(tmp_path / "a.h5", zcore.MemoryStore(), path="x", selection=selection)
+        assert new[...].tolist() == expected[selection].tolist(), selection
+    with pytest.warns(UserWarning, match="Latin-1"):
+        new = zcore.copy(tmp_path / "a.h5", zcore.MemoryStore(), path="x")
+    assert new[...].tolist() == expected.tolist()
+
+
 # what is left out
 
 def test_what_no_array_can_show_is_left_out_by_name(path):
