@@ -150,6 +150,22 @@ def test_copies_are_read_by_zarr_python(path, tmp_path):
                 assert (zarr.open_array(array.store_path, mode="r")[:] == VALUES).all(), name
 
 
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("format", [2, 3])
+def test_copies_of_checksums_before_a_shuffle_are_read_by_zarr_python(format, tmp_path):
+    """NetCDF-4's order. numcodecs does not shuffle items of 8 bytes and a checksum of 4."""
+    zarr, h5py = pytest.importorskip("zarr", minversion="3"), pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "a.nc", "w") as file:
+        for kind in ("i1", "i4", "i8", "c16"):
+            properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+            properties.set_fletcher32()
+            file.create_dataset(kind, data=VALUES.astype(kind), chunks=(30,), shuffle=True, dcpl=properties)
+    zcore.copy(tmp_path / "a.nc", tmp_path / "new.zarr", zarr_format=format)
+    with zarr.config.set({"codec_pipeline.path": "zarr.core.codec_pipeline.BatchedCodecPipeline"}):
+        for name, array in zarr.open_group(tmp_path / "new.zarr", mode="r").members():
+            assert (array[:] == VALUES.astype(name)).all(), name
+
+
 @needs_netcdf4
 @pytest.mark.filterwarnings("ignore")
 def test_by_xarray(path):

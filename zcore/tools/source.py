@@ -46,6 +46,8 @@ class SourceArray:
         As of an array of these elements alone; None where there is none.
     missing_value : object
         The attribute ``_FillValue`` of a file, as an element; None where there is none.
+    fill_is_needed : bool
+        Elements may be absent, or be missing data if they are the fill value.
     has_enum : bool
         Numbers have names, which only HDF5 keeps.
     zarr_format : {3, 2, "zmeta"} or None
@@ -70,6 +72,7 @@ class SourceArray:
 
     fill_value: Any = None
     missing_value: Any = None
+    fill_is_needed: bool = True
     has_enum: bool = False
     dimension_names: tuple[str | None, ...] | None = None
     zarr_format: Format | None = None

@@ -202,6 +202,8 @@ def _fill_values(source, format, wanted):
     value = source.fill_value
     if format.masks_fill_value and source.missing_value is not None:
         value = source.missing_value
+    elif format.masks_fill_value and not source.fill_is_needed:
+        value = None     # else readers would take elements for missing data
     if value is not None and wanted.dtype is not None:
         try:
             with np.errstate(all="ignore"):

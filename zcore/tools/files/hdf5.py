@@ -50,7 +50,7 @@ from zcore.tools.references.hdf5_attributes import (
     text_of,
     type_of,
 )
-from zcore.tools.references.hdf5_dataset import Texts, codecs_of, references_of
+from zcore.tools.references.hdf5_dataset import Texts, codecs_of, is_stored, references_of
 from zcore.tools.source import Source, SourceArray, SourceGroup
 
 if TYPE_CHECKING:
@@ -184,6 +184,7 @@ class _Dataset(SourceArray):
             # Zero is the default of any format. In Zarr v2 it would hide zeros, as missing data.
             if fill_value is not None and any(np.asarray(fill_value, dtype).tobytes()):
                 self.fill_value = fill_value
+                self.fill_is_needed = self.missing_value is not None or not is_stored(dataset)
         names = dimension_names(h5py, dataset, scales)
         if any(names):
             self.dimension_names = self.kept(names)

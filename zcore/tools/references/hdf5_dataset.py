@@ -105,13 +105,24 @@ def references_of(h5py: ModuleType, dataset: Any, prefix: str, scales: ScaleName
 
 
 def codecs_of(dataset: Any, dtype: np.dtype[Any]) -> tuple[CodecSpec, ...] | None:
-    """Return the codec chain of the filters of a dataset; None if there are none, or Zarr does not have them."""
+    """Return the codec chain of the filters of a dataset; None if there are none, or Zarr does not have them.
+
+    Checksums come behind the other filters: numcodecs does not shuffle items of 8 bytes and a checksum of 4.
+    """
     with contextlib.suppress(UnsupportedError, ValueError):
         filters, compressor = filters_of(dataset.id.get_create_plist(), 0)
+        filters = filters and sorted(filters, key=lambda one: one["id"] == "fletcher32")
         if filters or compressor:
             return _ZARR_V2.new_array(dataset.shape, dtype, dataset.chunks, filters=filters,
                                       compressors=compressor).codecs
     return None
+
+
+def is_stored(dataset: Any) -> bool:
+    """Return whether all elements of a dataset are stored, so that none is its fill value for lack of another."""
+    if dataset.chunks is None:
+        return dataset.id.get_storage_size() >= dataset.nbytes
+    return dataset.id.get_num_chunks() >= math.prod(_grid(dataset.shape, dataset.chunks))
 
 
 def _bare(dtype):
@@ -274,7 +285,7 @@ class Texts:
         self.dataset = dataset
         self._decoded = dataset.asstr("utf-8")     # some files say ASCII and hold UTF-8
         self._stored = None
-        if dataset.chunks is not None and dataset.id.get_num_chunks() < math.prod(_grid(dataset.shape, dataset.chunks)):
+        if dataset.chunks is not None and not is_stored(dataset):
             stored = []
             dataset.id.chunk_iter(stored.append)
             self._stored = {_coords(chunk, dataset.chunks) for chunk in stored}
