@@ -1,4 +1,5 @@
 """The first files of each other writer; `python -m tests.interop.other_writers` reads all of them."""
+import importlib.util
 import itertools
 import warnings
 
@@ -11,7 +12,8 @@ from tests.interop import other_writers
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", [name for name in other_writers.WRITERS if name != "zarrita"])
 def test_values_are_those_of_the_library_that_wrote_them(name, tmp_path):
-    pytest.importorskip(name)
+    if importlib.util.find_spec(name) is None:     # imported, its HDF5 might disturb that of h5py
+        pytest.skip(f"needs {name}")
     n = 0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -50,7 +50,7 @@ from zcore.tools.references.hdf5_attributes import (
     text_of,
     type_of,
 )
-from zcore.tools.references.hdf5_dataset import Texts, codecs_of, is_stored, references_of
+from zcore.tools.references.hdf5_dataset import Texts, codecs_of, is_stored, missing_filters, references_of
 from zcore.tools.source import Source, SourceArray, SourceGroup
 
 if TYPE_CHECKING:
@@ -216,10 +216,8 @@ class _Dataset(SourceArray):
 
 def _read_by_zcore(h5py, dataset, scales, dtype):
     """Return an array of zcore with the elements of a dataset whose filters this HDF5 does not have, else None."""
-    properties = dataset.id.get_create_plist()
-    filters = [properties.get_filter(i) for i in range(properties.get_nfilters())]
-    missing = [code for code, *_ in filters if not h5py.h5z.filter_avail(code)]
-    if not missing or not dataset.id.get_storage_size():
+    missing = missing_filters(h5py, dataset)
+    if not missing:
         return None
     path = os.path.abspath(dataset.file.filename)
     try:

@@ -99,7 +99,7 @@ def references_of(h5py: ModuleType, dataset: Any, prefix: str, scales: ScaleName
             to_copy.append(coords)
         else:
             found[prefix + _key(coords)] = url, offset, length
-    _copy(dataset, prefix, chunks, found, to_copy, max_inlined)
+    _copy(h5py, dataset, prefix, chunks, found, to_copy, max_inlined)
     _inline(dataset.file.filename, found, inline_threshold)
     return found
 
@@ -123,6 +123,14 @@ def is_stored(dataset: Any) -> bool:
     if dataset.chunks is None:
         return dataset.id.get_storage_size() >= dataset.nbytes
     return dataset.id.get_num_chunks() >= math.prod(_grid(dataset.shape, dataset.chunks))
+
+
+def missing_filters(h5py: ModuleType, dataset: Any) -> list[int]:
+    """Return the numbers of the filters of a dataset that this HDF5 does not have; none if there is nothing to read."""
+    properties = dataset.id.get_create_plist()
+    codes = [properties.get_filter(i)[0] for i in range(properties.get_nfilters())]
+    missing = [code for code in codes if not h5py.h5z.filter_avail(code)]
+    return missing if missing and dataset.id.get_storage_size() else []
 
 
 def _bare(dtype):
@@ -247,7 +255,7 @@ def _copied(h5py, attributes, dataset, prefix, chunks, dtype, max_inlined) -> Re
     n_least = dataset.size * (MIN_TEXT_NBYTES if of_text else dtype.itemsize)
     if n_least > max_inlined:
         raise _too_large(n_least, max_inlined)
-    _copy(dataset, prefix, chunks, found, np.ndindex(*_grid(dataset.shape, chunks)), max_inlined,
+    _copy(h5py, dataset, prefix, chunks, found, np.ndindex(*_grid(dataset.shape, chunks)), max_inlined,
           Texts(h5py, dataset) if of_text else None)
     return found
 
@@ -324,8 +332,11 @@ def _of_chunks(selected, length):
     return found
 
 
-def _copy(dataset, prefix, chunks, found, to_copy, max_inlined, texts=None):
+def _copy(h5py, dataset, prefix, chunks, found, to_copy, max_inlined, texts=None):
     """Add chunks with these coordinates as the array's codecs encode them; `texts` are the dataset's, if it has any."""
+    if to_copy and (missing := missing_filters(h5py, dataset)):
+        raise UnsupportedError(f"chunks of it must be copied, and this HDF5 does not have the filter {missing[0]}; "
+                               "hdf5plugin has some", feature=f"the filter {missing[0]} of HDF5")
     store = MemoryStore({".zarray": found[prefix + _ZARR_V2.array_document]})
     array = api.open(store, "r+", write_empty_chunks=True)
     n_bytes = 0

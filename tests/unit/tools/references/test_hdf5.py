@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import zcore
-from zcore.errors import UnsupportedError
+from zcore.errors import IncompleteCopyWarning, UnsupportedError
 from zcore.tools.references.hdf5 import references_from_hdf5
 
 h5py = pytest.importorskip("h5py")
@@ -242,6 +242,19 @@ def test_texts_that_stand_in_many_elements(path, monkeypatch):
         references_from_hdf5(path)
 
 
+def test_texts_of_a_filter_that_is_absent(path, monkeypatch):
+    """One dataset does not cost the whole file."""
+    with h5py.File(path, "w") as file:
+        file.create_dataset("texts", (4,), h5py.string_dtype(), chunks=(2,), compression="gzip")[:] = "x"
+        file["good"] = np.arange(5)
+    monkeypatch.setattr(h5py.h5z, "filter_avail", lambda code: False)
+    with pytest.warns(IncompleteCopyWarning, match="'texts' .* does not have the filter 1; hdf5plugin"):
+        group = zcore.open(references_from_hdf5(path, unsupported="skip"))
+    assert list(group.array_keys()) == ["good"]
+    with pytest.raises(UnsupportedError, match="filter 1"):
+        references_from_hdf5(path)
+
+
 def make_unsupported(file, what):
     """Make a dataset that has no counterpart; returns its name."""
     if what == "szip":
@@ -308,7 +321,7 @@ def test_what_has_no_counterpart(path, what, named):
     name = ".zarray" if what == "name" else "x"
     with pytest.raises(UnsupportedError, match=f"'{name}'.*{named}.*unsupported='skip'"):
         references_from_hdf5(path)
-    with pytest.warns(zcore.errors.IncompleteCopyWarning, match="left out"):
+    with pytest.warns(IncompleteCopyWarning, match="left out"):
         made = references_from_hdf5(path, unsupported="skip")
     assert set(zcore.open(made)) == {"good"}
 
