@@ -501,3 +501,65 @@ def test_a_write_that_is_cancelled_ends_before_its_value_is_free(tmp_path):
 
     asyncio.run(use())
     assert set(np.unique(array[...])) <= {0, 5}
+
+
+class OnTheLoop:
+    """Lets an array be read on zarr-python's loop alone."""
+
+    def __init__(self, monkeypatch):
+        self._monkeypatch = monkeypatch
+
+    def __enter__(self):
+        def awaited(read):
+            raise AssertionError("read in a thread")
+
+        self._monkeypatch.setattr(zcore.zarr, "awaited", awaited)
+
+    def __exit__(self, *exc_info):
+        self._monkeypatch.undo()
+
+
+@pytest.mark.parametrize("keywords", [{}, {"shards": (16, 16)}, {"zarr_format": 2}, {"shards": (16, 16), "filters": [
+    zarr.codecs.TransposeCodec(order=(1, 0))]}], ids=["chunks", "shards", "v2", "transposed shards"])
+def test_a_few_small_chunks_are_read_on_the_loop(keywords, monkeypatch):
+    store = zarr.storage.MemoryStore()
+    numbers = np.arange(40 * 50, dtype="i4").reshape(40, 50)
+    z = zarr.create_array(store, shape=(40, 50), chunks=(4, 4), dtype="i4", fill_value=-1, **keywords)
+    z[:20] = numbers[:20]
+    numbers[20:] = -1
+    selections = [np.s_[3, 7], np.s_[4:8, 4:8], np.s_[2:7, 2:7], np.s_[18:22, 1:9:3], np.s_[30:33, 30]]
+    for selection in selections:
+        with OnTheLoop(monkeypatch):
+            np.testing.assert_array_equal(z[selection], numbers[selection])
+    with OnTheLoop(monkeypatch):
+        np.testing.assert_array_equal(z.oindex[[1, 3, 22], 5:7], numbers[[1, 3, 22], 5:7])
+        np.testing.assert_array_equal(z.vindex[[1, 3, 22], [0, 9, 4]], numbers[[1, 3, 22], [0, 9, 4]])
+    np.testing.assert_array_equal(z[...], numbers)
+
+
+def test_what_goes_wrong_on_the_loop_is_the_error_of_a_thread(monkeypatch):
+    store = zarr.storage.MemoryStore()
+    z = zarr.create_array(store, shape=(8,), chunks=(4,), dtype="i4", compressors=zarr.codecs.GzipCodec())
+    z[...] = 1
+    assert z[0] == 1
+    store._store_dict["c/0"] = zarr.core.buffer.cpu.Buffer.from_bytes(b"no gzip")
+    with pytest.raises(Exception, match="c/0"):
+        z[0]
+    assert z[5] == 1
+
+    async def get(self, key, prototype, byte_range=None):
+        raise OSError("no answer")
+
+    monkeypatch.setattr(zarr.storage.MemoryStore, "get", get)
+    with pytest.raises(Exception, match="no answer"):
+        z[5]
+
+
+def test_an_array_that_grew_elsewhere_is_read_by_its_new_shape():
+    store = zarr.storage.MemoryStore()
+    z = zarr.create_array(store, shape=(8,), chunks=(4,), dtype="i4")
+    z[...] = 1
+    assert z[1] == 1
+    zarr.open_array(store).append(np.full(4, 2, "i4"))
+    assert z[7] == 1
+    assert zarr.open_array(store)[8:].tolist() == [2, 2, 2, 2]

@@ -258,3 +258,15 @@ def test_an_array_whose_chunks_are_listed_grows_by_chunks_of_other_lengths(tmp_p
                 z[n:] = n
             assert (z[n:] == n).all() and (z[:shape[0]] == 1).all()
     assert zcore.open(tmp_path / "a")[...].tolist() == z[...].tolist()
+
+
+def test_unequal_chunks_are_read_and_written_where_zarr_python_has_switched_them_off_since():
+    if not hasattr(pytest.importorskip("zarr.core.metadata.v3"), "RectilinearChunkGridMetadata"):
+        pytest.skip("this zarr-python has no such grids")
+    store = MemoryStore()
+    with zarr.config.set({"array.rectilinear_chunks": True}):
+        zarr.create_array(store, shape=(10,), chunks=[[2, 3, 5]], dtype="i4", fill_value=-1)
+        z = zarr.open_array(store)
+    z[1:4] = 7
+    z.oindex[[5, 9]] = 8
+    assert z[...].tolist() == zcore.open(store)[...].tolist() == [-1, 7, 7, 7, -1, 8, -1, -1, -1, 8]

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
+    from zarr.abc.store import ByteRequest
+
     from zcore.stores.base import ByteRange
     from zcore.typing import Buffer as BytesLike
 
@@ -85,7 +87,7 @@ class ZarrPythonStore(Store):
             if byte_range[1] == 0:
                 return b"" if self.exists(key) else None
             if type(byte_range) is Within:
-                return self._expected(key, *byte_range)
+                return self._expected(key, byte_range)
             if self._has_ranges and type(byte_range) is not AtMost:
                 try:
                     return self._part(key, byte_range)
@@ -109,12 +111,12 @@ class ZarrPythonStore(Store):
             return b""
         return self._value(key, None if stop - start == size else RangeByteRequest(start, stop))
 
-    def _expected(self, key, start, length):
+    def _expected(self, key, part):
         """Return a part of a value that should have it; no bytes if the store refuses it."""
+        start, length = part
         try:
             try:
-                return self._value(key, SuffixByteRequest(length) if start is None
-                                   else RangeByteRequest(start, start + length))
+                return self._value(key, request_of(part))
             except StoreError:
                 if start is not None or not self._has_ranges:
                     raise
@@ -210,6 +212,14 @@ class ZarrPythonStore(Store):
             if getcoroutinestate(coroutine) == CORO_CREATED:
                 coroutine.close()     # its loop is closed, and will never run it
             raise StoreError(f"{key!r} in {self.store!r}: {type(exc).__name__}: {exc}", key=key) from exc
+
+
+def request_of(part: Within | None) -> ByteRequest | None:
+    """Return zarr-python's request for a part of a value, or for the whole."""
+    if part is None:
+        return None
+    start, length = part
+    return SuffixByteRequest(length) if start is None else RangeByteRequest(start, start + length)
 
 
 def _is_lack(error):

@@ -34,8 +34,9 @@ from zcore.kernel.select.batches import coords_of
 from zcore.kernel.select.box import basic
 from zcore.nodes.array import Array
 from zcore.nodes.awaited import awaited
-from zcore.stores.zarr_python import store_of_zarr
+from zcore.stores.zarr_python import N_REQUESTS, ZarrPythonStore, store_of_zarr
 from zcore.zarr.selection import request_of
+from zcore.zarr.small_read import MAX_NBYTES, is_read
 from zcore.zarr.store import Store
 
 if TYPE_CHECKING:
@@ -131,8 +132,9 @@ class ZcoreCodecPipeline(CodecPipeline):
         if not batch:
             return ()
         refused = None
+        read = partial(self._read, batch, out, drop_axes, loop := asyncio.get_running_loop())
         try:
-            done = await awaited(partial(self._read, batch, out, drop_axes, asyncio.get_running_loop()))
+            done = await self._read_small(batch, out, drop_axes, loop) or await awaited(read)
             if done is not None:
                 return done
         except _RefusedError as error:
@@ -150,17 +152,30 @@ class ZcoreCodecPipeline(CodecPipeline):
 
     # In a thread of their own, as a store of zarr-python answers on the loop that waits for them.
 
+    async def _read_small(self, batch, out, drop_axes, loop):
+        """Read a few small chunks on the loop and return their statuses; None if that is left to a thread."""
+        getter, spec = batch[0][:2]
+        values = out.as_ndarray_like()
+        if (type(getter) is not StorePath or not isinstance(values, np.ndarray) or values.nbytes > MAX_NBYTES
+                or len(batch) > N_REQUESTS or not getattr(spec.config, "read_missing_chunks", True)):
+            return None
+        path, prefix = _split(self._form, getter.path)
+        array = self._arrays.get((path, bool(spec.config.write_empty_chunks), id(loop)))
+        if array is None or type(array.store) is not ZarrPythonStore:
+            return None
+        request, selected = self._selected(array, batch, prefix, drop_axes)
+        if selected is None or not await is_read(self.store, array._binding, partial(
+                _read_into, values, request, selected, drop_axes)):
+            return None
+        return ({"status": "present"},) * len(batch)
+
     def _read(self, batch, out, drop_axes, loop):
         """Read a batch and return its statuses, or None if that is left to zarr-python."""
         array, request, selected, values = self._request(batch, out, drop_axes, loop)
         if request is None:
             return None
         with _refusing(array):
-            if request.way == "basic" and values.dtype == array.dtype:
-                array._get(selected, None, values[(*request.where, ...)])
-            else:
-                found = array._get(selected)
-                values[_index_of(request)] = found.squeeze(drop_axes) if drop_axes else found
+            _read_into(values, request, selected, drop_axes, array)
         if getattr(batch[0][1].config, "read_missing_chunks", True):
             return ({"status": "present"},) * len(batch)
         keys = [item[0].path for item in batch]
@@ -210,24 +225,31 @@ class ZcoreCodecPipeline(CodecPipeline):
         array = self._array(path, bool(spec.config.write_empty_chunks), loop, batch)
         if array is None:
             return None, None, None, None
-        coords = coords_of(batch, prefix, self._form.separator, self._form.ndim)
+        request, selected = self._selected(array, batch, prefix, drop_axes)
+        if selected is None and request is not None:
+            # Another handle, zarr-python's for one, has resized the array.
+            array.refresh()
+            request, selected = self._selected(array, batch, prefix, drop_axes)
+        return array, request if selected is not None else None, selected, values
+
+    def _selected(self, array, batch, prefix, drop_axes):
+        """Return the request of a batch and what it selects: None if that lies outside the shape that is known.
+
+        The request is None if zcore cannot do it, and True if it depends on the shape.
+        """
+        form = self._form
+        coords = coords_of(batch, prefix, form.separator, form.ndim)
         if coords is None:
-            return array, None, None, None
+            return None, None
+        metadata = array._binding.metadata
         try:
-            request = request_of(batch, coords, _grid(array._binding.metadata), drop_axes)
+            request = request_of(batch, coords, _grid(metadata), drop_axes)
         except zcore.SelectionError:
             # A grid of chunks that differ in shape ends with the array, which zarr-python has appended to.
-            array.refresh()
-            request = request_of(batch, coords, _grid(array._binding.metadata), drop_axes)
-        if request is None:
-            return array, None, None, None
-        shape = array.shape
-        if not _is_inside(request, shape):
-            # Another handle, zarr-python's for one, has resized the array.
-            shape = array.refresh().shape
-            if not _is_inside(request, shape):
-                return array, None, None, None
-        return array, request, _SELECT[request.way](request.selection, shape), values
+            return True, None
+        if request is None or not _is_inside(request, metadata.shape):
+            return request, None
+        return request, _SELECT[request.way](request.selection, metadata.shape)
 
     def _array(self, path, write_empty_chunks, loop, batch):
         """Return the array of zcore at a path of the store, or None if zcore cannot open it as zarr-python has.
@@ -269,6 +291,15 @@ class ZcoreCodecPipeline(CodecPipeline):
         store = store_of_zarr(self.store, loop=loop)
         locks = store.file_locks if zcore.config.lock == "file" else store.locks
         return locks(_split(self._form, getter.path)[0], self._form.document)
+
+
+def _read_into(values, request, selected, drop_axes, array):
+    """Read what a request selects into the values of zarr-python's buffer."""
+    if request.way == "basic" and values.dtype == array.dtype:
+        array._get(selected, None, values[(*request.where, ...)])
+    else:
+        found = array._get(selected)
+        values[_index_of(request)] = found.squeeze(drop_axes) if drop_axes else found
 
 
 class _RefusedError(Exception):
@@ -371,7 +402,7 @@ def _agrees(binding, metadata, form):
     Raises : StoreError, if the document is by now that of another array.
     """
     view = binding.view
-    document = metadata.to_buffer_dict(default_buffer_prototype())[form.document].to_bytes()
+    document = _document_of(metadata, form)
     if document != view.raw:
         try:
             with noted():
@@ -390,11 +421,20 @@ def _agrees(binding, metadata, form):
             and (view.metadata.edges is not None or view.metadata.chunk_shape == tuple(form.chunks or ())))
 
 
+def _document_of(metadata, form):
+    """Return the document of an array that zarr-python has opened."""
+    try:
+        return metadata.to_buffer_dict(default_buffer_prototype())[form.document].to_bytes()
+    except ValueError:
+        # It renders unequal chunks for no store while its flag ``array.rectilinear_chunks`` is off.
+        return json.dumps(metadata.to_dict()).encode()
+
+
 def _as_zarr_reads(metadata, form, document):
     """Return the members of a document that describe stored objects, as zarr-python writes them; None if it cannot."""
     try:
         found = type(metadata).from_dict(json.loads(document))
-        members = json.loads(found.to_buffer_dict(default_buffer_prototype())[form.document].to_bytes())
+        members = json.loads(_document_of(found, form))
     except (AttributeError, KeyError, NotImplementedError, TypeError, ValueError):
         return None
     return {name: value for name, value in members.items() if name not in ("shape", "attributes", "dimension_names")}
