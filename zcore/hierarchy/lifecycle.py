@@ -146,7 +146,7 @@ def create(store: Store, path: str, format: Format, metadata: ArrayMetadata | Gr
                     _set_attributes(store, path, prefix + format.attributes_document, attributes_document)
                 if data is not None and store.swaps:
                     return _create_in_service(store, path, format, document, view, data, options)
-                if data is not None and getattr(store, "is_transaction", False):
+                if data is not None and store.is_transaction:
                     store.set(prefix + name, document)     # without it Icechunk takes no chunk
                 if data is not None:
                     # The place is held, and there is no array that another writer could have opened.
@@ -162,8 +162,8 @@ def create(store: Store, path: str, format: Format, metadata: ArrayMetadata | Gr
                     if not is_here():
                         continue
                 # If the directory is locked, no other process can have created a node meanwhile.
-                if (not store.swaps and (is_replaced or overwrite) or directory_at(store) is not None
-                        or getattr(store, "is_transaction", False)):
+                if (not store.swaps and (is_replaced or overwrite) or store.is_transaction
+                        or directory_at(store) is not None):
                     store.set(prefix + name, document)
                 elif not store.set_if_not_exists(prefix + name, document):
                     raise _created_meanwhile(store, path)

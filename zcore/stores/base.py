@@ -181,6 +181,8 @@ class Store(ABC):
     swaps : bool
         Locks exclude only the threads of this process. A value that other processes may change is replaced by a
         compare-and-swap, `set_if_same`.
+    is_transaction : bool
+        Nobody else sees a change before all are committed, as in a session of Icechunk.
     """
 
     read_only: bool = True
@@ -190,6 +192,7 @@ class Store(ABC):
     n_requests: int = 0
     lists: bool = True
     swaps: bool = False
+    is_transaction: bool = False
 
     @property
     def label(self) -> str:

@@ -68,7 +68,7 @@ class ZarrPythonStore(Store):
         self.lists: bool = store.supports_listing
         # Stores of zarr-python with the same text are the same store, and share their locks.
         self.uri: str = str(store)
-        # Of Icechunk: nobody sees a change before all are committed.
+        # Of Icechunk.
         self.is_transaction: bool = hasattr(store, "session")
         self._loop = loop
         # By default, the size of a value is that of the fetched value.
@@ -79,6 +79,11 @@ class ZarrPythonStore(Store):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ZarrPythonStore, (self.store, self.read_only)
+
+    @property
+    def _lock_name(self):
+        # Stores of one session are equal, but have no name in common.
+        return type(self.store) if self.is_transaction else self.uri
 
     def get(self, key: str, byte_range: ByteRange | None = None) -> bytes | None:
         check_key(key)

@@ -23,8 +23,6 @@ from zcore.stores.keys import prefix_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from zcore.stores.base import Store
-
 # The record is in a directory of its own, since locks are those of a node.
 _RECORD = ".zcore_append", "record"
 
@@ -92,11 +90,6 @@ def home_of(dims_of: Mapping[str, tuple[str, ...]], dim: str) -> str:
     return dim if dim in names else names[0]
 
 
-def is_transaction(store: Store) -> bool:
-    """Return whether nobody sees changes of a store before all are committed, as in a session of Icechunk."""
-    return getattr(store, "is_transaction", False)
-
-
 @contextmanager
 def appending(home: zcore.Array, dim: str, length: int, grown: Iterable[Growing] = ()) -> Iterator[None]:
     """Return a context manager for an append, with a record of it that is removed in the end.
@@ -114,7 +107,7 @@ def appending(home: zcore.Array, dim: str, length: int, grown: Iterable[Growing]
         The arrays that are appended to. After an error they have their old shapes.
     """
     store, key = home.store, _key_of(home)
-    if is_transaction(store):
+    if store.is_transaction:
         with _taken_back(grown):
             yield
         return

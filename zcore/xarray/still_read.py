@@ -188,6 +188,9 @@ def _place(place, path):
         return _place(store.store, path)
     if isinstance(store, zcore.RemoteStore):
         address = store.url if store.uri or "://" in store.url else f"{id(store._made_of[0])}/{store.url}"
+    elif hasattr(store, "session"):
+        # Of Icechunk, whose stores are new objects for each use.
+        return (store.session, *filter(None, path.split("/")))
     elif _is_of_zarr(store):
         address = str(store)
     else:

@@ -27,7 +27,7 @@ from zcore.formats.zarr_v2.chain import to_chain
 from zcore.hierarchy import consolidated as copies
 from zcore.hierarchy import lifecycle
 from zcore.stores.keys import prefix_of
-from zcore.xarray.appending import Growing, appending, home_of, is_transaction, take_back
+from zcore.xarray.appending import Growing, appending, home_of, take_back
 from zcore.xarray.backend import members_of, place_of
 from zcore.xarray.faithful import checked
 from zcore.xarray.still_read import Write, check_not_deleted, check_not_overwritten
@@ -394,7 +394,7 @@ class _Draft(ZarrStore):
             stack.enter_context(appending(home, self._append_dim, self.get_dimensions()[self._append_dim],
                                           [target.growing for target in self._targets if target.growing is not None]))
         for target in self._targets:
-            target.carry_out(group, not compute or group.store.swaps or is_transaction(group.store))
+            target.carry_out(group, not compute or group.store.swaps or group.store.is_transaction)
         self.writer.carry_out()
         return group
 
