@@ -85,6 +85,21 @@ def test_numbers_and_texts_are_read_and_written_in_parts(tmp_path, make, opened,
     assert texts[...].tolist() == [*TEXTS[:4], *TEXTS[5:8], *TEXTS[7:]] and texts[3] == "z"
 
 
+@STORES
+def test_names_are_keys_or_prefixes(tmp_path, make):
+    """fsspec says of directories, too, that they exist."""
+    store = make(tmp_path)
+    zarr.create_group(store).create_array("g/n", data=VALUES, chunks=(3, 4))
+    opened = ZarrPythonStore(store)
+    listed = {prefix: tuple(opened.list_dir(prefix)[:2]) for prefix in ("", "g/", "g/n/", "g/n/c/1/", "h/")}
+    assert listed == {"": (["zarr.json"], ["g/"]), "g/": (["g/zarr.json"], ["g/n/"]),
+                      "g/n/": (["g/n/zarr.json"], ["g/n/c/"]), "g/n/c/1/": (["g/n/c/1/0", "g/n/c/1/1"], []),
+                      "h/": ([], [])}
+    assert opened.list_dir("g/zarr.json/")[:2] == ([], [])
+    group = zcore.open(store)
+    assert list(group) == ["g"] and list(group["g"]) == ["n"]
+
+
 def test_an_archive_of_zarr_python_is_read(tmp_path):
     with zarr.storage.ZipStore(tmp_path / "a.zip", mode="w") as store, warnings.catch_warnings(action="ignore"):
         zarr.create_array(store, name="n", data=VALUES, chunks=(3, 4))

@@ -194,13 +194,26 @@ class ZarrPythonStore(Store):
 
     def list_dir(self, prefix: str) -> Listing:
         check_prefix(prefix)
+        fs = getattr(self.store, "fs", None)
 
         async def listed():
-            return [name async for name in self.store.list_dir(prefix.rstrip("/"))]
+            if fs is None:
+                return [name.rstrip("/") async for name in self.store.list_dir(prefix.rstrip("/"))]
+            # A directory exists, too, if a filesystem of fsspec is asked for a key.
+            place = f"{self.store.path}/{prefix}".rstrip("/")
+            try:
+                found = await fs._ls(place, detail=True)
+            except self.store.allowed_exceptions:
+                return {}
+            # Some filesystems also list the file itself, or the marker of a directory.
+            return {item["name"].rstrip("/").rpartition("/")[2]: item["type"] for item in found
+                    if item["name"].strip("/") != fs._strip_protocol(place).strip("/")}
 
+        found = self._ask(listed(), prefix)
+        names = sorted(set(found))
         # zarr-python does not say which of the names are keys.
-        names = sorted({name.rstrip("/") for name in self._ask(listed(), prefix)})
-        keys = set(self.existing(prefix, names))
+        keys = set(self.existing(prefix, names) if fs is None else
+                   [name for name in names if found[name] != "directory"])
         return Listing([prefix + name for name in names if name in keys],
                        [f"{prefix}{name}/" for name in names if name not in keys])
 
