@@ -26,7 +26,7 @@ class Memory:
         self.data = data
         self.size = len(data)
         self.skip_hole = int
-        self.refresh = lambda: None
+        self.refresh = lambda at_least=0: None
         self.n_read = 0
 
     def read(self, offset, n_bytes):

@@ -24,7 +24,7 @@ class Memory:
         self.data = data
         self.size = len(data)
         self.skip_hole = int
-        self.refresh = lambda: None
+        self.refresh = lambda at_least=0: None
 
     def read(self, offset, n_bytes):
         return self.data[offset:offset + max(0, n_bytes)]
