@@ -166,6 +166,17 @@ class TestCoordinates:
         xr.testing.assert_equal(found.load(), xr.concat([ds.assign_coords(time=[i, i + 1]) for i in (0, 2, 4)], "time",
                                                         data_vars="minimal", coords="minimal"))
 
+    def test_labels_that_differ_in_the_last_digit(self, tmp_path):
+        """Which of two roundings is meant only the user knows; the error says how far they are apart."""
+        ds = xr.Dataset({"v": (("time", "x"), np.zeros((1, 4)))}, {"x": np.linspace(0, 0.3, 4)})
+        to_zarr(ds, tmp_path)
+        later = ds.assign_coords(x=np.arange(4) * 0.1)
+        with pytest.raises(ValueError, match=r"by up to 5.55e-17.* leave them out: ds.drop_vars\('x'\)"):
+            to_zarr(later, tmp_path, append_dim="time")
+        to_zarr(later.drop_vars("x"), tmp_path, append_dim="time")
+        found = xr.open_dataset(tmp_path, engine="zcore")
+        assert found.sizes["time"] == 2 and (found.x.values == ds.x.values).all()
+
     def test_labels_that_are_stored_with_fewer_digits(self, tmp_path):
         ds = xr.Dataset({"v": (("time", "x"), np.zeros((1, 2)))}, {"x": [0.1, 0.2]})
         to_zarr(ds, tmp_path, encoding={"x": {"dtype": "f4"}})

@@ -330,9 +330,14 @@ class _Draft(ZarrStore):
                 continue
             stored = self.open_store_variable(name)
             if not variable.equals(stored):
-                raise ValueError(f"coordinate {name!r} differs from the stored one, and has no dimension "
+                by = ""
+                if variable.shape == stored.shape and {variable.dtype.kind, stored.dtype.kind} <= set("fiu"):
+                    by = abs(variable.values.astype("f8") - stored.values)
+                    by = f" by up to {np.fmax.reduce(by, axis=None):.3g}"
+                raise ValueError(f"coordinate {name!r} differs from the stored one{by}, and has no dimension "
                                  f"{self._append_dim!r}: what is appended would have other labels than what is stored; "
-                                 f"stored are {stored.values!s:.200}, given {variable.values!s:.200}")
+                                 f"stored are {stored.values!s:.200}, given {variable.values!s:.200}. If they mean the "
+                                 f"same, leave them out: ds.drop_vars({name!r})")
         return changed
 
     def _check_appended_lengths(self, encoded):
