@@ -68,6 +68,24 @@ def test_steps_of_the_read_and_the_write_are_where_they_are_said_to_be():
         assert not owner or re.search(rf"^(?:cdef )?class {owner}\b", source, re.MULTILINE), (owner, file)
 
 
+def test_names_in_the_pages_of_the_design_exist():
+    """Each name in backticks, also each part of a dotted one, and each path of a file."""
+    sources = [path for folder in ("zcore", "tests", "benchmarks", ".ci") for path in (ROOT / folder).rglob("*")
+               if path.suffix in (".py", ".pyx", ".pxd", ".pyi", ".h", ".c", ".F90") or path.name == "run"]
+    known = {part for path in sources for part in path.relative_to(ROOT).parts}
+    for path in (*sources, ROOT / "setup.py", ROOT / "pyproject.toml"):
+        known.update(re.findall(r"[A-Za-z_]\w*", path.read_text(encoding="utf-8")))
+    pages = [PAGE, ROOT / "docs" / "kernel.md", *sorted((ROOT / "docs" / "design").glob("*.md"))]
+    missing, n_names = [], 0
+    for page in pages:
+        text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+        for name in re.findall(r"`([\w./-]+)(?:\(\))?`", text):
+            n_names += 1
+            if name not in known and not known.issuperset(re.findall(r"[A-Za-z_]\w*", name)):
+                missing.append(f"{page.name}: {name}")
+    assert not missing and n_names > 300
+
+
 def main():
     """Draw the map into the page."""
     text = PAGE.read_text(encoding="utf-8")
