@@ -280,3 +280,14 @@ def test_import_of_asdf_waits_for_its_first_use():
             "assert 'yaml' not in sys.modules; [getattr(zcore.asdf, name) for name in zcore.asdf.__all__]")
     subprocess.run([sys.executable, "-c", code], check=True)
     assert heavy_modules_of("import zcore.asdf; zcore.asdf.open") == set()
+
+
+def test_no_class_has_the_name_of_another():
+    """But `zcore.zarr.Store`, which is a store of zarr-python."""
+    found = {}
+    for path in sorted(PACKAGE.rglob("*.py*")):
+        if path.suffix in (".py", ".pyx"):
+            for name in re.findall(r"^(?:cdef )?class (\w+)", path.read_text(encoding="utf-8"), re.MULTILINE):
+                found.setdefault(name, []).append(path.relative_to(PACKAGE).as_posix())
+    assert {name: paths for name, paths in found.items() if len(paths) > 1} == {
+        "Store": ["stores/base.py", "zarr/store.py"]}

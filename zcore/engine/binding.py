@@ -40,7 +40,7 @@ from zcore.kernel.plan.small_read import SMALL_NBYTES, SmallReads
 from zcore.kernel.plan.write import WritePlan
 from zcore.kernel.select.open_array import OpenArray
 from zcore.model.metadata import ArrayMetadata, GroupMetadata, has_varying_items
-from zcore.stores.base import OBJECTS, Directory, Extents, Strided
+from zcore.stores.base import OBJECTS, Directory, FileParts, Strided
 from zcore.stores.keys import prefix_of
 from zcore.text.characters import fault_of_text, has_text
 
@@ -513,7 +513,7 @@ class ArrayBinding(NodeBinding):
         located = self._locate()
         native = type(located) is Directory
         layout = self._layout(located, view, field) if type(located) is Strided else None
-        extents = self._extents(located) if type(located) is Extents else None
+        extents = self._extents(located) if type(located) is FileParts else None
         n_threads = options.n_threads()
         elements = _moved_by(view, out)
         plan = (layout or ReadPlan)(self.opened(view), box, elements, PlanOptions(

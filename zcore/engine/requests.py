@@ -15,7 +15,7 @@ from zcore.engine.views import is_trusted
 from zcore.errors import LockError, StoreError
 from zcore.kernel.io.object_locks import Stopped
 from zcore.kernel.plan.feed import UNCHANGED, UNKNOWN, Feed
-from zcore.stores.base import AtMost, Extents, Within
+from zcore.stores.base import AtMost, FileParts, Within
 from zcore.stores.ranges import MAX_BLOCK, MAX_GAP, merged
 
 if TYPE_CHECKING:
@@ -369,7 +369,7 @@ class Gathered:
         self._pending = []
         # Only references to remote targets have batches.
         located = store.locate(prefix) if store.n_requests else None
-        self._batches = located.batches if type(located) is Extents else None
+        self._batches = located.batches if type(located) is FileParts else None
         self.helps: bool = self._batches is not None
 
     def take(self) -> tuple[list[int], Callable[[], Store]] | None:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from zcore.engine.views import is_trusted
 from zcore.errors import StoreError
-from zcore.kernel.io.documents import Held
+from zcore.kernel.io.documents import OpenFile
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -120,7 +120,7 @@ class Watch:
     def _has_document(self):
         """Read the document, and hold it open if its identity is not trusted; return whether it was one document."""
         if self._path is not None:
-            self._held = Held(self._path)
+            self._held = OpenFile(self._path)
         self._document = document = self._binding.look_alike(self.view, self._box)
         if document.trusted or self._path is None:
             self.close()
@@ -163,7 +163,7 @@ class _Witness:
         self.is_trusted = False
         self._store = store
         self._path = path
-        self._held = None if path is None else Held(path)
+        self._held = None if path is None else OpenFile(path)
 
     def is_there(self):
         """Look for the object; return whether its identity is trusted or the object is now held open."""

@@ -30,7 +30,7 @@ import zcore
 from zcore.errors import StoreError
 from zcore.indexing.assign import cast_to
 from zcore.kernel.io.files import sync_files
-from zcore.mpi.exchange import Plan, bounds_of, write_in_turns
+from zcore.mpi.exchange import Exchange, bounds_of, write_in_turns
 
 if TYPE_CHECKING:
     from typing import Any, Unpack
@@ -276,7 +276,7 @@ def write(comm: Any, array: zcore.Array, box: tuple[slice, ...] | None, values: 
     except Exception as exc:
         error = exc
     _agree(comm, error)
-    plan = Plan(comm.allgather(bounds), array.write_chunk_sizes)
+    plan = Exchange(comm.allgather(bounds), array.write_chunk_sizes)
     binding = array._binding
     alone = zcore.Array(type(binding)(binding.store, binding.path, binding.format,
                                       binding.options.changed({"lock": None}), binding.view))

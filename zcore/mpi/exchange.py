@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 ROUND_NBYTES = 1 << 26
 
 
-class Piece(NamedTuple):
+class Share(NamedTuple):
     """A part of one object: where it begins, its elements, and the rank that has given them."""
 
     start: tuple[int, ...]
@@ -53,7 +53,7 @@ def bounds_of(box: slice | tuple[slice, ...] | None, shape: tuple[int, ...]) -> 
     return tuple(starts), tuple(stops)
 
 
-class Plan:
+class Exchange:
     """Who writes which object: the rank that has most elements of it, the lowest one of several.
 
     Parameters
@@ -115,7 +115,7 @@ class Plan:
         return number
 
 
-def write_in_turns(comm: Any, plan: Plan, values: npt.NDArray[Any] | None,
+def write_in_turns(comm: Any, plan: Exchange, values: npt.NDArray[Any] | None,
                    write: Callable[[tuple[slice, ...], npt.NDArray[Any]], object],
                    read: Callable[[tuple[slice, ...]], npt.NDArray[Any]], object_nbytes: int) -> Exception | None:
     """Exchange the elements of all ranks, and write the objects of this one.
@@ -124,7 +124,7 @@ def write_in_turns(comm: Any, plan: Plan, values: npt.NDArray[Any] | None,
     ----------
     comm : mpi4py.MPI.Comm
         With `alltoall`.
-    plan : Plan
+    plan : Exchange
         The same on all ranks.
     values : ndarray or None
         Of the box of this rank.
@@ -154,7 +154,7 @@ def write_in_turns(comm: Any, plan: Plan, values: npt.NDArray[Any] | None,
             assert box is not None and part is not None and values is not None
             starts, stops = part
             inside = tuple([slice(a - o, b - o) for a, b, o in zip(starts, stops, box[0], strict=True)])
-            sent[plan.owner(coords, near)].append((number, Piece(starts, values[inside], rank)))
+            sent[plan.owner(coords, near)].append((number, Share(starts, values[inside], rank)))
             next_one += 1
         own, sent[rank] = sent[rank], []
         found = {}

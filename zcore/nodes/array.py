@@ -22,7 +22,7 @@ from zcore.kernel.select.box import Box, basic
 from zcore.model.chunk_grid import chunk_regions, chunk_sizes, shown_chunks
 from zcore.model.metadata import shape_of
 from zcore.nodes.info import Info, type_name
-from zcore.nodes.node import Handle
+from zcore.nodes.node import Node
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 _MIN_ZEROS = 1 << 25
 
 
-class Array(Handle):
+class Array(Node):
     """A chunked array in a store.
 
     Made by `zcore.open` and `zcore.create_array`. Indexing reads and writes like indexing a NumPy array. Reading
@@ -616,7 +616,7 @@ class Array(Handle):
         return 1, 0     # kDLCPU
 
     def __eq__(self, other: object) -> bool:
-        """Return whether two handles lead to the same array; see `Handle`.
+        """Return whether two handles lead to the same array; see `Node`.
 
         Raises : TypeError, for numbers, lists and tuples of Python, as elements were meant: ``array[...] == 3``.
         """

@@ -13,7 +13,7 @@ from zcore.model.metadata import ArrayMetadata, unshared
 from zcore.model.value import as_bool
 from zcore.nodes.array import Array
 from zcore.nodes.info import Info
-from zcore.nodes.node import Handle
+from zcore.nodes.node import Node
 from zcore.stores.base import n_at_once, n_changes, outcomes
 from zcore.stores.keys import prefix_of
 from zcore.text.printable import printable
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     _Found = TypeVar("_Found")
 
 
-class Group(Handle):
+class Group(Node):
     """A node of a hierarchy that holds arrays and other groups.
 
     Made by `zcore.open_group` and `zcore.create_group`. A mapping of names, or paths such as ``"2016/temperature"``, to

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from zcore.stores.base import Store
 
 
-class Handle:
+class Node:
     """A handle on one node.
 
     Two handles are equal if they lead to the same path of equal stores, whatever metadata each has read. Copies and

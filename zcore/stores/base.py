@@ -49,7 +49,7 @@ class Directory(NamedTuple):
     path: str
 
 
-class Extents(NamedTuple):
+class FileParts(NamedTuple):
     """Values are parts of other files.
 
     `table`, a `zcore.kernel.refs.table.ReferenceTable`, lists them and does not change. ``open(target)`` returns a new
@@ -368,7 +368,7 @@ class Store(ABC):
         keys = [check_key(key, self.key_flavour) for key in keys]
         run_together(self.erase, keys, self.n_requests)
 
-    def locate(self, prefix: str) -> Directory | Extents | Strided | Objects:
+    def locate(self, prefix: str) -> Directory | FileParts | Strided | Objects:
         """Return where the bytes of the values below the `prefix` of a node are.
 
         `Directory` and `Objects` stay valid as long as the store. The other answers are for one call of the engine.

@@ -13,7 +13,7 @@ from xarray.conventions import decode_cf_variables
 import zcore
 from zcore.errors import warn
 from zcore.xarray.appending import home_of, length_before
-from zcore.xarray.variables import Dimensions, Source, shown, variable_of
+from zcore.xarray.variables import Dimensions, StoredVariable, shown, variable_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -231,8 +231,8 @@ def place_of(place: Any, storage_options: Mapping[str, Any] | None, read_only: b
 
 
 def members_of(node: zcore.Group | zcore.Array, place: object = None,
-               dropped: Collection[str] = ()) -> tuple[dict[str, Source], dict[str, zcore.Group]]:
-    """Return the arrays of a group, each a `Source`, and the groups in it: two dicts by their names.
+               dropped: Collection[str] = ()) -> tuple[dict[str, StoredVariable], dict[str, zcore.Group]]:
+    """Return the arrays of a group, each a `StoredVariable`, and the groups in it: two dicts by their names.
 
     A node that is an array is the only one, by a name that is found for it.
 
@@ -255,7 +255,7 @@ def members_of(node: zcore.Group | zcore.Array, place: object = None,
 
 
 def _opened_members(group):
-    """Iterate over (name, member): a `Source` for an array, a group, or the error of one that is damaged."""
+    """Iterate over (name, member): a `StoredVariable` for an array, a group, or the error of one that is damaged."""
     if not isinstance(group.store, zcore.RemoteStore):
         return ((name, _with_attributes(member)) for name, member in group.walk(0))
     names = list(group)
@@ -272,7 +272,7 @@ def _opened_member(group, name):
 
 
 def _with_attributes(member):
-    return Source(member, member.attrs.as_opened()) if isinstance(member, zcore.Array) else member
+    return StoredVariable(member, member.attrs.as_opened()) if isinstance(member, zcore.Array) else member
 
 
 def _name_of(array, place):

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 import zcore
-from zcore.stores.base import Extents, Store
+from zcore.stores.base import FileParts, Store
 from zcore.stores.keys import prefix_of
 from zcore.stores.openers import is_url, store_of
 from zcore.trust.file_uri import uri_to_path
@@ -155,7 +155,7 @@ def _places_of(source):
     places = [_place(store, path)]
     if isinstance(store, zcore.ReferenceStore):
         located = store.locate(prefix_of(path))
-        for url in located.table.targets if isinstance(located, Extents) else ():
+        for url in located.table.targets if isinstance(located, FileParts) else ():
             try:
                 places.append(_files(store.targets.path_of(path, url)))
             except zcore.ZcoreError:

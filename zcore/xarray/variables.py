@@ -58,7 +58,7 @@ class LazyArray(BackendArray):
         return await asyncio.to_thread(self.__getitem__, key)
 
 
-class Source(NamedTuple):
+class StoredVariable(NamedTuple):
     """An array and all of its attributes, read once."""
 
     array: zcore.Array
@@ -80,7 +80,7 @@ class Dimensions:
 
     Parameters
     ----------
-    sources : iterable of (str, Source)
+    sources : iterable of (str, StoredVariable)
         The name of each variable, and its array.
 
     Raises
@@ -89,7 +89,7 @@ class Dimensions:
         An array names another number of dimensions than it has, or a name is not text.
     """
 
-    def __init__(self, sources: Iterable[tuple[str, Source]]) -> None:
+    def __init__(self, sources: Iterable[tuple[str, StoredVariable]]) -> None:
         sources = list(sources)
         self._declared = {source.array.path: _declared(source) for _, source in sources}
         taken = {name for name, _ in sources}.union(*self._declared.values())
@@ -116,7 +116,7 @@ class Dimensions:
         return keys
 
 
-def dims_of(sources: Mapping[str, Source]) -> dict[str, tuple[str, ...]]:
+def dims_of(sources: Mapping[str, StoredVariable]) -> dict[str, tuple[str, ...]]:
     """Return the names of the dimensions of each array of a group."""
     dimensions = Dimensions(sources.items())
     return {name: dimensions.of(source.array) for name, source in sources.items()}
@@ -152,12 +152,12 @@ def _nczarr_names(members):
     return None, None
 
 
-def variable_of(source: Source, dimensions: tuple[str, ...], mask_fill: bool | None = None) -> xarray.Variable:
+def variable_of(source: StoredVariable, dimensions: tuple[str, ...], mask_fill: bool | None = None) -> xarray.Variable:
     """Return the `xarray.Variable` of an array; nothing is read.
 
     Parameters
     ----------
-    source : Source
+    source : StoredVariable
     dimensions : tuple of str
     mask_fill : bool, optional
         Elements that are the array's fill value are missing, as those that are ``_FillValue`` in netCDF. By default so

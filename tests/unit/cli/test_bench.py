@@ -16,7 +16,7 @@ import pytest
 import zcore
 from zcore import codecs
 from zcore.cli.show.facts import stored_sizes
-from zcore.cli.show.printed import Progress
+from zcore.cli.show.printed import ProgressLine
 from zcore.cli.verbs.speed import measured
 from zcore.cli.verbs.speed.measured import Sample, advice_of
 
@@ -123,7 +123,7 @@ def test_other_forms_of_codecs(keywords):
     array = zcore.create_array("b.zarr", shape=(100, 60), dtype="<i4", **{
         "chunks": (10, 20), "compressors": codecs.BloscCodec(cname="lz4", shuffle="noshuffle"), **keywords})
     array[...] = np.arange(6000).reshape(100, 60) ** 2
-    rows = {row["name"]: row for row in measured.measure_forms(Sample(array, 10**6), ".", Progress("measuring"))}
+    rows = {row["name"]: row for row in measured.measure_forms(Sample(array, 10**6), ".", ProgressLine("measuring"))}
     plain, n = rows["as it is"], rows["as it is"]["objects"]
     assert rows["shuffled"]["nbytes_stored"] == rows["blosc, lz4"]["nbytes_stored"] < plain["nbytes_stored"]
     assert ("with crc32c" in rows) == ("checksum" in keywords) and ("larger chunks" in rows) == (
@@ -241,7 +241,7 @@ def test_advice_of_chunks_and_threads(monkeypatch):
 def test_a_form_as_it_is_keeps_filters_and_order(keywords):
     values = (np.arange(6400, dtype="i4") ** 2 % 1001).reshape(80, 80)
     array = zcore.create_array("kept.zarr", data=values, chunks=(40, 20), **keywords)
-    first, *others = measured.measure_forms(Sample(array, 10**6), ".", Progress("measuring"))
+    first, *others = measured.measure_forms(Sample(array, 10**6), ".", ProgressLine("measuring"))
     stored = sum(os.path.getsize(os.path.join(folder, name)) for folder, _, names in os.walk("kept.zarr")
                  for name in names if name[-1:].isdecimal() or name.endswith(".blosc"))
     assert first["nbytes_stored"] == stored and len(others) >= 3
@@ -261,7 +261,7 @@ def test_the_folder_is_removed_when_a_signal_comes_meanwhile(monkeypatch, tmp_pa
 def test_a_form_is_what_its_command_makes(run):
     """`zcore convert` keeps shards that the chunks divide."""
     array = zcore.create_array("b.zarr", data=np.arange(6000).reshape(100, 60), chunks=(10, 20), shards=(40, 60))
-    _, *others = measured.measure_forms(Sample(array, 10**6), ".", Progress("measuring"))
+    _, *others = measured.measure_forms(Sample(array, 10**6), ".", ProgressLine("measuring"))
     for row in others:
         assert run("convert", "b.zarr", "new.zarr", "--overwrite", *row["option"].split()) == (0, "", "")
         sizes = stored_sizes(zcore.open("new.zarr"))
@@ -279,7 +279,7 @@ def test_the_command_names_an_array_whose_name_is_like_an_option(array):
 def test_the_command_that_is_advised_can_be_run(shell, array):
     """A name for DESTINATION is all that a user adds, for each form."""
     sample = Sample(array, 10**6)
-    plain, *others = measured.measure_forms(sample, ".", Progress("measuring"))
+    plain, *others = measured.measure_forms(sample, ".", ProgressLine("measuring"))
     plain |= {"read_seconds": 1, "write_seconds": 1}
     for row in others:
         row |= {"nbytes_stored": 0, "read_seconds": 0.9, "write_seconds": 0.9}

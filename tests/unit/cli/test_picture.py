@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from zcore.__main__ import main
 from zcore.cli.show import levels
 from zcore.cli.verbs.demo import demo, picture
-from zcore.cli.verbs.demo.source import Source
+from zcore.cli.verbs.demo.source import DemoData
 
 
 @pytest.fixture
@@ -262,4 +262,4 @@ def test_only_what_is_shown_is_read():
             assert max(found.shape) <= picture.MAX_DOTS
             return found
 
-    assert picture.draw(Wide(), Source("wide.npy", None)).startswith(b"\x89PNG")
+    assert picture.draw(Wide(), DemoData("wide.npy", None)).startswith(b"\x89PNG")

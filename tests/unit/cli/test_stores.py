@@ -93,7 +93,7 @@ def test_what_cannot_be_copied(run, weather, arguments):
 
 
 def test_what_ctrl_c_leaves_is_gone_on_with(run, equal, monkeypatch):
-    from zcore.cli.show.printed import Progress
+    from zcore.cli.show.printed import ProgressLine
 
     zcore.save_array("a.zarr", np.arange(200 * 300.0).reshape(200, 300), chunks=(10, 300))
     calls = []
@@ -105,7 +105,7 @@ def test_what_ctrl_c_leaves_is_gone_on_with(run, equal, monkeypatch):
 
     line = ["rechunk", "a.zarr", "b.zarr", "--chunks", "200,10", "--memory", "200 kB"]
     with monkeypatch.context() as patch:
-        patch.setattr(Progress, "to", interrupted)
+        patch.setattr(ProgressLine, "to", interrupted)
         assert run(*line) == (130, "", "zcore rechunk: interrupted; the same copy, begun again, goes on where this one "
                                        "stopped\n")
     assert not os.path.exists("b.zarr") and len(calls) == 3 and 0 < calls[2] < 480000
@@ -113,7 +113,7 @@ def test_what_ctrl_c_leaves_is_gone_on_with(run, equal, monkeypatch):
     assert sorted(os.listdir(".")) == ["a.zarr", "b.zarr"]
     calls.clear()
     with monkeypatch.context() as patch:
-        patch.setattr(Progress, "to", interrupted)
+        patch.setattr(ProgressLine, "to", interrupted)
         assert run("convert", "a.zarr", "a.npy", "--memory", "20 kB") == (130, "", "zcore convert: interrupted\n"), (
             "a file begins anew")
 

@@ -93,7 +93,7 @@ def test_a_bar_without_colours_and_beyond_ascii(terminal, save):
 def test_plain_lines_elsewhere(monkeypatch, capsys):
     clock = iter(range(0, 10**6, 6))
     monkeypatch.setattr(printed.time, "monotonic", lambda: next(clock))
-    with printed.Progress("copying", 4) as progress:
+    with printed.ProgressLine("copying", 4) as progress:
         for _ in range(4):
             progress.advance()
     assert capsys.readouterr().err.splitlines() == ["copying 50 %"]

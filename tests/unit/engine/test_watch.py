@@ -271,7 +271,7 @@ def test_an_interrupt_while_a_witness_is_opened_is_told_once(tmp_path, monkeypat
 
     unraisable = []
     monkeypatch.setattr(sys, "unraisablehook", unraisable.append)
-    monkeypatch.setattr(watch, "Held", interrupted)
+    monkeypatch.setattr(watch, "OpenFile", interrupted)
     with pytest.raises(KeyboardInterrupt):
         watch._Witness(zcore.MemoryStore(), "c/0", str(tmp_path))
     assert unraisable == []

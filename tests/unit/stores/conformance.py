@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from zcore.errors import InvalidKeyError, KeyConflictError, ReadOnlyError, StoreError, ZcoreError
-from zcore.stores import OBJECTS, Extents, Listing, Store
+from zcore.stores import OBJECTS, FileParts, Listing, Store
 from zcore.stores.base import directory_at
 
 # The tree of the Zarr v3 core specification, "Abstract store interface".
@@ -98,7 +98,7 @@ class StoreConformance:
         assert isinstance(store, Store)
         assert store.read_only is False
         assert store.uri is None or store.uri.count(":") >= 1
-        assert store.locate("") == OBJECTS or type(store.locate("")) is Extents or directory_at(store).startswith("/")
+        assert store.locate("") == OBJECTS or type(store.locate("")) is FileParts or directory_at(store).startswith("/")
         assert type(store).__name__ in repr(store)
         assert isinstance(store.label, str) and len(store.label) <= len(repr(store))
 

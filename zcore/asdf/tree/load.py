@@ -97,7 +97,7 @@ def load(text: Buffer, blocks: Sequence[Any] = (), *, origin: Origin | None = No
         return {}
     _check_version(text)
     yaml = import_yaml()
-    maker = _Maker(yaml, origin)
+    maker = _TreeMaker(yaml, origin)
     root = _parsed(yaml, text, maker)
     if maker.has_references:
         origin.root = root
@@ -164,7 +164,7 @@ class _Frame:
 _MERGE = object()  # in place of a key
 
 
-class _Maker:
+class _TreeMaker:
     """Makes a tree of events."""
 
     def __init__(self, yaml, origin):

@@ -111,7 +111,7 @@ def _runs(length):
     return f"[{', '.join(runs)}{', …' if len(length) > MAX_SHOWN_RUNS else ''}]"
 
 
-class Progress:
+class ProgressLine:
     """The progress of long work: a bar on a terminal, elsewhere a line now and then.
 
     Parameters

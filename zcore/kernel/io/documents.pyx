@@ -192,7 +192,7 @@ cdef class Look:
 
 
 @cython.final
-cdef class Held:
+cdef class OpenFile:
     """A file that is held open, if it can be opened: as long as this lives, no other file gets its inode.
 
     Compiled, because Python swallows the Ctrl-C that comes in a finalizer written in Python.

@@ -12,7 +12,7 @@ from zcore.asdf.file import AsdfFile
 from zcore.asdf.tree.ndarray import NDArrayNode
 from zcore.errors import StoreError, TruncatedError, UnsupportedError
 from zcore.stores.asdf.store import AsdfStore, is_name_of_many, order_of
-from zcore.stores.base import OBJECTS, Extents, Objects, Strided, resolve_range
+from zcore.stores.base import OBJECTS, FileParts, Objects, Strided, resolve_range
 from zcore.stores.remote.file import RemoteFile
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ class RemoteAsdfStore(AsdfStore):
         size = self.getsize(key)
         return None if size is None else self._object.identity(key, size)
 
-    def locate(self, prefix: str) -> Extents | Strided | Objects:
+    def locate(self, prefix: str) -> FileParts | Strided | Objects:
         node = self._node(prefix[:-1])
         if isinstance(node, NDArrayNode) and node.nbytes and (node.source is None or node.block.is_compressed):
             return super().locate(prefix)     # decoded as a whole

@@ -27,7 +27,7 @@ from zcore.stores.base import (
     OBJECTS,
     BlockStore,
     ByteRange,
-    Extents,
+    FileParts,
     Identity,
     Listing,
     Objects,
@@ -214,10 +214,10 @@ class AsdfStore(BlockStore):
 
     # Where the bytes are
 
-    def locate(self, prefix: str) -> Extents | Strided | Objects:
+    def locate(self, prefix: str) -> FileParts | Strided | Objects:
         node = self._node(prefix[:-1])
         if isinstance(node, ChunkedNode):
-            return Extents(self._table_of(node, prefix), self._open_target)
+            return FileParts(self._table_of(node, prefix), self._open_target)
         if not isinstance(node, NDArrayNode) or node.nbytes == 0:
             return OBJECTS
         if node.source is None:

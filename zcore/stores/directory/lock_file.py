@@ -87,7 +87,7 @@ class LockFile:
         self._since = 0.0
         self._fd = self._file = -1     # of the directory, and of the file that names this process
         self._id = None
-        self._watch = Watch()
+        self._watch = SignsOfLife()
 
     def __repr__(self) -> str:
         return f"<LockFile {os.path.join(self.directory, self.name)}>"
@@ -458,7 +458,7 @@ def _names(fd, path):
         os.close(directory)
 
 
-class Watch:
+class SignsOfLife:
     """For how long the files of others were not renewed, as one process sees it."""
 
     def __init__(self) -> None:

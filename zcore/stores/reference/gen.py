@@ -31,7 +31,7 @@ _REQUIRED = {"key", "url", "dimensions"}
 _EXTENT = {"offset", "length"}
 
 
-class Batch(NamedTuple):
+class GeneratedBatch(NamedTuple):
     """Generated references as columns, in the order of the document.
 
     Attributes
@@ -101,8 +101,8 @@ class Generation:
         self._items = [_Item(item, product, templates, f"gen[{i}]")
                        for i, (item, product) in enumerate(zip(gen, products, strict=True))]
 
-    def batches(self, size: int | None = None) -> Iterator[Batch]:
-        """Yield a `Batch` for every `size` references of an item, or fewer; `BATCH` by default.
+    def batches(self, size: int | None = None) -> Iterator[GeneratedBatch]:
+        """Yield a `GeneratedBatch` for every `size` references of an item, or fewer; `BATCH` by default.
 
         Raises : ReferenceFormatError, if a text cannot be rendered for some values of the variables, or if an offset
         or a length is not an integer of 63 bits.
@@ -190,7 +190,7 @@ class _Item:
         self._extent = (column("offset"), column("length")) if "offset" in item else None
 
     def batch(self, elements):
-        """Return the `Batch` of some elements of the product."""
+        """Return the `GeneratedBatch` of some elements of the product."""
         chosen, inverse = self.product.distinct(elements, self._url.names)
         numbers = {}
         index = np.array([numbers.setdefault(url, len(numbers)) for url in self._url.texts(chosen)], np.intp)
@@ -205,7 +205,7 @@ class _Item:
                 i = int(beyond.argmax())
                 raise _wrong(f"{self._member}.length", "expected an end of 63 bits, found the offset "
                              f"{offsets[i]} and the length {lengths[i]}")
-        return Batch(self._key.texts(elements), list(numbers), index, offsets, lengths)
+        return GeneratedBatch(self._key.texts(elements), list(numbers), index, offsets, lengths)
 
     def _gathered(self, column, elements):
         chosen, inverse = self.product.distinct(elements, column.names)

@@ -16,7 +16,7 @@ from zcore.buffers import flat_view
 from zcore.errors import MetadataError, ReferenceFormatError, StoreError
 from zcore.kernel.refs.table import ReferenceTable
 from zcore.model.value import as_bool, check_kind
-from zcore.stores.base import OBJECTS, ByteRange, Extents, Identity, Listing, Objects, Store, resolve_range
+from zcore.stores.base import OBJECTS, ByteRange, FileParts, Identity, Listing, Objects, Store, resolve_range
 from zcore.stores.forks import renew_in_children
 from zcore.stores.keys import check_key, check_prefix
 from zcore.stores.openers import PARQUET, named_kind
@@ -182,11 +182,11 @@ class ReferenceStore(Store):
         """Other allowed targets than files below `base`, as passed by the caller."""
         return self._targets.allowed
 
-    def locate(self, prefix: str) -> Extents | Objects:
+    def locate(self, prefix: str) -> FileParts | Objects:
         if not self._read_only:
             return OBJECTS
         table = self._table.table_of(prefix.encode()) if self._in_parquet else self._table
-        return Extents(table, self._targets.open, self._batches)
+        return FileParts(table, self._targets.open, self._batches)
 
     @property
     def label(self) -> str:

@@ -16,7 +16,7 @@ from zcore.descriptors import duplicate
 from zcore.errors import StoreError, UnsupportedError, warn
 from zcore.kernel.io.documents import Descriptor
 from zcore.kernel.refs.table import ReferenceTable
-from zcore.stores.base import OBJECTS, BlockStore, ByteRange, Extents, Identity, Listing, Objects, resolve_range
+from zcore.stores.base import OBJECTS, BlockStore, ByteRange, FileParts, Identity, Listing, Objects, resolve_range
 from zcore.stores.keys import check_key, check_prefix, prefix_of
 from zcore.stores.memory import MemoryStore
 from zcore.stores.zip.members import check_name, read_member, read_members, verify_member
@@ -144,8 +144,8 @@ class ZipStore(BlockStore):
                 finally:
                     writer.discard()
 
-    def locate(self, prefix: str) -> Extents | Objects:
-        return Extents(self._table, self._open_target) if self.read_only else OBJECTS
+    def locate(self, prefix: str) -> FileParts | Objects:
+        return FileParts(self._table, self._open_target) if self.read_only else OBJECTS
 
     def extent(self, key: str) -> tuple[str, int, int | None] | None:
         member = self._members.get(check_key(key))

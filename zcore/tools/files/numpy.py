@@ -74,7 +74,7 @@ class NumpySource(Source):
                  kind: Kind | None = None) -> None:
         self.nodes: list[tuple[str, SourceGroup | SourceArray]]
         self.left_out: list[tuple[str, str]]
-        self._file = _File(path, threads)
+        self._file = _NumpyFile(path, threads)
         try:
             with self._file.faults():
                 status = os.fstat(self._file.fd)
@@ -118,7 +118,7 @@ class NumpySource(Source):
         self._file.close()
 
 
-class _File:
+class _NumpyFile:
     """A file that is open for reading, and the member that was last checked as a whole."""
 
     _unpacked = None

@@ -40,7 +40,7 @@ from zcore.hierarchy.lifecycle import read_attributes
 from zcore.hierarchy.unfinished import finished
 from zcore.model.metadata import ArrayMetadata
 from zcore.model.value import check_kind
-from zcore.nodes.node import Handle
+from zcore.nodes.node import Node
 from zcore.stores.base import AtMost, BlockStore, Store
 from zcore.stores.directory import cleanup, lock_file
 from zcore.stores.directory.store import DirectoryStore
@@ -116,7 +116,7 @@ def verify(store: StoreLike | Array | Group, *, path: str = "", repair: bool | s
     if client is not None:
         check_client(client)
         check_shared(store, "source")
-    if isinstance(store, Handle):
+    if isinstance(store, Node):
         path = "/".join(part for part in (store.path, lookup.path_of(path)) if part)
         store = store.store
     is_file = not isinstance(store, Store) and isinstance(store, (str, os.PathLike)) and os.path.isfile(store)

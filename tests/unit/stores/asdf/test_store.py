@@ -30,7 +30,7 @@ from zcore.errors import (  # noqa: E402
     UnsupportedError,
 )
 from zcore.kernel.cache.chunks import ChunkCache  # noqa: E402
-from zcore.stores import OBJECTS, Extents  # noqa: E402
+from zcore.stores import OBJECTS, FileParts  # noqa: E402
 from zcore.stores.asdf import nodes
 from zcore.stores.asdf.store import AsdfStore  # noqa: E402
 
@@ -417,7 +417,7 @@ def test_chunks_of_which_some_are_compressed_by_asdf(path, cls):
     assert array[...].tolist() == [0, 1, 2, 3, 7, 7, 6, 7] and array[6] == 6
     store = AsdfStore(path)
     located = store.locate("z/")
-    assert type(located) is Extents and store.locate("") == OBJECTS
+    assert type(located) is FileParts and store.locate("") == OBJECTS
     with pytest.raises(StoreError, match="in Python"):
         located.open("other")
     assert zcore.verify(path).ok

@@ -218,7 +218,7 @@ def test_a_long_break_between_two_looks_does_not_count(quick, monkeypatch):
     class Owner:
         id, sign, is_running = "a", (1, 2, 3), staticmethod(lambda: None)
 
-    watch = lock_file.Watch()
+    watch = lock_file.SignsOfLife()
     for _ in range(30):
         assert watch.stale([Owner]) == []
         now[0] += 1000       # the file system stood still

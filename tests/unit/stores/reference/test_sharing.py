@@ -12,7 +12,7 @@ import pytest
 
 import zcore
 import zcore.stores.base
-from zcore.stores import OBJECTS, Extents
+from zcore.stores import OBJECTS, FileParts
 from zcore.stores.reference.store import ReferenceStore
 
 
@@ -47,7 +47,7 @@ def test_read_only_stays_so(place):
     store = ReferenceStore({"a": "b"})
     with pytest.raises(AttributeError):
         store.read_only = False
-    assert store.read_only and type(store.locate("")) is Extents
+    assert store.read_only and type(store.locate("")) is FileParts
     assert ReferenceStore({"a": "b"}, read_only=False).locate("") == OBJECTS
 
 

@@ -54,7 +54,7 @@ def copied(arguments: argparse.Namespace, **keywords: Any) -> int:
     """Copy by the arguments of a verb, show the result, and return the exit code: 1 if members were left out."""
     from zcore.cli.option_values import compressor_of, grid_of
     from zcore.cli.show import facts
-    from zcore.cli.show.printed import Progress
+    from zcore.cli.show.printed import ProgressLine
 
     options = vars(arguments)
     for name in ("chunks", "shards"):
@@ -71,7 +71,7 @@ def copied(arguments: argparse.Namespace, **keywords: Any) -> int:
             keywords[name] = options[name]
     source, path = _located(arguments.source)
     destination, destination_path = _located(arguments.destination)
-    with _left_out() as left_out, Progress(f"copying to {arguments.destination}") as progress:
+    with _left_out() as left_out, ProgressLine(f"copying to {arguments.destination}") as progress:
         made = zcore.copy(source, destination, path=path, destination_path=destination_path,
                           overwrite=arguments.overwrite, memory=arguments.memory, threads=arguments.threads,
                           progress=progress.to, checksum=arguments.checksum, **keywords)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from zcore.cli.show.facts import Sizes
     from zcore.cli.verbs.demo.round_trip import RoundTrip
-    from zcore.cli.verbs.demo.source import Source
+    from zcore.cli.verbs.demo.source import DemoData
 
 MAX_CELLS = 1024               # of a grid that is drawn
 CELL = (64, 40)                # pixels, where all of them fit
@@ -47,7 +47,7 @@ border-bottom:1px solid var(--zc-line);white-space:nowrap}
 </style>"""
 
 
-def page(source: Source, described: str, header: Sequence[str], rows: Sequence[Sequence[str]],
+def page(source: DemoData, described: str, header: Sequence[str], rows: Sequence[Sequence[str]],
          trips: Sequence[RoundTrip], png: bytes | None) -> str:
     """Return the page as text.
 

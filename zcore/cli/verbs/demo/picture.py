@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     import zcore
-    from zcore.cli.verbs.demo.source import Source
+    from zcore.cli.verbs.demo.source import DemoData
 
 with Needing("the picture (--no-picture goes without) needs", "matplotlib", "demo", "pictures"):
     from matplotlib import colormaps, patheffects
@@ -37,14 +37,14 @@ NAME_SIZES = (10, 8, 6)        # of the chunk coordinates, in points
 INK = "#1b1b1b"
 
 
-def draw(array: zcore.Array, source: Source) -> bytes:
+def draw(array: zcore.Array, source: DemoData) -> bytes:
     """Return a picture of an array as the bytes of a PNG file.
 
     Parameters
     ----------
     array : zcore.Array
         For which `zcore.cli.show.levels.obstacle` returns None.
-    source : Source
+    source : DemoData
         Has the names of the data.
     """
     figure = Figure(figsize=(9, 7.6), dpi=130, facecolor="white")

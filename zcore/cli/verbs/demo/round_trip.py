@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import zcore
-from zcore.cli.show.printed import Progress
+from zcore.cli.show.printed import ProgressLine
 from zcore.cli.slabs import SLAB_NBYTES, slab_of, slabs_of
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def _best_time(move, data, chunk_shape, label):
     times = []
     for _ in range(N_REPEATS if is_repeated(data.nbytes) else 1):
         times.append(0.0)
-        with Progress(label, len(slabs)) as progress:
+        with ProgressLine(label, len(slabs)) as progress:
             for slab in slabs:
                 times[-1] += move(slab)
                 progress.advance()

@@ -28,7 +28,7 @@ PLAIN_MODES = ("1", "L", "LA", "I", "F", "RGB", "RGBA")
 PLAIN_16_BITS = "I;16"
 
 
-class Source:
+class DemoData:
     """Data with their names.
 
     Attributes
@@ -57,8 +57,8 @@ class Source:
         self.is_image = is_image
 
 
-def load(path: str | None = None, array: str | None = None) -> Source:
-    """Return the `Source` of a file, or of the elevation model when there is no path.
+def load(path: str | None = None, array: str | None = None) -> DemoData:
+    """Return the `DemoData` of a file, or of the elevation model when there is no path.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def load(path: str | None = None, array: str | None = None) -> Source:
         if kind is openers.NPZ:
             return _from_npz(path, name, array)
         if kind is openers.NPY:
-            return Source(name, _array_in(path, kind))
+            return DemoData(name, _array_in(path, kind))
         return _from_image(path, name)
 
 
@@ -126,7 +126,7 @@ def _elevation():
     except OSError as exc:
         raise FileNotFoundError(f"this matplotlib comes without {ELEVATION}; "
                                 "`zcore demo PATH` takes data of your own") from exc
-    return Source(ELEVATION, data, title=f"{ELEVATION}, the Jacksboro fault in Tennessee", quantity="elevation (m)")
+    return DemoData(ELEVATION, data, title=f"{ELEVATION}, the Jacksboro fault in Tennessee", quantity="elevation (m)")
 
 
 def _array_in(path, kind, name=""):
@@ -154,7 +154,7 @@ def _from_npz(path, name, array):
             raise ValueError(f"it has no array {array!r}; it has {listed}")
         data = _array_in(path, openers.NPZ, array)
     note = f"one of {len(names)} arrays: {listed}; --array takes another" if len(names) > 1 else None
-    return Source(name, data, title=f"{name}, {array}", note=note, quantity=array)
+    return DemoData(name, data, title=f"{name}, {array}", note=note, quantity=array)
 
 
 def _from_image(path, name):
@@ -171,7 +171,7 @@ def _from_image(path, name):
             image = image.convert()
         elif image.mode not in PLAIN_MODES and not image.mode.startswith(PLAIN_16_BITS):
             image = image.convert("RGBA" if image.mode.endswith(("A", "a")) else "RGB")
-        return Source(name, np.asarray(image), note=note, is_image=True)
+        return DemoData(name, np.asarray(image), note=note, is_image=True)
 
 
 def _left_out(image):

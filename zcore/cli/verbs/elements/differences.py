@@ -102,7 +102,7 @@ def _are_comparable(one, other):
 
 def _of_values(first, second, rtol, atol):
     """Return how many values differ, the index of the first of them, and the largest difference; None without any."""
-    shape, found = first.shape, _Found(rtol, atol)
+    shape, found = first.shape, _Differences(rtol, atol)
     # Slabs are whole chunks of the array whose objects hold more elements: those are decoded once.
     larger = max((first, second), key=lambda array: np.prod(array.metadata.chunk_shape, dtype=float))
     slab = slab_of(shape, larger.metadata.chunk_shape, larger.dtype.itemsize, SLAB_NBYTES)
@@ -121,7 +121,7 @@ def _of_values(first, second, rtol, atol):
     return found.result()
 
 
-class _Found:
+class _Differences:
     """The differences of the values compared so far."""
 
     def __init__(self, rtol, atol):

@@ -16,7 +16,7 @@ import os
 import zcore
 from zcore.cli import location
 from zcore.cli.show import machine
-from zcore.cli.show.printed import Progress, duration, megabytes_per_second, nbytes_text, plural, table
+from zcore.cli.show.printed import ProgressLine, duration, megabytes_per_second, nbytes_text, plural, table
 
 TYPE_CHECKING = False      # of typing, without its import time
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
     array = location.opened_array(arguments.path)
     folder = None if arguments.no_write else _folder(arguments.folder, array.store)
     sample = Sample(array, nbytes)
-    with Progress(f"measuring {arguments.path}") as progress:
+    with ProgressLine(f"measuring {arguments.path}") as progress:
         read_seconds = {n: sample.read(n) for n in threads}
         fetch_seconds, element_seconds = sample.fetch(), (sample.element(), sample.element(KEPT_NBYTES))
         forms, appends = [], None

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from zcore.cli.show.facts import Coords
-    from zcore.cli.show.printed import Progress
+    from zcore.cli.show.printed import ProgressLine
 
 N_REPEATS = 3
 N_ELEMENTS = 10
@@ -240,7 +240,7 @@ def _remove(folder):
         raise
 
 
-def measure_forms(sample: Sample, folder: str, progress: Progress) -> list[dict[str, Any]]:
+def measure_forms(sample: Sample, folder: str, progress: ProgressLine) -> list[dict[str, Any]]:
     """Return a list of dicts, one for each form: ``name``, ``option``, bytes, seconds of a write and of a read, and of
     a single chunk.
 

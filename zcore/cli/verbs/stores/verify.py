@@ -16,7 +16,7 @@ import zcore
 from zcore.cli import location
 from zcore.cli.show import machine
 from zcore.cli.show.colours import painted
-from zcore.cli.show.printed import Progress, nbytes_text, plural
+from zcore.cli.show.printed import ProgressLine, nbytes_text, plural
 from zcore.text.printable import printable
 
 TYPE_CHECKING = False      # of typing, without its import time
@@ -43,7 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
     store, path = location.located(arguments.path)
     repair: tuple[str, ...] = tuple(dict.fromkeys([*(["left-over"] if arguments.repair else []),
                                                    *arguments.repair_kind]))
-    with Progress(f"verifying {arguments.path}") as progress:
+    with ProgressLine(f"verifying {arguments.path}") as progress:
         report = zcore.verify(store, path=path, repair=repair or False, threads=arguments.threads,
                               progress=progress.to)
     if arguments.json:
