@@ -380,7 +380,7 @@ def test_its_own_results_are_replaced_and_nothing_else(tmp_path, save):
         assert zcore.open(f"zcore-demo/{name}").shape == (9,)
         assert (tmp_path / "zcore-demo" / name / "note").read_text() == "kept"
     made = json.loads((tmp_path / "zcore-demo" / LIST).read_text())["made"]
-    assert made == sorted([*results_of("a"), *results_of("b"), demo.PAGE])
+    assert made == sorted([*results_of("a"), *results_of("b")])
 
 
 def test_what_took_the_place_of_a_result_is_not_its_own(tmp_path, save, refused, capsys):

@@ -1,1 +1,1 @@
-"""The verb `demo`: its data, its folder, its measurements, its picture and its page."""
+"""The verb `demo`: its data, its folder, its measurements and its picture."""

@@ -22,7 +22,6 @@ from zcore.cli.show import machine
 from zcore.cli.show.levels import obstacle
 from zcore.cli.show.printed import duration, lengths, megabytes_per_second, plural, table
 from zcore.cli.verbs.demo.output import Output
-from zcore.cli.verbs.demo.page import page
 from zcore.cli.verbs.demo.round_trip import N_REPEATS, RoundTrip, is_repeated, written
 from zcore.cli.verbs.demo.source import KINDS, load
 from zcore.model.auto_chunks import TARGET_NBYTES
@@ -48,7 +47,6 @@ COPIES = (
 REFERENCES = COPIES[1][0]
 HEADER = ("format", "files", "bytes", "ratio", "write", "MB/s", "read", "MB/s", "read back")
 PICTURE = "zcore-demo.png"
-PAGE = "zcore-demo.html"
 FEW_CHUNKS = 8                 # the fewest automatic chunks of small data
 
 
@@ -62,8 +60,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
                              f"1 MiB, less where that would make fewer than {FEW_CHUNKS} chunks")
     parser.add_argument("--out", default="zcore-demo", metavar="DIR", help="folder for the results "
                                                                          "(default: %(default)s)")
-    parser.add_argument("--no-picture", action="store_true", help=f"do not draw {PICTURE}; {PAGE} is "
-                        "without the relief then")
+    parser.add_argument("--no-picture", action="store_true", help=f"do not draw {PICTURE}")
     machine.add_option(parser)
 
 
@@ -87,7 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
     copies = [stem + ending for _, ending, _ in COPIES]
     pictures = [] if arguments.no_picture else [PICTURE]
     output = Output(arguments.out, [*(stem + ending for name, ending, _ in FORMATS if name in drafts), *copies,
-                                    *pictures, PAGE], stale=[*copies, PICTURE, PAGE])
+                                    *pictures], stale=[*copies, PICTURE])
 
     described = (f"{lengths(data.shape)} {data.dtype}, {data.nbytes:,} bytes, in {plural(draft.nchunks, 'chunk')} of "
                  f"{lengths(draft.chunks)}")
@@ -114,19 +111,16 @@ def run(arguments: argparse.Namespace) -> int:
     rows = [rows[name] for name, _, _ in (*FORMATS, *COPIES)]
     if not arguments.json:
         _print_trips(trips, rows, source.name)
-    drawn = png = None
+    drawn = None
     if not arguments.no_picture:
         reason = obstacle(data.dtype, data.shape)
         if reason is None:
             drawn = output.path(PICTURE)
-            png = picture.draw(last.array, source)
-            output.write(PICTURE, png)
+            output.write(PICTURE, picture.draw(last.array, source))
         say(f"no picture: {reason}" if drawn is None else f"picture : {drawn}")
-    output.write(PAGE, page(source, described, HEADER, rows, trips, png).encode())
-    say(f"page    : {output.path(PAGE)}")
     if arguments.json:
         machine.show({"name": source.name, "shape": data.shape, "dtype": data.dtype, "nbytes": data.nbytes,
-                      "formats": facts, "refused": refusals, "picture": drawn, "page": output.path(PAGE)})
+                      "formats": facts, "refused": refusals, "picture": drawn})
     return 1 if any(trip.differences for trip in trips) else 0
 
 
