@@ -1,7 +1,7 @@
 """The codec `zfp` of Zarr's registry: chunks of numbers that may lose precision, by the package zfpy (extra `zfp`).
 
 zarr-extensions, "zfp": a stream of the zfp library without its header. It says neither its size nor its shape, so
-little of what may be wrong with it can be found.
+little of what may be wrong with it can be found. Only streams of a fixed rate have a size that is known.
 """
 from __future__ import annotations
 
@@ -32,6 +32,10 @@ _TYPES = ("i4", "i8", "f4", "f8")
 _MAX_NDIM = 4
 _BLOCK_LENGTH = 4          # of the blocks of zfp, in each dimension
 _MAX_BLOCK_BITS = 16658    # of any block: zfp.h, ZFP_MAX_BITS
+# Fewest bits of a block of a fixed rate: the exponent of its numbers and a bit. zfp reads no fewer. zfpy writes fewer,
+# and then writes outside its memory.
+_MIN_BLOCK_BITS = {"f4": 9, "f8": 12}
+_WORD_NBYTES = 8           # a stream ends with a whole word, unless zfp was built with shorter ones
 
 
 class ZfpCodec(Codec):
@@ -66,8 +70,9 @@ class ZfpCodec(Codec):
             raise ValueError(f"the mode {mode!r} of 'zfp' has the parameters {found:.60}, expected "
                              f"{parameter[0] if parameter else 'none'}")
         for name, value in parameters.items():
-            if type(value) not in parameter[1] or not (name == "precision") <= value <= _MOST.get(name, 2**31):
-                raise ValueError(f"{name} of 'zfp' is {value!r:.60}, expected a number that is not negative")
+            least, most = int(name == "precision"), _MOST.get(name, 2**31)
+            if type(value) not in parameter[1] or not least <= value <= most:
+                raise ValueError(f"{name} of 'zfp' is {value!r:.60}, expected a number from {least} to {most}")
         self.mode = mode
         self._parameters_given = parameters
         self._zfpy = _zfpy()
@@ -95,34 +100,54 @@ class ZfpCodec(Codec):
             raise ValueError(f"'zfp' takes numbers of type int32, int64, float32 or float64, not {dtype}")
         if len(shape) > _MAX_NDIM:
             raise ValueError(f"'zfp' takes at most {_MAX_NDIM} dimensions, the chunk has {len(shape)}")
+        if self.mode == "fixed_rate" and not self._block_bits(dtype, shape):
+            raise ValueError(f"rate of 'zfp' is {self._parameters_given['rate']!r}, which leaves no bit of a block")
+
+    def _block_bits(self, dtype, shape):
+        """Return the bits of a block of a fixed rate, as zfp has it."""
+        bits = math.floor(_BLOCK_LENGTH ** max(len(shape), 1) * self._parameters_given["rate"] + 0.5)
+        return max(bits, _MIN_BLOCK_BITS.get(dtype.str[1:], 0))
+
+    def _parameters_for(self, dtype, shape):
+        """Return the parameters for zfpy."""
+        if self.mode != "fixed_rate":
+            return self._parameters_given
+        return {"rate": self._block_bits(dtype, shape) / _BLOCK_LENGTH ** max(len(shape), 1)}
 
     def encode(self, chunk: npt.NDArray[Any]) -> bytes:
         """Return the stream of a chunk."""
         numbers = np.ascontiguousarray(chunk, chunk.dtype.newbyteorder("="))
-        return self._call(self._zfpy.compress_numpy, numbers.reshape(chunk.shape or (1,)), write_header=False)
+        return self._call("encode", self._zfpy.compress_numpy, numbers.reshape(chunk.shape or (1,)),
+                          write_header=False, **self._parameters_for(chunk.dtype, chunk.shape))
 
     def decode(self, data: Buffer, dtype: np.dtype[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:
-        """Return the chunk of a stream."""
+        """Return the chunk of a stream.
+
+        Raises : ChunkError, if the stream is shorter or longer than any of such a chunk.
+        """
         native, data = dtype.newbyteorder("="), bytes(data)
-        if not data:
-            raise CodecError("the stream of 'zfp' is empty", codec=self.name, direction="decode", offset=0)
         n_blocks = math.prod([-(-length // _BLOCK_LENGTH) for length in shape])
         n_values = _BLOCK_LENGTH ** max(len(shape), 1)
-        # zfp does not look for the end of the stream. No block is longer than this.
-        n_most = n_blocks * (min(n_values * (8 * dtype.itemsize + 1) + 64, _MAX_BLOCK_BITS) // 8 + 1) + 64
         if self.mode == "fixed_rate":
-            n_most += n_blocks * (int(self._parameters_given["rate"] * n_values) // 8 + 8)
-        decoded = self._call(self._zfpy._decompress, data.ljust(n_most, b"\0"), self._zfpy.dtype_to_ztype(native),
-                             shape or (1,))
+            least = most = self._block_bits(dtype, shape)
+        else:
+            least, most = 1, min(n_values * (8 * dtype.itemsize + 1) + 64, _MAX_BLOCK_BITS)
+        n_least, n_most = [-(-n_blocks * bits // 8) for bits in (least, most)]
+        n_most = -(-n_most // _WORD_NBYTES) * _WORD_NBYTES
+        if not n_least <= len(data) <= n_most:
+            raise CodecError(f"the stream of 'zfp' has {len(data)} bytes, expected {n_least} to {n_most}",
+                             codec=self.name, direction="decode", offset=0, expected=n_least, found=len(data))
+        # zfp does not look for the end of the stream. No stream is longer than this.
+        decoded = self._call("decode", self._zfpy._decompress, data.ljust(n_most + _WORD_NBYTES, b"\0"),
+                             self._zfpy.dtype_to_ztype(native), shape or (1,), **self._parameters_for(dtype, shape))
         return np.asarray(decoded, dtype).reshape(shape)
 
-    def _call(self, function, *arguments, **keywords):
+    def _call(self, direction, function, *arguments, **keywords):
         try:
-            return function(*arguments, **keywords, **self._parameters_given)
+            return function(*arguments, **keywords)
         except MemoryError:
             raise
         except Exception as exc:
-            direction = "encode" if "write_header" in keywords else "decode"
             raise CodecError(f"zfpy cannot {direction}: {exc}", codec=self.name, direction=direction,
                              offset=0) from exc
 

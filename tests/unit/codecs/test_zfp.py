@@ -71,13 +71,36 @@ def test_inside_shards_and_ahead_of_a_checksum():
 
 @pytest.mark.parametrize("mode", MODES, ids=str)
 def test_streams_that_end_too_early_touch_no_other_memory(mode):
-    """zfp does not look for the end of its stream, and cannot know it."""
+    """zfp does not look for the end of its stream, and cannot know it, unless the rate is fixed."""
     stored, _ = judged(SMOOTH, mode)
     codec = codec_of("zfp", mode)
-    for cut in (stored[:1], stored[:8], stored[:len(stored) // 2], b"\xff" * 100):
-        assert codec.decode(cut, SMOOTH.dtype, SMOOTH.shape).shape == SMOOTH.shape
-    with pytest.raises(CodecError, match="is empty"):
-        codec.decode(b"", SMOOTH.dtype, SMOOTH.shape)
+    for cut in (stored[:8], stored[:len(stored) // 2], b"\xff" * 100):
+        if mode["mode"] == "fixed_rate":
+            with pytest.raises(CodecError, match=f"of 'zfp' has {len(cut)} bytes, expected {len(stored)}"):
+                codec.decode(cut, SMOOTH.dtype, SMOOTH.shape)
+        else:
+            assert codec.decode(cut, SMOOTH.dtype, SMOOTH.shape).shape == SMOOTH.shape
+    for size in (0, 1, 100 * SMOOTH.nbytes):
+        with pytest.raises(CodecError, match=f"the stream of 'zfp' has {size} bytes"):
+            codec.decode(bytes(size), SMOOTH.dtype, SMOOTH.shape)
+
+
+@pytest.mark.parametrize("shape", [(64,), (9, 30), (5, 6, 7), (4, 5, 6, 7)], ids=str)
+@pytest.mark.parametrize("dtype, fewest", [("f4", 9), ("f8", 12)])
+@pytest.mark.parametrize("rate", [0, 1e-9, 1, 2.2])
+def test_blocks_of_a_small_rate_hold_their_exponent(shape, dtype, fewest, rate):
+    """zfpy itself writes such a block outside its memory."""
+    pytest.importorskip("zfpy")
+    codec = codec_of("zfp", {"mode": "fixed_rate", "rate": rate})
+    bits = max(fewest, int(4 ** len(shape) * rate + 0.5))
+    n_blocks = np.prod([-(-length // 4) for length in shape])
+    numbers = np.full(shape, 0.75, dtype)
+    for _ in range(20):
+        stored = codec.encode(numbers)
+        assert len(stored) == -(-n_blocks * bits // 64) * 8
+        assert np.abs(codec.decode(stored, numbers.dtype, shape) - numbers).max() <= 1
+    with pytest.raises(ValueError, match="leaves no bit"):
+        codec_of("zfp", {"mode": "fixed_rate", "rate": 1e-9}).encoded_nbytes(np.dtype("i4"), shape)
 
 
 @pytest.mark.parametrize("configuration", [
