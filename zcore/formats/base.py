@@ -193,9 +193,11 @@ class Format(ABC):
     def parse_attributes(self, raw: bytes | None, path: str) -> dict[str, Any]:
         """Return the attributes in an `attributes_document`; none if it is absent (None).
 
-        Raises : MetadataError, if it is not a JSON object.
+        Raises : MetadataError, if it is not a JSON object, or null.
         """
-        return {} if raw is None else Document(raw, path, self.attributes_document, bare_constants=True).members
+        if raw is None or raw.strip() == b"null":
+            return {}
+        return Document(raw, path, self.attributes_document, bare_constants=True).members
 
     def render_attributes(self, attributes: Attributes) -> bytes:
         """Return the `attributes_document` of a dict of attributes.

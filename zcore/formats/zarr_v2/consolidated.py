@@ -88,7 +88,7 @@ def _document(document, documents, path):
 
 
 def _attributes(document, path, found):
-    return dict(_inner(document, path, found, _ATTRIBUTES).members) if _ATTRIBUTES in found else {}
+    return {} if found.get(_ATTRIBUTES) is None else dict(_inner(document, path, found, _ATTRIBUTES).members)
 
 
 def _inner(outer, path, found, name):

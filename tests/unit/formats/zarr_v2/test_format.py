@@ -4,6 +4,7 @@ import json
 import numpy as np
 import pytest
 
+import zcore
 from zcore.errors import MetadataError, UnsupportedError
 from zcore.formats import NODE_DOCUMENTS, format_of
 from zcore.model.chunk_keys import ChunkKeyEncoding
@@ -87,6 +88,20 @@ def test_length_of_one_dimension_need_not_be_a_list(changes):
         array = parse(**{"shape": [6], "chunks": [3], **changes})
     assert (array.shape, array.chunk_shape) == ((6,), (3,))
     assert (rewritten(array)["shape"], rewritten(array)["chunks"]) == ([6], [3])
+
+
+@pytest.mark.parametrize("key", [".zattrs", "a/.zattrs"])
+@pytest.mark.parametrize("is_consolidated", [False, True])
+def test_attributes_that_are_null_are_none(key, is_consolidated):
+    """V2-ATT-01: zarr-python reads them so."""
+    objects = {".zgroup": b'{"zarr_format": 2}', "a/.zarray": document(), key: b"null"}
+    if is_consolidated:
+        objects[".zmetadata"] = json.dumps({"zarr_consolidated_format": 1, "metadata": {
+            name: json.loads(raw) for name, raw in objects.items()}}).encode()
+    group = zcore.open(zcore.MemoryStore(objects), "r+")
+    assert (dict(group.attrs), dict(group["a"].attrs)) == ({}, {})
+    group["a"].attrs["b"] = 1
+    assert json.loads(group.store.get("a/.zattrs")) == {"b": 1}
 
 
 @pytest.mark.parametrize("member", ["zarr_format", "shape", "chunks", "dtype", "order"])
@@ -224,7 +239,7 @@ def test_attributes():
     assert zarr_v2.parse_attributes(None, "a") == {}
     raw = b'{\n    "a": [\n        NaN,\n        -Infinity\n    ],\n    "b": "\\u00e9"\n}'
     assert zarr_v2.render_attributes(zarr_v2.parse_attributes(raw, "a")) == raw
-    for raw in (b"[]", b"null", b'{"a": 1, "a": 2}', b""):
+    for raw in (b"[]", b"nul", b'{"a": 1, "a": 2}', b""):
         with pytest.raises(MetadataError) as caught:
             zarr_v2.parse_attributes(raw, "a")
         assert caught.value.document == ".zattrs"
