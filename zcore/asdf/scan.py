@@ -222,7 +222,7 @@ def by_skipping(source: Source, first: int) -> Found:
     try:
         while offset is not None:
             header = read_block_header(source, offset)
-            following = _following(source, header, listed)
+            following = _following(source, header, first, listed)
             offsets.append(offset)
             offset, end = following, min(header.end, source.size)
             if following != end:
@@ -239,17 +239,16 @@ def _listed(source):
     return -1 if place is None else place, array("q", file_layout.parse_block_index(data) or ())
 
 
-def _following(source, header, listed):
+def _following(source, header, first, listed):
     """Return the offset of the block behind one, or None behind the last; raises AsdfFormatError."""
     if header.is_streamed:
         _check_streamed(source, header)
         return None
     end = header.end
     start = source.read(end, _N_BEGIN)
-    if start.startswith(file_layout.BLOCK_MAGIC):
-        return end
-    if end == source.size or start == file_layout.INDEX_MAGIC:
-        return None
+    if end == source.size or start.startswith(_BEGINS):
+        _check_spare(source, header, first, listed)
+        return end if start.startswith(file_layout.BLOCK_MAGIC) else None
     index, offsets = listed()
     place = find_magic(source, end) or (index if index >= end else source.size)
     content_end = header.data_offset + header.used
@@ -273,6 +272,21 @@ def _following(source, header, listed):
         warn(f"between the blocks at bytes {header.offset} and {following} lie {following - end} bytes that belong to "
              "neither")
     return following
+
+
+def _check_spare(source, header, first, listed):
+    """Raise AsdfFormatError when a block of the index lies in the space to spare of another one.
+
+    One wrong size would take it from the list. Without an index such bytes are what an update has left behind. Edited
+    text in front of the blocks moves all of them from where the index has them.
+    """
+    begin = header.data_offset + header.used
+    if header.end - begin < file_layout.BLOCK_HEADER_NBYTES or not (offsets := listed()[1]):
+        return
+    number = bisect_left(offsets, begin - first + offsets[0])
+    inside = offsets[number] - offsets[0] + first if number < len(offsets) else header.end
+    if inside < header.end and source.read(inside, _N_BEGIN).startswith(file_layout.BLOCK_MAGIC):
+        raise _misfit(header, f"and by the index another block begins at {inside}")
 
 
 def _misfit(header, why):

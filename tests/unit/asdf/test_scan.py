@@ -225,6 +225,18 @@ def test_a_size_that_hides_the_next_block_is_a_fault(opened, asdf_bytes, number,
         assert [bytes(file.blocks[i].read()) for i in range(number)] == [bytes([65 + i]) * 57 for i in range(number)]
 
 
+@pytest.mark.parametrize("number", [0, 1, 2])
+def test_a_size_that_hides_a_block_of_the_index_is_a_fault(opened, asdf_bytes, number):
+    """AS-BLK-07, AS-IDX-05: the space to spare reaches to a header, so only the index tells of the blocks in it."""
+    blocks = [asdf_bytes.block(bytes([65 + i]) * 57) for i in range(4)]
+    blocks[number] = blocks[number][:14] + struct.pack(">Q", 57 + 111) + blocks[number][22:]
+    plain = asdf_bytes.file(*blocks, index=True)
+    for data in (plain, plain.replace(b"#ASDF_STANDARD", b"# edited\n#ASDF_STANDARD", 1)):
+        with pytest.raises(AsdfFormatError, match="by the index another block begins") as caught:
+            len(opened(data).blocks)
+        assert caught.value.block == number
+
+
 def test_blocks_before_a_fault_are_read(opened, asdf_bytes):
     """AS-BLK-03: what is wrong with one block leaves those before it readable; who counts them is told."""
     file = opened(asdf_bytes.file(asdf_bytes.block(b"a"), asdf_bytes.block(b"b"), asdf_bytes.block(b"c", used=5)))
