@@ -37,7 +37,8 @@ RIGHTLY = {
             "fields that are arrays|NetCDF-3|null dataspaces|opaque",
     "references": "has no counterpart in Zarr v2|elements of the HDF5 type|its elements are arrays|"
                   "does not know the data type|NetCDF-3|without elements|max_inlined",
-    "open": "no codec is named|'fill_value': expected .* found null",
+    "open": "no codec is named|'fill_value': expected .* found (null|None)|"
+            "'codecs': expected a codec from array to bytes",
     "asdf": "no type of NumPy",
 }
 

@@ -203,6 +203,7 @@ def _resolve(format, document, raw, strict):
 
 def _with_chain(format, metadata, notes, strict):
     with noted() as of_codecs:
+        metadata = format.completed(metadata, strict)
         # If the document names the item size of blosc chunks, other sizes are allowed. Otherwise they are an error.
         chain = CodecChain(metadata.codecs, metadata.dtype, metadata.chunk_shape,
                            strict and format.implies_typesize, fill_of(metadata))

@@ -188,16 +188,23 @@ class Format(ABC):
         """
         return metadata
 
+    # Required if documents may leave out what `strict=False` assumes
+
+    def completed(self, metadata: ArrayMetadata, strict: bool) -> ArrayMetadata:
+        """Return the metadata of an array's document with what it leaves out.
+
+        Raises : MetadataError, if it leaves something out and `strict` is True.
+        """
+        return metadata
+
     # The same for all formats
 
     def parse_attributes(self, raw: bytes | None, path: str) -> dict[str, Any]:
         """Return the attributes in an `attributes_document`; none if it is absent (None).
 
-        Raises : MetadataError, if it is not a JSON object, or null.
+        Raises : MetadataError, if it is not a JSON object.
         """
-        if raw is None or raw.strip() == b"null":
-            return {}
-        return Document(raw, path, self.attributes_document, bare_constants=True).members
+        return {} if raw is None else Document(raw, path, self.attributes_document, bare_constants=True).members
 
     def render_attributes(self, attributes: Attributes) -> bytes:
         """Return the `attributes_document` of a dict of attributes.

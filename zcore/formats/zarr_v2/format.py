@@ -96,6 +96,10 @@ class ZarrV2(Format):
                                Same(metadata.codecs), metadata.fill_value is None, metadata.fill_bytes)
         return render_shape(around, metadata.shape)
 
+    def parse_attributes(self, raw: bytes | None, path: str) -> dict[str, Any]:
+        """Return the attributes in a `.zattrs`; none if it is absent or null."""
+        return super().parse_attributes(None if raw is None or raw.strip() == b"null" else raw, path)
+
     def with_attributes(self, metadata: ArrayMetadata, attributes: Callable[[], Mapping[str, Any]]) -> ArrayMetadata:
         return _with_attributes(metadata, attributes)
 

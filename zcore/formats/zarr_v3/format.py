@@ -15,6 +15,8 @@ Source: Zarr v3 core 3.1, "Metadata". Where it is silent, or real documents diff
   unchanged attribute with such a number is written again, also into consolidated metadata, so other changes are
   possible and nothing is lost. A new node or a new attribute with such a number is refused; it can be stored as text.
 - ``null`` instead of attributes or storage transformers is read as none.
+- Documents without a codec from array to bytes are of GDAL before 3.11, and a fill value of null is of GDAL; see
+  `ZarrV3.completed`.
 - A storage transformer that must be understood is refused: none is registered.
 - `consolidated_metadata` is a copy of other documents and never prevents opening a group: if its nodes contradict each
   other, it is ignored with a warning. If it is no such copy at all, only a reader that asks for the copy is told.
@@ -26,10 +28,14 @@ from __future__ import annotations
 
 import json
 from functools import lru_cache
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
-from zcore.errors import UnsupportedError
+import numpy as np
+
+from zcore.errors import MetadataError, UnsupportedError, warn
 from zcore.formats.base import Format
+from zcore.formats.codec_specs import bytes_spec
 from zcore.formats.json_documents import Document, join_lines, render_json_lines, render_lines
 from zcore.formats.zarr_v3.chain import byte_order_of, check_chain, parse_chain, render_chain
 from zcore.formats.zarr_v3.consolidated import check_kind, parse_consolidated, render_consolidated
@@ -45,14 +51,13 @@ from zcore.model.value import Same
 if TYPE_CHECKING:
     from typing import Any
 
-    import numpy as np
-
 _COMMON_MEMBERS = frozenset(("zarr_format", "node_type", "attributes"))
 _ARRAY_MEMBERS = _COMMON_MEMBERS | {
     "shape", "data_type", "chunk_grid", "chunk_key_encoding", "fill_value", "codecs", "dimension_names",
     "storage_transformers",
 }
 _GROUP_MEMBERS = _COMMON_MEMBERS | {"consolidated_metadata"}
+_COMPRESSORS_OF_GDAL = frozenset(("gzip", "blosc"))     # of its versions that wrote no codec from array to bytes
 _WITH_ATTRIBUTES = ("attributes", "consolidated_metadata")
 
 
@@ -70,6 +75,27 @@ class ZarrV3(Format):
 
     def parse_node(self, document: str, raw: bytes, path: str) -> ArrayMetadata | GroupMetadata:
         return _parse(Document(raw, path, document, bare_constants=(*_WITH_ATTRIBUTES, "fill_value")))
+
+    def completed(self, metadata: ArrayMetadata, strict: bool) -> ArrayMetadata:
+        codecs, dtype = metadata.codecs, metadata.dtype
+        n_before = len(list(takewhile(lambda codec: codec.name == "transpose", codecs)))
+        if all([codec.name in _COMPRESSORS_OF_GDAL for codec in codecs[n_before:]]):
+            if strict:
+                raise MetadataError("member 'codecs': expected a codec from array to bytes, such as 'bytes', found "
+                                    "none; strict=False reads such arrays of GDAL before 3.11, which are little-endian",
+                                    member="codecs")
+            warn("no codec from array to bytes; little-endian is assumed, as GDAL before 3.11 means it")
+            metadata = metadata.replace(codecs=(*codecs[:n_before], bytes_spec(dtype), *codecs[n_before:]))
+        if metadata.fill_value is None:
+            if strict:
+                try:
+                    parse_fill(dtype, None)
+                except ValueError as exc:
+                    raise MetadataError(f"member 'fill_value': {exc}; strict=False reads it as zeros",
+                                        member="fill_value") from exc
+            warn("the fill value is null; zeros are assumed, as GDAL means it")
+            metadata = metadata.replace(fill_value=np.zeros((), dtype)[()])
+        return metadata
 
     def render_array(self, metadata: ArrayMetadata | GroupMetadata) -> bytes:
         """Return the `zarr.json` of an array.
@@ -145,7 +171,9 @@ def _parse_array(document, attributes, extra):
     shape = document.checked("shape", check_shape, document.integers("shape", 0))
     chunk_shape, edges = document.checked("chunk_grid", _grid, document.required("chunk_grid"), shape)
     chunk_keys = document.checked("chunk_key_encoding", parse_key_encoding, document.required("chunk_key_encoding"))
-    codecs = document.checked("codecs", parse_chain, document.required("codecs"), len(shape))
+    codecs = members.get("codecs", [])
+    if codecs != []:
+        codecs = document.checked("codecs", parse_chain, codecs, len(shape))
     byte_order = document.checked("codecs", byte_order_of, codecs)
     dtype, data_type = document.checked("data_type", parse_data_type, document.required("data_type"), byte_order or "<")
     if byte_order is None and stored_byte_order(dtype) and _is_old_structure(members["data_type"]):
@@ -154,7 +182,9 @@ def _parse_array(document, attributes, extra):
         codecs = tuple([codec.replace(configuration={**codec.configuration, "endian": "little"})
                         if codec.name == "bytes" else codec for codec in codecs])
     document.checked("codecs", check_chain, codecs, dtype, data_type)
-    fill_value, raw_fill = document.checked("fill_value", parse_fill, dtype, document.required("fill_value"))
+    fill_value, raw_fill = document.required("fill_value"), bytes(dtype.itemsize)
+    if fill_value is not None or has_varying_items(dtype):
+        fill_value, raw_fill = document.checked("fill_value", parse_fill, dtype, fill_value)
     dimension_names = _dimension_names(document, len(shape))
     if transformers := members.get("storage_transformers"):
         if type(transformers) is not list or not all([is_optional(transformer) for transformer in transformers]):

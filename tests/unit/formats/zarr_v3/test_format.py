@@ -1,9 +1,11 @@
 """Zarr v3 documents: their members, what is optional, what breaks a rule, and what is kept."""
+import gzip
 import json
 
 import numpy as np
 import pytest
 
+import zcore
 from tests.each import each
 from zcore.errors import MetadataError, NodeNotFoundError, UnsupportedError
 from zcore.formats import NODE_DOCUMENTS, format_of
@@ -82,12 +84,60 @@ def test_group():
     assert zarr_v3.new_group({"a": 1}) == GroupMetadata(3, {"a": 1})
 
 
-@pytest.mark.parametrize("member", MANDATORY)
+@pytest.mark.parametrize("member", [member for member in MANDATORY if member != "codecs"])
 def test_each_mandatory_member_of_an_array(member):
     """V3-META-09, V3-META-07"""
     with pytest.raises(MetadataError, match=f"x/zarr.json: member '{member}' is missing") as caught:
         parse(**{member: ...})
     assert (caught.value.path, caught.value.document, caught.value.member) == ("x", "zarr.json", member)
+
+
+GDAL = {**ARRAY, "shape": [2, 3], "data_type": "int16", "fill_value": 7, "dimension_names": None,
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2, 3]}}}
+TURNED = {"name": "transpose", "configuration": {"order": "F"}}
+
+
+@pytest.mark.parametrize("codecs, order, compress", [
+    (..., "C", bytes), ([], "C", bytes), ([TURNED], "F", bytes), ([ARRAY["codecs"][1]], "C", gzip.compress),
+    ([TURNED, ARRAY["codecs"][1]], "F", gzip.compress),
+], ids=str)
+@pytest.mark.parametrize("data_type", ["int16", "uint8", "float64", "complex64"])
+def test_no_codec_from_array_to_bytes_as_in_gdal(codecs, order, compress, data_type):
+    """V3-META-20: GDAL before 3.11 wrote none. The numbers are little-endian."""
+    numbers = np.arange(6).reshape(2, 3).astype(np.dtype(data_type).newbyteorder("<"))
+    fill = [0, 0] if data_type == "complex64" else 7
+    store = zcore.MemoryStore({"zarr.json": document(GDAL, codecs=codecs, data_type=data_type, fill_value=fill),
+                               "c/0/0": compress(numbers.tobytes(order))})
+    with pytest.raises(MetadataError, match="zarr.json: member 'codecs': .*strict=False .*GDAL before 3.11") as caught:
+        zcore.open(store)
+    assert caught.value.member == "codecs"
+    with pytest.warns(UserWarning, match="little-endian is assumed"):
+        array = zcore.open(store, "r+", strict=False)
+    np.testing.assert_array_equal(array[...], numbers)
+    array.resize((4, 3))
+    np.testing.assert_array_equal(zcore.open(store)[:2], numbers)
+
+
+@pytest.mark.parametrize("data_type, named", [("int16", "an integer"), ("bool", "true or false"), ("float64", "None"),
+                                              ("complex64", "two numbers")])
+def test_a_fill_value_of_null_as_in_gdal(data_type, named):
+    """V3-FV-01: GDAL without a nodata value; elements that are not stored are zeros."""
+    little = [{"name": "bytes", "configuration": {"endian": "little"}}]
+    store = zcore.MemoryStore({"zarr.json": document(GDAL, codecs=little, data_type=data_type, fill_value=None)})
+    with pytest.raises(MetadataError, match=f"'fill_value': expected .*{named}.*strict=False") as caught:
+        zcore.open(store)
+    assert caught.value.member == "fill_value"
+    with pytest.warns(UserWarning, match="fill value is null"):
+        array = zcore.open(store, strict=False)
+    assert array.fill_value == 0 and not array[...].any()
+
+
+@pytest.mark.parametrize("codecs", [["crc32c"], [TURNED, "crc32c"], [ARRAY["codecs"][1], TURNED]], ids=str)
+def test_other_chains_without_one_are_refused(codecs):
+    """V3-META-20"""
+    for strict in (True, False):
+        with pytest.raises(MetadataError, match="codecs"):
+            zcore.open(zcore.MemoryStore({"zarr.json": document(GDAL, codecs=codecs)}), strict=strict)
 
 
 @pytest.mark.parametrize("member", ["zarr_format", "node_type"])
@@ -135,7 +185,7 @@ def test_names_of_dimensions_may_repeat_and_be_empty():
     # V3-META-04 to V3-META-08
     ("data_type", 1), ("data_type", None), ("data_type", []), ("data_type", {}), ("chunk_grid", None),
     ("chunk_grid", []), ("chunk_grid", {"configuration": {}}), ("chunk_key_encoding", None), ("chunk_key_encoding", 1),
-    ("codecs", []), ("codecs", None), ("codecs", {}), ("codecs", "bytes"), ("codecs", [None]), ("codecs", [[]]),
+    ("codecs", None), ("codecs", {}), ("codecs", "bytes"), ("codecs", [None]), ("codecs", [[]]),
     ("codecs", [{"configuration": {}}]),
     # V3-META-20, V3-META-21, V3-META-22
     ("attributes", []), ("attributes", "null"), ("attributes", 1), ("storage_transformers", {}),
