@@ -94,6 +94,28 @@ def test_chunks_that_lie_close_are_one_request(opened, form):
     assert whole == ["c/0/0"], "more than half of its chunks"
 
 
+@pytest.mark.parametrize("nested", [False, True])
+def test_small_shards_are_requested_together_and_once(nested):
+    """On zarr-python's loop: the indices of all shards, then the chunks."""
+    inner = zarr.storage.MemoryStore()
+    codecs = [BytesCodec()]
+    if nested:
+        codecs = [ShardingCodec(chunk_shape=(4, 4), codecs=codecs)]
+    zarr.create_array(inner, shape=(64, 64), chunks=(32, 32), dtype="i4", compressors=None, serializer=ShardingCodec(
+        chunk_shape=(8, 8), codecs=codecs))[:40] = VALUES[:40, :64]
+    expected = np.zeros((64, 64), "i4")
+    expected[:40] = VALUES[:40, :64]
+    store = Strict(inner)
+    array = by_zarr(store)
+    assert array[0, 0] == expected[0, 0]
+    for selection, n in [(np.s_[2, 31:33], 2), (np.s_[31:33, 31:33], 4), (np.s_[50, 31:33], None)]:
+        store.asked.clear()
+        np.testing.assert_array_equal(array[selection], expected[selection])
+        assert n is None or len(store.asked) == n * (3 if nested else 2) + 1
+        assert len({(key, part) for key, part, _ in store.asked}) == len(store.asked)
+    np.testing.assert_array_equal(array.vindex[[1, 39, 40], [63, 1, 0]], expected[[1, 39, 40], [63, 1, 0]])
+
+
 @OPENED
 @ALL_FORMS
 def test_absent_shards_and_absent_chunks(opened, form):

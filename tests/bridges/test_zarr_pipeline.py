@@ -563,3 +563,19 @@ def test_an_array_that_grew_elsewhere_is_read_by_its_new_shape():
     zarr.open_array(store).append(np.full(4, 2, "i4"))
     assert z[7] == 1
     assert zarr.open_array(store)[8:].tolist() == [2, 2, 2, 2]
+
+
+@pytest.mark.parametrize("answer", [5, True, b"\5"])
+def test_a_store_whose_answer_is_no_buffer(answer, monkeypatch):
+    store = zarr.storage.MemoryStore()
+    z = zarr.create_array(store, shape=(4,), chunks=(1,), dtype="u1", compressors=None)
+    z[...] = 1
+    assert z[0] == 1
+    get = zarr.storage.MemoryStore.get
+
+    async def other(self, key, prototype=None, byte_range=None):
+        return answer if key.startswith("c/") else await get(self, key, prototype, byte_range)
+
+    monkeypatch.setattr(zarr.storage.MemoryStore, "get", other)
+    with pytest.raises(zcore.StoreError, match="expected a Buffer"):
+        z[1]

@@ -14,6 +14,7 @@ zarr = pytest.importorskip("zarr")
 from zarr.storage import LocalStore, MemoryStore, WrapperStore  # noqa: E402
 
 import zcore.zarr  # noqa: E402
+from tests.strict_store import Strict  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -270,3 +271,21 @@ def test_unequal_chunks_are_read_and_written_where_zarr_python_has_switched_them
     z[1:4] = 7
     z.oindex[[5, 9]] = 8
     assert z[...].tolist() == zcore.open(store)[...].tolist() == [-1, 7, 7, 7, -1, 8, -1, -1, -1, 8]
+
+
+@pytest.mark.parametrize("change", ["append", "attribute"])
+def test_a_document_that_changed_is_looked_at_twice_only_once(change):
+    inner = MemoryStore()
+    create(inner, ARRAY)
+    store = Strict(inner)
+    z = zarr.open_array(store)
+    assert z[3, 1] == 13
+    if change == "append":
+        zarr.open_array(inner).append(np.ones((10, 4), "i4"))
+    else:
+        zarr.open_array(inner).attrs["a"] = 1
+    assert z[3, 1] == 13
+    store.asked.clear()
+    assert z[3, 2] == 14 and z[...].tolist() == NUMBERS.tolist()
+    assert [key for key, _, _ in store.asked].count("zarr.json") == 2
+    assert [key for key, _, _ in store.asked].count("c/0/0") == 2

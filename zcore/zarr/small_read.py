@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from zarr.core.buffer import Buffer
 from zarr.core.buffer.cpu import buffer_prototype
 
 from zcore.engine.binding import ArrayBinding
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from zcore.stores.base import ByteRange, Listing
 
 MAX_NBYTES = 1 << 16    # of decoded chunks: to decode more takes longer than two changes of threads
-MAX_ROUNDS = 4          # of answers; an index and a chunk take two
 
 
 async def is_read(store: ZarrStore, binding: ArrayBinding, read: Callable[[Array], object]) -> bool:
@@ -43,28 +43,31 @@ async def is_read(store: ZarrStore, binding: ArrayBinding, read: Callable[[Array
     view, answers = binding.view, _Answers()
     array = Array(_SmallBinding(answers, binding, view))
     try:
-        for _ in range(MAX_ROUNDS):
-            try:
-                read(array)
-            except _UnansweredError:
-                if not answers.asked:
-                    return False
+        while True:
+            read(array)
             if not answers.asked:
                 break
             asked, answers.asked = answers.asked, {}
             calls = [store.get(key, buffer_prototype, request_of(part)) for key, part in asked]
             found = [await calls[0]] if len(calls) == 1 else await asyncio.gather(*calls)
-            answers.known.update(zip(asked, [None if one is None else one.to_bytes() for one in found], strict=True))
-        else:
-            return False
+            answers.known.update(zip(asked, map(_bytes_of, found), strict=True))
         document = await store.get(binding.document, buffer_prototype)
     except Exception:
         return False
     return document is not None and document.to_bytes() == view.raw
 
 
+def _bytes_of(found):
+    """Return the bytes of a value."""
+    if found is None:
+        return None
+    if not isinstance(found, Buffer):
+        raise TypeError     # for which a thread has words
+    return found.to_bytes()
+
+
 class _UnansweredError(Exception):
-    """The read cannot go on without what it has asked for."""
+    """What a read asks for is left to a thread."""
 
 
 class _Answers(Store):
@@ -83,16 +86,15 @@ class _Answers(Store):
         if (key, part) in self.known:
             found = self.known[key, part]
             return found[:byte_range[1]] if type(byte_range) is AtMost and found is not None else found
-        self.asked[key, part] = None
-        if part is not None:
-            raise _UnansweredError
-        return None     # the read goes on as if there were no value, and asks for others
+        # The read goes on as if there were no value, and asks for others. It takes missing parts of a shard for
+        # damage, and the whole shard is not asked for because of that.
+        if all([asked != key for asked, _ in self.asked]):
+            self.asked[key, part] = None
+        return None
 
     def get_parts_with_identity(self, key, parts):
         self.asked.update({(key, part): None for part in parts if (key, part) not in self.known})
-        if self.asked:
-            raise _UnansweredError
-        return [(self.known[key, part], None) for part in parts]
+        return [(self.known.get((key, part), b""), None) for part in parts]
 
     def getsize(self, key: str) -> int | None:
         raise _UnansweredError
