@@ -51,10 +51,10 @@ async def is_read(store: ZarrStore, binding: ArrayBinding, read: Callable[[Array
             calls = [store.get(key, buffer_prototype, request_of(part)) for key, part in asked]
             found = [await calls[0]] if len(calls) == 1 else await asyncio.gather(*calls)
             answers.known.update(zip(asked, map(_bytes_of, found), strict=True))
-        document = await store.get(binding.document, buffer_prototype)
+        document = _bytes_of(await store.get(binding.document, buffer_prototype))
     except Exception:
         return False
-    return document is not None and document.to_bytes() == view.raw
+    return document == view.raw
 
 
 def _bytes_of(found):
@@ -62,7 +62,7 @@ def _bytes_of(found):
     if found is None:
         return None
     if not isinstance(found, Buffer):
-        raise TypeError     # for which a thread has words
+        raise TypeError     # a thread reports it
     return found.to_bytes()
 
 
