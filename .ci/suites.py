@@ -36,7 +36,7 @@ SUITES = [
     Suite("zarr", ["zarr", "numcodecs", "tomlkit", "msgpack", "fsspec", "packaging", "pytest-benchmark"], "zarr", [
         "tests/test_indexing.py", "tests/test_array.py", "tests/test_group.py", "tests/test_v2.py", "tests/test_api.py",
         "tests/test_properties.py", "tests/test_codecs/test_*.py", "tests/test_*pipeline*.py",
-        "tests/test_unified_chunk_grid.py", "tests/test_metadata/test_consolidated.py"], []),
+        "tests/test_unified_chunk_grid.py"], []),
     Suite("xarray", ["xarray", "zarr", "dask[array]", "numcodecs", "fsspec"], None,
           ["xarray.tests.test_backends"], ["-k", "Zarr or zarr"]),
     Suite("xarray-zcore", ["xarray", "zarr", "dask[array]", "numcodecs"], None, [str(HERE / "xarray_suite.py")],

@@ -8,8 +8,11 @@ import os
 import pathlib
 import re
 
+import hypothesis
+
 HERE = pathlib.Path(__file__).parent
 RESULTS = pathlib.Path(os.environ["ZCORE_SUITE_RESULTS"])
+MAX_EXAMPLES = 60
 
 outcomes = {}
 n_calls = 0
@@ -33,19 +36,24 @@ def pytest_configure(config):
     import zcore.zarr
 
     def counted(function):
-        def call(*args):
+        def call(*args, **keywords):
             global n_calls
             n_calls += 1
-            return function(*args)
+            return function(*args, **keywords)
 
         return call
 
     pipeline = zcore.zarr.ZcoreCodecPipeline
-    pipeline._read = counted(pipeline._read)
-    pipeline._write = counted(pipeline._write)
+    pipeline.read = counted(pipeline.read)
+    pipeline.write = counted(pipeline.write)
 
 
 def pytest_collection_modifyitems(config, items):
+    for test in {getattr(item.obj, "__func__", item.obj) for item in items if hasattr(item, "obj")}:
+        if getattr(test, "is_hypothesis_test", False):
+            # Suites ask for up to 300, which would take longer than all their other tests.
+            test._hypothesis_internal_use_settings = hypothesis.settings(
+                getattr(test, "_hypothesis_internal_use_settings", None), max_examples=MAX_EXAMPLES)
     only = os.environ.get("ZCORE_SUITE_ONLY")
     only = only and set(json.loads(pathlib.Path(only).read_text()))
     patterns = deselections(os.environ["ZCORE_SUITE"])
