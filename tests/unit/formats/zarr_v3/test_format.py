@@ -100,7 +100,7 @@ TURNED = {"name": "transpose", "configuration": {"order": "F"}}
 @pytest.mark.parametrize("codecs, order, compress", [
     (..., "C", bytes), ([], "C", bytes), ([TURNED], "F", bytes), ([ARRAY["codecs"][1]], "C", gzip.compress),
     ([TURNED, ARRAY["codecs"][1]], "F", gzip.compress),
-], ids=str)
+], ids=["no member", "none", "transpose", "gzip", "transpose and gzip"])
 @pytest.mark.parametrize("data_type", ["int16", "uint8", "float64", "complex64"])
 def test_no_codec_from_array_to_bytes_as_in_gdal(codecs, order, compress, data_type):
     """V3-META-20: GDAL before 3.11 wrote none. The numbers are little-endian."""
