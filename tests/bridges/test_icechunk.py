@@ -114,7 +114,7 @@ def test_datasets(repository, lazy):
     xarray.testing.assert_equal(stored().compute(), expected)
     session = repository.writable_session("main")
     store = session.store
-    # An unchanged session of its own keeps what it reads.
+    # Another session reads the snapshot that it was opened on, whatever this one deletes.
     other = repository.writable_session("main").store
     to_zarr(xarray.open_zarr(other, group="g", consolidated=False) + 1, store, group="g", mode="w")
     with pytest.raises(ValueError, match="would delete"):

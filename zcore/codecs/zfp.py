@@ -1,7 +1,7 @@
 """The codec `zfp` of Zarr's registry: chunks of numbers that may lose precision, by the package zfpy (extra `zfp`).
 
-zarr-extensions, "zfp": a stream of the zfp library without its header. It says neither its size nor its shape, so
-little of what may be wrong with it can be found. Only streams of a fixed rate have a size that is known.
+zarr-extensions, "zfp": a stream of the zfp library without its header. The stream says neither its size nor its shape,
+so most damage cannot be noticed. Only a stream of a fixed rate has a known size.
 """
 from __future__ import annotations
 

@@ -191,7 +191,7 @@ class Format(ABC):
     # Required if documents may leave out what `strict=False` assumes
 
     def completed(self, metadata: ArrayMetadata, strict: bool) -> ArrayMetadata:
-        """Return the metadata of an array's document with what it leaves out.
+        """Return the metadata of an array, completed by what its document leaves out.
 
         Raises : MetadataError, if it leaves something out and `strict` is True.
         """

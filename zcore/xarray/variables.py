@@ -181,7 +181,7 @@ def variable_of(source: StoredVariable, dimensions: tuple[str, ...], mask_fill: 
 def _decoded_fill(value, dtype):
     """Return a ``_FillValue`` of an attribute; xarray writes most of them in base64, others write JSON's numbers."""
     try:
-        if dtype.kind == "S":     # xarray would skip what is not Base64 in it
+        if dtype.kind == "S":     # xarray ignores characters that are not Base64
             return parse_fill(dtype, value).rstrip(b"\0")
         return FillValueCoder.decode(value, {"T": "string"}.get(dtype.kind, dtype))
     except (TypeError, ValueError, struct.error):

@@ -69,7 +69,6 @@ class ZcoreCodecPipeline(CodecPipeline):
         self.metadata: ArrayV2Metadata | ArrayV3Metadata = metadata
         self.store: Any = store
         self._fallback, self._form = _form_of(metadata)
-        # By what a handle depends on: the array's path, whether empty chunks are written, and the loop.
         self._arrays = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -133,9 +132,10 @@ class ZcoreCodecPipeline(CodecPipeline):
         if not batch:
             return ()
         refused = None
-        read = partial(self._read, batch, out, drop_axes, loop := asyncio.get_running_loop())
+        loop = asyncio.get_running_loop()
         try:
-            done = await self._read_small(batch, out, drop_axes, loop) or await awaited(read)
+            done = (await self._read_small(batch, out, drop_axes, loop)
+                    or await awaited(partial(self._read, batch, out, drop_axes, loop)))
             if done is not None:
                 return done
         except _RefusedError as error:
@@ -161,12 +161,15 @@ class ZcoreCodecPipeline(CodecPipeline):
                 or len(batch) > N_REQUESTS or not getattr(spec.config, "read_missing_chunks", True)):
             return None
         path, prefix = _split(self._form, getter.path)
-        array = self._arrays.get((path, bool(spec.config.write_empty_chunks), id(loop)))
+        array = self._arrays.get(_key_of(path, spec, loop))
         if array is None or type(array.store) is not ZarrPythonStore:
             return None
-        request, selected = self._selected(array, batch, prefix, drop_axes)
-        if selected is None or not await is_read(self.store, array._binding, partial(
-                _read_into, values, request, selected, drop_axes)):
+        try:
+            found = self._selected(array, batch, prefix, drop_axes)
+        except zcore.SelectionError:
+            return None     # a thread looks for the new shape
+        if found is None or not await is_read(self.store, array._binding, partial(
+                _read_into, values, *found, drop_axes)):
             return None
         return ({"status": "present"},) * len(batch)
 
@@ -223,36 +226,35 @@ class ZcoreCodecPipeline(CodecPipeline):
         if type(getter) is not StorePath or not isinstance(values, np.ndarray):
             return None, None, None, None
         path, prefix = _split(self._form, getter.path)
-        array = self._array(path, bool(spec.config.write_empty_chunks), loop, batch)
+        array = self._array(path, spec, loop, batch)
         if array is None:
             return None, None, None, None
-        request, selected = self._selected(array, batch, prefix, drop_axes)
-        if selected is None and request is not None:
+        try:
+            found = self._selected(array, batch, prefix, drop_axes)
+        except zcore.SelectionError:
             # Another handle, zarr-python's for one, has resized the array.
             array.refresh()
-            request, selected = self._selected(array, batch, prefix, drop_axes)
-        return array, request if selected is not None else None, selected, values
+            found = None
+            with contextlib.suppress(zcore.SelectionError):
+                found = self._selected(array, batch, prefix, drop_axes)
+        return array, *(found or (None, None)), values
 
     def _selected(self, array, batch, prefix, drop_axes):
-        """Return the request of a batch and what it selects: None if that lies outside the shape that is known.
+        """Return the request of a batch and what it selects of the array; None if zcore cannot do it.
 
-        The request is None if zcore cannot do it, and True if it depends on the shape.
+        Raises : SelectionError, if the request lies outside the shape that is known.
         """
-        form = self._form
+        form, metadata = self._form, array._binding.metadata
         coords = coords_of(batch, prefix, form.separator, form.ndim)
-        if coords is None:
-            return None, None
-        metadata = array._binding.metadata
-        try:
-            request = request_of(batch, coords, _grid(metadata), drop_axes)
-        except zcore.SelectionError:
-            # A grid of chunks that differ in shape ends with the array, which zarr-python has appended to.
-            return True, None
-        if request is None or not _is_inside(request, metadata.shape):
-            return request, None
+        # A grid of chunks that differ in shape ends with the array.
+        request = None if coords is None else request_of(batch, coords, _grid(metadata), drop_axes)
+        if request is None:
+            return None
+        if not _is_inside(request, metadata.shape):
+            raise zcore.SelectionError(f"chunks were asked for that lie outside an array of shape {metadata.shape}")
         return request, _SELECT[request.way](request.selection, metadata.shape)
 
-    def _array(self, path, write_empty_chunks, loop, batch):
+    def _array(self, path, spec, loop, batch):
         """Return the array of zcore at a path of the store, or None if zcore cannot open it as zarr-python has.
 
         Raises
@@ -262,7 +264,7 @@ class ZcoreCodecPipeline(CodecPipeline):
         StoreError
             Another array is in the place of the one that zarr-python has opened.
         """
-        key = path, write_empty_chunks, id(loop)
+        key = _key_of(path, spec, loop)
         if key not in self._arrays:
             store = store_of_zarr(self.store, loop=loop)
             array = None
@@ -271,7 +273,7 @@ class ZcoreCodecPipeline(CodecPipeline):
                 with noted():
                     opened = zcore.open_array(store, "r" if self.store.read_only else "r+", path=path,
                                               zarr_format=self.metadata.zarr_format, strict=False,
-                                              write_empty_chunks=write_empty_chunks)._binding
+                                              write_empty_chunks=key[1])._binding
             except zcore.NodeNotFoundError:
                 # Its document may be known from a consolidated copy alone. Without chunks it is gone.
                 if not store.existing("", [item[0].path for item in batch]):
@@ -292,6 +294,11 @@ class ZcoreCodecPipeline(CodecPipeline):
         store = store_of_zarr(self.store, loop=loop)
         locks = store.file_locks if zcore.config.lock == "file" else store.locks
         return locks(_split(self._form, getter.path)[0], self._form.document)
+
+
+def _key_of(path, spec, loop):
+    """Return what a handle on an array depends on: its path, whether empty chunks are written, and the loop."""
+    return path, bool(spec.config.write_empty_chunks), id(loop)
 
 
 def _read_into(values, request, selected, drop_axes, array):

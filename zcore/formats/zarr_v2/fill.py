@@ -19,10 +19,11 @@ any                    null: undefined, reads as zero, empty or, of ``m M``, as 
 Values of other programs are read: 0 for empty text and bytes, 0 and 1 for truth values, whole floats for integers,
 numbers as text ("0", by n5-zarr), "NaT", a single number for a complex one, the bare tokens NaN and Infinity.
 
-netcdf-c writes for `S` the text itself, and the characters 0 to 9 as numbers. Text that is no Base64 of an item is read
-so. What is both, "fill" or 0, has the format's meaning, unless the attribute ``_FillValue`` has the same value:
-netcdf-c writes both. Its other marks are no sign, since a copy made by another program keeps them. Base64 of a whole
-item is longer than the item, so it is never both; see `text_bytes`.
+netcdf-c writes the text itself for `S`, and the characters 0 to 9 as numbers. A value that is not Base64 of an item is
+read as such text. Some values can be read both ways, such as "fill" and 0. They are Base64, as the format says, unless
+the attribute ``_FillValue`` has the same value: netcdf-c writes both members alike. Other marks of netcdf-c prove
+nothing, since a copy made by another program keeps them. Base64 of a whole item is longer than the item, so it cannot
+be mistaken for text; see `text_bytes`.
 """
 from __future__ import annotations
 

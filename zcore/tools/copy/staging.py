@@ -455,7 +455,7 @@ class Building:
                 raise
             if self._fsync:
                 sync_directory(os.path.dirname(self.place))
-        self.discard("is whole")
+        self.discard("completed")
 
     def _rename(self):
         """Give the directory the name, if that is free.
@@ -515,10 +515,10 @@ class Building:
         if not os.path.samestat(os.fstat(self._fd), os.stat(journal or self._journal, dir_fd=dir_fd)):
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self._journal)
 
-    def discard(self, state: str = "was given up") -> None:
-        """Remove the container, also if it was moved, where the system tells its path. An error names the `state`."""
+    def discard(self, state: str = "abandoned") -> None:
+        """Remove the container, also if it was moved, where the system tells its path. An error names the `state` of the copy."""
         is_here, self._is_discarded = self.is_here(), True
-        with _told(f"remove what the copy, which {state}, has left in", self._container):
+        with _told(f"remove the temporary files of the {state} copy in", self._container):
             if is_here:
                 _remove(self._container, self._fd)
             else:

@@ -123,7 +123,7 @@ def test_an_old_node_that_stays_is_told_from_a_copy_that_fails(tmp_path, monkeyp
     zcore.save(tmp_path / "x", np.arange(3))
     with monkeypatch.context() as patch:
         patch.setattr("zcore.tools.copy.staging.cleanup.remove_directory", fail(OSError(errno.EIO, "broken")))
-        with pytest.raises(zcore.StoreError, match=r"what the copy, which is whole, has left in .*broken"):
+        with pytest.raises(zcore.StoreError, match=r"the temporary files of the completed copy in .*broken"):
             zcore.copy(zcore.array(np.arange(4)), tmp_path / "x", overwrite=True)
     assert zcore.open(tmp_path / "x")[...].tolist() == [0, 1, 2, 3]
 
