@@ -516,7 +516,7 @@ class Building:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self._journal)
 
     def discard(self, state: str = "abandoned") -> None:
-        """Remove the container, also if it was moved, where the system tells its path. An error names `state`, the copy's."""
+        """Remove the container, also if it was moved, where the system tells its path. Errors name the `state`."""
         is_here, self._is_discarded = self.is_here(), True
         with _told(f"remove the temporary files of the {state} copy in", self._container):
             if is_here:
