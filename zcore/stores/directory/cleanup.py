@@ -106,7 +106,9 @@ def check_removable(directory: str) -> None:
     while pending:
         current = pending.pop()
         entries = _entries(current)
-        if entries and not os.access(current, os.W_OK | os.X_OK, effective_ids=_CAN_ASK):
+        # One that another call removes between the two cannot be emptied either, and need not be.
+        if (entries and not os.access(current, os.W_OK | os.X_OK, effective_ids=_CAN_ASK)
+                and os.path.lexists(current)):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), current)
         pending += [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
 

@@ -176,3 +176,18 @@ def test_a_copy_in_memory_is_one_step_for_those_who_change_groups_above_or_nodes
         creator.join()
     assert dict(group.members(None)).keys() == {"g", "g/h", "g/h/x", *["g/h/new"] * (change == "create")}
     assert zcore.verify(store).problems == []
+
+
+def test_a_copy_replaces_an_array_that_is_deleted_while_it_looks(tmp_path, monkeypatch):
+    """The directory was listed, and gone when its permissions were asked for: it counted as forbidden."""
+    zcore.create_group(tmp_path / "h").create_array("x", data=np.arange(3))
+    may = os.access
+
+    def asked(path, mode, **keywords):
+        monkeypatch.undo()
+        del zcore.open_group(tmp_path / "h", "r+")["x"]
+        return may(path, mode, **keywords)
+
+    monkeypatch.setattr(os, "access", asked)
+    zcore.copy(zcore.array(np.arange(4)), tmp_path / "h", destination_path="x", overwrite=True)
+    assert zcore.open(tmp_path / "h")["x"][...].tolist() == [0, 1, 2, 3]
