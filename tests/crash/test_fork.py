@@ -75,12 +75,12 @@ print(json.dumps([codes, int((array[...] == np.tile([1, 3], 512)).sum())]))
 
 HELD = """
 from zcore.engine.options import Options
-from zcore.hierarchy.creation_lock import hold_place
+from zcore.hierarchy.creation_lock import Place
 array = zcore.open(path, mode="r+")
 binding = array._binding
 held = {"whole": lambda: binding.exclusive(),
         "object": lambda: binding.locks().object("__zdata__/0.0.blosc"),
-        "place": lambda: hold_place(binding.store, "", "__zmeta__", Options())}[given]()
+        "place": lambda: Place(binding.store, "", "__zmeta__", Options())}[given]()
 """
 TAKE = {"whole": "array.attrs['taken'] = 1", "object": "array[...] = 5",
         "place": "zcore.open(path, mode='w', shape=3, dtype='i4', cname='lz4')"}

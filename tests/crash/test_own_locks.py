@@ -98,11 +98,16 @@ def of_that_place(*args):
     again()[0] = 8
     found.append([zcore.open(path + "/z")[0].item(), again()[0].item()])
 signal.signal(signal.SIGUSR1, of_that_place)
-name = {"create": "is_empty", "overwrite": "is_empty", "delete": "erase"}[given]
+name = "is_empty"
+if given == "delete":
+    from zcore.stores.directory.beside import Beside
+    owner, name = Beside, "put"
 before = getattr(owner, name)
 def after(self, key):
+    if given == "delete":
+        signal.raise_signal(signal.SIGUSR1)
     result = before(self, key)
-    if key.startswith("y/") or self.path.endswith("/y"):
+    if given != "delete" and (key.startswith("y/") or self.path.endswith("/y")):
         signal.raise_signal(signal.SIGUSR1)
     return result
 setattr(owner, name, after)

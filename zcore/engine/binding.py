@@ -798,7 +798,7 @@ class ArrayBinding(NodeBinding):
 
     def write_once(self, view: ArrayView, box: Selected, values: npt.NDArray[Any] | None, *, field: Part | None = None,
                    metadata: ArrayMetadata | None = None, old_shape: tuple[int, ...] | None = None,
-                   exclusive: bool | Exclusive = False, tasks: list[int] | None = None,
+                   exclusive: Any = False, tasks: list[int] | None = None,
                    resume: WritePlan | None = None, check: Callable[[], None] | None = None) -> WritePlan:
         """Write as far as the document stays the same, and return the plan.
 
@@ -815,7 +815,7 @@ class ArrayBinding(NodeBinding):
             Replaces the view's metadata, for an array that grows with this write.
         old_shape : tuple of int, optional
             Existing objects are kept inside this shape. Outside they are reset to the fill value.
-        exclusive : bool or Exclusive
+        exclusive : bool, Exclusive or Place
             The caller holds the whole range, or the place of a new array: objects are not locked.
         tasks : list of int, optional
             Only these tasks.
@@ -835,7 +835,7 @@ class ArrayBinding(NodeBinding):
         plan = WritePlan(self.opened(view, metadata), box, _moved_by(view, values), PlanOptions(
             n_threads=n_threads, opens_files=native, token=int.from_bytes(os.urandom(8)), locks=locks,
             old_shape=old_shape, resume=resume, tasks=tasks,
-            dir_fd=exclusive.dir_fd if native and isinstance(exclusive, Exclusive) else -1,
+            dir_fd=getattr(exclusive, "dir_fd", -1) if native else -1,
             part=None if field is None else (field.offset, field.nbytes)))
 
         is_costly = self.store.swaps or view.identity is None

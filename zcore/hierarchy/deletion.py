@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING
 from zcore.engine.binding import names_of_chunks
 from zcore.errors import InvalidKeyError, NodeExistsError, NodeNotFoundError, StoreError
 from zcore.formats import FORMAT_OF, format_of
-from zcore.hierarchy import consolidated, lookup
-from zcore.hierarchy.creation_lock import hold_nodes, hold_place, hold_tree, is_held
+from zcore.hierarchy import consolidated, exchange, lookup
+from zcore.hierarchy.creation_lock import Place, hold_nodes, hold_tree, is_held
 from zcore.model.metadata import ArrayMetadata, GroupMetadata
 from zcore.stores.base import n_at_once
 from zcore.stores.keys import prefix_of
@@ -48,7 +48,7 @@ def hold_all(store: Store, path: str, options: Options) -> Iterator[None]:
     """Return a context manager that excludes all other writers from the node at `path` and from all below it."""
     while True:
         is_kept = _stands(store, path)
-        with hold_place(store, path, "", options, is_kept=is_kept), hold_all_nodes(store, path, options):
+        with Place(store, path, "", options, is_kept=is_kept), hold_all_nodes(store, path, options):
             # Another call may have deleted it before the place was held. Then nothing prevents pruning.
             if not is_kept or _stands(store, path):
                 yield
@@ -92,10 +92,13 @@ def delete(store: Store, path: str, options: Options) -> bool:
         return False
     if unlink(store, path):
         return True
-    with (hold_tree(store, path, options), hold_place(store, path, "", options, makes=False) as is_here,
+    if (directory := exchange.directory_of(store, path)) is not None:
+        with contextlib.suppress(exchange.NoExchangeError):     # then step by step
+            return exchange.delete(store, path, directory, options)
+    with (hold_tree(store, path, options), Place(store, path, "", options, makes=False) as place,
           consolidated.dropped(store, path, itself=True)):
         # Another call may have deleted it before the place was held.
-        is_ours = is_here is not None and bool(lookup.standing(store, path)) and _erase(store, path, options)
+        is_ours = place is not None and bool(lookup.standing(store, path)) and _erase(store, path, options)
     store.prune(prefix_of(path))     # the lock had kept it
     return is_ours
 
@@ -306,11 +309,8 @@ def _erase_all(store, path, pending, options, is_replaced, is_first):
         failed = lookup.pass_over_damage if is_replaced and place == path else None
         standing = lookup.standing(store, place, failed)
         if standing:
-            # Nobody else is on the way from `path`, which is locked as a whole. So the place alone is locked: with all
-            # directories above it, groups one in the other would cost the square of their number.
             with (contextlib.nullcontext() if place == path
-                  else hold_place(store, place, standing[0].document, options, makes=False,
-                                  below=place.rpartition("/")[0])):
+                  else Place(store, place, standing[0].document, options, makes=False)):
                 if not (is_first or is_replaced) and lookup.standing(store, path):
                     return is_ours
                 if place != path:
@@ -357,7 +357,7 @@ def nodes_at(store: Store, path: str, *, is_replaced: bool = False, takes_links:
         if waits is not None and waits.lock and place != path and not _standing(store, place, listing.keys):
             # Most are directories of other programs, in which nobody may be allowed to make a lock file.
             if is_held(store, place, by_files=waits.lock == "file"):
-                with hold_place(store, place, "", waits, is_kept=True, makes=False, below=path):
+                with Place(store, place, "", waits, is_kept=True, makes=False):
                     pass
             listing = store.list_dir(prefix)
         if not (is_replaced and place == path) and any([name[len(prefix):] in FORMAT_OF

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import os
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -42,8 +43,8 @@ from zcore.errors import (
 )
 from zcore.formats import DOCUMENTS
 from zcore.formats.json_documents import MAX_NBYTES, check_attributes, check_whole_characters
-from zcore.hierarchy import consolidated, deletion, lookup
-from zcore.hierarchy.creation_lock import hold_nodes, hold_place, hold_places, hold_tree
+from zcore.hierarchy import consolidated, deletion, exchange, lookup
+from zcore.hierarchy.creation_lock import Place, hold_nodes, hold_tree
 from zcore.hierarchy.deletion import clear as clear  # callers find creation and deletion in this module
 from zcore.hierarchy.deletion import delete as delete
 from zcore.hierarchy.unfinished import unfinished
@@ -51,6 +52,8 @@ from zcore.kernel.select.box import Box, whole
 from zcore.model.metadata import ArrayMetadata
 from zcore.model.value import Same
 from zcore.stores.base import AtMost, directory_at
+from zcore.stores.directory.beside import Beside
+from zcore.stores.directory.store import DirectoryStore
 from zcore.stores.keys import prefix_of
 from zcore.stores.memory import MemoryStore
 
@@ -122,16 +125,31 @@ def create(store: Store, path: str, format: Format, metadata: ArrayMetadata | Gr
         if overwrite and missing_above(store, path, format, options):
             deletion.check_way(store, path, format, metadata)
         create_ancestors(store, path, format, options)
+        # Overwriting also replaces unreachable documents.
+        failed = lookup.pass_over_damage if overwrite else None
         if overwrite:
             deletion.unlink(store, path)
-        with hold_place(store, path, name, options) as is_here:
+        # What is below is part of something that is being made beside its place already.
+        directory = exchange.directory_of(store, path) if not is_below and (overwrite or data is not None) else None
+        if directory is not None:
+            is_replaced = os.path.lexists(directory)
+            if is_replaced and overwrite:
+                deletion.check_way(store, path, format, metadata)
+            if not is_replaced or (overwrite and lookup.standing(store, path, failed)):
+                # If that is impossible, or something comes there meanwhile that is not replaced, the steps below tell.
+                with contextlib.suppress(exchange.NoExchangeError, NodeExistsError):
+                    with consolidated.dropped(store, path, itself=is_replaced, is_below=is_below, format=format):
+                        is_made = _make_beside(store, path, directory, format, metadata, attributes, data, options,
+                                               overwrite)
+                    if is_made and not _has_lost_groups(store, path, format):
+                        return kind(store, path, format, options)
+                    continue     # a group above was moved or deleted
+        with Place(store, path, name, options) as place:
             if _has_lost_groups(store, path, format):
-                continue     # moved or deleted before they were held
+                continue     # moved or deleted before the place was held
             is_free = store.is_empty(prefix)
             if not is_free and not overwrite:
                 check_free(store, path, format, metadata, attributes, options, data)
-            # Overwriting also replaces unreachable documents.
-            failed = lookup.pass_over_damage if overwrite else None
             is_replaced = not is_free and bool(lookup.standing(store, path, failed))
             with consolidated.dropped(store, path, itself=is_replaced, is_below=is_below, format=format):
                 if not is_free:
@@ -143,44 +161,52 @@ def create(store: Store, path: str, format: Format, metadata: ArrayMetadata | Gr
                 if kind is ArrayBinding and format.chunk_directory is not None:
                     store.make_directory(f"{prefix}{format.chunk_directory}/")
                 if attributes_document is not None:
-                    _set_attributes(store, path, prefix + format.attributes_document, attributes_document)
+                    _set_attributes(store, path, place, format.attributes_document, attributes_document)
                 if data is not None and store.swaps:
                     return _create_in_service(store, path, format, document, view, data, options)
                 if data is not None and store.is_transaction:
                     store.set(prefix + name, document)     # without it Icechunk takes no chunk
-                if data is not None:
-                    # The place is held, and there is no array that another writer could have opened.
-                    try:
+                try:
+                    if data is not None:
+                        # The place is held, and there is no array that another writer could have opened.
                         ArrayBinding(store, path, format, options, view).write_once(view, whole(metadata.shape), data,
-                                                                               exclusive=True)
-                    except NodeNotFoundError:
-                        # What was to be replaced may have been moved before it could be deleted, with its directory.
-                        if is_here():
-                            raise
-                        continue
-                    # The document must be where the elements are.
-                    if not is_here():
-                        continue
-                # If the directory is locked, no other process can have created a node meanwhile.
-                if (not store.swaps and (is_replaced or overwrite) or store.is_transaction
-                        or directory_at(store) is not None):
-                    store.set(prefix + name, document)
-                elif not store.set_if_not_exists(prefix + name, document):
-                    raise _created_meanwhile(store, path)
+                                                                                   exclusive=place)
+                    # If the directory is locked, no other process can have created a node meanwhile.
+                    if (not store.swaps and (is_replaced or overwrite) or store.is_transaction
+                            or directory_at(store) is not None):
+                        place.set(name, document)
+                    elif not store.set_if_not_exists(prefix + name, document):
+                        raise _created_meanwhile(store, path)
+                except StoreError as error:
+                    if error.errno != errno.ENOENT or place.is_here():
+                        raise
+                    continue     # a group above was deleted, and the directory with it
             if store.swaps:
                 return _bound(kind, store, path, format, options, view)
-            if is_here() and not _has_lost_groups(store, path, format) or store.get(prefix + name) != document:
+            if place.is_here() and not _has_lost_groups(store, path, format):
                 # While it is held: later another node may be here, or a group above may have another path.
                 return kind(store, path, format, options)
-        # A program without these locks has moved or deleted a group above before the document was written. So the
-        # document is in a new directory, without groups above it and without elements. These are written again, as if
-        # the move had come first. In a node without elements others may have created members, or written.
-        if data is None:
+        # A group above was moved, with the node, or deleted. If it was deleted in its place, the node is still here.
+        if lookup.standing(store, path):
             create_ancestors(store, path, format, options)
-            if attributes_document is not None:
-                store.set_if_not_exists(prefix + format.attributes_document, attributes_document)
-            return kind(store, path, format, options)
-        overwrite = True
+        return _bound(kind, store, path, format, options, view)
+
+
+def _make_beside(store, path, directory, format, metadata, attributes, data, options, overwrite):
+    """Create a node beside `directory`, and put it in its place; return False if the groups above were moved meanwhile.
+
+    Raises : NodeExistsError, if something is there that is not replaced.
+    """
+    with Beside(directory, store.fsync) as work:
+        try:
+            create(DirectoryStore(work.node, fsync=store.fsync), "", format, metadata, attributes,
+                   options.changed({"lock": False}), data=data, is_below=True)
+            exchange.put(store, path, work, options, overwrite)
+        except StoreError:
+            if work.is_here():
+                raise
+            return False
+    return True
 
 
 def _has_lost_groups(store, path, format):
@@ -217,7 +243,10 @@ def _create_at_once(store, path, format, kind, document, attributes_document, vi
         return None
     if not is_same or not identity:
         # A group above may have been moved, and the node with it, or deleted.
-        binding = kind(store, path, format, options)
+        try:
+            binding = kind(store, path, format, options)
+        except NodeNotFoundError:
+            return _bound(kind, store, path, format, options, view)
         create_ancestors(store, path, format, options)
         return binding
     if view.notes:
@@ -225,10 +254,11 @@ def _create_at_once(store, path, format, kind, document, attributes_document, vi
     return kind(store, path, format, options, view._replace(identity=identity, trusted=False))
 
 
-def _set_attributes(store, path, key, document):
+def _set_attributes(store, path, place, name, document):
     """Write the attributes of a node that is being created; of two processes, one succeeds."""
+    key = prefix_of(path) + name
     if not store.swaps:
-        store.set(key, document)
+        place.set(name, document)
     elif not store.set_if_not_exists(key, document) and store.get(key) != document:
         raise _created_meanwhile(store, path)
 
@@ -398,15 +428,14 @@ def _move(store, source, destination, options):
           contextlib.ExitStack() as held):
         # A lock of the destination would make its directory.
         if store.locks(source, found[0].document).directory is not None:
-            is_here = held.enter_context(hold_place(store, source, "", options, is_kept=True, makes=False,
-                                                    beside=destination))
+            place = held.enter_context(Place(store, source, "", options, is_kept=True, makes=False))
             held.enter_context(hold_nodes(store, found, options))
-            if is_here is None or _has_lost_groups(store, destination, found[0].format):
+            if place is None or _has_lost_groups(store, destination, found[0].format):
                 return False
         else:
             # Nobody creates a node among the keys. In order, or two moves would wait for each other.
-            for place in sorted((source, destination)):
-                held.enter_context(hold_place(store, place, "", options))
+            for path in sorted((source, destination)):
+                held.enter_context(Place(store, path, "", options))
             held.enter_context(deletion.hold_all_nodes(store, source, options))
             # Without a document that is locked, holding it does not say that it is there.
             if not lookup.standing(store, source):
@@ -418,7 +447,16 @@ def _move(store, source, destination, options):
         except KeyConflictError as error:
             # Another call creates a node there.
             raise _not_free(store, destination) from error
+        except StoreError as error:
+            if error.errno != errno.ENOENT or lookup.standing(store, source):
+                raise
+            # A group above was moved before.
+            store.prune(prefix_of(destination.rpartition("/")[0]))
+            raise _gone(store, source) from error
     store.prune(prefix_of(source))
+    # The group above may have been deleted since it was looked at.
+    if lookup.standing(store, destination):
+        create_ancestors(store, destination, found[0].format, options)
     return True
 
 
@@ -450,16 +488,16 @@ def create_ancestors(store: Store, path: str, format: Format, options: Options) 
     if missing:
         document = format.render_group(format.new_group({}))
         # All copies above any of them are above the deepest one.
-        downwards = missing[::-1]
-        # Locked, because an array may be being created here. Its document comes after its elements.
-        with consolidated.dropped(store, missing[0]), hold_places(store, downwards, options):
-            for path in downwards if not _has_lost_groups(store, downwards[0], format) else ():
-                if not _stands_as_group(store, path):
-                    store.set_if_not_exists(prefix_of(path) + format.group_document, document)
-        # The group above them was moved or deleted before they were held; in a service, others may be gone since.
-        for path in missing:
-            if not lookup.standing(store, path.rpartition("/")[0]):
-                create_ancestors(store, path, format, options)
+        with consolidated.dropped(store, missing[0]):
+            for one in reversed(missing):
+                # Locked, because an array may be being created here. Its document comes after its elements.
+                with Place(store, one, format.group_document, options):
+                    if not _stands_as_group(store, one):
+                        store.set_if_not_exists(prefix_of(one) + format.group_document, document)
+        # They, and the group above them, may have been moved or deleted since.
+        for one in (*missing, path):
+            if not lookup.standing(store, one.rpartition("/")[0]):
+                create_ancestors(store, one, format, options)
 
 
 def _stands_as_group(store, path):
@@ -489,7 +527,7 @@ def missing_above(store: Store, path: str, format: Format, options: Options) -> 
         group = format.new_group({})
         if any(deletion.left_over(store, prefix_of(path), format, group)):
             # A group may be being created or deleted here.
-            with hold_place(store, path, format.group_document, options), contextlib.suppress(NodeExistsError):
+            with Place(store, path, format.group_document, options), contextlib.suppress(NodeExistsError):
                 check_free(store, path, format, group)
         missing.append(path)
         if not path:

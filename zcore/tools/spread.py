@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from _queue import SimpleQueue
-from collections import Counter
 from typing import TYPE_CHECKING
 
 from zcore.errors import StoreError
@@ -17,7 +16,7 @@ from zcore.stores.base import Store
 from zcore.stores.openers import named_kind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Any, TypeVar
 
     _Piece = TypeVar("_Piece")
@@ -91,24 +90,6 @@ def spread(client: Any, function: Callable[[_Piece], _Result],
 
 def _call(function, piece, token, number):
     return function(piece)
-
-
-class Steps:
-    """Counts the pieces of steps that are done in any order; a step is done with its last piece.
-
-    Parameters
-    ----------
-    sizes : dict
-        Step to its number of pieces.
-    """
-
-    def __init__(self, sizes: Mapping[int, int]) -> None:
-        self._left = Counter(sizes)
-
-    def end(self, step: int) -> bool:
-        """Note one piece of a step; return whether it was the last one."""
-        self._left[step] -= 1
-        return self._left[step] == 0
 
 
 def taken_over(place: str) -> StoreError:

@@ -164,7 +164,7 @@ def slabs_with_more(shape: tuple[int, ...], slab: tuple[int, ...], arrays: Seque
     Returns
     -------
     sequence of int
-        In C order; a range may be too long for `len`, see `count_of`.
+        In C order; a range may be too long for `len`.
     """
     n_all = n_slabs(shape, slab)
     is_small = max(n_all, *[array.n_objects for array in arrays]) <= MAX_UNLISTED
@@ -172,8 +172,3 @@ def slabs_with_more(shape: tuple[int, ...], slab: tuple[int, ...], arrays: Seque
         with contextlib.suppress(AsManyExist):
             return slabs_of_parts(shape, slab, (part for array in arrays for part in array.parts()))
     return range(n_all)
-
-
-def count_of(numbers: Sequence[int]) -> int:
-    """Return how many numbers of slabs there are."""
-    return numbers.stop if isinstance(numbers, range) else len(numbers)

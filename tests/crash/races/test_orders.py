@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import zcore
-from zcore.hierarchy import deletion
+from zcore.hierarchy import exchange
 from zcore.stores.directory import cleanup
 
 
@@ -34,20 +34,20 @@ def test_a_copy_waits_for_the_writers_of_what_it_replaces(group):
 
 
 def test_of_two_deletions_one_finds_nothing(group, monkeypatch):
-    hold = deletion.hold_place
+    hold = exchange.Place
 
     def hold_later(*args, **kwargs):
-        monkeypatch.setattr(deletion, "hold_place", hold)
+        monkeypatch.setattr(exchange, "Place", hold)
         deleted(group)
         return hold(*args, **kwargs)
 
-    monkeypatch.setattr(deletion, "hold_place", hold_later)
+    monkeypatch.setattr(exchange, "Place", hold_later)
     with pytest.raises(zcore.NodeNotFoundError):
         del group["x"]
 
 
 def test_a_deletion_spares_what_is_created_after_it(group, monkeypatch):
-    hold = deletion.hold_place
+    hold = exchange.Place
 
     class Hold:
         def __init__(self, *args, **kwargs):
@@ -58,10 +58,10 @@ def test_a_deletion_spares_what_is_created_after_it(group, monkeypatch):
 
         def __exit__(self, *exc_info):
             self.held.__exit__(*exc_info)
-            monkeypatch.setattr(deletion, "hold_place", hold)
+            monkeypatch.setattr(exchange, "Place", hold)
             zcore.create_array(group.store, name="x", data=np.full(9, 3))
 
-    monkeypatch.setattr(deletion, "hold_place", Hold)
+    monkeypatch.setattr(exchange, "Place", Hold)
     del group["x"]
     assert (group["x"][...] == 3).all()
 
@@ -139,15 +139,15 @@ def test_a_copy_replaces_what_is_created_in_memory_meanwhile(zarr_format, moment
 
 @pytest.mark.parametrize("shards", [None, 10])
 def test_what_is_overwritten_is_moved_away_before(group, place, monkeypatch, shards):
-    """The new array is created all the same, where the old one was. With locks, the move waits."""
-    make_way = deletion.make_way
+    """The new array is created all the same, where the old one was."""
+    put = exchange.put
 
-    def move_and_make_way(*args):
-        monkeypatch.setattr(deletion, "make_way", make_way)
-        zcore.open_group(place, "r+", lock=None).move("x", "z")
-        make_way(*args)
+    def move_and_put(*args):
+        monkeypatch.setattr(exchange, "put", put)
+        zcore.open_group(place, "r+").move("x", "z")
+        put(*args)
 
-    monkeypatch.setattr(deletion, "make_way", move_and_make_way)
+    monkeypatch.setattr(exchange, "put", move_and_put)
     new = zcore.create_array(place, name="x", data=np.full(30, 7), chunks=5, shards=shards, overwrite=True)
     assert (new[...] == 7).all() and (group["x"][...] == 7).all() and (group["z"][...] == np.arange(40)).all()
     assert zcore.verify(group).ok

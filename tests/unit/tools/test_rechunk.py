@@ -171,16 +171,6 @@ def test_what_exists_bounds_a_copy_to_other_chunks(tmp_path):
             """, tmp_path / "a") in ("7 True\n71\n", "7.0 True\n71\n", "7 True\n77\n")
 
 
-def test_marks_of_a_copy_are_few(tmp_path, monkeypatch):
-    monkeypatch.setattr("zcore.tools.copy.transfer.MAX_MARKS", 5)
-    values = np.arange(4000).reshape(400, 10)
-    source = zcore.create_array(tmp_path / "a", data=values, chunks=(1, 10))
-    marks = []
-    monkeypatch.setattr("zcore.tools.copy.staging.Building.mark", lambda self, work: marks.append(work))
-    new = zcore.copy(source, tmp_path / "b", chunks=(2, 5), memory=2000)
-    assert 2 < len(marks) <= 6 and np.array_equal(new[...], values)
-
-
 @pytest.mark.parametrize("fill_value", [0, 3])
 @pytest.mark.parametrize("memory", [400, 4000, "1 GB"])
 @pytest.mark.parametrize("selection", [None, np.s_[5:, ::-2], np.s_[::-3, 4], np.s_[7, 1:]])

@@ -5,11 +5,13 @@ them.
 """
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import stat
 
-from zcore.replacing import NewFile, status_of
+from zcore.descriptors import open_descriptor
+from zcore.replacing import NewFile, hidden_beside, status_of
 from zcore.replacing import sync_directory as sync_directory
 
 # A try fails only when another process removes the directory or the temporary file between two system calls.
@@ -52,6 +54,26 @@ def write_file(path: str, data: memoryview, *, exclusive: bool = False, fsync: b
         except FileNotFoundError:
             make_directories(os.path.dirname(path), fsync)
     return _write_once(path, data, exclusive, fsync)
+
+
+def write_file_at(directory: int, name: str, data: memoryview, *, fsync: bool = False) -> None:
+    """Do what `write_file` does in a directory that is open as a descriptor."""
+    temporary = os.path.basename(hidden_beside(name))
+    fd = open_descriptor(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, dir_fd=directory)
+    try:
+        try:
+            _write_all(fd, data)
+            if fsync:
+                os.fsync(fd)
+        finally:
+            os.close(fd)
+        os.rename(temporary, name, src_dir_fd=directory, dst_dir_fd=directory)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary, dir_fd=directory)
+        raise
+    if fsync:
+        os.fsync(directory)
 
 
 def _write_once(path, data, exclusive, fsync):

@@ -303,9 +303,13 @@ class DirectoryStore(Store):
 
     def _write(self, key, value, exclusive):
         data = flat_view(value)
+        return self._put(key, lambda path: atomic.write_file(path, data, exclusive=exclusive, fsync=self.fsync))
+
+    def _put(self, key, write):
+        """Return ``write(path)``, which makes the file of a key."""
         path = self._writable_path(key)
         try:
-            return atomic.write_file(path, data, exclusive=exclusive, fsync=self.fsync)
+            return write(path)
         except IsADirectoryError as exc:
             raise KeyConflictError(f"{key!r} cannot be a key of {self!r}: a directory or a broken link has its name",
                                    key=key, errno=exc.errno) from exc
@@ -314,6 +318,12 @@ class DirectoryStore(Store):
                                    key=key, errno=exc.errno) from exc
         except OSError as exc:
             raise self._fault(exc, "write", key) from exc
+
+    def set_at(self, directory: int, key: str, value: Buffer) -> None:
+        """Set a key whose directory is open as the descriptor `directory`, wherever a move has taken that."""
+        self._check_writable("set", key)
+        self._put(key, lambda path: atomic.write_file_at(directory, os.path.basename(path), flat_view(value),
+                                                         fsync=self.fsync))
 
     def check_no_special(self, prefix: str, names: Sequence[str]) -> None:
         for name in names:

@@ -29,14 +29,14 @@ from zcore.errors import (
     ZcoreError,
 )
 from zcore.formats import format_of
-from zcore.hierarchy import consolidated, deletion, lifecycle, lookup
-from zcore.hierarchy.creation_lock import hold_place
+from zcore.hierarchy import consolidated, deletion, exchange, lifecycle, lookup
+from zcore.hierarchy.creation_lock import Place
 from zcore.hierarchy.lifecycle import read_attributes
 from zcore.kernel.io.object_locks import Held
 from zcore.replacing import hidden_beside, keep, put, status_of
 from zcore.stores import openers
 from zcore.stores.base import directory_at
-from zcore.stores.directory import cleanup, listing
+from zcore.stores.directory import beside, cleanup, listing
 from zcore.stores.directory.store import DirectoryStore
 from zcore.stores.keys import TEMPORARY, prefix_of
 from zcore.tools.copy import document_last, staging
@@ -44,7 +44,7 @@ from zcore.tools.copy.transfer import StoredTarget
 from zcore.tools.copy.translate import described, kept_attributes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Set
+    from collections.abc import Iterator, Mapping
     from typing import Any
 
     from zcore.stores.base import Store, StoreLike
@@ -85,11 +85,14 @@ class Sink(Protocol):
 class Unmarked:
     """The work of a copy that keeps nothing when it fails."""
 
-    done: Set[str] = frozenset()
     between: str | None = None
     is_begun: bool = False
 
-    def mark(self, work: str) -> None:
+    def is_done(self, name: str) -> bool:
+        """Return False."""
+        return False
+
+    def mark(self, name: str) -> None:
         """Note nothing."""
 
     def forget(self) -> None:
@@ -268,7 +271,7 @@ def settle(store: Store, path: str) -> None:
     place = directory_of(store, path)
     if place is None:
         document_last.settle(store, path)
-    elif staging.settle(staging.container_of(place), place) is not None:
+    elif beside.settle(staging.container_of(place)) is not None:
         consolidated.drop(store, path)
 
 
@@ -301,7 +304,7 @@ def _check_free(store, path, overwrite, is_held=False):
         return False
     if may_hold_nodes and not is_held:
         # A node may be being created or deleted here.
-        with hold_place(store, path, "", Options()):
+        with Place(store, path, "", Options()):
             return _check_free(store, path, overwrite, is_held=True)
     raise NodeExistsError(f"{deletion.no_node(store, path)}; what is there is not replaced", path=path)
 
@@ -309,25 +312,19 @@ def _check_free(store, path, overwrite, is_held=False):
 @contextlib.contextmanager
 def _directory(store, path, place, order, is_node, overwrite, format):
     if is_node and not os.path.islink(place):
-        try:
-            cleanup.check_removable(place)
-        except OSError as exc:
-            raise StoreError(f"cannot replace {place}: {exc.filename} cannot be listed or emptied: {exc.strerror}",
-                             key=place, errno=exc.errno) from exc
+        exchange.check_removable(place)
     work = staging.Building(place, order, store.fsync)
     try:
         yield work
         with consolidated.dropped(store, path):
             if is_node or not _has_name(work, overwrite):
-                # Writers of the old node end before, or go on in the new one.
-                with deletion.hold_all(store, path, Options()):
-                    _check_free(store, path, overwrite, is_held=True)
-                    work.finish(True)
+                exchange.put(store, path, work, Options(), overwrite)
+        work.discard("completed")
     except Exception as exc:
         if not work.is_here():
             work.discard()
             store.prune(prefix_of(path))
-            raise StoreError(f"a group above {place} was moved or replaced while it was copied to; copy again",
+            raise StoreError(f"a group above {place} was moved, replaced or deleted while it was copied to; copy again",
                              key=place, errno=errno.ESTALE) from exc
         if not _may_go_on(exc):
             work.discard()     # the same copy would fail again
@@ -349,7 +346,7 @@ def _has_name(work, overwrite):
     Raises : NodeExistsError, if it is not free, and `overwrite` is false.
     """
     try:
-        work.finish(False)
+        work.put(False)
     except NodeExistsError:
         if not overwrite:
             raise

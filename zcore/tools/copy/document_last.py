@@ -34,7 +34,7 @@ from zcore.errors import LockError, MetadataError, NodeExistsError, StoreError, 
 from zcore.formats import FORMAT_OF, format_of
 from zcore.formats.json_documents import MAX_NBYTES
 from zcore.hierarchy import consolidated, deletion, lifecycle, lookup
-from zcore.hierarchy.creation_lock import hold_place, hold_tree
+from zcore.hierarchy.creation_lock import Place, hold_tree
 from zcore.hierarchy.unfinished import unfinished
 from zcore.kernel.io.documents import Tickets
 from zcore.model.metadata import ArrayMetadata
@@ -416,7 +416,7 @@ def made_in(store: Store, path: str, replace: bool, overwrite: bool, root: str |
             raise
         made, replace = Staged(store, path), True
     # Without a node to replace, chunks get their keys at once. Another thread must not create anything there meanwhile.
-    with contextlib.nullcontext() if replace else hold_place(store, path, "", Options()):
+    with contextlib.nullcontext() if replace else Place(store, path, "", Options()):
         try:
             yield made
             made.finish()

@@ -1,6 +1,6 @@
 """Copies an array: objects as they are stored where that is possible, else slabs of elements.
 
-A part is marked as done when it is in place, so that a later process does not repeat it.
+An object appears whole, so a later call does not write again what is there.
 """
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import os
 import shutil
 import tempfile
 from _thread import _local, allocate_lock
+from collections import Counter
 from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Protocol
@@ -20,7 +21,7 @@ import numpy as np
 from zcore import config, workers
 from zcore.engine.binding import ArrayBinding
 from zcore.engine.options import MAX_THREADS, Options
-from zcore.errors import OutOfMemoryError, StoreError
+from zcore.errors import OutOfMemoryError, StoreError, ZcoreError
 from zcore.formats import format_of
 from zcore.hierarchy import creation
 from zcore.kernel.select.box import Box
@@ -31,8 +32,8 @@ from zcore.stores.base import directory_at
 from zcore.stores.directory.reading import check_absent
 from zcore.stores.directory.store import DirectoryStore
 from zcore.tools.rechunk import n_slabs, passes, slab_at
-from zcore.tools.spread import Steps, spread, taken_over
-from zcore.tools.stored import MAX_LOOKS, Stored, Way, count_of, is_same_fill, slabs_with_more
+from zcore.tools.spread import spread, taken_over
+from zcore.tools.stored import MAX_LOOKS, Stored, Way, is_same_fill, slabs_with_more
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Set
@@ -51,7 +52,6 @@ _WAITING_NBYTES = 1 << 26     # decoded bytes of objects in flight from or to a 
 _SHARE_NBYTES = 1 << 26       # decoded bytes of the objects that a worker gets at once
 _MAX_SHARE = 1 << 10          # the most objects that a worker gets at once
 _CHECK_SECONDS = 0.1          # how often a worker checks that its copy in a service was not replaced
-MAX_MARKS = 1 << 12           # lines of one pass in the journal
 _VARYING_NBYTES = 64          # assumed size of an item of varying length
 
 
@@ -71,14 +71,12 @@ class Target(Protocol):
 
 
 class Work(Protocol):
-    """The journal of a copy, and the folder of its intermediate array.
+    """What an earlier call has done of a copy, and the folder of its intermediate array.
 
     Attributes
     ----------
-    done : set of str
-        The parts that are finished.
     is_begun : bool
-        Some may be.
+        Something may be done.
     between : str or None
         The folder, if the copy has one of its own.
     """
@@ -86,13 +84,14 @@ class Work(Protocol):
     is_begun: bool
 
     @property
-    def done(self) -> Set[str]: ...
-
-    @property
     def between(self) -> str | None: ...
 
-    def mark(self, work: str) -> None:
-        """Note that a part, a text without line feeds, is finished."""
+    def is_done(self, name: str) -> bool:
+        """Return whether the array of this name is whole."""
+        ...
+
+    def mark(self, name: str) -> None:
+        """Note that it is."""
 
     def forget(self) -> None:
         """Take back all marks."""
@@ -276,7 +275,7 @@ class Slabs:
     threads : int or None
     work : Work
     name : str
-        Of the array, a part of that text.
+        Of the array.
     progress : Progress
     client : object, optional
         On whose workers slabs are copied, see `zcore.tools.spread`; each of them has that memory.
@@ -302,19 +301,19 @@ class Slabs:
 
     def run(self) -> None:
         """Copy the slabs that are not copied yet."""
-        if self._is_done("all"):
+        if self.work.is_done(self.name):
             self.progress.advance(self.target.nbytes)
             return
         if self.passes.between is None:
-            self._pass("write", self.source, self.target, self.passes.write, 1.0)
+            self._pass(self.source, self.target, self.passes.write, 1.0)
         else:
             with contextlib.ExitStack() as stack:
                 folder = self.work.between or stack.enter_context(
                     tempfile.TemporaryDirectory(prefix="zcore-copy-"))
                 between = self._between(folder)
-                self._pass("read", self.source, between, self.passes.read, 0.5)
-                self._pass("write", between, self.target, self.passes.write, 0.5)
-        self._mark("all")
+                self._pass(self.source, between, self.passes.read, 0.5)
+                self._pass(between, self.target, self.passes.write, 0.5)
+        self.work.mark(self.name)
         if self.passes.between is not None:
             self.work.drop_between()
 
@@ -322,31 +321,20 @@ class Slabs:
         """Return the uncompressed array between two passes: a new one, or that of a process that was killed."""
         options = Options(lock=False, threads=self.threads, cache=0)
         store = DirectoryStore(folder)
-        if self._is_done("between"):
-            return StoredTarget(ArrayBinding(store, "", format_of(3), options))
-        fill_value = ... if self.source.fill_value is None else self.source.fill_value
-        made = creation.create_array(store, "", options, shape=self.source.shape, dtype=self.source.dtype,
-                                     fill_value=fill_value, overwrite=True, chunks=self.passes.between,
-                                     compressors=None, checksum=False)
-        self._mark("between")
-        return StoredTarget(made)
+        new = creation.new_array(shape=self.source.shape, dtype=self.source.dtype,
+                                 fill_value=... if self.source.fill_value is None else self.source.fill_value,
+                                 chunks=self.passes.between, compressors=None, checksum=False)
+        if self.work.is_begun:
+            with contextlib.suppress(ZcoreError):     # that of another array, or none
+                found = ArrayBinding(store, "", format_of(3), options)
+                if found.view.raw == found.render(new.format, new.metadata):
+                    return StoredTarget(found)
+        return StoredTarget(new.put(store, "", options, True))
 
-    def _pass(self, stage, source, target, slab, weight):
+    def _pass(self, source, target, slab, weight):
         shape, left = source.shape, self.target.nbytes * weight
         numbers = self._needed(source, target, slab)
-        n = count_of(numbers)
-        # Slabs are marked in groups, by their last one, so that a pass writes at most `MAX_MARKS` lines to the journal.
-        n_at_once = -(-n // MAX_MARKS) or 1
-        steps = [(first, min(first + n_at_once, n)) for first in range(0, n, n_at_once)]
-        done = {stop for _, stop in steps if self._is_done(stage, numbers[stop - 1])}
-        sizes = {stop: stop - first for first, stop in steps}
-        undone = Steps(sizes)
-
-        def pieces():
-            for first, stop in steps:
-                if stop not in done:
-                    for i in range(first, stop):
-                        yield stop, numbers[i]
+        done = target.whole_slabs(slab) if self.work.is_begun else frozenset()
 
         def advance(number):
             nonlocal left
@@ -354,15 +342,16 @@ class Slabs:
             left -= n_bytes
             self.progress.advance(n_bytes)
 
-        for first, stop in steps:
-            if stop in done:
-                for i in range(first, stop):
-                    advance(numbers[i])
+        def undone():
+            for number in numbers:
+                if number in done:
+                    advance(number)
+                else:
+                    yield number
+
         moves = Moves(source, target if self.client is None else target.on_worker(), slab)
-        for (stop, number), _ in (((piece, moves(piece)) for piece in pieces()) if self.client is None
-                                  else spread(self.client, moves, pieces())):
-            if undone.end(stop):
-                self._mark(stage, numbers[stop - 1])
+        for number, _ in (((number, moves(number)) for number in undone()) if self.client is None
+                          else spread(self.client, moves, undone())):
             advance(number)
         self.progress.advance(left)
 
@@ -377,15 +366,6 @@ class Slabs:
             if is_same_fill(absent, fill):
                 return slabs_with_more(source.shape, slab, [stored])
         return range(n_slabs(source.shape, slab))
-
-    def _is_done(self, *what):
-        return self._text(what) in self.work.done
-
-    def _mark(self, *what):
-        self.work.mark(self._text(what))
-
-    def _text(self, what):
-        return ascii((self.name, *what))
 
 
 class Moves:
@@ -408,10 +388,10 @@ class Moves:
     def __reduce__(self) -> tuple[Any, ...]:
         return Moves, (self._source, self._target, self._slab)
 
-    def __call__(self, piece: tuple[int, int]) -> None:
-        """Copy one slab, ``(step, number)``."""
+    def __call__(self, number: int) -> None:
+        """Copy one slab."""
         source, target = self._source, self._target
-        starts, counts = slab_at(source.shape, self._slab, piece[1])
+        starts, counts = slab_at(source.shape, self._slab, number)
         values = self._elements(counts, source.dtype)
         source.read(starts, values)
         if target.dtype != source.dtype:
@@ -470,6 +450,22 @@ class StoredTarget:
     def fill(self) -> npt.NDArray[Any]:
         """Return the value of elements that are not written, an ndarray of one."""
         return self.stored().fill()
+
+    def whole_slabs(self, slab: tuple[int, ...]) -> Set[int]:
+        """Return the numbers of the slabs all of whose objects are stored. Each of them was written as a whole."""
+        metadata = self.binding.metadata
+        if metadata.edges is not None:
+            return frozenset()     # slabs are no unions of objects of different lengths
+        grid = [-(-n // length) for n, length in zip(self.shape, slab, strict=True)]
+        found = Counter()
+        for _, coords in self.binding.stored_chunks():
+            number = 0
+            for n, origin, length in zip(grid, metadata.place_of(coords)[0], slab, strict=True):
+                number = number * n + origin // length
+            found[number] += 1
+        return {number for number, n in found.items() if n == math.prod([
+            -(-count // length) for count, length in zip(slab_at(self.shape, slab, number)[1], self.object_shape,
+                                                         strict=True)])}
 
     def read(self, starts: tuple[int, ...], out: npt.NDArray[Any]) -> None:
         self.binding.read(Box(starts, (1,) * len(starts), out.shape), out)

@@ -35,18 +35,18 @@ from zcore.errors import (
 from zcore.formats import DOCUMENTS
 from zcore.formats.json_documents import MAX_NBYTES
 from zcore.hierarchy import consolidated, lookup
-from zcore.hierarchy.creation_lock import hold_place, hold_places, is_held
+from zcore.hierarchy.creation_lock import Place, is_held
 from zcore.hierarchy.lifecycle import read_attributes
 from zcore.hierarchy.unfinished import finished
 from zcore.model.metadata import ArrayMetadata
 from zcore.model.value import check_kind
 from zcore.nodes.node import Node
 from zcore.stores.base import AtMost, BlockStore, Store
-from zcore.stores.directory import cleanup, lock_file
+from zcore.stores.directory import beside, cleanup, lock_file
 from zcore.stores.directory.store import DirectoryStore
 from zcore.stores.keys import prefix_of
 from zcore.stores.openers import PARQUET_DOCUMENT, store_of
-from zcore.tools.copy import document_last, staging
+from zcore.tools.copy import document_last
 from zcore.tools.copy.destinations import settle
 from zcore.tools.spread import check_client, check_shared
 from zcore.tools.verify.decoded import Changed, read_objects, read_on_workers
@@ -501,10 +501,11 @@ class _Verification:
         between = self._between(key, path)
         with contextlib.ExitStack() as held:
             for one in below:
-                with hold_place(self.store, one, "", self.options):
+                with Place(self.store, one, "", self.options):
                     if lookup.standing(self.store, one, lookup.pass_over_damage):
                         return False
-            held.enter_context(hold_places(self.store, (path, *reversed(between)), self.options))
+            for one in (path, *reversed(between)):
+                held.enter_context(Place(self.store, one, "", self.options))
             if self._belongs(key, path):
                 return False
             erase(key)
@@ -578,7 +579,7 @@ class _Verification:
                     self._note("left-over", key, path, what, partial(lock_file.remove_left_over, file),
                                behind_links=True)
                 continue
-            if staging.is_alive(file):
+            if beside.is_alive(file):
                 continue
             is_copy = os.path.isdir(file)
             what = "a directory of an interrupted copy" if is_copy else "a temporary file"
@@ -588,7 +589,7 @@ class _Verification:
 
     def _settle(self, container, key, age):
         """Finish or remove the rest of an interrupted copy; return whether it is gone."""
-        finished = staging.settle(container, removes=age >= _YOUNG)
+        finished = beside.settle(container, removes=age >= _YOUNG)
         if finished is not None:
             consolidated.drop(self.store, "/".join((*key.split("/")[:-1], os.path.basename(finished))))
         return not os.path.exists(container)

@@ -11,6 +11,7 @@ import zcore
 from zcore.engine.binding import ArrayBinding
 from zcore.errors import UnsupportedError
 from zcore.tools.copy import copy as copy_module
+from zcore.tools.copy import transfer
 from zcore.tools.copy.staging import Building
 
 RNG = np.random.default_rng(5)
@@ -473,34 +474,42 @@ def test_a_failure_takes_back_what_is_in_other_stores(original, monkeypatch):
 
 # going on
 
-def test_a_copy_goes_on_from_where_it_was(tmp_path, monkeypatch):
-    source = zcore.create_array(tmp_path / "a", data=VALUES, chunks=(1, 19))
+@pytest.mark.parametrize("fill_value", [0, -1])
+@pytest.mark.parametrize("stop_at", [1, 4, 9, 14])
+def test_a_copy_goes_on_from_where_it_was(tmp_path, monkeypatch, stop_at, fill_value):
+    """Only what holds nothing but the fill value is looked at again."""
+    source = zcore.create_array(tmp_path / "a", data=VALUES, chunks=(1, 19), fill_value=fill_value)
     wanted = {"chunks": (23, 1), "memory": 900}
-    n_marks = []
-    mark = Building.mark
+    calls, move = [], transfer.Moves.__call__
 
-    def stop(self, work):
-        mark(self, work)
-        n_marks.append(work)
-        if len(n_marks) == 6:
+    def counted(self, number):
+        calls.append(number)
+        if len(calls) == stop_at:
             raise KeyboardInterrupt
+        move(self, number)
 
-    monkeypatch.setattr(Building, "mark", stop)
+    monkeypatch.setattr(transfer.Moves, "__call__", counted)
+    zcore.copy(source, zcore.MemoryStore(), **{**wanted, "chunks": (1, 19), "memory": "1 MB"})
+    calls.clear()
     with pytest.raises(KeyboardInterrupt):
         zcore.copy(source, tmp_path / "b", **wanted)
     assert not (tmp_path / "b").exists() and zcore.verify(tmp_path, path="a").ok
     new = zcore.copy(source, tmp_path / "b", **wanted)
-    assert np.array_equal(new[...], VALUES) and len(n_marks) == len(set(n_marks))
-    assert sorted(os.listdir(tmp_path)) == ["a", "b"]
+    assert np.array_equal(new[...], VALUES)
+    n_calls = len(calls) - 1
+    calls[:] = [None] * stop_at
+    zcore.copy(source, tmp_path / "c", **wanted)
+    assert 0 <= n_calls - (len(calls) - stop_at) <= (6 if fill_value == 0 else 0)
+    assert sorted(os.listdir(tmp_path)) == ["a", "b", "c"]
 
 
 def test_another_copy_begins_anew(tmp_path, monkeypatch):
     source = zcore.create_array(tmp_path / "a", data=VALUES, chunks=(10, 10))
-    finish = Building.finish
-    monkeypatch.setattr(Building, "finish", lambda self, replace: (_ for _ in ()).throw(KeyboardInterrupt))
+    put = Building.put
+    monkeypatch.setattr(Building, "put", lambda self, replace: (_ for _ in ()).throw(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
         zcore.copy(source, tmp_path / "b", chunks=(9, 9))
-    monkeypatch.setattr(Building, "finish", finish)
+    monkeypatch.setattr(Building, "put", put)
     source[0, 0] += 1
     source.attrs["changed"] = True
     new = zcore.copy(source, tmp_path / "b", chunks=(9, 9))
@@ -511,7 +520,7 @@ def test_marks_tell_nothing_once_the_copy_has_its_name(tmp_path, monkeypatch):
     """A kill while the rest is removed: the next copy, which replaces the first one, makes all of it anew."""
     source = zcore.create_array(tmp_path / "a", data=VALUES, chunks=(1, 19))
     with monkeypatch.context() as patch:
-        patch.setattr(Building, "discard", lambda self: (_ for _ in ()).throw(KeyboardInterrupt))
+        patch.setattr(Building, "discard", lambda self, state: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             zcore.copy(source, tmp_path / "b", chunks=(23, 1))
     assert np.array_equal(zcore.copy(source, tmp_path / "b", chunks=(23, 1), overwrite=True)[...], VALUES)
@@ -522,19 +531,20 @@ def test_marks_tell_nothing_once_the_copy_has_its_name(tmp_path, monkeypatch):
 def test_what_is_removed_in_part_is_not_gone_on_with(cut, tmp_path, monkeypatch):
     source = zcore.create_array(tmp_path / "a", data=VALUES, chunks=(1, 19))
 
-    def remove(directory):
-        for folder, _, names in os.walk(directory):
-            for name in set(names[:3]) - {"journal"}:
-                os.unlink(os.path.join(folder, name))
-        raise KeyboardInterrupt
+    def remove(*arguments):
+        n_removed.append(unlink(*arguments))
+        if len(n_removed) == 3:
+            raise KeyboardInterrupt
+
+    n_removed, unlink = [], os.unlink
 
     with monkeypatch.context() as patch:
-        patch.setattr(Building, "finish", lambda self, replace: (_ for _ in ()).throw(KeyboardInterrupt))
+        patch.setattr(Building, "put", lambda self, replace: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             zcore.copy(source, tmp_path / "b", chunks=(2, 2))
     with monkeypatch.context() as patch:
-        patch.setattr("zcore.tools.copy.staging.cleanup.remove_directory", remove)
-        patch.setattr(Building, "finish", lambda self, replace: self.discard())
+        patch.setattr("os.unlink", remove)
+        patch.setattr(Building, "put", lambda self, replace: self.discard())
         with pytest.raises(KeyboardInterrupt):
             zcore.copy(source, tmp_path / "b", chunks=(2, 2) if cut == "the end" else (3, 3))
     assert np.array_equal(zcore.copy(source, tmp_path / "b", chunks=(2, 2))[...], VALUES)
@@ -551,12 +561,10 @@ def test_a_full_disk_is_an_error_of_the_store(tmp_path, monkeypatch):
         patch.setattr("shutil.copyfile", fail)
         with pytest.raises(zcore.StoreError, match="No space left"):
             zcore.copy(source, tmp_path / "b")
-    building = Building(os.path.join(tmp_path, "c"), {})
     with monkeypatch.context() as patch:
         patch.setattr("os.write", fail)
         with pytest.raises(zcore.StoreError, match="No space left"):
-            building.mark("x")
-    building.leave()
+            Building(os.path.join(tmp_path, "c"), {})
     assert np.array_equal(zcore.copy(source, tmp_path / "b")[...], source[...])
 
 
@@ -580,20 +588,22 @@ def test_two_at_a_time_do_not_build_the_same(original, tmp_path):
     assert np.array_equal(zcore.copy(original, tmp_path / "b")[...], VALUES) and zcore.verify(tmp_path).ok
 
 
-def test_a_line_that_was_not_written_to_its_end_counts_for_nothing(tmp_path):
-    building = Building(os.path.join(tmp_path, "b"), {"x": 1})
-    os.mkdir(building.node)
+def test_a_request_that_was_not_written_to_its_end_counts_for_nothing(tmp_path):
+    def build(request):
+        building = Building(os.path.join(tmp_path, "b"), request)
+        os.makedirs(building.node, exist_ok=True)
+        building.leave()
+        return building
+
+    assert not build({"x": 1}).is_begun and build({"x": 1}).is_begun
+    building = build({"x": 1})
+    building.take()
     building.mark("one")
-    os.write(building._fd, b"tw")
     building.leave()
-    building = Building(os.path.join(tmp_path, "b"), {"x": 1})
-    assert building.done == {"one"} and building.is_begun
-    building.mark("three")
-    building.leave()
-    building = Building(os.path.join(tmp_path, "b"), {"x": 1})
-    assert building.done >= {"one", "three"}
-    building.leave()
-    assert not Building(os.path.join(tmp_path, "b"), {"x": 2}).done
+    assert build({"x": 1}).is_done("one") and not build({"x": 1}).is_done("two")
+    request = tmp_path / ".__zc_tmp.copy.b/request"
+    request.write_bytes(request.read_bytes()[:-5])
+    assert not build({"x": 1}).is_done("one") and not build({"x": 2}).is_begun
 
 
 @pytest.mark.parametrize("wanted", [{}, {"chunks": (23, 1), "memory": 900}, {"dtype": "f8"}])

@@ -114,7 +114,7 @@ def test_a_container_that_another_copy_has_just_removed(tmp_path, monkeypatch):
             raise answers.pop()
         return make(path, *args, **keywords)
 
-    monkeypatch.setattr("zcore.tools.copy.staging.os.makedirs", made)
+    monkeypatch.setattr("os.makedirs", made)
     zcore.copy(zcore.array(np.arange(4)), tmp_path / "x")
     assert not answers and zcore.open(tmp_path / "x")[...].tolist() == [0, 1, 2, 3]
 
@@ -122,8 +122,8 @@ def test_a_container_that_another_copy_has_just_removed(tmp_path, monkeypatch):
 def test_an_old_node_that_stays_is_told_from_a_copy_that_fails(tmp_path, monkeypatch):
     zcore.save(tmp_path / "x", np.arange(3))
     with monkeypatch.context() as patch:
-        patch.setattr("zcore.tools.copy.staging.cleanup.remove_directory", fail(OSError(errno.EIO, "broken")))
-        with pytest.raises(zcore.StoreError, match=r"the temporary files of the completed copy in .*broken"):
+        patch.setattr("zcore.stores.directory.cleanup.remove_directory", fail(OSError(errno.EIO, "broken")))
+        with pytest.raises(zcore.StoreError, match=r"the temporary files of the completed change in .*broken"):
             zcore.copy(zcore.array(np.arange(4)), tmp_path / "x", overwrite=True)
     assert zcore.open(tmp_path / "x")[...].tolist() == [0, 1, 2, 3]
 

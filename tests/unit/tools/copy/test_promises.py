@@ -14,7 +14,8 @@ import pytest
 
 import zcore
 from zcore.formats import format_of
-from zcore.hierarchy import deletion, lookup
+from zcore.hierarchy import exchange, lookup
+from zcore.stores.directory import beside
 from zcore.tools.copy import document_last, staging, transfer
 from zcore.tools.copy.staging import Building
 
@@ -214,7 +215,7 @@ def test_a_group_above_is_moved_or_replaced_while_it_is_copied_to(change, left, 
     group = make_groups(tmp_path)
     if is_there:
         group.create_array("g/d", data=OLD)
-    with pytest.raises(zcore.StoreError, match="a group above .* was moved or replaced"):
+    with pytest.raises(zcore.StoreError, match="a group above .* was moved, replaced or deleted"):
         copied_into_g(group, change, is_there)
     assert sorted(group) == sorted(["s", *left]) and zcore.verify(group).ok
     assert [name for one in left for name in group[one]] == (["d"] if is_there and "h" in left else [])
@@ -244,7 +245,7 @@ def test_a_copy_to_the_old_path_of_a_group_keeps_out_of_another_one(tmp_path):
         assert begun.wait(60)
 
     try:
-        with pytest.raises(zcore.StoreError, match="was moved or replaced"):
+        with pytest.raises(zcore.StoreError, match="was moved, replaced or deleted"):
             copied_into_g(group, change, False)
     finally:
         ended.set()
@@ -254,40 +255,31 @@ def test_a_copy_to_the_old_path_of_a_group_keeps_out_of_another_one(tmp_path):
 
 
 def test_a_group_above_is_deleted_before_a_copy_gets_its_name(tmp_path, monkeypatch):
-    group, finish = make_groups(tmp_path), Building.finish
+    group, put = make_groups(tmp_path), Building.put
 
     def late(work, replace):
         del group["g"]
-        finish(work, replace)
+        put(work, replace)
 
-    monkeypatch.setattr(Building, "finish", late)
-    zcore.copy(group["s"], group.store, destination_path="g/d")
-    assert sorted(group) == ["g", "s"] and np.array_equal(group["g/d/b"][...], VALUES)
+    monkeypatch.setattr(Building, "put", late)
+    with pytest.raises(zcore.StoreError, match="a group above .* was moved, replaced or deleted"):
+        zcore.copy(group["s"], group.store, destination_path="g/d")
+    assert os.listdir(group.store.path) in (["s", "zarr.json"], ["zarr.json", "s"])
 
 
 def test_a_node_that_is_to_be_replaced_is_deleted_before_its_place_is_held(tmp_path, monkeypatch):
-    """The deletion prunes the directory in the end. By then the copy holds it, and goes on holding it."""
-    group, hold_place, finish, tried = make_groups(tmp_path), deletion.hold_place, Building.finish, []
+    group, place = make_groups(tmp_path), exchange.Place
     group.create_array("g/d", data=OLD)
     left = ["g/d"]
 
-    def late(store, path, *args, **keywords):
+    def late(*args, **keywords):
         if left:
             del group[left.pop()]
-        return hold_place(store, path, *args, **keywords)
+        return place(*args, **keywords)
 
-    def pruned(work, replace):
-        if replace:
-            group.store.prune("g/d/")
-            with pytest.raises(zcore.LockError, match="holds the lock"):
-                group.create_array("g/d", data=OLD)
-            tried.append(work)
-        finish(work, replace)
-
-    monkeypatch.setattr(Building, "finish", pruned)
-    monkeypatch.setattr(deletion, "hold_place", late)
+    monkeypatch.setattr(exchange, "Place", late)
     zcore.copy(group["s"], group.store, destination_path="g/d", overwrite=True)
-    assert tried and np.array_equal(group["g/d/b"][...], VALUES)
+    assert not left and np.array_equal(group["g/d/b"][...], VALUES)
 
 
 def test_zip_and_numpy_files_are_copied_onto_themselves(tmp_path):
@@ -412,20 +404,20 @@ def make_old_in_memory():
 @pytest.mark.parametrize("can_exchange", [True, False])
 def test_what_is_deleted_before_it_is_replaced(can_exchange, tmp_path, monkeypatch):
     make_old(tmp_path / "x")
-    exchange = staging.exchange
+    swap = beside.exchange
 
     def late(*names):
         shutil.rmtree(tmp_path / "x")
         if not can_exchange:
             raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
-        exchange(*names)
+        swap(*names)
 
-    monkeypatch.setattr(staging, "exchange", late)
+    monkeypatch.setattr(beside, "exchange", late)
     zcore.copy(make_new(zcore.MemoryStore()), tmp_path / "x", overwrite=True)
     assert age_of(tmp_path / "x") == "new" and os.listdir(tmp_path) == ["x"]
 
 
-STEPS = [(staging, "exchange")] + [
+STEPS = [(beside, "exchange")] + [
     (os, name) for name in ("rename", "unlink", "rmdir", "mkdir", "open", "write", "ftruncate", "replace", "fsync",
                             "listdir", "scandir", "lstat")]
 
@@ -441,7 +433,7 @@ def test_replacement_of_a_directory_fails_at_every_call(fault, comes_next, n_ren
         raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
 
     if n_renames == 2:
-        monkeypatch.setattr(staging, "exchange", unknown)
+        monkeypatch.setattr(beside, "exchange", unknown)
     monkeypatch.setattr("zcore.tools.verify.verify._YOUNG", 0)
     group, place = str(tmp_path / "group"), str(tmp_path / "group/x")
     zcore.create_group(group)
@@ -493,58 +485,53 @@ def test_replacement_of_a_directory_fails_at_every_call(fault, comes_next, n_ren
 
 
 @pytest.mark.parametrize("name", ["x", "n" * 240])
-def test_what_was_put_aside_by_a_copy_that_was_killed_gets_its_name_back(name, tmp_path, monkeypatch):
-    """Killed between two renames, without a word of it in the journal."""
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_what_a_kill_has_left_without_a_name_gets_one(name, is_whole, tmp_path, monkeypatch):
+    """Killed between two renames: the new node, which is whole then, or the old one."""
     place = str(tmp_path / name)
     make_old(place)
     work = Building(place, {"x": 1})
-    os.mkdir(work.node)
-    work.mark("one")
-    os.rename(place, os.path.join(staging.container_of(place), "old.1234"))
+    if is_whole:
+        make_new(work.node)
+    os.mkdir(os.path.join(work.container, "old"))
+    os.rename(place, os.path.join(work.container, "old", name))
     work.leave()
     zcore.create_group(tmp_path)
     monkeypatch.setattr("zcore.tools.verify.verify._YOUNG", 0)
     zcore.verify(tmp_path, repair=True)
-    if name == "x":
-        assert age_of(place) == "old" and sorted(os.listdir(tmp_path)) == ["x", "zarr.json"]
-    with pytest.raises(zcore.NodeExistsError):     # of a name that is too long only who says it knows
-        zcore.copy(make_new(zcore.MemoryStore()), place)
-    assert age_of(place) == "old"
+    assert age_of(place) == ("new" if is_whole else "old") and sorted(os.listdir(tmp_path)) == [name, "zarr.json"]
 
 
 @pytest.mark.parametrize("content", [[], ["node/x"]])
-def test_a_container_without_a_journal_is_not_removed_while_another_process_begins_to_build(content, tmp_path,
-                                                                                           monkeypatch):
+def test_a_container_is_not_removed_while_another_process_begins_to_build(content, tmp_path, monkeypatch):
     place = str(tmp_path / "x")
     container = staging.container_of(place)
     for name in ("", *content):
         os.makedirs(os.path.join(container, name))
-    lock, works = staging._locked, []
+    lock, works = beside._locked, []
 
     def begin(*arguments):
-        monkeypatch.setattr(staging, "_locked", lock)
-        try:
-            return lock(*arguments)
-        finally:
-            works.append(Building(place, {"x": 1}))
-            os.makedirs(works[0].node)
-            make_old(works[0].node)
+        monkeypatch.setattr(beside, "_locked", lock)
+        works.append(Building(place, {"x": 1}))
+        make_old(works[0].node)
+        return lock(*arguments)
 
-    monkeypatch.setattr(staging, "_locked", begin)
-    assert staging.settle(container, removes=True) is None
-    works[0].finish(False)
+    monkeypatch.setattr(beside, "_locked", begin)
+    assert beside.settle(container, removes=True) is None
+    works[0].put(False)
+    works[0].discard("completed")
     works[0].leave()
     assert age_of(place) == "old" and os.listdir(tmp_path) == ["x"]
 
 
 @pytest.mark.parametrize("content", [[], ["node/x"]])
-def test_a_container_without_a_journal_is_removed(content, tmp_path):
+def test_a_container_without_a_request_is_removed(content, tmp_path):
     container = staging.container_of(str(tmp_path / "x"))
     for name in ("", *content):
         os.makedirs(os.path.join(container, name))
-    assert staging.settle(container) is None and os.path.isdir(container)
-    assert staging.settle(container, removes=True) is None and os.listdir(tmp_path) == []
-    assert staging.settle(container, removes=True) is None
+    assert beside.settle(container) is None and os.path.isdir(container)
+    assert beside.settle(container, removes=True) is None and os.listdir(tmp_path) == []
+    assert beside.settle(container, removes=True) is None
 
 
 def test_a_copy_by_a_finalizer_when_the_interpreter_exits(tmp_path):
@@ -573,22 +560,25 @@ last = Last()
 def test_a_container_that_another_process_removes_while_it_is_settled(tmp_path, monkeypatch):
     work = Building(str(tmp_path / "x"), {"x": 1})
     work.leave()
-    container = staging.container_of(str(tmp_path / "x"))
-    lock = staging._locked
+    lock = beside._locked
 
     def lock_and_lose(*arguments):
         fd = lock(*arguments)
-        shutil.rmtree(container)
+        shutil.rmtree(work.container)
         return fd
 
-    monkeypatch.setattr(staging, "_locked", lock_and_lose)
-    assert staging.settle(container, removes=True) is None
+    monkeypatch.setattr(beside, "_locked", lock_and_lose)
+    assert beside.settle(work.container, removes=True) is None
 
 
-def test_what_was_replaced_does_not_come_back_when_its_successor_is_deleted(tmp_path, monkeypatch):
+@pytest.mark.parametrize("can_exchange", [True, False])
+def test_what_was_replaced_does_not_come_back_when_its_successor_is_deleted(can_exchange, tmp_path, monkeypatch):
     make_old(tmp_path / "x")
     with monkeypatch.context() as patch:
-        patch.setattr(staging, "_remove", lambda container, fd: (_ for _ in ()).throw(KeyboardInterrupt))
+        patch.setattr("zcore.stores.directory.cleanup.remove_directory",
+                      lambda path: (_ for _ in ()).throw(KeyboardInterrupt))
+        if not can_exchange:
+            patch.setattr(beside, "exchange", lambda *_: (_ for _ in ()).throw(OSError(errno.ENOSYS, "no")))
         with pytest.raises(KeyboardInterrupt):
             zcore.copy(make_new(zcore.MemoryStore()), tmp_path / "x", overwrite=True)
     assert age_of(tmp_path / "x") == "new"

@@ -1,0 +1,279 @@
+"""Replaces and deletes nodes in one step, where the store is a directory: by a directory beside it (`Beside`).
+
+Readers and writers that have begun go on in the old directory, which each of their calls has opened once. No later call
+finds it by its name.
+
+Files that belong to no node stay. They get second names (hard links) in the new directory before it has its name. What
+the new nodes would take for their own is left by lost nodes, and goes.
+"""
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import shutil
+import stat
+from typing import TYPE_CHECKING
+
+from zcore.errors import InvalidKeyError, NodeExistsError, NodeNotFoundError, StoreError
+from zcore.formats import FORMAT_OF, format_of
+from zcore.hierarchy import consolidated, lookup
+from zcore.hierarchy.creation_lock import Place, hold_nodes, is_held
+from zcore.model.metadata import ArrayMetadata, GroupMetadata
+from zcore.stores.base import directory_at
+from zcore.stores.directory import cleanup
+from zcore.stores.directory.beside import Beside
+from zcore.stores.directory.store import DirectoryStore
+from zcore.stores.keys import is_temporary, prefix_of
+
+if TYPE_CHECKING:
+    from zcore.engine.options import Options
+    from zcore.stores.base import Store
+
+_MAX_TRIES = 100
+# Errors of `os.link` on file systems without second names, or for files of others.
+_NO_LINKS = frozenset((errno.EPERM, errno.EMLINK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EXDEV,
+                       errno.EACCES))
+
+
+class NoExchangeError(StoreError):
+    """A directory cannot be replaced as a whole. Nothing was changed."""
+
+
+def directory_of(store: Store, path: str) -> str | None:
+    """Return the directory of the node at `path`, there or not, if another one can take its name; else None.
+
+    That of the store itself keeps its name, like one that is a link, a mount or the current directory: others know it.
+    """
+    if not path or not isinstance(store, DirectoryStore) or (type(store) is not DirectoryStore
+                                                             and directory_at(store) is None):
+        return None
+    directory = store.directory_of(path)
+    try:
+        if (os.path.islink(directory) or os.path.ismount(directory)
+                or not all([os.access(one, os.W_OK | os.X_OK) for one in (directory, os.path.dirname(directory))
+                            if os.path.lexists(one)])):
+            return None
+        here = os.path.realpath(os.getcwd())
+    except OSError:
+        return directory
+    return None if f"{here}/".startswith(f"{os.path.realpath(directory)}/") else directory
+
+
+def delete(store: Store, path: str, directory: str, options: Options) -> bool:
+    """Delete the node at `path`, with all below it; return whether this call has done that. See `deletion.delete`.
+
+    Raises : NoExchangeError, if that is impossible, as files that belong to no node cannot have second names.
+    """
+    with (consolidated.dropped(store, path, itself=True),
+          Place(store, path, "", options, is_kept=True, makes=False) as place):
+        found = [] if place is None else lookup.standing(store, path)
+        if not found:
+            return False     # another call was faster
+        with Beside(directory, store.fsync) as work:
+            try:
+                _put(store, found, directory, work, options)
+            except NodeNotFoundError as error:
+                if lookup.standing(store, path):
+                    raise NoExchangeError(f"{store.describe(path)} cannot be locked", key=path) from error
+                return False     # another call has deleted it
+            except StoreError:
+                if work.is_here():
+                    raise
+                return False     # a group above was moved
+    return True
+
+
+def put(store: Store, path: str, work: Beside, options: Options, overwrite: bool = True) -> None:
+    """Give a directory that was built beside that of `path` its name. With `overwrite`, a node there goes.
+
+    Raises
+    ------
+    NodeExistsError
+        There is a node, and `overwrite` is false; or something that is no node.
+    NoExchangeError
+        See `delete`.
+    """
+    for _ in range(_MAX_TRIES):
+        with (contextlib.suppress(NodeNotFoundError),
+              Place(store, path, "", options, is_kept=True, makes=False) as place):
+            found = [] if place is None else lookup.standing(store, path, lookup.pass_over_damage)
+            if found and not overwrite:
+                raise NodeExistsError(f"a node was created at {store.describe(path)} meanwhile", path=path)
+            if found:
+                _put(store, found, work.place, work, options)
+            else:
+                work.put(False)
+            return
+    raise StoreError(f"{store.describe(path)} is replaced as soon as it is looked at", key=path)
+
+
+def _put(store, found, directory, work, options):
+    """Replace a directory by that in `work`, or by nothing. `found`: the nodes of the directory itself."""
+    kept = []
+    if not os.path.islink(directory):     # else it goes, and all stays that it leads to
+        new, old = _Nodes(work.node), _Nodes(directory, options)
+        kept = [name for name in old.others() if name in old.sets or not new.owns(name)]
+        check_removable(directory)
+    # Those who change the document write beside it by its path.
+    with hold_nodes(store, found, options):
+        _link(directory, work.node, kept)
+        work.put(True)
+
+
+def check_removable(directory: str) -> None:
+    """Raise StoreError if a directory cannot be emptied, or one below."""
+    try:
+        cleanup.check_removable(directory)
+    except OSError as exc:
+        raise StoreError(f"cannot replace {directory}: {exc.filename} cannot be listed or emptied: {exc.strerror}",
+                         key=directory, errno=exc.errno) from exc
+
+
+def _link(source, target, names):
+    """Give files, links and empty directories below one directory second names below another."""
+    made = []
+    try:
+        for name in names:
+            old, new = os.path.join(source, name), os.path.join(target, name)
+            parts = name.split("/")
+            if is_directory := stat.S_ISDIR(os.lstat(old).st_mode):
+                parts.append("")
+            for above in ["/".join(parts[:n]) for n in range(len(parts))]:
+                with contextlib.suppress(FileExistsError):
+                    os.mkdir(os.path.join(target, above))
+                    made.append(above)
+            if not is_directory:
+                os.link(old, new, follow_symlinks=False)
+        for above in reversed(made):
+            old, new = os.path.join(source, above), os.path.join(target, above)
+            status = os.stat(old)
+            if (status.st_uid, status.st_gid) != (os.stat(new).st_uid, os.stat(new).st_gid):
+                os.chown(new, status.st_uid, status.st_gid)
+            shutil.copystat(old, new)
+    except (FileExistsError, NotADirectoryError) as exc:
+        raise StoreError(f"{name!r} in {source} belongs to no node, and is in the way of the new one: it is not "
+                         "erased, and nothing was changed", key=source, errno=errno.EEXIST) from exc
+    except OSError as exc:
+        if exc.errno in _NO_LINKS:
+            raise NoExchangeError(f"{name!r} in {source} belongs to no node, and cannot get a second name: "
+                                  f"{exc.strerror}; move it away", key=source, errno=exc.errno) from exc
+        raise StoreError(f"cannot keep {name!r} of {source}: {exc.strerror}", key=source, errno=exc.errno) from exc
+
+
+class _Nodes:
+    """What belongs to the nodes at and below a directory, which may be missing. Names are relative to it.
+
+    `options`: with locks, nodes that are being made below are waited for.
+    """
+
+    def __init__(self, directory, options=None):
+        self._options = options
+        self._store = DirectoryStore(directory, check_base=False)
+        self.sets = set()       # documents of reference sets beside groups
+        self._documents = set()
+        self._groups = set()
+        self._arrays = {}       # name of a directory to [(encoding of the chunk keys, ndim, directory of chunks)]
+        self._entries = []      # (name, entry) of all but directories that are not empty
+        pending = [""]
+        while pending:
+            pending += self._look(pending.pop())
+
+    def _look(self, name):
+        """Note what is in a directory, and return the names of those below."""
+        below, prefix = [], prefix_of(name)
+        directory = os.path.join(self._store.path, name)
+        try:
+            with os.scandir(directory) as found:
+                entries = [entry for entry in found if not is_temporary(entry.name)]
+        except FileNotFoundError:
+            return below
+        except OSError as exc:
+            raise StoreError(f"cannot list {directory}: {exc.strerror}", key=directory, errno=exc.errno) from exc
+        documents = [entry.name for entry in entries if entry.name in FORMAT_OF]
+        if name and not documents and self._is_being_made(name):
+            with Place(self._store, name, "", self._options, is_kept=True, makes=False):
+                pass
+            return [name]
+        self._note_nodes(name, documents)
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                below.append(prefix + entry.name)
+            else:
+                self._entries.append((prefix + entry.name, entry))
+        if name and not entries:
+            self._entries.append((name, None))
+        return below
+
+    def _note_nodes(self, name, documents):
+        for node in [lookup.Standing(self._store, name, format_of(FORMAT_OF[one]), one) for one in documents]:
+            try:
+                lookup.check_names(name, node.format)
+            except InvalidKeyError:
+                continue     # a reserved name belongs to no node
+            prefix, metadata = prefix_of(name), None
+            try:
+                metadata = node.parse()
+            except StoreError as error:
+                if name:
+                    raise     # the chunks of the node are unknown
+                lookup.pass_over_damage(error)
+            for document in (node.document, node.format.attributes_document, node.format.consolidated_document):
+                if document != node.document and consolidated.is_of_set(self._store, prefix, document):
+                    self.sets.add(prefix + document)
+                elif document is not None:
+                    self._documents.add(prefix + document)
+            if isinstance(metadata, ArrayMetadata):
+                self._arrays.setdefault(name, []).append((metadata.chunk_keys, metadata.ndim,
+                                                          node.format.chunk_directory))
+            elif isinstance(metadata, GroupMetadata):
+                self._groups.add(name)
+
+    def _is_being_made(self, name):
+        options = self._options
+        return (options is not None and bool(options.lock) and not self._leads_to_chunks(name)
+                and is_held(self._store, name, by_files=options.lock == "file"))
+
+    def owns(self, name):
+        """Return whether a file or link of this name belongs to a node."""
+        return name in self._documents or self._is_chunk(name, lambda keys, ndim, rest: (
+            keys.decode(rest, ndim) is not None))
+
+    def _is_chunk(self, name, test):
+        if not self._arrays:
+            return False
+        ends = [0, *[i + 1 for i, letter in enumerate(name) if letter == "/"]]
+        return any([test(keys, ndim, name[end:]) or (folder is not None and f"{name[end:]}/".startswith(f"{folder}/"))
+                    for end in ends for keys, ndim, folder in self._arrays.get(name[:max(end - 1, 0)], ())])
+
+    def _leads_to_chunks(self, name):
+        return self._is_chunk(name, lambda keys, ndim, rest: keys.leads_to_chunks(rest, ndim))
+
+    def others(self):
+        """Return the names of files, links and empty directories that belong to no node.
+
+        Raises : StoreError, if what belongs to one cannot be erased: it is neither a file nor a directory.
+        """
+        found = []
+        for name, entry in self._entries:
+            if entry is None:
+                is_owned = self._leads_to_chunks(name) or self.owns(name)
+            elif entry.is_symlink():
+                is_owned = self.owns(name) or self._leads_to_chunks(name) or self._may_be_member(name)
+            elif entry.is_file(follow_symlinks=False):
+                is_owned = self.owns(name)
+            else:
+                is_owned = False
+                if self.owns(name) or self._leads_to_chunks(name):
+                    raise StoreError(f"{entry.path} is neither a file nor a directory: it is not erased, and nothing "
+                                     "was changed", key=name, errno=errno.ESPIPE)
+            if not is_owned:
+                found.append(name)
+        return found
+
+    def _may_be_member(self, name):
+        """Return whether a link leads to a node, or to nowhere where a group may have a member."""
+        path = os.path.join(self._store.path, name)
+        if not os.path.exists(path):
+            return name.rpartition("/")[0] in self._groups
+        return any([entry in FORMAT_OF for _, _, files in os.walk(path) for entry in files])
