@@ -199,7 +199,7 @@ def test_a_late_piece_does_not_write_to_another_copy(tree, tmp_path, attributes)
     from zcore.tools.copy.sources import open_source
     with open_source(source, "", None, None) as opened:
         moves = pickle.dumps(Moves(opened.nodes[0][1], StoredTarget(first._binding), (50, 50)))
-    pickle.loads(moves)((0, 0))
+    pickle.loads(moves)(0)
     assert np.array_equal(first[:50, :50], source[:50, :50])
     late, objects = pickle.loads(moves), pickle.dumps((first, first, False, [("c/0/0", "c/0/0", 1)]))
     _pass_on_worker(*pickle.loads(objects))
@@ -207,7 +207,7 @@ def test_a_late_piece_does_not_write_to_another_copy(tree, tmp_path, attributes)
                        attributes=attributes)
     for piece in (late, pickle.loads(moves)):
         with pytest.raises(zcore.ZcoreError):
-            piece((0, 0))
+            piece(0)
     with pytest.raises(zcore.ZcoreError, match="another copy has taken this place"):
         _pass_on_worker(*pickle.loads(objects))
     assert not zcore.open(tmp_path / "t")[...].any()

@@ -163,6 +163,7 @@ def test_a_file_system_without_locks_of_directories(place, monkeypatch, name):
         raise OSError(getattr(errno, name), os.strerror(getattr(errno, name)))
 
     monkeypatch.setattr(fcntl, "flock", refuse)
+    os.mkdir(place)     # else it is made beside its place
     with pytest.raises(LockError, match="lock=None") as caught:
         create(place)
     assert caught.value.errno == getattr(errno, name)

@@ -99,15 +99,15 @@ def of_that_place(*args):
     found.append([zcore.open(path + "/z")[0].item(), again()[0].item()])
 signal.signal(signal.SIGUSR1, of_that_place)
 name = "is_empty"
-if given == "delete":
+if given != "create":
     from zcore.stores.directory.beside import Beside
     owner, name = Beside, "put"
 before = getattr(owner, name)
 def after(self, key):
-    if given == "delete":
+    if given != "create":
         signal.raise_signal(signal.SIGUSR1)
     result = before(self, key)
-    if given != "delete" and (key.startswith("y/") or self.path.endswith("/y")):
+    if given == "create" and (key.startswith("y/") or self.path.endswith("/y")):
         signal.raise_signal(signal.SIGUSR1)
     return result
 setattr(owner, name, after)

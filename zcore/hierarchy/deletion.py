@@ -92,7 +92,7 @@ def delete(store: Store, path: str, options: Options) -> bool:
         return False
     if unlink(store, path):
         return True
-    if (directory := exchange.directory_of(store, path)) is not None:
+    if path and (directory := exchange.directory_of(store, path)) is not None:
         with contextlib.suppress(exchange.NoExchangeError):     # then step by step
             return exchange.delete(store, path, directory, options)
     with (hold_tree(store, path, options), Place(store, path, "", options, makes=False) as place,

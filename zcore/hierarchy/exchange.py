@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from zcore.stores.base import Store
 
 _MAX_TRIES = 100
+_MAX_KEPT = 10_000      # files of others that get second names
 # Errors of `os.link` on file systems without second names, or for files of others.
 _NO_LINKS = frozenset((errno.EPERM, errno.EMLINK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EXDEV,
                        errno.EACCES))
@@ -43,10 +44,9 @@ class NoExchangeError(StoreError):
 def directory_of(store: Store, path: str) -> str | None:
     """Return the directory of the node at `path`, there or not, if another one can take its name; else None.
 
-    That of the store itself keeps its name, like one that is a link, a mount or the current directory: others know it.
+    It cannot be a link, a mount, or a directory above the current one, which others know.
     """
-    if not path or not isinstance(store, DirectoryStore) or (type(store) is not DirectoryStore
-                                                             and directory_at(store) is None):
+    if not isinstance(store, DirectoryStore) or (type(store) is not DirectoryStore and directory_at(store) is None):
         return None
     directory = store.directory_of(path)
     try:
@@ -114,6 +114,8 @@ def _put(store, found, directory, work, options):
     if not os.path.islink(directory):     # else it goes, and all stays that it leads to
         new, old = _Nodes(work.node), _Nodes(directory, options)
         kept = [name for name in old.others() if name in old.sets or not new.owns(name)]
+        if len(kept) > _MAX_KEPT:
+            raise NoExchangeError(f"{len(kept)} files in {directory} belong to no node; move them away", key=directory)
         check_removable(directory)
     # Those who change the document write beside it by its path.
     with hold_nodes(store, found, options):

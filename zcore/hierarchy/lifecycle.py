@@ -135,7 +135,8 @@ def create(store: Store, path: str, format: Format, metadata: ArrayMetadata | Gr
             is_replaced = os.path.lexists(directory)
             if is_replaced and overwrite:
                 deletion.check_way(store, path, format, metadata)
-            if not is_replaced or (overwrite and lookup.standing(store, path, failed)):
+            # Without elements, a new document is all.
+            if (overwrite and lookup.standing(store, path, failed)) if is_replaced else data is not None:
                 # If that is impossible, or something comes there meanwhile that is not replaced, the steps below tell.
                 with contextlib.suppress(exchange.NoExchangeError, NodeExistsError):
                     with consolidated.dropped(store, path, itself=is_replaced, is_below=is_below, format=format):

@@ -121,6 +121,7 @@ class Beside(Held):
             old = _status_of(self.place) if replace else None
             if old is not None and os.path.isdir(self.node):
                 keep(self.node, os.stat(self.node), old)
+                _keep_attributes(self.node, self.place)
             try:
                 if old is None or not self._replace():
                     self._rename()
@@ -290,10 +291,20 @@ def _locked(container, is_shared=True):
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BaseException as exc:
-        if (is_shared and config.lock == "on") or getattr(exc, "errno", None) not in _NO_LOCKS:
+        if isinstance(exc, BlockingIOError) or not isinstance(exc, OSError) or (
+                is_shared and (config.lock == "on" or exc.errno not in _NO_LOCKS)):
             os.close(fd)
             raise
     return fd
+
+
+def _keep_attributes(new, old):
+    """Give a directory the extended attributes of another one, such as lists of rights, as far as that is allowed."""
+    if hasattr(os, "listxattr"):
+        with contextlib.suppress(OSError):
+            for name in os.listxattr(old):
+                with contextlib.suppress(OSError):
+                    os.setxattr(new, name, os.getxattr(old, name))
 
 
 def _status_of(directory):

@@ -25,7 +25,7 @@ VALUES = np.arange(1, 101, dtype="i4").reshape(10, 10)
 OLD = VALUES[:4] * -1
 
 
-class Place:
+class Destination:
     """One place, for which each call of `store` gives a new store, and `below` one of a directory in it, if it can."""
 
     def __init__(self, kind, folder):
@@ -67,7 +67,7 @@ class Place:
 
 @pytest.fixture(params=["memory", "remote", "directory", "confined", "linked"])
 def spot(request, tmp_path):
-    return Place(request.param, tmp_path)
+    return Destination(request.param, tmp_path)
 
 
 # overlaps
@@ -134,7 +134,7 @@ def test_nodes_below_a_place_without_one_are_not_replaced(spot):
 @pytest.mark.parametrize("kind", ["memory", "remote", "other"])
 def test_what_a_lost_node_has_left_is_not_erased_unasked(kind, stray, path, tmp_path):
     """In a store without directories. In a directory it is in the way of any copy."""
-    store = Failing() if kind == "other" else Place(kind, tmp_path).store()
+    store = Failing() if kind == "other" else Destination(kind, tmp_path).store()
     zcore.create_group(store, path="y")
     prefix = f"{path}/" if path else ""
     source = zcore.create_group(zcore.MemoryStore(), attributes={"x": 1})
