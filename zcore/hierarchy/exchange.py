@@ -112,7 +112,7 @@ def _put(store, found, directory, work, options):
     """Replace a directory by that in `work`, or by nothing. `found`: the nodes of the directory itself."""
     kept = []
     if not os.path.islink(directory):     # else it goes, and all stays that it leads to
-        new, old = _Nodes(work.node), _Nodes(directory, options)
+        new, old = _Belongings(work.node), _Belongings(directory, options)
         kept = [name for name in old.others() if name in old.sets or not new.owns(name)]
         if len(kept) > _MAX_KEPT:
             raise NoExchangeError(f"{len(kept)} files in {directory} belong to no node; move them away", key=directory)
@@ -163,7 +163,7 @@ def _link(source, target, names):
         raise StoreError(f"cannot keep {name!r} of {source}: {exc.strerror}", key=source, errno=exc.errno) from exc
 
 
-class _Nodes:
+class _Belongings:
     """What belongs to the nodes at and below a directory, which may be missing. Names are relative to it.
 
     `options`: with locks, nodes that are being made below are waited for.
