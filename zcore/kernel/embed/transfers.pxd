@@ -47,7 +47,5 @@ cdef class Transfers:
     cdef bint _stands(self) noexcept nogil
 
     cdef object _add(self, bint writes)
-    cdef Idle *_grow(self, bint writes) noexcept with gil
     cdef Idle *_take(self, Idle **idle) noexcept nogil
-    cdef void _give(self, Idle **idle, Idle *plan) noexcept nogil
     cdef bint _run(self, Plan plan, int n_threads) noexcept nogil

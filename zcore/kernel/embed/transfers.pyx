@@ -89,9 +89,9 @@ cdef class Transfers:
         self.plans = []
         self._open()
         for _ in range(n_callers):
-            self._give(&self.readers, self._grow(False))
+            _give(self, &self.readers, _grow(self, False))
             if writes:
-                self._give(&self.writers, self._grow(True))
+                _give(self, &self.writers, _grow(self, True))
 
     def __dealloc__(self):
         cdef Idle *idle
@@ -133,23 +133,6 @@ cdef class Transfers:
         self.plans.append(plan)
         return plan
 
-    cdef Idle *_grow(self, bint writes) noexcept with gil:
-        """Make one more plan; NULL if that fails."""
-        cdef Idle *idle = <Idle *>malloc(sizeof(Idle))
-        if idle == NULL:
-            return NULL
-        try:
-            try:
-                plan = self._add(writes)
-                idle.plan = <void *>plan
-                return idle
-            except BaseException:
-                pass
-        except:  # noqa: E722 (the only clause that cannot raise itself)
-            pass
-        free(idle)
-        return NULL
-
     cdef Idle *_take(self, Idle **list_of_idle) noexcept nogil:
         cdef Idle *idle
         while not zc_swap_if(&self.guard, 0, 1):
@@ -159,17 +142,8 @@ cdef class Transfers:
             list_of_idle[0] = idle.next
         zc_store(&self.guard, 0)
         if idle == NULL:
-            idle = self._grow(list_of_idle == &self.writers)
+            idle = _grow(self, list_of_idle == &self.writers)
         return idle
-
-    cdef void _give(self, Idle **list_of_idle, Idle *idle) noexcept nogil:
-        if idle == NULL:
-            return
-        while not zc_swap_if(&self.guard, 0, 1):
-            pass
-        idle.next = list_of_idle[0]
-        list_of_idle[0] = idle
-        zc_store(&self.guard, 0)
 
     cdef bint _run(self, Plan plan, int n_threads) noexcept nogil:
         """Run a plan that was begun anew, and return whether all of its tasks are done."""
@@ -214,7 +188,7 @@ cdef class Transfers:
             done = ((<Plan>idle.plan).begin_anew(box, data, strides, n_threads) == OK
                     and self._run(<Plan>idle.plan, n_threads))
             (<Plan>idle.plan).dirfd = -1
-            self._give(&self.readers, idle)
+            _give(self, &self.readers, idle)
         done = done and self._stands()
         if held >= 0:
             close(held)
@@ -240,8 +214,36 @@ cdef class Transfers:
                 and (<Plan>idle.plan).begin_anew(box, <char *>data, strides, n_threads) == OK
                 and self._run(<Plan>idle.plan, n_threads))
         (<Plan>idle.plan).close_directory()
-        self._give(&self.writers, idle)
+        _give(self, &self.writers, idle)
         return done
+
+
+cdef Idle *_grow(Transfers self, bint writes) noexcept with gil:
+    """Make one more plan; NULL if that fails."""
+    cdef Idle *idle = <Idle *>malloc(sizeof(Idle))
+    if idle == NULL:
+        return NULL
+    try:
+        try:
+            plan = self._add(writes)
+            idle.plan = <void *>plan
+            return idle
+        except BaseException:
+            pass
+    except:  # noqa: E722 (the only clause that cannot raise itself)
+        pass
+    free(idle)
+    return NULL
+
+
+cdef void _give(Transfers self, Idle **list_of_idle, Idle *idle) noexcept nogil:
+    if idle == NULL:
+        return
+    while not zc_swap_if(&self.guard, 0, 1):
+        pass
+    idle.next = list_of_idle[0]
+    list_of_idle[0] = idle
+    zc_store(&self.guard, 0)
 
 
 @cython.no_gc_clear

@@ -254,9 +254,9 @@ cdef class Feed:
             code = self.plan.find_wanted(spans, &extents, &n, &self.worker)
             self.worker.brought = NULL
         if code != OK:
-            if size == UNKNOWN and self._forgets(code):
+            if size == UNKNOWN and _forgets(self, code):
                 return None
-            self._fail(task)
+            _fail(self, task)
         found = [(<int64_t>extents[i].offset, <int64_t>extents[i].offset + extents[i].n_bytes)
                  for i in range(n) if extents[i].i < 0]
         if found:
@@ -275,18 +275,10 @@ cdef class Feed:
             self.worker.brought = &brought.brought
             code = self.plan.run_task(task, &self.worker)
             self.worker.brought = NULL
-        if size == UNKNOWN and code != OK and self._forgets(code):
+        if size == UNKNOWN and code != OK and _forgets(self, code):
             return False
         with nogil:
             self.plan.settle(task, code, &self.worker)
-        return True
-
-    cdef bint _forgets(self, int code):
-        """Drop the failure with a shard that may not be damaged; return whether it was about the shard's bytes."""
-        if code == STALE or code == INTERRUPTED:
-            return False
-        workspace_exception(&self.worker.work)
-        status_clear(&self.worker.status)
         return True
 
     # writing
@@ -296,7 +288,7 @@ cdef class Feed:
 
         Raises : ChunkError, if its elements cannot be encoded.
         """
-        return self._encoded(task, NULL, keeps_filled)
+        return _encoded(self, task, NULL, keeps_filled)
 
     def merge(self, int64_t task, old, bint keeps_filled, size=None):
         """Return the old object merged with the elements of a task, bytes-like or None.
@@ -324,36 +316,47 @@ cdef class Feed:
             brought.content.data = <const uint8_t *>view.buf
             brought.content.size = view.len if size is None else max(size, view.len)
             self._check_whole(task, view.len, brought.content.size)
-        return self._encoded(task, &brought, keeps_filled)
+        return _encoded(self, task, &brought, keeps_filled)
 
     def merge_blocks(self, int64_t task, int64_t size, list blocks not None, bint keeps_filled):
         """Like `merge`, for a shard of which nothing is `wanted` any more."""
         cdef _Brought brought = _Brought(self, task, size, blocks)
-        return self._encoded(task, &brought.brought, keeps_filled)
+        return _encoded(self, task, &brought.brought, keeps_filled)
 
-    cdef object _encoded(self, int64_t task, const Brought *brought, bint keeps_filled):
-        cdef const uint8_t *encoded = NULL
-        cdef int64_t n
-        cdef WritePlan plan = <WritePlan?>self.plan
-        with nogil:
-            self.worker.brought = brought
-            self.worker.keeps_filled = keeps_filled
-            n = plan.encode_task(task, &self.worker, &encoded)
-            self.worker.brought = NULL
-        if n == FILLED:
-            return None
-        if n == SAME:
-            return UNCHANGED
-        if n == FAILED:
-            self._fail(task)
-        return PyBytes_FromStringAndSize(<const char *>encoded, n)
 
-    cdef int _fail(self, int64_t task) except -1:
-        """Raise the worker's failure, and stop the plan."""
-        self.plan.record(&self.worker, task)
-        status_clear(&self.worker.status)
-        self.plan.raise_failure(self.step_names)
-        raise errors.StoreError(f"{self.key(task)}: interrupted", key=self.key(task))
+cdef bint _forgets(Feed self, int code):
+    """Drop the failure with a shard that may not be damaged; return whether it was about the shard's bytes."""
+    if code == STALE or code == INTERRUPTED:
+        return False
+    workspace_exception(&self.worker.work)
+    status_clear(&self.worker.status)
+    return True
+
+
+cdef object _encoded(Feed self, int64_t task, const Brought *brought, bint keeps_filled):
+    cdef const uint8_t *encoded = NULL
+    cdef int64_t n
+    cdef WritePlan plan = <WritePlan?>self.plan
+    with nogil:
+        self.worker.brought = brought
+        self.worker.keeps_filled = keeps_filled
+        n = plan.encode_task(task, &self.worker, &encoded)
+        self.worker.brought = NULL
+    if n == FILLED:
+        return None
+    if n == SAME:
+        return UNCHANGED
+    if n == FAILED:
+        _fail(self, task)
+    return PyBytes_FromStringAndSize(<const char *>encoded, n)
+
+
+cdef int _fail(Feed self, int64_t task) except -1:
+    """Raise the worker's failure, and stop the plan."""
+    self.plan.record(&self.worker, task)
+    status_clear(&self.worker.status)
+    self.plan.raise_failure(self.step_names)
+    raise errors.StoreError(f"{self.key(task)}: interrupted", key=self.key(task))
 
 
 @cython.final

@@ -127,31 +127,22 @@ cdef class Plan(Tasks):
     cdef void work(self, bint main) noexcept nogil
     # Whether this is a forked child that cannot go on: other threads were in the plan, or objects are half written.
     cdef bint is_cut_off(self) noexcept nogil
-    cdef int _resume(self, Plan before) except -1
-    cdef int _take_only(self, object tasks) except -1
     cdef void furnish(self, Worker *worker) noexcept nogil
     cdef int open_worker(self, Worker *worker) noexcept nogil
     cdef void close_worker(self, Worker *worker) noexcept nogil
     cdef int run_task(self, int64_t task, Worker *worker) noexcept nogil
     cdef int64_t _take(self) noexcept nogil
-    cdef int64_t _in_lanes(self, int64_t i) noexcept nogil
     cdef void set_lanes(self, int64_t n_threads) noexcept nogil
-    cdef int _defer(self, int64_t task) noexcept nogil
     cdef void record(self, Worker *worker, int64_t task) noexcept nogil
-    cdef void _take_raised(self, Worker *worker) noexcept with gil
     cdef void _loop(self, Worker *worker) noexcept nogil
     # Handles the code of a task: returns whether the worker takes another task.
     cdef bint settle(self, int64_t task, int code, Worker *worker) noexcept nogil
     cdef object _error(self, object codecs)
-    cdef int _run_signal_handlers(self) noexcept with gil
     cdef int poll(self, Worker *worker) noexcept nogil
     cdef bint is_poll_due(self, const Worker *worker) noexcept nogil
     cdef int64_t stored_limit(self, const Span *spans, Worker *worker) noexcept nogil
     cdef int load(self, const char *key, const Span *spans, Worker *worker) noexcept nogil
     cdef int place_of(self, const char *key, Place *place) noexcept nogil
-    cdef void _take_exception(self) noexcept with gil
-    cdef int _load_extent(self, const char *key, const Span *spans, Worker *worker) noexcept nogil
-    cdef int _load_place(self, const Place *place, const Span *spans, Worker *worker) noexcept nogil
     # Reads only the selected elements of an object that is stored without a codec: `n_bytes` bytes at an offset of a
     # file, or (-1) all of the file. OK, or another code; NOT_RAW if the object has to be read as a whole.
     cdef int load_raw(self, int fd, int64_t offset, int64_t n_bytes, const Span *spans, Worker *worker) noexcept nogil
@@ -164,7 +155,6 @@ cdef class Plan(Tasks):
     cdef void leave_turn(self) noexcept nogil
     cdef void before_read(self, int fd, Worker *worker) noexcept nogil
     cdef void identified(self, const Identity *identity, Worker *worker) noexcept nogil
-    cdef int _take_in(self, int64_t n_bytes, int64_t limit, const Span *spans, Worker *worker) noexcept nogil
     # Whether a chunk lies in `old_shape`: 1 yes, 0 no, -1 in part.
     cdef int is_inside(self, const Span *chunk) noexcept nogil
     cdef bint is_cut(self, int code, const Span *spans, Worker *worker) noexcept nogil

@@ -170,9 +170,9 @@ cdef class Plan(Tasks):
             _open_objects(self, array.directory, options.dir_fd)
         status_clear(&self.status)
         if options.resume is not None:
-            self._resume(options.resume)
+            _resume(self, options.resume)
         elif options.tasks is not None:
-            self._take_only(options.tasks)
+            _take_only(self, options.tasks)
 
     def __dealloc__(self):
         self.close_directory()
@@ -218,35 +218,6 @@ cdef class Plan(Tasks):
             close(self.dirfd)
         self.dirfd = -1
 
-    cdef int _resume(self, Plan before) except -1:
-        """Take over the unfinished tasks of `before`. `n_taken` counts its list first, then new tasks."""
-        cdef int64_t n_old = before.n_taken if before.n_taken < before.n_again else before.n_again
-        cdef int64_t n_left = before.n_again - n_old
-        self.n_lanes = before.n_lanes
-        self.first = before.first + (before.n_taken - before.n_again if before.n_taken > before.n_again else 0)
-        self.n_again = before.n_deferred + n_left
-        if self.n_again:
-            self.again = <int64_t *>malloc(self.n_again * sizeof(int64_t))
-            if self.again == NULL:
-                raise MemoryError
-            if before.n_deferred:
-                memcpy(self.again, before.deferred_tasks, before.n_deferred * sizeof(int64_t))
-            if n_left:
-                memcpy(self.again + before.n_deferred, before.again + n_old, n_left * sizeof(int64_t))
-        return 0
-
-    cdef int _take_only(self, object tasks) except -1:
-        cdef int64_t i
-        self.first = self.n_tasks
-        self.n_again = len(tasks)
-        self.again = <int64_t *>malloc((self.n_again + 1) * sizeof(int64_t))
-        if self.again == NULL:
-            raise MemoryError
-        for i in range(self.n_again):
-            self.again[i] = tasks[i]
-            assert 0 <= self.again[i] < self.n_tasks
-        return 0
-
     # the loop
 
     cdef int open_worker(self, Worker *worker) noexcept nogil:
@@ -273,7 +244,7 @@ cdef class Plan(Tasks):
             return 1
         if self.is_cut_off() or (self.is_poll_due(worker) and not worker.joined):
             worker.last_poll_ns = zc_now_ns()
-            if self._run_signal_handlers():
+            if _run_signal_handlers(self):
                 zc_store(&self.stop, 1)
                 return 1
         return 0
@@ -284,20 +255,6 @@ cdef class Plan(Tasks):
     cdef bint is_poll_due(self, const Worker *worker) noexcept nogil:
         return worker.main and zc_now_ns() - worker.last_poll_ns > POLL_NS
 
-    cdef int _run_signal_handlers(self) noexcept with gil:
-        try:
-            try:
-                if not self.is_cut_off():
-                    PyErr_CheckSignals()
-                if self.is_cut_off():
-                    raise errors.StoreError(errors.FORKED)
-            except BaseException as exception:
-                self.exception = exception
-                return 1
-        except:  # noqa: E722 (the only clause that cannot raise itself; no caller could see an exception)
-            return 1
-        return 0
-
     cdef int64_t _take(self) noexcept nogil:
         cdef int64_t i
         while True:
@@ -307,18 +264,7 @@ cdef class Plan(Tasks):
             # Never counted past the end: a plan that resumes this one uses `n_taken` as the number of taken tasks.
             if zc_swap_if(&self.n_taken, i, i + 1):
                 break
-        return self.again[i] if i < self.n_again else self._in_lanes(self.first + i - self.n_again)
-
-    cdef int64_t _in_lanes(self, int64_t i) noexcept nogil:
-        """Return the task that is taken as number `i`."""
-        cdef int64_t n = self.n_tasks // self.n_parts
-        cdef int64_t lane
-        if self.n_lanes == 1:
-            return i
-        lane = i // self.n_parts % self.n_lanes
-        # The first lanes are longer by one if the lanes cannot be equal.
-        n = lane * (n // self.n_lanes) + min(lane, n % self.n_lanes) + i // self.n_parts // self.n_lanes
-        return n * self.n_parts + i % self.n_parts
+        return self.again[i] if i < self.n_again else _in_lanes(self, self.first + i - self.n_again)
 
     cdef void set_lanes(self, int64_t n_threads) noexcept nogil:
         if self.n_taken == self.first == self.n_again == 0:
@@ -332,24 +278,6 @@ cdef class Plan(Tasks):
         """
         self.set_lanes(n_threads)
 
-    cdef int _defer(self, int64_t task) noexcept nogil:
-        """Note a task that was not done, for the engine or for a plan that resumes this one."""
-        cdef int64_t *grown
-        cdef int code = OK
-        section_enter(&self.guard)
-        if self.n_deferred == self.max_deferred:
-            grown = <int64_t *>realloc(self.deferred_tasks, (2 * self.max_deferred + 64) * sizeof(int64_t))
-            if grown == NULL:
-                code = NO_MEMORY
-            else:
-                self.deferred_tasks = grown
-                self.max_deferred = 2 * self.max_deferred + 64
-        if code == OK:
-            self.deferred_tasks[self.n_deferred] = task
-            self.n_deferred += 1
-        zc_store(&self.guard, 0)
-        return code
-
     cdef void record(self, Worker *worker, int64_t task) noexcept nogil:
         """Keep the first failure and stop the plan."""
         cdef bint is_first = False
@@ -360,14 +288,8 @@ cdef class Plan(Tasks):
             is_first = True
         zc_store(&self.guard, 0)
         if is_first and worker.status.code == RAISED:
-            self._take_raised(worker)
+            _take_raised(self, worker)
         zc_store(&self.stop, 1)
-
-    cdef void _take_raised(self, Worker *worker) noexcept with gil:
-        try:
-            self.raised = workspace_exception(&worker.work)
-        except:  # noqa: E722 (the only clause that cannot raise itself)
-            pass
 
     cdef void _loop(self, Worker *worker) noexcept nogil:
         cdef int64_t task
@@ -382,7 +304,7 @@ cdef class Plan(Tasks):
             return True
         # Not done: Python has to ask the store, or the plan has to be made anew.
         undone = code == STALE or code == INTERRUPTED
-        if undone and self._defer(task) != OK:
+        if undone and _defer(self, task) != OK:
             code = fail(&worker.status, NO_MEMORY, 0, 0, 0)
             undone = False
         if code == STALE or not undone:
@@ -459,7 +381,7 @@ cdef class Plan(Tasks):
         memset(&worker, 0, sizeof(Worker))
         status_clear(&worker.status)
         fail(&worker.status, STALE, 0, 0, 0)
-        if self._defer(task) != OK:
+        if _defer(self, task) != OK:
             raise MemoryError
         self.record(&worker, task)
 
@@ -558,7 +480,7 @@ cdef class Plan(Tasks):
         if worker.brought != NULL:
             return self.load_brought(spans, worker)
         if self.extents is not None:
-            return self._load_extent(key, spans, worker)
+            return _load_extent(self, key, spans, worker)
         limit = self.stored_limit(spans, worker)
         fd = object_open(self.dirfd, key, &worker.status)
         if fd == ABSENT:
@@ -576,13 +498,13 @@ cdef class Plan(Tasks):
             return MISSING
         code = worker.status.code
         if n >= 0:
-            code = self._take_in(n, limit, spans, worker)
+            code = _take_in(self, n, limit, spans, worker)
             if code != OK:
                 # A read that ended early may not be the end of the object, so read once more.
                 n_all = object_read_rest(fd, n, limit, &worker.encoded, &worker.status)
                 if n_all > n:
                     status_clear(&worker.status)
-                    code = self._take_in(n_all, limit, spans, worker)
+                    code = _take_in(self, n_all, limit, spans, worker)
         if code != OK and code != STOPPED and code != RAISED:
             status_clear(&special)
             if object_identify(fd, &identity, &special) == FAILED:
@@ -598,37 +520,8 @@ cdef class Plan(Tasks):
         """Find where the bytes of an object lie: see `Extents.find`."""
         cdef int code = self.extents.find(key, place)
         if code == INTERRUPTED and zc_load(&self.extents.is_interrupted):
-            self._take_exception()
+            _take_exception(self)
         return code
-
-    cdef void _take_exception(self) noexcept with gil:
-        self.exception = self.extents.exception
-        zc_store(&self.stop, 1)
-
-    cdef int _load_extent(self, const char *key, const Span *spans, Worker *worker) noexcept nogil:
-        cdef Place place
-        cdef int code = self.place_of(key, &place)
-        if code != OK:
-            return code
-        if place.n_bytes > self.stored_limit(spans, worker):
-            # Python raises the error; no memory is allocated for a size that only a reference set states.
-            code = INTERRUPTED
-        elif place.data != NULL:
-            code = self.take_in(place.data, place.n_bytes, spans, worker)
-        else:
-            code = self.load_raw(place.fd, place.offset, place.n_bytes, spans, worker)
-            if code == NOT_RAW:
-                code = self._load_place(&place, spans, worker)
-        self.extents.leave(&place)
-        return code
-
-    cdef int _load_place(self, const Place *place, const Span *spans, Worker *worker) noexcept nogil:
-        if buffer_reserve(&worker.encoded, place.n_bytes, &worker.status) != OK:
-            return worker.status.code
-        if object_read_at(place.fd, place.offset, place.n_bytes, worker.encoded.data, &worker.status) != OK:
-            status_clear(&worker.status)
-            return INTERRUPTED
-        return self.take_in(worker.encoded.data, place.n_bytes, spans, worker)
 
     cdef int load_raw(self, int fd, int64_t offset, int64_t n_bytes, const Span *spans, Worker *worker) noexcept nogil:
         return NOT_RAW
@@ -676,11 +569,6 @@ cdef class Plan(Tasks):
 
     cdef void identified(self, const Identity *identity, Worker *worker) noexcept nogil:
         """Take the identity with which a passed object was read."""
-
-    cdef int _take_in(self, int64_t n_bytes, int64_t limit, const Span *spans, Worker *worker) noexcept nogil:
-        if n_bytes > limit:
-            return fail(&worker.status, CHUNK_LONG, limit, limit, n_bytes)
-        return self.take_in(worker.encoded.data, n_bytes, spans, worker)
 
     cdef int take_in(self, const uint8_t *encoded, int64_t n_bytes, const Span *spans, Worker *worker) noexcept nogil:
         return self.take_in_chunk(encoded, n_bytes, spans, worker)
@@ -777,6 +665,128 @@ cdef class Plan(Tasks):
     cdef int64_t encode_merged_chunk(self, const Span *spans, bint found, Worker *worker,
                                      const uint8_t **encoded) noexcept nogil:
         return FAILED
+
+
+cdef int _resume(Plan plan, Plan before) except -1:
+    """Take over the unfinished tasks of `before`. `n_taken` counts its list first, then new tasks."""
+    cdef int64_t n_old = before.n_taken if before.n_taken < before.n_again else before.n_again
+    cdef int64_t n_left = before.n_again - n_old
+    plan.n_lanes = before.n_lanes
+    plan.first = before.first + (before.n_taken - before.n_again if before.n_taken > before.n_again else 0)
+    plan.n_again = before.n_deferred + n_left
+    if plan.n_again:
+        plan.again = <int64_t *>malloc(plan.n_again * sizeof(int64_t))
+        if plan.again == NULL:
+            raise MemoryError
+        if before.n_deferred:
+            memcpy(plan.again, before.deferred_tasks, before.n_deferred * sizeof(int64_t))
+        if n_left:
+            memcpy(plan.again + before.n_deferred, before.again + n_old, n_left * sizeof(int64_t))
+    return 0
+
+
+cdef int _take_only(Plan plan, object tasks) except -1:
+    cdef int64_t i
+    plan.first = plan.n_tasks
+    plan.n_again = len(tasks)
+    plan.again = <int64_t *>malloc((plan.n_again + 1) * sizeof(int64_t))
+    if plan.again == NULL:
+        raise MemoryError
+    for i in range(plan.n_again):
+        plan.again[i] = tasks[i]
+        assert 0 <= plan.again[i] < plan.n_tasks
+    return 0
+
+
+cdef int _run_signal_handlers(Plan plan) noexcept with gil:
+    try:
+        try:
+            if not plan.is_cut_off():
+                PyErr_CheckSignals()
+            if plan.is_cut_off():
+                raise errors.StoreError(errors.FORKED)
+        except BaseException as exception:
+            plan.exception = exception
+            return 1
+    except:  # noqa: E722 (the only clause that cannot raise itself; no caller could see an exception)
+        return 1
+    return 0
+
+
+cdef int64_t _in_lanes(Plan plan, int64_t i) noexcept nogil:
+    """Return the task that is taken as number `i`."""
+    cdef int64_t n = plan.n_tasks // plan.n_parts
+    cdef int64_t lane
+    if plan.n_lanes == 1:
+        return i
+    lane = i // plan.n_parts % plan.n_lanes
+    # The first lanes are longer by one if the lanes cannot be equal.
+    n = lane * (n // plan.n_lanes) + min(lane, n % plan.n_lanes) + i // plan.n_parts // plan.n_lanes
+    return n * plan.n_parts + i % plan.n_parts
+
+
+cdef int _defer(Plan plan, int64_t task) noexcept nogil:
+    """Note a task that was not done, for the engine or for a plan that resumes this one."""
+    cdef int64_t *grown
+    cdef int code = OK
+    section_enter(&plan.guard)
+    if plan.n_deferred == plan.max_deferred:
+        grown = <int64_t *>realloc(plan.deferred_tasks, (2 * plan.max_deferred + 64) * sizeof(int64_t))
+        if grown == NULL:
+            code = NO_MEMORY
+        else:
+            plan.deferred_tasks = grown
+            plan.max_deferred = 2 * plan.max_deferred + 64
+    if code == OK:
+        plan.deferred_tasks[plan.n_deferred] = task
+        plan.n_deferred += 1
+    zc_store(&plan.guard, 0)
+    return code
+
+
+cdef void _take_raised(Plan plan, Worker *worker) noexcept with gil:
+    try:
+        plan.raised = workspace_exception(&worker.work)
+    except:  # noqa: E722 (the only clause that cannot raise itself)
+        pass
+
+
+cdef void _take_exception(Plan plan) noexcept with gil:
+    plan.exception = plan.extents.exception
+    zc_store(&plan.stop, 1)
+
+
+cdef int _load_extent(Plan plan, const char *key, const Span *spans, Worker *worker) noexcept nogil:
+    cdef Place place
+    cdef int code = plan.place_of(key, &place)
+    if code != OK:
+        return code
+    if place.n_bytes > plan.stored_limit(spans, worker):
+        # Python raises the error; no memory is allocated for a size that only a reference set states.
+        code = INTERRUPTED
+    elif place.data != NULL:
+        code = plan.take_in(place.data, place.n_bytes, spans, worker)
+    else:
+        code = plan.load_raw(place.fd, place.offset, place.n_bytes, spans, worker)
+        if code == NOT_RAW:
+            code = _load_place(plan, &place, spans, worker)
+    plan.extents.leave(&place)
+    return code
+
+
+cdef int _load_place(Plan plan, const Place *place, const Span *spans, Worker *worker) noexcept nogil:
+    if buffer_reserve(&worker.encoded, place.n_bytes, &worker.status) != OK:
+        return worker.status.code
+    if object_read_at(place.fd, place.offset, place.n_bytes, worker.encoded.data, &worker.status) != OK:
+        status_clear(&worker.status)
+        return INTERRUPTED
+    return plan.take_in(worker.encoded.data, place.n_bytes, spans, worker)
+
+
+cdef int _take_in(Plan plan, int64_t n_bytes, int64_t limit, const Span *spans, Worker *worker) noexcept nogil:
+    if n_bytes > limit:
+        return fail(&worker.status, CHUNK_LONG, limit, limit, n_bytes)
+    return plan.take_in(worker.encoded.data, n_bytes, spans, worker)
 
 
 cdef int poll_worker(void *context) noexcept with gil:

@@ -36,21 +36,17 @@ cdef class ReadPlan(Plan):
         Plan.__init__(self, array, selection, elements, options)
         if self.levels is not None:
             self.shards = ShardReader(self, options)
-        self._spread_files(options.n_threads)
+        _spread_files(self, options.n_threads)
         self.is_filled = options.holds_zeros and self.items is None and _is_zero(self.opened.fill, self.opened.itemsize)
 
     cdef int adapt(self, int n_threads) noexcept nogil:
         Plan.adapt(self, n_threads)
         if self.chunks is not None:
-            self.keeps = self._fits_cache()
+            self.keeps = _fits_cache(self)
         if self.shards is not None and self.shards.follow(self, n_threads) != OK:
             return NO_MEMORY
-        self._spread_files(n_threads)
+        _spread_files(self, n_threads)
         return OK
-
-    cdef void _spread_files(self, int n_threads) noexcept nogil:
-        # Parts of one file are read in order, for the sake of disks.
-        self.set_lanes(n_threads if self.dirfd != -1 else 1)
 
     def _direction(self):
         return "decode"
@@ -72,10 +68,7 @@ cdef class ReadPlan(Plan):
             return
         self.chunks = chunks
         self.form = form
-        self.keeps = self._fits_cache()
-
-    cdef bint _fits_cache(self) noexcept nogil:
-        return self.n_tasks > 0 and self.task_nbytes <= self.chunks.max_nbytes // self.n_tasks
+        self.keeps = _fits_cache(self)
 
     cdef int open_worker(self, Worker *worker) noexcept nogil:
         if self.shards is not None:
@@ -96,7 +89,7 @@ cdef class ReadPlan(Plan):
         self.spans_of(self.object_of(task), spans)
         self.measure_chunk(spans, &worker.layout)
         self.key_of(spans, key)
-        if self.chunks is not None and worker.brought == NULL and self._find_object(key, spans, worker):
+        if self.chunks is not None and worker.brought == NULL and _find_object(self, key, spans, worker):
             return OK
         code = self.load(key, spans, worker)
         self.end_kept(code, worker)
@@ -111,32 +104,9 @@ cdef class ReadPlan(Plan):
 
     cdef int fill_selected(self, const Axis *axes, const Span *spans, Worker *worker) noexcept nogil:
         if self.items is not None:
-            return self._move_items(NULL, -1, axes, spans, worker)
+            return _move_items(self, NULL, -1, axes, spans, worker)
         self.fill_in(spans)
         return OK
-
-    cdef int _move_items(self, const uint8_t *encoded, int64_t n_bytes, const Axis *axes, const Span *spans,
-                         Worker *worker) noexcept with gil:
-        """Read elements of varying length from a chunk, or set them to the fill value if `n_bytes` is -1."""
-        try:
-            try:
-                inside, outside = self.selections(axes, spans)
-                if n_bytes < 0:
-                    self.items.fill(outside)
-                else:
-                    raw = PyBytes_FromStringAndSize(<const char *>encoded, n_bytes)
-                    self.items.read(raw, self.lengths_of(spans), inside, outside)
-                return OK
-            except BaseException as exception:
-                return raised_in(&worker.work, exception, &worker.status)
-        except:  # noqa: E722 (the only clause that cannot raise itself)
-            pass
-        return RAISED
-
-    cdef bint _find_object(self, const char *key, const Span *spans, Worker *worker) noexcept nogil:
-        cdef Identity identity
-        return (identify_name(self.dirfd, key, &identity) == 0
-                and self.find_kept(&identity, 0, identity.size, spans, worker))
 
     cdef void before_read(self, int fd, Worker *worker) noexcept nogil:
         cdef Identity identity
@@ -203,7 +173,7 @@ cdef class ReadPlan(Plan):
     cdef int take_in_chunk(self, const uint8_t *encoded, int64_t n_bytes, const Span *spans,
                            Worker *worker) noexcept nogil:
         """Decode a chunk and move its selected elements to their places."""
-        cdef int code = self._take_in_whole(encoded, n_bytes, spans, worker)
+        cdef int code = _take_in_whole(self, encoded, n_bytes, spans, worker)
         if not self.is_cut(code, spans, worker):
             return code
         if worker.kept != NULL:
@@ -214,78 +184,114 @@ cdef class ReadPlan(Plan):
             self.move(spans, &worker.layout, False, <char *>worker.decoded.data)
         return code
 
-    cdef int _take_in_whole(self, const uint8_t *encoded, int64_t n_bytes, const Span *spans,
-                            Worker *worker) noexcept nogil:
-        cdef char *out = self.data + self.data_offset(spans)
-        cdef bint whole = self.is_whole(spans)
-        cdef uint8_t *chunk
-        cdef Runs runs
-        cdef Copy part
-        cdef int code
-        if self.items is not None:
-            return self._move_items(encoded, n_bytes, self.axes, spans, worker)
-        if worker.kept != NULL:
-            chunk = <uint8_t *>worker.kept.words
-            code = self.program.decode(encoded, n_bytes, chunk, worker.layout.n_bytes, worker.n_inner_threads,
-                                       &worker.work, &worker.status)
-            if code == OK:
-                self.move(spans, &worker.layout, False, <char *>chunk)
-            return code
-        if self.program.n_steps == 0 and n_bytes == worker.layout.n_bytes and not (whole and worker.layout.in_place):
-            # Stored as it is: the elements are moved from there.
-            self.move(spans, &worker.layout, False, <char *>encoded)
-            return OK
-        if whole and worker.layout.in_place:
-            return self.program.decode(encoded, n_bytes, <uint8_t *>out, worker.layout.n_bytes, worker.n_inner_threads,
-                                       &worker.work, &worker.status)
-        if whole and worker.n_inner_threads == 1 and self.runs_of(spans, &runs):
-            code = buffer_reserve(&worker.decoded, worker.layout.n_bytes, &worker.status)
-            if code == OK:
-                code = self.program.scatter(encoded, n_bytes, worker.layout.n_bytes, &runs, <uint8_t *>out,
-                                            worker.decoded.data, &worker.status)
-            if code != NOT_BLOCKWISE:
-                return code
-        if not whole and self.points is None and self.item_nbytes == self.opened.itemsize:
-            self.copy_spec(spans, &worker.layout, False, &part)
-            copy_by_source(&part)
-            code = self.program.select(encoded, n_bytes, worker.layout.n_bytes, &part,
-                                       self.chunk_offset(spans, &worker.layout), worker.n_inner_threads > 1,
-                                       <uint8_t *>out, &worker.decoded, &worker.status)
-            if code != NOT_BLOCKWISE:
-                return code
-        if self.points is not None and self.item_nbytes == self.opened.itemsize:
-            code = self._take_points(encoded, n_bytes, spans, worker)
-            if code != NOT_BLOCKWISE:
-                return code
-        code = Plan.take_in_chunk(self, encoded, n_bytes, spans, worker)
-        if code == OK:
-            self.move(spans, &worker.layout, False, <char *>worker.decoded.data)
-        return code
 
-    cdef int _take_points(self, const uint8_t *encoded, int64_t n_bytes, const Span *spans,
-                          Worker *worker) noexcept nogil:
-        """Decode only the blocks of a chunk that contain points, if these are fewer than half."""
-        cdef uint8_t needed[MAX_BLOCKS]
-        cdef Sides sides
-        cdef int64_t n = worker.layout.n_bytes
-        cdef int64_t blocksize = self.program.blocksize_of(encoded, n_bytes, n, self.opened.itemsize)
-        cdef int64_t n_blocks
-        cdef int code
-        # A single block is always needed.
-        if blocksize == 0 or not 1 < (n + blocksize - 1) // blocksize <= MAX_BLOCKS:
-            return NOT_BLOCKWISE
-        n_blocks = (n + blocksize - 1) // blocksize
-        memset(needed, 0, n_blocks)
-        self._describe(&worker.layout, &sides)
-        if 2 * mark_blocks(self.points, spans, &sides, blocksize, n_blocks, needed) >= n_blocks:
-            return NOT_BLOCKWISE
-        code = buffer_reserve(&worker.decoded, n + 2 * blocksize, &worker.status)
+cdef void _spread_files(ReadPlan plan, int n_threads) noexcept nogil:
+    # Parts of one file are read in order, for the sake of disks.
+    plan.set_lanes(n_threads if plan.dirfd != -1 else 1)
+
+
+cdef bint _fits_cache(ReadPlan plan) noexcept nogil:
+    return plan.n_tasks > 0 and plan.task_nbytes <= plan.chunks.max_nbytes // plan.n_tasks
+
+
+cdef int _move_items(ReadPlan plan, const uint8_t *encoded, int64_t n_bytes, const Axis *axes, const Span *spans,
+                     Worker *worker) noexcept with gil:
+    """Read elements of varying length from a chunk, or set them to the fill value if `n_bytes` is -1."""
+    try:
+        try:
+            inside, outside = plan.selections(axes, spans)
+            if n_bytes < 0:
+                plan.items.fill(outside)
+            else:
+                raw = PyBytes_FromStringAndSize(<const char *>encoded, n_bytes)
+                plan.items.read(raw, plan.lengths_of(spans), inside, outside)
+            return OK
+        except BaseException as exception:
+            return raised_in(&worker.work, exception, &worker.status)
+    except:  # noqa: E722 (the only clause that cannot raise itself)
+        pass
+    return RAISED
+
+
+cdef bint _find_object(ReadPlan plan, const char *key, const Span *spans, Worker *worker) noexcept nogil:
+    cdef Identity identity
+    return (identify_name(plan.dirfd, key, &identity) == 0
+            and plan.find_kept(&identity, 0, identity.size, spans, worker))
+
+
+cdef int _take_in_whole(ReadPlan plan, const uint8_t *encoded, int64_t n_bytes, const Span *spans,
+                        Worker *worker) noexcept nogil:
+    cdef char *out = plan.data + plan.data_offset(spans)
+    cdef bint whole = plan.is_whole(spans)
+    cdef uint8_t *chunk
+    cdef Runs runs
+    cdef Copy part
+    cdef int code
+    if plan.items is not None:
+        return _move_items(plan, encoded, n_bytes, plan.axes, spans, worker)
+    if worker.kept != NULL:
+        chunk = <uint8_t *>worker.kept.words
+        code = plan.program.decode(encoded, n_bytes, chunk, worker.layout.n_bytes, worker.n_inner_threads,
+                                   &worker.work, &worker.status)
         if code == OK:
-            code = self.program.decode_some(encoded, n_bytes, n, needed, worker.decoded.data,
-                                            worker.decoded.data + n, &worker.status)
-        if code == OK:
-            self.move(spans, &worker.layout, False, <char *>worker.decoded.data)
+            plan.move(spans, &worker.layout, False, <char *>chunk)
         return code
+    if plan.program.n_steps == 0 and n_bytes == worker.layout.n_bytes and not (whole and worker.layout.in_place):
+        # Stored as it is: the elements are moved from there.
+        plan.move(spans, &worker.layout, False, <char *>encoded)
+        return OK
+    if whole and worker.layout.in_place:
+        return plan.program.decode(encoded, n_bytes, <uint8_t *>out, worker.layout.n_bytes, worker.n_inner_threads,
+                                   &worker.work, &worker.status)
+    if whole and worker.n_inner_threads == 1 and plan.runs_of(spans, &runs):
+        code = buffer_reserve(&worker.decoded, worker.layout.n_bytes, &worker.status)
+        if code == OK:
+            code = plan.program.scatter(encoded, n_bytes, worker.layout.n_bytes, &runs, <uint8_t *>out,
+                                        worker.decoded.data, &worker.status)
+        if code != NOT_BLOCKWISE:
+            return code
+    if not whole and plan.points is None and plan.item_nbytes == plan.opened.itemsize:
+        plan.copy_spec(spans, &worker.layout, False, &part)
+        copy_by_source(&part)
+        code = plan.program.select(encoded, n_bytes, worker.layout.n_bytes, &part,
+                                   plan.chunk_offset(spans, &worker.layout), worker.n_inner_threads > 1,
+                                   <uint8_t *>out, &worker.decoded, &worker.status)
+        if code != NOT_BLOCKWISE:
+            return code
+    if plan.points is not None and plan.item_nbytes == plan.opened.itemsize:
+        code = _take_points(plan, encoded, n_bytes, spans, worker)
+        if code != NOT_BLOCKWISE:
+            return code
+    code = Plan.take_in_chunk(plan, encoded, n_bytes, spans, worker)
+    if code == OK:
+        plan.move(spans, &worker.layout, False, <char *>worker.decoded.data)
+    return code
+
+
+cdef int _take_points(ReadPlan plan, const uint8_t *encoded, int64_t n_bytes, const Span *spans,
+                      Worker *worker) noexcept nogil:
+    """Decode only the blocks of a chunk that contain points, if these are fewer than half."""
+    cdef uint8_t needed[MAX_BLOCKS]
+    cdef Sides sides
+    cdef int64_t n = worker.layout.n_bytes
+    cdef int64_t blocksize = plan.program.blocksize_of(encoded, n_bytes, n, plan.opened.itemsize)
+    cdef int64_t n_blocks
+    cdef int code
+    # A single block is always needed.
+    if blocksize == 0 or not 1 < (n + blocksize - 1) // blocksize <= MAX_BLOCKS:
+        return NOT_BLOCKWISE
+    n_blocks = (n + blocksize - 1) // blocksize
+    memset(needed, 0, n_blocks)
+    plan._describe(&worker.layout, &sides)
+    if 2 * mark_blocks(plan.points, spans, &sides, blocksize, n_blocks, needed) >= n_blocks:
+        return NOT_BLOCKWISE
+    code = buffer_reserve(&worker.decoded, n + 2 * blocksize, &worker.status)
+    if code == OK:
+        code = plan.program.decode_some(encoded, n_bytes, n, needed, worker.decoded.data,
+                                        worker.decoded.data + n, &worker.status)
+    if code == OK:
+        plan.move(spans, &worker.layout, False, <char *>worker.decoded.data)
+    return code
 
 
 cdef bint _is_zero(const char *value, int64_t n_bytes) noexcept nogil:

@@ -64,37 +64,8 @@ cdef class ShardReader:
     cdef int take_in(self, Plan plan, const uint8_t *encoded, int64_t n_bytes, const Span *spans,
                      Worker *worker) noexcept nogil
 
-    cdef void _free_places(self) noexcept nogil
-    cdef void _close_all(self) noexcept nogil
     cdef void _close(self, Shard *shard) noexcept nogil
-    cdef OpenShard *_enter(self, Plan plan, int64_t task, const Span *object, Worker *worker) noexcept nogil
-    cdef OpenShard *_place_of(self, Plan plan, int64_t task) noexcept nogil
     cdef void _leave(self, OpenShard *shard) noexcept nogil
     cdef int64_t _open(self, Plan plan, OpenShard *shard, const Span *object, Worker *worker) noexcept nogil
-    cdef int _open_file(self, Plan plan, const char *key, Shard *shard, Worker *worker) noexcept nogil
-    cdef int _open_extent(self, Plan plan, const char *key, Shard *shard) noexcept nogil
-    cdef int _find_chunks(self, Plan plan, Shard *shard, const Span *object, Buffer *extents,
-                          Worker *worker) noexcept nogil
-    cdef int _find_in(self, Plan plan, Search *search, int level, const Span *object, const Extent *place,
-                      Worker *worker) noexcept nogil
-    cdef ShardIndex *_index_of(self, const Shard *shard, int level, const IndexForm *form, int64_t size,
-                               Worker *worker) noexcept nogil
     cdef int64_t _number_of(self, Plan plan, const Search *search, const int64_t *first, const int64_t *count,
                             int64_t i) noexcept nogil
-    cdef int64_t _position_of(self, Plan plan, const Span *object, int first, int level,
-                              const Span *chunk) noexcept nogil
-    cdef int _read_group(self, Plan plan, const Shard *shard, const Span *object, int64_t group,
-                         Worker *worker) noexcept nogil
-    cdef int _read_chunks(self, Plan plan, const Shard *shard, const Span *object, int64_t i, int64_t end,
-                          Worker *worker) noexcept nogil
-    cdef int _read_batch(self, Plan plan, const Shard *shard, const Span *object, const int64_t *first,
-                         const int64_t *count, int64_t *i, int64_t end, Worker *worker) noexcept nogil
-    cdef bint _find_chunk(self, Plan plan, const Shard *shard, const Axis *axes, const Span *object,
-                          const int64_t *first, const int64_t *count, const Extent *extent, Span *spans,
-                          Worker *worker) noexcept nogil
-    cdef void _note_place(self, Plan plan, const Shard *shard, const Span *object, const Span *chunk,
-                          Status *status) noexcept nogil
-    cdef int _take_in_chunk(self, Plan plan, int level, const uint8_t *stored, int64_t n_bytes, const Span *spans,
-                            Worker *worker) noexcept nogil
-    cdef int _take_in_shard(self, Plan plan, int level, const uint8_t *stored, int64_t n_bytes, const Span *spans,
-                            Worker *worker) noexcept nogil

@@ -57,24 +57,7 @@ cdef class ShardWriter(Crews):
     cdef int64_t encode_merged(self, Plan plan, const Span *spans, bint found, Worker *worker,
                                const uint8_t **encoded) noexcept nogil
 
-    cdef int _change(self, Plan plan, const Span *spans, const char *key, OldShard *old, Worker *worker) noexcept nogil
-    cdef int _make(self, Plan plan, NewShard *new, const Span *spans, OldShard *old, bint *changed,
-                   Worker *worker) noexcept nogil
-    cdef int64_t _encode_shard(self, Plan plan, int level, const Span *spans, OldShard *old, Worker *worker,
-                               const uint8_t **encoded) noexcept nogil
-    cdef int _carry_over(self, Plan plan, const Span *spans, const OldShard *old, NewShard *new, bint *changed,
-                         Worker *worker) noexcept nogil
-    cdef void _locate(self, Plan plan, int level, const Span *object, int64_t position, Span *chunk) noexcept nogil
     cdef int _copy(self, Plan plan, const OldShard *old, NewShard *new, const Extent *extents, int64_t n,
                    Worker *worker) noexcept nogil
-    cdef int _add_changed(self, Plan plan, const Span *spans, const OldShard *old, NewShard *new,
-                          Worker *worker) noexcept nogil
-    cdef int64_t _place_of_part(self, Plan plan, const Job *job, int64_t i, Span *chunk) noexcept nogil
-    cdef int64_t _encode_changed(self, Plan plan, const Job *job, const Span *chunk, int64_t position, Worker *worker,
-                                 const uint8_t **encoded) noexcept nogil
     cdef int _begin(self, Plan plan, NewShard *new, const Span *spans, int n_indices, Worker *worker) noexcept nogil
-    cdef int _append(self, Plan plan, NewShard *new, const uint8_t *data, int64_t n_bytes,
-                     Worker *worker) noexcept nogil
-    cdef int _flush(self, Plan plan, NewShard *new, Worker *worker) noexcept nogil
     cdef int _end(self, Plan plan, NewShard *new, int code, Worker *worker, bint *erase) noexcept nogil
-    cdef int64_t _finish(self, Plan plan, NewShard *new, Worker *worker, const uint8_t **encoded) noexcept nogil

@@ -64,7 +64,7 @@ cdef class ShardWriter(Crews):
         cdef bint changed = True
         cdef int code
         _start(&new, 0, NULL, key)
-        code = self._make(plan, &new, spans, NULL, &changed, worker)
+        code = _make(self, plan, &new, spans, NULL, &changed, worker)
         return self._end(plan, &new, code, worker, erase)
 
     cdef int merge(self, Plan plan, const Span *spans, const char *key, Worker *worker) noexcept nogil:
@@ -90,31 +90,14 @@ cdef class ShardWriter(Crews):
         old.content.n_blocks = 0
         if old.found:
             old.content.size = identity.size
-            code = self._change(plan, spans, key, &old, worker)
+            code = _change(self, plan, spans, key, &old, worker)
             object_close(fd)
             return code
         if not plan.has_elements:
             return OK
         if plan.opened.missing_raises:
             return fail(&worker.status, MISSING, 0, 0, 0)
-        return self._change(plan, spans, key, &old, worker)
-
-    cdef int _change(self, Plan plan, const Span *spans, const char *key, OldShard *old, Worker *worker) noexcept nogil:
-        """Write a file that differs from the old one in the selected elements, or only outside the old shape."""
-        cdef NewShard new
-        cdef bint erase = False
-        cdef bint changed = plan.has_elements
-        cdef int code
-        _start(&new, 0, NULL, key)
-        code = self._make(plan, &new, spans, old, &changed, worker)
-        if code == OK and not changed:
-            return OK
-        code = self._end(plan, &new, code, worker, &erase)
-        if code != OK:
-            return code
-        if erase:
-            return object_erase(plan.dirfd, key, &worker.staging, &worker.status)
-        return object_commit(plan.dirfd, key, &worker.staging, &worker.status)
+        return _change(self, plan, spans, key, &old, worker)
 
     cdef int take_in(self, Plan plan, const uint8_t *encoded, int64_t n_bytes, const Span *spans,
                      Worker *worker) noexcept nogil:
@@ -168,114 +151,14 @@ cdef class ShardWriter(Crews):
 
     cdef int64_t encode_covered(self, Plan plan, const Span *spans, Worker *worker,
                                 const uint8_t **encoded) noexcept nogil:
-        return self._encode_shard(plan, 0, spans, NULL, worker, encoded)
+        return _encode_shard(self, plan, 0, spans, NULL, worker, encoded)
 
     cdef int64_t encode_merged(self, Plan plan, const Span *spans, bint found, Worker *worker,
                                const uint8_t **encoded) noexcept nogil:
         cdef OldShard old
         old.found = found
         old.content = worker.content
-        return self._encode_shard(plan, 0, spans, &old, worker, encoded)
-
-    # shards of any level
-
-    cdef int _make(self, Plan plan, NewShard *new, const Span *spans, OldShard *old, bint *changed,
-                   Worker *worker) noexcept nogil:
-        """Add all chunks of a shard; do nothing if none of them changes."""
-        cdef int code = self._begin(plan, new, spans, 1 if old == NULL else 2, worker)
-        if code == OK and old != NULL:
-            old.words = new.words + 2 * new.form.n_chunks
-            if old.found:
-                code = (<ShardProgram>self.levels.programs[new.level]).read_index(
-                    &new.form, &old.content, old.content.size, old.words, &worker.encoded, &worker.work,
-                    &worker.status)
-            if code == OK:
-                code = self._carry_over(plan, spans, old, new, changed, worker)
-        if code == OK and changed[0]:
-            code = self._add_changed(plan, spans, old, new, worker)
-        return code
-
-    cdef int64_t _encode_shard(self, Plan plan, int level, const Span *spans, OldShard *old, Worker *worker,
-                               const uint8_t **encoded) noexcept nogil:
-        """Make a shard in memory, and apply the codecs behind it, if any: return its size, FILLED or FAILED."""
-        cdef NewShard new
-        cdef bint changed = True
-        cdef int code
-        # Programs never have more levels. This comparison tells the compiler.
-        if level >= MAX_SHARD_LEVELS:
-            return FAILED
-        _start(&new, level, &worker.levels[level].built, NULL)
-        code = self._make(plan, &new, spans, old, &changed, worker)
-        if code != OK:
-            if code == INTERRUPTED:
-                fail(&worker.status, INTERRUPTED, 0, 0, 0)
-            return FAILED
-        buffer_relax(&worker.levels[level].content)
-        if level + 1 < self.levels.n:
-            buffer_relax(&worker.levels[level + 1].built)
-        return self._finish(plan, &new, worker, encoded)
-
-    # chunks that stay as they are stored
-
-    cdef int _carry_over(self, Plan plan, const Span *spans, const OldShard *old, NewShard *new, bint *changed,
-                         Worker *worker) noexcept nogil:
-        """Copy the chunks that do not change, and mark those that do."""
-        cdef Span chunk[MAX_NDIM]
-        cdef int64_t first[MAX_NDIM]
-        cdef int64_t count[MAX_NDIM]
-        cdef const Axis *axes = self.levels.axes_of(new.level)
-        cdef const int *order = self.levels.order_of(new.level)
-        cdef Buffer *buffer = &worker.levels[new.level].extents
-        cdef Extent *extents
-        cdef int64_t limit = self.levels.limit_of(new.level)
-        cdef int64_t n = 0
-        cdef int64_t position
-        cdef int inside
-        if plan.has_elements:
-            for position in range(plan.chunks_of(axes, spans, first, count)):
-                _mark(new, plan.chunk_of(axes, order, spans, first, count, position, chunk))
-        if not old.found:
-            return OK
-        if buffer_reserve(buffer, new.form.n_chunks * <int64_t>sizeof(Extent), &worker.status) != OK:
-            return worker.status.code
-        extents = <Extent *>buffer.data
-        for position in range(new.form.n_chunks):
-            if _is_marked(new, position) or _is_empty(old.words, position):
-                continue
-            self._locate(plan, new.level, spans, position, chunk)
-            inside = plan.is_inside(chunk)
-            if inside == 0:
-                # Outside the array: invisible now, and it must stay so when the array grows.
-                changed[0] = True
-            elif inside < 0 and not plan.has_elements:
-                changed[0] = True
-                _mark(new, position)
-            else:
-                extents[n].i = position
-                if (<ShardProgram>self.levels.programs[new.level]).extent_of(
-                        &new.form, old.words, position, old.content.size, limit, &extents[n], &worker.status) != OK:
-                    return worker.status.code
-                n += 1
-        if not changed[0]:
-            return OK
-        sort_extents(extents, n)
-        return self._copy(plan, old, new, extents, n, worker)
-
-    cdef void _locate(self, Plan plan, int level, const Span *object, int64_t position, Span *chunk) noexcept nogil:
-        """Set `chunk` to the chunk at `position` of a shard, with no element selected."""
-        cdef const Axis *axes = self.levels.axes_of(level)
-        cdef const int *order = self.levels.order_of(level)
-        cdef int k = plan.ndim - 1
-        cdef int d
-        cdef int64_t ratio
-        while k >= 0:
-            d = k if order == NULL else order[k]
-            ratio = object[d].length // axes[d].chunk
-            chunk[d].length = axes[d].chunk
-            chunk[d].origin = object[d].origin + position % ratio * axes[d].chunk
-            chunk[d].chunk = chunk[d].origin // axes[d].chunk
-            position //= ratio
-            k -= 1
+        return _encode_shard(self, plan, 0, spans, &old, worker, encoded)
 
     cdef int _copy(self, Plan plan, const OldShard *old, NewShard *new, const Extent *extents, int64_t n,
                    Worker *worker) noexcept nogil:
@@ -302,36 +185,12 @@ cdef class ShardWriter(Crews):
                     return INTERRUPTED
                 n_bytes = min(high - low, <int64_t>BATCH_NBYTES)
                 data = content_at(&old.content, low, n_bytes, &worker.encoded, &worker.status)
-                code = worker.status.code if data == NULL else self._append(plan, new, data, n_bytes, worker)
+                code = worker.status.code if data == NULL else _append(self, plan, new, data, n_bytes, worker)
                 low += n_bytes
             if code != OK:
                 return code
             i = j
         return OK
-
-    # chunks that are encoded
-
-    cdef int _add_changed(self, Plan plan, const Span *spans, const OldShard *old, NewShard *new,
-                          Worker *worker) noexcept nogil:
-        """Encode the selected chunks, or the marked ones."""
-        cdef Job job
-        job.spans = spans
-        job.old = old
-        job.new = new
-        cdef int64_t n = new.form.n_chunks
-        if plan.has_elements:
-            n = plan.chunks_of(self.levels.axes_of(new.level), spans, job.first, job.count)
-        # Shards in shards are parts themselves, which threads already share.
-        return self.run_parts(plan, &job, n, worker) if new.level == 0 else self._run_alone(plan, &job, n, worker)
-
-    cdef int64_t _place_of_part(self, Plan plan, const Job *job, int64_t i, Span *chunk) noexcept nogil:
-        """Describe the i-th chunk of a job; return its position in the shard."""
-        if plan.has_elements:
-            return plan.chunk_of(self.levels.axes_of(job.new.level),
-                                 self.levels.order_of(job.new.level), job.spans, job.first,
-                                 job.count, i, chunk)
-        self._locate(plan, job.new.level, job.spans, i, chunk)
-        return i
 
     cdef int64_t encode_part(self, Plan plan, void *job, int64_t i, Worker *worker,
                              const uint8_t **encoded) noexcept nogil:
@@ -340,15 +199,15 @@ cdef class ShardWriter(Crews):
         cdef int level = the.new.level
         cdef int64_t n
         cdef bint covered = plan.has_elements
-        cdef int64_t position = self._place_of_part(plan, the, i, chunk)
+        cdef int64_t position = _place_of_part(self, plan, the, i, chunk)
         if not covered and not _is_marked(the.new, position):
             return SKIPPED
         if not covered or (the.old != NULL and not plan.is_covered(chunk)):
-            return self._encode_changed(plan, the, chunk, position, worker, encoded)
+            return _encode_changed(self, plan, the, chunk, position, worker, encoded)
         if level == self.levels.n - 1:
             n = plan.encode_covered_chunk(chunk, worker, encoded)
         else:
-            n = self._encode_shard(plan, level + 1, chunk, NULL, worker, encoded)
+            n = _encode_shard(self, plan, level + 1, chunk, NULL, worker, encoded)
         if n == FAILED:
             note_outer(&worker.status, position)
         return n
@@ -360,56 +219,13 @@ cdef class ShardWriter(Crews):
         cdef int64_t position
         if n_bytes == SKIPPED:
             return OK
-        position = self._place_of_part(plan, the, i, chunk)
+        position = _place_of_part(self, plan, the, i, chunk)
         if n_bytes == FILLED:
             _note(the.new, position, -1, -1)
             return OK
         _note(the.new, position, the.new.size, n_bytes)
         the.new.n_stored += 1
-        return self._append(plan, the.new, encoded, n_bytes, worker)
-
-    cdef int64_t _encode_changed(self, Plan plan, const Job *job, const Span *chunk, int64_t position, Worker *worker,
-                                 const uint8_t **encoded) noexcept nogil:
-        """Change the selected elements of a chunk of the old shard, and encode it like `encode_part`."""
-        cdef const OldShard *old = job.old
-        cdef int level = job.new.level
-        cdef OldShard inner
-        cdef Extent extent
-        cdef Buffer *buffer = &worker.encoded
-        cdef const uint8_t *data
-        cdef int64_t n = FAILED
-        cdef int code = OK
-        cdef bint is_shard = level < self.levels.n - 1
-        extent.offset = 0
-        inner.found = old.found and not _is_empty(old.words, position)
-        if inner.found:
-            if (<ShardProgram>self.levels.programs[level]).extent_of(
-                    &job.new.form, old.words, position, old.content.size, self.levels.limit_of(level), &extent,
-                    &worker.status) != OK:
-                return FAILED
-            if is_shard and not self.levels.is_wrapped(level + 1):
-                # Another buffer: this one is used to carry over chunks while others are encoded.
-                buffer = &worker.levels[level + 1].content
-            data = content_at(&old.content, <int64_t>extent.offset, extent.n_bytes, buffer, &worker.status)
-            if data == NULL:
-                return FAILED
-            if is_shard:
-                code = (<ShardProgram>self.levels.programs[level + 1]).unwrap(
-                    plan.n_chunks_of(self.levels.axes_of(level + 1), chunk), data, extent.n_bytes, &inner.content,
-                    &worker.levels[level + 1].content, &worker.work, &worker.status)
-            else:
-                code = plan.take_in_chunk(data, extent.n_bytes, chunk, worker)
-        elif not is_shard:
-            code = buffer_reserve(&worker.decoded, plan.layout.n_bytes, &worker.status)
-        if code == OK and is_shard:
-            n = self._encode_shard(plan, level + 1, chunk, &inner, worker, encoded)
-        elif code == OK:
-            n = plan.encode_merged_chunk(chunk, inner.found, worker, encoded)
-        if n == FAILED:
-            note_outer(&worker.status, position)
-            if not worker.status.is_encode:
-                worker.status.offset += <int64_t>extent.offset
-        return n
+        return _append(self, plan, the.new, encoded, n_bytes, worker)
 
     # building a shard
 
@@ -432,40 +248,6 @@ cdef class ShardWriter(Crews):
             memset(new.words, 0xff, n_words * sizeof(uint64_t))
         return code
 
-    cdef int _append(self, Plan plan, NewShard *new, const uint8_t *data, int64_t n_bytes,
-                     Worker *worker) noexcept nogil:
-        cdef int code = OK
-        if new.built != NULL:
-            code = buffer_extend(new.built, new.size, n_bytes, &worker.status)
-            if code == OK:
-                memcpy(new.built.data + new.size, data, n_bytes)
-                new.size += n_bytes
-            return code
-        # A child shares the file with its parent.
-        if plan.is_cut_off():
-            return INTERRUPTED
-        if n_bytes >= ALONE_NBYTES or new.n_batch + n_bytes > BATCH_NBYTES:
-            code = self._flush(plan, new, worker)
-        if code != OK:
-            return code
-        if n_bytes < ALONE_NBYTES:
-            memcpy(worker.batch.data + new.n_batch, data, n_bytes)
-            new.n_batch += n_bytes
-        else:
-            code = stage_write(new.fd, data, n_bytes, new.size, &worker.status)
-        new.size += n_bytes
-        return code
-
-    cdef int _flush(self, Plan plan, NewShard *new, Worker *worker) noexcept nogil:
-        """Write the batch to the file, which is created when there is something to write."""
-        cdef int64_t n = new.n_batch
-        if new.fd < 0:
-            new.fd = stage_open(plan.dirfd, new.key, &worker.staging, &worker.status)
-            if new.fd < 0:
-                return worker.status.code
-        new.n_batch = 0
-        return stage_write(new.fd, worker.batch.data, n, new.size - n, &worker.status)
-
     cdef int _end(self, Plan plan, NewShard *new, int code, Worker *worker, bint *erase) noexcept nogil:
         """Write the index of a file and stage it; set `erase` if it has no chunks."""
         cdef const uint8_t *encoded = NULL
@@ -476,7 +258,7 @@ cdef class ShardWriter(Crews):
             erase[0] = True
             return OK
         if code == OK:
-            code = self._flush(plan, new, worker)
+            code = _flush(self, plan, new, worker)
         if code == OK:
             n = self.shards.encode_index(&new.form, new.words, &worker.encoded, &encoded, &worker.work,
                                          &worker.status)
@@ -486,30 +268,262 @@ cdef class ShardWriter(Crews):
             return code
         return stage_close(plan.dirfd, new.fd, code, &worker.staging, &worker.status)
 
-    cdef int64_t _finish(self, Plan plan, NewShard *new, Worker *worker, const uint8_t **encoded) noexcept nogil:
-        """Add the index of a shard in memory and apply the codecs behind it: return its size, FILLED or FAILED."""
-        cdef const uint8_t *index = NULL
-        cdef int64_t at = new.size
-        cdef int64_t n
-        if new.n_stored == 0 and not worker.keeps_filled:
-            return FILLED
-        n = (<ShardProgram>self.levels.programs[new.level]).encode_index(&new.form, new.words, &worker.encoded, &index,
-                                                                         &worker.work, &worker.status)
-        if n < 0:
-            return FAILED
-        if (<ShardProgram>self.levels.programs[new.level]).at_start:
-            at = 0
+
+cdef int _change(ShardWriter self, Plan plan, const Span *spans, const char *key, OldShard *old,
+                 Worker *worker) noexcept nogil:
+    """Write a file that differs from the old one in the selected elements, or only outside the old shape."""
+    cdef NewShard new
+    cdef bint erase = False
+    cdef bint changed = plan.has_elements
+    cdef int code
+    _start(&new, 0, NULL, key)
+    code = _make(self, plan, &new, spans, old, &changed, worker)
+    if code == OK and not changed:
+        return OK
+    code = self._end(plan, &new, code, worker, &erase)
+    if code != OK:
+        return code
+    if erase:
+        return object_erase(plan.dirfd, key, &worker.staging, &worker.status)
+    return object_commit(plan.dirfd, key, &worker.staging, &worker.status)
+
+
+# shards of any level
+
+cdef int _make(ShardWriter self, Plan plan, NewShard *new, const Span *spans, OldShard *old, bint *changed,
+               Worker *worker) noexcept nogil:
+    """Add all chunks of a shard; do nothing if none of them changes."""
+    cdef int code = self._begin(plan, new, spans, 1 if old == NULL else 2, worker)
+    if code == OK and old != NULL:
+        old.words = new.words + 2 * new.form.n_chunks
+        if old.found:
+            code = (<ShardProgram>self.levels.programs[new.level]).read_index(
+                &new.form, &old.content, old.content.size, old.words, &worker.encoded, &worker.work,
+                &worker.status)
+        if code == OK:
+            code = _carry_over(self, plan, spans, old, new, changed, worker)
+    if code == OK and changed[0]:
+        code = _add_changed(self, plan, spans, old, new, worker)
+    return code
+
+
+cdef int64_t _encode_shard(ShardWriter self, Plan plan, int level, const Span *spans, OldShard *old, Worker *worker,
+                           const uint8_t **encoded) noexcept nogil:
+    """Make a shard in memory, and apply the codecs behind it, if any: return its size, FILLED or FAILED."""
+    cdef NewShard new
+    cdef bint changed = True
+    cdef int code
+    # Programs never have more levels. This comparison tells the compiler.
+    if level >= MAX_SHARD_LEVELS:
+        return FAILED
+    _start(&new, level, &worker.levels[level].built, NULL)
+    code = _make(self, plan, &new, spans, old, &changed, worker)
+    if code != OK:
+        if code == INTERRUPTED:
+            fail(&worker.status, INTERRUPTED, 0, 0, 0)
+        return FAILED
+    buffer_relax(&worker.levels[level].content)
+    if level + 1 < self.levels.n:
+        buffer_relax(&worker.levels[level + 1].built)
+    return _finish(self, plan, &new, worker, encoded)
+
+
+# chunks that stay as they are stored
+
+cdef int _carry_over(ShardWriter self, Plan plan, const Span *spans, const OldShard *old, NewShard *new, bint *changed,
+                     Worker *worker) noexcept nogil:
+    """Copy the chunks that do not change, and mark those that do."""
+    cdef Span chunk[MAX_NDIM]
+    cdef int64_t first[MAX_NDIM]
+    cdef int64_t count[MAX_NDIM]
+    cdef const Axis *axes = self.levels.axes_of(new.level)
+    cdef const int *order = self.levels.order_of(new.level)
+    cdef Buffer *buffer = &worker.levels[new.level].extents
+    cdef Extent *extents
+    cdef int64_t limit = self.levels.limit_of(new.level)
+    cdef int64_t n = 0
+    cdef int64_t position
+    cdef int inside
+    if plan.has_elements:
+        for position in range(plan.chunks_of(axes, spans, first, count)):
+            _mark(new, plan.chunk_of(axes, order, spans, first, count, position, chunk))
+    if not old.found:
+        return OK
+    if buffer_reserve(buffer, new.form.n_chunks * <int64_t>sizeof(Extent), &worker.status) != OK:
+        return worker.status.code
+    extents = <Extent *>buffer.data
+    for position in range(new.form.n_chunks):
+        if _is_marked(new, position) or _is_empty(old.words, position):
+            continue
+        _locate(self, plan, new.level, spans, position, chunk)
+        inside = plan.is_inside(chunk)
+        if inside == 0:
+            # Outside the array: invisible now, and it must stay so when the array grows.
+            changed[0] = True
+        elif inside < 0 and not plan.has_elements:
+            changed[0] = True
+            _mark(new, position)
         else:
-            new.size += n
-            if buffer_extend(new.built, at, n, &worker.status) != OK:
-                return FAILED
-        memcpy(new.built.data + at, index, n)
-        if not self.levels.is_wrapped(new.level):
-            encoded[0] = new.built.data
-            return new.size
-        n = (<ShardProgram>self.levels.programs[new.level]).wrap(new.built.data, new.size, &worker.encoded, encoded,
-                                                                 &worker.work, &worker.status)
-        return FAILED if n < 0 else n
+            extents[n].i = position
+            if (<ShardProgram>self.levels.programs[new.level]).extent_of(
+                    &new.form, old.words, position, old.content.size, limit, &extents[n], &worker.status) != OK:
+                return worker.status.code
+            n += 1
+    if not changed[0]:
+        return OK
+    sort_extents(extents, n)
+    return self._copy(plan, old, new, extents, n, worker)
+
+
+cdef void _locate(ShardWriter self, Plan plan, int level, const Span *object, int64_t position,
+                  Span *chunk) noexcept nogil:
+    """Set `chunk` to the chunk at `position` of a shard, with no element selected."""
+    cdef const Axis *axes = self.levels.axes_of(level)
+    cdef const int *order = self.levels.order_of(level)
+    cdef int k = plan.ndim - 1
+    cdef int d
+    cdef int64_t ratio
+    while k >= 0:
+        d = k if order == NULL else order[k]
+        ratio = object[d].length // axes[d].chunk
+        chunk[d].length = axes[d].chunk
+        chunk[d].origin = object[d].origin + position % ratio * axes[d].chunk
+        chunk[d].chunk = chunk[d].origin // axes[d].chunk
+        position //= ratio
+        k -= 1
+
+
+# chunks that are encoded
+
+cdef int _add_changed(ShardWriter self, Plan plan, const Span *spans, const OldShard *old, NewShard *new,
+                      Worker *worker) noexcept nogil:
+    """Encode the selected chunks, or the marked ones."""
+    cdef Job job
+    job.spans = spans
+    job.old = old
+    job.new = new
+    cdef int64_t n = new.form.n_chunks
+    if plan.has_elements:
+        n = plan.chunks_of(self.levels.axes_of(new.level), spans, job.first, job.count)
+    # Shards in shards are parts themselves, which threads already share.
+    return self.run_parts(plan, &job, n, worker) if new.level == 0 else self._run_alone(plan, &job, n, worker)
+
+
+cdef int64_t _place_of_part(ShardWriter self, Plan plan, const Job *job, int64_t i, Span *chunk) noexcept nogil:
+    """Describe the i-th chunk of a job; return its position in the shard."""
+    if plan.has_elements:
+        return plan.chunk_of(self.levels.axes_of(job.new.level),
+                             self.levels.order_of(job.new.level), job.spans, job.first,
+                             job.count, i, chunk)
+    _locate(self, plan, job.new.level, job.spans, i, chunk)
+    return i
+
+
+cdef int64_t _encode_changed(ShardWriter self, Plan plan, const Job *job, const Span *chunk, int64_t position,
+                             Worker *worker, const uint8_t **encoded) noexcept nogil:
+    """Change the selected elements of a chunk of the old shard, and encode it like `encode_part`."""
+    cdef const OldShard *old = job.old
+    cdef int level = job.new.level
+    cdef OldShard inner
+    cdef Extent extent
+    cdef Buffer *buffer = &worker.encoded
+    cdef const uint8_t *data
+    cdef int64_t n = FAILED
+    cdef int code = OK
+    cdef bint is_shard = level < self.levels.n - 1
+    extent.offset = 0
+    inner.found = old.found and not _is_empty(old.words, position)
+    if inner.found:
+        if (<ShardProgram>self.levels.programs[level]).extent_of(
+                &job.new.form, old.words, position, old.content.size, self.levels.limit_of(level), &extent,
+                &worker.status) != OK:
+            return FAILED
+        if is_shard and not self.levels.is_wrapped(level + 1):
+            # Another buffer: this one is used to carry over chunks while others are encoded.
+            buffer = &worker.levels[level + 1].content
+        data = content_at(&old.content, <int64_t>extent.offset, extent.n_bytes, buffer, &worker.status)
+        if data == NULL:
+            return FAILED
+        if is_shard:
+            code = (<ShardProgram>self.levels.programs[level + 1]).unwrap(
+                plan.n_chunks_of(self.levels.axes_of(level + 1), chunk), data, extent.n_bytes, &inner.content,
+                &worker.levels[level + 1].content, &worker.work, &worker.status)
+        else:
+            code = plan.take_in_chunk(data, extent.n_bytes, chunk, worker)
+    elif not is_shard:
+        code = buffer_reserve(&worker.decoded, plan.layout.n_bytes, &worker.status)
+    if code == OK and is_shard:
+        n = _encode_shard(self, plan, level + 1, chunk, &inner, worker, encoded)
+    elif code == OK:
+        n = plan.encode_merged_chunk(chunk, inner.found, worker, encoded)
+    if n == FAILED:
+        note_outer(&worker.status, position)
+        if not worker.status.is_encode:
+            worker.status.offset += <int64_t>extent.offset
+    return n
+
+
+cdef int _append(ShardWriter self, Plan plan, NewShard *new, const uint8_t *data, int64_t n_bytes,
+                 Worker *worker) noexcept nogil:
+    cdef int code = OK
+    if new.built != NULL:
+        code = buffer_extend(new.built, new.size, n_bytes, &worker.status)
+        if code == OK:
+            memcpy(new.built.data + new.size, data, n_bytes)
+            new.size += n_bytes
+        return code
+    # A child shares the file with its parent.
+    if plan.is_cut_off():
+        return INTERRUPTED
+    if n_bytes >= ALONE_NBYTES or new.n_batch + n_bytes > BATCH_NBYTES:
+        code = _flush(self, plan, new, worker)
+    if code != OK:
+        return code
+    if n_bytes < ALONE_NBYTES:
+        memcpy(worker.batch.data + new.n_batch, data, n_bytes)
+        new.n_batch += n_bytes
+    else:
+        code = stage_write(new.fd, data, n_bytes, new.size, &worker.status)
+    new.size += n_bytes
+    return code
+
+
+cdef int _flush(ShardWriter self, Plan plan, NewShard *new, Worker *worker) noexcept nogil:
+    """Write the batch to the file, which is created when there is something to write."""
+    cdef int64_t n = new.n_batch
+    if new.fd < 0:
+        new.fd = stage_open(plan.dirfd, new.key, &worker.staging, &worker.status)
+        if new.fd < 0:
+            return worker.status.code
+    new.n_batch = 0
+    return stage_write(new.fd, worker.batch.data, n, new.size - n, &worker.status)
+
+
+cdef int64_t _finish(ShardWriter self, Plan plan, NewShard *new, Worker *worker,
+                     const uint8_t **encoded) noexcept nogil:
+    """Add the index of a shard in memory and apply the codecs behind it: return its size, FILLED or FAILED."""
+    cdef const uint8_t *index = NULL
+    cdef int64_t at = new.size
+    cdef int64_t n
+    if new.n_stored == 0 and not worker.keeps_filled:
+        return FILLED
+    n = (<ShardProgram>self.levels.programs[new.level]).encode_index(&new.form, new.words, &worker.encoded, &index,
+                                                                     &worker.work, &worker.status)
+    if n < 0:
+        return FAILED
+    if (<ShardProgram>self.levels.programs[new.level]).at_start:
+        at = 0
+    else:
+        new.size += n
+        if buffer_extend(new.built, at, n, &worker.status) != OK:
+            return FAILED
+    memcpy(new.built.data + at, index, n)
+    if not self.levels.is_wrapped(new.level):
+        encoded[0] = new.built.data
+        return new.size
+    n = (<ShardProgram>self.levels.programs[new.level]).wrap(new.built.data, new.size, &worker.encoded, encoded,
+                                                             &worker.work, &worker.status)
+    return FAILED if n < 0 else n
 
 
 cdef inline void _start(NewShard *new, int level, Buffer *built, const char *key) noexcept nogil:
