@@ -320,7 +320,7 @@ cdef void _after_fork_in_child() noexcept nogil:
         if slot.handle != NULL:
             (<Handle>slot.handle).guard = 0
             if (<Handle>slot.handle).current != NULL:
-                (<Transfers>(<Handle>slot.handle).current).forget_calls()
+                (<Transfers>(<Handle>slot.handle).current).n_inside = 0
     while call != NULL:
         call.slot.n_inside += 1
         # Those of `retired` were not forgotten.

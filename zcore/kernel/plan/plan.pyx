@@ -18,30 +18,25 @@ from posix.fcntl cimport AT_FDCWD, openat
 from posix.unistd cimport close
 
 from zcore.kernel.atomics cimport zc_add, zc_load, zc_now_ns, zc_store, zc_swap_if
-from zcore.kernel.strided.copy cimport MAX_NDIM, Copy, copy_run, copy_simplify, fill_bytes
-from zcore.kernel.refs.extents cimport Extents, Place
-from zcore.kernel.io.files cimport (
-    ABSENT, FAILED, Identity, buffer_free, buffer_reserve, n_forks, object_close, object_identify, object_open,
-    object_read, object_read_at, object_read_rest,
-)
+from zcore.kernel.strided.copy cimport MAX_NDIM
+from zcore.kernel.refs.extents cimport Extents
+from zcore.kernel.io.files cimport buffer_free, n_forks
 from zcore.kernel.io.locks cimport section_enter
-from zcore.kernel.cache.lru cimport Kept, kept_release
 from zcore.kernel.plan.document cimport document_hold, document_is_old, document_stands
 from zcore.kernel.plan.shard_index cimport ShardProgram
 from zcore.kernel.plan.shard_levels cimport ShardLevels
-from zcore.kernel.select.grid cimport Axis, Span
+from zcore.kernel.select.grid cimport Span
 from zcore.kernel.select.open_array cimport OpenArray
 from zcore.kernel.codec.program cimport Program
 from zcore.kernel.codec.table cimport workspace_exception, workspace_free
 from zcore.kernel.status cimport (
-    BLOSC_NBYTES, CHUNK_LONG, CHUNK_SIZE, INNER_NONE, INTERRUPTED, MAX_SHARD_LEVELS, MISSING, NO_MEMORY, OK, RAISED,
-    STALE, STOPPED, Status, fail, locate_error, make_error, status_clear,
+    INTERRUPTED, MAX_SHARD_LEVELS, NO_MEMORY, OK, RAISED, STALE, fail, locate_error, make_error, status_clear,
 )
-from zcore.kernel.select.tasks cimport Layout, Selected, Tasks
+from zcore.kernel.select.tasks cimport Selected, Tasks
 
 cdef extern from "plan/turns.h" nogil:
-    int64_t zc_take_turn(int64_t *number, int64_t *done, int64_t n_bytes, int64_t limit)
-    void zc_leave_turn()
+    int64_t zc_begin_turn(int64_t *number, int64_t *done, int64_t n_bytes, int64_t limit)
+    void zc_end_turn()
     void zc_count_turns(int64_t *taken, int64_t *waiting)
     void zc_forget_turns()
 
@@ -172,7 +167,7 @@ cdef class Plan(Tasks):
         if options.resume is not None:
             _resume(self, options.resume)
         elif options.tasks is not None:
-            _take_only(self, options.tasks)
+            _set_tasks(self, options.tasks)
 
     def __dealloc__(self):
         self.close_directory()
@@ -203,7 +198,8 @@ cdef class Plan(Tasks):
                         int n_threads) noexcept nogil:
         cdef int code = self.project_anew(selected, data, strides)
         status_clear(&self.status)
-        self.n_taken = self.stop = self.first = self.n_again = self.n_deferred = 0
+        self.n_forks = n_forks()
+        self.n_begun = self.stop = self.first = self.n_again = self.n_deferred = 0
         return code if code != OK else self.adapt(n_threads)
 
     cdef int open_directory(self, int dir_fd) noexcept nogil:
@@ -255,19 +251,19 @@ cdef class Plan(Tasks):
     cdef bint is_poll_due(self, const Worker *worker) noexcept nogil:
         return worker.main and zc_now_ns() - worker.last_poll_ns > POLL_NS
 
-    cdef int64_t _take(self) noexcept nogil:
+    cdef int64_t next_task(self) noexcept nogil:
         cdef int64_t i
         while True:
-            i = zc_load(&self.n_taken)
+            i = zc_load(&self.n_begun)
             if i >= self.n_again + self.n_tasks - self.first:
                 return -1
-            # Never counted past the end: a plan that resumes this one uses `n_taken` as the number of taken tasks.
-            if zc_swap_if(&self.n_taken, i, i + 1):
+            # Never counted past the end: a plan that resumes this one uses `n_begun` as the number of taken tasks.
+            if zc_swap_if(&self.n_begun, i, i + 1):
                 break
         return self.again[i] if i < self.n_again else _in_lanes(self, self.first + i - self.n_again)
 
     cdef void set_lanes(self, int64_t n_threads) noexcept nogil:
-        if self.n_taken == self.first == self.n_again == 0:
+        if self.n_begun == self.first == self.n_again == 0:
             self.n_lanes = max(1, min(n_threads, self.n_tasks // self.n_parts))
 
     def spread(self, int64_t n_threads):
@@ -288,17 +284,17 @@ cdef class Plan(Tasks):
             is_first = True
         zc_store(&self.guard, 0)
         if is_first and worker.status.code == RAISED:
-            _take_raised(self, worker)
+            _keep_raised(self, worker)
         zc_store(&self.stop, 1)
 
     cdef void _loop(self, Worker *worker) noexcept nogil:
         cdef int64_t task
         while not self.poll(worker):
-            task = self._take()
-            if task < 0 or not self.settle(task, self.run_task(task, worker), worker):
+            task = self.next_task()
+            if task < 0 or not self.finish(task, self.run_task(task, worker), worker):
                 return
 
-    cdef bint settle(self, int64_t task, int code, Worker *worker) noexcept nogil:
+    cdef bint finish(self, int64_t task, int code, Worker *worker) noexcept nogil:
         cdef bint undone
         if code == OK:
             return True
@@ -358,18 +354,18 @@ cdef class Plan(Tasks):
     @property
     def n_left(self):
         """Number of tasks that were not taken yet."""
-        return max(0, self.n_again + self.n_tasks - self.first - self.n_taken)
+        return max(0, self.n_again + self.n_tasks - self.first - self.n_begun)
 
     def take(self):
         """Return the next task for a run in Python, or -1 when none is left or the plan has stopped."""
-        return -1 if zc_load(&self.stop) else self._take()
+        return -1 if zc_load(&self.stop) else self.next_task()
 
     def take_some(self, int64_t n):
         """Return a list of the next tasks, at most `n`; empty when none is left or the plan has stopped."""
         cdef int64_t task
         tasks = []
         while len(tasks) < n and not zc_load(&self.stop):
-            task = self._take()
+            task = self.next_task()
             if task < 0:
                 break
             tasks.append(task)
@@ -462,93 +458,14 @@ cdef class Plan(Tasks):
     def _direction(self):
         return None
 
-    cdef int64_t stored_limit(self, const Span *spans, Worker *worker) noexcept nogil:
-        """Return the maximum size of the worker's current object, if it is read as a whole."""
-        if self.levels is None:
-            return self.program.max_encoded(worker.layout.n_bytes)
-        return (<ShardProgram>self.levels.programs[0]).max_stored(self.n_chunks_of(self.levels.axes_of(0), spans))
-
-    cdef int load(self, const char *key, const Span *spans, Worker *worker) noexcept nogil:
-        """Read an object as a whole and take it in: OK, MISSING, or another code with the worker's status."""
-        cdef int64_t limit
-        cdef int64_t n
-        cdef int64_t n_all
-        cdef Identity identity
-        cdef Status special
-        cdef int code
-        cdef int fd
-        if worker.brought != NULL:
-            return self.load_brought(spans, worker)
-        if self.extents is not None:
-            return _load_extent(self, key, spans, worker)
-        limit = self.stored_limit(spans, worker)
-        fd = object_open(self.dirfd, key, &worker.status)
-        if fd == ABSENT:
-            return MISSING
-        if fd == FAILED:
-            return worker.status.code
-        self.before_read(fd, worker)
-        code = self.load_raw(fd, 0, -1, spans, worker)
-        if code != NOT_RAW:
-            object_close(fd)
-            return code
-        n = object_read(fd, limit, &worker.encoded, &worker.status)
-        if n == ABSENT:
-            object_close(fd)
-            return MISSING
-        code = worker.status.code
-        if n >= 0:
-            code = _take_in(self, n, limit, spans, worker)
-            if code != OK:
-                # A read that ended early may not be the end of the object, so read once more.
-                n_all = object_read_rest(fd, n, limit, &worker.encoded, &worker.status)
-                if n_all > n:
-                    status_clear(&worker.status)
-                    code = _take_in(self, n_all, limit, spans, worker)
-        if code != OK and code != STOPPED and code != RAISED:
-            status_clear(&special)
-            if object_identify(fd, &identity, &special) == FAILED:
-                # A device gives bytes, or none. It is no chunk that is damaged: the chunk is unreachable.
-                worker.status = special
-                code = special.code
-            elif code == CHUNK_LONG and worker.status.inner == INNER_NONE:
-                worker.status.found = identity.size
-        object_close(fd)
-        return code
-
-    cdef int place_of(self, const char *key, Place *place) noexcept nogil:
-        """Find where the bytes of an object lie: see `Extents.find`."""
-        cdef int code = self.extents.find(key, place)
-        if code == INTERRUPTED and zc_load(&self.extents.is_interrupted):
-            _take_exception(self)
-        return code
-
-    cdef int load_raw(self, int fd, int64_t offset, int64_t n_bytes, const Span *spans, Worker *worker) noexcept nogil:
-        return NOT_RAW
-
-    cdef int load_brought(self, const Span *spans, Worker *worker) noexcept nogil:
-        cdef const Content *content = &worker.brought.content
-        cdef int64_t limit = self.stored_limit(spans, worker)
-        if worker.brought.is_absent:
-            return MISSING
-        if content.size > limit:
-            return fail(&worker.status, CHUNK_LONG, limit, limit, content.size)
-        if worker.brought.identity != NULL:
-            self.identified(worker.brought.identity, worker)
-        return self.take_in(content.data, content.size, spans, worker)
-
-    cdef int find_wanted(self, const Span *spans, const Extent **extents, int64_t *n, Worker *worker) noexcept nogil:
-        n[0] = 0
-        return OK
-
-    cdef bint take_turn(self, int64_t n_bytes, Worker *worker) noexcept nogil:
+    cdef bint begin_turn(self, int64_t n_bytes, Worker *worker) noexcept nogil:
         cdef int64_t n_turns = 0
         cdef int n_waits = 0
         worker.n_inner_threads = self.n_inner_threads
         if not self.takes_turns or n_bytes < MIN_TURN_NBYTES:
             return False
         while True:
-            n_turns = zc_take_turn(&self.turn_number, &self.turn_nbytes, n_bytes, self.max_turns)
+            n_turns = zc_begin_turn(&self.turn_number, &self.turn_nbytes, n_bytes, self.max_turns)
             if n_turns > 0:
                 break
             n_waits += 1
@@ -561,118 +478,16 @@ cdef class Plan(Tasks):
             worker.n_inner_threads = 1
         return True
 
-    cdef void leave_turn(self) noexcept nogil:
-        zc_leave_turn()
-
-    cdef void before_read(self, int fd, Worker *worker) noexcept nogil:
-        """Take the identity of an object that is one chunk, before it is read."""
-
-    cdef void identified(self, const Identity *identity, Worker *worker) noexcept nogil:
-        """Take the identity with which a passed object was read."""
-
-    cdef int take_in(self, const uint8_t *encoded, int64_t n_bytes, const Span *spans, Worker *worker) noexcept nogil:
-        return self.take_in_chunk(encoded, n_bytes, spans, worker)
-
-    cdef int take_in_chunk(self, const uint8_t *encoded, int64_t n_bytes, const Span *spans,
-                           Worker *worker) noexcept nogil:
-        """Decode a chunk to the worker's scratch, which is reserved only here: an absent chunk needs no memory."""
-        if buffer_reserve(&worker.decoded, worker.layout.n_bytes, &worker.status) != OK:
-            return worker.status.code
-        cdef int code = self.program.decode(encoded, n_bytes, worker.decoded.data, worker.layout.n_bytes,
-                                            worker.n_inner_threads, &worker.work, &worker.status)
-        return self.take_in_cut(encoded, n_bytes, spans, worker) if self.is_cut(code, spans, worker) else code
-
-    cdef int is_inside(self, const Span *chunk) noexcept nogil:
-        cdef int d
-        cdef int inside = 1
-        for d in range(self.ndim):
-            if chunk[d].origin >= self.old_shape[d]:
-                return 0
-            if chunk[d].origin > self.old_shape[d] - chunk[d].length:
-                inside = -1
-        return inside
-
-    cdef bint is_cut(self, int code, const Span *spans, Worker *worker) noexcept nogil:
-        """Whether a chunk that does not decode is a border chunk, stored without the elements outside the array."""
-        cdef int64_t n_bytes = self.opened.itemsize
-        cdef int d
-        if not self.opened.lenient or self.objects != self.axes or (code != BLOSC_NBYTES and code != CHUNK_SIZE):
-            return False
-        for d in range(self.ndim):
-            n_bytes *= spans[d].valid
-        return worker.status.found == n_bytes
-
-    cdef int take_in_cut(self, const uint8_t *encoded, int64_t n_bytes, const Span *spans,
-                         Worker *worker) noexcept nogil:
-        """Decode such a chunk to the scratch, with the fill value outside. Early 2016 code stored such chunks."""
-        cdef int64_t lengths[MAX_NDIM]
-        cdef Layout cut
-        cdef Copy spec
-        cdef int d
-        cdef int code
-        status_clear(&worker.status)
-        for d in range(self.ndim):
-            lengths[d] = spans[d].valid
-        self.measure(lengths, &cut)
-        if (buffer_reserve(&worker.batch, cut.n_bytes, &worker.status) != OK
-                or buffer_reserve(&worker.decoded, worker.layout.n_bytes, &worker.status) != OK):
-            return worker.status.code
-        code = self.program.decode(encoded, n_bytes, worker.batch.data, cut.n_bytes, 1, &worker.work, &worker.status)
-        if code != OK:
-            return code
-        fill_bytes(<char *>worker.decoded.data, worker.layout.n_items, self.opened.stored_fill, self.opened.itemsize)
-        spec.ndim = self.ndim
-        spec.itemsize = self.opened.itemsize
-        spec.swap = 0
-        for d in range(self.ndim):
-            spec.shape[d] = lengths[d]
-            spec.src_strides[d] = cut.strides[d]
-            spec.dst_strides[d] = worker.layout.strides[d]
-        copy_simplify(&spec)
-        copy_run(&spec, <const char *>worker.batch.data, <char *>worker.decoded.data)
-        return OK
-
-    # cached chunks
-
-    cdef bint find_kept(self, const Identity *identity, int64_t base, int64_t size, const Span *spans,
-                        Worker *worker) noexcept nogil:
-        cdef Kept *kept = self.chunks.find(identity, base, size, self.form, worker.layout.n_bytes, False)
-        if kept == NULL:
-            return False
-        self.move(spans, &worker.layout, False, <char *>kept.words)
-        kept_release(kept)
-        return True
-
-    cdef void begin_kept(self, const Identity *identity, int64_t base, int64_t size, Worker *worker) noexcept nogil:
-        worker.kept = self.chunks.place(identity, base, size, self.form, worker.layout.n_bytes)
-
-    cdef void end_kept(self, int code, Worker *worker) noexcept nogil:
-        if worker.kept == NULL:
-            return
-        if code == OK:
-            self.chunks.put(worker.kept)
-        kept_release(worker.kept)
-        worker.kept = NULL
-
-    # overridden by the plans that read and write
-
-    cdef int fill_selected(self, const Axis *axes, const Span *spans, Worker *worker) noexcept nogil:
-        return OK
-
-    cdef int64_t encode_covered_chunk(self, const Span *spans, Worker *worker, const uint8_t **encoded) noexcept nogil:
-        return FAILED
-
-    cdef int64_t encode_merged_chunk(self, const Span *spans, bint found, Worker *worker,
-                                     const uint8_t **encoded) noexcept nogil:
-        return FAILED
+    cdef void end_turn(self) noexcept nogil:
+        zc_end_turn()
 
 
 cdef int _resume(Plan plan, Plan before) except -1:
-    """Take over the unfinished tasks of `before`. `n_taken` counts its list first, then new tasks."""
-    cdef int64_t n_old = before.n_taken if before.n_taken < before.n_again else before.n_again
+    """Take over the unfinished tasks of `before`. `n_begun` counts its list first, then new tasks."""
+    cdef int64_t n_old = before.n_begun if before.n_begun < before.n_again else before.n_again
     cdef int64_t n_left = before.n_again - n_old
     plan.n_lanes = before.n_lanes
-    plan.first = before.first + (before.n_taken - before.n_again if before.n_taken > before.n_again else 0)
+    plan.first = before.first + (before.n_begun - before.n_again if before.n_begun > before.n_again else 0)
     plan.n_again = before.n_deferred + n_left
     if plan.n_again:
         plan.again = <int64_t *>malloc(plan.n_again * sizeof(int64_t))
@@ -685,7 +500,7 @@ cdef int _resume(Plan plan, Plan before) except -1:
     return 0
 
 
-cdef int _take_only(Plan plan, object tasks) except -1:
+cdef int _set_tasks(Plan plan, object tasks) except -1:
     cdef int64_t i
     plan.first = plan.n_tasks
     plan.n_again = len(tasks)
@@ -744,49 +559,11 @@ cdef int _defer(Plan plan, int64_t task) noexcept nogil:
     return code
 
 
-cdef void _take_raised(Plan plan, Worker *worker) noexcept with gil:
+cdef void _keep_raised(Plan plan, Worker *worker) noexcept with gil:
     try:
         plan.raised = workspace_exception(&worker.work)
     except:  # noqa: E722 (the only clause that cannot raise itself)
         pass
-
-
-cdef void _take_exception(Plan plan) noexcept with gil:
-    plan.exception = plan.extents.exception
-    zc_store(&plan.stop, 1)
-
-
-cdef int _load_extent(Plan plan, const char *key, const Span *spans, Worker *worker) noexcept nogil:
-    cdef Place place
-    cdef int code = plan.place_of(key, &place)
-    if code != OK:
-        return code
-    if place.n_bytes > plan.stored_limit(spans, worker):
-        # Python raises the error; no memory is allocated for a size that only a reference set states.
-        code = INTERRUPTED
-    elif place.data != NULL:
-        code = plan.take_in(place.data, place.n_bytes, spans, worker)
-    else:
-        code = plan.load_raw(place.fd, place.offset, place.n_bytes, spans, worker)
-        if code == NOT_RAW:
-            code = _load_place(plan, &place, spans, worker)
-    plan.extents.leave(&place)
-    return code
-
-
-cdef int _load_place(Plan plan, const Place *place, const Span *spans, Worker *worker) noexcept nogil:
-    if buffer_reserve(&worker.encoded, place.n_bytes, &worker.status) != OK:
-        return worker.status.code
-    if object_read_at(place.fd, place.offset, place.n_bytes, worker.encoded.data, &worker.status) != OK:
-        status_clear(&worker.status)
-        return INTERRUPTED
-    return plan.take_in(worker.encoded.data, place.n_bytes, spans, worker)
-
-
-cdef int _take_in(Plan plan, int64_t n_bytes, int64_t limit, const Span *spans, Worker *worker) noexcept nogil:
-    if n_bytes > limit:
-        return fail(&worker.status, CHUNK_LONG, limit, limit, n_bytes)
-    return plan.take_in(worker.encoded.data, n_bytes, spans, worker)
 
 
 cdef int poll_worker(void *context) noexcept with gil:
@@ -817,11 +594,11 @@ def hold_turn(int64_t limit):
     cdef int64_t done = 0
     cdef int64_t n_turns
     with nogil:
-        n_turns = zc_take_turn(&number, &done, 0, limit)
+        n_turns = zc_begin_turn(&number, &done, 0, limit)
     return n_turns > 0
 
 
 def free_turn():
     """Give back a turn of `hold_turn`."""
     with nogil:
-        zc_leave_turn()
+        zc_end_turn()

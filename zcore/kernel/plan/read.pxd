@@ -1,8 +1,5 @@
 """Reading: each task moves the selected elements of one object into the caller's array."""
-from libc.stdint cimport int64_t, uint8_t
-
-from zcore.kernel.select.grid cimport Axis, Span
-from zcore.kernel.plan.plan cimport Plan, Worker
+from zcore.kernel.plan.plan cimport Plan
 from zcore.kernel.plan.shard_read cimport ShardReader
 
 

@@ -8,6 +8,8 @@ their whole path, so no directory is opened or kept open.
 Everything else (another kind of selection, a replaced document, a damaged chunk, a large result) is left to the engine:
 `SmallReads.get` returns None, and the caller reads in the general way, which raises the errors.
 """
+from functools import partial
+
 cimport cython
 cimport numpy as cnp
 from cpython.long cimport PyLong_AsLongLongAndOverflow, PyLong_Check, PyLong_CheckExact
@@ -17,18 +19,17 @@ from cpython.slice cimport PySlice_AdjustIndices, PySlice_Unpack
 from libc.stdint cimport int64_t, uint8_t
 from posix.fcntl cimport AT_FDCWD
 
-from zcore.kernel.atomics cimport zc_load, zc_store, zc_swap_if
 from zcore.kernel.cache.chunks cimport ChunkCache
 from zcore.kernel.cache.lru cimport Kept, kept_release
 from zcore.kernel.io.files cimport Identity, identify_name
 from zcore.kernel.plan.document cimport document_stands
 from zcore.kernel.plan.plan cimport PlanOptions
+from zcore.kernel.plan.pool cimport PlanPool, run_anew
 from zcore.kernel.plan.read cimport ReadPlan
 from zcore.kernel.select.box import whole
 from zcore.kernel.select.grid cimport Span
 from zcore.kernel.select.open_array cimport MAX_KEY, OpenArray, Opened
 from zcore.kernel.select.tasks cimport Selected, Tasks
-from zcore.kernel.status cimport OK
 from zcore.kernel.strided.copy cimport MAX_NDIM, Copy, copy_run
 
 cdef extern from "numpy/arrayobject.h":
@@ -46,9 +47,8 @@ cnp.import_array()
 
 cdef enum:
     MAX_ITEM_NBYTES = 64
-    MAX_PLANS = 8              # calls of more threads at the same time are left to the engine
+    MAX_CALLS = 8              # calls of more threads at the same time are left to the engine
     MAX_NBYTES = 1 << 20       # of a result
-    MIN_SHARED_NBYTES = 1 << 17            # as in the engine: from here on, several chunks are worth several threads
 
 # For the engine: a larger result is no reason to prepare small reads.
 SMALL_NBYTES = MAX_NBYTES
@@ -87,12 +87,10 @@ cdef class SmallReads:
     cdef bint has_elements     # a cached chunk is a whole object
     cdef Copy item
     cdef Tasks tasks           # keys and layout of chunks, for cached elements
-    cdef list plans            # the plan of each slot, or None
-    cdef int64_t is_used[MAX_PLANS]
+    cdef PlanPool plans
 
     def __init__(self, OpenArray array not None, cnp.dtype dtype not None, ChunkCache chunks, int64_t form, threads):
         cdef ReadPlan plan
-        cdef int i
         assert array.opened.directory != NULL and array.opened.document != NULL and array.opened.has_identity
         self.array = array.rooted()
         self.opened = self.array.opened
@@ -100,10 +98,8 @@ cdef class SmallReads:
         self.chunks = chunks
         self.form = form
         self.threads = threads
-        self.plans = [None] * MAX_PLANS
-        for i in range(MAX_PLANS):
-            self.is_used[i] = 0
-        self.tasks = plan = _new_plan(self)
+        self.plans = PlanPool(partial(_new_plan, self.array), MAX_CALLS)
+        self.tasks = plan = _new_plan(self.array)
         self.is_shared = plan.program.inner_threads(2, plan.layout.n_bytes, False) > 1
         self.has_elements = self.opened.n_levels == 0 and not self.opened.is_irregular
         self.item.ndim = 0
@@ -159,8 +155,8 @@ cdef class SmallReads:
         return out if ndim else PyArray_Scalar(item, self.dtype, NULL)
 
 
-cdef ReadPlan _new_plan(SmallReads self):
-    cdef ReadPlan plan = ReadPlan(self.array, whole((0,) * self.opened.ndim), None, PlanOptions(opens_files=False))
+def _new_plan(OpenArray array not None):
+    cdef ReadPlan plan = ReadPlan(array, whole((0,) * array.opened.ndim), None, PlanOptions(opens_files=False))
     plan.dirfd = AT_FDCWD
     return plan
 
@@ -250,28 +246,18 @@ cdef bint _find_element(SmallReads self, const Selected *box, uint8_t *item) noe
 
 cdef bint _read(SmallReads self, const Selected *box, char *data, const int64_t *strides) except -1:
     """Read a box to `data`; return whether that was done."""
-    cdef ReadPlan plan
     cdef int n_threads = self.threads() if self.is_shared else 1
     cdef bint done = False
-    cdef int i = 0
-    while zc_load(&self.is_used[i]) or not zc_swap_if(&self.is_used[i], 0, 1):
-        i += 1
-        if i == MAX_PLANS:
-            return False
+    cdef void *plan = self.plans.borrow()
+    if plan == NULL:
+        return False
     try:
-        plan = self.plans[i]
-        if plan is None:
-            self.plans[i] = plan = _new_plan(self)
-        if self.chunks is not None and (plan.chunks is None) == (self.chunks.max_nbytes > 0):
-            _change_cache(self, plan)
+        if self.chunks is not None and ((<ReadPlan>plan).chunks is None) == (self.chunks.max_nbytes > 0):
+            _change_cache(self, <ReadPlan>plan)
         with nogil:
-            if plan.begin_anew(box, data, strides, n_threads) == OK and (
-                    plan.n_chunks == 1 or plan.n_chunks * plan.layout.n_bytes < MIN_SHARED_NBYTES):
-                plan.work(False)
-                done = (zc_load(&plan.stop) == 0 and plan.status.code == OK and plan.n_deferred == 0
-                        and document_stands(self.opened))
+            done = (run_anew(<ReadPlan>plan, box, data, strides, n_threads, False) and document_stands(self.opened))
     finally:
-        zc_store(&self.is_used[i], 0)
+        self.plans.give_back(plan)
     return done
 
 
