@@ -888,7 +888,7 @@ class ArrayBinding(NodeBinding):
 
         `n_callers`: expected number of threads that read or write at once.
         """
-        from zcore.kernel.embed.transfers import LayoutTransfers, Transfers
+        from zcore.kernel.embed.transfers import Transfers
 
         view, options, located = self.view, self.options, self._locate()
         dtype = view.metadata.dtype
@@ -898,17 +898,16 @@ class ArrayBinding(NodeBinding):
         threads = options.n_threads()
         bools = tuple(_bools_of(dtype))
         if type(located) is Strided and view.trusted and not located.is_decoded:
-            made = LayoutTransfers(self.opened(view),
-                                   lambda *arguments: self._layout(located, view, None)(*arguments),
-                                   located.open, threads, n_callers, bools)
+            made = Transfers(self.opened(view), threads, n_callers, bools, open_file=located.open,
+                             make_reader=lambda *arguments: self._layout(located, view, None)(*arguments))
             return made if made.is_of(view.identity) else None
         if type(located) is not Directory or not view.chain.decodes_natively:
             return None
         locks = self.locks() if options.lock else None
         if locks is not None and locks.file is not None:
             return None
-        return Transfers(self.opened(view), locks, options.chunks, form_of(view, options.strict), threads, n_callers,
-                         bools, writes=view.chain.is_native and not options.read_only)
+        return Transfers(self.opened(view), threads, n_callers, bools, locks=locks, chunks=options.chunks,
+                         form=form_of(view, options.strict), writes=view.chain.is_native and not options.read_only)
 
     # objects
 

@@ -16,7 +16,7 @@ from zcore.errors import LockError, StoreError
 from zcore.kernel.io.files import exchange
 from zcore.kernel.io.object_locks import ObjectLocks, Stopped
 from zcore.replacing import replacing
-from zcore.stores.directory.lock_file import NODE, LockFile, this_process
+from zcore.stores.directory.lock_file import NODE, LockFile
 from zcore.stores.keys import TEMPORARY
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ def _lock_file(directory):
     Raises : Stopped, if it is held; whether this process would get it is seen without waiting.
     """
     file = LockFile(directory, NODE)
-    if os.path.isdir(os.path.join(directory, NODE, "held")):
+    if os.path.isdir(os.path.join(directory, NODE)):
         raise Stopped
     with file.hold():
         yield
@@ -278,12 +278,11 @@ class _Talk:
 
     def side(self):
         """Return whether this process was the "first" or the "second" one here, and say who it is."""
-        own = this_process()
         for side in ("first", "second"):
             with contextlib.suppress(FileExistsError):
                 os.mkdir(os.path.join(self._place, side))
                 self.is_first = side == "first"
-                self.say(side, "who", f"process {own['pid']} of {own['host']}")
+                self.say(side, "who", f"process {os.getpid()} of {os.uname().nodename}")
                 return side
         raise StoreError(f"two processes have met in {self._place} already; remove it if they have ended",
                          key=self._place)

@@ -52,10 +52,5 @@ cdef class Cache:
     cdef void put(self, Kept *kept) noexcept nogil
     cdef void set_capacity(self, int64_t capacity, int64_t max_nbytes) noexcept nogil
     cdef void _lock(self) noexcept nogil
-    cdef Kept *_look_up(self, const Identity *identity, int64_t base, int64_t size, int64_t form) noexcept nogil
     cdef void _touch(self, Kept *kept) noexcept nogil
-    cdef void _unlink(self, Kept *kept) noexcept nogil
-    cdef Kept *_shrink(self, int64_t n_bytes) noexcept nogil
-    cdef void _enlist(self) noexcept nogil
-    cdef void _delist(self) noexcept nogil
     cdef dict _info(self, str what)

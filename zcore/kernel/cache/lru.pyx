@@ -91,33 +91,17 @@ cdef class Cache:
         self.before = NULL
         with nogil:
             is_held = _enter_list()
-            self._enlist()
+            _enlist(self)
             _leave_list(is_held)
-
-    cdef void _enlist(self) noexcept nogil:
-        global _caches
-        self.next = _caches
-        if _caches != NULL:
-            (<Cache>_caches).before = <void *>self
-        _caches = <void *>self
-
-    cdef void _delist(self) noexcept nogil:
-        global _caches
-        if self.before != NULL:
-            (<Cache>self.before).next = self.next
-        else:
-            _caches = self.next
-        if self.next != NULL:
-            (<Cache>self.next).before = self.before
 
     def __dealloc__(self):
         cdef bint is_held
         # The thread that holds the list during a fork needs the GIL to release it.
         with nogil:
             is_held = _enter_list()
-            self._delist()
+            _delist(self)
             _leave_list(is_held)
-            _release_row(self._shrink(0))
+            _release_row(_shrink(self, 0))
 
     cdef void _lock(self) noexcept nogil:
         _enter(&self.guard)
@@ -126,23 +110,16 @@ cdef class Cache:
                    bint asks_again) noexcept nogil:
         cdef Kept *kept
         self._lock()
-        kept = self._look_up(identity, base, size, form)
+        kept = _look_up(self, identity, base, size, form)
         if kept == NULL:
             self.n_misses += not asks_again
         else:
             self.n_hits += 1
             zc_add(&kept.n_holders, 1)
             if kept != self.newest:
-                self._unlink(kept)
+                _unlink(self, kept)
                 self._touch(kept)
         zc_store(&self.guard, 0)
-        return kept
-
-    cdef Kept *_look_up(self, const Identity *identity, int64_t base, int64_t size, int64_t form) noexcept nogil:
-        cdef Kept *kept = self.buckets[_bucket(identity, base)]
-        while kept != NULL and not (kept.form == form and kept.base == base and kept.size == size
-                                    and same_identity(&kept.identity, identity)):
-            kept = kept.next
         return kept
 
     cdef bint trusts(self, const Identity *identity) noexcept nogil:
@@ -154,8 +131,8 @@ cdef class Cache:
         cdef int64_t n_bytes = _cost(kept)
         self._lock()
         # Another thread may have cached the same content at the same time.
-        if n_bytes <= self.max_nbytes and self._look_up(&kept.identity, kept.base, kept.size, kept.form) == NULL:
-            dropped = self._shrink(self.capacity - n_bytes)
+        if n_bytes <= self.max_nbytes and _look_up(self, &kept.identity, kept.base, kept.size, kept.form) == NULL:
+            dropped = _shrink(self, self.capacity - n_bytes)
             zc_add(&kept.n_holders, 1)
             kept.next = bucket[0]
             bucket[0] = kept
@@ -170,7 +147,7 @@ cdef class Cache:
         self._lock()
         self.capacity = capacity
         self.max_nbytes = max_nbytes
-        dropped = self._shrink(capacity)
+        dropped = _shrink(self, capacity)
         zc_store(&self.guard, 0)
         _release_row(dropped)
 
@@ -184,41 +161,12 @@ cdef class Cache:
             self.oldest = kept
         self.newest = kept
 
-    cdef void _unlink(self, Kept *kept) noexcept nogil:
-        """Remove content from the list."""
-        if kept.newer != NULL:
-            kept.newer.older = kept.older
-        else:
-            self.newest = kept.older
-        if kept.older != NULL:
-            kept.older.newer = kept.newer
-        else:
-            self.oldest = kept.newer
-
-    cdef Kept *_shrink(self, int64_t n_bytes) noexcept nogil:
-        """Drop the oldest until at most `n_bytes` are left. Return a list of the dropped, to release unlocked."""
-        cdef Kept *dropped = NULL
-        cdef Kept *kept
-        cdef Kept **place
-        while self.oldest != NULL and self.n_bytes > n_bytes:
-            kept = self.oldest
-            place = &self.buckets[_bucket(&kept.identity, kept.base)]
-            while place[0] != kept:
-                place = &place[0].next
-            place[0] = kept.next
-            self._unlink(kept)
-            self.n_bytes -= _cost(kept)
-            self.n_kept -= 1
-            kept.next = dropped
-            dropped = kept
-        return dropped
-
     def clear(self):
         """Drop all content."""
         cdef Kept *dropped
         with nogil:
             self._lock()
-            dropped = self._shrink(0)
+            dropped = _shrink(self, 0)
             zc_store(&self.guard, 0)
             _release_row(dropped)
 
@@ -230,6 +178,63 @@ cdef class Cache:
             capacity = self.capacity
             zc_store(&self.guard, 0)
         return {"hits": n_hits, "misses": n_misses, what: n_kept, "nbytes": n_bytes, "capacity": capacity}
+
+
+cdef void _enlist(Cache self) noexcept nogil:
+    global _caches
+    self.next = _caches
+    if _caches != NULL:
+        (<Cache>_caches).before = <void *>self
+    _caches = <void *>self
+
+
+cdef void _delist(Cache self) noexcept nogil:
+    global _caches
+    if self.before != NULL:
+        (<Cache>self.before).next = self.next
+    else:
+        _caches = self.next
+    if self.next != NULL:
+        (<Cache>self.next).before = self.before
+
+
+cdef Kept *_look_up(Cache self, const Identity *identity, int64_t base, int64_t size, int64_t form) noexcept nogil:
+    cdef Kept *kept = self.buckets[_bucket(identity, base)]
+    while kept != NULL and not (kept.form == form and kept.base == base and kept.size == size
+                                and same_identity(&kept.identity, identity)):
+        kept = kept.next
+    return kept
+
+
+cdef void _unlink(Cache self, Kept *kept) noexcept nogil:
+    """Remove content from the list."""
+    if kept.newer != NULL:
+        kept.newer.older = kept.older
+    else:
+        self.newest = kept.older
+    if kept.older != NULL:
+        kept.older.newer = kept.newer
+    else:
+        self.oldest = kept.newer
+
+
+cdef Kept *_shrink(Cache self, int64_t n_bytes) noexcept nogil:
+    """Drop the oldest until at most `n_bytes` are left. Return a list of the dropped, to release unlocked."""
+    cdef Kept *dropped = NULL
+    cdef Kept *kept
+    cdef Kept **place
+    while self.oldest != NULL and self.n_bytes > n_bytes:
+        kept = self.oldest
+        place = &self.buckets[_bucket(&kept.identity, kept.base)]
+        while place[0] != kept:
+            place = &place[0].next
+        place[0] = kept.next
+        _unlink(self, kept)
+        self.n_bytes -= _cost(kept)
+        self.n_kept -= 1
+        kept.next = dropped
+        dropped = kept
+    return dropped
 
 
 cdef void _release_row(Kept *kept) noexcept nogil:

@@ -64,15 +64,3 @@ cdef class Program:
     cdef int inner_threads(self, int64_t n_threads, int64_t n_bytes, bint encodes) noexcept nogil
 
     cdef int _add(self, Step *step, tuple spec) except -1
-    cdef void _free(self) noexcept
-    cdef int64_t _bound_before(self, int i, int64_t n_bytes, bint *is_exact) noexcept nogil
-    cdef int64_t _verify(self, const uint8_t **src, int64_t n_bytes, int *n_left, Status *status) noexcept nogil
-    cdef int64_t _undo(self, int i, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t limit, bint is_exact,
-                       Workspace *work, Status *status) noexcept nogil
-    cdef int64_t _do(self, int i, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t capacity,
-                     Workspace *work, Status *status) noexcept nogil
-    cdef int64_t _seal(self, uint8_t **data, int64_t n_bytes, int *i) noexcept nogil
-    cdef uint8_t *_room(self, int64_t chunk_nbytes, int n_between, int64_t *half, Workspace *work,
-                        Status *status) noexcept nogil
-    cdef int64_t _decode(self, const uint8_t[::1] encoded, uint8_t *dst, int64_t limit, bint is_exact,
-                         object codecs) except -1

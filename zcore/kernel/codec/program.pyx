@@ -92,7 +92,7 @@ cdef class Program:
         cdef bint may_have_blocks = True
         if len(steps) > MAX_STEPS:
             raise ValueError(f"chain has {len(steps)} steps, a program at most {MAX_STEPS}")
-        self._free()
+        _free(self)
         self.itemsize = itemsize
         self.kept = []
         self.is_native = self.decodes_natively = True
@@ -116,7 +116,7 @@ cdef class Program:
                 self.blocks = self.steps[0].codec.blocks
 
     def __dealloc__(self):
-        self._free()
+        _free(self)
 
     cdef int _add(self, Step *step, tuple spec) except -1:
         step.codec = find_codec(spec[0])
@@ -128,17 +128,6 @@ cdef class Program:
         self.kept.append(spec)
         parameters = spec[1:]
         return step.codec.configure(step, parameters)
-
-    cdef void _free(self) noexcept:
-        cdef int i
-        for i in range(self.n_steps):
-            free(self.steps[i].parameters)
-        free(self.fallback.parameters)
-        memset(self.steps, 0, sizeof(self.steps))
-        memset(&self.fallback, 0, sizeof(Step))
-        self.n_steps = self.n_movers = 0
-        self.ends_in_make = False
-        self.blocks = NULL
 
     # sizes
 
@@ -154,30 +143,7 @@ cdef class Program:
 
     cdef int64_t max_encoded(self, int64_t n_bytes) noexcept nogil:
         cdef bint is_exact = True
-        return self._bound_before(self.n_steps, n_bytes, &is_exact)
-
-    cdef int64_t _bound_before(self, int i, int64_t n_bytes, bint *is_exact) noexcept nogil:
-        """Return the maximum input size of step `i` in encoding. `is_exact` becomes False if it may be less."""
-        cdef int j
-        for j in range(i):
-            n_bytes = _bound(&self.steps[j], n_bytes, is_exact)
-        return n_bytes
-
-    cdef uint8_t *_room(self, int64_t chunk_nbytes, int n_between, int64_t *half, Workspace *work,
-                        Status *status) noexcept nogil:
-        """Reserve the memory between the steps; `half[0]` is the distance of its two halves, if it has two."""
-        cdef int64_t n = chunk_nbytes
-        cdef int64_t most = chunk_nbytes
-        cdef bint is_exact = True
-        cdef int i
-        for i in range(self.n_steps - 1):
-            n = _bound(&self.steps[i], n, &is_exact)
-            most = max(most, n)
-        half[0] = most if n_between > 1 else 0
-        if most >= MAX_ENCODED:
-            fail(status, NO_MEMORY, 0, most, 0)
-            return NULL
-        return work.between.data if buffer_reserve(&work.between, most + half[0], status) == OK else NULL
+        return _bound_before(self, self.n_steps, n_bytes, &is_exact)
 
     # decoding
 
@@ -198,7 +164,7 @@ cdef class Program:
         cdef bint is_exact_here
         work.n_threads = n_threads
         while True:
-            n_bytes = self._verify(&src, n_bytes, &i, status)
+            n_bytes = _verify(self, &src, n_bytes, &i, status)
             if n_bytes < 0:
                 return -1
             if i == 0:
@@ -209,71 +175,18 @@ cdef class Program:
                 return n_bytes
             i -= 1
             if i == 0:
-                return self._undo(0, src, n_bytes, dst, limit, is_exact, work, status)
+                return _undo(self, 0, src, n_bytes, dst, limit, is_exact, work, status)
             if room == NULL:
-                room = self._room(limit, n_between, &half, work, status)
+                room = _room(self, limit, n_between, &half, work, status)
                 if room == NULL:
                     return -1
             is_exact_here = is_exact
-            most = self._bound_before(i, limit, &is_exact_here)
+            most = _bound_before(self, i, limit, &is_exact_here)
             n_between -= 1
-            n_bytes = self._undo(i, src, n_bytes, room + half * (n_between % 2), most, is_exact_here, work, status)
+            n_bytes = _undo(self, i, src, n_bytes, room + half * (n_between % 2), most, is_exact_here, work, status)
             if n_bytes < 0:
                 return -1
             src = room + half * (n_between % 2)
-
-    cdef int64_t _verify(self, const uint8_t **src, int64_t n_bytes, int *n_left, Status *status) noexcept nogil:
-        """Verify the checksums at the end of the `n_left` steps, and drop them from the content.
-
-        Return the size of the rest at `src`, or -1 with `status` filled.
-        """
-        cdef const Step *step
-        cdef int64_t at
-        cdef uint32_t stored
-        cdef uint32_t computed
-        while n_left[0] > 0 and not _moves(&self.steps[n_left[0] - 1]):
-            n_left[0] -= 1
-            step = &self.steps[n_left[0]]
-            status.step = n_left[0]
-            if n_bytes < SUM_NBYTES:
-                fail(status, CHECKSUM_SHORT, 0, SUM_NBYTES, n_bytes)
-                return -1
-            n_bytes -= SUM_NBYTES
-            at = 0 if step.at_start else n_bytes
-            stored = load_u32(src[0] + at)
-            if step.at_start:
-                src[0] += SUM_NBYTES
-            computed = step.codec.sum(src[0], n_bytes)
-            if stored != computed:
-                fail(status, CHECKSUM, at, stored, computed)
-                return -1
-        status.step = -1
-        return n_bytes
-
-    cdef int64_t _undo(self, int i, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t limit, bint is_exact,
-                       Workspace *work, Status *status) noexcept nogil:
-        """Undo step `i`. Return the size of the content (exactly or at most `limit`, by `is_exact`), or -1."""
-        cdef const Step *step = &self.steps[i]
-        cdef int64_t n = 0
-        if step.unit > 0:
-            n = n_bytes // step.as_unit
-            if n * step.as_unit != n_bytes:
-                fail(status, ITEMS, 0, step.as_unit, n_bytes)
-                n = -1
-            elif n > limit // step.unit:
-                fail(status, STREAM_LONG, 0, limit, n * step.unit)
-                n = -1
-        if n >= 0:
-            n = step.codec.decode(step, src, n_bytes, dst, limit, is_exact, work, status)
-        if n < 0 and status.code == BLOSC_SNAPPY and self.fallback.codec != NULL:
-            status.code = OK
-            n = self.fallback.codec.decode(&self.fallback, src, n_bytes, dst, limit, is_exact, work, status)
-        if n >= 0 and is_exact and n != limit:
-            fail(status, CHUNK_SIZE, 0, limit, n)
-            n = -1
-        if n < 0:
-            status.step = i
-        return n
 
     cdef int scatter(self, const uint8_t *src, int64_t n_bytes, int64_t dst_nbytes, const Runs *runs, uint8_t *dst,
                      uint8_t *scratch, Status *status) noexcept nogil:
@@ -284,7 +197,7 @@ cdef class Program:
         if self.blocks == NULL or not self.blocks.is_blockwise(first, src, n_bytes - (n_left - 1) * SUM_NBYTES,
                                                                dst_nbytes, runs.itemsize, NULL, 0, False):
             return NOT_BLOCKWISE
-        n_bytes = self._verify(&src, n_bytes, &n_left, status)
+        n_bytes = _verify(self, &src, n_bytes, &n_left, status)
         if n_bytes < 0:
             return status.code
         code = self.blocks.scatter(first, src, n_bytes, dst_nbytes, runs, dst, scratch, status)
@@ -300,7 +213,7 @@ cdef class Program:
         if self.blocks == NULL or not self.blocks.is_blockwise(first, src, n_bytes - (n_left - 1) * SUM_NBYTES,
                                                                dst_nbytes, part.itemsize, part, offset, only_few):
             return NOT_BLOCKWISE
-        n_bytes = self._verify(&src, n_bytes, &n_left, status)
+        n_bytes = _verify(self, &src, n_bytes, &n_left, status)
         if n_bytes < 0:
             return status.code
         code = self.blocks.select(first, src, n_bytes, dst_nbytes, part, offset, dst, scratch, status)
@@ -319,7 +232,7 @@ cdef class Program:
                          uint8_t *dst, uint8_t *scratch, Status *status) noexcept nogil:
         cdef int n_left = self.n_steps
         cdef int code
-        n_bytes = self._verify(&src, n_bytes, &n_left, status)
+        n_bytes = _verify(self, &src, n_bytes, &n_left, status)
         if n_bytes < 0:
             return status.code
         code = self.blocks.decode_blocks(&self.steps[0], src, n_bytes, dst_nbytes, needed, dst, scratch, status)
@@ -335,7 +248,7 @@ cdef class Program:
         cdef bint is_exact = True
         # The output of a `make` step stays in the step's own memory.
         cdef int n_steps = self.n_steps - self.ends_in_make
-        cdef int64_t capacity = self._bound_before(n_steps, n_bytes, &is_exact)
+        cdef int64_t capacity = _bound_before(self, n_steps, n_bytes, &is_exact)
         cdef int64_t half = 0
         # A chain that begins with a checksum first copies the chunk.
         cdef int n_moves = self.n_movers - self.ends_in_make + (n_steps > 0 and not _moves(&self.steps[0]))
@@ -353,7 +266,7 @@ cdef class Program:
         if n_steps > 0 and buffer_reserve(buffer, capacity, status) != OK:
             return -1
         if n_moves > 1:
-            room = self._room(chunk_nbytes, n_moves - 1, &half, work, status)
+            room = _room(self, chunk_nbytes, n_moves - 1, &half, work, status)
             if room == NULL:
                 return -1
         while i < n_steps:
@@ -365,8 +278,8 @@ cdef class Program:
                 target += SUM_NBYTES if self.steps[j].at_start else 0
                 j += 1
             if _moves(&self.steps[i]):
-                capacity = self._bound_before(i + 1, chunk_nbytes, &is_exact)
-                n_bytes = self._do(i, encoded[0], n_bytes, target, capacity, work, status)
+                capacity = _bound_before(self, i + 1, chunk_nbytes, &is_exact)
+                n_bytes = _do(self, i, encoded[0], n_bytes, target, capacity, work, status)
                 if n_bytes < 0:
                     status.step = i
                     status.is_encode = True
@@ -374,7 +287,7 @@ cdef class Program:
                 i += 1
             else:
                 memcpy(target, encoded[0], n_bytes)
-            n_bytes = self._seal(&target, n_bytes, &i)
+            n_bytes = _seal(self, &target, n_bytes, &i)
             encoded[0] = target
         if self.ends_in_make:
             last = &self.steps[n_steps]
@@ -382,29 +295,6 @@ cdef class Program:
             if n_bytes < 0:
                 status.step = n_steps
                 status.is_encode = True
-        return n_bytes
-
-    cdef int64_t _do(self, int i, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t capacity,
-                     Workspace *work, Status *status) noexcept nogil:
-        """Do step `i`, which moves, with at most `capacity` bytes of output. Return its size, or -1."""
-        cdef const Step *step = &self.steps[i]
-        if step.unit > 0 and n_bytes % step.unit != 0:
-            fail(status, ITEMS, 0, step.unit, n_bytes)
-            return -1
-        return step.codec.encode(step, src, n_bytes, dst, capacity, work, status)
-
-    cdef int64_t _seal(self, uint8_t **data, int64_t n_bytes, int *i) noexcept nogil:
-        """Write the checksums that come next in the chain. Return the size with them."""
-        cdef uint32_t value
-        while i[0] < self.n_steps and not _moves(&self.steps[i[0]]):
-            value = self.steps[i[0]].codec.sum(data[0], n_bytes)
-            if self.steps[i[0]].at_start:
-                data[0] -= SUM_NBYTES
-                store_u32(data[0], value)
-            else:
-                store_u32(data[0] + n_bytes, value)
-            n_bytes += SUM_NBYTES
-            i[0] += 1
         return n_bytes
 
     cdef int64_t gather(self, const uint8_t *src, const Runs *runs, int64_t n_bytes, Buffer *buffer, uint8_t *scratch,
@@ -419,7 +309,7 @@ cdef class Program:
             return FAILED
         n = self.blocks.gather(first, src, runs, n_bytes, buffer.data, scratch, work)
         data = buffer.data
-        return n if n == NOT_BLOCKWISE else self._seal(&data, n, &i)
+        return n if n == NOT_BLOCKWISE else _seal(self, &data, n, &i)
 
     cdef int64_t merge(self, const uint8_t *src, int64_t n_bytes, int64_t dst_nbytes, const Copy *part, int64_t offset,
                        bint only_few, const uint8_t *elements, const uint8_t *fill, Buffer *buffer,
@@ -436,7 +326,7 @@ cdef class Program:
                                           only_few)
         if room == 0:
             return NOT_BLOCKWISE
-        n_bytes = self._verify(&src, n_bytes, &n_left, status)
+        n_bytes = _verify(self, &src, n_bytes, &n_left, status)
         if n_bytes < 0 or buffer_reserve(buffer, most + room, status) != OK:
             return FAILED
         n = self.blocks.merge(first, src, n_bytes, dst_nbytes, part, offset, elements, fill, buffer.data,
@@ -444,7 +334,7 @@ cdef class Program:
         if n == FAILED:
             status.step = 0
         data = buffer.data
-        return n if n < 0 else self._seal(&data, n, &i)
+        return n if n < 0 else _seal(self, &data, n, &i)
 
     # for Python
 
@@ -465,7 +355,7 @@ cdef class Program:
         """
         cdef uint8_t empty = 0
         cdef uint8_t *dst = &out[0] if out.shape[0] else &empty
-        self._decode(encoded, dst, out.shape[0], True, codecs)
+        _decode(self, encoded, dst, out.shape[0], True, codecs)
 
     def decode_new(self, const uint8_t[::1] encoded not None, n_bytes, bint at_most=False, codecs=()):
         """Return the content of one object, a `bytearray` of `n_bytes` bytes, or of fewer with `at_most`.
@@ -482,26 +372,9 @@ cdef class Program:
         # Not bytearray(n), which writes zeros: untouched memory costs nothing if the object is damaged.
         cdef bytearray out = PyByteArray_FromStringAndSize(NULL, n_bytes)
         cdef int64_t limit = n_bytes
-        cdef int64_t n = self._decode(encoded, <uint8_t *>PyByteArray_AS_STRING(out), limit, not at_most, codecs)
+        cdef int64_t n = _decode(self, encoded, <uint8_t *>PyByteArray_AS_STRING(out), limit, not at_most, codecs)
         PyByteArray_Resize(out, n)
         return out
-
-    cdef int64_t _decode(self, const uint8_t[::1] encoded, uint8_t *dst, int64_t limit, bint is_exact,
-                         object codecs) except -1:
-        cdef Status status
-        cdef Workspace work
-        cdef uint8_t empty = 0
-        cdef const uint8_t *src = &encoded[0] if encoded.shape[0] else &empty
-        cdef int64_t n
-        memset(&work, 0, sizeof(Workspace))
-        status_clear(&status)
-        with nogil:
-            n = self.decode_within(src, encoded.shape[0], dst, limit, is_exact, 1, &work, &status)
-        try:
-            _check(&status, &work, codecs, "decode")
-        finally:
-            workspace_free(&work)
-        return n
 
     def encode_bytes(self, const uint8_t[::1] chunk not None, codecs=()):
         """Return the object of one chunk, a `bytes`; `codecs` names the steps.
@@ -529,3 +402,138 @@ cdef class Program:
         finally:
             workspace_free(&work)
             buffer_free(&buffer)
+
+
+cdef void _free(Program self) noexcept:
+    cdef int i
+    for i in range(self.n_steps):
+        free(self.steps[i].parameters)
+    free(self.fallback.parameters)
+    memset(self.steps, 0, sizeof(self.steps))
+    memset(&self.fallback, 0, sizeof(Step))
+    self.n_steps = self.n_movers = 0
+    self.ends_in_make = False
+    self.blocks = NULL
+
+
+cdef int64_t _bound_before(Program self, int i, int64_t n_bytes, bint *is_exact) noexcept nogil:
+    """Return the maximum input size of step `i` in encoding. `is_exact` becomes False if it may be less."""
+    cdef int j
+    for j in range(i):
+        n_bytes = _bound(&self.steps[j], n_bytes, is_exact)
+    return n_bytes
+
+
+cdef uint8_t *_room(Program self, int64_t chunk_nbytes, int n_between, int64_t *half, Workspace *work,
+                    Status *status) noexcept nogil:
+    """Reserve the memory between the steps; `half[0]` is the distance of its two halves, if it has two."""
+    cdef int64_t n = chunk_nbytes
+    cdef int64_t most = chunk_nbytes
+    cdef bint is_exact = True
+    cdef int i
+    for i in range(self.n_steps - 1):
+        n = _bound(&self.steps[i], n, &is_exact)
+        most = max(most, n)
+    half[0] = most if n_between > 1 else 0
+    if most >= MAX_ENCODED:
+        fail(status, NO_MEMORY, 0, most, 0)
+        return NULL
+    return work.between.data if buffer_reserve(&work.between, most + half[0], status) == OK else NULL
+
+
+cdef int64_t _verify(Program self, const uint8_t **src, int64_t n_bytes, int *n_left, Status *status) noexcept nogil:
+    """Verify the checksums at the end of the `n_left` steps, and drop them from the content.
+
+    Return the size of the rest at `src`, or -1 with `status` filled.
+    """
+    cdef const Step *step
+    cdef int64_t at
+    cdef uint32_t stored
+    cdef uint32_t computed
+    while n_left[0] > 0 and not _moves(&self.steps[n_left[0] - 1]):
+        n_left[0] -= 1
+        step = &self.steps[n_left[0]]
+        status.step = n_left[0]
+        if n_bytes < SUM_NBYTES:
+            fail(status, CHECKSUM_SHORT, 0, SUM_NBYTES, n_bytes)
+            return -1
+        n_bytes -= SUM_NBYTES
+        at = 0 if step.at_start else n_bytes
+        stored = load_u32(src[0] + at)
+        if step.at_start:
+            src[0] += SUM_NBYTES
+        computed = step.codec.sum(src[0], n_bytes)
+        if stored != computed:
+            fail(status, CHECKSUM, at, stored, computed)
+            return -1
+    status.step = -1
+    return n_bytes
+
+
+cdef int64_t _undo(Program self, int i, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t limit, bint is_exact,
+                   Workspace *work, Status *status) noexcept nogil:
+    """Undo step `i`. Return the size of the content (exactly or at most `limit`, by `is_exact`), or -1."""
+    cdef const Step *step = &self.steps[i]
+    cdef int64_t n = 0
+    if step.unit > 0:
+        n = n_bytes // step.as_unit
+        if n * step.as_unit != n_bytes:
+            fail(status, ITEMS, 0, step.as_unit, n_bytes)
+            n = -1
+        elif n > limit // step.unit:
+            fail(status, STREAM_LONG, 0, limit, n * step.unit)
+            n = -1
+    if n >= 0:
+        n = step.codec.decode(step, src, n_bytes, dst, limit, is_exact, work, status)
+    if n < 0 and status.code == BLOSC_SNAPPY and self.fallback.codec != NULL:
+        status.code = OK
+        n = self.fallback.codec.decode(&self.fallback, src, n_bytes, dst, limit, is_exact, work, status)
+    if n >= 0 and is_exact and n != limit:
+        fail(status, CHUNK_SIZE, 0, limit, n)
+        n = -1
+    if n < 0:
+        status.step = i
+    return n
+
+
+cdef int64_t _do(Program self, int i, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t capacity,
+                 Workspace *work, Status *status) noexcept nogil:
+    """Do step `i`, which moves, with at most `capacity` bytes of output. Return its size, or -1."""
+    cdef const Step *step = &self.steps[i]
+    if step.unit > 0 and n_bytes % step.unit != 0:
+        fail(status, ITEMS, 0, step.unit, n_bytes)
+        return -1
+    return step.codec.encode(step, src, n_bytes, dst, capacity, work, status)
+
+
+cdef int64_t _seal(Program self, uint8_t **data, int64_t n_bytes, int *i) noexcept nogil:
+    """Write the checksums that come next in the chain. Return the size with them."""
+    cdef uint32_t value
+    while i[0] < self.n_steps and not _moves(&self.steps[i[0]]):
+        value = self.steps[i[0]].codec.sum(data[0], n_bytes)
+        if self.steps[i[0]].at_start:
+            data[0] -= SUM_NBYTES
+            store_u32(data[0], value)
+        else:
+            store_u32(data[0] + n_bytes, value)
+        n_bytes += SUM_NBYTES
+        i[0] += 1
+    return n_bytes
+
+
+cdef int64_t _decode(Program self, const uint8_t[::1] encoded, uint8_t *dst, int64_t limit, bint is_exact,
+                     object codecs) except -1:
+    cdef Status status
+    cdef Workspace work
+    cdef uint8_t empty = 0
+    cdef const uint8_t *src = &encoded[0] if encoded.shape[0] else &empty
+    cdef int64_t n
+    memset(&work, 0, sizeof(Workspace))
+    status_clear(&status)
+    with nogil:
+        n = self.decode_within(src, encoded.shape[0], dst, limit, is_exact, 1, &work, &status)
+    try:
+        _check(&status, &work, codecs, "decode")
+    finally:
+        workspace_free(&work)
+    return n

@@ -133,36 +133,7 @@ cdef class Handle:
         described = _calls.described(self.array, before)
         if described is not None:
             with cython.critical_section(self):
-                self._adopt(described)
-        return 0
-
-    cdef int _adopt(self, tuple described) except -1:
-        """Replace the former state, within the critical section of this handle."""
-        cdef Transfers old
-        cdef bytes name
-        cdef int d
-        seen, shape, chunks, objects, kind, byte_order, itemsize, name, transfers = described
-        if self.seen is not None and (len(shape), ord(kind), itemsize) != (self.ndim, self.dtype.kind,
-                                                                           self.dtype.itemsize):
-            # The caller's memory fits the old number of lengths and the old element size.
-            raise errors.StoreError("the array was replaced by one of another type or number of dimensions; open it "
-                                    "again")
-        if len(shape) > ZCORE_MAX_NDIM:
-            raise errors.UnsupportedError(f"an array of {len(shape)} dimensions", feature="more dimensions than in C")
-        while not zc_swap_if(&self.guard, 0, 1):
-            pass
-        self.ndim = <int>len(shape)
-        for d in range(self.ndim):
-            self.shape[d], self.chunks[d], self.objects[d] = shape[d], chunks[d], objects[d]
-        self.dtype.kind, self.dtype.byte_order, self.dtype.itemsize = ord(kind), ord(byte_order), itemsize
-        memcpy(self.dtype.name, PyBytes_AsString(name), PyBytes_GET_SIZE(name) + 1)
-        old, self.transfers = self.transfers, transfers
-        self.current = NULL if transfers is None else <void *>transfers
-        zc_store(&self.guard, 0)
-        self.seen = seen
-        self.retired = [retired for retired in self.retired if _is_used(retired)]
-        if old is not None and _is_used(old):
-            self.retired.append(old)
+                _adopt(self, described)
         return 0
 
     cdef void *borrow(self, Call *call) noexcept nogil:
@@ -174,6 +145,36 @@ cdef class Handle:
             zc_add(&(<Transfers>call.transfers).n_inside, 1)
         zc_store(&self.guard, 0)
         return call.transfers
+
+
+cdef int _adopt(Handle self, tuple described) except -1:
+    """Replace the former state, within the critical section of this handle."""
+    cdef Transfers old
+    cdef bytes name
+    cdef int d
+    seen, shape, chunks, objects, kind, byte_order, itemsize, name, transfers = described
+    if self.seen is not None and (len(shape), ord(kind), itemsize) != (self.ndim, self.dtype.kind,
+                                                                       self.dtype.itemsize):
+        # The caller's memory fits the old number of lengths and the old element size.
+        raise errors.StoreError("the array was replaced by one of another type or number of dimensions; open it "
+                                "again")
+    if len(shape) > ZCORE_MAX_NDIM:
+        raise errors.UnsupportedError(f"an array of {len(shape)} dimensions", feature="more dimensions than in C")
+    while not zc_swap_if(&self.guard, 0, 1):
+        pass
+    self.ndim = <int>len(shape)
+    for d in range(self.ndim):
+        self.shape[d], self.chunks[d], self.objects[d] = shape[d], chunks[d], objects[d]
+    self.dtype.kind, self.dtype.byte_order, self.dtype.itemsize = ord(kind), ord(byte_order), itemsize
+    memcpy(self.dtype.name, PyBytes_AsString(name), PyBytes_GET_SIZE(name) + 1)
+    old, self.transfers = self.transfers, transfers
+    self.current = NULL if transfers is None else <void *>transfers
+    zc_store(&self.guard, 0)
+    self.seen = seen
+    self.retired = [retired for retired in self.retired if _is_used(retired)]
+    if old is not None and _is_used(old):
+        self.retired.append(old)
+    return 0
 
 
 cdef void give_back(Call *call) noexcept nogil:
@@ -319,7 +320,7 @@ cdef void _after_fork_in_child() noexcept nogil:
         if slot.handle != NULL:
             (<Handle>slot.handle).guard = 0
             if (<Handle>slot.handle).current != NULL:
-                (<Transfers>(<Handle>slot.handle).current).forget_calls()
+                (<Transfers>(<Handle>slot.handle).current).n_inside = 0
     while call != NULL:
         call.slot.n_inside += 1
         # Those of `retired` were not forgotten.

@@ -8,11 +8,8 @@ from zcore.kernel.select.open_array import OpenArray
 from zcore.typing import Buffer
 
 class Transfers:
-    def __init__(self, array: OpenArray, locks: ObjectLocks | None, chunks: ChunkCache | None, form: int,
-                 n_threads: int, n_callers: int, bools: tuple[int, ...], writes: bool) -> None: ...
-
-class LayoutTransfers(Transfers):
-    def __init__(self, array: OpenArray, make_reader: Callable[..., ReadPlan],
-                 open_file: Callable[[], int | Buffer], n_threads: int, n_callers: int,
-                 bools: tuple[int, ...]) -> None: ...
+    def __init__(self, array: OpenArray, n_threads: int, n_callers: int, bools: tuple[int, ...], *,
+                 writes: bool = False, locks: ObjectLocks | None = None, chunks: ChunkCache | None = None,
+                 form: int = 0, make_reader: Callable[..., ReadPlan] = ...,
+                 open_file: Callable[[], int | Buffer] | None = None) -> None: ...
     def is_of(self, identity: tuple[int, int, int, int, int]) -> bool: ...

@@ -23,7 +23,9 @@ from zcore.kernel.codec.table cimport workspace_exception
 from zcore.kernel.strided.copy cimport MAX_NDIM
 from zcore.kernel.io.files cimport FAILED, Block, Identity
 from zcore.kernel.select.grid cimport Span
-from zcore.kernel.plan.plan cimport FILLED, SAME, Brought, Plan, Worker
+from zcore.kernel.plan.decode cimport place_kept
+from zcore.kernel.plan.fetch cimport stored_limit
+from zcore.kernel.plan.plan cimport FILLED, SAME, Object, Plan, Worker
 from zcore.kernel.plan.read cimport ReadPlan
 from zcore.kernel.plan.shard_index cimport Extent
 from zcore.kernel.status cimport INTERRUPTED, OK, STALE, status_clear
@@ -125,7 +127,7 @@ cdef class Feed:
         cdef Span spans[MAX_NDIM]
         self.plan.spans_of(self.plan.object_of(task), spans)
         self.plan.measure_chunk(spans, &self.worker.layout)
-        return self.plan.stored_limit(spans, &self.worker)
+        return stored_limit(self.plan, spans, &self.worker)
 
     # reading
 
@@ -141,26 +143,26 @@ cdef class Feed:
         cdef _Buffers held = _Buffers(n)
         cdef const Py_buffer *view
         cdef int64_t *numbers = <int64_t *>calloc(n, sizeof(int64_t))
-        cdef Brought *brought = <Brought *>calloc(n, sizeof(Brought))
+        cdef Object *passed = <Object *>calloc(n, sizeof(Object))
         try:
-            if n and (numbers == NULL or brought == NULL):
+            if n and (numbers == NULL or passed == NULL):
                 raise MemoryError
             for i in range(n):
                 numbers[i] = tasks[i]
                 value = values[i]
-                brought[i].content.fd = -1
-                brought[i].is_absent = value is None
+                passed[i].content.fd = -1
+                passed[i].is_absent = value is None
                 if value is not None:
                     view = held.add(value, self.key(numbers[i]))
-                    brought[i].content.data = <const uint8_t *>view.buf
-                    brought[i].content.size = view.len
+                    passed[i].content.data = <const uint8_t *>view.buf
+                    passed[i].content.size = view.len
             with nogil:
                 for i in range(n):
-                    if self.plan.poll(&self.worker) or not self._run(numbers[i], &brought[i]):
+                    if self.plan.poll(&self.worker) or not self._run(numbers[i], &passed[i]):
                         break
         finally:
             free(numbers)
-            free(brought)
+            free(passed)
 
     def read_one(self, int64_t task, value, size=None, identity=None):
         """Pass one object to the plan.
@@ -168,19 +170,20 @@ cdef class Feed:
         `size` is its full size if `value` may be only its beginning. Its chunk is cached with `identity`, the identity
         with which it was read.
         """
-        cdef Brought brought
+        cdef Object passed
         cdef Identity known
         cdef _Buffers held = _Buffers(1)
         cdef const Py_buffer *view = held.add(value, self.key(task))
-        memset(&brought, 0, sizeof(Brought))
-        brought.content.fd = -1
-        brought.content.data = <const uint8_t *>view.buf
-        brought.content.size = view.len if size is None else max(size, view.len)
-        self._check_whole(task, view.len, brought.content.size)
+        memset(&passed, 0, sizeof(Object))
+        passed.content.fd = -1
+        passed.content.data = <const uint8_t *>view.buf
+        passed.content.size = view.len if size is None else max(size, view.len)
+        self._check_whole(task, view.len, passed.content.size)
         if identity is not None and identity_of(identity, &known):
-            brought.identity = &known
+            passed.identity = known
+            passed.is_identified = True
         with nogil:
-            self._run(task, &brought)
+            self._run(task, &passed)
 
     def find(self, int64_t task, tuple identity not None):
         """Fill in the elements of a cached chunk of the object with this identity; return whether it is cached."""
@@ -193,7 +196,7 @@ cdef class Feed:
         with nogil:
             plan.spans_of(plan.object_of(task), spans)
             plan.measure_chunk(spans, &self.worker.layout)
-            found = plan.find_kept(&known, 0, known.size, spans, &self.worker)
+            found = place_kept(plan, &known, 0, known.size, spans, &self.worker)
         return bool(found)
 
     cdef int _check_whole(self, int64_t task, int64_t n_bytes, int64_t size) except -1:
@@ -202,11 +205,11 @@ cdef class Feed:
             raise errors.StoreError(f"{self.key(task)}: the store gave {n_bytes} of {size} bytes", key=self.key(task))
         return 0
 
-    cdef bint _run(self, int64_t task, const Brought *brought) noexcept nogil:
+    cdef bint _run(self, int64_t task, const Object *passed) noexcept nogil:
         cdef bint goes_on
-        self.worker.brought = brought
-        goes_on = self.plan.settle(task, self.plan.run_task(task, &self.worker), &self.worker)
-        self.worker.brought = NULL
+        self.worker.passed = passed
+        goes_on = self.plan.finish(task, self.plan.run_task(task, &self.worker), &self.worker)
+        self.worker.passed = NULL
         return goes_on
 
     # shards in parts
@@ -247,46 +250,38 @@ cdef class Feed:
         cdef int64_t n = 0
         cdef int64_t i
         cdef int code
-        cdef _Brought brought = _Brought(self, task, size, blocks)
+        cdef _Passed blocked = _Passed(self, task, size, blocks)
         with nogil:
             self.plan.spans_of(self.plan.object_of(task), spans)
-            self.worker.brought = &brought.brought
-            code = self.plan.find_wanted(spans, &extents, &n, &self.worker)
-            self.worker.brought = NULL
+            self.worker.passed = &blocked.object
+            code = _find_wanted(self.plan, spans, &extents, &n, &self.worker)
+            self.worker.passed = NULL
         if code != OK:
-            if size == UNKNOWN and self._forgets(code):
+            if size == UNKNOWN and _forgets(self, code):
                 return None
-            self._fail(task)
+            _fail(self, task)
         found = [(<int64_t>extents[i].offset, <int64_t>extents[i].offset + extents[i].n_bytes)
                  for i in range(n) if extents[i].i < 0]
         if found:
             return found
         return [(<int64_t>extents[i].offset, <int64_t>extents[i].offset + extents[i].n_bytes)
-                for i in range(n) if extents[i].n_bytes > 0 and not brought.has(&extents[i])]
+                for i in range(n) if extents[i].n_bytes > 0 and not blocked.has(&extents[i])]
 
     def read_blocks(self, int64_t task, int64_t size, list blocks not None):
         """Pass a shard to the plan when nothing of it is `wanted` any more; return whether its chunks were decoded.
 
         It is always True if `size` is known: then the plan keeps a failure.
         """
-        cdef _Brought brought = _Brought(self, task, size, blocks)
+        cdef _Passed blocked = _Passed(self, task, size, blocks)
         cdef int code
         with nogil:
-            self.worker.brought = &brought.brought
+            self.worker.passed = &blocked.object
             code = self.plan.run_task(task, &self.worker)
-            self.worker.brought = NULL
-        if size == UNKNOWN and code != OK and self._forgets(code):
+            self.worker.passed = NULL
+        if size == UNKNOWN and code != OK and _forgets(self, code):
             return False
         with nogil:
-            self.plan.settle(task, code, &self.worker)
-        return True
-
-    cdef bint _forgets(self, int code):
-        """Drop the failure with a shard that may not be damaged; return whether it was about the shard's bytes."""
-        if code == STALE or code == INTERRUPTED:
-            return False
-        workspace_exception(&self.worker.work)
-        status_clear(&self.worker.status)
+            self.plan.finish(task, code, &self.worker)
         return True
 
     # writing
@@ -296,7 +291,7 @@ cdef class Feed:
 
         Raises : ChunkError, if its elements cannot be encoded.
         """
-        return self._encoded(task, NULL, keeps_filled)
+        return _encoded(self, task, NULL, keeps_filled)
 
     def merge(self, int64_t task, old, bint keeps_filled, size=None):
         """Return the old object merged with the elements of a task, bytes-like or None.
@@ -313,62 +308,82 @@ cdef class Feed:
         ChunkError
             The old object is damaged; or it is absent, and the array reports missing chunks as errors.
         """
-        cdef Brought brought
+        cdef Object passed
         cdef const Py_buffer *view
         cdef _Buffers held = _Buffers(1)
-        memset(&brought, 0, sizeof(Brought))
-        brought.content.fd = -1
-        brought.is_absent = old is None
+        memset(&passed, 0, sizeof(Object))
+        passed.content.fd = -1
+        passed.is_absent = old is None
         if old is not None:
             view = held.add(old, self.key(task))
-            brought.content.data = <const uint8_t *>view.buf
-            brought.content.size = view.len if size is None else max(size, view.len)
-            self._check_whole(task, view.len, brought.content.size)
-        return self._encoded(task, &brought, keeps_filled)
+            passed.content.data = <const uint8_t *>view.buf
+            passed.content.size = view.len if size is None else max(size, view.len)
+            self._check_whole(task, view.len, passed.content.size)
+        return _encoded(self, task, &passed, keeps_filled)
 
     def merge_blocks(self, int64_t task, int64_t size, list blocks not None, bint keeps_filled):
         """Like `merge`, for a shard of which nothing is `wanted` any more."""
-        cdef _Brought brought = _Brought(self, task, size, blocks)
-        return self._encoded(task, &brought.brought, keeps_filled)
+        cdef _Passed blocked = _Passed(self, task, size, blocks)
+        return _encoded(self, task, &blocked.object, keeps_filled)
 
-    cdef object _encoded(self, int64_t task, const Brought *brought, bint keeps_filled):
-        cdef const uint8_t *encoded = NULL
-        cdef int64_t n
-        cdef WritePlan plan = <WritePlan?>self.plan
-        with nogil:
-            self.worker.brought = brought
-            self.worker.keeps_filled = keeps_filled
-            n = plan.encode_task(task, &self.worker, &encoded)
-            self.worker.brought = NULL
-        if n == FILLED:
-            return None
-        if n == SAME:
-            return UNCHANGED
-        if n == FAILED:
-            self._fail(task)
-        return PyBytes_FromStringAndSize(<const char *>encoded, n)
 
-    cdef int _fail(self, int64_t task) except -1:
-        """Raise the worker's failure, and stop the plan."""
-        self.plan.record(&self.worker, task)
-        status_clear(&self.worker.status)
-        self.plan.raise_failure(self.step_names)
-        raise errors.StoreError(f"{self.key(task)}: interrupted", key=self.key(task))
+cdef bint _forgets(Feed self, int code):
+    """Drop the failure with a shard that may not be damaged; return whether it was about the shard's bytes."""
+    if code == STALE or code == INTERRUPTED:
+        return False
+    workspace_exception(&self.worker.work)
+    status_clear(&self.worker.status)
+    return True
+
+
+cdef int _find_wanted(Plan plan, const Span *spans, const Extent **extents, int64_t *n, Worker *worker) noexcept nogil:
+    n[0] = 0
+    if plan.levels is None:
+        return OK
+    if plan.encodes:
+        return (<WritePlan>plan).shards.find_wanted(plan, spans, extents, n, worker)
+    return (<ReadPlan>plan).shards.find_wanted(plan, spans, extents, n, worker)
+
+
+cdef object _encoded(Feed self, int64_t task, const Object *passed, bint keeps_filled):
+    cdef const uint8_t *encoded = NULL
+    cdef int64_t n
+    cdef WritePlan plan = <WritePlan?>self.plan
+    with nogil:
+        self.worker.passed = passed
+        self.worker.keeps_filled = keeps_filled
+        n = plan.encode_task(task, &self.worker, &encoded)
+        self.worker.passed = NULL
+    if n == FILLED:
+        return None
+    if n == SAME:
+        return UNCHANGED
+    if n == FAILED:
+        _fail(self, task)
+    return PyBytes_FromStringAndSize(<const char *>encoded, n)
+
+
+cdef int _fail(Feed self, int64_t task) except -1:
+    """Raise the worker's failure, and stop the plan."""
+    self.plan.record(&self.worker, task)
+    status_clear(&self.worker.status)
+    self.plan.raise_failure(self.step_names)
+    raise errors.StoreError(f"{self.key(task)}: interrupted", key=self.key(task))
 
 
 @cython.final
 @cython.no_gc_clear
-cdef class _Brought:
+cdef class _Passed:
     """Blocks of a shard, sorted, with the objects that hold their bytes."""
 
-    cdef Brought brought
+    cdef Object object
     cdef Block *blocks
     cdef _Buffers held
 
     def __cinit__(self, Feed feed not None, int64_t task, int64_t size, list blocks not None):
         cdef Py_ssize_t i = 0
         cdef const Py_buffer *view
-        memset(&self.brought, 0, sizeof(Brought))
+        memset(&self.object, 0, sizeof(Object))
         self.blocks = <Block *>calloc(len(blocks) + 1, sizeof(Block))
         if self.blocks == NULL:
             raise MemoryError
@@ -379,18 +394,18 @@ cdef class _Brought:
             self.blocks[i].start = start
             self.blocks[i].stop = start + view.len
             i += 1
-        self.brought.content.fd = -1
-        self.brought.content.size = size
-        self.brought.content.blocks = self.blocks
+        self.object.content.fd = -1
+        self.object.content.size = size
+        self.object.content.blocks = self.blocks
         # One empty block stands for none: it contains nothing.
-        self.brought.content.n_blocks = max(i, 1)
+        self.object.content.n_blocks = max(i, 1)
 
     def __dealloc__(self):
         free(self.blocks)
 
     cdef bint has(self, const Extent *extent) noexcept:
         cdef int64_t i
-        for i in range(self.brought.content.n_blocks):
+        for i in range(self.object.content.n_blocks):
             if (self.blocks[i].start <= <int64_t>extent.offset
                     and <int64_t>extent.offset + extent.n_bytes <= self.blocks[i].stop):
                 return True

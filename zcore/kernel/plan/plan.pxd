@@ -25,26 +25,25 @@ cdef enum:                     # values instead of the size of an object to writ
     FILLED = -3                # only the fill value, not to be stored
     SAME = -5                  # the object stays as it is
 
-cdef enum:
-    NOT_RAW = -4               # beside the codes of `Status`
-
 cdef struct ShardBuffers:      # for the shards of one level, the outermost first
     Buffer content             # bytes of a shard that is not a file of its own
     Buffer extents             # extents of the chunks that are read or carried over
     Buffer index               # index of the shard that is being written: (offset, size) of each chunk
     Buffer built               # bytes of that shard so far, unless it goes to a file
 
-cdef struct Brought:           # the bytes of an object that the caller has passed
+cdef struct Object:            # an object whose bytes are fetched, or that the caller has passed
     bint is_absent
-    Content content            # whole, or in blocks if the object is a shard
-    const Identity *identity   # NULL: unknown
+    bint is_shared             # the file stays open when the object is closed
+    bint is_identified
+    Content content            # all bytes; or blocks of them, if the object is a shard
+    Identity identity
 
 cdef struct Worker:            # state of one thread while it runs a plan
     void *plan                 # the Plan it runs, which outlives it
     bint main                  # it polls signals ...
     bint joined                # ... but not now: other threads that hold objects wait for its work
     int64_t last_poll_ns
-    const Brought *brought     # the object of its current task; NULL: the worker reads it
+    const Object *passed       # the object of its current task; NULL: the worker fetches it
     bint keeps_filled          # store objects that hold only the fill value, too
     Layout layout              # of its current chunk
     Status status
@@ -55,7 +54,7 @@ cdef struct Worker:            # state of one thread while it runs a plan
     int n_inner_threads        # threads inside its current chunk
     Kept *kept                 # memory to decode the chunk to, if it is to be cached
     ShardBuffers levels[MAX_SHARD_LEVELS]
-    Content content            # of an object that was taken in as a whole, if it is a shard
+    Content content            # of the stored object that is merged: a shard, or elements of varying length
     Buffer batch               # bytes of a shard that wait to be written to its file
     Holder holder
     Staging staging
@@ -93,7 +92,7 @@ cdef class Plan(Tasks):
     cdef int64_t form          # how chunks are encoded
     cdef bint keeps            # also caches chunks that are decoded now
     # the run
-    cdef int64_t n_taken
+    cdef int64_t n_begun
     cdef int64_t n_lanes       # objects are taken in turn from so many stretches of their order
     cdef int64_t stop
     cdef int64_t n_forks       # when its run began
@@ -127,67 +126,22 @@ cdef class Plan(Tasks):
     cdef void work(self, bint main) noexcept nogil
     # Whether this is a forked child that cannot go on: other threads were in the plan, or objects are half written.
     cdef bint is_cut_off(self) noexcept nogil
-    cdef int _resume(self, Plan before) except -1
-    cdef int _take_only(self, object tasks) except -1
     cdef void furnish(self, Worker *worker) noexcept nogil
     cdef int open_worker(self, Worker *worker) noexcept nogil
     cdef void close_worker(self, Worker *worker) noexcept nogil
     cdef int run_task(self, int64_t task, Worker *worker) noexcept nogil
-    cdef int64_t _take(self) noexcept nogil
-    cdef int64_t _in_lanes(self, int64_t i) noexcept nogil
+    cdef int64_t next_task(self) noexcept nogil
     cdef void set_lanes(self, int64_t n_threads) noexcept nogil
-    cdef int _defer(self, int64_t task) noexcept nogil
     cdef void record(self, Worker *worker, int64_t task) noexcept nogil
-    cdef void _take_raised(self, Worker *worker) noexcept with gil
     cdef void _loop(self, Worker *worker) noexcept nogil
     # Handles the code of a task: returns whether the worker takes another task.
-    cdef bint settle(self, int64_t task, int code, Worker *worker) noexcept nogil
+    cdef bint finish(self, int64_t task, int code, Worker *worker) noexcept nogil
     cdef object _error(self, object codecs)
-    cdef int _run_signal_handlers(self) noexcept with gil
     cdef int poll(self, Worker *worker) noexcept nogil
     cdef bint is_poll_due(self, const Worker *worker) noexcept nogil
-    cdef int64_t stored_limit(self, const Span *spans, Worker *worker) noexcept nogil
-    cdef int load(self, const char *key, const Span *spans, Worker *worker) noexcept nogil
-    cdef int place_of(self, const char *key, Place *place) noexcept nogil
-    cdef void _take_exception(self) noexcept with gil
-    cdef int _load_extent(self, const char *key, const Span *spans, Worker *worker) noexcept nogil
-    cdef int _load_place(self, const Place *place, const Span *spans, Worker *worker) noexcept nogil
-    # Reads only the selected elements of an object that is stored without a codec: `n_bytes` bytes at an offset of a
-    # file, or (-1) all of the file. OK, or another code; NOT_RAW if the object has to be read as a whole.
-    cdef int load_raw(self, int fd, int64_t offset, int64_t n_bytes, const Span *spans, Worker *worker) noexcept nogil
-    cdef int load_brought(self, const Span *spans, Worker *worker) noexcept nogil
-    # Finds the needed parts of a shard that was passed in part: `n` extents. Those with chunk -1 are parts of an index
-    # that must be passed before more can be found.
-    cdef int find_wanted(self, const Span *spans, const Extent **extents, int64_t *n, Worker *worker) noexcept nogil
-    # Waits for a turn to decode so many bytes; returns whether the worker has got one, which it leaves by leave_turn.
-    cdef bint take_turn(self, int64_t n_bytes, Worker *worker) noexcept nogil
-    cdef void leave_turn(self) noexcept nogil
-    cdef void before_read(self, int fd, Worker *worker) noexcept nogil
-    cdef void identified(self, const Identity *identity, Worker *worker) noexcept nogil
-    cdef int _take_in(self, int64_t n_bytes, int64_t limit, const Span *spans, Worker *worker) noexcept nogil
-    # Whether a chunk lies in `old_shape`: 1 yes, 0 no, -1 in part.
-    cdef int is_inside(self, const Span *chunk) noexcept nogil
-    cdef bint is_cut(self, int code, const Span *spans, Worker *worker) noexcept nogil
-    cdef int take_in_cut(self, const uint8_t *encoded, int64_t n_bytes, const Span *spans,
-                         Worker *worker) noexcept nogil
-    # Takes in an object as it is stored; take_in_chunk: a chunk, which is an object or lies in a shard.
-    cdef int take_in(self, const uint8_t *encoded, int64_t n_bytes, const Span *spans, Worker *worker) noexcept nogil
-    cdef int take_in_chunk(self, const uint8_t *encoded, int64_t n_bytes, const Span *spans,
-                           Worker *worker) noexcept nogil
-    # Takes the elements of a cached chunk, found by the range of its bytes; returns whether it was cached.
-    cdef bint find_kept(self, const Identity *identity, int64_t base, int64_t size, const Span *spans,
-                        Worker *worker) noexcept nogil
-    # begin_kept makes room for a chunk to be cached, `worker.kept`. end_kept caches it, or not, by the code of its
-    # decoding.
-    cdef void begin_kept(self, const Identity *identity, int64_t base, int64_t size, Worker *worker) noexcept nogil
-    cdef void end_kept(self, int code, Worker *worker) noexcept nogil
-    # Shards call this for a plan that reads: sets the selected elements of an object, or of a chunk in it, to the fill
-    # value.
-    cdef int fill_selected(self, const Axis *axes, const Span *spans, Worker *worker) noexcept nogil
-    # And these for a plan that writes: see `WritePlan`.
-    cdef int64_t encode_covered_chunk(self, const Span *spans, Worker *worker, const uint8_t **encoded) noexcept nogil
-    cdef int64_t encode_merged_chunk(self, const Span *spans, bint found, Worker *worker,
-                                     const uint8_t **encoded) noexcept nogil
+    # Waits for a turn to decode so many bytes; returns whether the worker has got one, which it leaves by end_turn.
+    cdef bint begin_turn(self, int64_t n_bytes, Worker *worker) noexcept nogil
+    cdef void end_turn(self) noexcept nogil
 
 
 cdef int poll_worker(void *context) noexcept with gil

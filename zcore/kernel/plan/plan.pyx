@@ -18,30 +18,25 @@ from posix.fcntl cimport AT_FDCWD, openat
 from posix.unistd cimport close
 
 from zcore.kernel.atomics cimport zc_add, zc_load, zc_now_ns, zc_store, zc_swap_if
-from zcore.kernel.strided.copy cimport MAX_NDIM, Copy, copy_run, copy_simplify, fill_bytes
-from zcore.kernel.refs.extents cimport Extents, Place
-from zcore.kernel.io.files cimport (
-    ABSENT, FAILED, Identity, buffer_free, buffer_reserve, n_forks, object_close, object_identify, object_open,
-    object_read, object_read_at, object_read_rest,
-)
+from zcore.kernel.strided.copy cimport MAX_NDIM
+from zcore.kernel.refs.extents cimport Extents
+from zcore.kernel.io.files cimport buffer_free, n_forks
 from zcore.kernel.io.locks cimport section_enter
-from zcore.kernel.cache.lru cimport Kept, kept_release
 from zcore.kernel.plan.document cimport document_hold, document_is_old, document_stands
 from zcore.kernel.plan.shard_index cimport ShardProgram
 from zcore.kernel.plan.shard_levels cimport ShardLevels
-from zcore.kernel.select.grid cimport Axis, Span
+from zcore.kernel.select.grid cimport Span
 from zcore.kernel.select.open_array cimport OpenArray
 from zcore.kernel.codec.program cimport Program
 from zcore.kernel.codec.table cimport workspace_exception, workspace_free
 from zcore.kernel.status cimport (
-    BLOSC_NBYTES, CHUNK_LONG, CHUNK_SIZE, INNER_NONE, INTERRUPTED, MAX_SHARD_LEVELS, MISSING, NO_MEMORY, OK, RAISED,
-    STALE, STOPPED, Status, fail, locate_error, make_error, status_clear,
+    INTERRUPTED, MAX_SHARD_LEVELS, NO_MEMORY, OK, RAISED, STALE, fail, locate_error, make_error, status_clear,
 )
-from zcore.kernel.select.tasks cimport Layout, Selected, Tasks
+from zcore.kernel.select.tasks cimport Selected, Tasks
 
 cdef extern from "plan/turns.h" nogil:
-    int64_t zc_take_turn(int64_t *number, int64_t *done, int64_t n_bytes, int64_t limit)
-    void zc_leave_turn()
+    int64_t zc_begin_turn(int64_t *number, int64_t *done, int64_t n_bytes, int64_t limit)
+    void zc_end_turn()
     void zc_count_turns(int64_t *taken, int64_t *waiting)
     void zc_forget_turns()
 
@@ -170,9 +165,9 @@ cdef class Plan(Tasks):
             _open_objects(self, array.directory, options.dir_fd)
         status_clear(&self.status)
         if options.resume is not None:
-            self._resume(options.resume)
+            _resume(self, options.resume)
         elif options.tasks is not None:
-            self._take_only(options.tasks)
+            _set_tasks(self, options.tasks)
 
     def __dealloc__(self):
         self.close_directory()
@@ -203,7 +198,8 @@ cdef class Plan(Tasks):
                         int n_threads) noexcept nogil:
         cdef int code = self.project_anew(selected, data, strides)
         status_clear(&self.status)
-        self.n_taken = self.stop = self.first = self.n_again = self.n_deferred = 0
+        self.n_forks = n_forks()
+        self.n_begun = self.stop = self.first = self.n_again = self.n_deferred = 0
         return code if code != OK else self.adapt(n_threads)
 
     cdef int open_directory(self, int dir_fd) noexcept nogil:
@@ -217,35 +213,6 @@ cdef class Plan(Tasks):
         if self.dirfd >= 0:
             close(self.dirfd)
         self.dirfd = -1
-
-    cdef int _resume(self, Plan before) except -1:
-        """Take over the unfinished tasks of `before`. `n_taken` counts its list first, then new tasks."""
-        cdef int64_t n_old = before.n_taken if before.n_taken < before.n_again else before.n_again
-        cdef int64_t n_left = before.n_again - n_old
-        self.n_lanes = before.n_lanes
-        self.first = before.first + (before.n_taken - before.n_again if before.n_taken > before.n_again else 0)
-        self.n_again = before.n_deferred + n_left
-        if self.n_again:
-            self.again = <int64_t *>malloc(self.n_again * sizeof(int64_t))
-            if self.again == NULL:
-                raise MemoryError
-            if before.n_deferred:
-                memcpy(self.again, before.deferred_tasks, before.n_deferred * sizeof(int64_t))
-            if n_left:
-                memcpy(self.again + before.n_deferred, before.again + n_old, n_left * sizeof(int64_t))
-        return 0
-
-    cdef int _take_only(self, object tasks) except -1:
-        cdef int64_t i
-        self.first = self.n_tasks
-        self.n_again = len(tasks)
-        self.again = <int64_t *>malloc((self.n_again + 1) * sizeof(int64_t))
-        if self.again == NULL:
-            raise MemoryError
-        for i in range(self.n_again):
-            self.again[i] = tasks[i]
-            assert 0 <= self.again[i] < self.n_tasks
-        return 0
 
     # the loop
 
@@ -273,7 +240,7 @@ cdef class Plan(Tasks):
             return 1
         if self.is_cut_off() or (self.is_poll_due(worker) and not worker.joined):
             worker.last_poll_ns = zc_now_ns()
-            if self._run_signal_handlers():
+            if _run_signal_handlers(self):
                 zc_store(&self.stop, 1)
                 return 1
         return 0
@@ -284,44 +251,19 @@ cdef class Plan(Tasks):
     cdef bint is_poll_due(self, const Worker *worker) noexcept nogil:
         return worker.main and zc_now_ns() - worker.last_poll_ns > POLL_NS
 
-    cdef int _run_signal_handlers(self) noexcept with gil:
-        try:
-            try:
-                if not self.is_cut_off():
-                    PyErr_CheckSignals()
-                if self.is_cut_off():
-                    raise errors.StoreError(errors.FORKED)
-            except BaseException as exception:
-                self.exception = exception
-                return 1
-        except:  # noqa: E722 (the only clause that cannot raise itself; no caller could see an exception)
-            return 1
-        return 0
-
-    cdef int64_t _take(self) noexcept nogil:
+    cdef int64_t next_task(self) noexcept nogil:
         cdef int64_t i
         while True:
-            i = zc_load(&self.n_taken)
+            i = zc_load(&self.n_begun)
             if i >= self.n_again + self.n_tasks - self.first:
                 return -1
-            # Never counted past the end: a plan that resumes this one uses `n_taken` as the number of taken tasks.
-            if zc_swap_if(&self.n_taken, i, i + 1):
+            # Never counted past the end: a plan that resumes this one uses `n_begun` as the number of taken tasks.
+            if zc_swap_if(&self.n_begun, i, i + 1):
                 break
-        return self.again[i] if i < self.n_again else self._in_lanes(self.first + i - self.n_again)
-
-    cdef int64_t _in_lanes(self, int64_t i) noexcept nogil:
-        """Return the task that is taken as number `i`."""
-        cdef int64_t n = self.n_tasks // self.n_parts
-        cdef int64_t lane
-        if self.n_lanes == 1:
-            return i
-        lane = i // self.n_parts % self.n_lanes
-        # The first lanes are longer by one if the lanes cannot be equal.
-        n = lane * (n // self.n_lanes) + min(lane, n % self.n_lanes) + i // self.n_parts // self.n_lanes
-        return n * self.n_parts + i % self.n_parts
+        return self.again[i] if i < self.n_again else _in_lanes(self, self.first + i - self.n_again)
 
     cdef void set_lanes(self, int64_t n_threads) noexcept nogil:
-        if self.n_taken == self.first == self.n_again == 0:
+        if self.n_begun == self.first == self.n_again == 0:
             self.n_lanes = max(1, min(n_threads, self.n_tasks // self.n_parts))
 
     def spread(self, int64_t n_threads):
@@ -331,24 +273,6 @@ cdef class Plan(Tasks):
         each one clears a page, which is 2 MB with huge pages, and all but one of these pages are thrown away.
         """
         self.set_lanes(n_threads)
-
-    cdef int _defer(self, int64_t task) noexcept nogil:
-        """Note a task that was not done, for the engine or for a plan that resumes this one."""
-        cdef int64_t *grown
-        cdef int code = OK
-        section_enter(&self.guard)
-        if self.n_deferred == self.max_deferred:
-            grown = <int64_t *>realloc(self.deferred_tasks, (2 * self.max_deferred + 64) * sizeof(int64_t))
-            if grown == NULL:
-                code = NO_MEMORY
-            else:
-                self.deferred_tasks = grown
-                self.max_deferred = 2 * self.max_deferred + 64
-        if code == OK:
-            self.deferred_tasks[self.n_deferred] = task
-            self.n_deferred += 1
-        zc_store(&self.guard, 0)
-        return code
 
     cdef void record(self, Worker *worker, int64_t task) noexcept nogil:
         """Keep the first failure and stop the plan."""
@@ -360,29 +284,23 @@ cdef class Plan(Tasks):
             is_first = True
         zc_store(&self.guard, 0)
         if is_first and worker.status.code == RAISED:
-            self._take_raised(worker)
+            _keep_raised(self, worker)
         zc_store(&self.stop, 1)
-
-    cdef void _take_raised(self, Worker *worker) noexcept with gil:
-        try:
-            self.raised = workspace_exception(&worker.work)
-        except:  # noqa: E722 (the only clause that cannot raise itself)
-            pass
 
     cdef void _loop(self, Worker *worker) noexcept nogil:
         cdef int64_t task
         while not self.poll(worker):
-            task = self._take()
-            if task < 0 or not self.settle(task, self.run_task(task, worker), worker):
+            task = self.next_task()
+            if task < 0 or not self.finish(task, self.run_task(task, worker), worker):
                 return
 
-    cdef bint settle(self, int64_t task, int code, Worker *worker) noexcept nogil:
+    cdef bint finish(self, int64_t task, int code, Worker *worker) noexcept nogil:
         cdef bint undone
         if code == OK:
             return True
         # Not done: Python has to ask the store, or the plan has to be made anew.
         undone = code == STALE or code == INTERRUPTED
-        if undone and self._defer(task) != OK:
+        if undone and _defer(self, task) != OK:
             code = fail(&worker.status, NO_MEMORY, 0, 0, 0)
             undone = False
         if code == STALE or not undone:
@@ -436,18 +354,18 @@ cdef class Plan(Tasks):
     @property
     def n_left(self):
         """Number of tasks that were not taken yet."""
-        return max(0, self.n_again + self.n_tasks - self.first - self.n_taken)
+        return max(0, self.n_again + self.n_tasks - self.first - self.n_begun)
 
     def take(self):
         """Return the next task for a run in Python, or -1 when none is left or the plan has stopped."""
-        return -1 if zc_load(&self.stop) else self._take()
+        return -1 if zc_load(&self.stop) else self.next_task()
 
     def take_some(self, int64_t n):
         """Return a list of the next tasks, at most `n`; empty when none is left or the plan has stopped."""
         cdef int64_t task
         tasks = []
         while len(tasks) < n and not zc_load(&self.stop):
-            task = self._take()
+            task = self.next_task()
             if task < 0:
                 break
             tasks.append(task)
@@ -459,7 +377,7 @@ cdef class Plan(Tasks):
         memset(&worker, 0, sizeof(Worker))
         status_clear(&worker.status)
         fail(&worker.status, STALE, 0, 0, 0)
-        if self._defer(task) != OK:
+        if _defer(self, task) != OK:
             raise MemoryError
         self.record(&worker, task)
 
@@ -540,122 +458,14 @@ cdef class Plan(Tasks):
     def _direction(self):
         return None
 
-    cdef int64_t stored_limit(self, const Span *spans, Worker *worker) noexcept nogil:
-        """Return the maximum size of the worker's current object, if it is read as a whole."""
-        if self.levels is None:
-            return self.program.max_encoded(worker.layout.n_bytes)
-        return (<ShardProgram>self.levels.programs[0]).max_stored(self.n_chunks_of(self.levels.axes_of(0), spans))
-
-    cdef int load(self, const char *key, const Span *spans, Worker *worker) noexcept nogil:
-        """Read an object as a whole and take it in: OK, MISSING, or another code with the worker's status."""
-        cdef int64_t limit
-        cdef int64_t n
-        cdef int64_t n_all
-        cdef Identity identity
-        cdef Status special
-        cdef int code
-        cdef int fd
-        if worker.brought != NULL:
-            return self.load_brought(spans, worker)
-        if self.extents is not None:
-            return self._load_extent(key, spans, worker)
-        limit = self.stored_limit(spans, worker)
-        fd = object_open(self.dirfd, key, &worker.status)
-        if fd == ABSENT:
-            return MISSING
-        if fd == FAILED:
-            return worker.status.code
-        self.before_read(fd, worker)
-        code = self.load_raw(fd, 0, -1, spans, worker)
-        if code != NOT_RAW:
-            object_close(fd)
-            return code
-        n = object_read(fd, limit, &worker.encoded, &worker.status)
-        if n == ABSENT:
-            object_close(fd)
-            return MISSING
-        code = worker.status.code
-        if n >= 0:
-            code = self._take_in(n, limit, spans, worker)
-            if code != OK:
-                # A read that ended early may not be the end of the object, so read once more.
-                n_all = object_read_rest(fd, n, limit, &worker.encoded, &worker.status)
-                if n_all > n:
-                    status_clear(&worker.status)
-                    code = self._take_in(n_all, limit, spans, worker)
-        if code != OK and code != STOPPED and code != RAISED:
-            status_clear(&special)
-            if object_identify(fd, &identity, &special) == FAILED:
-                # A device gives bytes, or none. It is no chunk that is damaged: the chunk is unreachable.
-                worker.status = special
-                code = special.code
-            elif code == CHUNK_LONG and worker.status.inner == INNER_NONE:
-                worker.status.found = identity.size
-        object_close(fd)
-        return code
-
-    cdef int place_of(self, const char *key, Place *place) noexcept nogil:
-        """Find where the bytes of an object lie: see `Extents.find`."""
-        cdef int code = self.extents.find(key, place)
-        if code == INTERRUPTED and zc_load(&self.extents.is_interrupted):
-            self._take_exception()
-        return code
-
-    cdef void _take_exception(self) noexcept with gil:
-        self.exception = self.extents.exception
-        zc_store(&self.stop, 1)
-
-    cdef int _load_extent(self, const char *key, const Span *spans, Worker *worker) noexcept nogil:
-        cdef Place place
-        cdef int code = self.place_of(key, &place)
-        if code != OK:
-            return code
-        if place.n_bytes > self.stored_limit(spans, worker):
-            # Python raises the error; no memory is allocated for a size that only a reference set states.
-            code = INTERRUPTED
-        elif place.data != NULL:
-            code = self.take_in(place.data, place.n_bytes, spans, worker)
-        else:
-            code = self.load_raw(place.fd, place.offset, place.n_bytes, spans, worker)
-            if code == NOT_RAW:
-                code = self._load_place(&place, spans, worker)
-        self.extents.leave(&place)
-        return code
-
-    cdef int _load_place(self, const Place *place, const Span *spans, Worker *worker) noexcept nogil:
-        if buffer_reserve(&worker.encoded, place.n_bytes, &worker.status) != OK:
-            return worker.status.code
-        if object_read_at(place.fd, place.offset, place.n_bytes, worker.encoded.data, &worker.status) != OK:
-            status_clear(&worker.status)
-            return INTERRUPTED
-        return self.take_in(worker.encoded.data, place.n_bytes, spans, worker)
-
-    cdef int load_raw(self, int fd, int64_t offset, int64_t n_bytes, const Span *spans, Worker *worker) noexcept nogil:
-        return NOT_RAW
-
-    cdef int load_brought(self, const Span *spans, Worker *worker) noexcept nogil:
-        cdef const Content *content = &worker.brought.content
-        cdef int64_t limit = self.stored_limit(spans, worker)
-        if worker.brought.is_absent:
-            return MISSING
-        if content.size > limit:
-            return fail(&worker.status, CHUNK_LONG, limit, limit, content.size)
-        if worker.brought.identity != NULL:
-            self.identified(worker.brought.identity, worker)
-        return self.take_in(content.data, content.size, spans, worker)
-
-    cdef int find_wanted(self, const Span *spans, const Extent **extents, int64_t *n, Worker *worker) noexcept nogil:
-        n[0] = 0
-        return OK
-
-    cdef bint take_turn(self, int64_t n_bytes, Worker *worker) noexcept nogil:
+    cdef bint begin_turn(self, int64_t n_bytes, Worker *worker) noexcept nogil:
         cdef int64_t n_turns = 0
         cdef int n_waits = 0
         worker.n_inner_threads = self.n_inner_threads
         if not self.takes_turns or n_bytes < MIN_TURN_NBYTES:
             return False
         while True:
-            n_turns = zc_take_turn(&self.turn_number, &self.turn_nbytes, n_bytes, self.max_turns)
+            n_turns = zc_begin_turn(&self.turn_number, &self.turn_nbytes, n_bytes, self.max_turns)
             if n_turns > 0:
                 break
             n_waits += 1
@@ -668,115 +478,92 @@ cdef class Plan(Tasks):
             worker.n_inner_threads = 1
         return True
 
-    cdef void leave_turn(self) noexcept nogil:
-        zc_leave_turn()
+    cdef void end_turn(self) noexcept nogil:
+        zc_end_turn()
 
-    cdef void before_read(self, int fd, Worker *worker) noexcept nogil:
-        """Take the identity of an object that is one chunk, before it is read."""
 
-    cdef void identified(self, const Identity *identity, Worker *worker) noexcept nogil:
-        """Take the identity with which a passed object was read."""
+cdef int _resume(Plan plan, Plan before) except -1:
+    """Take over the unfinished tasks of `before`. `n_begun` counts its list first, then new tasks."""
+    cdef int64_t n_old = before.n_begun if before.n_begun < before.n_again else before.n_again
+    cdef int64_t n_left = before.n_again - n_old
+    plan.n_lanes = before.n_lanes
+    plan.first = before.first + (before.n_begun - before.n_again if before.n_begun > before.n_again else 0)
+    plan.n_again = before.n_deferred + n_left
+    if plan.n_again:
+        plan.again = <int64_t *>malloc(plan.n_again * sizeof(int64_t))
+        if plan.again == NULL:
+            raise MemoryError
+        if before.n_deferred:
+            memcpy(plan.again, before.deferred_tasks, before.n_deferred * sizeof(int64_t))
+        if n_left:
+            memcpy(plan.again + before.n_deferred, before.again + n_old, n_left * sizeof(int64_t))
+    return 0
 
-    cdef int _take_in(self, int64_t n_bytes, int64_t limit, const Span *spans, Worker *worker) noexcept nogil:
-        if n_bytes > limit:
-            return fail(&worker.status, CHUNK_LONG, limit, limit, n_bytes)
-        return self.take_in(worker.encoded.data, n_bytes, spans, worker)
 
-    cdef int take_in(self, const uint8_t *encoded, int64_t n_bytes, const Span *spans, Worker *worker) noexcept nogil:
-        return self.take_in_chunk(encoded, n_bytes, spans, worker)
+cdef int _set_tasks(Plan plan, object tasks) except -1:
+    cdef int64_t i
+    plan.first = plan.n_tasks
+    plan.n_again = len(tasks)
+    plan.again = <int64_t *>malloc((plan.n_again + 1) * sizeof(int64_t))
+    if plan.again == NULL:
+        raise MemoryError
+    for i in range(plan.n_again):
+        plan.again[i] = tasks[i]
+        assert 0 <= plan.again[i] < plan.n_tasks
+    return 0
 
-    cdef int take_in_chunk(self, const uint8_t *encoded, int64_t n_bytes, const Span *spans,
-                           Worker *worker) noexcept nogil:
-        """Decode a chunk to the worker's scratch, which is reserved only here: an absent chunk needs no memory."""
-        if buffer_reserve(&worker.decoded, worker.layout.n_bytes, &worker.status) != OK:
-            return worker.status.code
-        cdef int code = self.program.decode(encoded, n_bytes, worker.decoded.data, worker.layout.n_bytes,
-                                            worker.n_inner_threads, &worker.work, &worker.status)
-        return self.take_in_cut(encoded, n_bytes, spans, worker) if self.is_cut(code, spans, worker) else code
 
-    cdef int is_inside(self, const Span *chunk) noexcept nogil:
-        cdef int d
-        cdef int inside = 1
-        for d in range(self.ndim):
-            if chunk[d].origin >= self.old_shape[d]:
-                return 0
-            if chunk[d].origin > self.old_shape[d] - chunk[d].length:
-                inside = -1
-        return inside
+cdef int _run_signal_handlers(Plan plan) noexcept with gil:
+    try:
+        try:
+            if not plan.is_cut_off():
+                PyErr_CheckSignals()
+            if plan.is_cut_off():
+                raise errors.StoreError(errors.FORKED)
+        except BaseException as exception:
+            plan.exception = exception
+            return 1
+    except:  # noqa: E722 (the only clause that cannot raise itself; no caller could see an exception)
+        return 1
+    return 0
 
-    cdef bint is_cut(self, int code, const Span *spans, Worker *worker) noexcept nogil:
-        """Whether a chunk that does not decode is a border chunk, stored without the elements outside the array."""
-        cdef int64_t n_bytes = self.opened.itemsize
-        cdef int d
-        if not self.opened.lenient or self.objects != self.axes or (code != BLOSC_NBYTES and code != CHUNK_SIZE):
-            return False
-        for d in range(self.ndim):
-            n_bytes *= spans[d].valid
-        return worker.status.found == n_bytes
 
-    cdef int take_in_cut(self, const uint8_t *encoded, int64_t n_bytes, const Span *spans,
-                         Worker *worker) noexcept nogil:
-        """Decode such a chunk to the scratch, with the fill value outside. Early 2016 code stored such chunks."""
-        cdef int64_t lengths[MAX_NDIM]
-        cdef Layout cut
-        cdef Copy spec
-        cdef int d
-        cdef int code
-        status_clear(&worker.status)
-        for d in range(self.ndim):
-            lengths[d] = spans[d].valid
-        self.measure(lengths, &cut)
-        if (buffer_reserve(&worker.batch, cut.n_bytes, &worker.status) != OK
-                or buffer_reserve(&worker.decoded, worker.layout.n_bytes, &worker.status) != OK):
-            return worker.status.code
-        code = self.program.decode(encoded, n_bytes, worker.batch.data, cut.n_bytes, 1, &worker.work, &worker.status)
-        if code != OK:
-            return code
-        fill_bytes(<char *>worker.decoded.data, worker.layout.n_items, self.opened.stored_fill, self.opened.itemsize)
-        spec.ndim = self.ndim
-        spec.itemsize = self.opened.itemsize
-        spec.swap = 0
-        for d in range(self.ndim):
-            spec.shape[d] = lengths[d]
-            spec.src_strides[d] = cut.strides[d]
-            spec.dst_strides[d] = worker.layout.strides[d]
-        copy_simplify(&spec)
-        copy_run(&spec, <const char *>worker.batch.data, <char *>worker.decoded.data)
-        return OK
+cdef int64_t _in_lanes(Plan plan, int64_t i) noexcept nogil:
+    """Return the task that is taken as number `i`."""
+    cdef int64_t n = plan.n_tasks // plan.n_parts
+    cdef int64_t lane
+    if plan.n_lanes == 1:
+        return i
+    lane = i // plan.n_parts % plan.n_lanes
+    # The first lanes are longer by one if the lanes cannot be equal.
+    n = lane * (n // plan.n_lanes) + min(lane, n % plan.n_lanes) + i // plan.n_parts // plan.n_lanes
+    return n * plan.n_parts + i % plan.n_parts
 
-    # cached chunks
 
-    cdef bint find_kept(self, const Identity *identity, int64_t base, int64_t size, const Span *spans,
-                        Worker *worker) noexcept nogil:
-        cdef Kept *kept = self.chunks.find(identity, base, size, self.form, worker.layout.n_bytes, False)
-        if kept == NULL:
-            return False
-        self.move(spans, &worker.layout, False, <char *>kept.words)
-        kept_release(kept)
-        return True
+cdef int _defer(Plan plan, int64_t task) noexcept nogil:
+    """Note a task that was not done, for the engine or for a plan that resumes this one."""
+    cdef int64_t *grown
+    cdef int code = OK
+    section_enter(&plan.guard)
+    if plan.n_deferred == plan.max_deferred:
+        grown = <int64_t *>realloc(plan.deferred_tasks, (2 * plan.max_deferred + 64) * sizeof(int64_t))
+        if grown == NULL:
+            code = NO_MEMORY
+        else:
+            plan.deferred_tasks = grown
+            plan.max_deferred = 2 * plan.max_deferred + 64
+    if code == OK:
+        plan.deferred_tasks[plan.n_deferred] = task
+        plan.n_deferred += 1
+    zc_store(&plan.guard, 0)
+    return code
 
-    cdef void begin_kept(self, const Identity *identity, int64_t base, int64_t size, Worker *worker) noexcept nogil:
-        worker.kept = self.chunks.place(identity, base, size, self.form, worker.layout.n_bytes)
 
-    cdef void end_kept(self, int code, Worker *worker) noexcept nogil:
-        if worker.kept == NULL:
-            return
-        if code == OK:
-            self.chunks.put(worker.kept)
-        kept_release(worker.kept)
-        worker.kept = NULL
-
-    # overridden by the plans that read and write
-
-    cdef int fill_selected(self, const Axis *axes, const Span *spans, Worker *worker) noexcept nogil:
-        return OK
-
-    cdef int64_t encode_covered_chunk(self, const Span *spans, Worker *worker, const uint8_t **encoded) noexcept nogil:
-        return FAILED
-
-    cdef int64_t encode_merged_chunk(self, const Span *spans, bint found, Worker *worker,
-                                     const uint8_t **encoded) noexcept nogil:
-        return FAILED
+cdef void _keep_raised(Plan plan, Worker *worker) noexcept with gil:
+    try:
+        plan.raised = workspace_exception(&worker.work)
+    except:  # noqa: E722 (the only clause that cannot raise itself)
+        pass
 
 
 cdef int poll_worker(void *context) noexcept with gil:
@@ -807,11 +594,11 @@ def hold_turn(int64_t limit):
     cdef int64_t done = 0
     cdef int64_t n_turns
     with nogil:
-        n_turns = zc_take_turn(&number, &done, 0, limit)
+        n_turns = zc_begin_turn(&number, &done, 0, limit)
     return n_turns > 0
 
 
 def free_turn():
     """Give back a turn of `hold_turn`."""
     with nogil:
-        zc_leave_turn()
+        zc_end_turn()

@@ -115,7 +115,7 @@ cdef class LayoutReadPlan(ReadPlan):
             offset += self.item_offset + self.chunk_offset(spans, &self.placed)
             return copy_raw(self, &self.content, &spec, offset, self.data + self.data_offset(spans), worker)
         if self.points.boxes is not None:
-            return self._read_pieces(spans, offset, worker)
+            return _read_pieces(self, spans, offset, worker)
         if buffer_reserve(&worker.batch, worker.layout.n_bytes, &worker.status) != OK:
             return worker.status.code
         spec.ndim = self.ndim
@@ -130,17 +130,18 @@ cdef class LayoutReadPlan(ReadPlan):
             self.move(spans, &worker.layout, False, <char *>worker.batch.data)
         return code
 
-    cdef int _read_pieces(self, const Span *spans, int64_t offset, Worker *worker) noexcept nogil:
-        """Read the boxes selected in a part that begins at `offset`, one by one, as nothing is decoded."""
-        cdef int64_t chunk_offset, data_offset, i
-        cdef Copy spec
-        cdef Sides sides
-        cdef int code
-        self._describe(&self.placed, &sides)
-        for i in range(spans[0].first, spans[0].first + spans[0].count):
-            piece_of(self.points, i, spans, &sides, &spec, &chunk_offset, &data_offset)
-            chunk_offset += offset + self.item_offset
-            code = copy_raw(self, &self.content, &spec, chunk_offset, self.data + data_offset, worker)
-            if code != OK:
-                return code
-        return OK
+
+cdef int _read_pieces(LayoutReadPlan plan, const Span *spans, int64_t offset, Worker *worker) noexcept nogil:
+    """Read the boxes selected in a part that begins at `offset`, one by one, as nothing is decoded."""
+    cdef int64_t chunk_offset, data_offset, i
+    cdef Copy spec
+    cdef Sides sides
+    cdef int code
+    plan._describe(&plan.placed, &sides)
+    for i in range(spans[0].first, spans[0].first + spans[0].count):
+        piece_of(plan.points, i, spans, &sides, &spec, &chunk_offset, &data_offset)
+        chunk_offset += offset + plan.item_offset
+        code = copy_raw(plan, &plan.content, &spec, chunk_offset, plan.data + data_offset, worker)
+        if code != OK:
+            return code
+    return OK

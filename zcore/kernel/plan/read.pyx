@@ -1,30 +1,26 @@
 # cython: language_level=3, cdivision=True, freethreading_compatible=True
-"""Reading: each task moves the selected elements of one chunk into the caller's array.
+"""Reading: each task fetches one object, decodes it, and places its selected elements in the caller's array.
 
-A chunk whose elements have the same layout in the caller's array is decoded straight into place. Any other chunk is
-decoded into the worker's scratch and its elements are copied from there. With a cache, each chunk is looked up there
-first; if all chunks of the plan fit into the cache, they are decoded into memory of their own, which is cached.
+With a cache, each chunk is looked up there first; if all chunks of the plan fit into the cache, they are cached. Of an
+object that is stored without a codec, only the selected elements are fetched, straight to their places.
 """
-from cpython.bytes cimport PyBytes_FromStringAndSize
-from libc.stdint cimport int64_t, uint8_t
+from libc.stdint cimport int64_t
 from libc.string cimport memset
 
 from zcore.kernel.cache.chunks cimport ChunkCache
-from zcore.kernel.strided.copy cimport MAX_NDIM, Copy, Runs, copy_by_source
-from zcore.kernel.io.files cimport Content, Identity, buffer_reserve, identify_fd, identify_name
-from zcore.kernel.select.grid cimport Axis, Span
-from zcore.kernel.cache.lru cimport kept_release
-from zcore.kernel.select.gather cimport Sides, mark_blocks
-from zcore.kernel.plan.plan cimport NOT_RAW, Plan, PlanOptions, Worker
+from zcore.kernel.io.files cimport Content, Identity, identify_fd, identify_name
+from zcore.kernel.plan.decode cimport begin_kept, decode_chunk, end_kept, place_fill, place_kept
+from zcore.kernel.plan.fetch cimport fetch_end, fetch_open, fetch_rest, fetch_whole, stored_limit
+from zcore.kernel.plan.plan cimport Object, Plan, PlanOptions, Worker
 from zcore.kernel.plan.raw_copy cimport copy_raw, is_cheaper
-from zcore.kernel.plan.shard_index cimport Extent
 from zcore.kernel.plan.shard_read cimport ShardReader
-from zcore.kernel.codec.table cimport NOT_BLOCKWISE, raised_in
-from zcore.kernel.status cimport MISSING, NO_MEMORY, OK, RAISED, STOPPED, fail, status_clear
+from zcore.kernel.select.grid cimport Span
 from zcore.kernel.select.open_array cimport MAX_KEY, OpenArray
+from zcore.kernel.status cimport MISSING, NO_MEMORY, OK, STOPPED, fail, status_clear
+from zcore.kernel.strided.copy cimport MAX_NDIM, Copy
 
 cdef enum:
-    MAX_BLOCKS = 4096          # of a chunk; a chunk with more blocks is decoded as a whole
+    NOT_RAW = -4               # beside the codes of `Status`: the object has to be fetched whole
 
 
 cdef class ReadPlan(Plan):
@@ -36,21 +32,17 @@ cdef class ReadPlan(Plan):
         Plan.__init__(self, array, selection, elements, options)
         if self.levels is not None:
             self.shards = ShardReader(self, options)
-        self._spread_files(options.n_threads)
+        _spread_files(self, options.n_threads)
         self.is_filled = options.holds_zeros and self.items is None and _is_zero(self.opened.fill, self.opened.itemsize)
 
     cdef int adapt(self, int n_threads) noexcept nogil:
         Plan.adapt(self, n_threads)
         if self.chunks is not None:
-            self.keeps = self._fits_cache()
+            self.keeps = _fits_cache(self)
         if self.shards is not None and self.shards.follow(self, n_threads) != OK:
             return NO_MEMORY
-        self._spread_files(n_threads)
+        _spread_files(self, n_threads)
         return OK
-
-    cdef void _spread_files(self, int n_threads) noexcept nogil:
-        # Parts of one file are read in order, for the sake of disks.
-        self.set_lanes(n_threads if self.dirfd != -1 else 1)
 
     def _direction(self):
         return "decode"
@@ -72,10 +64,7 @@ cdef class ReadPlan(Plan):
             return
         self.chunks = chunks
         self.form = form
-        self.keeps = self._fits_cache()
-
-    cdef bint _fits_cache(self) noexcept nogil:
-        return self.n_tasks > 0 and self.task_nbytes <= self.chunks.max_nbytes // self.n_tasks
+        self.keeps = _fits_cache(self)
 
     cdef int open_worker(self, Worker *worker) noexcept nogil:
         if self.shards is not None:
@@ -91,201 +80,117 @@ cdef class ReadPlan(Plan):
         cdef Span spans[MAX_NDIM]
         cdef char key[MAX_KEY]
         cdef int code
-        if self.shards is not None and self.shards.n_open and worker.brought == NULL:
+        if self.shards is not None and self.shards.n_open and worker.passed == NULL:
             return self.shards.run_task(self, task, worker)
         self.spans_of(self.object_of(task), spans)
         self.measure_chunk(spans, &worker.layout)
         self.key_of(spans, key)
-        if self.chunks is not None and worker.brought == NULL and self._find_object(key, spans, worker):
+        if self.chunks is not None and worker.passed == NULL and _place_kept_object(self, key, spans, worker):
             return OK
-        code = self.load(key, spans, worker)
-        self.end_kept(code, worker)
+        code = _read_object(self, key, spans, worker)
+        end_kept(self, code, worker)
         if code != MISSING:
             return code
         if self.opened.missing_raises:
             return fail(&worker.status, MISSING, 0, 0, 0)
-        if self.is_filled and worker.brought == NULL:
+        if self.is_filled and worker.passed == NULL:
             # A file is looked for once in a plan, so no earlier content of it was moved to the elements.
             return OK
-        return self.fill_selected(self.objects, spans, worker)
-
-    cdef int fill_selected(self, const Axis *axes, const Span *spans, Worker *worker) noexcept nogil:
-        if self.items is not None:
-            return self._move_items(NULL, -1, axes, spans, worker)
-        self.fill_in(spans)
-        return OK
-
-    cdef int _move_items(self, const uint8_t *encoded, int64_t n_bytes, const Axis *axes, const Span *spans,
-                         Worker *worker) noexcept with gil:
-        """Read elements of varying length from a chunk, or set them to the fill value if `n_bytes` is -1."""
-        try:
-            try:
-                inside, outside = self.selections(axes, spans)
-                if n_bytes < 0:
-                    self.items.fill(outside)
-                else:
-                    raw = PyBytes_FromStringAndSize(<const char *>encoded, n_bytes)
-                    self.items.read(raw, self.lengths_of(spans), inside, outside)
-                return OK
-            except BaseException as exception:
-                return raised_in(&worker.work, exception, &worker.status)
-        except:  # noqa: E722 (the only clause that cannot raise itself)
-            pass
-        return RAISED
-
-    cdef bint _find_object(self, const char *key, const Span *spans, Worker *worker) noexcept nogil:
-        cdef Identity identity
-        return (identify_name(self.dirfd, key, &identity) == 0
-                and self.find_kept(&identity, 0, identity.size, spans, worker))
-
-    cdef void before_read(self, int fd, Worker *worker) noexcept nogil:
-        cdef Identity identity
-        # Before the read: if the file is written in place meanwhile, no later look-up has this identity.
-        if self.keeps and identify_fd(fd, &identity) == 0:
-            self.identified(&identity, worker)
-
-    cdef void identified(self, const Identity *identity, Worker *worker) noexcept nogil:
-        if self.keeps and self.chunks.trusts(identity):
-            self.begin_kept(identity, 0, identity.size, worker)
-
-    cdef int load_raw(self, int fd, int64_t offset, int64_t n_bytes, const Span *spans, Worker *worker) noexcept nogil:
-        cdef Identity identity
-        cdef Content content
-        cdef Copy spec
-        cdef int code
-        if self.program is None or self.program.n_steps > 0 or self.shards is not None or self.items is not None:
-            return NOT_RAW
-        if self.points is not None or worker.kept != NULL:
-            return NOT_RAW
-        if n_bytes < 0 and identify_fd(fd, &identity) == 0:
-            n_bytes = identity.size
-        # An object of another size is no chunk, or one that ends at the array's border.
-        if n_bytes != worker.layout.n_bytes:
-            return NOT_RAW
-        self.copy_spec(spans, &worker.layout, False, &spec)
-        if not is_cheaper(&spec, n_bytes):
-            return NOT_RAW
-        memset(&content, 0, sizeof(Content))
-        content.fd = fd
-        offset += self.item_offset + self.chunk_offset(spans, &worker.layout)
-        code = copy_raw(self, &content, &spec, offset, self.data + self.data_offset(spans), worker)
-        if code == OK or code == STOPPED:
-            return code
-        # It is read again as a whole, which finds the reason.
-        status_clear(&worker.status)
-        return NOT_RAW
-
-    cdef int load_brought(self, const Span *spans, Worker *worker) noexcept nogil:
-        if self.shards is None or self.shards.n_open == 0 or worker.brought.is_absent:
-            return Plan.load_brought(self, spans, worker)
-        return self.shards.load_brought(self, spans, worker)
-
-    cdef int find_wanted(self, const Span *spans, const Extent **extents, int64_t *n, Worker *worker) noexcept nogil:
-        if self.shards is None:
-            return Plan.find_wanted(self, spans, extents, n, worker)
-        return self.shards.find_wanted(self, spans, extents, n, worker)
+        return place_fill(self, self.objects, spans, worker)
 
     def is_few(self, int64_t task):
         """Whether the selection touches fewer than half of the chunks of a shard that can be read in parts."""
         return self.shards is not None and self.shards.is_few(self, task)
 
-    cdef int take_in(self, const uint8_t *encoded, int64_t n_bytes, const Span *spans, Worker *worker) noexcept nogil:
-        cdef bint has_turn
-        cdef int code
-        if self.shards is not None:
-            return self.shards.take_in(self, encoded, n_bytes, spans, worker)
-        has_turn = self.take_turn(worker.layout.n_bytes, worker)
-        code = self.take_in_chunk(encoded, n_bytes, spans, worker)
-        if has_turn:
-            self.leave_turn()
-        return code
 
-    cdef int take_in_chunk(self, const uint8_t *encoded, int64_t n_bytes, const Span *spans,
-                           Worker *worker) noexcept nogil:
-        """Decode a chunk and move its selected elements to their places."""
-        cdef int code = self._take_in_whole(encoded, n_bytes, spans, worker)
-        if not self.is_cut(code, spans, worker):
-            return code
-        if worker.kept != NULL:
-            kept_release(worker.kept)
-            worker.kept = NULL
-        code = self.take_in_cut(encoded, n_bytes, spans, worker)
-        if code == OK:
-            self.move(spans, &worker.layout, False, <char *>worker.decoded.data)
-        return code
+cdef void _spread_files(ReadPlan plan, int n_threads) noexcept nogil:
+    # Parts of one file are read in order, for the sake of disks.
+    plan.set_lanes(n_threads if plan.dirfd != -1 else 1)
 
-    cdef int _take_in_whole(self, const uint8_t *encoded, int64_t n_bytes, const Span *spans,
-                            Worker *worker) noexcept nogil:
-        cdef char *out = self.data + self.data_offset(spans)
-        cdef bint whole = self.is_whole(spans)
-        cdef uint8_t *chunk
-        cdef Runs runs
-        cdef Copy part
-        cdef int code
-        if self.items is not None:
-            return self._move_items(encoded, n_bytes, self.axes, spans, worker)
-        if worker.kept != NULL:
-            chunk = <uint8_t *>worker.kept.words
-            code = self.program.decode(encoded, n_bytes, chunk, worker.layout.n_bytes, worker.n_inner_threads,
-                                       &worker.work, &worker.status)
-            if code == OK:
-                self.move(spans, &worker.layout, False, <char *>chunk)
-            return code
-        if self.program.n_steps == 0 and n_bytes == worker.layout.n_bytes and not (whole and worker.layout.in_place):
-            # Stored as it is: the elements are moved from there.
-            self.move(spans, &worker.layout, False, <char *>encoded)
-            return OK
-        if whole and worker.layout.in_place:
-            return self.program.decode(encoded, n_bytes, <uint8_t *>out, worker.layout.n_bytes, worker.n_inner_threads,
-                                       &worker.work, &worker.status)
-        if whole and worker.n_inner_threads == 1 and self.runs_of(spans, &runs):
-            code = buffer_reserve(&worker.decoded, worker.layout.n_bytes, &worker.status)
-            if code == OK:
-                code = self.program.scatter(encoded, n_bytes, worker.layout.n_bytes, &runs, <uint8_t *>out,
-                                            worker.decoded.data, &worker.status)
-            if code != NOT_BLOCKWISE:
-                return code
-        if not whole and self.points is None and self.item_nbytes == self.opened.itemsize:
-            self.copy_spec(spans, &worker.layout, False, &part)
-            copy_by_source(&part)
-            code = self.program.select(encoded, n_bytes, worker.layout.n_bytes, &part,
-                                       self.chunk_offset(spans, &worker.layout), worker.n_inner_threads > 1,
-                                       <uint8_t *>out, &worker.decoded, &worker.status)
-            if code != NOT_BLOCKWISE:
-                return code
-        if self.points is not None and self.item_nbytes == self.opened.itemsize:
-            code = self._take_points(encoded, n_bytes, spans, worker)
-            if code != NOT_BLOCKWISE:
-                return code
-        code = Plan.take_in_chunk(self, encoded, n_bytes, spans, worker)
-        if code == OK:
-            self.move(spans, &worker.layout, False, <char *>worker.decoded.data)
-        return code
 
-    cdef int _take_points(self, const uint8_t *encoded, int64_t n_bytes, const Span *spans,
-                          Worker *worker) noexcept nogil:
-        """Decode only the blocks of a chunk that contain points, if these are fewer than half."""
-        cdef uint8_t needed[MAX_BLOCKS]
-        cdef Sides sides
-        cdef int64_t n = worker.layout.n_bytes
-        cdef int64_t blocksize = self.program.blocksize_of(encoded, n_bytes, n, self.opened.itemsize)
-        cdef int64_t n_blocks
-        cdef int code
-        # A single block is always needed.
-        if blocksize == 0 or not 1 < (n + blocksize - 1) // blocksize <= MAX_BLOCKS:
-            return NOT_BLOCKWISE
-        n_blocks = (n + blocksize - 1) // blocksize
-        memset(needed, 0, n_blocks)
-        self._describe(&worker.layout, &sides)
-        if 2 * mark_blocks(self.points, spans, &sides, blocksize, n_blocks, needed) >= n_blocks:
-            return NOT_BLOCKWISE
-        code = buffer_reserve(&worker.decoded, n + 2 * blocksize, &worker.status)
-        if code == OK:
-            code = self.program.decode_some(encoded, n_bytes, n, needed, worker.decoded.data,
-                                            worker.decoded.data + n, &worker.status)
-        if code == OK:
-            self.move(spans, &worker.layout, False, <char *>worker.decoded.data)
+cdef bint _fits_cache(ReadPlan plan) noexcept nogil:
+    return plan.n_tasks > 0 and plan.task_nbytes <= plan.chunks.max_nbytes // plan.n_tasks
+
+
+cdef bint _place_kept_object(ReadPlan plan, const char *key, const Span *spans, Worker *worker) noexcept nogil:
+    cdef Identity identity
+    return (identify_name(plan.dirfd, key, &identity) == 0
+            and place_kept(plan, &identity, 0, identity.size, spans, worker))
+
+
+cdef int _read_object(ReadPlan plan, const char *key, const Span *spans, Worker *worker) noexcept nogil:
+    """Fetch an object, decode it and place its elements: OK, MISSING, or another code."""
+    cdef Object object
+    cdef int64_t limit
+    cdef int code = fetch_open(plan, key, &object, worker)
+    if code != OK:
         return code
+    if worker.passed != NULL and plan.shards is not None and plan.shards.n_open:
+        return plan.shards.read_passed(plan, &object, spans, worker)
+    if plan.keeps:
+        _begin_kept_object(plan, &object, worker)
+    code = _read_raw(plan, &object, spans, worker)
+    if code == NOT_RAW:
+        limit = stored_limit(plan, spans, worker)
+        code = fetch_whole(plan, &object, limit, worker)
+        if code == OK:
+            code = _decode_object(plan, &object, spans, worker)
+            if code != OK:
+                code = fetch_rest(plan, &object, limit, code, worker)
+                if code == OK:
+                    code = _decode_object(plan, &object, spans, worker)
+    return fetch_end(plan, &object, code, worker)
+
+
+cdef int _decode_object(ReadPlan plan, const Object *object, const Span *spans, Worker *worker) noexcept nogil:
+    cdef bint has_turn
+    cdef int code
+    if plan.shards is not None:
+        return plan.shards.decode_shard(plan, 0, object.content.data, object.content.size, spans, worker)
+    has_turn = plan.begin_turn(worker.layout.n_bytes, worker)
+    code = decode_chunk(plan, object.content.data, object.content.size, spans, worker)
+    if has_turn:
+        plan.end_turn()
+    return code
+
+
+cdef void _begin_kept_object(ReadPlan plan, Object *object, Worker *worker) noexcept nogil:
+    # Before the bytes are fetched: if a file is written in place meanwhile, no later look-up has this identity.
+    if worker.passed == NULL and (plan.extents is not None
+                                  or identify_fd(object.content.fd, &object.identity) != 0):
+        return
+    if (worker.passed == NULL or object.is_identified) and plan.chunks.trusts(&object.identity):
+        begin_kept(plan, &object.identity, 0, object.identity.size, worker)
+
+
+cdef int _read_raw(ReadPlan plan, const Object *object, const Span *spans, Worker *worker) noexcept nogil:
+    """Fetch only the selected elements, if they lie in a file without a codec: OK, a code, or NOT_RAW."""
+    cdef Identity identity
+    cdef Content content
+    cdef Copy spec
+    cdef int64_t n_bytes = object.content.size
+    cdef int64_t offset
+    cdef int code
+    if (object.content.fd < 0 or plan.program is None or plan.program.n_steps > 0 or plan.shards is not None
+            or plan.items is not None or plan.points is not None or worker.kept != NULL):
+        return NOT_RAW
+    if n_bytes < 0 and identify_fd(object.content.fd, &identity) == 0:
+        n_bytes = identity.size
+    # An object of another size is no chunk, or one that ends at the array's border.
+    if n_bytes != worker.layout.n_bytes:
+        return NOT_RAW
+    plan.copy_spec(spans, &worker.layout, False, &spec)
+    if not is_cheaper(&spec, n_bytes):
+        return NOT_RAW
+    memset(&content, 0, sizeof(Content))
+    content.fd = object.content.fd
+    offset = object.content.start + plan.item_offset + plan.chunk_offset(spans, &worker.layout)
+    code = copy_raw(plan, &content, &spec, offset, plan.data + plan.data_offset(spans), worker)
+    if code == OK or code == STOPPED:
+        return code
+    # It is read again as a whole, which finds the reason.
+    status_clear(&worker.status)
+    return NOT_RAW
 
 
 cdef bint _is_zero(const char *value, int64_t n_bytes) noexcept nogil:

@@ -1,20 +1,16 @@
-"""Reading objects that are shards: the part of a `ReadPlan` that handles them."""
+"""Reading objects that are shards: the step of a `ReadPlan` that decodes them. Their chunks are fetched."""
 from libc.stdint cimport int64_t, uint8_t
 
-from zcore.kernel.io.files cimport Buffer, Content, Identity
-from zcore.kernel.plan.plan cimport Plan, Worker
-from zcore.kernel.plan.shard_index cimport Extent, IndexCache, IndexForm, ShardIndex, ShardProgram
-from zcore.kernel.plan.shard_levels cimport ShardLevels
-from zcore.kernel.select.grid cimport Axis, Span
-from zcore.kernel.status cimport Status
+from zcore.kernel.io.files cimport Buffer
+from zcore.kernel.plan.plan cimport Object, Plan, Worker
+from zcore.kernel.plan.shard_index cimport Extent, IndexCache
+from zcore.kernel.select.grid cimport Span
 from zcore.kernel.strided.copy cimport MAX_NDIM
 
 
 cdef struct Shard:             # a shard whose selected chunks are read; levels count from the outermost, 0
-    Content content
-    Identity identity          # of the file, if it is one
-    bint is_trusted            # whether the identity was trusted when it was opened, see `Cache.trusts`
-    bint is_shared             # the file stays open when the shard is closed
+    Object object
+    bint is_trusted            # its chunks are cached: its identity was trusted when it was opened, see `Cache.trusts`
     bint notes_wanted          # a missing index is noted among the extents, as chunk -1
     int level                  # level of the shard
     int last                   # level of its chunks: shards between the two levels lie in the same bytes
@@ -36,8 +32,7 @@ cdef struct Search:            # walk through the selected chunks of a shard
 
 
 cdef class ShardReader:
-    cdef ShardProgram shards
-    cdef ShardLevels levels
+    cdef int n_levels
     cdef int n_open            # levels down to which a shard's file is read in parts
     cdef IndexCache cache
     cdef int64_t n_places
@@ -54,47 +49,13 @@ cdef class ShardReader:
     cdef void leave(self) noexcept nogil
     # Reads a group of chunks of a shard in a file.
     cdef int run_task(self, Plan plan, int64_t task, Worker *worker) noexcept nogil
-    # Reads a shard that the caller has passed, whole or in blocks; find_wanted finds its needed parts.
-    cdef int load_brought(self, Plan plan, const Span *spans, Worker *worker) noexcept nogil
+    # Reads a shard that the caller has passed, whole or in blocks. find_wanted finds its needed parts: `n` extents;
+    # those with chunk -1 are parts of an index that must be passed before more can be found.
+    cdef int read_passed(self, Plan plan, const Object *object, const Span *spans, Worker *worker) noexcept nogil
     cdef int find_wanted(self, Plan plan, const Span *spans, const Extent **extents, int64_t *n,
                          Worker *worker) noexcept nogil
     # Whether the selection touches fewer than half of the chunks of a shard that can be read in parts.
     cdef bint is_few(self, Plan plan, int64_t task)
-    # Takes in an object that is not read in parts from a file.
-    cdef int take_in(self, Plan plan, const uint8_t *encoded, int64_t n_bytes, const Span *spans,
-                     Worker *worker) noexcept nogil
-
-    cdef void _free_places(self) noexcept nogil
-    cdef void _close_all(self) noexcept nogil
-    cdef void _close(self, Shard *shard) noexcept nogil
-    cdef OpenShard *_enter(self, Plan plan, int64_t task, const Span *object, Worker *worker) noexcept nogil
-    cdef OpenShard *_place_of(self, Plan plan, int64_t task) noexcept nogil
-    cdef void _leave(self, OpenShard *shard) noexcept nogil
-    cdef int64_t _open(self, Plan plan, OpenShard *shard, const Span *object, Worker *worker) noexcept nogil
-    cdef int _open_file(self, Plan plan, const char *key, Shard *shard, Worker *worker) noexcept nogil
-    cdef int _open_extent(self, Plan plan, const char *key, Shard *shard) noexcept nogil
-    cdef int _find_chunks(self, Plan plan, Shard *shard, const Span *object, Buffer *extents,
+    # Decodes the shard of a level that was fetched whole, and places its selected elements.
+    cdef int decode_shard(self, Plan plan, int level, const uint8_t *stored, int64_t n_bytes, const Span *spans,
                           Worker *worker) noexcept nogil
-    cdef int _find_in(self, Plan plan, Search *search, int level, const Span *object, const Extent *place,
-                      Worker *worker) noexcept nogil
-    cdef ShardIndex *_index_of(self, const Shard *shard, int level, const IndexForm *form, int64_t size,
-                               Worker *worker) noexcept nogil
-    cdef int64_t _number_of(self, Plan plan, const Search *search, const int64_t *first, const int64_t *count,
-                            int64_t i) noexcept nogil
-    cdef int64_t _position_of(self, Plan plan, const Span *object, int first, int level,
-                              const Span *chunk) noexcept nogil
-    cdef int _read_group(self, Plan plan, const Shard *shard, const Span *object, int64_t group,
-                         Worker *worker) noexcept nogil
-    cdef int _read_chunks(self, Plan plan, const Shard *shard, const Span *object, int64_t i, int64_t end,
-                          Worker *worker) noexcept nogil
-    cdef int _read_batch(self, Plan plan, const Shard *shard, const Span *object, const int64_t *first,
-                         const int64_t *count, int64_t *i, int64_t end, Worker *worker) noexcept nogil
-    cdef bint _find_chunk(self, Plan plan, const Shard *shard, const Axis *axes, const Span *object,
-                          const int64_t *first, const int64_t *count, const Extent *extent, Span *spans,
-                          Worker *worker) noexcept nogil
-    cdef void _note_place(self, Plan plan, const Shard *shard, const Span *object, const Span *chunk,
-                          Status *status) noexcept nogil
-    cdef int _take_in_chunk(self, Plan plan, int level, const uint8_t *stored, int64_t n_bytes, const Span *spans,
-                            Worker *worker) noexcept nogil
-    cdef int _take_in_shard(self, Plan plan, int level, const uint8_t *stored, int64_t n_bytes, const Span *spans,
-                            Worker *worker) noexcept nogil

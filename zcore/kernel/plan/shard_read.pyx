@@ -17,26 +17,25 @@ Groups are cut in the order of the chunks in the file, and neighbouring chunks a
 cimport cython
 from libc.stdint cimport UINT64_MAX, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free
+from libc.string cimport memset
 
 from zcore.kernel.atomics cimport zc_add, zc_back_off, zc_load, zc_store, zc_swap_if
+from zcore.kernel.io.files cimport Buffer, Content, buffer_free, buffer_reserve, content_at
 from zcore.kernel.io.locks cimport section_enter
-from zcore.kernel.strided.copy cimport MAX_NDIM
-from zcore.kernel.refs.extents cimport Place
-from zcore.kernel.io.files cimport (
-    ABSENT, Buffer, buffer_free, buffer_reserve, content_at, object_close, object_identify,
-    object_open,
-)
-from zcore.kernel.select.grid cimport Axis, Span, ceil_div
-from zcore.kernel.plan.plan cimport Plan, PlanOptions, Worker
+from zcore.kernel.plan.decode cimport begin_kept, decode_chunk, end_kept, place_fill, place_kept
+from zcore.kernel.plan.fetch cimport fetch_close, fetch_identity, fetch_open
+from zcore.kernel.plan.plan cimport Object, Plan, PlanOptions, Worker
 from zcore.kernel.plan.shard_index import INDICES
 
 from zcore.kernel.plan.shard_index cimport (
     Extent, IndexForm, ShardIndex, ShardProgram, index_new, index_release, note_outer, sort_extents,
 )
+from zcore.kernel.select.grid cimport Axis, Span, ceil_div
+from zcore.kernel.select.open_array cimport MAX_KEY
 from zcore.kernel.status cimport (
     INTERRUPTED, MAX_SHARD_LEVELS, MISSING, NO_MEMORY, OK, WANTED, Status, fail, status_clear,
 )
-from zcore.kernel.select.open_array cimport MAX_KEY
+from zcore.kernel.strided.copy cimport MAX_NDIM
 
 cdef enum:
     GROUP_NBYTES = 1 << 20     # decoded bytes of the smallest task that is worth a thread
@@ -49,14 +48,6 @@ cdef enum:
     READY = 1
     GONE = 2                   # the object is absent
     UNREADABLE = 3             # the task that opened it failed
-
-
-cdef inline void _start_brought(Shard *shard, const Worker *worker) noexcept nogil:
-    shard.content = worker.brought.content
-    shard.is_trusted = False
-    shard.is_shared = False
-    shard.notes_wanted = False
-    shard.level = 0
 
 
 @cython.final
@@ -74,25 +65,14 @@ cdef class ShardReader:
         self.places = NULL
 
     def __init__(self, Plan plan not None, PlanOptions options not None):
-        self.levels = plan.levels
-        self.shards = <ShardProgram>self.levels.programs[0]
         self.cache = INDICES if options.indices is None else options.indices
-        self.n_open = 0 if self.shards.is_wrapped else self.levels.last_of(0) + 1
+        self.n_levels = plan.levels.n
+        self.n_open = 0 if plan.levels.is_wrapped(0) else plan.levels.last_of(0) + 1
         if self.follow(plan, options.n_threads) != OK:
             raise MemoryError
 
     def __dealloc__(self):
-        self._free_places()
-
-    cdef void _free_places(self) noexcept nogil:
-        cdef int64_t i
-        if self.places != NULL:
-            self._close_all()
-            for i in range(self.n_places):
-                buffer_free(&self.places[i].extents)
-            free(self.places)
-        self.places = NULL
-        self.n_places = 0
+        _free_places(self)
 
     cdef int follow(self, Plan plan, int n_threads) noexcept nogil:
         cdef int64_t n_parts = 1
@@ -111,21 +91,21 @@ cdef class ShardReader:
         # As many as the tasks in progress, and one for the shard whose tasks are being taken.
         n_places = min(n_threads + 1, plan.n_tasks)
         if n_places > self.n_places:
-            self._free_places()
+            _free_places(self)
             self.places = <OpenShard *>calloc(n_places, sizeof(OpenShard))
             if self.places == NULL:
                 return NO_MEMORY
             self.n_places = n_places
         for i in range(self.n_places):
             self.places[i].shard = -1
-            self.places[i].read.content.fd = -1
+            self.places[i].read.object.content.fd = -1
         plan.task_nbytes //= n_parts
         plan.n_tasks *= n_parts
         plan.n_parts = n_parts
         return OK
 
     cdef bint reads_chunks(self) noexcept nogil:
-        return self.n_open == self.levels.n
+        return self.n_open == self.n_levels
 
     cdef void enter(self) noexcept nogil:
         zc_add(&self.n_inside, 1)
@@ -133,387 +113,52 @@ cdef class ShardReader:
     cdef void leave(self) noexcept nogil:
         # When the last thread leaves, every task is done, or the plan has stopped with shards left open.
         if zc_add(&self.n_inside, -1) == 1:
-            self._close_all()
-
-    cdef void _close_all(self) noexcept nogil:
-        cdef int64_t i
-        for i in range(self.n_places):
-            self._close(&self.places[i].read)
-
-    cdef void _close(self, Shard *shard) noexcept nogil:
-        if shard.content.fd >= 0 and not shard.is_shared:
-            object_close(shard.content.fd)
-        shard.content.fd = -1
+            _close_all(self)
 
     cdef int run_task(self, Plan plan, int64_t task, Worker *worker) noexcept nogil:
         cdef Span object[MAX_NDIM]
         cdef int64_t group = task % plan.n_parts
         cdef OpenShard *shard
+        cdef int64_t n
+        cdef int64_t rest
         cdef int code
         plan.spans_of(plan.object_of(task), object)
-        shard = self._enter(plan, plan.object_of(task), object, worker)
+        shard = _enter(self, plan, plan.object_of(task), object, worker)
         if shard == NULL:
             return INTERRUPTED
         if zc_load(&shard.state) == READY:
-            code = self._read_group(plan, &shard.read, object, group, worker)
+            n = shard.read.n // plan.n_parts
+            rest = shard.read.n % plan.n_parts
+            code = _read_chunks(self, plan, &shard.read, object, n * group + rest * group // plan.n_parts,
+                                n * (group + 1) + rest * (group + 1) // plan.n_parts, worker)
         elif zc_load(&shard.state) == UNREADABLE:
             # Another task of the shard has reported the reason.
             code = worker.status.code if worker.status.code != OK else INTERRUPTED
         elif plan.opened.missing_raises:
             code = fail(&worker.status, MISSING, 0, 0, 0)
         else:
-            code = plan.fill_selected(plan.objects, object, worker) if group == 0 else OK
-        self._leave(shard)
+            code = place_fill(plan, plan.objects, object, worker) if group == 0 else OK
+        _leave(shard)
         return code
-
-    # open shards
-
-    cdef OpenShard *_enter(self, Plan plan, int64_t task, const Span *object, Worker *worker) noexcept nogil:
-        """Return the shard, opened by this thread or another one; NULL if the worker has to stop."""
-        cdef OpenShard *shard
-        cdef int64_t n_waits = 0
-        while True:
-            shard = self._place_of(plan, task)
-            if shard != NULL:
-                break
-            # More threads than slots. The threads that use the slots will leave them.
-            if plan.poll(worker):
-                return NULL
-            zc_back_off(n_waits)
-            n_waits += 1
-        if zc_swap_if(&shard.state, NEW, OPENING):
-            zc_store(&shard.state, self._open(plan, shard, object, worker))
-            return shard
-        while zc_load(&shard.state) == OPENING:
-            if plan.poll(worker):
-                return NULL
-            zc_back_off(n_waits)
-            n_waits += 1
-        return shard
-
-    cdef OpenShard *_place_of(self, Plan plan, int64_t task) noexcept nogil:
-        """Return the slot of a shard, a free one if it has none yet, or NULL."""
-        cdef OpenShard *free_place = NULL
-        cdef OpenShard *found = NULL
-        cdef int64_t i
-        section_enter(&self.guard)
-        for i in range(self.n_places):
-            if zc_load(&self.places[i].shard) == task:
-                found = &self.places[i]
-                break
-            if free_place == NULL and zc_load(&self.places[i].shard) < 0:
-                free_place = &self.places[i]
-        if found == NULL and free_place != NULL:
-            found = free_place
-            found.state = NEW
-            found.n_left = plan.n_parts
-            zc_store(&found.shard, task)
-        zc_store(&self.guard, 0)
-        return found
-
-    cdef void _leave(self, OpenShard *shard) noexcept nogil:
-        if zc_add(&shard.n_left, -1) == 1:
-            self._close(&shard.read)
-            zc_store(&shard.shard, -1)
-
-    cdef int64_t _open(self, Plan plan, OpenShard *shard, const Span *object, Worker *worker) noexcept nogil:
-        """Open a shard and find the selected chunks in it; returns its state."""
-        cdef char key[MAX_KEY]
-        cdef Shard *read = &shard.read
-        cdef int code
-        plan.key_of(object, key)
-        code = self._open_file(plan, key, read, worker) if plan.extents is None else self._open_extent(plan, key, read)
-        if code != OK:
-            return GONE if code == MISSING else UNREADABLE
-        read.is_trusted = plan.keeps and plan.chunks.trusts(&read.identity)
-        read.notes_wanted = False
-        read.level = 0
-        return READY if self._find_chunks(plan, read, object, &shard.extents, worker) == OK else UNREADABLE
-
-    cdef int _open_file(self, Plan plan, const char *key, Shard *shard, Worker *worker) noexcept nogil:
-        cdef int code
-        shard.content.data = NULL
-        shard.content.start = 0
-        shard.content.n_blocks = 0
-        shard.is_shared = False
-        shard.content.fd = object_open(plan.dirfd, key, &worker.status)
-        if shard.content.fd < 0:
-            return MISSING if shard.content.fd == ABSENT else worker.status.code
-        code = object_identify(shard.content.fd, &shard.identity, &worker.status)
-        shard.content.size = shard.identity.size
-        return MISSING if code == ABSENT else code
-
-    cdef int _open_extent(self, Plan plan, const char *key, Shard *shard) noexcept nogil:
-        cdef Place place
-        cdef int code = plan.place_of(key, &place)
-        if code == OK:
-            shard.content.data = place.data
-            shard.content.n_blocks = 0
-            shard.content.fd = place.fd
-            shard.content.start = place.offset
-            shard.content.size = place.n_bytes
-            shard.is_shared = place.is_shared
-            shard.identity = place.identity
-        return code
-
-    # selected chunks
-
-    cdef int _find_chunks(self, Plan plan, Shard *shard, const Span *object, Buffer *extents,
-                          Worker *worker) noexcept nogil:
-        """Note the extents of the selected chunks, in the order of the shard's bytes."""
-        cdef Search search
-        cdef Extent everything
-        cdef int64_t n
-        cdef int code
-        shard.last = self.levels.last_of(shard.level)
-        n = plan.chunks_of(self.levels.axes_of(shard.last), object, search.first, search.count)
-        code = buffer_reserve(extents, n * <int64_t>sizeof(Extent), &worker.status)
-        if code != OK:
-            return code
-        shard.extents = <Extent *>extents.data
-        shard.n = 0
-        search.shard = shard
-        search.object = object
-        everything.offset = 0
-        everything.n_bytes = shard.content.size
-        code = self._find_in(plan, &search, shard.level, object, &everything, worker)
-        if code == OK:
-            sort_extents(shard.extents, shard.n)
-        return code
-
-    cdef int _find_in(self, Plan plan, Search *search, int level, const Span *object, const Extent *place,
-                      Worker *worker) noexcept nogil:
-        """Note the selected chunks of a shard of that level; empty ones, if the shard itself is an empty chunk."""
-        cdef Span spans[MAX_NDIM]
-        cdef int64_t first[MAX_NDIM]
-        cdef int64_t count[MAX_NDIM]
-        cdef const Axis *axes = self.levels.axes_of(level)
-        # Programs never have more levels. The second comparison tells the compiler.
-        cdef bint is_last = level == search.shard.last or level == MAX_SHARD_LEVELS - 1
-        cdef int64_t limit = self.levels.limit_of(level)
-        cdef ShardIndex *index = NULL
-        cdef IndexForm form
-        cdef Extent extent
-        cdef int64_t i
-        cdef int64_t position
-        cdef int code = OK
-        if place.offset != UINT64_MAX:
-            if level > 0 and plan.poll(worker):
-                return INTERRUPTED
-            (<ShardProgram>self.levels.programs[level]).form_of(plan.n_chunks_of(axes, object), <int64_t>place.offset,
-                                                                &form)
-            index = self._index_of(search.shard, level, &form, place.n_bytes, worker)
-            if index == NULL and worker.status.code == WANTED and search.shard.notes_wanted:
-                # There is room: the shard has at least one selected chunk.
-                extent.i = -1
-                extent.offset = <uint64_t>worker.status.offset
-                extent.n_bytes = worker.status.expected
-                search.shard.extents[search.shard.n] = extent
-                search.shard.n += 1
-                status_clear(&worker.status)
-                return OK
-            if index == NULL:
-                return worker.status.code
-        for i in range(plan.chunks_of(axes, object, first, count)):
-            position = plan.chunk_of(axes, self.levels.order_of(level), object, first, count, i, spans)
-            extent.offset = UINT64_MAX
-            extent.n_bytes = 0
-            if index != NULL:
-                code = (<ShardProgram>self.levels.programs[level]).extent_of(
-                    &form, index.words, position, place.n_bytes, limit, &extent, &worker.status)
-            if code == OK and is_last:
-                extent.i = i if level == search.shard.level else self._number_of(plan, search, first, count, i)
-                search.shard.extents[search.shard.n] = extent
-                search.shard.n += 1
-            elif code == OK:
-                code = self._find_in(plan, search, level + 1, spans, &extent, worker)
-                if code != OK and code != INTERRUPTED:
-                    note_outer(&worker.status, position)
-            if code != OK:
-                break
-        if index != NULL:
-            index_release(index)
-        return code
-
-    cdef ShardIndex *_index_of(self, const Shard *shard, int level, const IndexForm *form, int64_t size,
-                               Worker *worker) noexcept nogil:
-        """Return the index of a shard of that level, kept or read; NULL with the worker's status."""
-        cdef ShardIndex *index = NULL
-        cdef uint64_t *words = NULL
-        # Decoded shards are in memory and have no identity.
-        cdef bint is_kept = self.cache is not None and shard.content.fd >= 0
-        cdef int64_t base = shard.content.start + form.base
-        if is_kept:
-            index = self.cache.find(&shard.identity, base, size, form.number)
-        if index != NULL:
-            return index
-        # A shard that is too short for its index is refused before memory is allocated.
-        if size >= form.n_bytes:
-            index = index_new(2 * form.n_chunks)
-            if index == NULL:
-                fail(&worker.status, NO_MEMORY, 0, form.n_bytes, 0)
-                return NULL
-            words = index.words
-        if (<ShardProgram>self.levels.programs[level]).read_index(
-                form, &shard.content, size, words, &worker.encoded, &worker.work, &worker.status) != OK:
-            if index != NULL:
-                index_release(index)
-            return NULL
-        index.identity = shard.identity
-        index.base = base
-        index.size = size
-        index.form = form.number
-        if is_kept:
-            self.cache.keep(index)
-        return index
-
-    # levels
-
-    cdef int64_t _number_of(self, Plan plan, const Search *search, const int64_t *first, const int64_t *count,
-                            int64_t i) noexcept nogil:
-        """Return the number, as `chunks_of` counts, of the i-th chunk of a shard in the search."""
-        cdef int d = plan.ndim - 1
-        cdef int64_t rest
-        cdef int64_t stride = 1
-        cdef int64_t number = 0
-        while d >= 0:
-            rest = i // count[d]
-            number += (first[d] + i - rest * count[d] - search.first[d]) * stride
-            stride *= search.count[d]
-            i = rest
-            d -= 1
-        return number
-
-    cdef int64_t _position_of(self, Plan plan, const Span *object, int first, int level,
-                              const Span *chunk) noexcept nogil:
-        """Return the position of the chunk of `level` that is or contains `chunk`; `object` has level `first`."""
-        cdef const Axis *axes = self.levels.axes_of(level)
-        cdef const int *order = self.levels.order_of(level)
-        cdef int64_t position = 0
-        cdef int64_t origin
-        cdef int64_t length
-        cdef int d
-        cdef int k
-        for k in range(plan.ndim):
-            d = k if order == NULL else order[k]
-            origin = object[d].origin
-            length = object[d].length
-            if level > first:
-                length = self.levels.axes_of(level - 1)[d].chunk
-                origin = chunk[d].origin - chunk[d].origin % length
-            position = position * (length // axes[d].chunk) + (chunk[d].origin - origin) // axes[d].chunk
-        return position
-
-    # the chunks of a group
-
-    cdef int _read_group(self, Plan plan, const Shard *shard, const Span *object, int64_t group,
-                         Worker *worker) noexcept nogil:
-        cdef int64_t i = shard.n // plan.n_parts * group + shard.n % plan.n_parts * group // plan.n_parts
-        cdef int64_t end = (shard.n // plan.n_parts * (group + 1)
-                            + shard.n % plan.n_parts * (group + 1) // plan.n_parts)
-        return self._read_chunks(plan, shard, object, i, end, worker)
-
-    cdef int _read_chunks(self, Plan plan, const Shard *shard, const Span *object, int64_t i, int64_t end,
-                          Worker *worker) noexcept nogil:
-        """Take in the selected chunks from the i-th to `end`, in the order of the shard's bytes."""
-        cdef int64_t first[MAX_NDIM]
-        cdef int64_t count[MAX_NDIM]
-        cdef int code = OK
-        plan.chunks_of(self.levels.axes_of(shard.last), object, first, count)
-        while i < end and code == OK:
-            if plan.poll(worker):
-                return INTERRUPTED
-            code = self._read_batch(plan, shard, object, first, count, &i, end, worker)
-        return code
-
-    cdef int _read_batch(self, Plan plan, const Shard *shard, const Span *object, const int64_t *first,
-                         const int64_t *count, int64_t *i, int64_t end, Worker *worker) noexcept nogil:
-        """Fetch neighbouring chunks by one read, from the i-th on, and take them in; move `i` behind them."""
-        cdef Span spans[MAX_NDIM]
-        cdef const Axis *axes = self.levels.axes_of(shard.last)
-        cdef const Extent *extent = &shard.extents[i[0]]
-        cdef const uint8_t *data
-        cdef int64_t low = <int64_t>extent.offset
-        cdef int64_t high = low + extent.n_bytes
-        cdef int64_t behind
-        cdef int64_t j = i[0] + 1
-        cdef bint has_turn
-        cdef int code = OK
-        if extent.offset == UINT64_MAX:
-            plan.chunk_of(axes, NULL, object, first, count, extent.i, spans)
-            i[0] = j
-            return plan.fill_selected(axes, spans, worker)
-        if self._find_chunk(plan, shard, axes, object, first, count, extent, spans, worker):
-            i[0] = j
-            return OK
-        # Bytes in memory need no batches, and blocks end where the requested bytes end.
-        while j < end and shard.extents[j].offset != UINT64_MAX and shard.content.fd >= 0:
-            behind = max(high, <int64_t>shard.extents[j].offset + shard.extents[j].n_bytes)
-            if <int64_t>shard.extents[j].offset > high + GAP_NBYTES or behind - low > BATCH_NBYTES:
-                break
-            high = behind
-            j += 1
-        has_turn = plan.take_turn((j - i[0]) * plan.layout.n_bytes, worker)
-        data = content_at(&shard.content, low, high - low, &worker.encoded, &worker.status)
-        if data == NULL:
-            code = worker.status.code
-        while i[0] < j and code == OK:
-            extent = &shard.extents[i[0]]
-            plan.chunk_of(axes, NULL, object, first, count, extent.i, spans)
-            if plan.keeps and shard.is_trusted:
-                plan.begin_kept(&shard.identity, shard.content.start + <int64_t>extent.offset, extent.n_bytes, worker)
-            code = self._take_in_chunk(plan, shard.last, data + (<int64_t>extent.offset - low), extent.n_bytes, spans,
-                                       worker)
-            plan.end_kept(code, worker)
-            if code != OK and code != INTERRUPTED:
-                self._note_place(plan, shard, object, spans, &worker.status)
-                worker.status.offset += <int64_t>extent.offset
-            i[0] += 1
-        if has_turn:
-            plan.leave_turn()
-        return code
-
-    cdef bint _find_chunk(self, Plan plan, const Shard *shard, const Axis *axes, const Span *object,
-                          const int64_t *first, const int64_t *count, const Extent *extent, Span *spans,
-                          Worker *worker) noexcept nogil:
-        """Take a chunk from the cache; return whether it was cached."""
-        if plan.chunks is None or shard.content.fd < 0:
-            return False
-        plan.chunk_of(axes, NULL, object, first, count, extent.i, spans)
-        return plan.find_kept(&shard.identity, shard.content.start + <int64_t>extent.offset, extent.n_bytes, spans,
-                              worker)
-
-    cdef void _note_place(self, Plan plan, const Shard *shard, const Span *object, const Span *chunk,
-                          Status *status) noexcept nogil:
-        """Note for an error the position of a chunk in its shard, and of the shards around it."""
-        cdef int level = shard.last
-        while level >= shard.level:
-            note_outer(status, self._position_of(plan, object, shard.level, level, chunk))
-            level -= 1
-
-    cdef int _take_in_chunk(self, Plan plan, int level, const uint8_t *stored, int64_t n_bytes, const Span *spans,
-                            Worker *worker) noexcept nogil:
-        """Move the selected elements of a chunk, of the shards of a level, to their places."""
-        if level == self.levels.n - 1:
-            return plan.take_in_chunk(stored, n_bytes, spans, worker)
-        return self._take_in_shard(plan, level + 1, stored, n_bytes, spans, worker)
 
     # shards that the caller passes, whole or in blocks
 
-    cdef int load_brought(self, Plan plan, const Span *spans, Worker *worker) noexcept nogil:
+    cdef int read_passed(self, Plan plan, const Object *object, const Span *spans, Worker *worker) noexcept nogil:
         cdef Shard shard
         cdef int code
-        _start_brought(&shard, worker)
-        code = self._find_chunks(plan, &shard, spans, &worker.levels[0].extents, worker)
-        return self._read_chunks(plan, &shard, spans, 0, shard.n, worker) if code == OK else code
+        memset(&shard, 0, sizeof(Shard))
+        shard.object = object[0]
+        code = _find_chunks(self, plan, &shard, spans, &worker.levels[0].extents, worker)
+        return _read_chunks(self, plan, &shard, spans, 0, shard.n, worker) if code == OK else code
 
     cdef int find_wanted(self, Plan plan, const Span *spans, const Extent **extents, int64_t *n,
                          Worker *worker) noexcept nogil:
         cdef Shard shard
         cdef int code
-        _start_brought(&shard, worker)
+        memset(&shard, 0, sizeof(Shard))
+        shard.object = worker.passed[0]
         shard.notes_wanted = True
-        code = self._find_chunks(plan, &shard, spans, &worker.levels[0].extents, worker)
+        code = _find_chunks(self, plan, &shard, spans, &worker.levels[0].extents, worker)
         extents[0] = shard.extents
         n[0] = shard.n
         return code
@@ -523,30 +168,341 @@ cdef class ShardReader:
         cdef int64_t first[MAX_NDIM]
         cdef int64_t count[MAX_NDIM]
         plan.spans_of(plan.object_of(task), object)
-        return self.n_open > 0 and (2 * plan.chunks_of(self.levels.axes_of(0), object, first, count)
-                                    < plan.n_chunks_of(self.levels.axes_of(0), object))
+        return self.n_open > 0 and (2 * plan.chunks_of(plan.levels.axes_of(0), object, first, count)
+                                    < plan.n_chunks_of(plan.levels.axes_of(0), object))
 
-    # shards with codecs behind them
+    # shards in memory: those with codecs behind them, and those in such shards
 
-    cdef int take_in(self, Plan plan, const uint8_t *encoded, int64_t n_bytes, const Span *spans,
-                     Worker *worker) noexcept nogil:
-        return self._take_in_shard(plan, 0, encoded, n_bytes, spans, worker)
-
-    cdef int _take_in_shard(self, Plan plan, int level, const uint8_t *stored, int64_t n_bytes, const Span *spans,
-                            Worker *worker) noexcept nogil:
-        """Move the selected elements of a shard in memory to their places."""
+    cdef int decode_shard(self, Plan plan, int level, const uint8_t *stored, int64_t n_bytes, const Span *spans,
+                          Worker *worker) noexcept nogil:
         cdef Shard shard
         cdef int code
         # Programs never have more levels. This comparison tells the compiler.
         if level >= MAX_SHARD_LEVELS:
             return OK
+        memset(&shard, 0, sizeof(Shard))
         shard.level = level
-        shard.notes_wanted = False
-        code = (<ShardProgram>self.levels.programs[level]).unwrap(
-            plan.n_chunks_of(self.levels.axes_of(level), spans), stored, n_bytes, &shard.content,
+        code = (<ShardProgram>plan.levels.programs[level]).unwrap(
+            plan.n_chunks_of(plan.levels.axes_of(level), spans), stored, n_bytes, &shard.object.content,
             &worker.levels[level].content, &worker.work, &worker.status)
         if code == OK:
-            code = self._find_chunks(plan, &shard, spans, &worker.levels[level].extents, worker)
+            code = _find_chunks(self, plan, &shard, spans, &worker.levels[level].extents, worker)
         if code == OK:
-            code = self._read_chunks(plan, &shard, spans, 0, shard.n, worker)
+            code = _read_chunks(self, plan, &shard, spans, 0, shard.n, worker)
         return code
+
+
+cdef void _free_places(ShardReader self) noexcept nogil:
+    cdef int64_t i
+    if self.places != NULL:
+        _close_all(self)
+        for i in range(self.n_places):
+            buffer_free(&self.places[i].extents)
+        free(self.places)
+    self.places = NULL
+    self.n_places = 0
+
+
+cdef void _close_all(ShardReader self) noexcept nogil:
+    cdef int64_t i
+    for i in range(self.n_places):
+        fetch_close(&self.places[i].read.object)
+
+
+# open shards
+
+cdef OpenShard *_enter(ShardReader self, Plan plan, int64_t task, const Span *object, Worker *worker) noexcept nogil:
+    """Return the shard, opened by this thread or another one; NULL if the worker has to stop."""
+    cdef OpenShard *shard
+    cdef int64_t n_waits = 0
+    while True:
+        shard = _place_of(self, plan, task)
+        if shard != NULL:
+            break
+        # More threads than slots. The threads that use the slots will leave them.
+        if plan.poll(worker):
+            return NULL
+        zc_back_off(n_waits)
+        n_waits += 1
+    if zc_swap_if(&shard.state, NEW, OPENING):
+        zc_store(&shard.state, _open(self, plan, shard, object, worker))
+        return shard
+    while zc_load(&shard.state) == OPENING:
+        if plan.poll(worker):
+            return NULL
+        zc_back_off(n_waits)
+        n_waits += 1
+    return shard
+
+
+cdef OpenShard *_place_of(ShardReader self, Plan plan, int64_t task) noexcept nogil:
+    """Return the slot of a shard, a free one if it has none yet, or NULL."""
+    cdef OpenShard *free_place = NULL
+    cdef OpenShard *found = NULL
+    cdef int64_t i
+    section_enter(&self.guard)
+    for i in range(self.n_places):
+        if zc_load(&self.places[i].shard) == task:
+            found = &self.places[i]
+            break
+        if free_place == NULL and zc_load(&self.places[i].shard) < 0:
+            free_place = &self.places[i]
+    if found == NULL and free_place != NULL:
+        found = free_place
+        found.state = NEW
+        found.n_left = plan.n_parts
+        zc_store(&found.shard, task)
+    zc_store(&self.guard, 0)
+    return found
+
+
+cdef void _leave(OpenShard *shard) noexcept nogil:
+    if zc_add(&shard.n_left, -1) == 1:
+        fetch_close(&shard.read.object)
+        zc_store(&shard.shard, -1)
+
+
+cdef int64_t _open(ShardReader self, Plan plan, OpenShard *shard, const Span *object, Worker *worker) noexcept nogil:
+    """Open a shard and find the selected chunks in it; returns its state."""
+    cdef char key[MAX_KEY]
+    cdef Object *opened = &shard.read.object
+    cdef int code
+    plan.key_of(object, key)
+    code = fetch_open(plan, key, opened, worker)
+    if code == OK:
+        code = fetch_identity(opened, &worker.status)
+    if code != OK:
+        fetch_close(opened)
+        return GONE if code == MISSING else UNREADABLE
+    shard.read.is_trusted = opened.content.fd >= 0 and plan.keeps and plan.chunks.trusts(&opened.identity)
+    code = _find_chunks(self, plan, &shard.read, object, &shard.extents, worker)
+    return READY if code == OK else UNREADABLE
+
+
+# selected chunks
+
+cdef int _find_chunks(ShardReader self, Plan plan, Shard *shard, const Span *object, Buffer *extents,
+                      Worker *worker) noexcept nogil:
+    """Note the extents of the selected chunks, in the order of the shard's bytes."""
+    cdef Search search
+    cdef Extent everything
+    cdef int64_t n
+    cdef int code
+    shard.last = plan.levels.last_of(shard.level)
+    n = plan.chunks_of(plan.levels.axes_of(shard.last), object, search.first, search.count)
+    code = buffer_reserve(extents, n * <int64_t>sizeof(Extent), &worker.status)
+    if code != OK:
+        return code
+    shard.extents = <Extent *>extents.data
+    shard.n = 0
+    search.shard = shard
+    search.object = object
+    everything.offset = 0
+    everything.n_bytes = shard.object.content.size
+    code = _find_in(self, plan, &search, shard.level, object, &everything, worker)
+    if code == OK:
+        sort_extents(shard.extents, shard.n)
+    return code
+
+
+cdef int _find_in(ShardReader self, Plan plan, Search *search, int level, const Span *object, const Extent *place,
+                  Worker *worker) noexcept nogil:
+    """Note the selected chunks of a shard of that level; empty ones, if the shard itself is an empty chunk."""
+    cdef Span spans[MAX_NDIM]
+    cdef int64_t first[MAX_NDIM]
+    cdef int64_t count[MAX_NDIM]
+    cdef const Axis *axes = plan.levels.axes_of(level)
+    # Programs never have more levels. The second comparison tells the compiler.
+    cdef bint is_last = level == search.shard.last or level == MAX_SHARD_LEVELS - 1
+    cdef int64_t limit = plan.levels.limit_of(level)
+    cdef ShardIndex *index = NULL
+    cdef IndexForm form
+    cdef Extent extent
+    cdef int64_t i
+    cdef int64_t position
+    cdef int code = OK
+    if place.offset != UINT64_MAX:
+        if level > 0 and plan.poll(worker):
+            return INTERRUPTED
+        (<ShardProgram>plan.levels.programs[level]).form_of(plan.n_chunks_of(axes, object), <int64_t>place.offset,
+                                                            &form)
+        index = _index_of(self, plan, search.shard, level, &form, place.n_bytes, worker)
+        if index == NULL and worker.status.code == WANTED and search.shard.notes_wanted:
+            # There is room: the shard has at least one selected chunk.
+            extent.i = -1
+            extent.offset = <uint64_t>worker.status.offset
+            extent.n_bytes = worker.status.expected
+            search.shard.extents[search.shard.n] = extent
+            search.shard.n += 1
+            status_clear(&worker.status)
+            return OK
+        if index == NULL:
+            return worker.status.code
+    for i in range(plan.chunks_of(axes, object, first, count)):
+        position = plan.chunk_of(axes, plan.levels.order_of(level), object, first, count, i, spans)
+        extent.offset = UINT64_MAX
+        extent.n_bytes = 0
+        if index != NULL:
+            code = (<ShardProgram>plan.levels.programs[level]).extent_of(
+                &form, index.words, position, place.n_bytes, limit, &extent, &worker.status)
+        if code == OK and is_last:
+            extent.i = i if level == search.shard.level else _number_of(plan, search, first, count, i)
+            search.shard.extents[search.shard.n] = extent
+            search.shard.n += 1
+        elif code == OK:
+            code = _find_in(self, plan, search, level + 1, spans, &extent, worker)
+            if code != OK and code != INTERRUPTED:
+                note_outer(&worker.status, position)
+        if code != OK:
+            break
+    if index != NULL:
+        index_release(index)
+    return code
+
+
+cdef ShardIndex *_index_of(ShardReader self, Plan plan, const Shard *shard, int level, const IndexForm *form,
+                           int64_t size, Worker *worker) noexcept nogil:
+    """Return the index of a shard of that level, kept or read; NULL with the worker's status."""
+    cdef ShardIndex *index = NULL
+    cdef uint64_t *words = NULL
+    # Decoded shards are in memory and have no identity.
+    cdef bint is_kept = self.cache is not None and shard.object.content.fd >= 0
+    cdef int64_t base = shard.object.content.start + form.base
+    if is_kept:
+        index = self.cache.find(&shard.object.identity, base, size, form.number)
+    if index != NULL:
+        return index
+    # A shard that is too short for its index is refused before memory is allocated.
+    if size >= form.n_bytes:
+        index = index_new(2 * form.n_chunks)
+        if index == NULL:
+            fail(&worker.status, NO_MEMORY, 0, form.n_bytes, 0)
+            return NULL
+        words = index.words
+    if (<ShardProgram>plan.levels.programs[level]).read_index(
+            form, &shard.object.content, size, words, &worker.encoded, &worker.work, &worker.status) != OK:
+        if index != NULL:
+            index_release(index)
+        return NULL
+    index.identity = shard.object.identity
+    index.base = base
+    index.size = size
+    index.form = form.number
+    if is_kept:
+        self.cache.keep(index)
+    return index
+
+
+cdef int64_t _number_of(Plan plan, const Search *search, const int64_t *first, const int64_t *count,
+                        int64_t i) noexcept nogil:
+    """Return the number, as `chunks_of` counts, of the i-th chunk of a shard in the search."""
+    cdef int d = plan.ndim - 1
+    cdef int64_t rest
+    cdef int64_t stride = 1
+    cdef int64_t number = 0
+    while d >= 0:
+        rest = i // count[d]
+        number += (first[d] + i - rest * count[d] - search.first[d]) * stride
+        stride *= search.count[d]
+        i = rest
+        d -= 1
+    return number
+
+
+cdef int64_t _position_of(Plan plan, const Span *object, int first, int level, const Span *chunk) noexcept nogil:
+    """Return the position of the chunk of `level` that is or contains `chunk`; `object` has level `first`."""
+    cdef const Axis *axes = plan.levels.axes_of(level)
+    cdef const int *order = plan.levels.order_of(level)
+    cdef int64_t position = 0
+    cdef int64_t origin
+    cdef int64_t length
+    cdef int d
+    cdef int k
+    for k in range(plan.ndim):
+        d = k if order == NULL else order[k]
+        origin = object[d].origin
+        length = object[d].length
+        if level > first:
+            length = plan.levels.axes_of(level - 1)[d].chunk
+            origin = chunk[d].origin - chunk[d].origin % length
+        position = position * (length // axes[d].chunk) + (chunk[d].origin - origin) // axes[d].chunk
+    return position
+
+
+# the chunks of a group
+
+cdef int _read_chunks(ShardReader self, Plan plan, Shard *shard, const Span *object, int64_t i, int64_t end,
+                      Worker *worker) noexcept nogil:
+    """Read the selected chunks from the i-th to `end`, in the order of the shard's bytes."""
+    cdef Search search
+    cdef int code = OK
+    search.shard = shard
+    search.object = object
+    plan.chunks_of(plan.levels.axes_of(shard.last), object, search.first, search.count)
+    while i < end and code == OK:
+        if plan.poll(worker):
+            return INTERRUPTED
+        code = _read_batch(self, plan, &search, &i, end, worker)
+    return code
+
+
+cdef int _read_batch(ShardReader self, Plan plan, const Search *search, int64_t *i, int64_t end,
+                     Worker *worker) noexcept nogil:
+    """Fetch neighbouring chunks by one read, from the i-th on, decode and place them; move `i` behind them."""
+    cdef Span spans[MAX_NDIM]
+    cdef const Shard *shard = search.shard
+    cdef const Content *content = &shard.object.content
+    cdef const Axis *axes = plan.levels.axes_of(shard.last)
+    cdef const Extent *extent = &shard.extents[i[0]]
+    cdef const uint8_t *data
+    cdef int64_t low = <int64_t>extent.offset
+    cdef int64_t high = low + extent.n_bytes
+    cdef int64_t behind
+    cdef int64_t j = i[0] + 1
+    cdef bint has_turn
+    cdef int code = OK
+    plan.chunk_of(axes, NULL, search.object, search.first, search.count, extent.i, spans)
+    if extent.offset == UINT64_MAX:
+        i[0] = j
+        return place_fill(plan, axes, spans, worker)
+    if plan.chunks is not None and content.fd >= 0 and place_kept(
+            plan, &shard.object.identity, content.start + low, extent.n_bytes, spans, worker):
+        i[0] = j
+        return OK
+    # Bytes in memory need no batches, and blocks end where the requested bytes end.
+    while j < end and shard.extents[j].offset != UINT64_MAX and content.fd >= 0:
+        behind = max(high, <int64_t>shard.extents[j].offset + shard.extents[j].n_bytes)
+        if <int64_t>shard.extents[j].offset > high + GAP_NBYTES or behind - low > BATCH_NBYTES:
+            break
+        high = behind
+        j += 1
+    has_turn = plan.begin_turn((j - i[0]) * plan.layout.n_bytes, worker)
+    data = content_at(content, low, high - low, &worker.encoded, &worker.status)
+    if data == NULL:
+        code = worker.status.code
+    while i[0] < j and code == OK:
+        extent = &shard.extents[i[0]]
+        plan.chunk_of(axes, NULL, search.object, search.first, search.count, extent.i, spans)
+        if shard.is_trusted:
+            begin_kept(plan, &shard.object.identity, content.start + <int64_t>extent.offset, extent.n_bytes, worker)
+        if shard.last == plan.levels.n - 1:
+            code = decode_chunk(plan, data + (<int64_t>extent.offset - low), extent.n_bytes, spans, worker)
+        else:
+            code = self.decode_shard(plan, shard.last + 1, data + (<int64_t>extent.offset - low), extent.n_bytes,
+                                     spans, worker)
+        end_kept(plan, code, worker)
+        if code != OK and code != INTERRUPTED:
+            _note_position(plan, search, spans, &worker.status)
+            worker.status.offset += <int64_t>extent.offset
+        i[0] += 1
+    if has_turn:
+        plan.end_turn()
+    return code
+
+
+cdef void _note_position(Plan plan, const Search *search, const Span *chunk, Status *status) noexcept nogil:
+    """Note for an error the position of a chunk in its shard, and of the shards around it."""
+    cdef int level = search.shard.last
+    while level >= search.shard.level:
+        note_outer(status, _position_of(plan, search.object, search.shard.level, level, chunk))
+        level -= 1

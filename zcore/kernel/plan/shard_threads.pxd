@@ -52,8 +52,3 @@ cdef class Crews:
     # Encodes and adds all parts of a job. The calling thread is its owner: OK or a code.
     cdef int run_parts(self, Plan plan, void *job, int64_t n_parts, Worker *worker) noexcept nogil
     cdef int _run_alone(self, Plan plan, void *job, int64_t n_parts, Worker *worker) noexcept nogil
-    cdef int _lead(self, Plan plan, Crew *crew, Worker *worker) noexcept nogil
-    cdef bint _help_once(self, Plan plan, Crew *crew, Worker *worker) noexcept nogil
-    cdef bint _show(self, Crew *crew) noexcept nogil
-    cdef void _hide(self, Crew *crew) noexcept nogil
-    cdef Crew *_join(self, int64_t i) noexcept nogil

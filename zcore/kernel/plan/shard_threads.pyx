@@ -83,11 +83,11 @@ cdef class Crews:
         crew.n_slots = min(SLOTS_PER_THREAD * self.n_crew, n_parts // 2)
         if self.n_crew > 1 and crew.n_slots > 1 and self.parts_are_encoded:
             crew.slots = <Slot *>calloc(crew.n_slots, sizeof(Slot))
-        if crew.slots == NULL or not self._show(&crew):
+        if crew.slots == NULL or not _show(self, &crew):
             free(crew.slots)
             return self._run_alone(plan, job, n_parts, worker)
-        code = self._lead(plan, &crew, worker)
-        self._hide(&crew)
+        code = _lead(self, plan, &crew, worker)
+        _hide(self, &crew)
         while zc_load(&crew.n_helpers):
             if plan.is_cut_off():
                 return INTERRUPTED     # what the helpers had in hand, in the parent, stays as it is
@@ -116,42 +116,6 @@ cdef class Crews:
                 return code
         return OK
 
-    cdef int _lead(self, Plan plan, Crew *crew, Worker *worker) noexcept nogil:
-        cdef const uint8_t *encoded = NULL
-        cdef Slot *slot
-        cdef int64_t n
-        cdef int64_t n_waits = 0
-        cdef int code = OK
-        while crew.n_added < crew.n_parts and code == OK:
-            if plan.poll(worker):
-                return INTERRUPTED
-            if zc_load(&crew.failure):
-                while zc_load(&crew.failure) != 2:
-                    if plan.is_cut_off():
-                        return INTERRUPTED
-                    zc_back_off(n_waits)
-                    n_waits += 1
-                worker.status = crew.status
-                worker.work.exception, crew.exception = crew.exception, worker.work.exception
-                return worker.status.code
-            slot = &crew.slots[crew.n_added % crew.n_slots]
-            if zc_load(&slot.ready):
-                code = self.add_part(plan, crew.job, crew.n_added, slot.encoded.data, slot.n_bytes, worker)
-                zc_store(&slot.ready, 0)
-                zc_add(&crew.n_added, 1)
-            elif zc_swap_if(&crew.n_taken, crew.n_added, crew.n_added + 1):
-                n = self.encode_part(plan, crew.job, crew.n_added, worker, &encoded)
-                code = (worker.status.code if n == FAILED else
-                        self.add_part(plan, crew.job, crew.n_added, encoded, n, worker))
-                zc_add(&crew.n_added, 1)
-            elif not self._help_once(plan, crew, worker):
-                # Another thread encodes the part that is next in order.
-                zc_back_off(n_waits)
-                n_waits += 1
-                continue
-            n_waits = 0
-        return code
-
     # helpers
 
     cdef void help(self, Plan plan, Worker *worker) noexcept nogil:
@@ -162,13 +126,13 @@ cdef class Crews:
         while not plan.poll(worker):
             found = False
             for i in range(self.n_crew):
-                crew = self._join(i)
+                crew = _join(self, i)
                 if crew == NULL:
                     continue
                 # A signal handler that wants this crew's object would wait for its owner, and the owner waits for
                 # helpers.
                 worker.joined = True
-                while not plan.poll(worker) and not plan.is_poll_due(worker) and self._help_once(plan, crew, worker):
+                while not plan.poll(worker) and not plan.is_poll_due(worker) and _help_once(self, plan, crew, worker):
                     found = True
                 worker.joined = False
                 zc_add(&crew.n_helpers, -1)
@@ -180,63 +144,104 @@ cdef class Crews:
             zc_back_off(n_waits)
             n_waits += 1
 
-    cdef bint _help_once(self, Plan plan, Crew *crew, Worker *worker) noexcept nogil:
-        """Encode the next part into its slot; return False if none may be taken now."""
-        cdef const uint8_t *encoded = NULL
-        cdef Slot *slot
-        cdef int64_t n
-        cdef int64_t i = zc_load(&crew.n_taken)
-        if i >= crew.n_parts or i >= zc_load(&crew.n_added) + crew.n_slots or zc_load(&crew.failure):
-            return False
-        if not zc_swap_if(&crew.n_taken, i, i + 1):
-            return True
-        slot = &crew.slots[i % crew.n_slots]
-        n = self.encode_part(plan, crew.job, i, worker, &encoded)
-        if n > 0:
-            if buffer_reserve(&slot.encoded, n, &worker.status) == OK:
-                memcpy(slot.encoded.data, encoded, n)
-            else:
-                n = FAILED
-        if n == FAILED:
-            if zc_swap_if(&crew.failure, 0, 1):
-                crew.status = worker.status
-                crew.exception, worker.work.exception = worker.work.exception, NULL
-                zc_store(&crew.failure, 2)
-            status_clear(&worker.status)
-            return False
-        slot.n_bytes = n
-        zc_store(&slot.ready, 1)
+
+cdef int _lead(Crews self, Plan plan, Crew *crew, Worker *worker) noexcept nogil:
+    cdef const uint8_t *encoded = NULL
+    cdef Slot *slot
+    cdef int64_t n
+    cdef int64_t n_waits = 0
+    cdef int code = OK
+    while crew.n_added < crew.n_parts and code == OK:
+        if plan.poll(worker):
+            return INTERRUPTED
+        if zc_load(&crew.failure):
+            while zc_load(&crew.failure) != 2:
+                if plan.is_cut_off():
+                    return INTERRUPTED
+                zc_back_off(n_waits)
+                n_waits += 1
+            worker.status = crew.status
+            worker.work.exception, crew.exception = crew.exception, worker.work.exception
+            return worker.status.code
+        slot = &crew.slots[crew.n_added % crew.n_slots]
+        if zc_load(&slot.ready):
+            code = self.add_part(plan, crew.job, crew.n_added, slot.encoded.data, slot.n_bytes, worker)
+            zc_store(&slot.ready, 0)
+            zc_add(&crew.n_added, 1)
+        elif zc_swap_if(&crew.n_taken, crew.n_added, crew.n_added + 1):
+            n = self.encode_part(plan, crew.job, crew.n_added, worker, &encoded)
+            code = (worker.status.code if n == FAILED else
+                    self.add_part(plan, crew.job, crew.n_added, encoded, n, worker))
+            zc_add(&crew.n_added, 1)
+        elif not _help_once(self, plan, crew, worker):
+            # Another thread encodes the part that is next in order.
+            zc_back_off(n_waits)
+            n_waits += 1
+            continue
+        n_waits = 0
+    return code
+
+
+cdef bint _help_once(Crews self, Plan plan, Crew *crew, Worker *worker) noexcept nogil:
+    """Encode the next part into its slot; return False if none may be taken now."""
+    cdef const uint8_t *encoded = NULL
+    cdef Slot *slot
+    cdef int64_t n
+    cdef int64_t i = zc_load(&crew.n_taken)
+    if i >= crew.n_parts or i >= zc_load(&crew.n_added) + crew.n_slots or zc_load(&crew.failure):
+        return False
+    if not zc_swap_if(&crew.n_taken, i, i + 1):
         return True
+    slot = &crew.slots[i % crew.n_slots]
+    n = self.encode_part(plan, crew.job, i, worker, &encoded)
+    if n > 0:
+        if buffer_reserve(&slot.encoded, n, &worker.status) == OK:
+            memcpy(slot.encoded.data, encoded, n)
+        else:
+            n = FAILED
+    if n == FAILED:
+        if zc_swap_if(&crew.failure, 0, 1):
+            crew.status = worker.status
+            crew.exception, worker.work.exception = worker.work.exception, NULL
+            zc_store(&crew.failure, 2)
+        status_clear(&worker.status)
+        return False
+    slot.n_bytes = n
+    zc_store(&slot.ready, 1)
+    return True
 
-    # list of crews
 
-    cdef bint _show(self, Crew *crew) noexcept nogil:
-        """Let other threads help; return False if there are more owners than announced threads."""
-        cdef int64_t i
-        cdef bint shown = False
-        section_enter(&self.guard)
-        for i in range(self.n_crew):
-            if self.crews[i] == NULL:
-                self.crews[i] = crew
-                shown = True
-                break
-        zc_store(&self.guard, 0)
-        return shown
+# list of crews
 
-    cdef void _hide(self, Crew *crew) noexcept nogil:
-        cdef int64_t i
-        section_enter(&self.guard)
-        for i in range(self.n_crew):
-            if self.crews[i] == crew:
-                self.crews[i] = NULL
-        zc_store(&self.guard, 0)
+cdef bint _show(Crews self, Crew *crew) noexcept nogil:
+    """Let other threads help; return False if there are more owners than announced threads."""
+    cdef int64_t i
+    cdef bint shown = False
+    section_enter(&self.guard)
+    for i in range(self.n_crew):
+        if self.crews[i] == NULL:
+            self.crews[i] = crew
+            shown = True
+            break
+    zc_store(&self.guard, 0)
+    return shown
 
-    cdef Crew *_join(self, int64_t i) noexcept nogil:
-        """Return the crew at a slot, which stays until `n_helpers` is counted down again, or NULL."""
-        cdef Crew *crew
-        section_enter(&self.guard)
-        crew = self.crews[i]
-        if crew != NULL:
-            zc_add(&crew.n_helpers, 1)
-        zc_store(&self.guard, 0)
-        return crew
+
+cdef void _hide(Crews self, Crew *crew) noexcept nogil:
+    cdef int64_t i
+    section_enter(&self.guard)
+    for i in range(self.n_crew):
+        if self.crews[i] == crew:
+            self.crews[i] = NULL
+    zc_store(&self.guard, 0)
+
+
+cdef Crew *_join(Crews self, int64_t i) noexcept nogil:
+    """Return the crew at a slot, which stays until `n_helpers` is counted down again, or NULL."""
+    cdef Crew *crew
+    section_enter(&self.guard)
+    crew = self.crews[i]
+    if crew != NULL:
+        zc_add(&crew.n_helpers, 1)
+    zc_store(&self.guard, 0)
+    return crew

@@ -4,7 +4,6 @@ from libc.stdint cimport int64_t, uint8_t, uint64_t
 from zcore.kernel.io.files cimport Buffer, Content
 from zcore.kernel.plan.plan cimport Plan, Worker
 from zcore.kernel.plan.shard_index cimport Extent, IndexForm, ShardProgram
-from zcore.kernel.plan.shard_levels cimport ShardLevels
 from zcore.kernel.plan.shard_threads cimport Crews
 from zcore.kernel.select.grid cimport Span
 from zcore.kernel.strided.copy cimport MAX_NDIM
@@ -36,45 +35,21 @@ cdef struct Job:               # the chunks of a shard that are to be encoded
 
 cdef class ShardWriter(Crews):
     cdef ShardProgram shards
-    cdef ShardLevels levels
     cdef bint in_parts         # whether a shard is written to its file in parts: not with codecs behind it
 
     # Follows a plan that is begun anew: OK or NO_MEMORY.
     cdef int follow(self, Plan plan, int n_threads) noexcept nogil
-    # Writes the file of a covered shard and stages it, or sets `erase`.
-    cdef int prepare(self, Plan plan, const Span *spans, const char *key, Worker *worker, bint *erase) noexcept nogil
-    # Changes a locked shard in its file.
-    cdef int merge(self, Plan plan, const Span *spans, const char *key, Worker *worker) noexcept nogil
-    # Finds the needed parts of a shard that is passed.
+    # Write a covered shard, or one that is merged with the old one, to a temporary file: OK, FILLED, SAME or a code.
+    cdef int stage_covered(self, Plan plan, const Span *spans, const char *key, Worker *worker) noexcept nogil
+    cdef int stage_merged(self, Plan plan, const Span *spans, const char *key, Worker *worker) noexcept nogil
+    # Finds the needed parts of a shard that is passed: see `ShardReader`.
     cdef int find_wanted(self, Plan plan, const Span *spans, const Extent **extents, int64_t *n,
                          Worker *worker) noexcept nogil
-    # Decodes an object that is read as a whole, for `encode_merged`.
-    cdef int take_in(self, Plan plan, const uint8_t *encoded, int64_t n_bytes, const Span *spans,
-                     Worker *worker) noexcept nogil
-    # Makes a shard in memory: see `WritePlan`.
+    # Undoes the codecs behind a stored shard: `worker.content` gets its bytes, for `encode_merged`.
+    cdef int unwrap(self, Plan plan, const uint8_t *encoded, int64_t n_bytes, const Span *spans,
+                    Worker *worker) noexcept nogil
+    # Make a shard in memory: return its size, FILLED or FAILED.
     cdef int64_t encode_covered(self, Plan plan, const Span *spans, Worker *worker,
                                 const uint8_t **encoded) noexcept nogil
     cdef int64_t encode_merged(self, Plan plan, const Span *spans, bint found, Worker *worker,
                                const uint8_t **encoded) noexcept nogil
-
-    cdef int _change(self, Plan plan, const Span *spans, const char *key, OldShard *old, Worker *worker) noexcept nogil
-    cdef int _make(self, Plan plan, NewShard *new, const Span *spans, OldShard *old, bint *changed,
-                   Worker *worker) noexcept nogil
-    cdef int64_t _encode_shard(self, Plan plan, int level, const Span *spans, OldShard *old, Worker *worker,
-                               const uint8_t **encoded) noexcept nogil
-    cdef int _carry_over(self, Plan plan, const Span *spans, const OldShard *old, NewShard *new, bint *changed,
-                         Worker *worker) noexcept nogil
-    cdef void _locate(self, Plan plan, int level, const Span *object, int64_t position, Span *chunk) noexcept nogil
-    cdef int _copy(self, Plan plan, const OldShard *old, NewShard *new, const Extent *extents, int64_t n,
-                   Worker *worker) noexcept nogil
-    cdef int _add_changed(self, Plan plan, const Span *spans, const OldShard *old, NewShard *new,
-                          Worker *worker) noexcept nogil
-    cdef int64_t _place_of_part(self, Plan plan, const Job *job, int64_t i, Span *chunk) noexcept nogil
-    cdef int64_t _encode_changed(self, Plan plan, const Job *job, const Span *chunk, int64_t position, Worker *worker,
-                                 const uint8_t **encoded) noexcept nogil
-    cdef int _begin(self, Plan plan, NewShard *new, const Span *spans, int n_indices, Worker *worker) noexcept nogil
-    cdef int _append(self, Plan plan, NewShard *new, const uint8_t *data, int64_t n_bytes,
-                     Worker *worker) noexcept nogil
-    cdef int _flush(self, Plan plan, NewShard *new, Worker *worker) noexcept nogil
-    cdef int _end(self, Plan plan, NewShard *new, int code, Worker *worker, bint *erase) noexcept nogil
-    cdef int64_t _finish(self, Plan plan, NewShard *new, Worker *worker, const uint8_t **encoded) noexcept nogil

@@ -17,16 +17,18 @@ cimport cython
 from libc.stdint cimport UINT64_MAX, int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy, memset
 
-from zcore.kernel.strided.copy cimport MAX_NDIM
 from zcore.kernel.io.files cimport (
-    ABSENT, FAILED, Buffer, Content, Identity, buffer_extend, buffer_relax, buffer_reserve, content_at, object_close,
-    object_commit, object_erase, object_identify, object_open, stage_close, stage_open, stage_write,
+    FAILED, Buffer, Content, buffer_extend, buffer_relax, buffer_reserve, content_at, stage_close, stage_open,
+    stage_write,
 )
-from zcore.kernel.select.grid cimport Axis, Span
-from zcore.kernel.plan.plan cimport FILLED, Plan, Worker
+from zcore.kernel.plan.encode cimport encode_covered_chunk, encode_merged_chunk, is_inside, merge_chunk
+from zcore.kernel.plan.fetch cimport fetch_close, fetch_identity, fetch_open
+from zcore.kernel.plan.plan cimport FILLED, SAME, Object, Plan, Worker
 from zcore.kernel.plan.shard_index cimport Extent, IndexForm, ShardProgram, note_outer, sort_extents
 from zcore.kernel.plan.shard_threads cimport SKIPPED, Crews
+from zcore.kernel.select.grid cimport Axis, Span
 from zcore.kernel.status cimport INTERRUPTED, MAX_SHARD_LEVELS, MISSING, OK, WANTED, fail, status_clear
+from zcore.kernel.strided.copy cimport MAX_NDIM
 
 cdef enum:
     BATCH_NBYTES = 1 << 19     # written to the file at once
@@ -47,10 +49,9 @@ cdef class ShardWriter(Crews):
 
     def __init__(self, Plan plan not None, int n_threads):
         Crews.__init__(self, n_threads)
-        self.levels = plan.levels
-        self.shards = <ShardProgram>self.levels.programs[0]
+        self.shards = <ShardProgram>plan.levels.programs[0]
         self.in_parts = not self.shards.is_wrapped
-        self.parts_are_encoded = plan.program.n_steps > 0 or self.levels.n > 1
+        self.parts_are_encoded = plan.program.n_steps > 0 or plan.levels.n > 1
         self.follow(plan, n_threads)
 
     cdef int follow(self, Plan plan, int n_threads) noexcept nogil:
@@ -59,67 +60,39 @@ cdef class ShardWriter(Crews):
 
     # objects: files that are written in parts, or as a whole if there are codecs behind the shard
 
-    cdef int prepare(self, Plan plan, const Span *spans, const char *key, Worker *worker, bint *erase) noexcept nogil:
+    cdef int stage_covered(self, Plan plan, const Span *spans, const char *key, Worker *worker) noexcept nogil:
         cdef NewShard new
         cdef bint changed = True
         cdef int code
         _start(&new, 0, NULL, key)
-        code = self._make(plan, &new, spans, NULL, &changed, worker)
-        return self._end(plan, &new, code, worker, erase)
+        code = _make(self, plan, &new, spans, NULL, &changed, worker)
+        return _end(plan, &new, code, worker)
 
-    cdef int merge(self, Plan plan, const Span *spans, const char *key, Worker *worker) noexcept nogil:
-        cdef Identity identity
+    cdef int stage_merged(self, Plan plan, const Span *spans, const char *key, Worker *worker) noexcept nogil:
+        cdef Object object
         cdef OldShard old
-        cdef int fd
-        cdef int code = OK
-        fd = object_open(plan.dirfd, key, &worker.status)
-        if fd == FAILED:
-            return worker.status.code
-        if fd != ABSENT:
-            code = object_identify(fd, &identity, &worker.status)
-            if code != OK:
-                object_close(fd)
-                fd = ABSENT
-                if code != ABSENT:
-                    return worker.status.code
-        old.found = fd != ABSENT
-        old.content.fd = fd
-        old.content.data = NULL
-        old.content.start = 0
-        old.content.size = 0
-        old.content.n_blocks = 0
-        if old.found:
-            old.content.size = identity.size
-            code = self._change(plan, spans, key, &old, worker)
-            object_close(fd)
-            return code
-        if not plan.has_elements:
-            return OK
-        if plan.opened.missing_raises:
-            return fail(&worker.status, MISSING, 0, 0, 0)
-        return self._change(plan, spans, key, &old, worker)
-
-    cdef int _change(self, Plan plan, const Span *spans, const char *key, OldShard *old, Worker *worker) noexcept nogil:
-        """Write a file that differs from the old one in the selected elements, or only outside the old shape."""
         cdef NewShard new
-        cdef bint erase = False
         cdef bint changed = plan.has_elements
-        cdef int code
-        _start(&new, 0, NULL, key)
-        code = self._make(plan, &new, spans, old, &changed, worker)
-        if code == OK and not changed:
-            return OK
-        code = self._end(plan, &new, code, worker, &erase)
-        if code != OK:
-            return code
-        if erase:
-            return object_erase(plan.dirfd, key, &worker.staging, &worker.status)
-        return object_commit(plan.dirfd, key, &worker.staging, &worker.status)
+        cdef int code = fetch_open(plan, key, &object, worker)
+        if code == OK:
+            code = fetch_identity(&object, &worker.status)
+        if code == MISSING and not plan.has_elements:
+            fetch_close(&object)
+            return SAME
+        if code == MISSING and plan.opened.missing_raises:
+            fail(&worker.status, MISSING, 0, 0, 0)
+        elif code == OK or code == MISSING:
+            old.found = code == OK
+            old.content = object.content
+            _start(&new, 0, NULL, key)
+            code = _make(self, plan, &new, spans, &old, &changed, worker)
+            code = SAME if code == OK and not changed else _end(plan, &new, code, worker)
+        fetch_close(&object)
+        return code
 
-    cdef int take_in(self, Plan plan, const uint8_t *encoded, int64_t n_bytes, const Span *spans,
-                     Worker *worker) noexcept nogil:
-        """Decode an object that is read as a whole, for `encode_merged`."""
-        cdef int code = self.shards.unwrap(plan.n_chunks_of(self.levels.axes_of(0), spans), encoded, n_bytes,
+    cdef int unwrap(self, Plan plan, const uint8_t *encoded, int64_t n_bytes, const Span *spans,
+                    Worker *worker) noexcept nogil:
+        cdef int code = self.shards.unwrap(plan.n_chunks_of(plan.levels.axes_of(0), spans), encoded, n_bytes,
                                            &worker.content, &worker.levels[0].content, &worker.work, &worker.status)
         if code == OK and self.shards.is_wrapped:
             # At most two forms of a shard are in memory at a time: stored, old content, new content.
@@ -131,8 +104,8 @@ cdef class ShardWriter(Crews):
         cdef IndexForm form
         cdef Extent *found
         cdef uint64_t *words
-        cdef const Content *content = &worker.brought.content
-        cdef int64_t n_chunks = plan.n_chunks_of(self.levels.axes_of(0), spans)
+        cdef const Content *content = &worker.passed.content
+        cdef int64_t n_chunks = plan.n_chunks_of(plan.levels.axes_of(0), spans)
         cdef int64_t position
         cdef int code
         self.shards.form_of(n_chunks, 0, &form)
@@ -159,7 +132,7 @@ cdef class ShardWriter(Crews):
                 continue
             found[n[0]].i = position
             # A bad entry is reported when it is used.
-            if self.shards.extent_of(&form, words, position, content.size, self.levels.limit_of(0), &found[n[0]],
+            if self.shards.extent_of(&form, words, position, content.size, plan.levels.limit_of(0), &found[n[0]],
                                      &worker.status) == OK:
                 n[0] += 1
             else:
@@ -168,170 +141,14 @@ cdef class ShardWriter(Crews):
 
     cdef int64_t encode_covered(self, Plan plan, const Span *spans, Worker *worker,
                                 const uint8_t **encoded) noexcept nogil:
-        return self._encode_shard(plan, 0, spans, NULL, worker, encoded)
+        return _encode_shard(self, plan, 0, spans, NULL, worker, encoded)
 
     cdef int64_t encode_merged(self, Plan plan, const Span *spans, bint found, Worker *worker,
                                const uint8_t **encoded) noexcept nogil:
         cdef OldShard old
         old.found = found
         old.content = worker.content
-        return self._encode_shard(plan, 0, spans, &old, worker, encoded)
-
-    # shards of any level
-
-    cdef int _make(self, Plan plan, NewShard *new, const Span *spans, OldShard *old, bint *changed,
-                   Worker *worker) noexcept nogil:
-        """Add all chunks of a shard; do nothing if none of them changes."""
-        cdef int code = self._begin(plan, new, spans, 1 if old == NULL else 2, worker)
-        if code == OK and old != NULL:
-            old.words = new.words + 2 * new.form.n_chunks
-            if old.found:
-                code = (<ShardProgram>self.levels.programs[new.level]).read_index(
-                    &new.form, &old.content, old.content.size, old.words, &worker.encoded, &worker.work,
-                    &worker.status)
-            if code == OK:
-                code = self._carry_over(plan, spans, old, new, changed, worker)
-        if code == OK and changed[0]:
-            code = self._add_changed(plan, spans, old, new, worker)
-        return code
-
-    cdef int64_t _encode_shard(self, Plan plan, int level, const Span *spans, OldShard *old, Worker *worker,
-                               const uint8_t **encoded) noexcept nogil:
-        """Make a shard in memory, and apply the codecs behind it, if any: return its size, FILLED or FAILED."""
-        cdef NewShard new
-        cdef bint changed = True
-        cdef int code
-        # Programs never have more levels. This comparison tells the compiler.
-        if level >= MAX_SHARD_LEVELS:
-            return FAILED
-        _start(&new, level, &worker.levels[level].built, NULL)
-        code = self._make(plan, &new, spans, old, &changed, worker)
-        if code != OK:
-            if code == INTERRUPTED:
-                fail(&worker.status, INTERRUPTED, 0, 0, 0)
-            return FAILED
-        buffer_relax(&worker.levels[level].content)
-        if level + 1 < self.levels.n:
-            buffer_relax(&worker.levels[level + 1].built)
-        return self._finish(plan, &new, worker, encoded)
-
-    # chunks that stay as they are stored
-
-    cdef int _carry_over(self, Plan plan, const Span *spans, const OldShard *old, NewShard *new, bint *changed,
-                         Worker *worker) noexcept nogil:
-        """Copy the chunks that do not change, and mark those that do."""
-        cdef Span chunk[MAX_NDIM]
-        cdef int64_t first[MAX_NDIM]
-        cdef int64_t count[MAX_NDIM]
-        cdef const Axis *axes = self.levels.axes_of(new.level)
-        cdef const int *order = self.levels.order_of(new.level)
-        cdef Buffer *buffer = &worker.levels[new.level].extents
-        cdef Extent *extents
-        cdef int64_t limit = self.levels.limit_of(new.level)
-        cdef int64_t n = 0
-        cdef int64_t position
-        cdef int inside
-        if plan.has_elements:
-            for position in range(plan.chunks_of(axes, spans, first, count)):
-                _mark(new, plan.chunk_of(axes, order, spans, first, count, position, chunk))
-        if not old.found:
-            return OK
-        if buffer_reserve(buffer, new.form.n_chunks * <int64_t>sizeof(Extent), &worker.status) != OK:
-            return worker.status.code
-        extents = <Extent *>buffer.data
-        for position in range(new.form.n_chunks):
-            if _is_marked(new, position) or _is_empty(old.words, position):
-                continue
-            self._locate(plan, new.level, spans, position, chunk)
-            inside = plan.is_inside(chunk)
-            if inside == 0:
-                # Outside the array: invisible now, and it must stay so when the array grows.
-                changed[0] = True
-            elif inside < 0 and not plan.has_elements:
-                changed[0] = True
-                _mark(new, position)
-            else:
-                extents[n].i = position
-                if (<ShardProgram>self.levels.programs[new.level]).extent_of(
-                        &new.form, old.words, position, old.content.size, limit, &extents[n], &worker.status) != OK:
-                    return worker.status.code
-                n += 1
-        if not changed[0]:
-            return OK
-        sort_extents(extents, n)
-        return self._copy(plan, old, new, extents, n, worker)
-
-    cdef void _locate(self, Plan plan, int level, const Span *object, int64_t position, Span *chunk) noexcept nogil:
-        """Set `chunk` to the chunk at `position` of a shard, with no element selected."""
-        cdef const Axis *axes = self.levels.axes_of(level)
-        cdef const int *order = self.levels.order_of(level)
-        cdef int k = plan.ndim - 1
-        cdef int d
-        cdef int64_t ratio
-        while k >= 0:
-            d = k if order == NULL else order[k]
-            ratio = object[d].length // axes[d].chunk
-            chunk[d].length = axes[d].chunk
-            chunk[d].origin = object[d].origin + position % ratio * axes[d].chunk
-            chunk[d].chunk = chunk[d].origin // axes[d].chunk
-            position //= ratio
-            k -= 1
-
-    cdef int _copy(self, Plan plan, const OldShard *old, NewShard *new, const Extent *extents, int64_t n,
-                   Worker *worker) noexcept nogil:
-        cdef int64_t i = 0
-        cdef int64_t j
-        cdef int64_t low
-        cdef int64_t high
-        cdef int64_t moved
-        cdef int64_t n_bytes
-        cdef const uint8_t *data
-        cdef int code = OK
-        while i < n:
-            low = high = <int64_t>extents[i].offset
-            moved = new.size - low
-            j = i
-            # Chunks that touch or share bytes are copied together, so their relative offsets stay.
-            while j < n and <int64_t>extents[j].offset <= high:
-                high = max(high, <int64_t>extents[j].offset + extents[j].n_bytes)
-                _note(new, extents[j].i, <int64_t>extents[j].offset + moved, extents[j].n_bytes)
-                new.n_stored += 1
-                j += 1
-            while low < high and code == OK:
-                if plan.poll(worker):
-                    return INTERRUPTED
-                n_bytes = min(high - low, <int64_t>BATCH_NBYTES)
-                data = content_at(&old.content, low, n_bytes, &worker.encoded, &worker.status)
-                code = worker.status.code if data == NULL else self._append(plan, new, data, n_bytes, worker)
-                low += n_bytes
-            if code != OK:
-                return code
-            i = j
-        return OK
-
-    # chunks that are encoded
-
-    cdef int _add_changed(self, Plan plan, const Span *spans, const OldShard *old, NewShard *new,
-                          Worker *worker) noexcept nogil:
-        """Encode the selected chunks, or the marked ones."""
-        cdef Job job
-        job.spans = spans
-        job.old = old
-        job.new = new
-        cdef int64_t n = new.form.n_chunks
-        if plan.has_elements:
-            n = plan.chunks_of(self.levels.axes_of(new.level), spans, job.first, job.count)
-        # Shards in shards are parts themselves, which threads already share.
-        return self.run_parts(plan, &job, n, worker) if new.level == 0 else self._run_alone(plan, &job, n, worker)
-
-    cdef int64_t _place_of_part(self, Plan plan, const Job *job, int64_t i, Span *chunk) noexcept nogil:
-        """Describe the i-th chunk of a job; return its position in the shard."""
-        if plan.has_elements:
-            return plan.chunk_of(self.levels.axes_of(job.new.level),
-                                 self.levels.order_of(job.new.level), job.spans, job.first,
-                                 job.count, i, chunk)
-        self._locate(plan, job.new.level, job.spans, i, chunk)
-        return i
+        return _encode_shard(self, plan, 0, spans, &old, worker, encoded)
 
     cdef int64_t encode_part(self, Plan plan, void *job, int64_t i, Worker *worker,
                              const uint8_t **encoded) noexcept nogil:
@@ -340,15 +157,15 @@ cdef class ShardWriter(Crews):
         cdef int level = the.new.level
         cdef int64_t n
         cdef bint covered = plan.has_elements
-        cdef int64_t position = self._place_of_part(plan, the, i, chunk)
+        cdef int64_t position = _place_of_part(plan, the, i, chunk)
         if not covered and not _is_marked(the.new, position):
             return SKIPPED
         if not covered or (the.old != NULL and not plan.is_covered(chunk)):
-            return self._encode_changed(plan, the, chunk, position, worker, encoded)
-        if level == self.levels.n - 1:
-            n = plan.encode_covered_chunk(chunk, worker, encoded)
+            return _encode_changed(self, plan, the, chunk, position, worker, encoded)
+        if level == plan.levels.n - 1:
+            n = encode_covered_chunk(plan, chunk, worker, encoded)
         else:
-            n = self._encode_shard(plan, level + 1, chunk, NULL, worker, encoded)
+            n = _encode_shard(self, plan, level + 1, chunk, NULL, worker, encoded)
         if n == FAILED:
             note_outer(&worker.status, position)
         return n
@@ -360,156 +177,327 @@ cdef class ShardWriter(Crews):
         cdef int64_t position
         if n_bytes == SKIPPED:
             return OK
-        position = self._place_of_part(plan, the, i, chunk)
+        position = _place_of_part(plan, the, i, chunk)
         if n_bytes == FILLED:
             _note(the.new, position, -1, -1)
             return OK
         _note(the.new, position, the.new.size, n_bytes)
         the.new.n_stored += 1
-        return self._append(plan, the.new, encoded, n_bytes, worker)
-
-    cdef int64_t _encode_changed(self, Plan plan, const Job *job, const Span *chunk, int64_t position, Worker *worker,
-                                 const uint8_t **encoded) noexcept nogil:
-        """Change the selected elements of a chunk of the old shard, and encode it like `encode_part`."""
-        cdef const OldShard *old = job.old
-        cdef int level = job.new.level
-        cdef OldShard inner
-        cdef Extent extent
-        cdef Buffer *buffer = &worker.encoded
-        cdef const uint8_t *data
-        cdef int64_t n = FAILED
-        cdef int code = OK
-        cdef bint is_shard = level < self.levels.n - 1
-        extent.offset = 0
-        inner.found = old.found and not _is_empty(old.words, position)
-        if inner.found:
-            if (<ShardProgram>self.levels.programs[level]).extent_of(
-                    &job.new.form, old.words, position, old.content.size, self.levels.limit_of(level), &extent,
-                    &worker.status) != OK:
-                return FAILED
-            if is_shard and not self.levels.is_wrapped(level + 1):
-                # Another buffer: this one is used to carry over chunks while others are encoded.
-                buffer = &worker.levels[level + 1].content
-            data = content_at(&old.content, <int64_t>extent.offset, extent.n_bytes, buffer, &worker.status)
-            if data == NULL:
-                return FAILED
-            if is_shard:
-                code = (<ShardProgram>self.levels.programs[level + 1]).unwrap(
-                    plan.n_chunks_of(self.levels.axes_of(level + 1), chunk), data, extent.n_bytes, &inner.content,
-                    &worker.levels[level + 1].content, &worker.work, &worker.status)
-            else:
-                code = plan.take_in_chunk(data, extent.n_bytes, chunk, worker)
-        elif not is_shard:
-            code = buffer_reserve(&worker.decoded, plan.layout.n_bytes, &worker.status)
-        if code == OK and is_shard:
-            n = self._encode_shard(plan, level + 1, chunk, &inner, worker, encoded)
-        elif code == OK:
-            n = plan.encode_merged_chunk(chunk, inner.found, worker, encoded)
-        if n == FAILED:
-            note_outer(&worker.status, position)
-            if not worker.status.is_encode:
-                worker.status.offset += <int64_t>extent.offset
-        return n
+        return _append(plan, the.new, encoded, n_bytes, worker)
 
     # building a shard
 
-    cdef int _begin(self, Plan plan, NewShard *new, const Span *spans, int n_indices, Worker *worker) noexcept nogil:
-        """Start a shard without chunks, and reserve empty memory for `n_indices` indices."""
-        cdef int64_t n_chunks = plan.n_chunks_of(self.levels.axes_of(new.level), spans)
-        cdef int64_t n_words = 2 * n_chunks * n_indices
-        cdef Buffer *index = &worker.levels[new.level].index
-        cdef int code
-        (<ShardProgram>self.levels.programs[new.level]).form_of(n_chunks, 0, &new.form)
-        # The index may precede the first chunk.
-        new.size = new.form.n_bytes if (<ShardProgram>self.levels.programs[new.level]).at_start else 0
-        code = buffer_reserve(index, n_words * <int64_t>sizeof(uint64_t), &worker.status)
-        if code == OK and new.built == NULL:
-            code = buffer_reserve(&worker.batch, BATCH_NBYTES, &worker.status)
-        elif code == OK:
-            code = buffer_reserve(new.built, new.form.n_bytes, &worker.status)
-        if code == OK:
-            new.words = <uint64_t *>index.data
-            memset(new.words, 0xff, n_words * sizeof(uint64_t))
-        return code
 
-    cdef int _append(self, Plan plan, NewShard *new, const uint8_t *data, int64_t n_bytes,
+# shards of any level
+
+cdef int _make(ShardWriter self, Plan plan, NewShard *new, const Span *spans, OldShard *old, bint *changed,
+               Worker *worker) noexcept nogil:
+    """Add all chunks of a shard; do nothing if none of them changes."""
+    cdef int code = _begin(plan, new, spans, 1 if old == NULL else 2, worker)
+    if code == OK and old != NULL:
+        old.words = new.words + 2 * new.form.n_chunks
+        if old.found:
+            code = (<ShardProgram>plan.levels.programs[new.level]).read_index(
+                &new.form, &old.content, old.content.size, old.words, &worker.encoded, &worker.work,
+                &worker.status)
+        if code == OK:
+            code = _carry_over(plan, spans, old, new, changed, worker)
+    if code == OK and changed[0]:
+        code = _add_changed(self, plan, spans, old, new, worker)
+    return code
+
+
+cdef int64_t _encode_shard(ShardWriter self, Plan plan, int level, const Span *spans, OldShard *old, Worker *worker,
+                           const uint8_t **encoded) noexcept nogil:
+    """Make a shard in memory, and apply the codecs behind it, if any: return its size, FILLED or FAILED."""
+    cdef NewShard new
+    cdef bint changed = True
+    cdef int code
+    # Programs never have more levels. This comparison tells the compiler.
+    if level >= MAX_SHARD_LEVELS:
+        return FAILED
+    _start(&new, level, &worker.levels[level].built, NULL)
+    code = _make(self, plan, &new, spans, old, &changed, worker)
+    if code != OK:
+        if code == INTERRUPTED:
+            fail(&worker.status, INTERRUPTED, 0, 0, 0)
+        return FAILED
+    buffer_relax(&worker.levels[level].content)
+    if level + 1 < plan.levels.n:
+        buffer_relax(&worker.levels[level + 1].built)
+    return _finish(plan, &new, worker, encoded)
+
+
+# chunks that stay as they are stored
+
+cdef int _carry_over(Plan plan, const Span *spans, const OldShard *old, NewShard *new, bint *changed,
                      Worker *worker) noexcept nogil:
-        cdef int code = OK
-        if new.built != NULL:
-            code = buffer_extend(new.built, new.size, n_bytes, &worker.status)
-            if code == OK:
-                memcpy(new.built.data + new.size, data, n_bytes)
-                new.size += n_bytes
-            return code
-        # A child shares the file with its parent.
-        if plan.is_cut_off():
-            return INTERRUPTED
-        if n_bytes >= ALONE_NBYTES or new.n_batch + n_bytes > BATCH_NBYTES:
-            code = self._flush(plan, new, worker)
+    """Copy the chunks that do not change, and mark those that do."""
+    cdef Span chunk[MAX_NDIM]
+    cdef int64_t first[MAX_NDIM]
+    cdef int64_t count[MAX_NDIM]
+    cdef const Axis *axes = plan.levels.axes_of(new.level)
+    cdef const int *order = plan.levels.order_of(new.level)
+    cdef Buffer *buffer = &worker.levels[new.level].extents
+    cdef Extent *extents
+    cdef int64_t limit = plan.levels.limit_of(new.level)
+    cdef int64_t n = 0
+    cdef int64_t position
+    cdef int inside
+    if plan.has_elements:
+        for position in range(plan.chunks_of(axes, spans, first, count)):
+            _mark(new, plan.chunk_of(axes, order, spans, first, count, position, chunk))
+    if not old.found:
+        return OK
+    if buffer_reserve(buffer, new.form.n_chunks * <int64_t>sizeof(Extent), &worker.status) != OK:
+        return worker.status.code
+    extents = <Extent *>buffer.data
+    for position in range(new.form.n_chunks):
+        if _is_marked(new, position) or _is_empty(old.words, position):
+            continue
+        _locate(plan, new.level, spans, position, chunk)
+        inside = is_inside(plan, chunk)
+        if inside == 0:
+            # Outside the array: invisible now, and it must stay so when the array grows.
+            changed[0] = True
+        elif inside < 0 and not plan.has_elements:
+            changed[0] = True
+            _mark(new, position)
+        else:
+            extents[n].i = position
+            if (<ShardProgram>plan.levels.programs[new.level]).extent_of(
+                    &new.form, old.words, position, old.content.size, limit, &extents[n], &worker.status) != OK:
+                return worker.status.code
+            n += 1
+    if not changed[0]:
+        return OK
+    sort_extents(extents, n)
+    return _copy(plan, old, new, extents, n, worker)
+
+
+cdef void _locate(Plan plan, int level, const Span *object, int64_t position,
+                  Span *chunk) noexcept nogil:
+    """Set `chunk` to the chunk at `position` of a shard, with no element selected."""
+    cdef const Axis *axes = plan.levels.axes_of(level)
+    cdef const int *order = plan.levels.order_of(level)
+    cdef int k = plan.ndim - 1
+    cdef int d
+    cdef int64_t ratio
+    while k >= 0:
+        d = k if order == NULL else order[k]
+        ratio = object[d].length // axes[d].chunk
+        chunk[d].length = axes[d].chunk
+        chunk[d].origin = object[d].origin + position % ratio * axes[d].chunk
+        chunk[d].chunk = chunk[d].origin // axes[d].chunk
+        position //= ratio
+        k -= 1
+
+
+# chunks that are encoded
+
+cdef int _add_changed(ShardWriter self, Plan plan, const Span *spans, const OldShard *old, NewShard *new,
+                      Worker *worker) noexcept nogil:
+    """Encode the selected chunks, or the marked ones."""
+    cdef Job job
+    job.spans = spans
+    job.old = old
+    job.new = new
+    cdef int64_t n = new.form.n_chunks
+    if plan.has_elements:
+        n = plan.chunks_of(plan.levels.axes_of(new.level), spans, job.first, job.count)
+    # Shards in shards are parts themselves, which threads already share.
+    return self.run_parts(plan, &job, n, worker) if new.level == 0 else self._run_alone(plan, &job, n, worker)
+
+
+cdef int64_t _place_of_part(Plan plan, const Job *job, int64_t i, Span *chunk) noexcept nogil:
+    """Describe the i-th chunk of a job; return its position in the shard."""
+    if plan.has_elements:
+        return plan.chunk_of(plan.levels.axes_of(job.new.level),
+                             plan.levels.order_of(job.new.level), job.spans, job.first,
+                             job.count, i, chunk)
+    _locate(plan, job.new.level, job.spans, i, chunk)
+    return i
+
+
+cdef int64_t _encode_changed(ShardWriter self, Plan plan, const Job *job, const Span *chunk, int64_t position,
+                             Worker *worker, const uint8_t **encoded) noexcept nogil:
+    """Change the selected elements of a chunk of the old shard, and encode it like `encode_part`."""
+    cdef const OldShard *old = job.old
+    cdef int level = job.new.level
+    cdef OldShard inner
+    cdef Extent extent
+    cdef Buffer *buffer = &worker.encoded
+    cdef const uint8_t *data
+    cdef int64_t n = FAILED
+    cdef int code = OK
+    cdef bint is_shard = level < plan.levels.n - 1
+    extent.offset = 0
+    inner.found = old.found and not _is_empty(old.words, position)
+    if inner.found:
+        if (<ShardProgram>plan.levels.programs[level]).extent_of(
+                &job.new.form, old.words, position, old.content.size, plan.levels.limit_of(level), &extent,
+                &worker.status) != OK:
+            return FAILED
+        if is_shard and not plan.levels.is_wrapped(level + 1):
+            # Another buffer: this one is used to carry over chunks while others are encoded.
+            buffer = &worker.levels[level + 1].content
+        data = content_at(&old.content, <int64_t>extent.offset, extent.n_bytes, buffer, &worker.status)
+        if data == NULL:
+            return FAILED
+        if is_shard:
+            code = (<ShardProgram>plan.levels.programs[level + 1]).unwrap(
+                plan.n_chunks_of(plan.levels.axes_of(level + 1), chunk), data, extent.n_bytes, &inner.content,
+                &worker.levels[level + 1].content, &worker.work, &worker.status)
+        else:
+            code = merge_chunk(plan, data, extent.n_bytes, chunk, worker)
+    elif not is_shard:
+        code = buffer_reserve(&worker.decoded, plan.layout.n_bytes, &worker.status)
+    if code == OK and is_shard:
+        n = _encode_shard(self, plan, level + 1, chunk, &inner, worker, encoded)
+    elif code == OK:
+        n = encode_merged_chunk(plan, chunk, inner.found, worker, encoded)
+    if n == FAILED:
+        note_outer(&worker.status, position)
+        if not worker.status.is_encode:
+            worker.status.offset += <int64_t>extent.offset
+    return n
+
+
+cdef int _append(Plan plan, NewShard *new, const uint8_t *data, int64_t n_bytes,
+                 Worker *worker) noexcept nogil:
+    cdef int code = OK
+    if new.built != NULL:
+        code = buffer_extend(new.built, new.size, n_bytes, &worker.status)
+        if code == OK:
+            memcpy(new.built.data + new.size, data, n_bytes)
+            new.size += n_bytes
+        return code
+    # A child shares the file with its parent.
+    if plan.is_cut_off():
+        return INTERRUPTED
+    if n_bytes >= ALONE_NBYTES or new.n_batch + n_bytes > BATCH_NBYTES:
+        code = _flush(plan, new, worker)
+    if code != OK:
+        return code
+    if n_bytes < ALONE_NBYTES:
+        memcpy(worker.batch.data + new.n_batch, data, n_bytes)
+        new.n_batch += n_bytes
+    else:
+        code = stage_write(new.fd, data, n_bytes, new.size, &worker.status)
+    new.size += n_bytes
+    return code
+
+
+cdef int _flush(Plan plan, NewShard *new, Worker *worker) noexcept nogil:
+    """Write the batch to the file, which is created when there is something to write."""
+    cdef int64_t n = new.n_batch
+    if new.fd < 0:
+        new.fd = stage_open(plan.dirfd, new.key, &worker.staging, &worker.status)
+        if new.fd < 0:
+            return worker.status.code
+    new.n_batch = 0
+    return stage_write(new.fd, worker.batch.data, n, new.size - n, &worker.status)
+
+
+cdef int64_t _finish(Plan plan, NewShard *new, Worker *worker,
+                     const uint8_t **encoded) noexcept nogil:
+    """Add the index of a shard in memory and apply the codecs behind it: return its size, FILLED or FAILED."""
+    cdef const uint8_t *index = NULL
+    cdef int64_t at = new.size
+    cdef int64_t n
+    if new.n_stored == 0 and not worker.keeps_filled:
+        return FILLED
+    n = (<ShardProgram>plan.levels.programs[new.level]).encode_index(&new.form, new.words, &worker.encoded, &index,
+                                                                     &worker.work, &worker.status)
+    if n < 0:
+        return FAILED
+    if (<ShardProgram>plan.levels.programs[new.level]).at_start:
+        at = 0
+    else:
+        new.size += n
+        if buffer_extend(new.built, at, n, &worker.status) != OK:
+            return FAILED
+    memcpy(new.built.data + at, index, n)
+    if not plan.levels.is_wrapped(new.level):
+        encoded[0] = new.built.data
+        return new.size
+    n = (<ShardProgram>plan.levels.programs[new.level]).wrap(new.built.data, new.size, &worker.encoded, encoded,
+                                                             &worker.work, &worker.status)
+    return FAILED if n < 0 else n
+
+
+cdef int _copy(Plan plan, const OldShard *old, NewShard *new, const Extent *extents, int64_t n,
+               Worker *worker) noexcept nogil:
+    cdef int64_t i = 0
+    cdef int64_t j
+    cdef int64_t low
+    cdef int64_t high
+    cdef int64_t moved
+    cdef int64_t n_bytes
+    cdef const uint8_t *data
+    cdef int code = OK
+    while i < n:
+        low = high = <int64_t>extents[i].offset
+        moved = new.size - low
+        j = i
+        # Chunks that touch or share bytes are copied together, so their relative offsets stay.
+        while j < n and <int64_t>extents[j].offset <= high:
+            high = max(high, <int64_t>extents[j].offset + extents[j].n_bytes)
+            _note(new, extents[j].i, <int64_t>extents[j].offset + moved, extents[j].n_bytes)
+            new.n_stored += 1
+            j += 1
+        while low < high and code == OK:
+            if plan.poll(worker):
+                return INTERRUPTED
+            n_bytes = min(high - low, <int64_t>BATCH_NBYTES)
+            data = content_at(&old.content, low, n_bytes, &worker.encoded, &worker.status)
+            code = worker.status.code if data == NULL else _append(plan, new, data, n_bytes, worker)
+            low += n_bytes
         if code != OK:
             return code
-        if n_bytes < ALONE_NBYTES:
-            memcpy(worker.batch.data + new.n_batch, data, n_bytes)
-            new.n_batch += n_bytes
-        else:
-            code = stage_write(new.fd, data, n_bytes, new.size, &worker.status)
-        new.size += n_bytes
-        return code
+        i = j
+    return OK
 
-    cdef int _flush(self, Plan plan, NewShard *new, Worker *worker) noexcept nogil:
-        """Write the batch to the file, which is created when there is something to write."""
-        cdef int64_t n = new.n_batch
-        if new.fd < 0:
-            new.fd = stage_open(plan.dirfd, new.key, &worker.staging, &worker.status)
-            if new.fd < 0:
-                return worker.status.code
-        new.n_batch = 0
-        return stage_write(new.fd, worker.batch.data, n, new.size - n, &worker.status)
 
-    cdef int _end(self, Plan plan, NewShard *new, int code, Worker *worker, bint *erase) noexcept nogil:
-        """Write the index of a file and stage it; set `erase` if it has no chunks."""
-        cdef const uint8_t *encoded = NULL
-        cdef int64_t n
-        if code == OK and plan.is_cut_off():
-            code = INTERRUPTED
-        if code == OK and new.n_stored == 0 and not worker.keeps_filled:
-            erase[0] = True
-            return OK
-        if code == OK:
-            code = self._flush(plan, new, worker)
-        if code == OK:
-            n = self.shards.encode_index(&new.form, new.words, &worker.encoded, &encoded, &worker.work,
-                                         &worker.status)
-            code = worker.status.code if n < 0 else stage_write(new.fd, encoded, n, 0 if self.shards.at_start else
-                                                                new.size, &worker.status)
-        if new.fd < 0:
-            return code
-        return stage_close(plan.dirfd, new.fd, code, &worker.staging, &worker.status)
+cdef int _begin(Plan plan, NewShard *new, const Span *spans, int n_indices, Worker *worker) noexcept nogil:
+    """Start a shard without chunks, and reserve empty memory for `n_indices` indices."""
+    cdef int64_t n_chunks = plan.n_chunks_of(plan.levels.axes_of(new.level), spans)
+    cdef int64_t n_words = 2 * n_chunks * n_indices
+    cdef Buffer *index = &worker.levels[new.level].index
+    cdef int code
+    (<ShardProgram>plan.levels.programs[new.level]).form_of(n_chunks, 0, &new.form)
+    # The index may precede the first chunk.
+    new.size = new.form.n_bytes if (<ShardProgram>plan.levels.programs[new.level]).at_start else 0
+    code = buffer_reserve(index, n_words * <int64_t>sizeof(uint64_t), &worker.status)
+    if code == OK and new.built == NULL:
+        code = buffer_reserve(&worker.batch, BATCH_NBYTES, &worker.status)
+    elif code == OK:
+        code = buffer_reserve(new.built, new.form.n_bytes, &worker.status)
+    if code == OK:
+        new.words = <uint64_t *>index.data
+        memset(new.words, 0xff, n_words * sizeof(uint64_t))
+    return code
 
-    cdef int64_t _finish(self, Plan plan, NewShard *new, Worker *worker, const uint8_t **encoded) noexcept nogil:
-        """Add the index of a shard in memory and apply the codecs behind it: return its size, FILLED or FAILED."""
-        cdef const uint8_t *index = NULL
-        cdef int64_t at = new.size
-        cdef int64_t n
-        if new.n_stored == 0 and not worker.keeps_filled:
-            return FILLED
-        n = (<ShardProgram>self.levels.programs[new.level]).encode_index(&new.form, new.words, &worker.encoded, &index,
-                                                                         &worker.work, &worker.status)
-        if n < 0:
-            return FAILED
-        if (<ShardProgram>self.levels.programs[new.level]).at_start:
-            at = 0
-        else:
-            new.size += n
-            if buffer_extend(new.built, at, n, &worker.status) != OK:
-                return FAILED
-        memcpy(new.built.data + at, index, n)
-        if not self.levels.is_wrapped(new.level):
-            encoded[0] = new.built.data
-            return new.size
-        n = (<ShardProgram>self.levels.programs[new.level]).wrap(new.built.data, new.size, &worker.encoded, encoded,
+
+cdef int _end(Plan plan, NewShard *new, int code, Worker *worker) noexcept nogil:
+    """Write the index of a file and stage it: OK or a code; FILLED, if it has no chunks."""
+    cdef const uint8_t *encoded = NULL
+    cdef int64_t offset
+    cdef int64_t n
+    if code == OK and plan.is_cut_off():
+        code = INTERRUPTED
+    if code == OK and new.n_stored == 0 and not worker.keeps_filled:
+        return FILLED
+    if code == OK:
+        code = _flush(plan, new, worker)
+    if code == OK:
+        offset = 0 if (<ShardProgram>plan.levels.programs[0]).at_start else new.size
+        n = (<ShardProgram>plan.levels.programs[0]).encode_index(&new.form, new.words, &worker.encoded, &encoded,
                                                                  &worker.work, &worker.status)
-        return FAILED if n < 0 else n
+        code = worker.status.code if n < 0 else stage_write(new.fd, encoded, n, offset, &worker.status)
+    if new.fd < 0:
+        return code
+    return stage_close(plan.dirfd, new.fd, code, &worker.staging, &worker.status)
 
 
 cdef inline void _start(NewShard *new, int level, Buffer *built, const char *key) noexcept nogil:

@@ -8,6 +8,8 @@ their whole path, so no directory is opened or kept open.
 Everything else (another kind of selection, a replaced document, a damaged chunk, a large result) is left to the engine:
 `SmallReads.get` returns None, and the caller reads in the general way, which raises the errors.
 """
+from functools import partial
+
 cimport cython
 cimport numpy as cnp
 from cpython.long cimport PyLong_AsLongLongAndOverflow, PyLong_Check, PyLong_CheckExact
@@ -17,18 +19,17 @@ from cpython.slice cimport PySlice_AdjustIndices, PySlice_Unpack
 from libc.stdint cimport int64_t, uint8_t
 from posix.fcntl cimport AT_FDCWD
 
-from zcore.kernel.atomics cimport zc_load, zc_store, zc_swap_if
 from zcore.kernel.cache.chunks cimport ChunkCache
 from zcore.kernel.cache.lru cimport Kept, kept_release
 from zcore.kernel.io.files cimport Identity, identify_name
 from zcore.kernel.plan.document cimport document_stands
 from zcore.kernel.plan.plan cimport PlanOptions
+from zcore.kernel.plan.pool cimport PlanPool, run_anew
 from zcore.kernel.plan.read cimport ReadPlan
 from zcore.kernel.select.box import whole
 from zcore.kernel.select.grid cimport Span
 from zcore.kernel.select.open_array cimport MAX_KEY, OpenArray, Opened
 from zcore.kernel.select.tasks cimport Selected, Tasks
-from zcore.kernel.status cimport OK
 from zcore.kernel.strided.copy cimport MAX_NDIM, Copy, copy_run
 
 cdef extern from "numpy/arrayobject.h":
@@ -46,9 +47,8 @@ cnp.import_array()
 
 cdef enum:
     MAX_ITEM_NBYTES = 64
-    MAX_PLANS = 8              # calls of more threads at the same time are left to the engine
+    MAX_CALLS = 8              # calls of more threads at the same time are left to the engine
     MAX_NBYTES = 1 << 20       # of a result
-    MIN_SHARED_NBYTES = 1 << 17            # as in the engine: from here on, several chunks are worth several threads
 
 # For the engine: a larger result is no reason to prepare small reads.
 SMALL_NBYTES = MAX_NBYTES
@@ -87,12 +87,10 @@ cdef class SmallReads:
     cdef bint has_elements     # a cached chunk is a whole object
     cdef Copy item
     cdef Tasks tasks           # keys and layout of chunks, for cached elements
-    cdef list plans            # the plan of each slot, or None
-    cdef int64_t is_used[MAX_PLANS]
+    cdef PlanPool plans
 
     def __init__(self, OpenArray array not None, cnp.dtype dtype not None, ChunkCache chunks, int64_t form, threads):
         cdef ReadPlan plan
-        cdef int i
         assert array.opened.directory != NULL and array.opened.document != NULL and array.opened.has_identity
         self.array = array.rooted()
         self.opened = self.array.opened
@@ -100,20 +98,13 @@ cdef class SmallReads:
         self.chunks = chunks
         self.form = form
         self.threads = threads
-        self.plans = [None] * MAX_PLANS
-        for i in range(MAX_PLANS):
-            self.is_used[i] = 0
-        self.tasks = plan = self._new_plan()
+        self.plans = PlanPool(partial(_new_plan, self.array), MAX_CALLS)
+        self.tasks = plan = _new_plan(self.array)
         self.is_shared = plan.program.inner_threads(2, plan.layout.n_bytes, False) > 1
         self.has_elements = self.opened.n_levels == 0 and not self.opened.is_irregular
         self.item.ndim = 0
         self.item.itemsize = self.opened.itemsize
         self.item.swap = self.opened.swap
-
-    cdef ReadPlan _new_plan(self):
-        cdef ReadPlan plan = ReadPlan(self.array, whole((0,) * self.opened.ndim), None, PlanOptions(opens_files=False))
-        plan.dirfd = AT_FDCWD
-        return plan
 
     def get(self, selection):
         """Return what ``a[selection]`` returns, or None if it is left to the engine.
@@ -131,7 +122,7 @@ cdef class SmallReads:
         cdef int ndim = 0
         cdef int d
         cdef cnp.ndarray out = None
-        if not self._select(selection, &box, is_kept):
+        if not _select(self, selection, &box, is_kept):
             return None
         for d in range(self.opened.ndim):
             # No overflow: both factors are at most MAX_NBYTES.
@@ -144,8 +135,8 @@ cdef class SmallReads:
                 ndim += 1
         if n_bytes > (MAX_NBYTES if ndim else MAX_ITEM_NBYTES):
             return None
-        if ndim == 0 and self._find_element(&box, item):
-            return PyArray_Scalar(item, self.dtype, NULL) if self._are_characters(data, n_bytes) else None
+        if ndim == 0 and _find_element(self, &box, item):
+            return PyArray_Scalar(item, self.dtype, NULL) if _are_characters(self, data, n_bytes) else None
         if ndim:
             Py_INCREF(self.dtype)      # the reference goes to the array
             out = PyArray_Empty(ndim, shape, self.dtype, 0)
@@ -155,7 +146,7 @@ cdef class SmallReads:
                 if is_kept[d]:
                     i -= 1
                     strides[d] = cnp.PyArray_STRIDE(out, <int>i)
-        if not self._read(&box, data, strides) or not self._are_characters(data, n_bytes):
+        if not _read(self, &box, data, strides) or not _are_characters(self, data, n_bytes):
             return None
         if self.dtype.kind == c"b":
             # As in whole arrays: every byte except 0 is true.
@@ -163,120 +154,121 @@ cdef class SmallReads:
                 data[i] = data[i] != 0
         return out if ndim else PyArray_Scalar(item, self.dtype, NULL)
 
-    cdef bint _are_characters(self, const char *data, int64_t n_bytes) noexcept:
-        """Whether these elements have no code points above 0x10FFFF, if they are text; the engine raises the error."""
-        cdef int first = 0 if self.dtype.byteorder == c">" else 3
-        cdef int second = 1 if first == 0 else 2
-        cdef int64_t i
-        if self.dtype.kind == c"U":
-            for i in range(0, n_bytes - 3, 4):
-                if data[i + first] != 0 or <uint8_t>data[i + second] > 0x10:
+
+def _new_plan(OpenArray array not None):
+    cdef ReadPlan plan = ReadPlan(array, whole((0,) * array.opened.ndim), None, PlanOptions(opens_files=False))
+    plan.dirfd = AT_FDCWD
+    return plan
+
+
+cdef bint _are_characters(SmallReads self, const char *data, int64_t n_bytes) noexcept:
+    """Whether these elements have no code points above 0x10FFFF, if they are text; the engine raises the error."""
+    cdef int first = 0 if self.dtype.byteorder == c">" else 3
+    cdef int second = 1 if first == 0 else 2
+    cdef int64_t i
+    if self.dtype.kind == c"U":
+        for i in range(0, n_bytes - 3, 4):
+            if data[i + first] != 0 or <uint8_t>data[i + second] > 0x10:
+                return False
+    return True
+
+
+cdef bint _select(SmallReads self, object selection, Selected *box, bint *is_kept) except -1:
+    """Set the box of a selection, and which dimensions the result keeps: those that no integer indexes.
+
+    Return False if anything else than integers and slices selects, if the box is empty, or if an index is wrong.
+    """
+    cdef tuple indices = <tuple>selection if type(selection) is tuple else (selection,)
+    cdef Py_ssize_t n_given = len(indices)
+    cdef Py_ssize_t start, stop, step
+    cdef int overflow = 0
+    cdef int d
+    if n_given > self.opened.ndim:
+        return False
+    for d in range(self.opened.ndim):
+        box.starts[d] = 0
+        box.steps[d] = 1
+        box.counts[d] = self.opened.shape[d]
+        is_kept[d] = True
+        if d < n_given:
+            index = indices[d]
+            if type(index) is slice:
+                if not _is_plain(index):
                     return False
-        return True
-
-    cdef bint _select(self, object selection, Selected *box, bint *is_kept) except -1:
-        """Set the box of a selection, and which dimensions the result keeps: those that no integer indexes.
-
-        Return False if anything else than integers and slices selects, if the box is empty, or if an index is wrong.
-        """
-        cdef tuple indices = <tuple>selection if type(selection) is tuple else (selection,)
-        cdef Py_ssize_t n_given = len(indices)
-        cdef Py_ssize_t start, stop, step
-        cdef int overflow = 0
-        cdef int d
-        if n_given > self.opened.ndim:
+                PySlice_Unpack(index, &start, &stop, &step)
+                box.counts[d] = PySlice_AdjustIndices(self.opened.shape[d], &start, &stop, step)
+                box.starts[d] = start
+                if box.counts[d] > 1:
+                    box.steps[d] = step
+            elif _is_integer(index):
+                box.starts[d] = PyLong_AsLongLongAndOverflow(index, &overflow)
+                if box.starts[d] < 0:
+                    box.starts[d] += self.opened.shape[d]
+                if overflow or not 0 <= box.starts[d] < self.opened.shape[d]:
+                    return False
+                box.counts[d] = 1
+                is_kept[d] = False
+            else:
+                return False
+        if box.counts[d] == 0:
             return False
+    return True
+
+
+cdef bint _find_element(SmallReads self, const Selected *box, uint8_t *item) noexcept:
+    """Read one element from a cached chunk, without a plan; return whether that was possible."""
+    cdef Span spans[MAX_NDIM]
+    cdef char key[MAX_KEY]
+    cdef int64_t offset = 0
+    cdef int64_t chunk
+    cdef int d
+    cdef bint found = False
+    cdef Identity identity
+    cdef Kept *kept = NULL
+    if not self.has_elements or self.chunks is None or self.chunks.max_nbytes == 0:
+        return False
+    with nogil:
         for d in range(self.opened.ndim):
-            box.starts[d] = 0
-            box.steps[d] = 1
-            box.counts[d] = self.opened.shape[d]
-            is_kept[d] = True
-            if d < n_given:
-                index = indices[d]
-                if type(index) is slice:
-                    if not _is_plain(index):
-                        return False
-                    PySlice_Unpack(index, &start, &stop, &step)
-                    box.counts[d] = PySlice_AdjustIndices(self.opened.shape[d], &start, &stop, step)
-                    box.starts[d] = start
-                    if box.counts[d] > 1:
-                        box.steps[d] = step
-                elif _is_integer(index):
-                    box.starts[d] = PyLong_AsLongLongAndOverflow(index, &overflow)
-                    if box.starts[d] < 0:
-                        box.starts[d] += self.opened.shape[d]
-                    if overflow or not 0 <= box.starts[d] < self.opened.shape[d]:
-                        return False
-                    box.counts[d] = 1
-                    is_kept[d] = False
-                else:
-                    return False
-            if box.counts[d] == 0:
-                return False
-        return True
+            chunk = self.opened.chunk_shape[d]
+            spans[d].chunk = box.starts[d] // chunk
+            offset += (box.starts[d] - spans[d].chunk * chunk) * self.tasks.layout.strides[d]
+        self.tasks.key_of(spans, key)
+        if identify_name(AT_FDCWD, key, &identity) == 0:
+            kept = self.chunks.find(&identity, 0, identity.size, self.form, self.tasks.layout.n_bytes, True)
+        if kept != NULL:
+            copy_run(&self.item, <const char *>kept.words + offset, <char *>item)
+            kept_release(kept)
+            found = document_stands(self.opened)
+    if found and self.dtype.kind == c"b":
+        item[0] = item[0] != 0
+    return found
 
-    cdef bint _find_element(self, const Selected *box, uint8_t *item) noexcept:
-        """Read one element from a cached chunk, without a plan; return whether that was possible."""
-        cdef Span spans[MAX_NDIM]
-        cdef char key[MAX_KEY]
-        cdef int64_t offset = 0
-        cdef int64_t chunk
-        cdef int d
-        cdef bint found = False
-        cdef Identity identity
-        cdef Kept *kept = NULL
-        if not self.has_elements or self.chunks is None or self.chunks.max_nbytes == 0:
-            return False
+
+cdef bint _read(SmallReads self, const Selected *box, char *data, const int64_t *strides) except -1:
+    """Read a box to `data`; return whether that was done."""
+    cdef int n_threads = self.threads() if self.is_shared else 1
+    cdef bint done = False
+    cdef void *plan = self.plans.borrow()
+    if plan == NULL:
+        return False
+    try:
+        if self.chunks is not None and ((<ReadPlan>plan).chunks is None) == (self.chunks.max_nbytes > 0):
+            _change_cache(self, <ReadPlan>plan)
         with nogil:
-            for d in range(self.opened.ndim):
-                chunk = self.opened.chunk_shape[d]
-                spans[d].chunk = box.starts[d] // chunk
-                offset += (box.starts[d] - spans[d].chunk * chunk) * self.tasks.layout.strides[d]
-            self.tasks.key_of(spans, key)
-            if identify_name(AT_FDCWD, key, &identity) == 0:
-                kept = self.chunks.find(&identity, 0, identity.size, self.form, self.tasks.layout.n_bytes, True)
-            if kept != NULL:
-                copy_run(&self.item, <const char *>kept.words + offset, <char *>item)
-                kept_release(kept)
-                found = document_stands(self.opened)
-        if found and self.dtype.kind == c"b":
-            item[0] = item[0] != 0
-        return found
+            done = (run_anew(<ReadPlan>plan, box, data, strides, n_threads, False) and document_stands(self.opened))
+    finally:
+        self.plans.give_back(plan)
+    return done
 
-    cdef bint _read(self, const Selected *box, char *data, const int64_t *strides) except -1:
-        """Read a box to `data`; return whether that was done."""
-        cdef ReadPlan plan
-        cdef int n_threads = self.threads() if self.is_shared else 1
-        cdef bint done = False
-        cdef int i = 0
-        while zc_load(&self.is_used[i]) or not zc_swap_if(&self.is_used[i], 0, 1):
-            i += 1
-            if i == MAX_PLANS:
-                return False
-        try:
-            plan = self.plans[i]
-            if plan is None:
-                self.plans[i] = plan = self._new_plan()
-            if self.chunks is not None and (plan.chunks is None) == (self.chunks.max_nbytes > 0):
-                self._change_cache(plan)
-            with nogil:
-                if plan.begin_anew(box, data, strides, n_threads) == OK and (
-                        plan.n_chunks == 1 or plan.n_chunks * plan.layout.n_bytes < MIN_SHARED_NBYTES):
-                    plan.work(False)
-                    done = (zc_load(&plan.stop) == 0 and plan.status.code == OK and plan.n_deferred == 0
-                            and document_stands(self.opened))
-        finally:
-            zc_store(&self.is_used[i], 0)
-        return done
 
-    cdef int _change_cache(self, ReadPlan plan) except -1:
-        """Let an idle plan use the cache, or not, since its capacity was changed."""
-        if self.chunks.max_nbytes:
-            plan.keep(self.chunks, self.form)
-        else:
-            plan.chunks = None
-            plan.keeps = False
-        return 0
+cdef int _change_cache(SmallReads self, ReadPlan plan) except -1:
+    """Let an idle plan use the cache, or not, since its capacity was changed."""
+    if self.chunks.max_nbytes:
+        plan.keep(self.chunks, self.form)
+    else:
+        plan.chunks = None
+        plan.keeps = False
+    return 0
 
 
 cdef bint _is_integer(object index):

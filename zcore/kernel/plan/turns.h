@@ -57,7 +57,7 @@ static inline int zc_queue(int64_t number, int64_t limit)
 /* Takes a turn to decode `n_bytes`, if others have fewer than `limit` turns. `number` and `done` are the plan's place
    in the queue, and what it has decoded since it got that; both are 0 for a new plan. Returns how many turns are taken
    now. Or 0, if there was no turn for some time: the caller looks whether it has to stop, and asks again. */
-static inline int64_t zc_take_turn(int64_t *number, int64_t *done, int64_t n_bytes, int64_t limit)
+static inline int64_t zc_begin_turn(int64_t *number, int64_t *done, int64_t n_bytes, int64_t limit)
 {
     int64_t n_turns = 0;
     pthread_mutex_lock(&zc_turns_mutex);
@@ -72,7 +72,7 @@ static inline int64_t zc_take_turn(int64_t *number, int64_t *done, int64_t n_byt
     return n_turns;
 }
 
-static inline void zc_leave_turn(void)
+static inline void zc_end_turn(void)
 {
     struct zc_waiter **at = &zc_waiters, *next;
     pthread_mutex_lock(&zc_turns_mutex);

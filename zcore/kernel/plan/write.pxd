@@ -1,11 +1,9 @@
 """Writing: each task replaces one stored object, under its lock."""
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 
-from zcore.kernel.select.grid cimport Span
 from zcore.kernel.io.object_locks cimport ObjectLocks
 from zcore.kernel.plan.plan cimport Plan, Worker
 from zcore.kernel.plan.shard_write cimport ShardWriter
-from zcore.kernel.select.tasks cimport Layout
 
 
 cdef class WritePlan(Plan):
@@ -17,28 +15,6 @@ cdef class WritePlan(Plan):
     cdef int last_threads      # threads inside a chunk of these
     cdef readonly bint is_fill  # all elements are one in memory, the fill value, and objects of it are not stored
 
-    cdef void _share_last(self, int n_threads) noexcept nogil
-    cdef void _find_fill(self) noexcept nogil
-    cdef int _compare_content(self, Worker *worker) noexcept nogil
-    cdef int _run_task(self, int64_t task, Worker *worker) noexcept nogil
-    cdef int _replace(self, const Span *spans, const char *key, Worker *worker) noexcept nogil
-    cdef int _say_why(self, const char *key, Worker *worker) noexcept nogil
-    cdef int _prepare(self, const Span *spans, const char *key, Worker *worker, bint *erase) noexcept nogil
-    cdef int64_t encode_covered(self, const Span *spans, Worker *worker, const uint8_t **encoded) noexcept nogil
-    cdef int _merge(self, const Span *spans, const char *key, Worker *worker) noexcept nogil
-    cdef int _merge_locked(self, const Span *spans, const char *key, Worker *worker) noexcept nogil
-    cdef int64_t _encode_changed_object(self, const Span *spans, const char *key, Worker *worker,
-                                        const uint8_t **encoded) noexcept nogil
     # Makes the object of a task in memory: returns its size, FILLED, SAME or FAILED. The object is covered, or its
     # needed parts were passed.
     cdef int64_t encode_task(self, int64_t task, Worker *worker, const uint8_t **encoded) noexcept nogil
-    cdef int64_t encode_merged(self, const Span *spans, bint found, Worker *worker,
-                               const uint8_t **encoded) noexcept nogil
-    cdef int64_t _merge_blocks(self, const uint8_t *encoded, int64_t n_bytes, const Span *spans,
-                               Worker *worker) noexcept nogil
-    cdef int64_t _encode_items(self, const Span *spans, bint found, Worker *worker,
-                               const uint8_t **encoded) noexcept with gil
-    cdef void _reset_outside(self, const Span *spans, const Layout *layout, char *chunk) noexcept nogil
-    cdef int64_t _encode(self, const uint8_t *chunk, Worker *worker, const uint8_t **encoded) noexcept nogil
-    cdef int _lock(self, const char *key, Worker *worker) noexcept nogil
-    cdef void _unlock(self, Worker *worker) noexcept nogil

@@ -7,28 +7,24 @@ chunk outside the array are reset to the fill value on the way, whichever progra
 the fill value is erased, not written, unless the caller wants it stored. If all elements to be written are one in
 memory, and that is the fill value, nothing is encoded, and absent objects are not locked.
 """
-from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.errno cimport ENOENT
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.string cimport memcmp
 
 from zcore.kernel.atomics cimport zc_add
-from zcore.kernel.strided.copy cimport (
-    MAX_NDIM, Copy, Runs, copy_by_source, copy_simplify, fill_bytes, fill_run, is_filled, runs_are_filled,
-)
 from zcore.kernel.io.files cimport (
-    FAILED, buffer_reserve, object_commit, object_drop, object_erase, object_is_absent, object_read, object_stage,
-    same_identity, staging_init,
+    FAILED, buffer_reserve, object_commit, object_drop, object_erase, object_is_absent, object_read,
+    object_stage, same_identity, staging_init,
 )
-from zcore.kernel.select.grid cimport Span
 from zcore.kernel.io.locks cimport holder_close, holder_open, key_hash, lock_object, unlock_object
-from zcore.kernel.plan.plan cimport FILLED, SAME, Plan, PlanOptions, Worker, poll_worker
-from zcore.kernel.plan.shard_index cimport Extent
+from zcore.kernel.plan.encode cimport encode_covered_chunk, encode_merged_chunk, merge_chunk
+from zcore.kernel.plan.fetch cimport fetch_end, fetch_open, fetch_rest, fetch_whole, stored_limit
+from zcore.kernel.plan.plan cimport FILLED, SAME, Object, Plan, PlanOptions, Worker, poll_worker
 from zcore.kernel.plan.shard_write cimport ShardWriter
-from zcore.kernel.codec.table cimport NOT_BLOCKWISE, hold_bytes, raised_in
-from zcore.kernel.status cimport CHUNK_LONG, INTERRUPTED, IO_OPEN, MISSING, OK, STALE, Status, fail, status_clear
+from zcore.kernel.select.grid cimport Span
 from zcore.kernel.select.open_array cimport MAX_KEY, OpenArray
-from zcore.kernel.select.tasks cimport Layout
+from zcore.kernel.status cimport CHUNK_LONG, INTERRUPTED, IO_OPEN, MISSING, OK, STALE, Status, fail, status_clear
+from zcore.kernel.strided.copy cimport MAX_NDIM
 
 
 cdef class WritePlan(Plan):
@@ -46,8 +42,8 @@ cdef class WritePlan(Plan):
         Plan.__init__(self, array, selection, elements, options)
         if self.levels is not None:
             self.shards = ShardWriter(self, options.n_threads)
-        self._share_last(options.n_threads)
-        self._find_fill()
+        _share_last(self, options.n_threads)
+        _find_fill(self)
         if self.items is not None and not self.opened.keep_filled:
             self.is_fill = self.items.is_fill
         for d in range(self.ndim):
@@ -59,27 +55,9 @@ cdef class WritePlan(Plan):
 
     cdef int adapt(self, int n_threads) noexcept nogil:
         Plan.adapt(self, n_threads)
-        self._share_last(n_threads)
-        self._find_fill()
+        _share_last(self, n_threads)
+        _find_fill(self)
         return OK if self.shards is None else self.shards.follow(self, n_threads)
-
-    cdef void _share_last(self, int n_threads) noexcept nogil:
-        """Let threads that find no task any more help with the chunks that are left for the others."""
-        self.n_last = 0
-        if 1 < n_threads < self.n_tasks and self.program is not None and self.shards is None:
-            self.n_last = self.n_tasks % n_threads
-        if self.n_last > 0:
-            self.last_threads = self.program.inner_threads(n_threads // self.n_last, self.layout.n_bytes, True)
-
-    cdef void _find_fill(self) noexcept nogil:
-        cdef int d
-        self.is_fill = (self.data != NULL and self.points is None and not self.opened.keep_filled
-                        and self.item_nbytes == self.opened.itemsize)
-        for d in range(self.ndim):
-            if self.axes[d].count == 0 or (self.axes[d].count > 1 and self.data_strides[d] != 0):
-                self.is_fill = False
-        if self.is_fill:
-            self.is_fill = memcmp(self.data, self.opened.fill, <size_t>self.item_nbytes) == 0
 
     @property
     def keep_filled(self):
@@ -106,15 +84,7 @@ cdef class WritePlan(Plan):
         if self.opened.has_identity and not same_identity(&worker.holder.identity, &self.opened.identity):
             return fail(&worker.status, STALE, 0, 0, 0)
         if self.opened.n_content >= 0 and worker.holder.fd >= 0:
-            return self._compare_content(worker)
-        return OK
-
-    cdef int _compare_content(self, Worker *worker) noexcept nogil:
-        cdef int64_t n = object_read(worker.holder.fd, self.opened.n_content, &worker.encoded, &worker.status)
-        if n == FAILED and worker.status.code != CHUNK_LONG:
-            return worker.status.code
-        if n != self.opened.n_content or memcmp(worker.encoded.data, self.opened.content, <size_t>n) != 0:
-            return fail(&worker.status, STALE, 0, 0, 0)
+            return _compare_content(self, worker)
         return OK
 
     cdef void close_worker(self, Worker *worker) noexcept nogil:
@@ -128,298 +98,207 @@ cdef class WritePlan(Plan):
             self.shards.help(self, worker)
 
     cdef int run_task(self, int64_t task, Worker *worker) noexcept nogil:
-        cdef int code
-        if self.shards is None:
-            return self._run_task(task, worker)
-        self.shards.begin()
-        code = self._run_task(task, worker)
-        self.shards.end()
-        return code
-
-    cdef int _run_task(self, int64_t task, Worker *worker) noexcept nogil:
         cdef Span spans[MAX_NDIM]
         cdef char key[MAX_KEY]
+        cdef int code
         self.spans_of(task, spans)
         self.measure_chunk(spans, &worker.layout)
         self.key_of(spans, key)
+        if self.shards is not None:
+            self.shards.begin()
         if self.has_elements and self.is_covered(spans):
             worker.n_inner_threads = (self.last_threads if task >= self.n_tasks - self.n_last
                                       else self.n_inner_threads)
-            return self._replace(spans, key, worker)
-        return self._merge(spans, key, worker)
-
-    cdef int _replace(self, const Span *spans, const char *key, Worker *worker) noexcept nogil:
-        """Write an object without reading the old one."""
-        cdef bint erase = self.is_fill
-        cdef int code = OK
-        if erase:
-            # Of two writers that meet here, this one came first.
-            if object_is_absent(self.dirfd, key):
-                return OK
+            code = _replace(self, spans, key, worker)
         else:
-            code = self._prepare(spans, key, worker, &erase)
-        if code != OK:
-            return self._say_why(key, worker)
-        code = self._lock(key, worker)
-        if code != OK:
-            object_drop(self.dirfd, &worker.staging)
-            return code
-        if erase:
-            code = object_erase(self.dirfd, key, &worker.staging, &worker.status)
-        else:
-            code = object_commit(self.dirfd, key, &worker.staging, &worker.status)
-        self._unlock(worker)
+            code = _merge(self, spans, key, worker)
+        if self.shards is not None:
+            self.shards.end()
         return code
-
-    cdef int _say_why(self, const char *key, Worker *worker) noexcept nogil:
-        """Return why an object cannot be prepared: STALE, if its directory is gone since the array is."""
-        cdef Status failure = worker.status
-        cdef int code
-        if failure.code != IO_OPEN or failure.sys_errno != ENOENT:
-            return failure.code
-        status_clear(&worker.status)
-        code = self._lock(key, worker)
-        if code != OK:
-            return code
-        self._unlock(worker)
-        worker.status = failure
-        return failure.code
-
-    cdef int _prepare(self, const Span *spans, const char *key, Worker *worker, bint *erase) noexcept nogil:
-        """Encode and stage a covered object, or set `erase`."""
-        cdef const uint8_t *encoded = NULL
-        cdef int64_t n
-        if self.shards is not None and self.shards.in_parts:
-            return self.shards.prepare(self, spans, key, worker, erase)
-        n = self.encode_covered(spans, worker, &encoded)
-        if n == FAILED:
-            return worker.status.code
-        erase[0] = n == FILLED
-        return OK if erase[0] else object_stage(self.dirfd, key, encoded, n, &worker.staging, &worker.status)
-
-    cdef int64_t encode_covered(self, const Span *spans, Worker *worker, const uint8_t **encoded) noexcept nogil:
-        """Encode an object of which all elements inside the array are written: return its size, FILLED or FAILED."""
-        if self.is_fill:
-            return FILLED
-        if self.shards is None:
-            return self.encode_covered_chunk(spans, worker, encoded)
-        return self.shards.encode_covered(self, spans, worker, encoded)
-
-    cdef int64_t encode_covered_chunk(self, const Span *spans, Worker *worker, const uint8_t **encoded) noexcept nogil:
-        """Encode a chunk of which all elements inside the array are written: return its size, FILLED or FAILED."""
-        cdef const uint8_t *chunk = <const uint8_t *>self.data + self.data_offset(spans)
-        cdef bint whole = self.is_whole(spans)
-        cdef Runs runs
-        cdef int64_t n
-        if self.items is not None:
-            return self._encode_items(spans, False, worker, encoded)
-        if not (whole and worker.layout.in_place):
-            if buffer_reserve(&worker.decoded, worker.layout.n_bytes, &worker.status) != OK:
-                return FAILED
-            if whole and worker.n_inner_threads == 1 and self.runs_of(spans, &runs):
-                if not worker.keeps_filled and runs_are_filled(chunk, &runs, worker.layout.n_items,
-                                                               self.opened.stored_fill):
-                    return FILLED
-                n = self.program.gather(chunk, &runs, worker.layout.n_bytes, &worker.encoded, worker.decoded.data,
-                                        &worker.work, &worker.status)
-                if n != NOT_BLOCKWISE:
-                    encoded[0] = worker.encoded.data
-                    return n
-            chunk = worker.decoded.data
-            if not whole:
-                fill_bytes(<char *>chunk, worker.layout.n_items, self.opened.stored_fill, self.opened.itemsize)
-            self.move(spans, &worker.layout, True, <char *>chunk)
-        return self._encode(chunk, worker, encoded)
-
-    cdef int _merge(self, const Span *spans, const char *key, Worker *worker) noexcept nogil:
-        """Read an object, change some of its elements, and write it back."""
-        cdef int code
-        if buffer_reserve(&worker.decoded, worker.layout.n_bytes, &worker.status) != OK:
-            return worker.status.code
-        code = self._lock(key, worker)
-        if code != OK:
-            return code
-        code = self._merge_locked(spans, key, worker)
-        self._unlock(worker)
-        return code
-
-    cdef int _merge_locked(self, const Span *spans, const char *key, Worker *worker) noexcept nogil:
-        cdef const uint8_t *encoded = NULL
-        cdef int64_t n
-        cdef int code
-        if self.shards is not None and self.shards.in_parts:
-            return self.shards.merge(self, spans, key, worker)
-        n = self._encode_changed_object(spans, key, worker, &encoded)
-        if n == FAILED:
-            return worker.status.code
-        # A codec in Python may have let a signal handler fork, and the child does not hold the lock.
-        if self.is_cut_off():
-            return INTERRUPTED
-        if n == SAME:
-            return OK
-        if n == FILLED:
-            return object_erase(self.dirfd, key, &worker.staging, &worker.status)
-        code = object_stage(self.dirfd, key, encoded, n, &worker.staging, &worker.status)
-        if code != OK:
-            return code
-        return object_commit(self.dirfd, key, &worker.staging, &worker.status)
-
-    cdef int64_t _encode_changed_object(self, const Span *spans, const char *key, Worker *worker,
-                                        const uint8_t **encoded) noexcept nogil:
-        cdef int code = self.load(key, spans, worker)
-        if code == MISSING and not self.has_elements:
-            return SAME
-        if code == MISSING and self.opened.missing_raises:
-            fail(&worker.status, MISSING, 0, 0, 0)
-            return FAILED
-        if code == MISSING and self.is_fill:
-            return SAME
-        if code != OK and code != MISSING:
-            # Results that are no failure, such as an interruption, have not set the code.
-            worker.status.code = code
-            return FAILED
-        return self.encode_merged(spans, code == OK, worker, encoded)
 
     cdef int64_t encode_task(self, int64_t task, Worker *worker, const uint8_t **encoded) noexcept nogil:
         cdef Span spans[MAX_NDIM]
         self.spans_of(task, spans)
         self.measure_chunk(spans, &worker.layout)
-        if worker.brought == NULL:
-            return self.encode_covered(spans, worker, encoded)
+        if worker.passed == NULL:
+            return _encode_covered(self, spans, worker, encoded)
         if buffer_reserve(&worker.decoded, worker.layout.n_bytes, &worker.status) != OK:
             return FAILED
-        return self._encode_changed_object(spans, NULL, worker, encoded)
+        return _encode_merged(self, spans, NULL, worker, encoded)
 
-    cdef int64_t encode_merged(self, const Span *spans, bint found, Worker *worker,
-                               const uint8_t **encoded) noexcept nogil:
-        """Change the object that was `found` and taken in, and encode it like `encode_covered`."""
-        if self.shards is None:
-            return self.encode_merged_chunk(spans, found, worker, encoded)
-        return self.shards.encode_merged(self, spans, found, worker, encoded)
 
-    cdef int64_t encode_merged_chunk(self, const Span *spans, bint found, Worker *worker,
-                                     const uint8_t **encoded) noexcept nogil:
-        """Change the chunk that was `found` and taken in, and encode it like `encode_covered`."""
-        cdef char *chunk = <char *>worker.decoded.data
-        if self.items is not None:
-            return self._encode_items(spans, found, worker, encoded)
-        if found and worker.n_merged > 0:
-            encoded[0] = worker.decoded.data
-            return worker.n_merged
-        if found:
-            self._reset_outside(spans, &worker.layout, chunk)
-        else:
-            fill_bytes(chunk, worker.layout.n_items, self.opened.stored_fill, self.opened.itemsize)
-        if self.has_elements:
-            self.move(spans, &worker.layout, True, chunk)
-        return self._encode(<const uint8_t *>chunk, worker, encoded)
+cdef void _share_last(WritePlan plan, int n_threads) noexcept nogil:
+    """Let threads that find no task any more help with the chunks that are left for the others."""
+    plan.n_last = 0
+    if 1 < n_threads < plan.n_tasks and plan.program is not None and plan.shards is None:
+        plan.n_last = plan.n_tasks % n_threads
+    if plan.n_last > 0:
+        plan.last_threads = plan.program.inner_threads(n_threads // plan.n_last, plan.layout.n_bytes, True)
 
-    cdef int take_in(self, const uint8_t *encoded, int64_t n_bytes, const Span *spans, Worker *worker) noexcept nogil:
-        if self.shards is None:
-            return self.take_in_chunk(encoded, n_bytes, spans, worker)
-        return self.shards.take_in(self, encoded, n_bytes, spans, worker)
 
-    cdef int load_brought(self, const Span *spans, Worker *worker) noexcept nogil:
-        if self.shards is None or not self.shards.in_parts or worker.brought.is_absent:
-            return Plan.load_brought(self, spans, worker)
-        # Gaps can make a shard longer than the limit of its chunks, so the limit does not apply here.
-        worker.content = worker.brought.content
+cdef void _find_fill(WritePlan plan) noexcept nogil:
+    cdef int d
+    plan.is_fill = (plan.data != NULL and plan.points is None and not plan.opened.keep_filled
+                    and plan.item_nbytes == plan.opened.itemsize)
+    for d in range(plan.ndim):
+        if plan.axes[d].count == 0 or (plan.axes[d].count > 1 and plan.data_strides[d] != 0):
+            plan.is_fill = False
+    if plan.is_fill:
+        plan.is_fill = memcmp(plan.data, plan.opened.fill, <size_t>plan.item_nbytes) == 0
+
+
+cdef int _compare_content(WritePlan plan, Worker *worker) noexcept nogil:
+    cdef int64_t n = object_read(worker.holder.fd, plan.opened.n_content, &worker.encoded, &worker.status)
+    if n == FAILED and worker.status.code != CHUNK_LONG:
+        return worker.status.code
+    if n != plan.opened.n_content or memcmp(worker.encoded.data, plan.opened.content, <size_t>n) != 0:
+        return fail(&worker.status, STALE, 0, 0, 0)
+    return OK
+
+
+cdef int _replace(WritePlan plan, const Span *spans, const char *key, Worker *worker) noexcept nogil:
+    """Write a covered object without reading the old one: encode, stage, lock, put."""
+    cdef const uint8_t *encoded = NULL
+    cdef int64_t n
+    cdef int staged = FILLED
+    cdef int code
+    if plan.is_fill:
+        # Of two writers that meet here, this one came first.
+        if object_is_absent(plan.dirfd, key):
+            return OK
+    elif plan.shards is not None and plan.shards.in_parts:
+        staged = plan.shards.stage_covered(plan, spans, key, worker)
+    else:
+        n = _encode_covered(plan, spans, worker, &encoded)
+        staged = _stage(plan, key, encoded, n, worker)
+    if staged > OK:
+        return _explain(plan, key, staged, worker)
+    code = _lock(plan, key, worker)
+    if code != OK:
+        object_drop(plan.dirfd, &worker.staging)
+        return code
+    code = _put(plan, key, staged, worker)
+    _unlock(plan, worker)
+    return code
+
+
+cdef int _merge(WritePlan plan, const Span *spans, const char *key, Worker *worker) noexcept nogil:
+    """Change some elements of an object: lock, fetch, merge, encode, stage, put."""
+    cdef const uint8_t *encoded = NULL
+    cdef int64_t n
+    cdef int code
+    if buffer_reserve(&worker.decoded, worker.layout.n_bytes, &worker.status) != OK:
+        return worker.status.code
+    code = _lock(plan, key, worker)
+    if code != OK:
+        return code
+    if plan.shards is not None and plan.shards.in_parts:
+        code = plan.shards.stage_merged(plan, spans, key, worker)
+    else:
+        n = _encode_merged(plan, spans, key, worker, &encoded)
+        # A codec in Python may have let a signal handler fork, and the child does not hold the lock.
+        code = INTERRUPTED if n != FAILED and plan.is_cut_off() else _stage(plan, key, encoded, n, worker)
+    if code <= OK:
+        code = _put(plan, key, code, worker)
+    _unlock(plan, worker)
+    return code
+
+
+cdef int _stage(WritePlan plan, const char *key, const uint8_t *encoded, int64_t n, Worker *worker) noexcept nogil:
+    """Write the temporary file of an object of size `n`: OK or a code. For FILLED and SAME, do nothing."""
+    if n == FAILED:
+        return worker.status.code
+    if n == FILLED or n == SAME:
+        return <int>n
+    return object_stage(plan.dirfd, key, encoded, n, &worker.staging, &worker.status)
+
+
+cdef int _put(WritePlan plan, const char *key, int staged, Worker *worker) noexcept nogil:
+    """Put what was staged in the place of an object, or erase it if that is FILLED: OK or a code."""
+    if staged == SAME:
         return OK
+    if staged == FILLED:
+        return object_erase(plan.dirfd, key, &worker.staging, &worker.status)
+    return object_commit(plan.dirfd, key, &worker.staging, &worker.status)
 
-    cdef int find_wanted(self, const Span *spans, const Extent **extents, int64_t *n, Worker *worker) noexcept nogil:
-        if self.shards is None:
-            return Plan.find_wanted(self, spans, extents, n, worker)
-        return self.shards.find_wanted(self, spans, extents, n, worker)
 
-    cdef int take_in_chunk(self, const uint8_t *encoded, int64_t n_bytes, const Span *spans,
-                           Worker *worker) noexcept nogil:
-        if self.items is not None:
-            # `_encode_items` decodes it.
-            worker.content.data = encoded
-            worker.content.size = n_bytes
-            return OK
-        worker.n_merged = self._merge_blocks(encoded, n_bytes, spans, worker)
-        if worker.n_merged == FAILED:
-            return worker.status.code
-        return OK if worker.n_merged > 0 else Plan.take_in_chunk(self, encoded, n_bytes, spans, worker)
+cdef int _explain(WritePlan plan, const char *key, int code, Worker *worker) noexcept nogil:
+    """Return why an object cannot be staged: `code`, or STALE, if its directory is gone since the array is."""
+    cdef Status failure = worker.status
+    if code != IO_OPEN or failure.sys_errno != ENOENT:
+        return code
+    status_clear(&worker.status)
+    code = _lock(plan, key, worker)
+    if code != OK:
+        return code
+    _unlock(plan, worker)
+    worker.status = failure
+    return failure.code
 
-    cdef int64_t _merge_blocks(self, const uint8_t *encoded, int64_t n_bytes, const Span *spans,
-                               Worker *worker) noexcept nogil:
-        """Change the selected elements of a chunk block by block: see `Program.merge`."""
-        cdef Copy part
-        cdef int64_t offset
-        cdef const uint8_t *elements
-        cdef const uint8_t *fill = NULL if worker.keeps_filled else <const uint8_t *>self.opened.stored_fill
-        if (not self.has_elements or self.points is not None or self.item_nbytes != self.opened.itemsize
-                or self.is_inside(spans) != 1):
-            return NOT_BLOCKWISE
-        self.copy_spec(spans, &worker.layout, False, &part)
-        copy_by_source(&part)
-        offset = self.chunk_offset(spans, &worker.layout)
-        elements = <const uint8_t *>self.data + self.data_offset(spans)
-        return self.program.merge(encoded, n_bytes, worker.layout.n_bytes, &part, offset, self.n_inner_threads > 1,
-                                  elements, fill, &worker.decoded, &worker.status)
 
-    cdef int64_t _encode_items(self, const Span *spans, bint found, Worker *worker,
-                               const uint8_t **encoded) noexcept with gil:
-        """Change the chunk that was `found` and taken in, or a new one, and encode it: see `encode_covered`."""
-        cdef int d
-        cdef int64_t n
-        try:
-            try:
-                old = None
-                if found:
-                    old = PyBytes_FromStringAndSize(<const char *>worker.content.data, worker.content.size)
-                inside, outside = self.selections(self.axes, spans) if self.has_elements else (None, None)
-                kept = tuple([max(0, min(self.old_shape[d] - spans[d].origin, spans[d].length))
-                              for d in range(self.ndim)])
-                new = self.items.write(old, self.lengths_of(spans), kept, inside, outside, bool(worker.keeps_filled))
-                n = FILLED if new is None else hold_bytes(&worker.work, new, encoded)
-                return n
-            except BaseException as exception:
-                raised_in(&worker.work, exception, &worker.status)
-                worker.status.is_encode = not found
-                return FAILED
-        except:  # noqa: E722 (the only clause that cannot raise itself)
-            pass
+cdef int64_t _encode_covered(WritePlan plan, const Span *spans, Worker *worker, const uint8_t **encoded) noexcept nogil:
+    """Encode an object of which all elements inside the array are written: return its size, FILLED or FAILED."""
+    if plan.is_fill:
+        return FILLED
+    if plan.shards is None:
+        return encode_covered_chunk(plan, spans, worker, encoded)
+    return plan.shards.encode_covered(plan, spans, worker, encoded)
+
+
+cdef int64_t _encode_merged(WritePlan plan, const Span *spans, const char *key, Worker *worker,
+                            const uint8_t **encoded) noexcept nogil:
+    """Encode an object of which some elements are written: return its size, FILLED, SAME or FAILED."""
+    cdef int code = _fetch_old(plan, spans, key, worker)
+    if code == MISSING and not plan.has_elements:
+        return SAME
+    if code == MISSING and plan.opened.missing_raises:
+        fail(&worker.status, MISSING, 0, 0, 0)
         return FAILED
+    if code == MISSING and plan.is_fill:
+        return SAME
+    if code != OK and code != MISSING:
+        # Results that are no failure, such as an interruption, have not set the code.
+        worker.status.code = code
+        return FAILED
+    if plan.shards is None:
+        return encode_merged_chunk(plan, spans, code == OK, worker, encoded)
+    return plan.shards.encode_merged(plan, spans, code == OK, worker, encoded)
 
-    cdef void _reset_outside(self, const Span *spans, const Layout *layout, char *chunk) noexcept nogil:
-        """Set the elements of a chunk outside `old_shape` to the fill value."""
-        cdef Copy spec
-        cdef int64_t kept
-        cdef int d
-        cdef int e
-        for d in range(self.ndim):
-            kept = max(0, min(self.old_shape[d] - spans[d].origin, spans[d].length))
-            if kept == spans[d].length:
-                continue
-            spec.ndim = self.ndim
-            spec.itemsize = self.opened.itemsize
-            spec.swap = 0
-            for e in range(self.ndim):
-                spec.shape[e] = spans[e].length
-                spec.src_strides[e] = 0
-                spec.dst_strides[e] = layout.strides[e]
-            spec.shape[d] = spans[d].length - kept
-            copy_simplify(&spec)
-            fill_run(&spec, self.opened.stored_fill, chunk + kept * layout.strides[d])
 
-    cdef int64_t _encode(self, const uint8_t *chunk, Worker *worker, const uint8_t **encoded) noexcept nogil:
-        """Encode a chunk of contiguous elements: return its size, FILLED or FAILED."""
-        cdef int64_t n
-        if not worker.keeps_filled and is_filled(<const char *>chunk, worker.layout.n_items, self.opened.stored_fill,
-                                                 self.opened.itemsize):
-            return FILLED
-        n = self.program.encode(chunk, worker.layout.n_bytes, &worker.encoded, encoded, worker.n_inner_threads,
-                                &worker.work, &worker.status)
-        return FAILED if n < 0 else n
+cdef int _fetch_old(WritePlan plan, const Span *spans, const char *key, Worker *worker) noexcept nogil:
+    """Fetch a stored object and merge it, or, if it is a shard, get its bytes: OK, MISSING, or another code."""
+    cdef Object object
+    cdef int64_t limit
+    cdef int code = fetch_open(plan, key, &object, worker)
+    if code != OK:
+        return code
+    if plan.shards is not None and plan.shards.in_parts:
+        # Gaps can make a shard longer than the limit of its chunks, so the limit does not apply here.
+        worker.content = object.content
+        return OK
+    limit = stored_limit(plan, spans, worker)
+    code = fetch_whole(plan, &object, limit, worker)
+    if code == OK:
+        code = _merge_object(plan, &object, spans, worker)
+        if code != OK:
+            code = fetch_rest(plan, &object, limit, code, worker)
+            if code == OK:
+                code = _merge_object(plan, &object, spans, worker)
+    return fetch_end(plan, &object, code, worker)
 
-    cdef int _lock(self, const char *key, Worker *worker) noexcept nogil:
-        if self.locks is None:
-            return OK
-        return lock_object(&worker.holder, key_hash(key), poll_worker, <void *>worker, &worker.status)
 
-    cdef void _unlock(self, Worker *worker) noexcept nogil:
-        if self.locks is not None:
-            unlock_object(&worker.holder)
+cdef int _merge_object(WritePlan plan, const Object *object, const Span *spans, Worker *worker) noexcept nogil:
+    if plan.shards is None:
+        return merge_chunk(plan, object.content.data, object.content.size, spans, worker)
+    return plan.shards.unwrap(plan, object.content.data, object.content.size, spans, worker)
+
+
+cdef int _lock(WritePlan plan, const char *key, Worker *worker) noexcept nogil:
+    if plan.locks is None:
+        return OK
+    return lock_object(&worker.holder, key_hash(key), poll_worker, <void *>worker, &worker.status)
+
+
+cdef void _unlock(WritePlan plan, Worker *worker) noexcept nogil:
+    if plan.locks is not None:
+        unlock_object(&worker.holder)

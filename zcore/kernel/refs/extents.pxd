@@ -40,7 +40,5 @@ cdef class Extents:
     cdef int find(self, const char *key, Place *place) noexcept nogil
     # Releases the result of `find`.
     cdef void leave(self, const Place *place) noexcept nogil
-    cdef bint _find_file(self, int target, Place *place) noexcept nogil
-    cdef void _keep(self, int target, Place *place) noexcept nogil
     cdef File *_slot_of(self, int64_t target) noexcept nogil
     cdef void _open(self, int target, Place *place) noexcept with gil

@@ -104,7 +104,7 @@ cdef class Extents:
             place.data = data + row.offset if row.n_bytes else nothing
             return OK
         place.offset = row.offset
-        if not self._find_file(row.target, place):
+        if not _find_file(self, row.target, place):
             return INTERRUPTED
         if row.n_bytes == WHOLE:
             place.n_bytes = place.identity.size
@@ -117,42 +117,6 @@ cdef class Extents:
     cdef void leave(self, const Place *place) noexcept nogil:
         if place.fd >= 0 and not place.is_shared:
             object_close(place.fd)
-
-    # targets
-
-    cdef bint _find_file(self, int target, Place *place) noexcept nogil:
-        """Set the descriptor of a target in `place`; return whether there is one."""
-        cdef File *file
-        cdef bint is_known
-        section_enter(&self.guard)
-        file = self._slot_of(target)
-        is_known = file.target >= 0
-        if is_known:
-            place.fd = file.fd
-            place.identity = file.identity
-            place.is_shared = True
-        zc_store(&self.guard, 0)
-        if not is_known:
-            self._open(target, place)
-            self._keep(target, place)
-        return place.fd >= 0
-
-    cdef void _keep(self, int target, Place *place) noexcept nogil:
-        """Share the descriptor of a target, or its absence, with other objects, unless there are too many."""
-        cdef File *file
-        section_enter(&self.guard)
-        file = self._slot_of(target)
-        # Another thread may have been faster; then only this object uses the descriptor.
-        if file.target < 0 and 2 * self.n_files < self.n_slots:
-            place.is_shared = place.fd < 0 or zc_add(&n_held, 1) < self.max_open
-            if place.is_shared:
-                file.target = target
-                file.identity = place.identity
-                file.fd = place.fd
-                self.n_files += 1
-            else:
-                zc_add(&n_held, -1)
-        zc_store(&self.guard, 0)
 
     cdef File *_slot_of(self, int64_t target) noexcept nogil:
         """Return the slot of a target, or the free slot where it belongs. At least half of the slots are free."""
@@ -177,3 +141,41 @@ cdef class Extents:
         if identify_fd(place.fd, &place.identity) != 0:
             object_close(place.fd)
             place.fd = -1
+
+
+# targets
+
+cdef bint _find_file(Extents self, int target, Place *place) noexcept nogil:
+    """Set the descriptor of a target in `place`; return whether there is one."""
+    cdef File *file
+    cdef bint is_known
+    section_enter(&self.guard)
+    file = self._slot_of(target)
+    is_known = file.target >= 0
+    if is_known:
+        place.fd = file.fd
+        place.identity = file.identity
+        place.is_shared = True
+    zc_store(&self.guard, 0)
+    if not is_known:
+        self._open(target, place)
+        _keep(self, target, place)
+    return place.fd >= 0
+
+
+cdef void _keep(Extents self, int target, Place *place) noexcept nogil:
+    """Share the descriptor of a target, or its absence, with other objects, unless there are too many."""
+    cdef File *file
+    section_enter(&self.guard)
+    file = self._slot_of(target)
+    # Another thread may have been faster; then only this object uses the descriptor.
+    if file.target < 0 and 2 * self.n_files < self.n_slots:
+        place.is_shared = place.fd < 0 or zc_add(&n_held, 1) < self.max_open
+        if place.is_shared:
+            file.target = target
+            file.identity = place.identity
+            file.fd = place.fd
+            self.n_files += 1
+        else:
+            zc_add(&n_held, -1)
+    zc_store(&self.guard, 0)

@@ -37,5 +37,4 @@ cdef class RecordTable(ReferenceTable):
     cdef Rows *rows_of         # of each file
     cdef list files            # keeps the memory of the rows alive
 
-    cdef int64_t _number_of_key(self, const uint8_t *key, int64_t n_key) noexcept nogil
     cdef int _take(self, list numbers, list files) except -1

@@ -132,34 +132,7 @@ cdef class RecordTable(ReferenceTable):
 
     def number_of(self, bytes key not None):
         """Return the chunk number of a key, or -1."""
-        return self._number_of_key(<const uint8_t *>PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key))
-
-    cdef int64_t _number_of_key(self, const uint8_t *key, int64_t n_key) noexcept nogil:
-        cdef int64_t i = self.n_prefix
-        cdef int64_t number = 0
-        cdef int64_t index, first
-        cdef int d
-        if n_key <= i or memcmp(key, self.prefix_text, i) != 0:
-            return -1
-        if self.ndim == 0:
-            return 0 if n_key == i + 1 and key[i] == c'0' else -1
-        for d in range(self.ndim):
-            first = i
-            index = 0
-            while i < n_key and i - first < 19 and c'0' <= key[i] <= c'9':
-                # Every number of 18 digits is below 2**63, but not every number of 19 digits.
-                if index > (INT64_MAX - 9) // 10:
-                    return -1
-                index = 10 * index + (key[i] - c'0')
-                i += 1
-            if i == first or (key[first] == c'0' and i > first + 1) or index >= self.grid[d]:
-                return -1
-            number = number * self.grid[d] + index
-            if d < self.ndim - 1:
-                if i >= n_key or key[i] != <uint8_t>self.sign:
-                    return -1
-                i += 1
-        return number if i == n_key else -1
+        return _number_of_key(self, <const uint8_t *>PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key))
 
     cdef ReferenceTable of_tasks(self, Tasks tasks):
         """Return the same table with the files loaded that these tasks need."""
@@ -207,7 +180,7 @@ cdef class RecordTable(ReferenceTable):
         return 0
 
     cdef int look_up(self, const uint8_t *key, int64_t n_key, Reference *row, const uint8_t **data) noexcept nogil:
-        cdef int64_t number = self._number_of_key(key, n_key)
+        cdef int64_t number = _number_of_key(self, key, n_key)
         cdef int64_t file = number // self.record_size
         cdef int64_t low = 0
         cdef int64_t high = self.n_files
@@ -233,3 +206,31 @@ cdef class RecordTable(ReferenceTable):
         row.n_bytes = rows.lengths[i]
         data[0] = rows.data
         return 1
+
+
+cdef int64_t _number_of_key(RecordTable self, const uint8_t *key, int64_t n_key) noexcept nogil:
+    cdef int64_t i = self.n_prefix
+    cdef int64_t number = 0
+    cdef int64_t index, first
+    cdef int d
+    if n_key <= i or memcmp(key, self.prefix_text, i) != 0:
+        return -1
+    if self.ndim == 0:
+        return 0 if n_key == i + 1 and key[i] == c'0' else -1
+    for d in range(self.ndim):
+        first = i
+        index = 0
+        while i < n_key and i - first < 19 and c'0' <= key[i] <= c'9':
+            # Every number of 18 digits is below 2**63, but not every number of 19 digits.
+            if index > (INT64_MAX - 9) // 10:
+                return -1
+            index = 10 * index + (key[i] - c'0')
+            i += 1
+        if i == first or (key[first] == c'0' and i > first + 1) or index >= self.grid[d]:
+            return -1
+        number = number * self.grid[d] + index
+        if d < self.ndim - 1:
+            if i >= n_key or key[i] != <uint8_t>self.sign:
+                return -1
+            i += 1
+    return number if i == n_key else -1

@@ -50,23 +50,13 @@ cdef class ReferenceTable:
     cdef int64_t row_of(self, const uint8_t *key, int64_t n_key) noexcept nogil
     # Returns the slot that holds the key's row, or the free slot for it. There always is one.
     cdef Slot *_slot_of(self, const uint8_t *key, int64_t n_key, uint32_t hashed) noexcept nogil
-    cdef uint32_t _hash_of(self, const uint8_t *key, int64_t n_key) noexcept nogil
     cdef int _put(self, const uint8_t *key, int64_t n_key, int target, int64_t offset, int64_t n_bytes) except -1
     cdef int _put_data(self, const uint8_t *key, int64_t n_key, const uint8_t *data, int64_t n_data) except -1
     cdef void _leave(self, const Reference *row) noexcept nogil
-    cdef int _repack(self) except -1
     cdef int _number_of(self, url) except -1
     cdef int _reserve(self, int64_t n_rows) except -1
-    cdef int _grow_slots(self, int64_t n_slots) except -1
     cdef int _sort(self) except -1
-    # Bytes of memory that the table needs with that many slots, also while it grows.
-    cdef int64_t _needed(self, int64_t n_slots) noexcept
-    cdef int _check_room(self, int64_t n_slots) except -1
-    cdef tuple _found_below(self, bytes prefix)
-    cdef int64_t _row_of(self, bytes key) except? -2
-    cdef object _value(self, int64_t i)
     cdef bytes _key(self, int64_t i)
-    cdef int64_t _first_from(self, const uint8_t *key, int64_t n_key) noexcept nogil
     # Returns 1 with the reference of a key and the inline bytes; 0 if the key has no value; -1 if it is not known here.
     cdef int look_up(self, const uint8_t *key, int64_t n_key, Reference *row, const uint8_t **data) noexcept nogil
     # Returns the table to look up the keys of these tasks.

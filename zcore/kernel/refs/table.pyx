@@ -114,24 +114,12 @@ cdef class ReferenceTable:
     @property
     def needed_nbytes(self):
         """Bytes of memory that the table needs, with its targets, and while it grows."""
-        return self._needed(self.n_slots)
-
-    cdef int64_t _needed(self, int64_t n_slots) noexcept:
-        # Slots are copied when they become twice as many; the other columns are moved.
-        return (self.n_rows * <int64_t>sizeof(Reference) + self.n_keys + self.n_data + self.targets_nbytes
-                + 3 * n_slots * <int64_t>sizeof(Slot) // 2)
+        return _needed(self, self.n_slots)
 
     def limit(self, int64_t max_nbytes=INT64_MAX, str advice=""):
         """Refuse references from now on for which the table would need more memory; the error ends with the advice."""
         self.max_nbytes = max_nbytes
         self.advice = advice
-
-    cdef int _check_room(self, int64_t n_slots) except -1:
-        if self._needed(n_slots) > self.max_nbytes:
-            raise ReferenceFormatError(
-                f"expected references that take at most {self.max_nbytes} bytes of memory, found more: {self.n_rows} "
-                f"take {self._needed(n_slots)}{self.advice}")
-        return 0
 
     def set_targets(self, list targets not None):
         """Replace the URLs of all targets, in their order."""
@@ -202,7 +190,7 @@ cdef class ReferenceTable:
 
     def remove(self, bytes key not None):
         """Remove the value of a key; return whether it had one."""
-        cdef int64_t i = self._row_of(key)
+        cdef int64_t i = _row_of(self, key)
         if i >= 0:
             self._leave(&self.rows[i])
             self.rows[i].target = REMOVED
@@ -212,7 +200,7 @@ cdef class ReferenceTable:
     cdef int _put_data(self, const uint8_t *key, int64_t n_key, const uint8_t *data, int64_t n_data) except -1:
         cdef int64_t at
         if self.n_unused > MIN_UNUSED and 2 * self.n_unused > self.n_data:
-            self._repack()
+            _repack(self)
         at = self.n_data
         self.data = <uint8_t *>_grown(self.data, &self.data_capacity, at + n_data, 1)
         memcpy(self.data + at, data, n_data)
@@ -221,7 +209,7 @@ cdef class ReferenceTable:
 
     cdef int _put(self, const uint8_t *key, int64_t n_key, int target, int64_t offset, int64_t n_bytes) except -1:
         cdef int64_t i = -1
-        cdef uint32_t hashed = self._hash_of(key, n_key)
+        cdef uint32_t hashed = _hash_of(self, key, n_key)
         cdef Slot *slot = NULL
         cdef Reference *row
         if self.n_slots:
@@ -236,10 +224,10 @@ cdef class ReferenceTable:
             if self.n_keys + n_key > self.keys_capacity:
                 self.keys = <uint8_t *>_grown(self.keys, &self.keys_capacity, self.n_keys + n_key, 1)
             if i % CHECKED == 0:
-                self._check_room(self.n_slots)
+                _check_room(self, self.n_slots)
             if 3 * (i + 1) > 2 * self.n_slots:
-                self._check_room(2 * self.n_slots)
-                self._grow_slots(2 * self.n_slots)
+                _check_room(self, 2 * self.n_slots)
+                _grow_slots(self, 2 * self.n_slots)
                 slot = self._slot_of(key, n_key, hashed)
             memcpy(self.keys + self.n_keys, key, n_key)
             row = &self.rows[i]
@@ -267,28 +255,6 @@ cdef class ReferenceTable:
         if row.target == INLINE:
             self.n_unused += row.n_bytes
 
-    cdef int _repack(self) except -1:
-        """Free inline bytes that no key uses; otherwise each rewrite of a chunk would take more memory."""
-        cdef int64_t capacity = self.n_data - self.n_unused
-        cdef uint8_t *data = <uint8_t *>malloc(capacity + 1)
-        cdef int64_t at = 0
-        cdef int64_t i
-        cdef Reference *row
-        if data == NULL:
-            raise _no_memory(capacity + 1)
-        for i in range(self.n_rows):
-            row = &self.rows[i]
-            if row.target == INLINE:
-                memcpy(data + at, self.data + row.offset, row.n_bytes)
-                row.offset = at
-                at += row.n_bytes
-        free(self.data)
-        self.data = data
-        self.n_data = at
-        self.data_capacity = capacity + 1
-        self.n_unused = 0
-        return 0
-
     cdef int _reserve(self, int64_t n_rows) except -1:
         """Make room for `n_rows` rows in total, so that adding rows does not move them again and again."""
         cdef int64_t n_slots = MIN_ROWS
@@ -298,27 +264,7 @@ cdef class ReferenceTable:
         while 2 * n_slots < 3 * n_rows:
             n_slots *= 2
         if n_slots > self.n_slots:
-            self._grow_slots(n_slots)
-        return 0
-
-    cdef int _grow_slots(self, int64_t n_slots) except -1:
-        """Set the number of slots, a power of two."""
-        cdef Slot *slots
-        cdef int64_t i, at
-        n_slots = max(<int64_t>MIN_ROWS, n_slots)
-        slots = <Slot *>malloc(n_slots * sizeof(Slot))
-        if slots == NULL:
-            raise _no_memory(n_slots * sizeof(Slot))
-        memset(slots, 0xFF, n_slots * sizeof(Slot))     # the row of each is -1
-        for i in range(self.n_slots):
-            if self.slots[i].row >= 0:
-                at = self.slots[i].hash & (n_slots - 1)
-                while slots[at].row >= 0:
-                    at = (at + 1) & (n_slots - 1)
-                slots[at] = self.slots[i]
-        free(self.slots)
-        self.slots = slots
-        self.n_slots = n_slots
+            _grow_slots(self, n_slots)
         return 0
 
     cdef int _number_of(self, url) except -1:
@@ -335,10 +281,7 @@ cdef class ReferenceTable:
     # looking up
 
     cdef int64_t row_of(self, const uint8_t *key, int64_t n_key) noexcept nogil:
-        return -1 if self.n_slots == 0 else self._slot_of(key, n_key, self._hash_of(key, n_key)).row
-
-    cdef uint32_t _hash_of(self, const uint8_t *key, int64_t n_key) noexcept nogil:
-        return <uint32_t>zc_hash_bytes(self.seed, key, n_key)
+        return -1 if self.n_slots == 0 else self._slot_of(key, n_key, _hash_of(self, key, n_key)).row
 
     cdef Slot *_slot_of(self, const uint8_t *key, int64_t n_key, uint32_t hashed) noexcept nogil:
         cdef int64_t at = hashed & (self.n_slots - 1)
@@ -370,29 +313,18 @@ cdef class ReferenceTable:
 
         The length is None for the whole target.
         """
-        cdef int64_t i = self._row_of(key)
-        return None if i < 0 else self._value(i)
-
-    cdef int64_t _row_of(self, bytes key) except? -2:
-        """Return the row of a key that has a value, or -1."""
-        cdef int64_t i = self.row_of(<const uint8_t *>PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key))
-        return -1 if i >= 0 and self.rows[i].target == REMOVED else i
-
-    cdef object _value(self, int64_t i):
-        cdef const Reference *row = &self.rows[i]
-        if row.target == INLINE:
-            return PyBytes_FromStringAndSize(<const char *>self.data + row.offset, row.n_bytes)
-        return self._targets[row.target], row.offset, None if row.n_bytes == WHOLE else row.n_bytes
+        cdef int64_t i = _row_of(self, key)
+        return None if i < 0 else _value(self, i)
 
     def __contains__(self, bytes key not None):
-        return self._row_of(key) >= 0
+        return _row_of(self, key) >= 0
 
     def items(self):
         """Iterate over (key, value) in the order of the rows; see `find`."""
         cdef int64_t i
         for i in range(self.n_rows):
             if self.rows[i].target != REMOVED:
-                yield self._key(i), self._value(i)
+                yield self._key(i), _value(self, i)
 
     cdef bytes _key(self, int64_t i):
         return PyBytes_FromStringAndSize(<const char *>self.keys + self.rows[i].key, self.rows[i].n_key)
@@ -418,10 +350,10 @@ cdef class ReferenceTable:
         if self.order == NULL and not self.is_listed:
             # Opening a dataset takes one listing, and sorting takes longer than that.
             self.is_listed = True
-            return self._found_below(prefix)
+            return _found_below(self, prefix)
         keys, prefixes = [], []
         self._sort()
-        i = self._first_from(text, n_prefix)
+        i = _first_from(self, text, n_prefix)
         while i < self.n_rows:
             row = &self.rows[self.order[i]]
             key = self.keys + row.key
@@ -441,36 +373,8 @@ cdef class ReferenceTable:
             prefixes.append(below)
             # Keys with this prefix are adjacent, so the first key behind them is found by bisection.
             past = below[:n] + b"0"
-            i = self._first_from(<const uint8_t *>PyBytes_AS_STRING(past), n + 1)
+            i = _first_from(self, <const uint8_t *>PyBytes_AS_STRING(past), n + 1)
         return keys, prefixes
-
-    cdef tuple _found_below(self, bytes prefix):
-        """Return the result of `list_dir` by looking at each row."""
-        cdef const uint8_t *text = <const uint8_t *>PyBytes_AS_STRING(prefix)
-        cdef int64_t n_prefix = PyBytes_GET_SIZE(prefix)
-        cdef const Reference *row
-        cdef const uint8_t *key
-        cdef const uint8_t *slash
-        cdef const uint8_t *last = text     # the prefix that was found last
-        cdef int64_t n_last = 0
-        cdef int64_t i
-        keys, prefixes = [], set()
-        for i in range(self.n_rows):
-            row = &self.rows[i]
-            key = self.keys + row.key
-            if row.target == REMOVED or row.n_key <= n_prefix or (
-                    n_last and row.n_key >= n_last and memcmp(key, last, n_last) == 0) or (
-                    memcmp(key, text, n_prefix) != 0):
-                continue
-            slash = <const uint8_t *>memchr(key + n_prefix, c'/', row.n_key - n_prefix)
-            if slash == NULL:
-                keys.append(self._key(i))
-                continue
-            if slash == key + n_prefix:
-                continue
-            last, n_last = key, slash - key + 1
-            prefixes.add(PyBytes_FromStringAndSize(<const char *>last, n_last))
-        return sorted(keys), sorted(prefixes)
 
     @cython.critical_section
     def list_keys(self, bytes prefix not None, bytes start not None, int64_t n):
@@ -488,7 +392,7 @@ cdef class ReferenceTable:
         cdef int64_t i
         keys = []
         self._sort()
-        i = self._first_from(<const uint8_t *>PyBytes_AS_STRING(start), PyBytes_GET_SIZE(start))
+        i = _first_from(self, <const uint8_t *>PyBytes_AS_STRING(start), PyBytes_GET_SIZE(start))
         while i < self.n_rows and len(keys) < n:
             row = &self.rows[self.order[i]]
             if row.n_key < n_prefix or memcmp(self.keys + row.key, text, n_prefix) != 0:
@@ -518,20 +422,126 @@ cdef class ReferenceTable:
         self.order = order
         return 0
 
-    cdef int64_t _first_from(self, const uint8_t *key, int64_t n_key) noexcept nogil:
-        """Return the position in `order` of the first key that is not before this one."""
-        cdef int64_t low = 0
-        cdef int64_t high = self.n_rows
-        cdef int64_t middle
-        cdef const Reference *row
-        while low < high:
-            middle = (low + high) // 2
-            row = &self.rows[self.order[middle]]
-            if _compare(self.keys + row.key, row.n_key, key, n_key) < 0:
-                low = middle + 1
-            else:
-                high = middle
-        return low
+
+cdef int64_t _needed(ReferenceTable self, int64_t n_slots) noexcept:
+    """Return the bytes of memory that the table needs with that many slots, also while it grows."""
+    # Slots are copied when they become twice as many; the other columns are moved.
+    return (self.n_rows * <int64_t>sizeof(Reference) + self.n_keys + self.n_data + self.targets_nbytes
+            + 3 * n_slots * <int64_t>sizeof(Slot) // 2)
+
+
+cdef int _check_room(ReferenceTable self, int64_t n_slots) except -1:
+    if _needed(self, n_slots) > self.max_nbytes:
+        raise ReferenceFormatError(
+            f"expected references that take at most {self.max_nbytes} bytes of memory, found more: {self.n_rows} "
+            f"take {_needed(self, n_slots)}{self.advice}")
+    return 0
+
+
+cdef int _repack(ReferenceTable self) except -1:
+    """Free inline bytes that no key uses; otherwise each rewrite of a chunk would take more memory."""
+    cdef int64_t capacity = self.n_data - self.n_unused
+    cdef uint8_t *data = <uint8_t *>malloc(capacity + 1)
+    cdef int64_t at = 0
+    cdef int64_t i
+    cdef Reference *row
+    if data == NULL:
+        raise _no_memory(capacity + 1)
+    for i in range(self.n_rows):
+        row = &self.rows[i]
+        if row.target == INLINE:
+            memcpy(data + at, self.data + row.offset, row.n_bytes)
+            row.offset = at
+            at += row.n_bytes
+    free(self.data)
+    self.data = data
+    self.n_data = at
+    self.data_capacity = capacity + 1
+    self.n_unused = 0
+    return 0
+
+
+cdef int _grow_slots(ReferenceTable self, int64_t n_slots) except -1:
+    """Set the number of slots, a power of two."""
+    cdef Slot *slots
+    cdef int64_t i, at
+    n_slots = max(<int64_t>MIN_ROWS, n_slots)
+    slots = <Slot *>malloc(n_slots * sizeof(Slot))
+    if slots == NULL:
+        raise _no_memory(n_slots * sizeof(Slot))
+    memset(slots, 0xFF, n_slots * sizeof(Slot))     # the row of each is -1
+    for i in range(self.n_slots):
+        if self.slots[i].row >= 0:
+            at = self.slots[i].hash & (n_slots - 1)
+            while slots[at].row >= 0:
+                at = (at + 1) & (n_slots - 1)
+            slots[at] = self.slots[i]
+    free(self.slots)
+    self.slots = slots
+    self.n_slots = n_slots
+    return 0
+
+
+cdef uint32_t _hash_of(ReferenceTable self, const uint8_t *key, int64_t n_key) noexcept nogil:
+    return <uint32_t>zc_hash_bytes(self.seed, key, n_key)
+
+
+cdef int64_t _row_of(ReferenceTable self, bytes key) except? -2:
+    """Return the row of a key that has a value, or -1."""
+    cdef int64_t i = self.row_of(<const uint8_t *>PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key))
+    return -1 if i >= 0 and self.rows[i].target == REMOVED else i
+
+
+cdef object _value(ReferenceTable self, int64_t i):
+    cdef const Reference *row = &self.rows[i]
+    if row.target == INLINE:
+        return PyBytes_FromStringAndSize(<const char *>self.data + row.offset, row.n_bytes)
+    return self._targets[row.target], row.offset, None if row.n_bytes == WHOLE else row.n_bytes
+
+
+cdef tuple _found_below(ReferenceTable self, bytes prefix):
+    """Return the result of `list_dir` by looking at each row."""
+    cdef const uint8_t *text = <const uint8_t *>PyBytes_AS_STRING(prefix)
+    cdef int64_t n_prefix = PyBytes_GET_SIZE(prefix)
+    cdef const Reference *row
+    cdef const uint8_t *key
+    cdef const uint8_t *slash
+    cdef const uint8_t *last = text     # the prefix that was found last
+    cdef int64_t n_last = 0
+    cdef int64_t i
+    keys, prefixes = [], set()
+    for i in range(self.n_rows):
+        row = &self.rows[i]
+        key = self.keys + row.key
+        if row.target == REMOVED or row.n_key <= n_prefix or (
+                n_last and row.n_key >= n_last and memcmp(key, last, n_last) == 0) or (
+                memcmp(key, text, n_prefix) != 0):
+            continue
+        slash = <const uint8_t *>memchr(key + n_prefix, c'/', row.n_key - n_prefix)
+        if slash == NULL:
+            keys.append(self._key(i))
+            continue
+        if slash == key + n_prefix:
+            continue
+        last, n_last = key, slash - key + 1
+        prefixes.add(PyBytes_FromStringAndSize(<const char *>last, n_last))
+    return sorted(keys), sorted(prefixes)
+
+
+cdef int64_t _first_from(ReferenceTable self, const uint8_t *key, int64_t n_key) noexcept nogil:
+    """Return the position in `order` of the first key that is not before this one."""
+    cdef int64_t low = 0
+    cdef int64_t high = self.n_rows
+    cdef int64_t middle
+    cdef const Reference *row
+    while low < high:
+        middle = (low + high) // 2
+        row = &self.rows[self.order[middle]]
+        if _compare(self.keys + row.key, row.n_key, key, n_key) < 0:
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 cdef int64_t _nbytes_of_target(url) except -1:

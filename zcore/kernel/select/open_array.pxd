@@ -71,12 +71,6 @@ cdef class OpenArray:
     cdef readonly tuple edges
     cdef readonly bytes directory
 
-    cdef int _set_grid(self) except -1
-    cdef list _set_programs(self, object program)
-    cdef int _set_elements(self, bytes fill, bytes stored_fill, int64_t swap, object order) except -1
-    cdef int _set_keys(self, tuple template) except -1
-    cdef int _check_keys(self) except -1
-    cdef int _set_document(self, bytes document, identity, bytes content) except -1
     cdef OpenArray _copy(self, object owner)
     # Returns the same array with keys that are whole paths; ValueError, if these would be too long.
     cdef OpenArray rooted(self)

@@ -100,98 +100,18 @@ cdef class OpenArray:
         self.shape = shape
         self.chunk_shape = chunk_shape
         self.edges = edges
-        self.shard_shapes = tuple(self._set_programs(program))
-        self._set_grid()
-        self._set_elements(fill, stored_fill, swap, order)
-        self._set_keys(template)
+        self.shard_shapes = tuple(_set_programs(self, program))
+        _set_grid(self)
+        _set_elements(self, fill, stored_fill, swap, order)
+        _set_keys(self, template)
         self.directory = directory
         if directory is not None:
             opened.directory = directory
-        self._set_document(document, identity, content)
+        _set_document(self, document, identity, content)
         opened.lenient = lenient
         opened.missing_raises = missing_raises
         opened.keep_filled = keep_filled
         opened.fsync = fsync
-
-    cdef list _set_programs(self, object program):
-        """Set the programs of all levels; return the shapes of the shards, and set the shape of the chunks."""
-        cdef Opened *opened = self.opened
-        cdef int d
-        cdef list shapes = []
-        while program is not None and type(program) is not Program:
-            # A ShardProgram: its class belongs to a higher layer.
-            if opened.n_levels == MAX_SHARD_LEVELS:
-                raise ValueError(f"shards lie deeper in each other than {MAX_SHARD_LEVELS}")
-            shapes.append(self.chunk_shape)
-            self.chunk_shape = program.chunk_shape
-            opened.levels[opened.n_levels] = <void *>program
-            for d in range(opened.ndim):
-                opened.level_chunks[opened.n_levels][d] = self.chunk_shape[d]
-            opened.n_levels += 1
-            program = program.program if program.inner is None else program.inner
-        opened.program = NULL if program is None else <void *>program
-        return shapes
-
-    cdef int _set_grid(self) except -1:
-        cdef Opened *opened = self.opened
-        cdef Edges unequal
-        cdef int d
-        opened.is_irregular = self.edges is not None and not self.shard_shapes
-        for d in range(opened.ndim):
-            opened.shape[d] = self.shape[d]
-            opened.chunk_shape[d] = self.chunk_shape[d]
-            opened.object_shape[d] = self.shard_shapes[0][d] if self.shard_shapes else self.chunk_shape[d]
-            assert opened.object_shape[d] % opened.chunk_shape[d] == 0
-            unequal = None if self.edges is None else self.edges[d]
-            opened.runs[d] = NULL
-            if unequal is not None:
-                assert unequal.total >= opened.shape[d] and unequal.longest == opened.object_shape[d]
-                opened.runs[d] = unequal.table
-                opened.n_runs[d] = unequal.n_runs
-        return 0
-
-    cdef int _set_elements(self, bytes fill, bytes stored_fill, int64_t swap, object order) except -1:
-        cdef Opened *opened = self.opened
-        cdef int i
-        opened.itemsize = len(fill)
-        opened.fill = fill
-        opened.stored_fill = stored_fill
-        opened.swap = swap
-        opened.is_c_order = swap == 0 and order is None
-        for i in range(opened.ndim):
-            opened.order[i] = i if order is None else order[i]
-            assert 0 <= opened.order[i] < opened.ndim
-        return 0
-
-    cdef int _set_keys(self, tuple template) except -1:
-        cdef Opened *opened = self.opened
-        cdef bytes head, separator, tail
-        head, separator, tail = template
-        opened.head, opened.n_head = head, <int>len(head)
-        opened.separator, opened.n_separator = separator, <int>len(separator)
-        opened.tail, opened.n_tail = tail, <int>len(tail)
-        return self._check_keys()
-
-    cdef int _check_keys(self) except -1:
-        cdef const Opened *opened = self.opened
-        if opened.n_head + opened.n_tail + opened.ndim * (MAX_DIGITS + opened.n_separator) >= MAX_KEY:
-            raise ValueError("chunk keys of this array would be too long")
-        return 0
-
-    cdef int _set_document(self, bytes document, identity, bytes content) except -1:
-        cdef Opened *opened = self.opened
-        cdef Identity *known = &opened.identity
-        opened.document = NULL
-        if document is not None:
-            opened.document = document
-        opened.has_identity = identity is not None
-        if identity is not None:
-            known.device, known.inode, known.size, known.mtime_ns, known.ctime_ns = identity
-        opened.content = NULL
-        opened.n_content = -1
-        if content is not None:
-            opened.content, opened.n_content = content, <int64_t>len(content)
-        return 0
 
     cdef OpenArray _copy(self, object owner):
         cdef OpenArray copy = OpenArray.__new__(OpenArray)
@@ -216,7 +136,7 @@ cdef class OpenArray:
         # The last two are the name and the content of the document.
         cdef Py_ssize_t n = len(owner) - 1
         cdef OpenArray copy = self._copy((*owner[:n], content))
-        copy._set_document(owner[n - 1], identity, content)
+        _set_document(copy, owner[n - 1], identity, content)
         return copy
 
     cdef OpenArray rooted(self):
@@ -225,7 +145,7 @@ cdef class OpenArray:
         cdef bytes head = self.directory + b"/" + opened.head[:opened.n_head]
         cdef OpenArray copy = self._copy((head, *owner))
         copy.opened.head, copy.opened.n_head = head, <int>len(head)
-        copy._check_keys()
+        _check_keys(copy)
         return copy
 
     cdef OpenArray cut(self, tuple chunk_shape):
@@ -237,5 +157,91 @@ cdef class OpenArray:
         copy.chunk_shape = chunk_shape
         copy.shard_shapes = ()
         copy.edges = None
-        copy._set_grid()
+        _set_grid(copy)
         return copy
+
+
+cdef list _set_programs(OpenArray self, object program):
+    """Set the programs of all levels; return the shapes of the shards, and set the shape of the chunks."""
+    cdef Opened *opened = self.opened
+    cdef int d
+    cdef list shapes = []
+    while program is not None and type(program) is not Program:
+        # A ShardProgram: its class belongs to a higher layer.
+        if opened.n_levels == MAX_SHARD_LEVELS:
+            raise ValueError(f"shards lie deeper in each other than {MAX_SHARD_LEVELS}")
+        shapes.append(self.chunk_shape)
+        self.chunk_shape = program.chunk_shape
+        opened.levels[opened.n_levels] = <void *>program
+        for d in range(opened.ndim):
+            opened.level_chunks[opened.n_levels][d] = self.chunk_shape[d]
+        opened.n_levels += 1
+        program = program.program if program.inner is None else program.inner
+    opened.program = NULL if program is None else <void *>program
+    return shapes
+
+
+cdef int _set_grid(OpenArray self) except -1:
+    cdef Opened *opened = self.opened
+    cdef Edges unequal
+    cdef int d
+    opened.is_irregular = self.edges is not None and not self.shard_shapes
+    for d in range(opened.ndim):
+        opened.shape[d] = self.shape[d]
+        opened.chunk_shape[d] = self.chunk_shape[d]
+        opened.object_shape[d] = self.shard_shapes[0][d] if self.shard_shapes else self.chunk_shape[d]
+        assert opened.object_shape[d] % opened.chunk_shape[d] == 0
+        unequal = None if self.edges is None else self.edges[d]
+        opened.runs[d] = NULL
+        if unequal is not None:
+            assert unequal.total >= opened.shape[d] and unequal.longest == opened.object_shape[d]
+            opened.runs[d] = unequal.table
+            opened.n_runs[d] = unequal.n_runs
+    return 0
+
+
+cdef int _set_elements(OpenArray self, bytes fill, bytes stored_fill, int64_t swap, object order) except -1:
+    cdef Opened *opened = self.opened
+    cdef int i
+    opened.itemsize = len(fill)
+    opened.fill = fill
+    opened.stored_fill = stored_fill
+    opened.swap = swap
+    opened.is_c_order = swap == 0 and order is None
+    for i in range(opened.ndim):
+        opened.order[i] = i if order is None else order[i]
+        assert 0 <= opened.order[i] < opened.ndim
+    return 0
+
+
+cdef int _set_keys(OpenArray self, tuple template) except -1:
+    cdef Opened *opened = self.opened
+    cdef bytes head, separator, tail
+    head, separator, tail = template
+    opened.head, opened.n_head = head, <int>len(head)
+    opened.separator, opened.n_separator = separator, <int>len(separator)
+    opened.tail, opened.n_tail = tail, <int>len(tail)
+    return _check_keys(self)
+
+
+cdef int _check_keys(OpenArray self) except -1:
+    cdef const Opened *opened = self.opened
+    if opened.n_head + opened.n_tail + opened.ndim * (MAX_DIGITS + opened.n_separator) >= MAX_KEY:
+        raise ValueError("chunk keys of this array would be too long")
+    return 0
+
+
+cdef int _set_document(OpenArray self, bytes document, identity, bytes content) except -1:
+    cdef Opened *opened = self.opened
+    cdef Identity *known = &opened.identity
+    opened.document = NULL
+    if document is not None:
+        opened.document = document
+    opened.has_identity = identity is not None
+    if identity is not None:
+        known.device, known.inode, known.size, known.mtime_ns, known.ctime_ns = identity
+    opened.content = NULL
+    opened.n_content = -1
+    if content is not None:
+        opened.content, opened.n_content = content, <int64_t>len(content)
+    return 0

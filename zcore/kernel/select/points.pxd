@@ -66,16 +66,8 @@ cdef class Points:
     cdef const int64_t *box_of  # of each piece
 
     cdef int _add(self, int g, dims, selected) except -1
-    cdef int _add_vectors(self, Group *group, vectors) except -1
-    cdef int _add_boxes(self, Group *group, Boxes boxes) except -1
-    cdef int64_t _cut_boxes(self, int64_t **vectors, int64_t *numbers) noexcept nogil
-    cdef bint _add_mask(self, Group *group, mask) except -1
-    cdef void _count_mask(self, Group *group, const int64_t *extent, int64_t *counts, int64_t *firsts) noexcept nogil
     cdef bint _touch(self, Group *group, int64_t *counts, int64_t *firsts, int64_t n_keys) noexcept nogil
     cdef int _sort(self, Group *group) except -1
-    cdef int64_t _ratio(self, int cut, int d) noexcept nogil
-    cdef bint _lies_in(self, const Group *group, int64_t point, const int64_t *origin,
-                       const int64_t *end) noexcept nogil
     cdef int64_t _key(self, const Group *group, const int64_t *at, const int64_t *lowest, const int64_t *extent,
                       int64_t *origin, int64_t *end) noexcept nogil
     cdef void set_axis(self, int d, int cut, Axis *axis) noexcept nogil
@@ -84,13 +76,8 @@ cdef class Points:
     # many. For a dimension that is not the first of its group, one.
     cdef void chunks_of(self, int d, int cut, const Span *object, int64_t *first, int64_t *count) noexcept nogil
     cdef void chunk_span(self, int d, int cut, int64_t k, Span *spans) noexcept nogil
-    cdef void _group_span(self, const Group *group, int cut, int64_t k, Span *spans) noexcept nogil
     cdef int64_t chunk_at(self, int d, int64_t index) noexcept nogil
     # Returns the end of the chunk of the last cut that holds an element, along a dimension.
     cdef int64_t chunk_end(self, int d, int64_t index) noexcept nogil
     cdef bint covers(self, const Span *spans) noexcept nogil
-    cdef bint _covers_group(self, const Group *group, const Span *spans) noexcept nogil
     cdef object mesh(self, const Axis *axes, const Span *spans)
-    cdef object _found(self, const Group *group, const Span *spans)
-    cdef tuple _mesh_boxes(self, const Span *spans)
-    cdef object _found_in_mask(self, const Group *group, const Span *spans)

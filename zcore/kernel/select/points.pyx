@@ -153,168 +153,14 @@ cdef class Points:
             group.n_dims += 1
         if isinstance(selected, Boxes):
             assert self.n_groups == 1 and group.n_dims == self.ndim
-            return self._add_boxes(group, selected)
+            return _add_boxes(self, group, selected)
         if isinstance(selected, np.ndarray):
             assert self.n_groups == 1 and selected.flags.c_contiguous and selected.dtype == np.bool_
-            if not self._add_mask(group, selected):
-                return self._add_vectors(group, [vector.astype(np.int64, copy=False)
-                                                 for vector in np.asarray(selected).nonzero()])
+            if not _add_mask(self, group, selected):
+                return _add_vectors(self, group, [vector.astype(np.int64, copy=False)
+                                                  for vector in np.asarray(selected).nonzero()])
             return 0
-        return self._add_vectors(group, selected)
-
-    cdef int _add_vectors(self, Group *group, vectors) except -1:
-        cdef cnp.ndarray vector
-        cdef int e
-        for e, vector in enumerate(vectors):
-            vector = np.ascontiguousarray(vector)
-            assert vector.dtype == np.int64 and (e == 0 or group.n == cnp.PyArray_SIZE(vector))
-            self.index_of[group.dims[e]] = <const int64_t *>cnp.PyArray_DATA(vector)
-            self.vectors[group.dims[e]] = vector
-            group.n = cnp.PyArray_SIZE(vector)
-        assert group.n > 0
-        return self._sort(group)
-
-    # boxes
-
-    cdef int _add_boxes(self, Group *group, Boxes boxes) except -1:
-        """Cut boxes into pieces, which are then sorted by chunk like points."""
-        cdef int64_t *pointers[MAX_NDIM]
-        cdef cnp.ndarray numbers
-        cdef cnp.ndarray vector
-        cdef int64_t n
-        cdef int d
-        shape = tuple([self.length_of[d] for d in range(self.ndim)])
-        if not boxes.fits(shape):
-            raise SelectionError(f"{boxes} do not lie in an array of shape {shape}")
-        self.boxes = boxes
-        with nogil:
-            n = self._cut_boxes(NULL, NULL)
-        numbers = np.empty(n, np.int64)
-        vectors = [np.empty(n, np.int64) for _ in range(self.ndim)]
-        for d, vector in enumerate(vectors):
-            pointers[d] = <int64_t *>cnp.PyArray_DATA(vector)
-        self.box_of = <const int64_t *>cnp.PyArray_DATA(numbers)
-        self.vectors[None] = numbers
-        with nogil:
-            self._cut_boxes(pointers, <int64_t *>cnp.PyArray_DATA(numbers))
-        return self._add_vectors(group, vectors)
-
-    cdef int64_t _cut_boxes(self, int64_t **vectors, int64_t *numbers) noexcept nogil:
-        """Note the lowest element and the box number of each piece, unless NULL; return the number of pieces."""
-        cdef int64_t at[MAX_NDIM]
-        cdef int64_t n = 0
-        cdef int64_t box
-        cdef int d
-        for box in range(self.boxes.n):
-            for d in range(self.ndim):
-                at[d] = self.boxes.next_from(box, d, 0)
-            d = 0
-            while d >= 0:
-                if numbers != NULL:
-                    numbers[n] = box
-                    for d in range(self.ndim):
-                        vectors[d][n] = at[d]
-                n += 1
-                d = self.ndim - 1
-                while d >= 0:
-                    at[d] = self.boxes.next_from(box, d, self.chunk_end(d, at[d]))
-                    if at[d] >= 0:
-                        break
-                    at[d] = self.boxes.next_from(box, d, 0)
-                    d -= 1
-        return n
-
-    # masks
-
-    cdef bint _add_mask(self, Group *group, mask) except -1:
-        """Count the points of each segment and of each chunk; return False if indices would take less memory."""
-        cdef int64_t extent[MAX_NDIM]
-        cdef int64_t *counts
-        cdef int64_t *firsts
-        cdef int64_t n_keys
-        cdef int64_t n_ranks = 1
-        cdef int e, d, k
-        cdef bint done
-        # The array may have shrunk since the mask was made.
-        inside = np.ascontiguousarray(mask[tuple([slice(self.length_of[d]) for d in group.dims[:group.n_dims]])])
-        group.n = np.count_nonzero(inside)
-        if inside.size != mask.size and group.n != np.count_nonzero(mask):
-            raise SelectionError("a mask is true for elements out of bounds")
-        product = 1
-        for e in range(group.n_dims):
-            d = group.dims[e]
-            group.mask_shape[e] = inside.shape[e]
-            extent[e] = _number_at(&self.cuts[0][d], group.mask_shape[e] - 1) + 1
-            product *= extent[e]
-            for k in range(1, self.n_cuts):
-                product *= self._ratio(k, d)
-            if e + 1 < group.n_dims:
-                n_ranks *= group.mask_shape[e]
-        e = group.n_dims - 1
-        group.n_segments = self.chunk_at(group.dims[e], group.mask_shape[e] - 1) + 1
-        n_ranks *= group.n_segments
-        if n_ranks > group.n or product * FEW_POINTS > group.n:
-            return False
-        n_keys = product
-        group.ranks = <int64_t *>malloc((n_ranks + 1) * sizeof(int64_t))
-        counts = <int64_t *>calloc(n_keys, sizeof(int64_t))
-        firsts = <int64_t *>malloc(n_keys * sizeof(int64_t))
-        try:
-            if group.ranks == NULL or counts == NULL or firsts == NULL:
-                raise MemoryError
-            self.vectors[group.dims[0]] = inside
-            group.mask = <const uint8_t *>cnp.PyArray_DATA(inside)
-            with nogil:
-                self._count_mask(group, extent, counts, firsts)
-                done = self._touch(group, counts, firsts, n_keys)
-            if not done:
-                raise MemoryError
-            assert group.ranks[n_ranks] == group.n
-        finally:
-            free(counts)
-            free(firsts)
-        return True
-
-    cdef void _count_mask(self, Group *group, const int64_t *extent, int64_t *counts, int64_t *firsts) noexcept nogil:
-        """Count points before each segment, and in each chunk. `firsts` notes the first segment of each chunk."""
-        cdef int64_t at[MAX_NDIM]
-        cdef int64_t lowest[MAX_NDIM]
-        cdef int64_t origin[MAX_NDIM]
-        cdef int64_t end[MAX_NDIM]
-        cdef const uint8_t *mask = group.mask
-        cdef int64_t *ranks = group.ranks
-        cdef int64_t rank = 0
-        cdef int64_t key, n, i, stop
-        cdef int last = group.n_dims - 1
-        cdef int e
-        for e in range(group.n_dims):
-            at[e] = lowest[e] = 0
-        while True:
-            at[last] = 0
-            while at[last] < group.mask_shape[last]:
-                key = self._key(group, at, lowest, extent, origin, end)
-                stop = min(end[last], group.mask_shape[last])
-                n = 0
-                for i in range(at[last], stop):
-                    n += mask[i] != 0
-                if counts[key] == 0:
-                    firsts[key] = mask - group.mask + at[last]
-                counts[key] += n
-                ranks[0] = rank
-                ranks += 1
-                rank += n
-                at[last] = stop
-            mask += group.mask_shape[last]
-            e = last - 1
-            while e >= 0:
-                at[e] += 1
-                if at[e] < group.mask_shape[e]:
-                    break
-                at[e] = 0
-                e -= 1
-            if e < 0:
-                ranks[0] = rank
-                return
+        return _add_vectors(self, group, selected)
 
     cdef bint _touch(self, Group *group, int64_t *counts, int64_t *firsts, int64_t n_keys) noexcept nogil:
         """Note the chunks with points, for each cut; return whether there was memory."""
@@ -346,7 +192,7 @@ cdef class Points:
             n += 1
         for k in range(last - 1, -1, -1):
             for e in range(group.n_dims):
-                unit *= self._ratio(k + 1, group.dims[e])
+                unit *= _ratio(self, k + 1, group.dims[e])
             group.bounds[k] = bounds_of(keys, NULL, NULL, n, unit, &group.n_runs[k])
             if group.bounds[k] == NULL:
                 return False
@@ -387,7 +233,7 @@ cdef class Points:
             extent[e] = _number_at(&self.cuts[0][d], high) - lowest[e] + 1
             product *= extent[e]
             for k in range(1, self.n_cuts):
-                product *= self._ratio(k, d)
+                product *= _ratio(self, k, d)
         if product > INT64_MAX:
             raise UnsupportedError("points in shards that have more than 2**63 chunks between them",
                                    feature="points in so many chunks")
@@ -399,7 +245,7 @@ cdef class Points:
             with nogil:
                 for i in range(group.n):
                     # Mostly in the chunk of the previous point (as for a mask): then no division is needed.
-                    if not self._lies_in(group, i, origin, end):
+                    if not _lies_in(self, group, i, origin, end):
                         for e in range(group.n_dims):
                             at[e] = self.index_of[group.dims[e]][i]
                         key = self._key(group, at, lowest, extent, origin, end)
@@ -421,24 +267,10 @@ cdef class Points:
                 if group.bounds[k] == NULL:
                     raise MemoryError
                 for e in range(group.n_dims if k else 0):
-                    unit *= self._ratio(k, group.dims[e])
+                    unit *= _ratio(self, k, group.dims[e])
         finally:
             free(keys)
         return 0
-
-    cdef int64_t _ratio(self, int cut, int d) noexcept nogil:
-        """Return the maximum number of chunks of a cut in one chunk of the cut before."""
-        return self.cuts[cut - 1][d].chunk // self.cuts[cut][d].chunk
-
-    cdef bint _lies_in(self, const Group *group, int64_t point, const int64_t *origin,
-                       const int64_t *end) noexcept nogil:
-        cdef int64_t index
-        cdef int e
-        for e in range(group.n_dims):
-            index = self.index_of[group.dims[e]][point]
-            if index < origin[e] or index >= end[e]:
-                return False
-        return True
 
     cdef int64_t _key(self, const Group *group, const int64_t *at, const int64_t *lowest, const int64_t *extent,
                       int64_t *origin, int64_t *end) noexcept nogil:
@@ -457,7 +289,7 @@ cdef class Points:
                 d = group.dims[e]
                 length = self.cuts[k][d].chunk
                 number = (at[e] - origin[e]) // length
-                key = key * self._ratio(k, d) + number
+                key = key * _ratio(self, k, d) + number
                 origin[e] += number * length
                 end[e] = origin[e] + length
         return key
@@ -502,28 +334,7 @@ cdef class Points:
         """Set the k-th touched chunk of a group if d is its first dimension; do nothing for its other dimensions."""
         cdef const Group *group = &self.groups[self.group_of[d]]
         if group.dims[0] == d:
-            self._group_span(group, cut, k, spans)
-
-    cdef void _group_span(self, const Group *group, int cut, int64_t k, Span *spans) noexcept nogil:
-        cdef int64_t first = group.bounds[cut][k]
-        cdef int64_t point = first if group.order == NULL else group.order[first]
-        cdef int64_t index
-        cdef const int64_t *sample = NULL
-        cdef Span *span
-        cdef int e, d
-        if group.mask != NULL:
-            sample = &group.samples[_run_at(group, self.n_cuts - 1, first) * group.n_dims]
-        for e in range(group.n_dims):
-            d = group.dims[e]
-            span = &spans[d]
-            index = self.index_of[d][point] if sample == NULL else sample[e]
-            span.chunk = _number_at(&self.cuts[cut][d], index)
-            _place_of(&self.cuts[cut][d], span.chunk, &span.origin, &span.length)
-            span.valid = min(span.length, self.length_of[d] - span.origin)
-            # The positions are in the points.
-            span.start = span.out = 0
-            span.count = group.bounds[cut][k + 1] - first if e == 0 else 1
-            span.first = first
+            _group_span(self, group, cut, k, spans)
 
     cdef int64_t chunk_at(self, int d, int64_t index) noexcept nogil:
         """Return the number of the chunk of the last cut that holds an element, along a dimension."""
@@ -542,36 +353,9 @@ cdef class Points:
             if self.group_of[d] < 0 and spans[d].count != spans[d].valid:
                 return False
         for g in range(self.n_groups):
-            if not self._covers_group(&self.groups[g], spans):
+            if not _covers_group(self, &self.groups[g], spans):
                 return False
         return True
-
-    cdef bint _covers_group(self, const Group *group, const Span *spans) noexcept nogil:
-        cdef int64_t n = spans[group.dims[0]].count
-        cdef int64_t first = spans[group.dims[0]].first
-        cdef int64_t n_valid = 1
-        cdef int64_t n_found = 0
-        cdef int64_t i, point, position
-        cdef uint8_t *found
-        cdef int e, d
-        for e in range(group.n_dims):
-            n_valid *= spans[group.dims[e]].valid
-        if n < n_valid or group.mask != NULL:
-            return n == n_valid
-        found = <uint8_t *>calloc(n_valid // 8 + 1, 1)
-        if found == NULL:
-            return False
-        for i in range(first, first + n):
-            point = i if group.order == NULL else group.order[i]
-            position = 0
-            for e in range(group.n_dims):
-                d = group.dims[e]
-                position = position * spans[d].valid + self.index_of[d][point] - spans[d].origin
-            if not (found[position >> 3] >> (position & 7)) & 1:
-                found[position >> 3] |= <uint8_t>(1 << (position & 7))
-                n_found += 1
-        free(found)
-        return n_found == n_valid
 
     # for Python
 
@@ -580,7 +364,7 @@ cdef class Points:
         cdef const Group *group
         cdef int d, e
         if self.boxes is not None:
-            return self._mesh_boxes(spans)
+            return _mesh_boxes(self, spans)
         inside, outside = [None] * self.ndim, [None] * self.ndim
         for d in range(self.ndim):
             shape = [1] * self.ndim
@@ -593,67 +377,296 @@ cdef class Points:
             group = &self.groups[self.group_of[d]]
             if group.dims[0] != d:
                 continue
-            places, indices = self._found(group, spans) if group.mask == NULL else self._found_in_mask(group, spans)
+            places, indices = _found(self, group, spans) if group.mask == NULL else _found_in_mask(self, group, spans)
             for e in range(group.n_dims):
                 inside[group.dims[e]] = indices[e].reshape(shape)
                 outside[group.dims[e]] = places.reshape(shape) if e == 0 else np.zeros([1] * self.ndim, np.int64)
         return tuple(inside), tuple(outside)
 
-    cdef object _found(self, const Group *group, const Span *spans):
-        """Return the points of a group in a chunk: their numbers, and their positions in it for each dimension."""
-        cdef const Span *leading = &spans[group.dims[0]]
-        cdef cnp.npy_intp n = leading.count
-        cdef int e
-        if group.order == NULL:
-            places = np.arange(leading.first, leading.first + n)
-        else:
-            places = cnp.PyArray_SimpleNewFromData(1, &n, cnp.NPY_INT64, &group.order[leading.first]).copy()
-        return places, [self.vectors[group.dims[e]][places] - spans[group.dims[e]].origin
-                        for e in range(group.n_dims)]
 
-    cdef tuple _mesh_boxes(self, const Span *spans):
-        """Return the same for pieces, with all their elements in one list. The caller's first dimension is the box."""
-        cdef Boxes boxes = self.boxes
-        cdef const Side *side
-        cdef int64_t piece, box, low, first, out
-        cdef int d
-        inside = [[] for _ in range(self.ndim)]
-        outside = [[] for _ in range(1 + len(boxes.shape))]
-        for piece in self._found(&self.groups[0], spans)[0]:
-            box = self.box_of[piece]
-            firsts, outs, counts = [], [], []
-            for d in range(self.ndim):
-                low = self.index_of[d][piece]
-                counts.append(boxes.part_of(box, d, low, self.chunk_end(d, low), &first, &out))
-                firsts.append(first - spans[d].origin)
-                outs.append(out)
-            places = np.indices(counts).reshape(self.ndim, -1)
-            outside[0].append(np.full(places.shape[1], box))
-            for d in range(self.ndim):
-                side = &boxes.sides[box * self.ndim + d]
-                inside[d].append(firsts[d] + places[d] * abs(side.step))
-                if side.axis >= 0:
-                    outside[1 + side.axis].append(outs[d] + places[d] * (1 if side.step > 0 else -1))
-        return tuple(map(np.concatenate, inside)), tuple(map(np.concatenate, outside))
+cdef int _add_vectors(Points self, Group *group, vectors) except -1:
+    cdef cnp.ndarray vector
+    cdef int e
+    for e, vector in enumerate(vectors):
+        vector = np.ascontiguousarray(vector)
+        assert vector.dtype == np.int64 and (e == 0 or group.n == cnp.PyArray_SIZE(vector))
+        self.index_of[group.dims[e]] = <const int64_t *>cnp.PyArray_DATA(vector)
+        self.vectors[group.dims[e]] = vector
+        group.n = cnp.PyArray_SIZE(vector)
+    assert group.n > 0
+    return self._sort(group)
 
-    cdef object _found_in_mask(self, const Group *group, const Span *spans):
-        cdef int last = group.dims[group.n_dims - 1]
-        cdef cnp.npy_intp n = 1
-        cdef int e
-        box = []
-        lengths = []
+
+# boxes
+
+cdef int _add_boxes(Points self, Group *group, Boxes boxes) except -1:
+    """Cut boxes into pieces, which are then sorted by chunk like points."""
+    cdef int64_t *pointers[MAX_NDIM]
+    cdef cnp.ndarray numbers
+    cdef cnp.ndarray vector
+    cdef int64_t n
+    cdef int d
+    shape = tuple([self.length_of[d] for d in range(self.ndim)])
+    if not boxes.fits(shape):
+        raise SelectionError(f"{boxes} do not lie in an array of shape {shape}")
+    self.boxes = boxes
+    with nogil:
+        n = _cut_boxes(self, NULL, NULL)
+    numbers = np.empty(n, np.int64)
+    vectors = [np.empty(n, np.int64) for _ in range(self.ndim)]
+    for d, vector in enumerate(vectors):
+        pointers[d] = <int64_t *>cnp.PyArray_DATA(vector)
+    self.box_of = <const int64_t *>cnp.PyArray_DATA(numbers)
+    self.vectors[None] = numbers
+    with nogil:
+        _cut_boxes(self, pointers, <int64_t *>cnp.PyArray_DATA(numbers))
+    return _add_vectors(self, group, vectors)
+
+
+cdef int64_t _cut_boxes(Points self, int64_t **vectors, int64_t *numbers) noexcept nogil:
+    """Note the lowest element and the box number of each piece, unless NULL; return the number of pieces."""
+    cdef int64_t at[MAX_NDIM]
+    cdef int64_t n = 0
+    cdef int64_t box
+    cdef int d
+    for box in range(self.boxes.n):
+        for d in range(self.ndim):
+            at[d] = self.boxes.next_from(box, d, 0)
+        d = 0
+        while d >= 0:
+            if numbers != NULL:
+                numbers[n] = box
+                for d in range(self.ndim):
+                    vectors[d][n] = at[d]
+            n += 1
+            d = self.ndim - 1
+            while d >= 0:
+                at[d] = self.boxes.next_from(box, d, self.chunk_end(d, at[d]))
+                if at[d] >= 0:
+                    break
+                at[d] = self.boxes.next_from(box, d, 0)
+                d -= 1
+    return n
+
+
+# masks
+
+cdef bint _add_mask(Points self, Group *group, mask) except -1:
+    """Count the points of each segment and of each chunk; return False if indices would take less memory."""
+    cdef int64_t extent[MAX_NDIM]
+    cdef int64_t *counts
+    cdef int64_t *firsts
+    cdef int64_t n_keys
+    cdef int64_t n_ranks = 1
+    cdef int e, d, k
+    cdef bint done
+    # The array may have shrunk since the mask was made.
+    inside = np.ascontiguousarray(mask[tuple([slice(self.length_of[d]) for d in group.dims[:group.n_dims]])])
+    group.n = np.count_nonzero(inside)
+    if inside.size != mask.size and group.n != np.count_nonzero(mask):
+        raise SelectionError("a mask is true for elements out of bounds")
+    product = 1
+    for e in range(group.n_dims):
+        d = group.dims[e]
+        group.mask_shape[e] = inside.shape[e]
+        extent[e] = _number_at(&self.cuts[0][d], group.mask_shape[e] - 1) + 1
+        product *= extent[e]
+        for k in range(1, self.n_cuts):
+            product *= _ratio(self, k, d)
+        if e + 1 < group.n_dims:
+            n_ranks *= group.mask_shape[e]
+    e = group.n_dims - 1
+    group.n_segments = self.chunk_at(group.dims[e], group.mask_shape[e] - 1) + 1
+    n_ranks *= group.n_segments
+    if n_ranks > group.n or product * FEW_POINTS > group.n:
+        return False
+    n_keys = product
+    group.ranks = <int64_t *>malloc((n_ranks + 1) * sizeof(int64_t))
+    counts = <int64_t *>calloc(n_keys, sizeof(int64_t))
+    firsts = <int64_t *>malloc(n_keys * sizeof(int64_t))
+    try:
+        if group.ranks == NULL or counts == NULL or firsts == NULL:
+            raise MemoryError
+        self.vectors[group.dims[0]] = inside
+        group.mask = <const uint8_t *>cnp.PyArray_DATA(inside)
+        with nogil:
+            _count_mask(self, group, extent, counts, firsts)
+            done = self._touch(group, counts, firsts, n_keys)
+        if not done:
+            raise MemoryError
+        assert group.ranks[n_ranks] == group.n
+    finally:
+        free(counts)
+        free(firsts)
+    return True
+
+
+cdef void _count_mask(Points self, Group *group, const int64_t *extent, int64_t *counts,
+                      int64_t *firsts) noexcept nogil:
+    """Count points before each segment, and in each chunk. `firsts` notes the first segment of each chunk."""
+    cdef int64_t at[MAX_NDIM]
+    cdef int64_t lowest[MAX_NDIM]
+    cdef int64_t origin[MAX_NDIM]
+    cdef int64_t end[MAX_NDIM]
+    cdef const uint8_t *mask = group.mask
+    cdef int64_t *ranks = group.ranks
+    cdef int64_t rank = 0
+    cdef int64_t key, n, i, stop
+    cdef int last = group.n_dims - 1
+    cdef int e
+    for e in range(group.n_dims):
+        at[e] = lowest[e] = 0
+    while True:
+        at[last] = 0
+        while at[last] < group.mask_shape[last]:
+            key = self._key(group, at, lowest, extent, origin, end)
+            stop = min(end[last], group.mask_shape[last])
+            n = 0
+            for i in range(at[last], stop):
+                n += mask[i] != 0
+            if counts[key] == 0:
+                firsts[key] = mask - group.mask + at[last]
+            counts[key] += n
+            ranks[0] = rank
+            ranks += 1
+            rank += n
+            at[last] = stop
+        mask += group.mask_shape[last]
+        e = last - 1
+        while e >= 0:
+            at[e] += 1
+            if at[e] < group.mask_shape[e]:
+                break
+            at[e] = 0
+            e -= 1
+        if e < 0:
+            ranks[0] = rank
+            return
+
+
+cdef int64_t _ratio(Points self, int cut, int d) noexcept nogil:
+    """Return the maximum number of chunks of a cut in one chunk of the cut before."""
+    return self.cuts[cut - 1][d].chunk // self.cuts[cut][d].chunk
+
+
+cdef bint _lies_in(Points self, const Group *group, int64_t point, const int64_t *origin,
+                   const int64_t *end) noexcept nogil:
+    cdef int64_t index
+    cdef int e
+    for e in range(group.n_dims):
+        index = self.index_of[group.dims[e]][point]
+        if index < origin[e] or index >= end[e]:
+            return False
+    return True
+
+
+cdef void _group_span(Points self, const Group *group, int cut, int64_t k, Span *spans) noexcept nogil:
+    cdef int64_t first = group.bounds[cut][k]
+    cdef int64_t point = first if group.order == NULL else group.order[first]
+    cdef int64_t index
+    cdef const int64_t *sample = NULL
+    cdef Span *span
+    cdef int e, d
+    if group.mask != NULL:
+        sample = &group.samples[_run_at(group, self.n_cuts - 1, first) * group.n_dims]
+    for e in range(group.n_dims):
+        d = group.dims[e]
+        span = &spans[d]
+        index = self.index_of[d][point] if sample == NULL else sample[e]
+        span.chunk = _number_at(&self.cuts[cut][d], index)
+        _place_of(&self.cuts[cut][d], span.chunk, &span.origin, &span.length)
+        span.valid = min(span.length, self.length_of[d] - span.origin)
+        # The positions are in the points.
+        span.start = span.out = 0
+        span.count = group.bounds[cut][k + 1] - first if e == 0 else 1
+        span.first = first
+
+
+cdef bint _covers_group(Points self, const Group *group, const Span *spans) noexcept nogil:
+    cdef int64_t n = spans[group.dims[0]].count
+    cdef int64_t first = spans[group.dims[0]].first
+    cdef int64_t n_valid = 1
+    cdef int64_t n_found = 0
+    cdef int64_t i, point, position
+    cdef uint8_t *found
+    cdef int e, d
+    for e in range(group.n_dims):
+        n_valid *= spans[group.dims[e]].valid
+    if n < n_valid or group.mask != NULL:
+        return n == n_valid
+    found = <uint8_t *>calloc(n_valid // 8 + 1, 1)
+    if found == NULL:
+        return False
+    for i in range(first, first + n):
+        point = i if group.order == NULL else group.order[i]
+        position = 0
         for e in range(group.n_dims):
-            box.append(slice(spans[group.dims[e]].origin, spans[group.dims[e]].origin + spans[group.dims[e]].length))
-            lengths.append(group.mask_shape[e] if group.dims[e] != last else group.n_segments)
-            n *= lengths[e]
-        part = self.vectors[group.dims[0]][tuple(box)]
-        box[group.n_dims - 1] = self.chunk_at(last, spans[last].origin)
-        firsts = cnp.PyArray_SimpleNewFromData(1, &n, cnp.NPY_INT64, group.ranks).reshape(lengths)[tuple(box)]
-        counts = np.count_nonzero(part, axis=group.n_dims - 1).reshape(-1)
-        # Points of a row are consecutive, from the rank of its first segment in the chunk on.
-        places = (np.repeat(firsts.reshape(-1) - np.cumsum(counts) + counts, counts)
-                  + np.arange(spans[group.dims[0]].count))
-        return places, part.nonzero()
+            d = group.dims[e]
+            position = position * spans[d].valid + self.index_of[d][point] - spans[d].origin
+        if not (found[position >> 3] >> (position & 7)) & 1:
+            found[position >> 3] |= <uint8_t>(1 << (position & 7))
+            n_found += 1
+    free(found)
+    return n_found == n_valid
+
+
+cdef object _found(Points self, const Group *group, const Span *spans):
+    """Return the points of a group in a chunk: their numbers, and their positions in it for each dimension."""
+    cdef const Span *leading = &spans[group.dims[0]]
+    cdef cnp.npy_intp n = leading.count
+    cdef int e
+    if group.order == NULL:
+        places = np.arange(leading.first, leading.first + n)
+    else:
+        places = cnp.PyArray_SimpleNewFromData(1, &n, cnp.NPY_INT64, &group.order[leading.first]).copy()
+    return places, [self.vectors[group.dims[e]][places] - spans[group.dims[e]].origin
+                    for e in range(group.n_dims)]
+
+
+cdef tuple _mesh_boxes(Points self, const Span *spans):
+    """Return the same for pieces, with all their elements in one list. The caller's first dimension is the box."""
+    cdef Boxes boxes = self.boxes
+    cdef const Side *side
+    cdef int64_t piece, box, low, first, out
+    cdef int d
+    inside = [[] for _ in range(self.ndim)]
+    outside = [[] for _ in range(1 + len(boxes.shape))]
+    for piece in _found(self, &self.groups[0], spans)[0]:
+        box = self.box_of[piece]
+        firsts, outs, counts = [], [], []
+        for d in range(self.ndim):
+            low = self.index_of[d][piece]
+            counts.append(boxes.part_of(box, d, low, self.chunk_end(d, low), &first, &out))
+            firsts.append(first - spans[d].origin)
+            outs.append(out)
+        places = np.indices(counts).reshape(self.ndim, -1)
+        outside[0].append(np.full(places.shape[1], box))
+        for d in range(self.ndim):
+            side = &boxes.sides[box * self.ndim + d]
+            inside[d].append(firsts[d] + places[d] * abs(side.step))
+            if side.axis >= 0:
+                outside[1 + side.axis].append(outs[d] + places[d] * (1 if side.step > 0 else -1))
+    return tuple(map(np.concatenate, inside)), tuple(map(np.concatenate, outside))
+
+
+cdef object _found_in_mask(Points self, const Group *group, const Span *spans):
+    cdef int last = group.dims[group.n_dims - 1]
+    cdef cnp.npy_intp n = 1
+    cdef int e
+    box = []
+    lengths = []
+    for e in range(group.n_dims):
+        box.append(slice(spans[group.dims[e]].origin, spans[group.dims[e]].origin + spans[group.dims[e]].length))
+        lengths.append(group.mask_shape[e] if group.dims[e] != last else group.n_segments)
+        n *= lengths[e]
+    part = self.vectors[group.dims[0]][tuple(box)]
+    box[group.n_dims - 1] = self.chunk_at(last, spans[last].origin)
+    firsts = cnp.PyArray_SimpleNewFromData(1, &n, cnp.NPY_INT64, group.ranks).reshape(lengths)[tuple(box)]
+    counts = np.count_nonzero(part, axis=group.n_dims - 1).reshape(-1)
+    # Points of a row are consecutive, from the rank of its first segment in the chunk on.
+    places = (np.repeat(firsts.reshape(-1) - np.cumsum(counts) + counts, counts)
+              + np.arange(spans[group.dims[0]].count))
+    return places, part.nonzero()
 
 
 cdef int64_t _number_at(const Cut *cut, int64_t index) noexcept nogil:

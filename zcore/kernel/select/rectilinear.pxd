@@ -23,6 +23,3 @@ cdef class Edges:
     cdef Run *table            # n_runs, and the entry that ends them
     cdef readonly int64_t n_runs
     cdef readonly int64_t longest
-
-    cdef tuple _first_runs(self, int64_t n)
-    cdef bint _equals(self, Edges other)

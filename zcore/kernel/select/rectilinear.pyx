@@ -171,10 +171,7 @@ cdef class Edges:
     @property
     def runs(self):
         """Length and number of chunks of each run, a tuple of tuples."""
-        return self._first_runs(self.n_runs)
-
-    cdef tuple _first_runs(self, int64_t n):
-        return tuple([(self.table[i].edge, self.table[i + 1].first - self.table[i].first) for i in range(n)])
+        return _first_runs(self, self.n_runs)
 
     @property
     def total(self):
@@ -249,18 +246,23 @@ cdef class Edges:
                 return False
         return True
 
-    cdef bint _equals(self, Edges other):
-        return (self.n_runs == other.n_runs
-                and memcmp(self.table, other.table, (self.n_runs + 1) * sizeof(Run)) == 0)
-
     def __eq__(self, other):
-        return type(other) is Edges and self._equals(other)
+        return type(other) is Edges and _equals(self, other)
 
     def __hash__(self):
-        return hash(("edges", self._first_runs(min(self.n_runs, 64))))
+        return hash(("edges", _first_runs(self, min(self.n_runs, 64))))
 
     def __reduce__(self):
         return Edges, (self.runs,)
 
     def __repr__(self):
         return f"Edges({self.runs!r})"
+
+
+cdef tuple _first_runs(Edges self, int64_t n):
+    return tuple([(self.table[i].edge, self.table[i + 1].first - self.table[i].first) for i in range(n)])
+
+
+cdef bint _equals(Edges self, Edges other):
+    return (self.n_runs == other.n_runs
+            and memcmp(self.table, other.table, (self.n_runs + 1) * sizeof(Run)) == 0)

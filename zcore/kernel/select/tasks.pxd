@@ -56,11 +56,6 @@ cdef class Tasks:
     cdef int project_anew(self, const Selected *selected, char *data, const int64_t *strides) noexcept nogil
     # The same from Python values, with the caller's elements: an ndarray, `Items` or None.
     cdef int select(self, OpenArray array, selection, elements, part) except -1
-    cdef int _set_axis(self, int d, const Selected *selected) noexcept nogil
-    cdef int _set_array(self, object array) except -1
-    cdef void _measure_longest(self) noexcept nogil
-    cdef void _free_axes(self) noexcept nogil
-    cdef int _set_boxes(self, object array) except -1
     cdef void measure(self, const int64_t *lengths, Layout *layout) noexcept nogil
     cdef void spans_of(self, int64_t object, Span *spans) noexcept nogil
     # Returns the object that a task is, or is a part of.

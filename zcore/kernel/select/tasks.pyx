@@ -27,17 +27,10 @@ cdef class Tasks:
         self.objects = self.axes
 
     def __dealloc__(self):
-        self._free_axes()
+        _free_axes(self)
         if self.objects != self.axes:
             free(self.objects)
         opened_release(self.opened)
-
-    cdef void _free_axes(self) noexcept nogil:
-        cdef int d
-        for d in range(self.ndim):
-            axis_free(&self.axes[d])
-            if self.objects != self.axes:
-                axis_free(&self.objects[d])
 
     # set from the arguments of a plan
 
@@ -61,7 +54,7 @@ cdef class Tasks:
                 self.points.set_axis(d, opened.n_levels, &self.axes[d])
                 self.points.set_axis(d, 0, &self.objects[d])
             else:
-                code = self._set_axis(d, selected)
+                code = _set_axis(self, d, selected)
                 if code != OK:
                     return code
             # No overflow: the metadata checks have bounded all these products.
@@ -69,24 +62,6 @@ cdef class Tasks:
             self.n_tasks *= self.objects[d].n_chunks
             self.task_nbytes *= self.objects[d].chunk
         return OK
-
-    cdef int _set_axis(self, int d, const Selected *selected) noexcept nogil:
-        cdef const Opened *opened = self.opened
-        cdef int64_t start = selected.starts[d]
-        cdef int64_t step = selected.steps[d]
-        cdef int64_t count = selected.counts[d]
-        cdef int code = 0
-        if self.objects != self.axes and axis_init(&self.axes[d], opened.shape[d], opened.chunk_shape[d], start, step,
-                                                   count):
-            return -1 - d
-        if opened.runs[d] == NULL:
-            code = axis_init(&self.objects[d], opened.shape[d], opened.object_shape[d], start, step, count)
-        else:
-            code = axis_init_runs(&self.objects[d], opened.runs[d], opened.n_runs[d], opened.shape[d],
-                                  opened.object_shape[d], start, step, count)
-        if code < 0:
-            return NO_MEMORY
-        return -1 - d if code else OK
 
     cdef int select(self, OpenArray array, selection, elements, part) except -1:
         cdef Selected selected
@@ -115,55 +90,25 @@ cdef class Tasks:
         self.item_offset, self.item_nbytes = (0, opened.itemsize) if part is None else part
         assert part is None or (opened.swap == 0 and 0 <= self.item_offset <= opened.itemsize - self.item_nbytes)
         if elements is None or isinstance(elements, cnp.ndarray):
-            self._set_array(elements)
+            _set_array(self, elements)
             self.has_elements = elements is not None
         else:
             self.items = elements
             self.has_elements = elements.has_elements
-        self._measure_longest()
+        _measure_longest(self)
         return 0
 
     cdef int project_anew(self, const Selected *selected, char *data, const int64_t *strides) noexcept nogil:
         cdef int code
         cdef int d
-        self._free_axes()
+        _free_axes(self)
         code = self.project(self.opened, selected)
         self.data = data
         self.has_elements = True
         for d in range(self.ndim):
             self.data_strides[d] = strides[d]
-        self._measure_longest()
+        _measure_longest(self)
         return code
-
-    cdef void _measure_longest(self) noexcept nogil:
-        self.measure(self.opened.chunk_shape, &self.layout)
-
-    cdef int _set_array(self, object elements) except -1:
-        cdef cnp.ndarray array = elements
-        cdef int d
-        if array is None:
-            return 0
-        self.array = array
-        if self.points is not None and self.points.boxes is not None:
-            return self._set_boxes(array)
-        assert cnp.PyArray_NDIM(array) == self.ndim and cnp.PyArray_ITEMSIZE(array) == self.item_nbytes
-        self.data = <char *>cnp.PyArray_DATA(array)
-        for d in range(self.ndim):
-            assert cnp.PyArray_DIM(array, d) == self.axes[d].count
-            self.data_strides[d] = cnp.PyArray_STRIDE(array, d)
-        return 0
-
-    cdef int _set_boxes(self, object elements) except -1:
-        """Note the layout of the boxes in the caller's array."""
-        cdef cnp.ndarray array = elements
-        cdef int d
-        assert cnp.PyArray_ITEMSIZE(array) == self.item_nbytes
-        assert elements.shape == (self.points.boxes.n, *self.points.boxes.shape)
-        self.data = <char *>cnp.PyArray_DATA(array)
-        self.box_stride = cnp.PyArray_STRIDE(array, 0)
-        for d in range(1, cnp.PyArray_NDIM(array)):
-            self.data_strides[d - 1] = cnp.PyArray_STRIDE(array, d)
-        return 0
 
     cdef void measure(self, const int64_t *lengths, Layout *layout) noexcept nogil:
         """Compute the layout of the elements in a chunk of these lengths."""
@@ -438,3 +383,63 @@ cdef class Tasks:
         cdef Span spans[MAX_NDIM]
         self.spans_of(self.object_of(task), spans)
         return (tuple([spans[d].origin for d in range(self.ndim)]), tuple([spans[d].length for d in range(self.ndim)]))
+
+
+cdef void _free_axes(Tasks self) noexcept nogil:
+    cdef int d
+    for d in range(self.ndim):
+        axis_free(&self.axes[d])
+        if self.objects != self.axes:
+            axis_free(&self.objects[d])
+
+
+cdef int _set_axis(Tasks self, int d, const Selected *selected) noexcept nogil:
+    cdef const Opened *opened = self.opened
+    cdef int64_t start = selected.starts[d]
+    cdef int64_t step = selected.steps[d]
+    cdef int64_t count = selected.counts[d]
+    cdef int code = 0
+    if self.objects != self.axes and axis_init(&self.axes[d], opened.shape[d], opened.chunk_shape[d], start, step,
+                                               count):
+        return -1 - d
+    if opened.runs[d] == NULL:
+        code = axis_init(&self.objects[d], opened.shape[d], opened.object_shape[d], start, step, count)
+    else:
+        code = axis_init_runs(&self.objects[d], opened.runs[d], opened.n_runs[d], opened.shape[d],
+                              opened.object_shape[d], start, step, count)
+    if code < 0:
+        return NO_MEMORY
+    return -1 - d if code else OK
+
+
+cdef void _measure_longest(Tasks self) noexcept nogil:
+    self.measure(self.opened.chunk_shape, &self.layout)
+
+
+cdef int _set_array(Tasks self, object elements) except -1:
+    cdef cnp.ndarray array = elements
+    cdef int d
+    if array is None:
+        return 0
+    self.array = array
+    if self.points is not None and self.points.boxes is not None:
+        return _set_boxes(self, array)
+    assert cnp.PyArray_NDIM(array) == self.ndim and cnp.PyArray_ITEMSIZE(array) == self.item_nbytes
+    self.data = <char *>cnp.PyArray_DATA(array)
+    for d in range(self.ndim):
+        assert cnp.PyArray_DIM(array, d) == self.axes[d].count
+        self.data_strides[d] = cnp.PyArray_STRIDE(array, d)
+    return 0
+
+
+cdef int _set_boxes(Tasks self, object elements) except -1:
+    """Note the layout of the boxes in the caller's array."""
+    cdef cnp.ndarray array = elements
+    cdef int d
+    assert cnp.PyArray_ITEMSIZE(array) == self.item_nbytes
+    assert elements.shape == (self.points.boxes.n, *self.points.boxes.shape)
+    self.data = <char *>cnp.PyArray_DATA(array)
+    self.box_stride = cnp.PyArray_STRIDE(array, 0)
+    for d in range(1, cnp.PyArray_NDIM(array)):
+        self.data_strides[d - 1] = cnp.PyArray_STRIDE(array, d)
+    return 0

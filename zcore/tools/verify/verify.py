@@ -574,7 +574,7 @@ class _Verification:
                 age = time() - max(os.lstat(one).st_mtime for one in (file, *_entries(file)))
             except OSError:
                 continue     # gone: its writer is alive
-            if os.path.basename(file) in lock_file.NAMES:
+            if os.path.basename(file).startswith(lock_file.NAMES):
                 if (what := lock_file.left_over(file)) is not None:
                     self._note("left-over", key, path, what, partial(lock_file.remove_left_over, file),
                                behind_links=True)

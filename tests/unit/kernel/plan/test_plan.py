@@ -13,8 +13,10 @@ import zcore
 from tests.both_ways import WAYS, directory
 from tests.descriptors import descriptors
 from zcore.errors import ChunkError, NodeNotFoundError, SelectionError, StoreError
+from zcore.kernel.codec.program import Program
 from zcore.kernel.plan.plan import PlanOptions
 from zcore.kernel.plan.read import ReadPlan
+from zcore.kernel.plan.shard_index import ShardProgram
 from zcore.kernel.plan.write import WritePlan
 from zcore.kernel.select.box import Box, whole
 from zcore.kernel.select.open_array import OpenArray
@@ -272,3 +274,24 @@ def test_a_failed_plan_goes_with_its_exception(tmp_path, way, threads):
         assert descriptors() <= n_open
     finally:
         gc.enable()
+
+
+def test_a_covered_shard_that_is_given_up_stays_to_be_done(tmp_path):
+    """Its chunks are encoded when another thread stops the plan; the next plan has to write all of it."""
+    class Stopper:
+        def encode(self, data, shape):
+            plan.cancel()
+            return data
+
+    program = Program([("python", Stopper(), 8, 8, True)])
+    array = OpenArray((8,), (8,), program=ShardProgram((8,), (2,), program), fill=bytes(4), template=TEMPLATE,
+                      directory=os.fsencode(tmp_path))
+    elements = np.arange(8, dtype="i4")
+    plan = WritePlan(array, whole((8,)), elements, PlanOptions(token=1))
+    plan.run()
+    assert plan.deferred == [0] and not any(path.is_file() for path in tmp_path.rglob("*"))
+    Stopper.encode = lambda self, data, shape: data
+    rest = WritePlan(array, whole((8,)), elements, PlanOptions(token=2, resume=plan))
+    rest.run()
+    rest.raise_failure(())
+    assert rest.deferred == [] and (tmp_path / "data" / "0.x").is_file()

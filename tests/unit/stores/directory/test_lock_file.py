@@ -1,7 +1,6 @@
 """Lock files: who holds one, who waits, what is stale, and what is left behind."""
 import contextlib
 import errno
-import json
 import os
 import subprocess
 import sys
@@ -13,28 +12,23 @@ import pytest
 
 import zcore
 from zcore.errors import LockError
+from zcore.kernel.io.documents import Descriptor
 from zcore.stores.directory import lock_file
 from zcore.stores.directory.lock_file import NODE, LockFile
 
-ENDED = 2**22 + 7     # beyond the highest number of a process on Linux
+SAID = "process 7 of the host elsewhere, since 2020-01-01 00:00:00 +0000"
 
 
-def put(directory, said, id="0" * 32, name=NODE, waits=False):
-    """Make the lock file of another process."""
-    if isinstance(said, dict) and "pid" in said:
-        id = f"{id}.{said['pid']}.{said['started']}.{said['machine']}"
-    folder = directory / name / (id if waits else "held")
-    folder.mkdir(parents=True)
-    (folder / id).write_text(said if isinstance(said, str) else json.dumps(said))
-    return folder / id
+def put(directory, said=SAID, *, name="f" * 32, machine=None, lock=NODE):
+    """Make the lock file of another process, which has ended unless it has a `machine` of its own.
 
-
-def elsewhere(**said):
-    return {**lock_file.this_process(), "machine": "f" * 32, "host": "elsewhere", **said}
-
-
-def ended(**said):
-    return {**lock_file.this_process(), "pid": ENDED, "host": "here", **said}
+    `name` is that of its socket.
+    """
+    machine = machine or lock_file._end_of_ids().rpartition(".")[2]
+    (directory / lock).mkdir()
+    file = directory / lock / f"{'0' * 32}.{name}.{machine}"
+    file.write_text(said)
+    return file
 
 
 def times_out(function, seconds=0.3):
@@ -51,14 +45,15 @@ def quick(monkeypatch):
     monkeypatch.setattr(lock_file, "STALE_SECONDS", 0.6)
     monkeypatch.setattr(lock_file, "RENEWED_SECONDS", 0.1)
     monkeypatch.setattr(lock_file, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(lock_file, "_renewers", [])     # one that runs already sleeps for longer
 
 
 def test_nothing_is_left(tmp_path):
     with LockFile(str(tmp_path), NODE).hold() as file:
         assert os.listdir(tmp_path) == [NODE]
-        [[name]] = [os.listdir(tmp_path / NODE / "held")]
-        said = json.loads((tmp_path / NODE / "held" / name).read_text())
-        assert said["pid"] == os.getpid() and said.keys() >= {"host", "since", "program"}
+        [name] = os.listdir(tmp_path / NODE)
+        said = (tmp_path / NODE / name).read_text()
+        assert said.startswith(f"process {os.getpid()} of the host {os.uname().nodename}, since 2")
         file.check()
     assert os.listdir(tmp_path) == []
 
@@ -70,7 +65,7 @@ def test_one_at_a_time(tmp_path):
         waits, thread = times_out(lambda: two.hold().__enter__())
         assert waits
     thread.join()
-    assert os.listdir(tmp_path) == [] or os.listdir(tmp_path) == [NODE]
+    assert os.listdir(tmp_path) in ([], [NODE])
 
 
 def test_numbers_that_are_read_and_written_back(tmp_path):
@@ -93,7 +88,7 @@ def test_numbers_that_are_read_and_written_back(tmp_path):
 
 
 def test_threads_share_it_and_others_get_their_turn(tmp_path, monkeypatch):
-    monkeypatch.setattr(lock_file, "MAX_SHARED_SECONDS", 0.1)
+    monkeypatch.setattr(lock_file, "MAX_TURN_SECONDS", 0.1)
     file, other, stop, n_turns = LockFile(str(tmp_path), NODE), LockFile(str(tmp_path), NODE), threading.Event(), [0]
 
     def work():
@@ -125,73 +120,78 @@ def _take_and_give_back(file):
 
 
 def test_what_a_process_that_has_ended_held(tmp_path):
-    put(tmp_path, ended())
-    with pytest.warns(UserWarning, match="taken over: it was held by process .* of the host here.*which has ended"), \
+    put(tmp_path)
+    with pytest.warns(UserWarning, match="was held by process 7 of the host elsewhere.*which has ended"), \
             LockFile(str(tmp_path), NODE).hold():
-        assert len(os.listdir(tmp_path / NODE / "held")) == 1
+        assert len(os.listdir(tmp_path / NODE)) == 1
     assert os.listdir(tmp_path) == []
 
 
-def test_a_number_that_another_process_has_by_now(tmp_path):
-    """The process that held it had the number of this one, and began at another time."""
-    put(tmp_path, ended(pid=os.getpid(), started=1))
-    with pytest.warns(UserWarning, match="has ended"), LockFile(str(tmp_path), NODE).hold():
-        pass
-
-
-def test_a_process_of_this_machine_may_stand_still(tmp_path, quick):
-    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
-    try:
-        file = put(tmp_path, ended(pid=child.pid, started=lock_file._start_of(child.pid)))
-        waits, thread = times_out(lambda: _take_and_give_back(LockFile(str(tmp_path), NODE)), 2)
-        assert waits and file.exists()
-    finally:
+@pytest.fixture
+def child(tmp_path):
+    """Another process of this machine, and its lock file."""
+    code = "import sys, zcore.stores.directory.lock_file as f; print(f._end_of_ids(), flush=True); sys.stdin.read()"
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                          text=True) as child:
+        yield child, put(tmp_path, name=child.stdout.readline().split(".")[1])
         child.kill()
-        child.wait()
+
+
+def test_a_process_of_this_machine_may_stand_still(tmp_path, quick, child):
+    process, file = child
+    waits, thread = times_out(lambda: _take_and_give_back(LockFile(str(tmp_path), NODE)), 2)
+    assert waits and file.exists()
+    process.kill()
     with pytest.warns(UserWarning, match="has ended"):
         thread.join()
         # Warnings of another thread are noted here as well.
     assert os.listdir(tmp_path) == []
 
 
-@pytest.fixture
-def left(tmp_path, monkeypatch):
-    """The lock file of this process, which it has given back and could not remove."""
+def test_the_child_of_a_fork_is_another_process(tmp_path):
+    """It does not keep the name of its parent, and has a name of its own."""
+    end = lock_file._end_of_ids()
+    asked, asking = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.write(asking, lock_file._end_of_ids().encode())
+        os._exit(0)
+    os.waitpid(pid, 0)
+    other = os.read(asked, 1000).decode()
+    os.close(asked)
+    os.close(asking)
+    assert other != end and other.rpartition(".")[2] == end.rpartition(".")[2]
+    assert lock_file._is_running("0" * 32 + end, SAID) and lock_file._is_running("0" * 32 + other, SAID) is False
+
+
+@pytest.mark.parametrize("end", ["", ".", "..", "...", ".x", f".{'f' * 32}.", f".{'f' * 32}.elsewhere", ".\udcff.x"])
+def test_processes_of_which_nothing_is_known(end):
+    assert lock_file._is_running("0" * 32 + end, SAID) is None
+
+
+def test_a_file_that_could_not_be_removed_keeps_nobody_waiting_for_ever(tmp_path, quick, monkeypatch):
+    """Neither this process, which would wait for itself, nor others of this machine."""
     unlink = os.unlink
 
     def fails(path, **keywords):
-        if "/held/" in path:
+        if path.startswith(NODE + "/"):
             raise OSError(errno.EIO, os.strerror(errno.EIO), path)
         unlink(path, **keywords)
 
     with monkeypatch.context() as patched:
         patched.setattr(os, "unlink", fails)
-        with LockFile(str(tmp_path), NODE).hold():
-            pass
-    [[name]] = [os.listdir(tmp_path / NODE / "held")]
-    return name
+        _take_and_give_back(LockFile(str(tmp_path), NODE))
+    assert os.listdir(tmp_path) == [NODE]
+    with pytest.warns(UserWarning, match="gave no sign of life"):
+        _take_and_give_back(LockFile(str(tmp_path), NODE))
+    assert os.listdir(tmp_path) == []
 
 
-def test_a_file_that_could_not_be_removed_keeps_nobody_waiting(tmp_path, left):
-    """This process waited for itself, and all others of this machine for as long as it lived."""
-    waits, thread = times_out(lambda: _take_and_give_back(LockFile(str(tmp_path), NODE)), 10)
-    assert not waits and os.listdir(tmp_path) == []
-
-
-def test_another_process_waits_for_a_file_that_is_empty_and_not_renewed(tmp_path, left, quick, monkeypatch):
-    monkeypatch.setattr(lock_file, "_left", set())
-    start = time.monotonic()
-    with pytest.warns(UserWarning, match="gave no sign of life"), LockFile(str(tmp_path), NODE).hold():
-        pass
-    assert time.monotonic() - start >= 0.6 and os.listdir(tmp_path) == []
-
-
-@pytest.mark.parametrize("said", [elsewhere(), "", "{", "[]", '{"pid": "x"}', '{"machine": null, "pid": -1}',
-                                  "x" * 9999, "[" * 4000], ids=range(8))
+@pytest.mark.parametrize("said", [SAID, "", "x" * 9999], ids=range(3))
 @pytest.mark.parametrize("when", [0, 2**33])
 def test_a_process_that_does_not_renew_its_file(tmp_path, quick, said, when):
     """Whatever its clock says: the time between the looks counts."""
-    os.utime(put(tmp_path, said), (when, when))
+    os.utime(put(tmp_path, said, machine="elsewhere"), (when, when))
     start = time.monotonic()
     with pytest.warns(UserWarning, match="gave no sign of life for 1 seconds"), LockFile(str(tmp_path), NODE).hold():
         pass
@@ -200,7 +200,7 @@ def test_a_process_that_does_not_renew_its_file(tmp_path, quick, said, when):
 
 
 def test_a_process_that_renews_its_file(tmp_path, quick):
-    file = put(tmp_path, elsewhere())
+    file = put(tmp_path, machine="elsewhere")
     waits, thread = times_out(lambda: _take_and_give_back(LockFile(str(tmp_path), NODE)), 0)
     for i in range(20):
         time.sleep(0.1)
@@ -210,28 +210,23 @@ def test_a_process_that_renews_its_file(tmp_path, quick):
     thread.join()
 
 
-def test_a_long_break_between_two_looks_does_not_count(quick, monkeypatch):
-    now = [0.0]
-    monkeypatch.setattr(lock_file, "monotonic", lambda: now[0])
-    monkeypatch.setattr(lock_file, "STALE_SECONDS", 60.0)
-
-    class Owner:
-        id, sign, is_running = "a", (1, 2, 3), staticmethod(lambda: None)
-
-    watch = lock_file.SignsOfLife()
-    for _ in range(30):
-        assert watch.stale([Owner]) == []
-        now[0] += 1000       # the file system stood still
-    for _ in range(32):
-        found = watch.stale([Owner])
-        now[0] += 1
-    assert found == [Owner]
+def test_a_long_break_between_two_looks_does_not_count(tmp_path):
+    file, other = put(tmp_path, machine="elsewhere"), LockFile(str(tmp_path), NODE)
+    other._open = Descriptor(tmp_path, os.O_RDONLY)
+    now = 0.0
+    for seconds, n_looks in ((1000.0, 30), (1.0, 30)):     # at first the file system stood still
+        for _ in range(n_looks):
+            assert other._look(now) == SAID and file.exists()
+            now += seconds
+    with pytest.warns(UserWarning, match="gave no sign of life"):
+        other._look(now)
+    assert not file.exists()
 
 
 def test_this_process_renews_its_files(tmp_path, quick):
     with LockFile(str(tmp_path), NODE).hold():
-        [name] = os.listdir(tmp_path / NODE / "held")
-        file = tmp_path / NODE / "held" / name
+        [name] = os.listdir(tmp_path / NODE)
+        file = tmp_path / NODE / name
         os.utime(file, (5, 5))
         deadline = time.monotonic() + 30
         while file.stat().st_mtime == 5 and time.monotonic() < deadline:
@@ -239,17 +234,7 @@ def test_this_process_renews_its_files(tmp_path, quick):
         assert file.stat().st_mtime > 5
 
 
-def test_one_that_waits_and_has_ended_keeps_nobody_waiting(tmp_path):
-    put(tmp_path, ended(), waits=True)
-    file = LockFile(str(tmp_path), NODE)
-    for _ in range(3):
-        _take_and_give_back(file)
-        time.sleep(0.3)
-    assert os.listdir(tmp_path) == []
-
-
-@pytest.mark.parametrize("n_stale", [1, 3])
-def test_many_find_a_stale_lock(tmp_path, n_stale):
+def test_many_find_a_stale_lock(tmp_path):
     """However many take it over at once: one holds it at a time."""
     inside, most = [0], [0]
 
@@ -262,9 +247,7 @@ def test_many_find_a_stale_lock(tmp_path, n_stale):
                 time.sleep(0.0005)
                 inside[0] -= 1
 
-    put(tmp_path, ended())
-    for i in range(1, n_stale):
-        put(tmp_path, ended(), id=str(i) * 32, waits=True)
+    put(tmp_path)
     threads = [threading.Thread(target=work) for _ in range(8)]
     with pytest.warns(UserWarning, match="taken over"):
         for thread in threads:
@@ -278,7 +261,7 @@ def test_the_lock_of_one_that_stood_still_is_taken_over(tmp_path, quick):
     """It finds out before it replaces a document, and at the end of a write."""
     array = zcore.create_array(tmp_path / "a", shape=4, dtype="i4", lock="file")
     with pytest.raises(LockError, match="was taken over by another process"), array._binding.exclusive() as exclusive:
-        held = tmp_path / "a" / NODE / "held"
+        held = tmp_path / "a" / NODE
         for name in os.listdir(held):
             (held / name).unlink()
         exclusive.replace_metadata(exclusive.metadata.resized((9,)))
@@ -288,7 +271,7 @@ def test_the_lock_of_one_that_stood_still_is_taken_over(tmp_path, quick):
 
 
 def test_an_empty_directory_is_free(tmp_path):
-    (tmp_path / NODE / "held").mkdir(parents=True)
+    (tmp_path / NODE).mkdir()
     _take_and_give_back(LockFile(str(tmp_path), NODE))
     assert os.listdir(tmp_path) == []
 
@@ -303,20 +286,20 @@ def test_file_systems_that_do_not_rename_over_an_empty_directory(tmp_path, monke
         rename(source, destination, **where)
 
     monkeypatch.setattr(os, "rename", strict)
-    (tmp_path / NODE / "held").mkdir(parents=True)
+    (tmp_path / NODE).mkdir()
     _take_and_give_back(LockFile(str(tmp_path), NODE))
     assert os.listdir(tmp_path) == []
 
 
 def test_what_cannot_be_removed_is_named(tmp_path, quick):
-    (tmp_path / NODE / "held" / "folder").mkdir(parents=True)
-    with pytest.raises(LockError, match="cannot remove the stale lock file .*folder"):
+    (tmp_path / NODE / "folder").mkdir(parents=True)
+    with pytest.raises(LockError, match="cannot be locked by a file: .*lock/folder"):
         _take_and_give_back(LockFile(str(tmp_path), NODE))
 
 
 def test_a_name_with_control_characters(tmp_path):
     """The file of another program, or of one that means harm, is shown on a terminal."""
-    put(tmp_path, ended(program="\x1b[2J\n", host=["\x07"]))
+    put(tmp_path, "\x1b[2J\n\x07")
     with pytest.warns(UserWarning, match="is taken over") as warned, LockFile(str(tmp_path), NODE).hold():
         pass
     assert str(warned[0].message).isprintable()
@@ -328,17 +311,17 @@ def test_a_link_in_place_of_a_lock(tmp_path, target):
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "node").mkdir()
     (tmp_path / "node" / NODE).symlink_to(tmp_path / target)
-    with pytest.raises(LockError, match="is not a directory, so it is no lock") as caught, \
+    with pytest.raises(LockError, match=f"Not a directory: '{NODE}'") as caught, \
             LockFile(str(tmp_path / "node"), NODE).hold():
         pass
     assert caught.value.errno == errno.ENOTDIR
     assert os.listdir(tmp_path / "elsewhere") == [] and os.listdir(tmp_path / "node") == [NODE]
-    assert "no directory" in lock_file.left_over(str(tmp_path / "node" / NODE))
+    assert not lock_file.remove_left_over(str(tmp_path / "node" / NODE))
 
 
 def test_verify_goes_on_where_a_stale_lock_cannot_be_removed(tmp_path):
     zcore.create_array(tmp_path / "a", shape=4, dtype="i4")[:] = 1
-    file = put(tmp_path / "a", ended())
+    file = put(tmp_path / "a")
     file.unlink()
     file.mkdir()
     report = zcore.verify(tmp_path / "a", repair=True)
@@ -350,18 +333,18 @@ def test_where_no_file_can_be_made(tmp_path):
     (tmp_path / "other").mkdir()
     (tmp_path / NODE).symlink_to("other")
     for _ in range(2):
-        with pytest.raises(LockError, match=f"{NODE} is not a directory, so it is no lock; remove it"):
+        with pytest.raises(LockError, match=f"Not a directory: '{NODE}'; lock=None"):
             _take_and_give_back(LockFile(str(tmp_path), NODE))
         (tmp_path / NODE).unlink()
         (tmp_path / NODE).write_bytes(b"")
     with pytest.raises(FileNotFoundError):
         _take_and_give_back(LockFile(str(tmp_path / "none"), NODE))
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(LockError):
         _take_and_give_back(LockFile(str(tmp_path / NODE), NODE))
     file = LockFile(str(tmp_path), NODE)
     (tmp_path / NODE).unlink()
     _take_and_give_back(file)
-    assert file._fd == file._file == -1 and os.listdir(tmp_path) == ["other"]
+    assert file._open is None and os.listdir(tmp_path) == ["other"]
 
 
 def test_a_child_holds_nothing_of_its_parent(tmp_path):
@@ -370,10 +353,12 @@ def test_a_child_holds_nothing_of_its_parent(tmp_path):
         pid = os.fork()
         if pid == 0:
             waits, _ = times_out(lambda: _take_and_give_back(file))
-            os._exit(0 if waits and os.listdir(tmp_path / NODE / "held") else 1)
+            os._exit(0 if waits and os.listdir(tmp_path / NODE) else 1)
         assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
         file.check()
-    assert not os.path.exists(tmp_path / NODE / "held") or os.listdir(tmp_path / NODE / "held") == []
+    with pytest.warns(UserWarning, match="has ended") if os.path.exists(tmp_path / NODE) else contextlib.nullcontext():
+        _take_and_give_back(file)
+    assert not os.path.exists(tmp_path / NODE)
 
 
 def test_arrays_that_lock_by_files(tmp_path, monkeypatch):
@@ -406,20 +391,20 @@ def test_arrays_that_lock_by_files(tmp_path, monkeypatch):
 def test_verify_names_what_is_left(tmp_path):
     array = zcore.create_array(tmp_path, shape=4, dtype="i4")
     array[...] = 1
-    file = put(tmp_path, ended())
+    file = put(tmp_path)
     report = zcore.verify(tmp_path)
     assert "a lock file of process" in str(report.problems[0]) and file.exists()
     assert zcore.verify(tmp_path, repair=True).problems and not (tmp_path / NODE).exists()
-    file = put(tmp_path, elsewhere())
+    file = put(tmp_path, machine="elsewhere")
     assert zcore.verify(tmp_path, repair=True).ok and file.exists()
     assert list(array.store.list()) == ["c/0", "zarr.json"] and not list(zcore.open_group(tmp_path / "x", "a"))
 
 
 def test_a_process_that_waits_long_is_told_for_whom(tmp_path, quick, monkeypatch):
     monkeypatch.setattr(lock_file, "WARNED_SECONDS", 0.2)
-    put(tmp_path, elsewhere())
+    put(tmp_path, machine="elsewhere")
     with pytest.warns(UserWarning, match="gave no sign"), \
-            pytest.warns(UserWarning, match="waiting for the lock of .* held by process .* elsewhere"):
+            pytest.warns(UserWarning, match="waiting for the lock of .* held by process 7 of the host elsewhere"):
         _take_and_give_back(LockFile(str(tmp_path), NODE))
 
 

@@ -1,0 +1,22 @@
+"""The next steps of a task that reads: a chunk is decoded, and its selected elements are placed."""
+from libc.stdint cimport int64_t, uint8_t
+
+from zcore.kernel.io.files cimport Identity
+from zcore.kernel.plan.plan cimport Plan, Worker
+from zcore.kernel.select.grid cimport Axis, Span
+
+
+# Decodes a chunk and places its selected elements in the caller's array.
+cdef int decode_chunk(Plan plan, const uint8_t *encoded, int64_t n_bytes, const Span *spans,
+                      Worker *worker) noexcept nogil
+# Decodes a chunk to `worker.decoded`.
+cdef int decode_whole(Plan plan, const uint8_t *encoded, int64_t n_bytes, const Span *spans,
+                      Worker *worker) noexcept nogil
+# Places the fill value in the selected elements of an object, or of a chunk in it.
+cdef int place_fill(Plan plan, const Axis *axes, const Span *spans, Worker *worker) noexcept nogil
+# Places the elements of a cached chunk, found by the range of its bytes; returns whether it was cached.
+cdef bint place_kept(Plan plan, const Identity *identity, int64_t base, int64_t size, const Span *spans,
+                     Worker *worker) noexcept nogil
+# begin_kept makes room for a chunk to be cached, `worker.kept`. end_kept caches it, or not, by the code of decoding it.
+cdef void begin_kept(Plan plan, const Identity *identity, int64_t base, int64_t size, Worker *worker) noexcept nogil
+cdef void end_kept(Plan plan, int code, Worker *worker) noexcept nogil

@@ -1,0 +1,212 @@
+# cython: language_level=3, cdivision=True, freethreading_compatible=True
+"""Decoding a chunk and placing its selected elements in the caller's array.
+
+A chunk whose elements have the same layout in the caller's array is decoded straight into place. Any other chunk is
+decoded into the worker's scratch and its elements are copied from there. If all chunks of the plan fit into the cache,
+they are decoded into memory of their own, which is cached.
+"""
+from cpython.bytes cimport PyBytes_FromStringAndSize
+from libc.string cimport memset
+
+from zcore.kernel.cache.lru cimport Kept, kept_release
+from zcore.kernel.codec.table cimport NOT_BLOCKWISE, raised_in
+from zcore.kernel.io.files cimport buffer_reserve
+from zcore.kernel.select.gather cimport Sides, mark_blocks
+from zcore.kernel.select.tasks cimport Layout
+from zcore.kernel.status cimport BLOSC_NBYTES, CHUNK_SIZE, OK, RAISED, status_clear
+from zcore.kernel.strided.copy cimport MAX_NDIM, Copy, Runs, copy_by_source, copy_run, copy_simplify, fill_bytes
+
+cdef enum:
+    MAX_BLOCKS = 4096          # of a chunk; a chunk with more blocks is decoded as a whole
+
+
+cdef int decode_chunk(Plan plan, const uint8_t *encoded, int64_t n_bytes, const Span *spans,
+                      Worker *worker) noexcept nogil:
+    cdef int code = _decode_and_place(plan, encoded, n_bytes, spans, worker)
+    if not _is_cut(plan, code, spans, worker):
+        return code
+    if worker.kept != NULL:
+        kept_release(worker.kept)
+        worker.kept = NULL
+    code = _decode_cut(plan, encoded, n_bytes, spans, worker)
+    if code == OK:
+        plan.move(spans, &worker.layout, False, <char *>worker.decoded.data)
+    return code
+
+
+cdef int decode_whole(Plan plan, const uint8_t *encoded, int64_t n_bytes, const Span *spans,
+                      Worker *worker) noexcept nogil:
+    # The scratch is reserved only here: an absent chunk needs no memory.
+    if buffer_reserve(&worker.decoded, worker.layout.n_bytes, &worker.status) != OK:
+        return worker.status.code
+    cdef int code = plan.program.decode(encoded, n_bytes, worker.decoded.data, worker.layout.n_bytes,
+                                        worker.n_inner_threads, &worker.work, &worker.status)
+    return _decode_cut(plan, encoded, n_bytes, spans, worker) if _is_cut(plan, code, spans, worker) else code
+
+
+cdef int _decode_and_place(Plan plan, const uint8_t *encoded, int64_t n_bytes, const Span *spans,
+                           Worker *worker) noexcept nogil:
+    cdef char *out = plan.data + plan.data_offset(spans)
+    cdef bint whole = plan.is_whole(spans)
+    cdef uint8_t *chunk
+    cdef Runs runs
+    cdef Copy part
+    cdef int code
+    if plan.items is not None:
+        return _move_items(plan, encoded, n_bytes, plan.axes, spans, worker)
+    if worker.kept != NULL:
+        chunk = <uint8_t *>worker.kept.words
+        code = plan.program.decode(encoded, n_bytes, chunk, worker.layout.n_bytes, worker.n_inner_threads,
+                                   &worker.work, &worker.status)
+        if code == OK:
+            plan.move(spans, &worker.layout, False, <char *>chunk)
+        return code
+    if plan.program.n_steps == 0 and n_bytes == worker.layout.n_bytes and not (whole and worker.layout.in_place):
+        # Stored as it is: the elements are moved from there.
+        plan.move(spans, &worker.layout, False, <char *>encoded)
+        return OK
+    if whole and worker.layout.in_place:
+        return plan.program.decode(encoded, n_bytes, <uint8_t *>out, worker.layout.n_bytes, worker.n_inner_threads,
+                                   &worker.work, &worker.status)
+    if whole and worker.n_inner_threads == 1 and plan.runs_of(spans, &runs):
+        code = buffer_reserve(&worker.decoded, worker.layout.n_bytes, &worker.status)
+        if code == OK:
+            code = plan.program.scatter(encoded, n_bytes, worker.layout.n_bytes, &runs, <uint8_t *>out,
+                                        worker.decoded.data, &worker.status)
+        if code != NOT_BLOCKWISE:
+            return code
+    if not whole and plan.points is None and plan.item_nbytes == plan.opened.itemsize:
+        plan.copy_spec(spans, &worker.layout, False, &part)
+        copy_by_source(&part)
+        code = plan.program.select(encoded, n_bytes, worker.layout.n_bytes, &part,
+                                   plan.chunk_offset(spans, &worker.layout), worker.n_inner_threads > 1,
+                                   <uint8_t *>out, &worker.decoded, &worker.status)
+        if code != NOT_BLOCKWISE:
+            return code
+    if plan.points is not None and plan.item_nbytes == plan.opened.itemsize:
+        code = _decode_points(plan, encoded, n_bytes, spans, worker)
+        if code != NOT_BLOCKWISE:
+            return code
+    code = decode_whole(plan, encoded, n_bytes, spans, worker)
+    if code == OK:
+        plan.move(spans, &worker.layout, False, <char *>worker.decoded.data)
+    return code
+
+
+cdef int _decode_points(Plan plan, const uint8_t *encoded, int64_t n_bytes, const Span *spans,
+                        Worker *worker) noexcept nogil:
+    """Decode only the blocks of a chunk that contain points, if these are fewer than half."""
+    cdef uint8_t needed[MAX_BLOCKS]
+    cdef Sides sides
+    cdef int64_t n = worker.layout.n_bytes
+    cdef int64_t blocksize = plan.program.blocksize_of(encoded, n_bytes, n, plan.opened.itemsize)
+    cdef int64_t n_blocks
+    cdef int code
+    # A single block is always needed.
+    if blocksize == 0 or not 1 < (n + blocksize - 1) // blocksize <= MAX_BLOCKS:
+        return NOT_BLOCKWISE
+    n_blocks = (n + blocksize - 1) // blocksize
+    memset(needed, 0, n_blocks)
+    plan._describe(&worker.layout, &sides)
+    if 2 * mark_blocks(plan.points, spans, &sides, blocksize, n_blocks, needed) >= n_blocks:
+        return NOT_BLOCKWISE
+    code = buffer_reserve(&worker.decoded, n + 2 * blocksize, &worker.status)
+    if code == OK:
+        code = plan.program.decode_some(encoded, n_bytes, n, needed, worker.decoded.data,
+                                        worker.decoded.data + n, &worker.status)
+    if code == OK:
+        plan.move(spans, &worker.layout, False, <char *>worker.decoded.data)
+    return code
+
+
+cdef int _move_items(Plan plan, const uint8_t *encoded, int64_t n_bytes, const Axis *axes, const Span *spans,
+                     Worker *worker) noexcept with gil:
+    """Read elements of varying length from a chunk, or set them to the fill value if `n_bytes` is -1."""
+    try:
+        try:
+            inside, outside = plan.selections(axes, spans)
+            if n_bytes < 0:
+                plan.items.fill(outside)
+            else:
+                raw = PyBytes_FromStringAndSize(<const char *>encoded, n_bytes)
+                plan.items.read(raw, plan.lengths_of(spans), inside, outside)
+            return OK
+        except BaseException as exception:
+            return raised_in(&worker.work, exception, &worker.status)
+    except:  # noqa: E722 (the only clause that cannot raise itself)
+        pass
+    return RAISED
+
+
+cdef bint _is_cut(Plan plan, int code, const Span *spans, Worker *worker) noexcept nogil:
+    """Whether a chunk that does not decode is a border chunk, stored without the elements outside the array."""
+    cdef int64_t n_bytes = plan.opened.itemsize
+    cdef int d
+    if not plan.opened.lenient or plan.objects != plan.axes or (code != BLOSC_NBYTES and code != CHUNK_SIZE):
+        return False
+    for d in range(plan.ndim):
+        n_bytes *= spans[d].valid
+    return worker.status.found == n_bytes
+
+
+cdef int _decode_cut(Plan plan, const uint8_t *encoded, int64_t n_bytes, const Span *spans,
+                     Worker *worker) noexcept nogil:
+    """Decode such a chunk to the scratch, with the fill value outside. Early 2016 code stored such chunks."""
+    cdef int64_t lengths[MAX_NDIM]
+    cdef Layout cut
+    cdef Copy spec
+    cdef int d
+    cdef int code
+    status_clear(&worker.status)
+    for d in range(plan.ndim):
+        lengths[d] = spans[d].valid
+    plan.measure(lengths, &cut)
+    if (buffer_reserve(&worker.batch, cut.n_bytes, &worker.status) != OK
+            or buffer_reserve(&worker.decoded, worker.layout.n_bytes, &worker.status) != OK):
+        return worker.status.code
+    code = plan.program.decode(encoded, n_bytes, worker.batch.data, cut.n_bytes, 1, &worker.work, &worker.status)
+    if code != OK:
+        return code
+    fill_bytes(<char *>worker.decoded.data, worker.layout.n_items, plan.opened.stored_fill, plan.opened.itemsize)
+    spec.ndim = plan.ndim
+    spec.itemsize = plan.opened.itemsize
+    spec.swap = 0
+    for d in range(plan.ndim):
+        spec.shape[d] = lengths[d]
+        spec.src_strides[d] = cut.strides[d]
+        spec.dst_strides[d] = worker.layout.strides[d]
+    copy_simplify(&spec)
+    copy_run(&spec, <const char *>worker.batch.data, <char *>worker.decoded.data)
+    return OK
+
+
+cdef int place_fill(Plan plan, const Axis *axes, const Span *spans, Worker *worker) noexcept nogil:
+    if plan.items is not None:
+        return _move_items(plan, NULL, -1, axes, spans, worker)
+    plan.fill_in(spans)
+    return OK
+
+
+# cached chunks
+
+cdef bint place_kept(Plan plan, const Identity *identity, int64_t base, int64_t size, const Span *spans,
+                     Worker *worker) noexcept nogil:
+    cdef Kept *kept = plan.chunks.find(identity, base, size, plan.form, worker.layout.n_bytes, False)
+    if kept == NULL:
+        return False
+    plan.move(spans, &worker.layout, False, <char *>kept.words)
+    kept_release(kept)
+    return True
+
+
+cdef void begin_kept(Plan plan, const Identity *identity, int64_t base, int64_t size, Worker *worker) noexcept nogil:
+    worker.kept = plan.chunks.place(identity, base, size, plan.form, worker.layout.n_bytes)
+
+
+cdef void end_kept(Plan plan, int code, Worker *worker) noexcept nogil:
+    if worker.kept == NULL:
+        return
+    if code == OK:
+        plan.chunks.put(worker.kept)
+    kept_release(worker.kept)
+    worker.kept = NULL
