@@ -104,7 +104,7 @@ cdef class Plan(Tasks):
     cdef object exception      # exception of a signal handler
     cdef object raised         # exception of a codec in Python, in the task that stopped the plan
     # the turns to decode, see `turns.h`
-    cdef bint takes_turns      # whether it decodes enough to wait for others
+    cdef bint uses_turns      # whether it decodes enough to wait for others
     cdef int64_t max_turns
     cdef int64_t turn_number
     cdef int64_t turn_nbytes

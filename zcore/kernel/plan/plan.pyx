@@ -183,8 +183,8 @@ cdef class Plan(Tasks):
         self.n_inner_threads = 1
         for d in range(self.ndim):
             n_bytes = min(n_bytes, <int64_t>MIN_TURNS_NBYTES) * min(self.axes[d].count, <int64_t>MIN_TURNS_NBYTES)
-        self.takes_turns = (n_bytes >= MIN_TURNS_NBYTES and not self.encodes and self.program is not None
-                            and self.program.decodes_natively and self.program.n_steps > 0)
+        self.uses_turns = (n_bytes >= MIN_TURNS_NBYTES and not self.encodes and self.program is not None
+                           and self.program.decodes_natively and self.program.n_steps > 0)
         self.max_turns = max(<int64_t>n_threads, _n_cpus)
         self.turn_number = self.turn_nbytes = 0
         if 0 < self.n_chunks < n_threads and self.program is not None:
@@ -356,11 +356,11 @@ cdef class Plan(Tasks):
         """Number of tasks that were not taken yet."""
         return max(0, self.n_again + self.n_tasks - self.first - self.n_begun)
 
-    def take(self):
+    def begin_task(self):
         """Return the next task for a run in Python, or -1 when none is left or the plan has stopped."""
         return -1 if zc_load(&self.stop) else self.next_task()
 
-    def take_some(self, int64_t n):
+    def begin_tasks(self, int64_t n):
         """Return a list of the next tasks, at most `n`; empty when none is left or the plan has stopped."""
         cdef int64_t task
         tasks = []
@@ -462,7 +462,7 @@ cdef class Plan(Tasks):
         cdef int64_t n_turns = 0
         cdef int n_waits = 0
         worker.n_inner_threads = self.n_inner_threads
-        if not self.takes_turns or n_bytes < MIN_TURN_NBYTES:
+        if not self.uses_turns or n_bytes < MIN_TURN_NBYTES:
             return False
         while True:
             n_turns = zc_begin_turn(&self.turn_number, &self.turn_nbytes, n_bytes, self.max_turns)
@@ -470,9 +470,9 @@ cdef class Plan(Tasks):
                 break
             n_waits += 1
             if n_waits == MAX_TURN_WAITS:
-                self.takes_turns = False
+                self.uses_turns = False
             # It may run a signal handler, which may read as well: nothing is held meanwhile.
-            if self.poll(worker) or not self.takes_turns:
+            if self.poll(worker) or not self.uses_turns:
                 return False
         if n_turns > 1:
             worker.n_inner_threads = 1

@@ -18,7 +18,7 @@ cdef struct Crew:              # an object whose parts are being encoded, on its
     void *job
     int64_t n_parts
     int64_t n_slots
-    int64_t n_taken
+    int64_t n_begun
     int64_t n_added
     int64_t n_helpers          # threads beside the owner that use it
     int64_t failure            # 0; 1 while `status` is being filled; then 2

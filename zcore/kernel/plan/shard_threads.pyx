@@ -104,8 +104,7 @@ cdef class Crews:
 
     cdef int _run_alone(self, Plan plan, void *job, int64_t n_parts, Worker *worker) noexcept nogil:
         cdef const uint8_t *encoded = NULL
-        cdef int64_t i
-        cdef int64_t n
+        cdef int64_t i, n
         cdef int code = OK
         for i in range(n_parts):
             if plan.poll(worker):
@@ -168,7 +167,7 @@ cdef int _lead(Crews self, Plan plan, Crew *crew, Worker *worker) noexcept nogil
             code = self.add_part(plan, crew.job, crew.n_added, slot.encoded.data, slot.n_bytes, worker)
             zc_store(&slot.ready, 0)
             zc_add(&crew.n_added, 1)
-        elif zc_swap_if(&crew.n_taken, crew.n_added, crew.n_added + 1):
+        elif zc_swap_if(&crew.n_begun, crew.n_added, crew.n_added + 1):
             n = self.encode_part(plan, crew.job, crew.n_added, worker, &encoded)
             code = (worker.status.code if n == FAILED else
                     self.add_part(plan, crew.job, crew.n_added, encoded, n, worker))
@@ -187,10 +186,10 @@ cdef bint _help_once(Crews self, Plan plan, Crew *crew, Worker *worker) noexcept
     cdef const uint8_t *encoded = NULL
     cdef Slot *slot
     cdef int64_t n
-    cdef int64_t i = zc_load(&crew.n_taken)
+    cdef int64_t i = zc_load(&crew.n_begun)
     if i >= crew.n_parts or i >= zc_load(&crew.n_added) + crew.n_slots or zc_load(&crew.failure):
         return False
-    if not zc_swap_if(&crew.n_taken, i, i + 1):
+    if not zc_swap_if(&crew.n_begun, i, i + 1):
         return True
     slot = &crew.slots[i % crew.n_slots]
     n = self.encode_part(plan, crew.job, i, worker, &encoded)

@@ -429,11 +429,7 @@ cdef int64_t _finish(Plan plan, NewShard *new, Worker *worker,
 cdef int _copy(Plan plan, const OldShard *old, NewShard *new, const Extent *extents, int64_t n,
                Worker *worker) noexcept nogil:
     cdef int64_t i = 0
-    cdef int64_t j
-    cdef int64_t low
-    cdef int64_t high
-    cdef int64_t moved
-    cdef int64_t n_bytes
+    cdef int64_t j, low, high, moved, n_bytes
     cdef const uint8_t *data
     cdef int code = OK
     while i < n:
@@ -482,8 +478,7 @@ cdef int _begin(Plan plan, NewShard *new, const Span *spans, int n_indices, Work
 cdef int _end(Plan plan, NewShard *new, int code, Worker *worker) noexcept nogil:
     """Write the index of a file and stage it: OK or a code; FILLED, if it has no chunks."""
     cdef const uint8_t *encoded = NULL
-    cdef int64_t offset
-    cdef int64_t n
+    cdef int64_t offset, n
     if code == OK and plan.is_cut_off():
         code = INTERRUPTED
     if code == OK and new.n_stored == 0 and not worker.keeps_filled:
