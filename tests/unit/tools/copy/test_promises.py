@@ -442,7 +442,7 @@ def test_replacement_of_a_directory_fails_at_every_call(fault, comes_next, n_ren
 
     if n_renames == 2:
         monkeypatch.setattr(staging, "exchange", unknown)
-    monkeypatch.setattr("zcore.tools.verify.verify._YOUNG", 0)
+    monkeypatch.setattr("zcore.tools.verify.repair.YOUNG", 0)
     group, place = str(tmp_path / "group"), str(tmp_path / "group/x")
     zcore.create_group(group)
     seen = set()
@@ -503,7 +503,7 @@ def test_what_was_put_aside_by_a_copy_that_was_killed_gets_its_name_back(name, t
     os.rename(place, os.path.join(staging.container_of(place), "old.1234"))
     work.leave()
     zcore.create_group(tmp_path)
-    monkeypatch.setattr("zcore.tools.verify.verify._YOUNG", 0)
+    monkeypatch.setattr("zcore.tools.verify.repair.YOUNG", 0)
     zcore.verify(tmp_path, repair=True)
     if name == "x":
         assert age_of(place) == "old" and sorted(os.listdir(tmp_path)) == ["x", "zarr.json"]
