@@ -320,14 +320,7 @@ cdef class Plan(Tasks):
 
     cdef void work(self, bint main) noexcept nogil:
         cdef Worker worker
-        memset(&worker, 0, sizeof(Worker))
-        worker.main = main
-        worker.plan = <void *>self
-        worker.layout = self.layout
-        worker.holder.fd = -1
-        self.furnish(&worker)
-        status_clear(&worker.status)
-        worker.last_poll_ns = zc_now_ns()
+        self.furnish(&worker, main)
         if not main:
             zc_add(&self.n_helpers, 1)
         elif zc_load(&self.n_helpers) == 0:
@@ -340,12 +333,19 @@ cdef class Plan(Tasks):
         if not main:
             zc_add(&self.n_helpers, -1)
 
-    cdef void furnish(self, Worker *worker) noexcept nogil:
-        """Give a worker the threads inside a chunk, and the shape of each chunk, if chunks differ in shape."""
+    cdef void furnish(self, Worker *worker, bint main) noexcept nogil:
+        memset(worker, 0, sizeof(Worker))
+        worker.main = main
+        worker.plan = <void *>self
+        worker.layout = self.layout
+        worker.holder.fd = -1
+        worker.last_poll_ns = zc_now_ns()
         worker.n_inner_threads = self.n_inner_threads
         worker.work.ndim = self.ndim
         if self.opened.is_irregular:
+            # The shape of each chunk.
             worker.work.lengths = worker.layout.lengths
+        status_clear(&worker.status)
 
     def cancel(self):
         """Make every thread stop after its current task."""
@@ -374,8 +374,7 @@ cdef class Plan(Tasks):
     def leave_stale(self, int64_t task):
         """Return a task undone, and stop the plan as `stale`."""
         cdef Worker worker
-        memset(&worker, 0, sizeof(Worker))
-        status_clear(&worker.status)
+        self.furnish(&worker, False)
         fail(&worker.status, STALE, 0, 0, 0)
         if _defer(self, task) != OK:
             raise MemoryError
