@@ -70,7 +70,7 @@ class Reader:
         self._plan = plan
         self._chain = view.chain
         self._chunks = chunks
-        self._take = plan.take_some if tasks is None else _taker(plan, iter(tasks))
+        self._take = plan.begin_tasks if tasks is None else _taker(plan, iter(tasks))
         self._gathered = Gathered(store, prefix, plan, self._take, view.chain)
         # One limit for all objects, if they have one shape.
         self._limit = view.chain.max_encoded if view.metadata.edges is None else None
@@ -138,7 +138,7 @@ def _whole(limit):
 
 
 def _taker(plan, tasks):
-    """Return a function like `Plan.take_some`, for tasks that were taken before."""
+    """Return a function like `Plan.begin_tasks`, for tasks that were taken before."""
     return lambda n: [] if plan.stopped else list(islice(tasks, n))
 
 
@@ -249,7 +249,7 @@ class Writer:
     def __call__(self, main: bool) -> None:
         plan = self._plan
         feed = Feed(plan, self._chain.step_names, main)
-        while (task := plan.take()) >= 0:
+        while (task := plan.begin_task()) >= 0:
             is_covered = feed.is_covered(task)
             if is_covered and self._existing is not None and self._prefix + feed.key(task) not in self._existing:
                 continue     # all of it is the fill value

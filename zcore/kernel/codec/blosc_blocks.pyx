@@ -112,8 +112,7 @@ cdef int _scatter_chunk(const Step *step, const uint8_t *src, int64_t n_bytes, i
                         uint8_t *dst, uint8_t *scratch, Status *status) noexcept nogil:
     """Decode a chunk of `dst_nbytes` decoded bytes to `dst`, with all checks. `scratch` holds a chunk."""
     cdef BloscHeader header
-    cdef int64_t block
-    cdef int64_t n
+    cdef int64_t block, n
     cdef bint is_shuffled
     cdef int code = _check(step, src, n_bytes, dst_nbytes, &header, status)
     if code != OK:
@@ -177,8 +176,7 @@ cdef int64_t _n_needed(const Copy *part, int64_t offset, int64_t blocksize) noex
     """Return an upper bound of the number of blocks that the part needs."""
     cdef Rows rows
     cdef int64_t last = -1
-    cdef int64_t low
-    cdef int64_t high
+    cdef int64_t low, high
     cdef int64_t n = 0
     _first_row(part, offset, &rows)
     while True:
@@ -191,8 +189,8 @@ cdef int64_t _n_needed(const Copy *part, int64_t offset, int64_t blocksize) noex
             return n
 
 
-cdef void _take(const Copy *row, const uint8_t *block, int64_t n_block, int64_t at, int64_t count, bint is_shuffled,
-                uint8_t *room, uint8_t *dst) noexcept nogil:
+cdef void _move_row(const Copy *row, const uint8_t *block, int64_t n_block, int64_t at, int64_t count, bint is_shuffled,
+                    uint8_t *room, uint8_t *dst) noexcept nogil:
     """Move `count` items of a row to `dst`. The first is `at` bytes behind the begin of a block of `n_block` items.
 
     `row` has one dimension; `room` holds a block.
@@ -201,9 +199,7 @@ cdef void _take(const Copy *row, const uint8_t *block, int64_t n_block, int64_t 
     cdef const uint8_t *source = block + at
     cdef int64_t itemsize = row.itemsize
     cdef int64_t stride = row.src_strides[0]
-    cdef int64_t step
-    cdef int64_t i
-    cdef int64_t j
+    cdef int64_t step, i, j
     if is_shuffled:
         block += at // itemsize
         step = stride // itemsize
@@ -235,15 +231,10 @@ cdef int _select_chunk(const Step *step, const uint8_t *src, int64_t n_bytes, in
     cdef Rows rows
     cdef Copy row
     cdef const uint8_t *items
-    cdef int64_t blocksize
+    cdef int64_t blocksize, done, at, block, count
     cdef int64_t current = -1
-    cdef int64_t done
-    cdef int64_t at
-    cdef int64_t block
     cdef int64_t n_block = 0
-    cdef int64_t count
-    cdef bint is_shuffled
-    cdef bint is_stored
+    cdef bint is_shuffled, is_stored
     cdef int code = _check(step, src, n_bytes, dst_nbytes, &header, status)
     if code != OK:
         return code
@@ -281,8 +272,8 @@ cdef int _select_chunk(const Step *step, const uint8_t *src, int64_t n_bytes, in
                 current = block
             # The items that begin in this block.
             count = min(rows.n - done, ((block + 1) * blocksize - at + rows.stride - 1) // rows.stride)
-            _take(&row, items, n_block, at - block * blocksize, count, is_shuffled, scratch.data + blocksize,
-                  dst + rows.to + done * row.dst_strides[0])
+            _move_row(&row, items, n_block, at - block * blocksize, count, is_shuffled, scratch.data + blocksize,
+                      dst + rows.to + done * row.dst_strides[0])
             done += count
         if not _next_row(part, &rows):
             return OK
@@ -365,13 +356,8 @@ cdef int64_t _gather_chunk(const Step *step, const uint8_t *src, const Runs *run
     cdef int64_t blocksize = own_blocksize(blosc.compressor, blosc.level, blosc.shuffle, runs.itemsize)
     cdef int64_t limit = n_bytes + HEADER_NBYTES
     cdef void *zstd = NULL
-    cdef int64_t n_all
-    cdef int64_t block
-    cdef int64_t n
-    cdef int64_t n_stream
-    cdef int64_t offset
-    cdef int streams
-    cdef int stream
+    cdef int64_t n_all, block, n, n_stream, offset
+    cdef int streams, stream
     if is_lz4:
         blocksize = min(blocksize * runs.itemsize, <int64_t>MAX_BLOCK_NBYTES)
     blocksize = min(blocksize - blocksize % runs.itemsize, n_bytes)
@@ -461,8 +447,7 @@ cdef int _put(const Copy *row, const uint8_t *elements, uint8_t *planes, int64_t
     cdef int64_t itemsize = row.itemsize
     cdef int64_t step = row.src_strides[0] // itemsize
     cdef int64_t stride = row.dst_strides[0]
-    cdef int64_t i
-    cdef int64_t j
+    cdef int64_t i, j
     cdef bint is_run = step == 1 and count >= MIN_SHUFFLED
     cdef uint8_t *plane
     cdef uint8_t differs
@@ -541,15 +526,8 @@ cdef int64_t _merge_chunk(const Step *step, const uint8_t *src, int64_t n_bytes,
     cdef Copy row
     cdef int64_t limit = dst_nbytes + HEADER_NBYTES
     cdef int64_t itemsize = part.itemsize
-    cdef int64_t blocksize
-    cdef int64_t n_all
-    cdef int64_t size
-    cdef int64_t block
-    cdef int64_t n_block
-    cdef int64_t begin
-    cdef int64_t at
+    cdef int64_t blocksize, n_all, size, block, n_block, begin, at, count
     cdef int64_t done = 0
-    cdef int64_t count
     cdef bint is_left = True
     cdef bint is_decoded
     cdef bint may_be_filled = fill != NULL

@@ -148,8 +148,7 @@ cdef int decode_streams(const uint8_t *src, const BloscHeader *header, int64_t b
     cdef int64_t n_stream = n // streams
     cdef int64_t n_stored
     cdef int64_t offset = load_u32(src + HEADER_NBYTES + 4 * block)
-    cdef int stream
-    cdef int code
+    cdef int stream, code
     for stream in range(streams):
         n_stored = load_u32(src + offset)
         offset += 4
@@ -263,7 +262,7 @@ cdef struct Decoding:          # a chunk of which threads decode the blocks
     uint8_t *dst
     uint8_t *scratch           # a block for each thread
     int64_t n_threads          # threads, blocks and failures so far
-    int64_t n_taken
+    int64_t n_begun
     int64_t n_failed
     Status *status
 
@@ -272,14 +271,14 @@ cdef void _decode_some(void *of) noexcept nogil:
     cdef Decoding *all = <Decoding *>of
     cdef uint8_t *scratch = all.scratch + zc_add(&all.n_threads, 1) * <int64_t>all.header.blocksize
     cdef int64_t n_all = n_blocks(all.header)
-    cdef int64_t block = zc_add(&all.n_taken, 1)
+    cdef int64_t block = zc_add(&all.n_begun, 1)
     cdef Status status
     status_clear(&status)
     while block < n_all and zc_load(&all.n_failed) == 0:
         if decode_block(all.src, all.header, block, all.dst + block * <int64_t>all.header.blocksize, scratch,
                         &status) != OK and zc_add(&all.n_failed, 1) == 0:
             all.status[0] = status
-        block = zc_add(&all.n_taken, 1)
+        block = zc_add(&all.n_begun, 1)
 
 
 cdef int _decode_together(const uint8_t *src, const BloscHeader *header, uint8_t *dst, uint8_t *scratch,
@@ -306,7 +305,7 @@ cdef struct Encoding:          # a chunk of which threads encode the pieces
     int64_t typesize
     int64_t asked              # size of a block, or of a stream of it, that c-blosc gets; 0: it chooses
     int64_t blocksize          # what it makes of that
-    int64_t n_taken
+    int64_t n_begun
     int n_pieces
     Piece pieces[64]
 
@@ -314,13 +313,13 @@ cdef struct Encoding:          # a chunk of which threads encode the pieces
 cdef void _encode_some(void *of) noexcept nogil:
     cdef Encoding *all = <Encoding *>of
     cdef Piece *piece
-    cdef int64_t i = zc_add(&all.n_taken, 1)
+    cdef int64_t i = zc_add(&all.n_begun, 1)
     while i < all.n_pieces:
         piece = &all.pieces[i]
         piece.n_stored = libs.zc_blosc_compress(
             all.clevel, all.shuffle, <size_t>all.typesize, <size_t>piece.n_bytes, all.src + piece.at, piece.dst,
             <size_t>piece.capacity, _NAMES[all.compressor], <size_t>all.asked)
-        i = zc_add(&all.n_taken, 1)
+        i = zc_add(&all.n_begun, 1)
 
 
 cdef int64_t _encode_together(Encoding *all, int64_t n_bytes, uint8_t *dst, int n_threads) noexcept nogil:
@@ -335,7 +334,7 @@ cdef int64_t _encode_together(Encoding *all, int64_t n_bytes, uint8_t *dst, int 
     cdef Piece *piece
     cdef uint8_t header[16]
     all.n_pieces = n_threads
-    all.n_taken = 0
+    all.n_begun = 0
     for k in range(n_threads):
         piece = &all.pieces[k]
         piece.at = k * n_whole // n_threads * all.blocksize
@@ -556,8 +555,7 @@ cdef int64_t _zlib_decode(const Step *step, const uint8_t *src, int64_t n_bytes,
     cdef uint8_t beyond = 0
     cdef int64_t n_read = 0
     cdef int64_t n_written = 0
-    cdef int64_t n_in
-    cdef int64_t n_out
+    cdef int64_t n_in, n_out
     cdef const char *version = libs.zlibVersion()
     cdef int result
     if own.inflate != NULL:
@@ -621,8 +619,7 @@ cdef int64_t _zlib_encode(const Step *step, const uint8_t *src, int64_t n_bytes,
     cdef libs.z_stream stream
     cdef int64_t n_read = 0
     cdef int64_t n_written = 0
-    cdef int64_t n_in
-    cdef int64_t n_out
+    cdef int64_t n_in, n_out
     cdef const char *version = libs.zlibVersion()
     cdef int window_bits = GZIP_WINDOW_BITS if deflate.is_gzip else ZLIB_WINDOW_BITS
     cdef int result

@@ -200,9 +200,7 @@ cdef void _filter_run(const Filter *spec, const uint8_t *src, uint8_t *dst, int6
     # The type of the arithmetic. A difference has the decoded type, and wraps like it. The other filters compute in the
     # precision of the floats that they are given, as NumPy does.
     cdef int wide = spec.item if spec.is_delta else F4 if item == F4 else F8
-    cdef Block numbers
-    cdef Block block
-    cdef Block last
+    cdef Block numbers, block, last
     cdef Block *result
     cdef int64_t first = 0
     cdef int64_t count

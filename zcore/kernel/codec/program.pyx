@@ -448,8 +448,7 @@ cdef int64_t _verify(Program self, const uint8_t **src, int64_t n_bytes, int *n_
     """
     cdef const Step *step
     cdef int64_t at
-    cdef uint32_t stored
-    cdef uint32_t computed
+    cdef uint32_t stored, computed
     while n_left[0] > 0 and not _moves(&self.steps[n_left[0] - 1]):
         n_left[0] -= 1
         step = &self.steps[n_left[0]]

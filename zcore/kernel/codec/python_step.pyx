@@ -61,8 +61,8 @@ cdef int64_t _make(const Step *step, const uint8_t *src, int64_t n_bytes, const 
         return -1
 
 
-cdef int64_t _bring(const Step *step, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t limit, bint is_exact,
-                    bint encode, Workspace *work, Status *status) noexcept with gil:
+cdef int64_t _run_to(const Step *step, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t limit, bint is_exact,
+                     bint encode, Workspace *work, Status *status) noexcept with gil:
     """Copy the output of the codecs to `dst`; return its size, or -1."""
     cdef int64_t n
     try:
@@ -81,12 +81,12 @@ cdef int64_t _bring(const Step *step, const uint8_t *src, int64_t n_bytes, uint8
 
 cdef int64_t _encode(const Step *step, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t capacity,
                      Workspace *work, Status *status) noexcept nogil:
-    return _bring(step, src, n_bytes, dst, capacity, False, True, work, status)
+    return _run_to(step, src, n_bytes, dst, capacity, False, True, work, status)
 
 
 cdef int64_t _decode(const Step *step, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t limit, bint is_exact,
                      Workspace *work, Status *status) noexcept nogil:
-    return _bring(step, src, n_bytes, dst, limit, is_exact, False, work, status)
+    return _run_to(step, src, n_bytes, dst, limit, is_exact, False, work, status)
 
 
 cdef CodecFunctions _row

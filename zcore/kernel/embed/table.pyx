@@ -549,8 +549,7 @@ cdef bint _overlaps(Handle handle, const Selected *box, const int64_t *strides) 
     cdef bint used[MAX_NDIM]
     cdef int64_t reach = handle.dtype.itemsize
     cdef int64_t smallest
-    cdef int at
-    cdef int d
+    cdef int at, d
     for d in range(handle.ndim):
         used[d] = box.counts[d] < 2
     for _ in range(handle.ndim):

@@ -155,8 +155,7 @@ cdef int _decode_cut(Plan plan, const uint8_t *encoded, int64_t n_bytes, const S
     cdef int64_t lengths[MAX_NDIM]
     cdef Layout cut
     cdef Copy spec
-    cdef int d
-    cdef int code
+    cdef int d, code
     status_clear(&worker.status)
     for d in range(plan.ndim):
         lengths[d] = spans[d].valid

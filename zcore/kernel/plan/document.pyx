@@ -20,8 +20,7 @@ cdef enum:
 
 
 cdef bint _path_of(const Opened *opened, char *path) noexcept nogil:
-    cdef size_t n
-    cdef size_t n_name
+    cdef size_t n, n_name
     if opened.directory == NULL or opened.document == NULL or not opened.has_identity:
         return False
     n = strlen(opened.directory)

@@ -106,8 +106,7 @@ cdef void _reset_outside(Plan plan, const Span *spans, const Layout *layout, cha
     """Set the elements of a chunk outside `old_shape` to the fill value."""
     cdef Copy spec
     cdef int64_t kept
-    cdef int d
-    cdef int e
+    cdef int d, e
     for d in range(plan.ndim):
         kept = max(0, min(plan.old_shape[d] - spans[d].origin, spans[d].length))
         if kept == spans[d].length:

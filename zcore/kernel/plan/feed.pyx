@@ -17,7 +17,6 @@ from libc.string cimport memset
 
 from zcore import errors
 
-from zcore.kernel.atomics cimport zc_now_ns
 from zcore.kernel.cache.chunks cimport identity_of
 from zcore.kernel.codec.table cimport workspace_exception
 from zcore.kernel.strided.copy cimport MAX_NDIM
@@ -93,16 +92,9 @@ cdef class Feed:
     cdef object step_names
 
     def __cinit__(self, Plan plan not None, step_names=(), bint main=True):
-        memset(&self.worker, 0, sizeof(Worker))
         self.plan = plan
         self.step_names = step_names
-        self.worker.main = main
-        self.worker.plan = <void *>plan
-        self.worker.layout = plan.layout
-        self.worker.holder.fd = -1
-        self.worker.last_poll_ns = zc_now_ns()
-        plan.furnish(&self.worker)
-        status_clear(&self.worker.status)
+        plan.furnish(&self.worker, main)
 
     def __dealloc__(self):
         Plan.close_worker(self.plan, &self.worker)

@@ -104,7 +104,7 @@ cdef class Plan(Tasks):
     cdef object exception      # exception of a signal handler
     cdef object raised         # exception of a codec in Python, in the task that stopped the plan
     # the turns to decode, see `turns.h`
-    cdef bint takes_turns      # whether it decodes enough to wait for others
+    cdef bint uses_turns      # whether it decodes enough to wait for others
     cdef int64_t max_turns
     cdef int64_t turn_number
     cdef int64_t turn_nbytes
@@ -126,7 +126,8 @@ cdef class Plan(Tasks):
     cdef void work(self, bint main) noexcept nogil
     # Whether this is a forked child that cannot go on: other threads were in the plan, or objects are half written.
     cdef bint is_cut_off(self) noexcept nogil
-    cdef void furnish(self, Worker *worker) noexcept nogil
+    # Makes a worker of this plan. `main`: see `work`.
+    cdef void furnish(self, Worker *worker, bint main) noexcept nogil
     cdef int open_worker(self, Worker *worker) noexcept nogil
     cdef void close_worker(self, Worker *worker) noexcept nogil
     cdef int run_task(self, int64_t task, Worker *worker) noexcept nogil

@@ -183,8 +183,8 @@ cdef class Plan(Tasks):
         self.n_inner_threads = 1
         for d in range(self.ndim):
             n_bytes = min(n_bytes, <int64_t>MIN_TURNS_NBYTES) * min(self.axes[d].count, <int64_t>MIN_TURNS_NBYTES)
-        self.takes_turns = (n_bytes >= MIN_TURNS_NBYTES and not self.encodes and self.program is not None
-                            and self.program.decodes_natively and self.program.n_steps > 0)
+        self.uses_turns = (n_bytes >= MIN_TURNS_NBYTES and not self.encodes and self.program is not None
+                           and self.program.decodes_natively and self.program.n_steps > 0)
         self.max_turns = max(<int64_t>n_threads, _n_cpus)
         self.turn_number = self.turn_nbytes = 0
         if 0 < self.n_chunks < n_threads and self.program is not None:
@@ -320,14 +320,7 @@ cdef class Plan(Tasks):
 
     cdef void work(self, bint main) noexcept nogil:
         cdef Worker worker
-        memset(&worker, 0, sizeof(Worker))
-        worker.main = main
-        worker.plan = <void *>self
-        worker.layout = self.layout
-        worker.holder.fd = -1
-        self.furnish(&worker)
-        status_clear(&worker.status)
-        worker.last_poll_ns = zc_now_ns()
+        self.furnish(&worker, main)
         if not main:
             zc_add(&self.n_helpers, 1)
         elif zc_load(&self.n_helpers) == 0:
@@ -340,12 +333,19 @@ cdef class Plan(Tasks):
         if not main:
             zc_add(&self.n_helpers, -1)
 
-    cdef void furnish(self, Worker *worker) noexcept nogil:
-        """Give a worker the threads inside a chunk, and the shape of each chunk, if chunks differ in shape."""
+    cdef void furnish(self, Worker *worker, bint main) noexcept nogil:
+        memset(worker, 0, sizeof(Worker))
+        worker.main = main
+        worker.plan = <void *>self
+        worker.layout = self.layout
+        worker.holder.fd = -1
+        worker.last_poll_ns = zc_now_ns()
         worker.n_inner_threads = self.n_inner_threads
         worker.work.ndim = self.ndim
         if self.opened.is_irregular:
+            # The shape of each chunk.
             worker.work.lengths = worker.layout.lengths
+        status_clear(&worker.status)
 
     def cancel(self):
         """Make every thread stop after its current task."""
@@ -356,11 +356,11 @@ cdef class Plan(Tasks):
         """Number of tasks that were not taken yet."""
         return max(0, self.n_again + self.n_tasks - self.first - self.n_begun)
 
-    def take(self):
+    def begin_task(self):
         """Return the next task for a run in Python, or -1 when none is left or the plan has stopped."""
         return -1 if zc_load(&self.stop) else self.next_task()
 
-    def take_some(self, int64_t n):
+    def begin_tasks(self, int64_t n):
         """Return a list of the next tasks, at most `n`; empty when none is left or the plan has stopped."""
         cdef int64_t task
         tasks = []
@@ -374,8 +374,7 @@ cdef class Plan(Tasks):
     def leave_stale(self, int64_t task):
         """Return a task undone, and stop the plan as `stale`."""
         cdef Worker worker
-        memset(&worker, 0, sizeof(Worker))
-        status_clear(&worker.status)
+        self.furnish(&worker, False)
         fail(&worker.status, STALE, 0, 0, 0)
         if _defer(self, task) != OK:
             raise MemoryError
@@ -462,7 +461,7 @@ cdef class Plan(Tasks):
         cdef int64_t n_turns = 0
         cdef int n_waits = 0
         worker.n_inner_threads = self.n_inner_threads
-        if not self.takes_turns or n_bytes < MIN_TURN_NBYTES:
+        if not self.uses_turns or n_bytes < MIN_TURN_NBYTES:
             return False
         while True:
             n_turns = zc_begin_turn(&self.turn_number, &self.turn_nbytes, n_bytes, self.max_turns)
@@ -470,9 +469,9 @@ cdef class Plan(Tasks):
                 break
             n_waits += 1
             if n_waits == MAX_TURN_WAITS:
-                self.takes_turns = False
+                self.uses_turns = False
             # It may run a signal handler, which may read as well: nothing is held meanwhile.
-            if self.poll(worker) or not self.takes_turns:
+            if self.poll(worker) or not self.uses_turns:
                 return False
         if n_turns > 1:
             worker.n_inner_threads = 1

@@ -39,8 +39,7 @@ cdef struct Pieces:            # bytes that follow each other in a file, and the
 cdef int copy_raw(Plan plan, const Content *content, Copy *spec, int64_t offset, char *dst,
                   Worker *worker) noexcept nogil:
     cdef int64_t extent = spec.itemsize
-    cdef int n_outer
-    cdef int d
+    cdef int n_outer, d
     cdef bint in_place = spec.swap == 0
     cdef Copy inner
     _run_upwards(spec, &offset, &dst)
@@ -136,8 +135,7 @@ cdef void _add(Pieces *pieces, uint8_t *dst, int64_t n_bytes) noexcept nogil:
 
 
 cdef int _read_pieces(Plan plan, const Content *content, Pieces *pieces, Worker *worker) noexcept nogil:
-    cdef int code
-    cdef int i
+    cdef int code, i
     if (pieces.n_bytes >= MIN_STAGED and <size_t>pieces.items[0].iov_base % ALIGNMENT != 0
             and plan.n_tasks >= CACHED_NBYTES // max(1, plan.task_nbytes)):
         code = _read_staged(content, pieces, worker)
@@ -160,8 +158,7 @@ cdef int _read_pieces(Plan plan, const Content *content, Pieces *pieces, Worker 
 cdef int _read_staged(const Content *content, const Pieces *pieces, Worker *worker) noexcept nogil:
     """Read pieces into scratch memory, whose address suits the system, and copy them to their places."""
     cdef int64_t n_read = 0
-    cdef int64_t n_bytes
-    cdef int64_t n
+    cdef int64_t n_bytes, n
     cdef int64_t n_done = 0     # of a piece
     cdef const uint8_t *data
     cdef int i = 0

@@ -105,8 +105,7 @@ cdef class LayoutReadPlan(ReadPlan):
         cdef Span spans[MAX_NDIM]
         cdef Copy spec
         cdef int64_t offset = self.offset
-        cdef int d
-        cdef int code
+        cdef int d, code
         self.spans_of(task, spans)
         for d in range(self.ndim):
             offset += spans[d].origin * self.placed.strides[d]

@@ -43,8 +43,7 @@ cdef class ShardLevels:
         cdef const Opened *opened = tasks.opened
         cdef const Axis *axis
         cdef int64_t start
-        cdef int i
-        cdef int d
+        cdef int i, d
         self._chunk_limit = (<Program>opened.program).max_encoded(tasks.layout.n_bytes)
         for i in range(self.n - 1):
             for d in range(opened.ndim):

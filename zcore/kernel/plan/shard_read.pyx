@@ -76,8 +76,7 @@ cdef class ShardReader:
 
     cdef int follow(self, Plan plan, int n_threads) noexcept nogil:
         cdef int64_t n_parts = 1
-        cdef int64_t n_places
-        cdef int64_t i
+        cdef int64_t n_places, i
         cdef int d
         # No shard has a larger part of the selection.
         plan.task_nbytes = plan.layout.n_bytes
@@ -119,8 +118,7 @@ cdef class ShardReader:
         cdef Span object[MAX_NDIM]
         cdef int64_t group = task % plan.n_parts
         cdef OpenShard *shard
-        cdef int64_t n
-        cdef int64_t rest
+        cdef int64_t n, rest
         cdef int code
         plan.spans_of(plan.object_of(task), object)
         shard = _enter(self, plan, plan.object_of(task), object, worker)
@@ -318,8 +316,7 @@ cdef int _find_in(ShardReader self, Plan plan, Search *search, int level, const 
     cdef ShardIndex *index = NULL
     cdef IndexForm form
     cdef Extent extent
-    cdef int64_t i
-    cdef int64_t position
+    cdef int64_t i, position
     cdef int code = OK
     if place.offset != UINT64_MAX:
         if level > 0 and plan.poll(worker):
@@ -414,10 +411,8 @@ cdef int64_t _position_of(Plan plan, const Span *object, int first, int level, c
     cdef const Axis *axes = plan.levels.axes_of(level)
     cdef const int *order = plan.levels.order_of(level)
     cdef int64_t position = 0
-    cdef int64_t origin
-    cdef int64_t length
-    cdef int d
-    cdef int k
+    cdef int64_t origin, length
+    cdef int d, k
     for k in range(plan.ndim):
         d = k if order == NULL else order[k]
         origin = object[d].origin

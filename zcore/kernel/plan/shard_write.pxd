@@ -1,44 +1,47 @@
 """Writing objects that are shards: the part of a `WritePlan` that handles them."""
-from libc.stdint cimport int64_t, uint8_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t
 
-from zcore.kernel.io.files cimport Buffer, Content
+from zcore.kernel.io.files cimport Buffer
 from zcore.kernel.plan.plan cimport Plan, Worker
-from zcore.kernel.plan.shard_index cimport Extent, IndexForm, ShardProgram
-from zcore.kernel.plan.shard_threads cimport Crews
+from zcore.kernel.plan.shard_index cimport Extent, ShardProgram
 from zcore.kernel.select.grid cimport Span
-from zcore.kernel.strided.copy cimport MAX_NDIM
+from zcore.kernel.status cimport Status
 
 
-cdef struct NewShard:          # the shard that is being written
-    int level                  # number of shards around it
-    Buffer *built              # its bytes in memory; NULL: it goes to a file
-    const char *key            # key of that file
-    int fd                     # -1 until there is something to write
-    IndexForm form
-    int64_t size               # its size so far, with the batch
-    int64_t n_batch
-    int64_t n_stored           # number of its chunks; carried over damaged chunks may have no bytes
-    uint64_t *words            # of its index
+cdef struct Slot:              # a part that is encoded and not yet added
+    int64_t ready
+    int64_t n_bytes
+    Buffer encoded
 
-cdef struct OldShard:          # the shard that is replaced
-    bint found
-    Content content
-    uint64_t *words            # of its index, if it was found
-
-cdef struct Job:               # the chunks of a shard that are to be encoded
-    const Span *spans          # of the shard
-    const OldShard *old        # NULL: all elements inside the array are selected
-    NewShard *new
-    int64_t first[MAX_NDIM]    # from `chunks_of`, if elements are selected
-    int64_t count[MAX_NDIM]
+cdef struct Crew:              # an object whose parts are being encoded, on its owner's stack
+    void *job
+    int64_t n_parts
+    int64_t n_slots
+    int64_t n_begun
+    int64_t n_added
+    int64_t n_helpers          # threads beside the owner that use it
+    int64_t failure            # 0; 1 while `status` is being filled; then 2
+    Status status
+    void *exception            # exception of a codec in Python, if that failed
+    Slot *slots
 
 
-cdef class ShardWriter(Crews):
+cdef class ShardWriter:
     cdef ShardProgram shards
     cdef bint in_parts         # whether a shard is written to its file in parts: not with codecs behind it
+    cdef int n_crew            # maximum threads that run the plan
+    cdef Crew **crews          # slots for as many, NULL for a free one
+    cdef int64_t guard         # spin lock of the slots
+    cdef int64_t n_open        # tasks in progress
+    cdef bint parts_are_encoded    # False: parts without any codec are only copied, so helpers would not help
 
     # Follows a plan that is begun anew: OK or NO_MEMORY.
     cdef int follow(self, Plan plan, int n_threads) noexcept nogil
+    # Begin and end a task. A thread that looks between the choice of a task and its begin may leave without helping.
+    cdef void begin(self) noexcept nogil
+    cdef void end(self) noexcept nogil
+    # Encodes parts of other threads' shards until these are done.
+    cdef void help(self, Plan plan, Worker *worker) noexcept nogil
     # Write a covered shard, or one that is merged with the old one, to a temporary file: OK, FILLED, SAME or a code.
     cdef int stage_covered(self, Plan plan, const Span *spans, const char *key, Worker *worker) noexcept nogil
     cdef int stage_merged(self, Plan plan, const Span *spans, const char *key, Worker *worker) noexcept nogil

@@ -12,31 +12,67 @@ Chunks that are shards themselves are made by the same rules, in memory. So are 
 cannot go to a file before they are complete.
 
 Chunks that hold only the fill value are left out; a shard without chunks is erased.
+
+One thread, its owner, locks and replaces a shard. A shard can be as large as the whole array, so a thread without a
+task helps the owners that are still at work: it begins the next part of a shard, encodes it into a slot, and begins
+another. The owner does the same, except for the part that is next in order, which it adds at once. From the slots it
+adds those that are ready. So the bytes of the shard do not depend on which thread encoded which part.
+
+At most `n_slots` parts are begun before they are added. With half as many slots as parts, all encoders and their slots
+together need less memory than the shard, decoded and encoded.
 """
 cimport cython
 from libc.stdint cimport UINT64_MAX, int64_t, uint8_t, uint64_t
+from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
+from zcore.kernel.atomics cimport zc_add, zc_back_off, zc_load, zc_store, zc_swap_if
+from zcore.kernel.codec.table cimport Workspace, workspace_free
 from zcore.kernel.io.files cimport (
-    FAILED, Buffer, Content, buffer_extend, buffer_relax, buffer_reserve, content_at, stage_close, stage_open,
-    stage_write,
+    FAILED, Buffer, Content, buffer_extend, buffer_free, buffer_relax, buffer_reserve, content_at, stage_close,
+    stage_open, stage_write,
 )
+from zcore.kernel.io.locks cimport section_enter
 from zcore.kernel.plan.encode cimport encode_covered_chunk, encode_merged_chunk, is_inside, merge_chunk
 from zcore.kernel.plan.fetch cimport fetch_close, fetch_identity, fetch_open
 from zcore.kernel.plan.plan cimport FILLED, SAME, Object, Plan, Worker
 from zcore.kernel.plan.shard_index cimport Extent, IndexForm, ShardProgram, note_outer, sort_extents
-from zcore.kernel.plan.shard_threads cimport SKIPPED, Crews
 from zcore.kernel.select.grid cimport Axis, Span
-from zcore.kernel.status cimport INTERRUPTED, MAX_SHARD_LEVELS, MISSING, OK, WANTED, fail, status_clear
+from zcore.kernel.status cimport INTERRUPTED, MAX_SHARD_LEVELS, MISSING, NO_MEMORY, OK, WANTED, fail, status_clear
 from zcore.kernel.strided.copy cimport MAX_NDIM
 
 cdef enum:
     BATCH_NBYTES = 1 << 19     # written to the file at once
     ALONE_NBYTES = 1 << 16     # a chunk of this size is worth a write of its own
+    SLOTS_PER_THREAD = 4
+    SKIPPED = -4               # instead of a size, beside FILLED and FAILED: the part stays as it is
+
+cdef struct NewShard:          # the shard that is being written
+    int level                  # number of shards around it
+    Buffer *built              # its bytes in memory; NULL: it goes to a file
+    const char *key            # key of that file
+    int fd                     # -1 until there is something to write
+    IndexForm form
+    int64_t size               # its size so far, with the batch
+    int64_t n_batch
+    int64_t n_stored           # number of its chunks; carried over damaged chunks may have no bytes
+    uint64_t *words            # of its index
+
+cdef struct OldShard:          # the shard that is replaced
+    bint found
+    Content content
+    uint64_t *words            # of its index, if it was found
+
+cdef struct Job:               # the chunks of a shard that are to be encoded
+    const Span *spans          # of the shard
+    const OldShard *old        # NULL: all elements inside the array are selected
+    NewShard *new
+    int64_t first[MAX_NDIM]    # from `chunks_of`, if elements are selected
+    int64_t count[MAX_NDIM]
 
 
 @cython.final
-cdef class ShardWriter(Crews):
+cdef class ShardWriter:
     """Writes the objects of one plan, if they are shards.
 
     Parameters
@@ -47,16 +83,62 @@ cdef class ShardWriter(Crews):
         Number of threads that will run the plan.
     """
 
+    def __cinit__(self):
+        self.crews = NULL
+
     def __init__(self, Plan plan not None, int n_threads):
-        Crews.__init__(self, n_threads)
         self.shards = <ShardProgram>plan.levels.programs[0]
         self.in_parts = not self.shards.is_wrapped
         self.parts_are_encoded = plan.program.n_steps > 0 or plan.levels.n > 1
-        self.follow(plan, n_threads)
+        if self.follow(plan, n_threads) != OK:
+            raise MemoryError
+
+    def __dealloc__(self):
+        free(self.crews)
 
     cdef int follow(self, Plan plan, int n_threads) noexcept nogil:
+        cdef Crew **crews
         plan.task_threads = max(1, self.shards.n_chunks // 2)
-        return self.admit(n_threads)
+        if n_threads != self.n_crew:
+            crews = <Crew **>calloc(n_threads, sizeof(Crew *))
+            if crews == NULL:
+                return NO_MEMORY
+            free(self.crews)
+            self.crews = crews
+            self.n_crew = n_threads
+        return OK
+
+    cdef void begin(self) noexcept nogil:
+        zc_add(&self.n_open, 1)
+
+    cdef void end(self) noexcept nogil:
+        zc_add(&self.n_open, -1)
+
+    cdef void help(self, Plan plan, Worker *worker) noexcept nogil:
+        cdef Crew *crew
+        cdef bint found
+        cdef int64_t i
+        cdef int64_t n_waits = 0
+        while not plan.poll(worker):
+            found = False
+            for i in range(self.n_crew):
+                crew = _join(self, i)
+                if crew == NULL:
+                    continue
+                # A signal handler that wants this crew's object would wait for its owner, and the owner waits for
+                # helpers.
+                worker.joined = True
+                while not plan.poll(worker) and not plan.is_poll_due(worker) and _help_once(self, plan, crew, worker):
+                    found = True
+                worker.joined = False
+                zc_add(&crew.n_helpers, -1)
+            if found:
+                n_waits = 0
+                continue
+            if zc_load(&self.n_open) == 0:
+                return
+            zc_back_off(n_waits)
+            n_waits += 1
 
     # objects: files that are written in parts, or as a whole if there are codecs behind the shard
 
@@ -149,41 +231,6 @@ cdef class ShardWriter(Crews):
         old.found = found
         old.content = worker.content
         return _encode_shard(self, plan, 0, spans, &old, worker, encoded)
-
-    cdef int64_t encode_part(self, Plan plan, void *job, int64_t i, Worker *worker,
-                             const uint8_t **encoded) noexcept nogil:
-        cdef Job *the = <Job *>job
-        cdef Span chunk[MAX_NDIM]
-        cdef int level = the.new.level
-        cdef int64_t n
-        cdef bint covered = plan.has_elements
-        cdef int64_t position = _place_of_part(plan, the, i, chunk)
-        if not covered and not _is_marked(the.new, position):
-            return SKIPPED
-        if not covered or (the.old != NULL and not plan.is_covered(chunk)):
-            return _encode_changed(self, plan, the, chunk, position, worker, encoded)
-        if level == plan.levels.n - 1:
-            n = encode_covered_chunk(plan, chunk, worker, encoded)
-        else:
-            n = _encode_shard(self, plan, level + 1, chunk, NULL, worker, encoded)
-        if n == FAILED:
-            note_outer(&worker.status, position)
-        return n
-
-    cdef int add_part(self, Plan plan, void *job, int64_t i, const uint8_t *encoded, int64_t n_bytes,
-                      Worker *worker) noexcept nogil:
-        cdef Job *the = <Job *>job
-        cdef Span chunk[MAX_NDIM]
-        cdef int64_t position
-        if n_bytes == SKIPPED:
-            return OK
-        position = _place_of_part(plan, the, i, chunk)
-        if n_bytes == FILLED:
-            _note(the.new, position, -1, -1)
-            return OK
-        _note(the.new, position, the.new.size, n_bytes)
-        the.new.n_stored += 1
-        return _append(plan, the.new, encoded, n_bytes, worker)
 
     # building a shard
 
@@ -306,10 +353,10 @@ cdef int _add_changed(ShardWriter self, Plan plan, const Span *spans, const OldS
     if plan.has_elements:
         n = plan.chunks_of(plan.levels.axes_of(new.level), spans, job.first, job.count)
     # Shards in shards are parts themselves, which threads already share.
-    return self.run_parts(plan, &job, n, worker) if new.level == 0 else self._run_alone(plan, &job, n, worker)
+    return _run_parts(self, plan, &job, n, worker) if new.level == 0 else _run_alone(self, plan, &job, n, worker)
 
 
-cdef int64_t _place_of_part(Plan plan, const Job *job, int64_t i, Span *chunk) noexcept nogil:
+cdef int64_t _place_of_part(Plan plan, Job *job, int64_t i, Span *chunk) noexcept nogil:
     """Describe the i-th chunk of a job; return its position in the shard."""
     if plan.has_elements:
         return plan.chunk_of(plan.levels.axes_of(job.new.level),
@@ -319,7 +366,44 @@ cdef int64_t _place_of_part(Plan plan, const Job *job, int64_t i, Span *chunk) n
     return i
 
 
-cdef int64_t _encode_changed(ShardWriter self, Plan plan, const Job *job, const Span *chunk, int64_t position,
+cdef int64_t _encode_part(ShardWriter self, Plan plan, Job *job, int64_t i, Worker *worker,
+                          const uint8_t **encoded) noexcept nogil:
+    """Encode the i-th chunk of a job, on any thread: return its size, FILLED, SKIPPED or FAILED."""
+    cdef Span chunk[MAX_NDIM]
+    cdef int level = job.new.level
+    cdef int64_t n
+    cdef bint covered = plan.has_elements
+    cdef int64_t position = _place_of_part(plan, job, i, chunk)
+    if not covered and not _is_marked(job.new, position):
+        return SKIPPED
+    if not covered or (job.old != NULL and not plan.is_covered(chunk)):
+        return _encode_changed(self, plan, job, chunk, position, worker, encoded)
+    if level == plan.levels.n - 1:
+        n = encode_covered_chunk(plan, chunk, worker, encoded)
+    else:
+        n = _encode_shard(self, plan, level + 1, chunk, NULL, worker, encoded)
+    if n == FAILED:
+        note_outer(&worker.status, position)
+    return n
+
+
+cdef int _add_part(Plan plan, Job *job, int64_t i, const uint8_t *encoded, int64_t n_bytes,
+                   Worker *worker) noexcept nogil:
+    """Add the i-th chunk, on the owner's thread and in order: OK or a code."""
+    cdef Span chunk[MAX_NDIM]
+    cdef int64_t position
+    if n_bytes == SKIPPED:
+        return OK
+    position = _place_of_part(plan, job, i, chunk)
+    if n_bytes == FILLED:
+        _note(job.new, position, -1, -1)
+        return OK
+    _note(job.new, position, job.new.size, n_bytes)
+    job.new.n_stored += 1
+    return _append(plan, job.new, encoded, n_bytes, worker)
+
+
+cdef int64_t _encode_changed(ShardWriter self, Plan plan, Job *job, const Span *chunk, int64_t position,
                              Worker *worker, const uint8_t **encoded) noexcept nogil:
     """Change the selected elements of a chunk of the old shard, and encode it like `encode_part`."""
     cdef const OldShard *old = job.old
@@ -429,11 +513,7 @@ cdef int64_t _finish(Plan plan, NewShard *new, Worker *worker,
 cdef int _copy(Plan plan, const OldShard *old, NewShard *new, const Extent *extents, int64_t n,
                Worker *worker) noexcept nogil:
     cdef int64_t i = 0
-    cdef int64_t j
-    cdef int64_t low
-    cdef int64_t high
-    cdef int64_t moved
-    cdef int64_t n_bytes
+    cdef int64_t j, low, high, moved, n_bytes
     cdef const uint8_t *data
     cdef int code = OK
     while i < n:
@@ -482,8 +562,7 @@ cdef int _begin(Plan plan, NewShard *new, const Span *spans, int n_indices, Work
 cdef int _end(Plan plan, NewShard *new, int code, Worker *worker) noexcept nogil:
     """Write the index of a file and stage it: OK or a code; FILLED, if it has no chunks."""
     cdef const uint8_t *encoded = NULL
-    cdef int64_t offset
-    cdef int64_t n
+    cdef int64_t offset, n
     if code == OK and plan.is_cut_off():
         code = INTERRUPTED
     if code == OK and new.n_stored == 0 and not worker.keeps_filled:
@@ -525,3 +604,153 @@ cdef inline bint _is_marked(const NewShard *new, int64_t position) noexcept nogi
 
 cdef inline bint _is_empty(const uint64_t *words, int64_t position) noexcept nogil:
     return words[2 * position] == UINT64_MAX and words[2 * position + 1] == UINT64_MAX
+
+
+# threads that share the encoding of one shard
+
+cdef int _run_parts(ShardWriter self, Plan plan, Job *job, int64_t n_parts, Worker *worker) noexcept nogil:
+    cdef Crew crew
+    cdef Workspace left
+    cdef int64_t i
+    cdef int64_t n_waits = 0
+    cdef int code
+    memset(&crew, 0, sizeof(Crew))
+    crew.job = <void *>job
+    crew.n_parts = n_parts
+    crew.n_slots = min(SLOTS_PER_THREAD * self.n_crew, n_parts // 2)
+    if self.n_crew > 1 and crew.n_slots > 1 and self.parts_are_encoded:
+        crew.slots = <Slot *>calloc(crew.n_slots, sizeof(Slot))
+    if crew.slots == NULL or not _show(self, &crew):
+        free(crew.slots)
+        return _run_alone(self, plan, job, n_parts, worker)
+    code = _lead(self, plan, &crew, worker)
+    _hide(self, &crew)
+    while zc_load(&crew.n_helpers):
+        if plan.is_cut_off():
+            return INTERRUPTED     # what the helpers had in hand, in the parent, stays as it is
+        zc_back_off(n_waits)
+        n_waits += 1
+    for i in range(crew.n_slots):
+        buffer_free(&crew.slots[i].encoded)
+    free(crew.slots)
+    # A helper's exception, if both the helper and the owner failed.
+    memset(&left, 0, sizeof(Workspace))
+    left.exception = crew.exception
+    workspace_free(&left)
+    return code
+
+
+cdef int _run_alone(ShardWriter self, Plan plan, Job *job, int64_t n_parts, Worker *worker) noexcept nogil:
+    cdef const uint8_t *encoded = NULL
+    cdef int64_t i, n
+    cdef int code = OK
+    for i in range(n_parts):
+        if plan.poll(worker):
+            return INTERRUPTED
+        n = _encode_part(self, plan, job, i, worker, &encoded)
+        code = worker.status.code if n == FAILED else _add_part(plan, job, i, encoded, n, worker)
+        if code != OK:
+            return code
+    return OK
+
+
+cdef int _lead(ShardWriter self, Plan plan, Crew *crew, Worker *worker) noexcept nogil:
+    cdef const uint8_t *encoded = NULL
+    cdef Slot *slot
+    cdef int64_t n
+    cdef int64_t n_waits = 0
+    cdef int code = OK
+    while crew.n_added < crew.n_parts and code == OK:
+        if plan.poll(worker):
+            return INTERRUPTED
+        if zc_load(&crew.failure):
+            while zc_load(&crew.failure) != 2:
+                if plan.is_cut_off():
+                    return INTERRUPTED
+                zc_back_off(n_waits)
+                n_waits += 1
+            worker.status = crew.status
+            worker.work.exception, crew.exception = crew.exception, worker.work.exception
+            return worker.status.code
+        slot = &crew.slots[crew.n_added % crew.n_slots]
+        if zc_load(&slot.ready):
+            code = _add_part(plan, <Job *>crew.job, crew.n_added, slot.encoded.data, slot.n_bytes, worker)
+            zc_store(&slot.ready, 0)
+            zc_add(&crew.n_added, 1)
+        elif zc_swap_if(&crew.n_begun, crew.n_added, crew.n_added + 1):
+            n = _encode_part(self, plan, <Job *>crew.job, crew.n_added, worker, &encoded)
+            code = (worker.status.code if n == FAILED else
+                    _add_part(plan, <Job *>crew.job, crew.n_added, encoded, n, worker))
+            zc_add(&crew.n_added, 1)
+        elif not _help_once(self, plan, crew, worker):
+            # Another thread encodes the part that is next in order.
+            zc_back_off(n_waits)
+            n_waits += 1
+            continue
+        n_waits = 0
+    return code
+
+
+cdef bint _help_once(ShardWriter self, Plan plan, Crew *crew, Worker *worker) noexcept nogil:
+    """Encode the next part into its slot; return False if none may be taken now."""
+    cdef const uint8_t *encoded = NULL
+    cdef Slot *slot
+    cdef int64_t n
+    cdef int64_t i = zc_load(&crew.n_begun)
+    if i >= crew.n_parts or i >= zc_load(&crew.n_added) + crew.n_slots or zc_load(&crew.failure):
+        return False
+    if not zc_swap_if(&crew.n_begun, i, i + 1):
+        return True
+    slot = &crew.slots[i % crew.n_slots]
+    n = _encode_part(self, plan, <Job *>crew.job, i, worker, &encoded)
+    if n > 0:
+        if buffer_reserve(&slot.encoded, n, &worker.status) == OK:
+            memcpy(slot.encoded.data, encoded, n)
+        else:
+            n = FAILED
+    if n == FAILED:
+        if zc_swap_if(&crew.failure, 0, 1):
+            crew.status = worker.status
+            crew.exception, worker.work.exception = worker.work.exception, NULL
+            zc_store(&crew.failure, 2)
+        status_clear(&worker.status)
+        return False
+    slot.n_bytes = n
+    zc_store(&slot.ready, 1)
+    return True
+
+
+# list of crews
+
+cdef bint _show(ShardWriter self, Crew *crew) noexcept nogil:
+    """Let other threads help; return False if there are more owners than announced threads."""
+    cdef int64_t i
+    cdef bint shown = False
+    section_enter(&self.guard)
+    for i in range(self.n_crew):
+        if self.crews[i] == NULL:
+            self.crews[i] = crew
+            shown = True
+            break
+    zc_store(&self.guard, 0)
+    return shown
+
+
+cdef void _hide(ShardWriter self, Crew *crew) noexcept nogil:
+    cdef int64_t i
+    section_enter(&self.guard)
+    for i in range(self.n_crew):
+        if self.crews[i] == crew:
+            self.crews[i] = NULL
+    zc_store(&self.guard, 0)
+
+
+cdef Crew *_join(ShardWriter self, int64_t i) noexcept nogil:
+    """Return the crew at a slot, which stays until `n_helpers` is counted down again, or NULL."""
+    cdef Crew *crew
+    section_enter(&self.guard)
+    crew = self.crews[i]
+    if crew != NULL:
+        zc_add(&crew.n_helpers, 1)
+    zc_store(&self.guard, 0)
+    return crew

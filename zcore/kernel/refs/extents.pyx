@@ -55,8 +55,7 @@ cdef class Extents:
         self.open_target = open_target
 
     cdef int prepare(self, Tasks tasks) except -1:
-        cdef int64_t i
-        cdef int64_t n_targets
+        cdef int64_t i, n_targets
         cdef c_rlimit limit
         assert self.files == NULL, "extents are of one plan"
         self.max_open = MAX_OPEN

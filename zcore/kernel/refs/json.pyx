@@ -214,12 +214,10 @@ def read_references(ReferenceTable table not None, bytes raw not None, int64_t s
 cdef int _read_object(ReferenceTable table, Text *text, compact, bint takes_null, int depth) except -1:
     """Read the object of references. `depth` counts the lists and objects around its members, itself included."""
     cdef String string
-    cdef int64_t value
-    cdef int64_t before
+    cdef int64_t value, before, n_left
     cdef int64_t sample = text.at
     cdef int64_t n_sample = SAMPLE
     cdef int64_t n_read = 0
-    cdef int64_t n_left
     cdef Bytes key
     cdef Scratch of_keys = Scratch()
     cdef Scratch of_values = Scratch()
@@ -345,9 +343,7 @@ cdef bint _is_last_url(ReferenceTable table, const Text *text) noexcept nogil:
 cdef int64_t _number(Text *text, Bytes key) except -1:
     """Read an offset or a length."""
     cdef int64_t number = 0
-    cdef int64_t start
-    cdef int64_t at
-    cdef int64_t n_digits
+    cdef int64_t start, at, n_digits
     cdef int digit
     _blanks(text)
     start = at = text.at
@@ -526,8 +522,7 @@ cdef int _skip(Text *text, int outer) except -1:
     Outside strings, only brackets are checked: a caller that needs the value parses it again.
     """
     cdef int depth = 0
-    cdef int64_t start
-    cdef int64_t at
+    cdef int64_t start, at
     cdef uint8_t found
     cdef uint8_t opened[MAX_DEPTH]
     _blanks(text)

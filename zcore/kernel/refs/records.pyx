@@ -184,8 +184,7 @@ cdef class RecordTable(ReferenceTable):
         cdef int64_t file = number // self.record_size
         cdef int64_t low = 0
         cdef int64_t high = self.n_files
-        cdef int64_t middle
-        cdef int64_t i
+        cdef int64_t middle, i
         cdef const Rows *rows
         if number < 0:
             return 0

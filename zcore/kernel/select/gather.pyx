@@ -47,8 +47,7 @@ cdef void move_points(Points points, const Span *spans, const Sides *sides) noex
     cdef Walk walk
     cdef char *chunk = sides.chunk
     cdef char *data = sides.data
-    cdef int64_t first, n, end, i
-    cdef int64_t chunk_offset, data_offset
+    cdef int64_t first, n, end, i, chunk_offset, data_offset
     cdef int g, innermost
     if points.boxes is not None:
         _move_pieces(points, spans, sides)

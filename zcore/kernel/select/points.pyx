@@ -210,10 +210,9 @@ cdef class Points:
         cdef int64_t end[MAX_NDIM]
         cdef int64_t at[MAX_NDIM]
         cdef const int64_t *index
-        cdef int64_t low, high, i, n_keys
+        cdef int64_t low, high, i, n_keys, key
         cdef int64_t unit = 1
         cdef int64_t last = 0
-        cdef int64_t key
         cdef int64_t *keys
         cdef bint is_sorted = True
         cdef int e, d, k

@@ -39,7 +39,7 @@ cdef inline int64_t _number(object value) except -1:
     return 0 if overflow or number < 1 else number
 
 
-cdef inline bint _take(object entry, int64_t *edge, int64_t *count) except -1:
+cdef inline bint _read_entry(object entry, int64_t *edge, int64_t *count) except -1:
     """Take length and number of chunks from an entry: a length, or a pair; return whether it is valid."""
     if type(entry) is list and len(<list>entry) == 2:
         edge[0] = _number((<list>entry)[0])
@@ -56,7 +56,7 @@ cdef inline bint _take(object entry, int64_t *edge, int64_t *count) except -1:
 def is_entry(entry):
     """Return whether `Edges` accepts an entry: a length, or a list or tuple of a length and a number."""
     cdef int64_t edge, count
-    return _take(entry, &edge, &count)
+    return _read_entry(entry, &edge, &count)
 
 
 def equal_run(list entries not None):
@@ -81,7 +81,7 @@ def equal_run(list entries not None):
     cdef int64_t common = 0
     cdef int64_t total = 0
     for entry in entries:
-        if not _take(entry, &edge, &count):
+        if not _read_entry(entry, &edge, &count):
             _refuse(entry)
         if common == 0:
             common = edge
@@ -147,7 +147,7 @@ cdef class Edges:
         if self.table == NULL:
             raise MemoryError
         for entry in entries:
-            if not _take(entry, &edge, &count):
+            if not _read_entry(entry, &edge, &count):
                 _refuse(entry)
             # Each chunk has at least one element, so the number of chunks is at most that of elements.
             if edge > INT64_MAX - origin or (count > 1 and count > (INT64_MAX - origin) // edge):

@@ -35,8 +35,7 @@ cdef class Tasks:
     # set from the arguments of a plan
 
     cdef int project(self, const Opened *opened, const Selected *selected) noexcept nogil:
-        cdef int d
-        cdef int code
+        cdef int d, code
         if self.opened == NULL:
             self.opened = opened_hold(opened)
             self.ndim = opened.ndim
@@ -69,8 +68,7 @@ cdef class Tasks:
         cdef tuple starts = selection.starts
         cdef tuple steps = selection.steps
         cdef tuple counts = selection.counts
-        cdef int code
-        cdef int d
+        cdef int code, d
         groups = selection.groups
         if not len(starts) == len(steps) == len(counts) == opened.ndim:
             raise ValueError(f"the selection has {len(starts)} dimensions, the array {opened.ndim}")
@@ -99,8 +97,7 @@ cdef class Tasks:
         return 0
 
     cdef int project_anew(self, const Selected *selected, char *data, const int64_t *strides) noexcept nogil:
-        cdef int code
-        cdef int d
+        cdef int code, d
         _free_axes(self)
         code = self.project(self.opened, selected)
         self.data = data
@@ -211,9 +208,8 @@ cdef class Tasks:
         """Write the key of a task's chunk, with a final zero; return its length. See `zcore.model.chunk_keys`."""
         cdef char digits[MAX_DIGITS]
         cdef int n = self.opened.n_head
-        cdef int n_digits
+        cdef int n_digits, d
         cdef int64_t number
-        cdef int d
         memcpy(key, self.opened.head, n)
         for d in range(self.ndim):
             if d:

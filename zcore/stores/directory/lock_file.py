@@ -204,7 +204,8 @@ class LockFile:
             if is_running is False or (is_running is None and self._quiet >= STALE_SECONDS):
                 _remove(self.name, id, self._open.fd)
                 reason = "has ended" if is_running is False else f"gave no sign of life for {STALE_SECONDS:.0f} seconds"
-                warn(f"the lock of {self.directory} is taken over: it was held by {holder}, which {reason}")
+                if id not in _left:
+                    warn(f"the lock of {self.directory} is taken over: it was held by {holder}, which {reason}")
         return holder
 
     def _give_back(self):
@@ -215,6 +216,7 @@ class LockFile:
                 try:
                     _remove(name, self._id, self._open.fd)
                 except OSError:
+                    _left.add(self._id)
                     with suppress(OSError):     # without its text it is stale once it was not renewed for long
                         Descriptor(f"{name}/{self._id}", os.O_WRONLY | os.O_TRUNC, dir_fd=self._open.fd)
         self._id, self._open = "", None
@@ -321,6 +323,8 @@ def _end_of_ids():
 def _is_running(id, said):
     """Return whether the process of a file has not ended; None if that is not known: of other machines it never is."""
     _, name, machine = [*id.split("."), "", ""][:3]
+    if id in _left:
+        return False
     if not machine or not _end_of_ids().endswith("." + machine):
         return None
     try:
@@ -333,6 +337,7 @@ def _is_running(id, said):
 
 
 _all_files, _held, _renewers = weakref.WeakSet(), set(), []
+_left = set()     # ids of files that this process could not remove
 
 
 def _renew():

@@ -94,11 +94,6 @@ class Report:
         found = Counter(problem.kind for problem in self.problems)
         return {kind: found[kind] for kind in KINDS if found[kind]}
 
-    def add(self, kind: str, key: str, path: str, what: object) -> Problem:
-        """Note a problem, and return it."""
-        self.problems.append(Problem(kind, key, path, str(what)))
-        return self.problems[-1]
-
     def as_dict(self) -> dict[str, Any]:
         """Return the report as values of JSON."""
         return {"place": self.place, "ok": self.ok, **{name: getattr(self, name) for name in self._COUNTS},

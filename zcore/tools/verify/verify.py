@@ -1,5 +1,6 @@
 """Check a store: every document against the rules of its format, and every object by decoding it.
 
+What is wrong is noted with a function that removes its cause, if there is one: `zcore.tools.verify.repair`.
 First the hierarchy is walked: documents are read, copies of consolidated metadata are compared with them, and keys that
 belong to no node are noted. Then the objects of each array are listed and read.
 """
@@ -10,8 +11,9 @@ import os
 import re
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
+from itertools import islice
 from time import time
 from typing import TYPE_CHECKING
 
@@ -21,13 +23,11 @@ from zcore.engine.binding import ArrayBinding, GroupBinding
 from zcore.engine.options import Options
 from zcore.engine.views import stored_attributes, view_of
 from zcore.errors import (
-    AsdfFormatError,
     ChunkError,
     MetadataError,
     NodeNotFoundError,
     ReadOnlyError,
     StoreError,
-    TruncatedError,
     UnsupportedError,
     ZcoreError,
     noted,
@@ -35,7 +35,7 @@ from zcore.errors import (
 from zcore.formats import DOCUMENTS
 from zcore.formats.json_documents import MAX_NBYTES
 from zcore.hierarchy import consolidated, lookup
-from zcore.hierarchy.creation_lock import Place, is_held
+from zcore.hierarchy.creation_lock import is_held
 from zcore.hierarchy.lifecycle import read_attributes
 from zcore.hierarchy.unfinished import finished
 from zcore.model.metadata import ArrayMetadata
@@ -49,8 +49,9 @@ from zcore.stores.openers import PARQUET_DOCUMENT, store_of
 from zcore.tools.copy import document_last
 from zcore.tools.copy.destinations import settle
 from zcore.tools.spread import check_client, check_shared
+from zcore.tools.verify import repair as repairs
 from zcore.tools.verify.decoded import Changed, read_objects, read_on_workers
-from zcore.tools.verify.report import Report
+from zcore.tools.verify.report import Problem, Report
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,10 +61,6 @@ if TYPE_CHECKING:
     from zcore.nodes.group import Group
     from zcore.stores.base import StoreLike
 
-REPAIRED = ("left-over", "foreign", "stale copy", "damaged", "truncated")
-_BY_DEFAULT = ("left-over",)
-# Seconds: the writer of a younger file may be alive.
-_YOUNG = 60.0
 # Temporary files of other programs: zarr-python, tensorstore, and programs that use the crate object_store.
 _TEMPORARY = re.compile(r"(.+)(?:\.(?:[0-9a-f]{32}|[0-9a-z_]{8})\.partial|\.__lock|#[0-9]+)", re.ASCII)
 _MAX_TRIES = 5
@@ -111,7 +108,7 @@ def verify(store: StoreLike | Array | Group, *, path: str = "", repair: bool | s
     ValueError
         `repair` names a kind that cannot be repaired.
     """
-    kinds = _kinds_of(repair)
+    kinds = repairs.kinds_of(repair)
     check_kind(progress, "progress", (Callable,), "a function of two integers")
     if client is not None:
         check_client(client)
@@ -132,7 +129,7 @@ def verify(store: StoreLike | Array | Group, *, path: str = "", repair: bool | s
         found.walk(path)
         found.read()
         found.look_again()
-        found.remove(kinds)
+        repairs.remove(store, found.problems, kinds, found.report)
     return found.report
 
 
@@ -145,23 +142,8 @@ def _or_set(store):
     return store if found is None else found
 
 
-def _kinds_of(repair):
-    if repair is True or repair is False:
-        return _BY_DEFAULT if repair else ()
-    kinds: list[str] = []
-    if not isinstance(repair, Iterable):
-        raise TypeError(f"repair is {repair!r:.60}, expected True, False or some of {', '.join(map(repr, REPAIRED))}")
-    for kind in (repair,) if isinstance(repair, str) else repair:
-        if kind not in REPAIRED:
-            raise ValueError(f"repair: expected True, False or some of {', '.join(map(repr, REPAIRED))}, found "
-                             f"{kind!r:.60}")
-        if kind not in kinds:
-            kinds.append(kind)
-    return kinds
-
-
 def _ends_before_its_content(binding, key):
-    """Whether a damaged object is empty, or a blosc chunk that is shorter than its header says.
+    """Return whether a damaged object is empty, or a blosc chunk that is shorter than its header says.
 
     The checksum behind such a chunk only shows that it is damaged.
     """
@@ -174,33 +156,15 @@ def _ends_before_its_content(binding, key):
     return len(start) < 16 or int.from_bytes(start[12:16], "little") + 4 > size
 
 
-def _kind_of(error):
-    """Return the kind of the problem that an error means."""
-    if isinstance(error, TruncatedError):
-        return "truncated"
-    if isinstance(error, (ChunkError, AsdfFormatError)):
-        return "damaged"
-    return "unreachable" if isinstance(error, StoreError) else "unreadable"
-
-
-def _coords_of(key, prefix, metadata):
-    """Return the coordinates of the chunk of a key in an array, inside the grid or not; None if it is not a chunk's."""
-    return metadata.chunk_keys.decode(key[len(prefix):], metadata.ndim)
-
-
-def _number_of(coords, grid):
-    """Return the number of a chunk in C order of the grid, or None if it lies outside."""
-    if any([i >= n for i, n in zip(coords, grid, strict=True)]):
-        return None
-    number = 0
-    for i, n in zip(coords, grid, strict=True):
-        number = number * n + i
-    return number
-
-
 def _entries(path):
     """Return the paths of the entries of a directory; none for a file."""
     return [os.path.join(path, name) for name in os.listdir(path)] if os.path.isdir(path) else []
+
+
+def _above(path):
+    """Return a path, or a prefix without its last sign, and the paths above it, the deepest first."""
+    parts = path.removesuffix("/").split("/")
+    return ["/".join(parts[:n]) for n in range(len(parts), -1, -1)]
 
 
 class _Verification:
@@ -216,14 +180,12 @@ class _Verification:
         self._done = self._total = 0
         # path -> (bindings, names of documents); more than one binding where formats share a path
         self._arrays = {}
-        # Paths and prefixes whose content is unknown.
-        self._hidden_paths = set()
-        self._hidden_prefixes = []
+        self._hidden = set()    # paths whose content is unknown, and that of what is below
         self._copies = []       # (binding of a group, its copy, paths that were found)
         self._raw_copies = {}   # key -> the document that has the copy
         self._nodes = set()     # paths with documents; what lies in no node's directory is not removed
         self._sets = {}         # prefixes, and whether a reference set in Parquet is there, whose files are not removed
-        self._removals = []     # (problem, function that removes it)
+        self.problems = {}     # problem -> the function that removes its cause, or None
         # Names of blocks that are reported. If they are keys, their objects are not reported again.
         self._in_damaged_blocks = set()
 
@@ -255,19 +217,11 @@ class _Verification:
         del self._arrays[path]
         self.report.n_arrays -= 1
         others = set(self._arrays)
-        n_problems, n_removals = len(self.report.problems), len(self._removals)
         if self._has_nodes(prefix_of(path)):
             self._walk_below(path)
         elif path != self._path:
             self._note_directory(prefix_of(path), path.rpartition("/")[0])
-        self._forget(set(self.report.problems[:n_problems]), n_problems, n_removals)      # they are noted already
         return [one for one in self._arrays if one not in others]
-
-    def _forget(self, problems, n_problems=0, n_removals=0):
-        """Take back problems, a set, but for the first ones in the list."""
-        found, removals = self.report.problems, self._removals
-        found[n_problems:] = [problem for problem in found[n_problems:] if problem not in problems]
-        removals[n_removals:] = [removal for removal in removals[n_removals:] if removal[0] not in problems]
 
     def _visit(self, path):
         """Read the documents at a path; returns the paths below that are to be visited."""
@@ -280,11 +234,11 @@ class _Verification:
         else:
             for error in failures:
                 self._note_unreachable(error.key or prefix, path, error)
-                self._hidden_paths.add(path)
+                self._hidden.add(path)
         if standing or failures:
             self._nodes.add(path)
         bindings = [self._binding(node) for node in standing]
-        known = self._documents(standing)
+        known = repairs.documents_of(standing)
         if any([isinstance(binding, ArrayBinding) for binding in bindings]):
             self.report.n_arrays += 1
             self._arrays[path] = [binding for binding in bindings if isinstance(binding, ArrayBinding)], known
@@ -332,16 +286,6 @@ class _Verification:
         except StoreError:
             return True
 
-    def _documents(self, standing):
-        """Return the names of the documents that nodes at one path may have."""
-        known = set()
-        for node in standing:
-            format = node.format
-            known.update((node.document, format.attributes_document))
-            if node.document == format.group_document:
-                known.add(format.consolidated_document)
-        return known
-
     def _binding(self, node):
         """Return the binding of a node, whose other documents are read as well; None if its document is of no use."""
         store, path, format = self.store, node.path, node.format
@@ -378,7 +322,7 @@ class _Verification:
         try:
             if consolidated.hides_set(binding):
                 self._sets[binding.prefix] = True
-                self.report.add("wrong document", key, binding.path, "it is that of a reference set in Parquet, which "
+                self._note("wrong document", key, binding.path, "it is that of a reference set in Parquet, which "
                                 f"the group's {binding.document_name} hides: move one of the two away")
                 return
             self._raw_copies[key] = self.store.get(key, AtMost(MAX_NBYTES))
@@ -428,13 +372,13 @@ class _Verification:
 
     def _note(self, kind, key, path, what, remove=None, *, behind_links=False):
         """Note a problem and how to remove it. Nothing is removed behind a link, unless `behind_links`."""
-        problem = self.report.add(kind, key, path, what)
+        if remove is not None and not behind_links and repairs.is_behind_link(self.store, key):
+            remove = None
         if kind == "foreign":
-            above = [key[:i] for i in range(len(key)) if not i or key[i - 1] == "/"]
-            if self._nodes.isdisjoint([prefix.rstrip("/") for prefix in above]) or any(map(self._is_set, above)):
-                return
-        if remove is not None and (behind_links or not self._is_behind_link(key)):
-            self._removals.append((problem, remove))
+            above = _above(key)[1:]
+            if self._nodes.isdisjoint(above) or any([self._is_set(prefix_of(one)) for one in above]):
+                remove = None
+        self.problems[Problem(kind, key, path, str(what))] = remove
 
     def _is_set(self, prefix):
         """Whether a reference set in Parquet is at a prefix: it holds data, also if a node beside it hides it."""
@@ -446,13 +390,13 @@ class _Verification:
         return self._sets[prefix]
 
     def _note_document(self, key, path, error):
-        self.report.add("wrong document" if isinstance(error, MetadataError) else _kind_of(error), key, path, error)
+        kind = "wrong document" if isinstance(error, MetadataError) else repairs.kind_of(error)
+        self._note(kind, key, path, error)
 
     def _note_unreachable(self, key, path, error):
         """Note a key, a prefix, or a name that may be either."""
-        self.report.add("unreachable", key, path, error)
-        self._hidden_paths.add(key.removesuffix("/"))
-        self._hidden_prefixes.append(prefix_of(key.removesuffix("/")))
+        self._note("unreachable", key, path, error)
+        self._hidden.add(key.removesuffix("/"))
 
     def _why_unreachable(self, key):
         """Return the error of a key that is unreachable, or None."""
@@ -463,11 +407,7 @@ class _Verification:
         return None
 
     def _is_hidden(self, path):
-        return path in self._hidden_paths or path.startswith(tuple(self._hidden_prefixes))
-
-    def _is_behind_link(self, name):
-        """Whether a key or prefix lies in a directory that is a link: it may belong to another hierarchy."""
-        return any([self.store.is_link(name[:i + 1]) for i, sign in enumerate(name[:-1]) if sign == "/"])
+        return not self._hidden.isdisjoint(_above(path))
 
     def _note_key(self, key, path, is_known, error=None):
         """Note an object of no node.
@@ -489,57 +429,7 @@ class _Verification:
             what = "it belongs to no node, and is not a file that can be read"
         # `erase` removes files only.
         erase = self.store.erase if error is None else self.store.delete
-        self._note(kind, key, path, what, partial(self._erase_foreign, key, path, erase))
-
-    def _erase_foreign(self, key, path, erase, below=()):
-        """Erase an object of no node below `path`; return False if it belongs to a node by now.
-
-        An array that is being created has chunks before it has its document. Its creator holds the creation lock of its
-        path, which is `path` or one of the directories between it and the object: each of them is locked here. The
-        creators at `below` are waited for as well.
-        """
-        between = self._between(key, path)
-        with contextlib.ExitStack() as held:
-            for one in below:
-                with Place(self.store, one, "", self.options):
-                    if lookup.standing(self.store, one, lookup.pass_over_damage):
-                        return False
-            for one in (path, *reversed(between)):
-                held.enter_context(Place(self.store, one, "", self.options))
-            if self._belongs(key, path):
-                return False
-            erase(key)
-        if between:
-            self.store.prune(f"{between[0]}/")     # the locks had kept it
-        return True
-
-    def _between(self, key, path):
-        """Return the directories between an object, or a directory, and the `path` above it, the deepest first."""
-        n = len(prefix_of(path))
-        return [key[:i] for i in range(len(key) - 1, n, -1) if key[i] == "/"]
-
-    def _belongs(self, key, path):
-        """Return whether a key, or one that may lie below a prefix, belongs to a node at `path` or between, as of now.
-        """
-        if any([lookup.standing(self.store, one, lookup.pass_over_damage) for one in self._between(key, path)]):
-            return True
-        name = key[len(prefix_of(path)):]
-        for node in lookup.standing(self.store, path, lookup.pass_over_damage):
-            metadata = node.parse()
-            if metadata is None or name in self._documents([node]):
-                return True
-            if isinstance(metadata, ArrayMetadata):
-                keys, ndim = metadata.chunk_keys, metadata.ndim
-                if keys.decode(name, ndim) is not None or (
-                        name.endswith("/") and keys.leads_to_chunks(name[:-1], ndim)):
-                    return True
-        return False
-
-    def _erase_foreign_directory(self, prefix, path):
-        """Erase the keys below `prefix` as `_erase_foreign` does."""
-        below = {key[:i] for key in self.store.list_prefix(prefix) if not self._is_behind_link(key)
-                 for i in range(len(prefix), len(key)) if key[i] == "/"}
-        return self._erase_foreign(prefix, path, self.store.erase_prefix, sorted(below, reverse=True))
+        self._note(kind, key, path, what, partial(repairs.erase_foreign, self.store, self.options, key, path, erase))
 
     def _note_directory(self, prefix, path):
         n_keys = n_bytes = n_unreachable = 0
@@ -556,7 +446,8 @@ class _Verification:
                     continue
             n_keys += 1
         if n_keys:
-            remove = None if n_unreachable or holds_set else partial(self._erase_foreign_directory, prefix, path)
+            remove = None if n_unreachable or holds_set else partial(
+                repairs.erase_foreign_directory, self.store, self.options, prefix, path)
             self._note("foreign", prefix, path, f"{n_keys} objects of {n_bytes} bytes belong to no node", remove)
 
     def _note_unlisted(self, path):
@@ -583,16 +474,9 @@ class _Verification:
                 continue
             is_copy = os.path.isdir(file)
             what = "a directory of an interrupted copy" if is_copy else "a temporary file"
-            remove = partial(self._settle, file, key, age) if is_copy else partial(cleanup.remove, file)
             self._note("left-over", key, path, f"{what}, written to {max(0, age):.0f} s ago",
-                       remove if is_copy or age >= _YOUNG else None, behind_links=True)
-
-    def _settle(self, container, key, age):
-        """Finish or remove the rest of an interrupted copy; return whether it is gone."""
-        finished = beside.settle(container, removes=age >= _YOUNG)
-        if finished is not None:
-            consolidated.drop(self.store, "/".join((*key.split("/")[:-1], os.path.basename(finished))))
-        return not os.path.exists(container)
+                       partial(repairs.settle_copy, self.store, file, key, age) if is_copy else
+                       partial(cleanup.remove, file) if age >= repairs.YOUNG else None, behind_links=True)
 
     def _note_staged(self):
         """Note the rest of interrupted copies in a store without renaming."""
@@ -612,18 +496,18 @@ class _Verification:
                 check()
             except ZcoreError as error:
                 if path is None:
-                    if any([problem.key == name for problem in self.report.problems]):
+                    if any([problem.key == name for problem in self.problems]):
                         continue     # a document, which was read before
                     path = self._array_of(name)
                 self._in_damaged_blocks.add(name)
-                self.report.add(_kind_of(error), name, path, error)
+                self._note(repairs.kind_of(error), name, path, error)
             self._advance(self._total, nbytes)
         report = self.report
         pending, tries = list(reversed(self._arrays)), Counter()
         while pending:
             path = pending.pop()
             bindings, known = self._arrays[path]
-            n_problems, n_removals = len(report.problems), len(self._removals)
+            n_problems = len(self.problems)
             done, counts = self._done, (report.n_objects, report.n_bytes)
             try:
                 self._read_array(path, bindings, known)
@@ -633,7 +517,7 @@ class _Verification:
                 if tries[path] == _MAX_TRIES:
                     raise StoreError(f"{self.store.describe(path)} changes faster than it can be verified",
                                      key=path) from None
-                del report.problems[n_problems:], self._removals[n_removals:]
+                self.problems = dict(islice(self.problems.items(), n_problems))
                 report.n_objects, report.n_bytes = counts
                 self._done = done
                 pending += reversed(self._walk_again(path))
@@ -650,8 +534,7 @@ class _Verification:
 
     def _array_of(self, key):
         """Return the path of the array that a key lies below, or that of the node where this run began."""
-        above = [key[:i] for i in range(len(key) - 1, 0, -1) if key[i] == "/"]
-        return next((path for path in (*above, "") if path in self._arrays), self._path)
+        return next((path for path in _above(key) if path in self._arrays), self._path)
 
     def _advance(self, end, n_bytes):
         """Report progress by so many bytes, up to `end`."""
@@ -663,7 +546,7 @@ class _Verification:
         try:
             is_read = isinstance(self.store, BlockStore) and self.store.is_in_blocks(path)
         except ZcoreError as error:
-            self.report.add(_kind_of(error), bindings[0].document, path, error)
+            self._note(repairs.kind_of(error), bindings[0].document, path, error)
             return
         for binding, tasks in zip(bindings, self._list_objects(path, bindings, known), strict=True):
             metadata = binding.metadata
@@ -682,28 +565,26 @@ class _Verification:
         """Return for each binding the numbers of its objects in the grid, and note all other keys below the path."""
         prefix = prefix_of(path)
         found = [array("q") for _ in bindings]
-        kinds = [(binding, binding.metadata.chunk_keys, binding.metadata.grid_shape, numbers)
-                 for binding, numbers in zip(bindings, found, strict=True)]
+        kinds = [(binding.metadata.chunk_keys, binding.metadata.ndim) for binding in bindings]
         for key in self._keys_below(prefix, path):
             name = key[len(prefix):]
             if name in known or name in DOCUMENTS or key.startswith(document_last.STAGING):
                 continue
-            for binding, keys, grid, numbers in kinds:
-                coords = keys.decode(name, len(grid))
+            for binding, numbers in zip(bindings, found, strict=True):
+                coords, number = repairs.place_of(name, "", binding.metadata)
+                if number is not None:
+                    numbers.append(number)
+                elif coords is not None:
+                    self._note_outside(binding, key, coords)
                 if coords is not None:
-                    number = _number_of(coords, grid)
-                    if number is not None:
-                        numbers.append(number)
-                    else:
-                        self._note_outside(binding, key, coords)
                     break
             else:
                 error = self._why_unreachable(key)
-                if error is not None and any([keys.leads_to_chunks(name, len(grid)) for _, keys, grid, _ in kinds]):
+                if error is not None and any([keys.leads_to_chunks(name, ndim) for keys, ndim in kinds]):
                     self._note_unreachable(key, path, error)
                     continue
                 self._note_key(key, path, lambda name: name in known or any(
-                    keys.decode(name, len(grid)) is not None for _, keys, grid, _ in kinds), error)
+                    keys.decode(name, ndim) is not None for keys, ndim in kinds), error)
         return [np.frombuffer(numbers, np.int64) if numbers else np.empty(0, np.int64) for numbers in found]
 
     def _keys_below(self, prefix, path):
@@ -724,52 +605,24 @@ class _Verification:
             self._note_unreachable(key, binding.path, error)
             return
 
-        def remove():
-            # Locked, so that the array cannot grow up to the chunk.
-            with binding.exclusive() as exclusive:
-                coords = _coords_of(key, binding.prefix, exclusive.metadata)
-                if coords is None or _number_of(coords, exclusive.metadata.grid_shape) is not None:
-                    return False
-                self.store.erase(key)
-                return True
-
         self._note("left-over", key, binding.path,
-                   f"chunk {coords} lies outside the grid of {binding.metadata.grid_shape}", remove)
+                   f"chunk {coords} lies outside the grid of {binding.metadata.grid_shape}",
+                   partial(repairs.erase_outside, binding, key))
 
     def _note_object(self, binding, coords, error):
         key = binding.prefix + binding.metadata.chunk_keys.encode(coords)
         if key in self._in_damaged_blocks:
             return
-        kind = _kind_of(error)
+        kind = repairs.kind_of(error)
         if isinstance(error, ChunkError) and kind == "damaged" and _ends_before_its_content(binding, key):
             kind = "truncated"
-        self._note(kind, key, binding.path, error, partial(self._erase_damaged, binding, key)
-                   if kind in REPAIRED else None)
-
-    def _erase_damaged(self, binding, key):
-        """Erase an object, unless another process has replaced it, or its array, by one that can be read.
-
-        Raises : StoreError, if it cannot be read now. Then it stays.
-        """
-        failures = []
-        with binding.exclusive() as exclusive:
-            coords = _coords_of(key, binding.prefix, exclusive.metadata)
-            number = None if coords is None else _number_of(coords, exclusive.metadata.grid_shape)
-            if number is not None and self.store.exists(key):
-                read_objects(binding, np.array([number]), lambda coords, error: failures.append(error),
-                             lambda n_bytes: None)
-            if failures and _kind_of(failures[0]) == "unreachable":
-                raise failures[0]
-            if not failures or _kind_of(failures[0]) not in REPAIRED:
-                return False
-            self.store.erase(key)
-            return True
+        self._note(kind, key, binding.path, error, partial(repairs.erase_damaged, binding, key)
+                   if kind in repairs.REPAIRED else None)
 
     def look_again(self):
-        """Take back what was noted while another process was at work, and is explained by what it has done."""
-        over = {problem for problem in self.report.problems if self._is_over(problem)}
-        if over:
-            self._forget(over)
+        """Report what was noted, but not what another process was at work on, and what it has done explains."""
+        self.problems = {problem: remove for problem, remove in self.problems.items() if not self._is_over(problem)}
+        self.report.problems = list(self.problems)
 
     def _is_over(self, problem):
         """Return whether an object of no node is gone or belongs to one now, or a stale copy was dropped or replaced.
@@ -781,32 +634,13 @@ class _Verification:
             if kind != "foreign":
                 return False
             if not key.endswith("/"):
-                return not self.store.exists(key) or self._belongs(key, path) or self._is_busy(key, path)
+                return not self.store.exists(key) or repairs.belongs(self.store, key, path) or self._is_busy(key, path)
             keys = list(self.store.list_prefix(key))
-            return not keys or self._has_nodes(key) or self._belongs(key, path) or any(
+            return not keys or self._has_nodes(key) or repairs.belongs(self.store, key, path) or any(
                 [self._is_busy(one, path) for one in keys])
         except StoreError:
             return False
 
     def _is_busy(self, key, path):
         """Return whether a node is being created or deleted above a key. Its chunks come before its document."""
-        return any([is_held(self.store, one) for one in (*self._between(key, path), path)])
-
-    # repair
-
-    def remove(self, kinds):
-        """Remove the causes of the problems of these kinds."""
-        for problem, remove in self._removals:
-            if problem.kind not in kinds:
-                continue
-            try:
-                self.report.n_removed += remove() is not False
-            except (NodeNotFoundError, Changed):
-                pass     # another process has replaced or deleted the array
-            except ZcoreError:
-                raise
-            except FileNotFoundError:
-                pass     # its writer is alive, and has removed it
-            except OSError as exc:
-                raise StoreError(f"cannot remove {problem.key!r} of {self.store!r}: {exc.strerror}", key=problem.key,
-                                 errno=exc.errno) from exc
+        return any([is_held(self.store, one) for one in (*repairs.directories_between(key, path), path)])

@@ -34,7 +34,7 @@ def listed(shape, chunks, starts=None, steps=None, counts=None, template=TEMPLAT
 
 def drain(plan):
     taken = []
-    while (task := plan.take()) >= 0:
+    while (task := plan.begin_task()) >= 0:
         taken.append(task)
     return taken
 
@@ -42,7 +42,7 @@ def drain(plan):
 def test_tasks_are_the_chunks_of_the_box_in_order():
     plan = listed((10, 9), (4, 3), (3, 4), (1, 1), (4, 4))
     assert plan.n_tasks == plan.n_left == 4
-    assert drain(plan) == [0, 1, 2, 3] and plan.n_left == 0 and plan.take() == -1
+    assert drain(plan) == [0, 1, 2, 3] and plan.n_left == 0 and plan.begin_task() == -1
     assert [plan.task(i)[:2] for i in range(4)] == [
         ("data/0.1.x", (0, 1)), ("data/0.2.x", (0, 2)), ("data/1.1.x", (1, 1)), ("data/1.2.x", (1, 2))]
     assert plan.task(0)[2:] == ((slice(3, 4, 1), slice(1, 3, 1)), (slice(0, 1, 1), slice(0, 2, 1)), False)
@@ -63,7 +63,7 @@ def test_covered_chunks(start, step, count, expected):
 
 def test_a_plan_of_nothing():
     for plan in (listed((0,), (4,)), listed((10, 10), (4, 4), counts=(10, 0))):
-        assert plan.n_tasks == plan.n_left == 0 and plan.take() == -1
+        assert plan.n_tasks == plan.n_left == 0 and plan.begin_task() == -1
 
 
 def test_a_plan_without_dimensions():
@@ -88,7 +88,7 @@ def test_plans_that_resume_each_other_do_every_task_once(n_tasks, steps, data):
     for round_ in steps:
         taken = []
         for is_done in round_:
-            task = plan.take()
+            task = plan.begin_task()
             if task < 0:
                 break
             taken.append((task, is_done))
@@ -124,12 +124,12 @@ def test_threads_that_read_files_begin_in_different_parts_of_the_selection(tmp_p
 
 def test_a_stopped_plan_gives_no_task():
     plan = listed((4,), (1,))
-    assert not plan.stopped and plan.take() == 0
+    assert not plan.stopped and plan.begin_task() == 0
     plan.cancel()
-    assert plan.stopped and plan.take() == -1 and plan.n_left == 3 and not plan.stale
+    assert plan.stopped and plan.begin_task() == -1 and plan.n_left == 3 and not plan.stale
     plan.raise_failure(())
     plan = listed((4,), (1,))
-    plan.leave_stale(plan.take())
+    plan.leave_stale(plan.begin_task())
     assert plan.stopped and plan.stale
     plan.raise_failure(())
 

@@ -434,7 +434,7 @@ def test_replacement_of_a_directory_fails_at_every_call(fault, comes_next, n_ren
 
     if n_renames == 2:
         monkeypatch.setattr(beside, "exchange", unknown)
-    monkeypatch.setattr("zcore.tools.verify.verify._YOUNG", 0)
+    monkeypatch.setattr("zcore.tools.verify.repair.YOUNG", 0)
     group, place = str(tmp_path / "group"), str(tmp_path / "group/x")
     zcore.create_group(group)
     seen = set()
@@ -497,7 +497,7 @@ def test_what_a_kill_has_left_without_a_name_gets_one(name, is_whole, tmp_path, 
     os.rename(place, os.path.join(work.container, "old", name))
     work.leave()
     zcore.create_group(tmp_path)
-    monkeypatch.setattr("zcore.tools.verify.verify._YOUNG", 0)
+    monkeypatch.setattr("zcore.tools.verify.repair.YOUNG", 0)
     zcore.verify(tmp_path, repair=True)
     assert age_of(place) == ("new" if is_whole else "old") and sorted(os.listdir(tmp_path)) == [name, "zarr.json"]
 
