@@ -22,8 +22,8 @@ import os
 from typing import TYPE_CHECKING
 
 from zcore import config
-from zcore.descriptors import open_descriptor
 from zcore.errors import NodeExistsError, StoreError
+from zcore.kernel.io.documents import Descriptor
 from zcore.kernel.io.files import exchange
 from zcore.kernel.io.object_locks import Held
 from zcore.replacing import keep, mode_for, sync_directory
@@ -64,7 +64,7 @@ class Beside(Held):
         self._is_shared = label is not None
         self.node: str = ""
         self._fsync = fsync
-        self._fd = -1
+        self._lock: Descriptor | None = None
         self._is_discarded = False
 
     def take(self) -> Beside:
@@ -74,16 +74,16 @@ class Beside(Held):
         """
         with faults("build", self.place):
             for _ in range(_MAX_TRIES):
-                if self._lock():
+                if self._make():
                     self.node = self.name_of("node")
                     return self
         raise StoreError(f"cannot build {self.place}: its container goes as soon as it is made", key=self.place)
 
-    def _lock(self):
+    def _make(self):
         try:
             # Nobody else sees more of the new directory than of the old one.
             os.makedirs(self.container, mode_for(_status_of(self.place), 0o777), exist_ok=True)
-            self._fd = _locked(self.container, self._is_shared)
+            self._lock = _locked(self.container, self._is_shared)
             _settle(self.container)
             if self.is_here():
                 return True
@@ -101,7 +101,7 @@ class Beside(Held):
 
     def name_of(self, what: str) -> str:
         """Return the path of a directory in the container that no other call uses."""
-        return os.path.join(self.container, f"{what}.{os.fstat(self._fd).st_ino}")
+        return os.path.join(self.container, f"{what}.{os.fstat(self._lock.fd).st_ino}")
 
     def put(self, replace: bool) -> None:
         """Give the directory `node` its name; if it was never made, take the name from the one that has it.
@@ -138,13 +138,9 @@ class Beside(Held):
         No lock keeps others from moving a group above. So the name is relative to the container, whose path leads to
         it still: a move takes both along.
         """
-        fd = open_descriptor(self.container, getattr(os, "O_PATH", 0) | os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            self._check_here()
-            os.rename(os.path.basename(self.node), os.path.join(os.pardir, os.path.basename(self.place)),
-                      src_dir_fd=fd, dst_dir_fd=fd)
-        finally:
-            os.close(fd)
+        self._check_here()
+        os.rename(os.path.basename(self.node), os.path.join(os.pardir, os.path.basename(self.place)),
+                  src_dir_fd=self._lock.fd, dst_dir_fd=self._lock.fd)
 
     def _replace(self):
         """Replace what has the name; return False if nothing has it, or it is deleted meanwhile."""
@@ -191,7 +187,7 @@ class Beside(Held):
 
     def _check_here(self):
         """Raise FileNotFoundError if the container at the path is another one."""
-        if not os.path.samestat(os.fstat(self._fd), os.stat(self.container)):
+        if not os.path.samestat(os.fstat(self._lock.fd), os.stat(self.container)):
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self.container)
 
     def discard(self, state: str = "abandoned") -> None:
@@ -202,18 +198,17 @@ class Beside(Held):
                 cleanup.remove_directory(self.container)
             else:
                 with contextlib.suppress(OSError):
-                    cleanup.remove_directory(os.readlink(f"/proc/self/fd/{self._fd}"))
+                    cleanup.remove_directory(os.readlink(f"/proc/self/fd/{self._lock.fd}"))
                 settle(self.container, removes=True)
 
     def leave(self) -> None:
         """Unlock the container, which stays."""
-        if self._fd >= 0:
-            fd, self._fd = self._fd, -1
-            with faults("close the container of", self.place):
-                os.close(fd)
+        if self._lock is not None:
+            _unlock(self._lock)
+            self._lock = None
 
     def give_back(self, exception: BaseException | None) -> None:
-        if self._fd >= 0 and not self._is_discarded:
+        if self._lock is not None and not self._is_discarded:
             with contextlib.nullcontext() if exception is None else contextlib.suppress(StoreError):
                 self.discard("abandoned" if exception else "completed")
         self.leave()
@@ -227,7 +222,7 @@ def container_of(place: str, label: str) -> str:
 def is_alive(container: str) -> bool:
     """Return whether somebody builds in a container, which is locked then."""
     try:
-        os.close(_locked(container))
+        _unlock(_locked(container))
     except OSError as exc:
         return isinstance(exc, BlockingIOError)
     return False
@@ -242,7 +237,7 @@ def settle(container: str, *, removes: bool = False) -> str | None:
     """
     with faults("clean up after an earlier change in", container):
         try:
-            fd = _locked(container)
+            lock = _locked(container)
         except (BlockingIOError, FileNotFoundError, NotADirectoryError):
             # Another process is at work, or there is nothing. Nobody builds behind a link.
             if removes and os.path.islink(container):
@@ -250,13 +245,13 @@ def settle(container: str, *, removes: bool = False) -> str | None:
             return None
         try:
             settled = _settle(container)
-            if removes and os.path.samestat(os.fstat(fd), os.stat(container)):
+            if removes and os.path.samestat(os.fstat(lock.fd), os.stat(container)):
                 cleanup.remove_directory(container)
             return settled
         except FileNotFoundError:
             return None     # removed meanwhile
         finally:
-            os.close(fd)
+            _unlock(lock)
 
 
 def _settle(container):
@@ -287,15 +282,21 @@ def _locked(container, is_shared=True):
 
     Raises : BlockingIOError, if somebody builds in it; FileNotFoundError.
     """
-    fd = open_descriptor(container, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    lock = Descriptor(container, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BaseException as exc:
-        if isinstance(exc, BlockingIOError) or not isinstance(exc, OSError) or (
-                is_shared and (config.lock == "on" or exc.errno not in _NO_LOCKS)):
-            os.close(fd)
+        fcntl.flock(lock.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as exc:
+        if isinstance(exc, BlockingIOError) or (is_shared and (config.lock == "on" or exc.errno not in _NO_LOCKS)):
             raise
-    return fd
+    return lock
+
+
+def _unlock(lock):
+    # Unlocked before it is closed: a fork may have copied the descriptor, and with it the lock.
+    with contextlib.suppress(OSError):
+        if lock.fd >= 0:
+            fcntl.flock(lock.fd, fcntl.LOCK_UN)
+    lock.close()
 
 
 def _keep_attributes(new, old):

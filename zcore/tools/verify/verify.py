@@ -180,7 +180,8 @@ class _Verification:
         self._done = self._total = 0
         # path -> (bindings, names of documents); more than one binding where formats share a path
         self._arrays = {}
-        self._hidden = set()    # paths whose content is unknown, and that of what is below
+        self._hidden = set()    # paths whose content is unknown
+        self._hidden_below = set()      # those where so is all below
         self._copies = []       # (binding of a group, its copy, paths that were found)
         self._raw_copies = {}   # key -> the document that has the copy
         self._nodes = set()     # paths with documents; what lies in no node's directory is not removed
@@ -396,7 +397,7 @@ class _Verification:
     def _note_unreachable(self, key, path, error):
         """Note a key, a prefix, or a name that may be either."""
         self._note("unreachable", key, path, error)
-        self._hidden.add(key.removesuffix("/"))
+        self._hidden_below.add(key.removesuffix("/"))
 
     def _why_unreachable(self, key):
         """Return the error of a key that is unreachable, or None."""
@@ -407,7 +408,7 @@ class _Verification:
         return None
 
     def _is_hidden(self, path):
-        return not self._hidden.isdisjoint(_above(path))
+        return path in self._hidden or not self._hidden_below.isdisjoint(_above(path))
 
     def _note_key(self, key, path, is_known, error=None):
         """Note an object of no node.
