@@ -33,7 +33,7 @@ from zcore.kernel.codec.program import Program
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from zcore.asdf.source import Source
+    from zcore.ranges import ByteSource
 
 WRITTEN = ("zlib", "bzp2", "lz4")
 _IN_NBYTES = 1 << 17
@@ -61,7 +61,7 @@ def check_size(name: str, used: int, data_size: int) -> None:
         raise AsdfFormatError(f"{used} bytes of {name} cannot decode to {data_size}", member="data_size")
 
 
-def decode(name: str, source: Source, offset: int, used: int, out: memoryview) -> None:
+def decode(name: str, source: ByteSource, offset: int, used: int, out: memoryview) -> None:
     """Decode the `used` bytes at `offset` of a source into `out`, a flat view of as many bytes as there must be.
 
     Raises : AsdfFormatError, if they are damaged or decode to another size.
@@ -166,7 +166,7 @@ def _by_records(name, step, size_at):
                 if place is None:
                     return
                 try:
-                    program.decode_bytes(source.read(place, n_bytes), out[start:stop], (name,))
+                    program.decode_bytes(source.read_at(place, n_bytes), out[start:stop], (name,))
                 except ChunkError as exc:
                     raise _fault(name, exc.message, place) from exc
 
@@ -179,7 +179,7 @@ def _records(name, size_at, source, offset, used, data_size):
     """Iterate over (offset, length, start and end of the decoded bytes) of the records."""
     end, start = offset + used, 0
     while offset < end:
-        header = source.read(offset, min(size_at + 4, end - offset))
+        header = source.read_at(offset, min(size_at + 4, end - offset))
         n_bytes = int.from_bytes(header[:4], "big")
         if len(header) < size_at + 4 or n_bytes < size_at or n_bytes > end - offset - 4:
             raise _fault(name, f"a record of {n_bytes} bytes at byte {offset}, the content ends at {end}", offset)
@@ -194,7 +194,7 @@ def _records(name, size_at, source, offset, used, data_size):
 
 def _decode_blosc(source, offset, used, out):
     """Decode records, or one chunk: only behind the length of a record lies a chunk that has the same length."""
-    start = source.read(offset, min(20, used))
+    start = source.read_at(offset, min(20, used))
     is_record = len(start) == 20 and int.from_bytes(start[:4], "big") == int.from_bytes(start[16:], "little")
     (_decode_blosc_records if is_record else _decode_blosc_chunk)(source, offset, used, out)
 
@@ -204,7 +204,7 @@ def _by_kernel(name, step):
 
     def decode(source, offset, used, out):
         try:
-            program.decode_bytes(source.read(offset, used), out, (name,))
+            program.decode_bytes(source.read_at(offset, used), out, (name,))
         except ChunkError as exc:
             raise _fault(name, exc.message, offset) from exc
 
