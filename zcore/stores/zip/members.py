@@ -280,7 +280,22 @@ def _sizes_of(extra, n_stored, n_bytes):
 
 
 def read_member(source: ByteSource, key: str, member: Member, byte_range: ByteRange | None) -> bytes:
-    """Return the bytes of a member, or a part of them; the CRC of the whole is checked.
+    """Return the bytes of a member, or a part of them; the CRC of the whole is checked. Raises : see `MemberReader`."""
+    start, stop = resolve_range(byte_range, member.n_bytes)
+    begin = 0 if member.is_deflated else start
+    member = member if stop - start == member.n_bytes else member._replace(crc=None)
+    return MemberReader(source, key, member, begin).read(stop - begin)[start - begin:]
+
+
+class MemberReader:
+    """Reads the bytes of a member one after the other. Behind the last one it checks the CRC.
+
+    Parameters
+    ----------
+    source, key, member
+        Without a `crc` (None) nothing is compared.
+    position : int
+        Where to begin: 0 in a deflated member, and where there is a `crc`.
 
     Raises
     ------
@@ -289,50 +304,53 @@ def read_member(source: ByteSource, key: str, member: Member, byte_range: ByteRa
     UnsupportedError
         The member is encrypted, or compressed by another method than deflate.
     """
-    start, stop = resolve_range(byte_range, member.n_bytes)
-    with _faults_of(source.path, key, member, stop):
-        if member.is_deflated:
-            inflater = _Inflater(source, member)
-            data = inflater.take(stop)
-            inflater.check(stop)
-            data = data[start:]
-        else:
-            data = _read(source, member.offset + start, stop - start)
-        if len(data) == member.n_bytes:
-            _check_crc(member, zlib.crc32(data))
-    return data
 
-
-class MemberReader:
-    """Reads the bytes of a member from the first to the last; then it checks the CRC.
-
-    Parameters
-    ----------
-    source, key, member
-        See `read_member`, which raises the same errors. Without a `crc` (None) nothing is compared.
-    """
-
-    def __init__(self, source: ByteSource, key: str, member: Member) -> None:
+    def __init__(self, source: ByteSource, key: str, member: Member, position: int = 0) -> None:
         self._source, self._key, self._member = source, key, member
-        self._inflater = _Inflater(source, member) if member.is_deflated else None
+        self._decoder = zlib.decompressobj(-zlib.MAX_WBITS) if member.is_deflated else None
+        self._at = member.offset + position      # of the next stored byte
         self._crc = 0
-        self.position: int = 0
+        self.position: int = position
 
     def read(self, n_bytes: int) -> bytes:
         """Return the next bytes, fewer than `n_bytes` where the member ends."""
         member = self._member
         n_bytes = min(n_bytes, member.n_bytes - self.position)
         with _faults_of(self._source.path, self._key, member, n_bytes):
-            if self._inflater is None:
-                data = _read(self._source, member.offset + self.position, n_bytes)
-            else:
-                data = self._inflater.take(n_bytes)
-                self._inflater.check(self.position + n_bytes)
-            self.position += n_bytes
-            self._crc = zlib.crc32(data, self._crc)
-            if self.position == member.n_bytes and member.crc is not None:
-                _check_crc(member, self._crc)
+            data = self._stored(n_bytes) if self._decoder is None else self._inflated(n_bytes)
+            self.position += len(data)
+            if len(data) < n_bytes:
+                raise _Fault(f"ends after {self.position} of {member.n_bytes} bytes")
+            is_end = self.position == member.n_bytes
+            if is_end and self._decoder is not None and self._inflated(1):
+                raise _Fault(f"has more than the {member.n_bytes} bytes that the archive says")
+            if member.crc is not None:
+                self._crc = zlib.crc32(data, self._crc)
+                if is_end and self._crc != member.crc:
+                    raise _Fault(f"has CRC {self._crc:#x}, the archive says {member.crc:#x}")
         return data
+
+    def _stored(self, n_bytes):
+        data = self._source.read_at(self._at, n_bytes)
+        self._at += len(data)
+        if len(data) < n_bytes:
+            raise _Fault(f"was cut off at byte {self._at} of the file")
+        return data
+
+    def _inflated(self, n_bytes):
+        """Return the next decoded bytes, fewer than `n_bytes` where the stream ends."""
+        decoder, end = self._decoder, self._member.offset + self._member.n_stored
+        data = bytearray()
+        while len(data) < n_bytes and not decoder.eof:
+            raw = decoder.unconsumed_tail or self._stored(min(_piece_of(self._source), end - self._at))
+            try:
+                part = decoder.decompress(raw, n_bytes - len(data))
+            except zlib.error as exc:
+                raise _Fault(f"is no deflate stream: {exc}") from exc
+            if not raw and not part:
+                break
+            data += part
+        return bytes(data)
 
 
 def verify_member(source: ByteSource, key: str, member: Member) -> None:
@@ -343,7 +361,7 @@ def verify_member(source: ByteSource, key: str, member: Member) -> None:
     ChecksumError
         The CRC is not the archive's.
     StoreError
-        See `read_member`.
+        See `MemberReader`.
     """
     reader = MemberReader(source, key, member._replace(crc=None))
     crc = 0
@@ -356,7 +374,7 @@ def verify_member(source: ByteSource, key: str, member: Member) -> None:
 
 @contextlib.contextmanager
 def _faults_of(path, key, member, n_bytes):
-    """Raise the errors of a member as `read_member` does."""
+    """Raise the errors of a member as `MemberReader` does."""
     if member.feature is not None:
         raise UnsupportedError(f"{path}: key {key!r} needs {member.feature}", feature=member.feature)
     try:
@@ -368,54 +386,5 @@ def _faults_of(path, key, member, n_bytes):
                          errno=errno.ENOMEM) from exc
 
 
-def _check_crc(member, crc):
-    if crc != member.crc:
-        raise _Fault(f"has CRC {crc:#x}, the archive says {member.crc:#x}")
-
-
-class _Inflater:
-    """The decoded bytes of a deflated member, from the first to the last; its methods raise _Fault."""
-
-    def __init__(self, source, member):
-        self._source, self._member = source, member
-        self._decoder = zlib.decompressobj(-zlib.MAX_WBITS)
-        self._at, self._end = member.offset, member.offset + member.n_stored
-        self._n_taken = 0
-
-    def take(self, n_bytes):
-        """Return the next bytes, fewer than `n_bytes` where the stream ends."""
-        decoder = self._decoder
-        data = bytearray()
-        while len(data) < n_bytes and not decoder.eof:
-            raw = decoder.unconsumed_tail
-            if not raw:
-                raw = _read(self._source, self._at, min(_piece_of(self._source), self._end - self._at))
-                self._at += len(raw)
-            try:
-                part = decoder.decompress(raw, n_bytes - len(data))
-            except zlib.error as exc:
-                raise _Fault(f"is no deflate stream: {exc}") from exc
-            if not raw and not part:
-                break
-            data += part
-        self._n_taken += len(data)
-        return bytes(data)
-
-    def check(self, n_expected):
-        """Check that so many bytes were there, and no more if that is the size in the directory."""
-        n_bytes = self._member.n_bytes
-        if self._n_taken < n_expected:
-            raise _Fault(f"ends after {self._n_taken} of {n_bytes} bytes")
-        if n_expected == n_bytes and self.take(1):
-            raise _Fault(f"has more than the {n_bytes} bytes that the archive says")
-
-
 def _piece_of(source):
     return FAR_NBYTES if source.is_far else _PIECE_NBYTES
-
-
-def _read(source, start, n_bytes):
-    data = source.read_at(start, n_bytes)
-    if len(data) < n_bytes:
-        raise _Fault(f"was cut off at byte {start + len(data)} of the file")
-    return data
