@@ -162,25 +162,25 @@ class LocalFile(ByteSource):
             raise self.fault("look at", exc) from exc
 
     def read_at(self, offset: int, n_bytes: int) -> bytes:
-        end = min(offset + n_bytes, self.size)
-        parts = []
-        # The system may read less at once, and the file may have been cut off.
-        while offset < end:
-            try:
-                part = os.pread(self.fd, end - offset, offset)
-            except OSError as exc:
-                raise self.fault("read", exc) from exc
-            if not part and not parts:
-                raise self.cut_off(offset)
-            parts.append(part)
-            offset += len(part)
-            end = end if part else offset
-        return parts[0] if len(parts) == 1 else b"".join(parts)
+        n_bytes = min(n_bytes, self.size - offset)
+        if n_bytes <= 0:
+            return b""
+        try:
+            data = part = os.pread(self.fd, n_bytes, offset)
+            # The system may read less at once, and the file may have been cut off.
+            while part and len(data) < n_bytes:
+                part = os.pread(self.fd, n_bytes - len(data), offset + len(data))
+                data += part
+        except OSError as exc:
+            raise self.fault("read", exc) from exc
+        if not data:
+            raise self.cut_off(offset)
+        return data
 
     def identity(self, part: object, size: int) -> Identity | None:
-        device, inode, _, mtime, ctime = identity_of(self.status())
-        digest = blake2b(f"{device}:{part!r}".encode(), digest_size=8).digest()
-        return int.from_bytes(digest), inode, size, mtime, ctime
+        status = self.status()
+        digest = blake2b(f"{status.st_dev}:{part!r}".encode(), digest_size=8).digest()
+        return int.from_bytes(digest), status.st_ino, size, status.st_mtime_ns, status.st_ctime_ns
 
     def read_into(self, offset: int, view: memoryview) -> None:
         """See `ByteSource.read_into`. Several threads read a large part."""

@@ -6,7 +6,6 @@ first read (`located`). APPNOTE is the format's own text, "APPNOTE.TXT - .ZIP Fi
 """
 from __future__ import annotations
 
-import contextlib
 import errno
 import io
 import struct
@@ -316,7 +315,10 @@ class MemberReader:
         """Return the next bytes, fewer than `n_bytes` where the member ends."""
         member = self._member
         n_bytes = min(n_bytes, member.n_bytes - self.position)
-        with _faults_of(self._source.path, self._key, member, n_bytes):
+        if member.feature is not None:
+            raise UnsupportedError(f"{self._source.path}: key {self._key!r} needs {member.feature}",
+                                   feature=member.feature)
+        try:
             data = self._stored(n_bytes) if self._decoder is None else self._inflated(n_bytes)
             self.position += len(data)
             if len(data) < n_bytes:
@@ -328,6 +330,11 @@ class MemberReader:
                 self._crc = zlib.crc32(data, self._crc)
                 if is_end and self._crc != member.crc:
                     raise _Fault(f"has CRC {self._crc:#x}, the archive says {member.crc:#x}")
+        except _Fault as fault:
+            raise StoreError(f"{self._source.path}: key {self._key!r} {fault}", key=self._key) from fault.__cause__
+        except MemoryError as exc:
+            raise StoreError(f"{self._source.path}: no memory for the {n_bytes} bytes of key {self._key!r}",
+                             key=self._key, errno=errno.ENOMEM) from exc
         return data
 
     def _stored(self, n_bytes):
@@ -370,20 +377,6 @@ def verify_member(source: ByteSource, key: str, member: Member) -> None:
     if crc != member.crc:
         raise ChecksumError(f"{source.path}: member {key!r} has CRC {crc:#010x}, the archive says {member.crc:#010x}",
                             key=key, expected=member.crc, found=crc)
-
-
-@contextlib.contextmanager
-def _faults_of(path, key, member, n_bytes):
-    """Raise the errors of a member as `MemberReader` does."""
-    if member.feature is not None:
-        raise UnsupportedError(f"{path}: key {key!r} needs {member.feature}", feature=member.feature)
-    try:
-        yield
-    except _Fault as fault:
-        raise StoreError(f"{path}: key {key!r} {fault}", key=key) from fault.__cause__
-    except MemoryError as exc:
-        raise StoreError(f"{path}: no memory for the {n_bytes} bytes of key {key!r}", key=key,
-                         errno=errno.ENOMEM) from exc
 
 
 def _piece_of(source):
