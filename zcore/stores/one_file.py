@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import TYPE_CHECKING
 
 from zcore.descriptors import duplicate
@@ -25,6 +26,7 @@ class FileStore(BlockStore):
     path: str
     _source: Any = None
     _made_of: Any
+    _options: dict[str, Any] = {}     # keywords, to open it again
 
     def _open(self, source: Any, first: ByteRange, local: Callable[[str], ByteSource]) -> ByteSource:
         """Open and return a source: a path, by ``local(path)``; a `RemoteStore` of the file's URL; or a `ByteSource`.
@@ -47,7 +49,7 @@ class FileStore(BlockStore):
         return f"{type(self).__name__}({self.path!r})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self._made_of,)
+        return partial(type(self), **self._options), (self._made_of,)
 
     def __enter__(self) -> Self:
         return self

@@ -39,7 +39,7 @@ from zcore.stores.keys import check_key, check_prefix
 from zcore.stores.one_file import HERE, IN_PYTHON, FileStore
 
 if TYPE_CHECKING:
-    from typing import Any, Literal
+    from typing import Literal
 
     from zcore.ranges import ByteSource
     from zcore.stores.base import Blocks
@@ -104,9 +104,6 @@ class AsdfStore(FileStore):
             raise
         self._maps = {}
         self._tables = {}
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _reopened, (self._made_of, self._options)
 
     @property
     def file(self) -> AsdfFile:
@@ -402,7 +399,3 @@ def order_of(node: NDArrayNode) -> Literal["C", "F"] | None:
         return "C"
     columns = c_strides(node.shape[::-1], node.dtype.itemsize)[::-1]
     return "F" if node.strides == columns else None
-
-
-def _reopened(path, options):
-    return AsdfStore(path, **options)

@@ -112,7 +112,8 @@ class RemoteStore(Store):
         return f"RemoteStore({self.url!r}{', read-only' if self.read_only else ''})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _reopened, self._made_of
+        source, options = self._made_of
+        return partial(RemoteStore, **options), (source,)
 
     @property
     def label(self) -> str:
@@ -366,10 +367,6 @@ def _shown(byte_range):
     if start is None:
         return f"the last {length} bytes"
     return f"bytes from {start} on" if length is None else f"bytes {start} to {start + length}"
-
-
-def _reopened(source, options):
-    return RemoteStore(source, **options)
 
 
 _numbers = Tickets()

@@ -158,9 +158,11 @@ class ZipStore(FileStore):
         return FileParts(self._table, self._open_target)
 
     def extent(self, key: str) -> tuple[str, int, int | None] | None:
-        if check_key(key) not in self._members or not self.read_only or (self._source.is_far and self.uri is None):
+        member = self._members.get(check_key(key))
+        if member is None or not self.read_only or self._source.is_far and self.uri is None:
             return None
-        member, _ = self._located(key, 0)
+        if member.entry is not None:
+            member, _ = self._located(key, 0)
         if member.is_deflated or member.feature is not None:
             return None
         return self.path, member.offset, member.n_stored
