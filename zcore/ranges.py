@@ -29,7 +29,7 @@ MAX_GAP = 1 << 18
 # Bytes of a merged range. A single range may be longer.
 MAX_BLOCK = 1 << 23
 
-_FAR_NBYTES = 1 << 24                 # of one request
+FAR_NBYTES = 1 << 23                  # of one request for a part of many
 _PIECE_NBYTES = 1 << 22               # that one thread reads at a time
 _PARALLEL_NBYTES = 1 << 23            # from which on a second thread pays
 _OPEN = os.O_NONBLOCK | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOCTTY", 0)
@@ -47,11 +47,14 @@ class ByteSource:
         A descriptor for reading; None if there is no local file.
     is_far : bool
         Each read is a request. So a format checks no more than it needs before it is read.
+    piece_nbytes : int
+        Bytes that are read at a time of a large part.
     """
 
     path: str
     size: int
     is_far: bool = False
+    piece_nbytes: int = 1 << 17
 
     @property
     def fd(self) -> int | None:
@@ -79,18 +82,18 @@ class ByteSource:
     def read_into(self, offset: int, view: memoryview) -> None:
         """Fill a flat view of bytes by those from `offset` on. Raises : `cut_off`, if the file ends before."""
         at = 0
-        for piece in self.pieces(offset, len(view), _FAR_NBYTES):
+        for piece in self.pieces(offset, len(view)):
             view[at:at + len(piece)] = piece
             at += len(piece)
 
-    def pieces(self, offset: int, n_bytes: int, piece_nbytes: int) -> Iterator[bytes]:
+    def pieces(self, offset: int, n_bytes: int) -> Iterator[bytes]:
         """Iterate over the bytes from `offset` on, `piece_nbytes` at a time.
 
         Raises : `cut_off`, if the file ends before.
         """
         end = offset + n_bytes
         while offset < end:
-            piece = self.read_at(offset, min(piece_nbytes, end - offset))
+            piece = self.read_at(offset, min(self.piece_nbytes, end - offset))
             if not piece:
                 raise self.cut_off(offset)
             yield piece
@@ -236,6 +239,7 @@ class Ahead(ByteSource):
     """A source from which one range was read in advance: reads inside of it cost no request."""
 
     is_far = True
+    piece_nbytes = FAR_NBYTES
 
     def __init__(self, source: ByteSource, start: int, n_bytes: int) -> None:
         self._source = source

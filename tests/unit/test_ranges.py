@@ -65,12 +65,13 @@ def test_a_local_file(tmp_path):
     (tmp_path / "x").write_bytes(bytes(range(100)))
     file = LocalFile(str(tmp_path / "x"))
     assert file.read_at(90, 20) == bytes(range(90, 100)) and file.read_at(100, 1) == b""
-    assert list(file.pieces(10, 5, 2)) == [b"\x0a\x0b", b"\x0c\x0d", b"\x0e"]
+    file.piece_nbytes = 2
+    assert list(file.pieces(10, 5)) == [b"\x0a\x0b", b"\x0c\x0d", b"\x0e"]
     file.read_into(1, memoryview(view := bytearray(3)))
     assert view == b"\1\2\3" and file.identity("a", 3) == file.identity("a", 3) != file.identity("b", 3)
     os.truncate(tmp_path / "x", 50)
     assert file.read_at(40, 20) == bytes(range(40, 50))
-    for read in (lambda: file.read_at(60, 1), lambda: list(file.pieces(40, 20, 5)),
+    for read in (lambda: file.read_at(60, 1), lambda: list(file.pieces(40, 20)),
                  lambda: file.read_into(40, memoryview(bytearray(20)))):
         with pytest.raises(StoreError, match="was cut off at byte"):
             read()

@@ -245,9 +245,9 @@ class Block:
             raise self._source.fault("map", exc) from exc
         return np.frombuffer(mapped, "u1", self.used, skipped)
 
-    def stored_pieces(self, piece_nbytes: int = checksums.PIECE_NBYTES) -> Iterator[bytes]:
+    def stored_pieces(self) -> Iterator[bytes]:
         """Iterate over the bytes as they are stored."""
-        return self._source.pieces(self.data_offset, self.used, piece_nbytes)
+        return self._source.pieces(self.data_offset, self.used)
 
     def verify(self) -> bool:
         """Compare the checksum; returns whether there is one.

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from zcore.ranges import ByteSource
 
 WRITTEN = ("zlib", "bzp2", "lz4")
-_IN_NBYTES = 1 << 17
 _OUT_NBYTES = 1 << 18
 _RECORD_NBYTES = 1 << 22              # of an lz4 record, decoded, as asdf writes it
 _RECORD = struct.Struct(">I")
@@ -102,10 +101,11 @@ class _Filled:
 def _decode_zlib(source, offset, used, out):
     library = deflate.reader() or zlib
     stream, filled, end = library.decompressobj(), _Filled("zlib", out), offset + used
-    for piece in source.pieces(offset, used, _IN_NBYTES):
+    for piece in source.pieces(offset, used):
         if stream.eof:
             warn(f"{end - offset} bytes from byte {offset} on lie behind the end of a zlib stream")
             break
+        offset += len(piece)
         while True:
             limit = filled.limit
             try:
@@ -116,7 +116,6 @@ def _decode_zlib(source, offset, used, out):
             piece = stream.unconsumed_tail
             if stream.eof or len(part) < limit:
                 break
-        offset += min(_IN_NBYTES, end - offset)
         if stream.eof and stream.unused_data:
             warn(f"{len(stream.unused_data) + end - offset} bytes lie behind the end of a zlib stream")
             break
@@ -128,7 +127,7 @@ def _decode_zlib(source, offset, used, out):
 def _decode_bzip2(source, offset, used, out):
     stream, filled, end = bz2.BZ2Decompressor(), _Filled("bzp2", out), offset + used
     data = b""
-    pieces = source.pieces(offset, used, _IN_NBYTES)
+    pieces = source.pieces(offset, used)
     while True:
         if stream.eof:
             data = stream.unused_data or next(pieces, b"")

@@ -138,8 +138,8 @@ class AsdfFile:
     @property
     def tree_text(self) -> bytes:
         """The text of the tree, bytes from ``%YAML`` to the end of the line ``...``; none without a tree."""
-        n_bytes = self.front.tree_end - self.front.tree_start
-        return b"".join(self.source.pieces(self.front.tree_start, n_bytes, n_bytes))
+        start = self.front.tree_start
+        return b"".join(self.source.pieces(start, self.front.tree_end - start))
 
     @property
     def origin(self) -> Origin:

@@ -252,7 +252,7 @@ def _following(source, header, first, listed):
     index, offsets = listed()
     place = find_magic(source, end) or (index if index >= end else source.size)
     content_end = header.data_offset + header.used
-    is_proven = checksums.is_digest_of(header.checksum, source.pieces(header.data_offset, header.used, _PIECE_NBYTES))
+    is_proven = checksums.is_digest_of(header.checksum, source.pieces(header.data_offset, header.used))
     # If a block is proven, only the space to spare can have another size. Else its header may be of the common one.
     begin = content_end if is_proven else header.offset + file_layout.BLOCK_HEADER_NBYTES
     inside = find_magic(source, begin, end) or index
@@ -309,7 +309,7 @@ def _may_be_converted(source, header, n_more, end):
 def _newlines(source, start, stop):
     """Return how many LF there are, and before how many of them is a CR."""
     n_lf, n_crlf, last = 0, 0, b""
-    for piece in source.pieces(start, stop - start, _PIECE_NBYTES):
+    for piece in source.pieces(start, stop - start):
         n_lf += piece.count(b"\n")
         n_crlf += (last + piece).count(b"\r\n")
         last = piece[-1:]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from zcore.errors import StoreError
-from zcore.ranges import ByteSource
+from zcore.ranges import FAR_NBYTES, ByteSource
 from zcore.stores.remote.client import hashed
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ class RemoteFile(ByteSource):
     """
 
     is_far: bool = True
+    piece_nbytes: int = FAR_NBYTES
 
     def __init__(self, store: RemoteStore, first: ByteRange) -> None:
         self._store = store

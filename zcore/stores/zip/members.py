@@ -58,8 +58,6 @@ IN_ZIP64, ZIP64 = 0xFFFFFFFF, 1
 # Two bits of deflate encode 258 bytes at most.
 _MAX_RATIO = 1032
 _MAX_NAME = 0xFFFF
-# That are read at a time: of a local file, and by a request.
-_PIECE_NBYTES, FAR_NBYTES = 1 << 18, 1 << 23
 # Of an archive at a service: what it claims to have costs memory. Room for some millions of members.
 _MAX_DIRECTORY_NBYTES = 1 << 29
 # APPNOTE 4.3.12: the signature of an entry in the directory. An upper bound of what an entry takes as objects of Python
@@ -307,7 +305,7 @@ class MemberReader:
     def __init__(self, source: ByteSource, key: str, member: Member, position: int = 0) -> None:
         self._source, self._key, self._member = source, key, member
         self._decoder = zlib.decompressobj(-zlib.MAX_WBITS) if member.is_deflated else None
-        self._at = member.offset + position      # of the next stored byte
+        self._pieces = source.pieces(member.offset, member.n_stored)     # of a stream
         self._crc = 0
         self.position: int = position
 
@@ -319,12 +317,12 @@ class MemberReader:
             raise UnsupportedError(f"{self._source.path}: key {self._key!r} needs {member.feature}",
                                    feature=member.feature)
         try:
-            data = self._stored(n_bytes) if self._decoder is None else self._inflated(n_bytes)
+            data = self._stored(n_bytes) if self._decoder is None else self._inflated(n_bytes, self._decoder)
             self.position += len(data)
             if len(data) < n_bytes:
                 raise _Fault(f"ends after {self.position} of {member.n_bytes} bytes")
             is_end = self.position == member.n_bytes
-            if is_end and self._decoder is not None and self._inflated(1):
+            if is_end and self._decoder is not None and self._inflated(1, self._decoder):
                 raise _Fault(f"has more than the {member.n_bytes} bytes that the archive says")
             if member.crc is not None:
                 self._crc = zlib.crc32(data, self._crc)
@@ -338,18 +336,17 @@ class MemberReader:
         return data
 
     def _stored(self, n_bytes):
-        data = self._source.read_at(self._at, n_bytes)
-        self._at += len(data)
+        start = self._member.offset + self.position
+        data = self._source.read_at(start, n_bytes)
         if len(data) < n_bytes:
-            raise _Fault(f"was cut off at byte {self._at} of the file")
+            raise _Fault(f"was cut off at byte {start + len(data)} of the file")
         return data
 
-    def _inflated(self, n_bytes):
+    def _inflated(self, n_bytes, decoder):
         """Return the next decoded bytes, fewer than `n_bytes` where the stream ends."""
-        decoder, end = self._decoder, self._member.offset + self._member.n_stored
         data = bytearray()
         while len(data) < n_bytes and not decoder.eof:
-            raw = decoder.unconsumed_tail or self._stored(min(_piece_of(self._source), end - self._at))
+            raw = decoder.unconsumed_tail or next(self._pieces, b"")
             try:
                 part = decoder.decompress(raw, n_bytes - len(data))
             except zlib.error as exc:
@@ -372,12 +369,8 @@ def verify_member(source: ByteSource, key: str, member: Member) -> None:
     """
     reader = MemberReader(source, key, member._replace(crc=None))
     crc = 0
-    while part := reader.read(_piece_of(source)):
+    while part := reader.read(source.piece_nbytes):
         crc = zlib.crc32(part, crc)
     if crc != member.crc:
         raise ChecksumError(f"{source.path}: member {key!r} has CRC {crc:#010x}, the archive says {member.crc:#010x}",
                             key=key, expected=member.crc, found=crc)
-
-
-def _piece_of(source):
-    return FAR_NBYTES if source.is_far else _PIECE_NBYTES

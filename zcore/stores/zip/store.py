@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING
 from zcore.buffers import flat_view
 from zcore.errors import StoreError, UnsupportedError, warn
 from zcore.kernel.refs.table import ReferenceTable
-from zcore.ranges import Ahead, LocalFile
+from zcore.ranges import FAR_NBYTES, Ahead, LocalFile
 from zcore.stores.base import OBJECTS, ByteRange, FileParts, Identity, Listing, Objects, resolve_range
 from zcore.stores.keys import check_key, check_prefix, prefix_of
 from zcore.stores.memory import MemoryStore
 from zcore.stores.one_file import HERE, IN_PYTHON, FileStore
 from zcore.stores.zip.members import (
     END,
-    FAR_NBYTES,
     HEADER,
     MAX_COMMENT,
     check_name,
