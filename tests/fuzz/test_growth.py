@@ -22,6 +22,7 @@ import pytest
 
 import zcore
 from tests.fuzz.guided import targets
+from tests.fuzz.test_hostile_asdf import Memory
 from zcore import blosc
 from zcore.asdf import file_layout, scan
 from zcore.asdf.tree import inline, scalars
@@ -216,23 +217,8 @@ if pytest.importorskip("yaml"):
         "shared-key": lambda n: laughs(n, "? {}\n: 1")})
 
 
-class Raw:
-    """A file in memory."""
-
-    is_far = False
-
-    def __init__(self, data):
-        self.data, self.size = data, len(data)
-
-    def read(self, offset, n_bytes):
-        return self.data[offset:offset + n_bytes]
-
-    def skip_hole(self, offset):
-        return offset
-
-
 def scanned(data):
-    source = Raw(data)
+    source = Memory(data)
     return scan.find_blocks(source, scan.read_front(source))
 
 

@@ -10,38 +10,27 @@ import pytest
 from zcore.asdf import file_layout, scan
 from zcore.asdf.blocks import BlockList
 from zcore.errors import ZcoreError
+from zcore.ranges import ByteSource
 
 WORDS = [struct.pack(">Q", n) for n in (0, 1, 47, 48, 54, 2**16, 2**31, 2**32 - 1, 2**63 - 1, 2**63, 2**64 - 1)]
 PARTS = [file_layout.BLOCK_MAGIC, b"#ASDF BLOCK INDEX\n", b"\n...\n", b"--- [", b"%YAML 1.1\n", b"zlib",
          b"lz4\0", b"bzp2", b"\r\n", b"\0" * 16]
 
 
-class Memory:
+class Memory(ByteSource):
     """A source of bytes in memory."""
 
     path = "memory"
-    is_far = False
 
     def __init__(self, data):
         self.data = data
         self.size = len(data)
-        self.skip_hole = int
-        self.refresh = lambda at_least=0: None
         self.n_read = 0
 
-    def read(self, offset, n_bytes):
+    def read_at(self, offset, n_bytes):
         part = self.data[offset:offset + max(0, n_bytes)]
         self.n_read += len(part)
         return part
-
-    def read_into(self, offset, view):
-        part = self.read(offset, len(view))
-        assert len(part) == len(view)
-        view[:] = part
-
-    def pieces(self, offset, n_bytes, piece_nbytes):
-        for start in range(offset, offset + n_bytes, piece_nbytes):
-            yield self.read(start, min(piece_nbytes, offset + n_bytes - start))
 
 
 def seeds(asdf_bytes):

@@ -8,27 +8,11 @@ from hypothesis import strategies as st
 
 import zcore
 from tests.examples import examples
+from tests.fuzz.test_hostile_asdf import Memory
 from zcore.asdf import file_layout, scan
 from zcore.asdf.blocks import BlockList
 from zcore.asdf.writing import Form, NewBlocks, front_of, replacing, write_file
 from zcore.errors import AsdfFormatError
-
-
-class Memory:
-    """A source of bytes in memory."""
-
-    path = "memory"
-    is_far = False
-
-    def __init__(self, data):
-        self.data = data
-        self.size = len(data)
-        self.skip_hole = int
-        self.refresh = lambda at_least=0: None
-
-    def read(self, offset, n_bytes):
-        return self.data[offset:offset + max(0, n_bytes)]
-
 
 contents = st.lists(st.binary(max_size=40), min_size=1, max_size=5)
 entries = st.lists(st.integers(0, 600), max_size=6)

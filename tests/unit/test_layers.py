@@ -22,7 +22,7 @@ LAYERS = (
     ("engine",),
     ("formats", "codecs", "stores", "indexing"),
     ("model", "asdf", "blosc"),
-    ("replacing",),
+    ("replacing", "ranges"),
     ("kernel", "config", "trust"),
     ("errors", "buffers", "capi", "deflate", "typing", "workers", "text", "descriptors"),
 )

@@ -14,7 +14,15 @@ import numpy as np
 from zcore.asdf import checksums, compression, scan
 from zcore.buffers import flat_view
 from zcore.descriptors import duplicate
-from zcore.errors import AsdfFormatError, ChecksumError, OutOfMemoryError, TruncatedError, noted, warn_of
+from zcore.errors import (
+    AsdfFormatError,
+    ChecksumError,
+    OutOfMemoryError,
+    TruncatedError,
+    UnsupportedError,
+    noted,
+    warn_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,7 +31,7 @@ if TYPE_CHECKING:
 
     from zcore.asdf.file_layout import BlockHeader
     from zcore.asdf.scan import Found, Front
-    from zcore.asdf.source import FileSource
+    from zcore.ranges import ByteSource
     from zcore.typing import Memory
 
     _Out = TypeVar("_Out", bound=Memory)
@@ -42,7 +50,7 @@ class Block:
 
     __slots__ = ("_source", "_verifies", "header", "number")
 
-    def __init__(self, source: FileSource, number: int, header: BlockHeader, verifies: bool) -> None:
+    def __init__(self, source: ByteSource, number: int, header: BlockHeader, verifies: bool) -> None:
         self._source = source
         self._verifies = verifies
         self.number: int = number
@@ -102,7 +110,7 @@ class Block:
         """Whether the stored bytes have to be decoded."""
         return bool(self.header.compression)
 
-    def is_of(self, source: FileSource) -> bool:
+    def is_of(self, source: ByteSource) -> bool:
         """Return whether the block lies in a file that is open as `source`."""
         return self._source is source
 
@@ -224,6 +232,8 @@ class Block:
                              "mapped")
         if self.used == 0:
             return np.empty(0, "u1")
+        if self._source.fd is None:
+            raise UnsupportedError(f"{self.path} is remote: it cannot be mapped", feature="maps of remote files")
         skipped = self.data_offset % mmap.ALLOCATIONGRANULARITY
         try:
             mapped = mmap.mmap(self._source.fd, skipped + self.used, access=mmap.ACCESS_READ,
@@ -235,9 +245,9 @@ class Block:
             raise self._source.fault("map", exc) from exc
         return np.frombuffer(mapped, "u1", self.used, skipped)
 
-    def stored_pieces(self, piece_nbytes: int = checksums.PIECE_NBYTES) -> Iterator[bytes]:
+    def stored_pieces(self) -> Iterator[bytes]:
         """Iterate over the bytes as they are stored."""
-        return self._source.pieces(self.data_offset, self.used, piece_nbytes)
+        return self._source.pieces(self.data_offset, self.used)
 
     def verify(self) -> bool:
         """Compare the checksum; returns whether there is one.
@@ -281,7 +291,7 @@ class BlockList(Sequence[Block]):
     it have their numbers; operations that need the number of blocks raise the fault.
     """
 
-    def __init__(self, source: FileSource, front: Front, verifies: bool = True) -> None:
+    def __init__(self, source: ByteSource, front: Front, verifies: bool = True) -> None:
         self._source = source
         self._front = front
         self._verifies = verifies

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from zcore.typing import Buffer
 
 NO_CHECKSUM = bytes(16)
-PIECE_NBYTES = 1 << 18
 
 
 def new_md5() -> HASH | None:

@@ -33,10 +33,9 @@ from zcore.kernel.codec.program import Program
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from zcore.asdf.source import Source
+    from zcore.ranges import ByteSource
 
 WRITTEN = ("zlib", "bzp2", "lz4")
-_IN_NBYTES = 1 << 17
 _OUT_NBYTES = 1 << 18
 _RECORD_NBYTES = 1 << 22              # of an lz4 record, decoded, as asdf writes it
 _RECORD = struct.Struct(">I")
@@ -61,7 +60,7 @@ def check_size(name: str, used: int, data_size: int) -> None:
         raise AsdfFormatError(f"{used} bytes of {name} cannot decode to {data_size}", member="data_size")
 
 
-def decode(name: str, source: Source, offset: int, used: int, out: memoryview) -> None:
+def decode(name: str, source: ByteSource, offset: int, used: int, out: memoryview) -> None:
     """Decode the `used` bytes at `offset` of a source into `out`, a flat view of as many bytes as there must be.
 
     Raises : AsdfFormatError, if they are damaged or decode to another size.
@@ -102,10 +101,11 @@ class _Filled:
 def _decode_zlib(source, offset, used, out):
     library = deflate.reader() or zlib
     stream, filled, end = library.decompressobj(), _Filled("zlib", out), offset + used
-    for piece in source.pieces(offset, used, _IN_NBYTES):
+    for piece in source.pieces(offset, used):
         if stream.eof:
             warn(f"{end - offset} bytes from byte {offset} on lie behind the end of a zlib stream")
             break
+        offset += len(piece)
         while True:
             limit = filled.limit
             try:
@@ -116,7 +116,6 @@ def _decode_zlib(source, offset, used, out):
             piece = stream.unconsumed_tail
             if stream.eof or len(part) < limit:
                 break
-        offset += min(_IN_NBYTES, end - offset)
         if stream.eof and stream.unused_data:
             warn(f"{len(stream.unused_data) + end - offset} bytes lie behind the end of a zlib stream")
             break
@@ -128,7 +127,7 @@ def _decode_zlib(source, offset, used, out):
 def _decode_bzip2(source, offset, used, out):
     stream, filled, end = bz2.BZ2Decompressor(), _Filled("bzp2", out), offset + used
     data = b""
-    pieces = source.pieces(offset, used, _IN_NBYTES)
+    pieces = source.pieces(offset, used)
     while True:
         if stream.eof:
             data = stream.unused_data or next(pieces, b"")
@@ -166,7 +165,7 @@ def _by_records(name, step, size_at):
                 if place is None:
                     return
                 try:
-                    program.decode_bytes(source.read(place, n_bytes), out[start:stop], (name,))
+                    program.decode_bytes(source.read_at(place, n_bytes), out[start:stop], (name,))
                 except ChunkError as exc:
                     raise _fault(name, exc.message, place) from exc
 
@@ -179,7 +178,7 @@ def _records(name, size_at, source, offset, used, data_size):
     """Iterate over (offset, length, start and end of the decoded bytes) of the records."""
     end, start = offset + used, 0
     while offset < end:
-        header = source.read(offset, min(size_at + 4, end - offset))
+        header = source.read_at(offset, min(size_at + 4, end - offset))
         n_bytes = int.from_bytes(header[:4], "big")
         if len(header) < size_at + 4 or n_bytes < size_at or n_bytes > end - offset - 4:
             raise _fault(name, f"a record of {n_bytes} bytes at byte {offset}, the content ends at {end}", offset)
@@ -194,7 +193,7 @@ def _records(name, size_at, source, offset, used, data_size):
 
 def _decode_blosc(source, offset, used, out):
     """Decode records, or one chunk: only behind the length of a record lies a chunk that has the same length."""
-    start = source.read(offset, min(20, used))
+    start = source.read_at(offset, min(20, used))
     is_record = len(start) == 20 and int.from_bytes(start[:4], "big") == int.from_bytes(start[16:], "little")
     (_decode_blosc_records if is_record else _decode_blosc_chunk)(source, offset, used, out)
 
@@ -204,7 +203,7 @@ def _by_kernel(name, step):
 
     def decode(source, offset, used, out):
         try:
-            program.decode_bytes(source.read(offset, used), out, (name,))
+            program.decode_bytes(source.read_at(offset, used), out, (name,))
         except ChunkError as exc:
             raise _fault(name, exc.message, offset) from exc
 

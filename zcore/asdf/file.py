@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from zcore.asdf.scan import Front
     from zcore.asdf.tree.ndarray import NDArrayNode
     from zcore.asdf.tree.origin import Origin
+    from zcore.ranges import ByteSource
     from zcore.typing import Memory, StrPath
 
 
@@ -64,8 +65,10 @@ class AsdfFile:
     comments : list of str
         The lines between header and tree.
     blocks : BlockList
-    source : FileSource
-        The open file; or an object with its methods for reading, for a file at a service.
+    source : ByteSource
+        The open file, a `FileSource` if it is local.
+    is_writable : bool
+        Whether the file was opened for changes.
     front : Front
         Where tree and blocks begin.
 
@@ -80,11 +83,12 @@ class AsdfFile:
     """
 
     def __init__(self, path: str, *, is_writable: bool = False, verify: bool = True,
-                 allowed: Sequence[StrPath] | None = None, source: FileSource | None = None) -> None:
+                 allowed: Sequence[StrPath] | None = None, source: ByteSource | None = None) -> None:
         self.path: str = path
         self._verifies = verify
         self._allowed = allowed
-        self.source: FileSource = FileSource(path, is_writable) if source is None else source
+        self.is_writable: bool = is_writable
+        self.source: Any = FileSource(path, is_writable) if source is None else source
         try:
             self.front: Front = self._read_front()
         except BaseException:
@@ -132,15 +136,10 @@ class AsdfFile:
         return file_layout.standard_of(self.front.comments)
 
     @property
-    def is_writable(self) -> bool:
-        """Whether the file was opened for changes."""
-        return self.source.is_writable
-
-    @property
     def tree_text(self) -> bytes:
         """The text of the tree, bytes from ``%YAML`` to the end of the line ``...``; none without a tree."""
-        n_bytes = self.front.tree_end - self.front.tree_start
-        return b"".join(self.source.pieces(self.front.tree_start, n_bytes, n_bytes))
+        start = self.front.tree_start
+        return b"".join(self.source.pieces(start, self.front.tree_end - start))
 
     @property
     def origin(self) -> Origin:

@@ -10,8 +10,8 @@ Programs that convert the ends of lines (git, FTP) take bytes from blocks or add
 its sizes say, its elements are others, and each later block could be taken for another one. Such a block is a fault,
 unless its checksum proves it.
 
-A source has `size`, `read(offset, n_bytes)`, `skip_hole(offset)` and `is_far`, as `FileSource`. If it is far, each
-entry costs a request: the first and the last one are compared here, and each other one when its block is first used.
+If the source is far, each entry costs a request: the first and the last one are compared here, and each other one when
+its block is first used.
 """
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from zcore.asdf.file_layout import BlockHeader
-    from zcore.asdf.source import Source
+    from zcore.ranges import ByteSource
 
 # Header and comments are looked for in this much of the file's beginning, and most trees end there.
 _START_NBYTES = 1 << 16
@@ -64,7 +64,7 @@ class Found(NamedTuple):
     is_indexed: bool
 
 
-def read_front(source: Source) -> Front:
+def read_front(source: ByteSource) -> Front:
     """Return the `Front` of a file.
 
     Raises
@@ -74,11 +74,11 @@ def read_front(source: Source) -> Front:
     UnsupportedError
         The version of the file format is another one.
     """
-    data = source.read(0, _START_NBYTES)
+    data = source.read_at(0, _START_NBYTES)
     version, start = file_layout.parse_header(data)
     comments, end = file_layout.parse_comments(data, start)
     if len(data) - end < file_layout.MAX_LINE_NBYTES and len(data) < source.size:
-        data = source.read(0, _START_NBYTES + file_layout.MAX_COMMENTS_NBYTES)
+        data = source.read_at(0, _START_NBYTES + file_layout.MAX_COMMENTS_NBYTES)
         comments, end = file_layout.parse_comments(data, start)
     start = end
     if start == source.size or data.startswith(file_layout.BLOCK_MAGIC, start):
@@ -107,10 +107,10 @@ def _tree_end(source, data, start):
                                   member="tree")
         # The line may begin at the end of these data.
         offset, look_from = offset + len(data) - 6, 0
-        data = source.read(offset, _PIECE_NBYTES)
+        data = source.read_at(offset, _PIECE_NBYTES)
 
 
-def find_blocks(source: Source, front: Front) -> Found:
+def find_blocks(source: ByteSource, front: Front) -> Found:
     """Return the blocks of a file, a `Found`."""
     try:
         first = _first_block(source, front)
@@ -129,7 +129,7 @@ def _first_block(source, front):
     """
     if front.tree_start == front.tree_end:
         return front.tree_end if front.tree_end < source.size else None
-    space = source.read(front.tree_end, _SMALL_NBYTES)
+    space = source.read_at(front.tree_end, _SMALL_NBYTES)
     if space.startswith(file_layout.BLOCK_MAGIC):
         return front.tree_end
     first = find_magic(source, front.tree_end)
@@ -139,13 +139,13 @@ def _first_block(source, front):
     return first
 
 
-def find_magic(source: Source, offset: int, limit: int | None = None) -> int | None:
+def find_magic(source: ByteSource, offset: int, limit: int | None = None) -> int | None:
     """Return the offset of the first magic of a block from `offset` on that begins before `limit`, or None."""
     limit = source.size if limit is None else min(limit, source.size)
     n_bytes = _SMALL_NBYTES
     while offset < limit:
         offset = source.skip_hole(offset)
-        data = source.read(offset, n_bytes)
+        data = source.read_at(offset, n_bytes)
         n_bytes = min(16 * n_bytes, _PIECE_NBYTES)
         found = data.find(file_layout.BLOCK_MAGIC)
         if found >= 0:
@@ -156,17 +156,17 @@ def find_magic(source: Source, offset: int, limit: int | None = None) -> int | N
     return None
 
 
-def read_block_header(source: Source, offset: int) -> BlockHeader:
+def read_block_header(source: ByteSource, offset: int) -> BlockHeader:
     """Return the `BlockHeader` at `offset`; raises AsdfFormatError."""
-    return file_layout.parse_block_header(source.read(offset, file_layout.BLOCK_HEADER_NBYTES), offset, source.size)
+    return file_layout.parse_block_header(source.read_at(offset, file_layout.BLOCK_HEADER_NBYTES), offset, source.size)
 
 
-def by_index(source: Source, first: int) -> Found | None:
+def by_index(source: ByteSource, first: int) -> Found | None:
     """Return the blocks that the index lists, or None when there is none or it cannot be trusted.
 
     Parameters
     ----------
-    source : FileSource
+    source : ByteSource
     first : int
         Offset of the first block.
     """
@@ -188,12 +188,12 @@ def by_index(source: Source, first: int) -> Found | None:
     return Found(array("q", offsets), None, place, True)
 
 
-def find_index(source: Source) -> tuple[int | None, bytes]:
+def find_index(source: ByteSource) -> tuple[int | None, bytes]:
     """Return the offset of the last ``#ASDF BLOCK INDEX`` near the file's end, or None, and the bytes from it on."""
     n_bytes = _SMALL_NBYTES
     while True:
         start = max(0, source.size - n_bytes)
-        data = source.read(start, n_bytes)
+        data = source.read_at(start, n_bytes)
         found = data.rfind(file_layout.INDEX_MAGIC)
         if found >= 0:
             return start + found, data[found:]
@@ -204,10 +204,10 @@ def find_index(source: Source) -> tuple[int | None, bytes]:
 
 def _may_be_index(source, start):
     """Return whether the bytes from `start` on may be the end of an index that begins before."""
-    return not source.read(start, 64).strip(b"0123456789 \t\r\n,-[].\0")
+    return not source.read_at(start, 64).strip(b"0123456789 \t\r\n,-[].\0")
 
 
-def by_skipping(source: Source, first: int) -> Found:
+def by_skipping(source: ByteSource, first: int) -> Found:
     """Return the blocks from the offset `first` on found by skipping from each to the next one.
 
     Notes
@@ -245,14 +245,14 @@ def _following(source, header, first, listed):
         _check_streamed(source, header)
         return None
     end = header.end
-    start = source.read(end, _N_BEGIN)
+    start = source.read_at(end, _N_BEGIN)
     if end == source.size or start.startswith(_BEGINS):
         _check_spare(source, header, first, listed)
         return end if start.startswith(file_layout.BLOCK_MAGIC) else None
     index, offsets = listed()
     place = find_magic(source, end) or (index if index >= end else source.size)
     content_end = header.data_offset + header.used
-    is_proven = checksums.is_digest_of(header.checksum, _pieces(source, header.data_offset, content_end))
+    is_proven = checksums.is_digest_of(header.checksum, source.pieces(header.data_offset, header.used))
     # If a block is proven, only the space to spare can have another size. Else its header may be of the common one.
     begin = content_end if is_proven else header.offset + file_layout.BLOCK_HEADER_NBYTES
     inside = find_magic(source, begin, end) or index
@@ -285,7 +285,7 @@ def _check_spare(source, header, first, listed):
         return
     number = bisect_left(offsets, begin - first + offsets[0])
     inside = offsets[number] - offsets[0] + first if number < len(offsets) else header.end
-    if inside < header.end and source.read(inside, _N_BEGIN).startswith(file_layout.BLOCK_MAGIC):
+    if inside < header.end and source.read_at(inside, _N_BEGIN).startswith(file_layout.BLOCK_MAGIC):
         raise _misfit(header, f"and by the index another block begins at {inside}")
 
 
@@ -306,15 +306,10 @@ def _may_be_converted(source, header, n_more, end):
     return n_lf == n_crlf >= n_more if n_more > 0 else n_crlf == 0 and n_lf >= -n_more
 
 
-def _pieces(source, start, stop):
-    for offset in range(start, stop, _PIECE_NBYTES):
-        yield source.read(offset, min(_PIECE_NBYTES, stop - offset))
-
-
 def _newlines(source, start, stop):
     """Return how many LF there are, and before how many of them is a CR."""
     n_lf, n_crlf, last = 0, 0, b""
-    for piece in _pieces(source, start, stop):
+    for piece in source.pieces(start, stop - start):
         n_lf += piece.count(b"\n")
         n_crlf += (last + piece).count(b"\r\n")
         last = piece[-1:]
@@ -327,7 +322,7 @@ def _check_no_header(source, offset):
     One flipped bit would take the block from the list. But where zeros are, a block was going to be appended when that
     was stopped (see `updating`).
     """
-    data = source.read(offset, file_layout.BLOCK_HEADER_NBYTES)
+    data = source.read_at(offset, file_layout.BLOCK_HEADER_NBYTES)
     n_magic = len(file_layout.BLOCK_MAGIC)
     if file_layout.BLOCK_MAGIC.startswith(data[:n_magic].rstrip(b"\0")):
         return
@@ -336,7 +331,7 @@ def _check_no_header(source, offset):
         end = file_layout.parse_block_header(data, offset, source.size).end
     except AsdfFormatError:
         return
-    if end == source.size or source.read(end, 16).startswith((file_layout.BLOCK_MAGIC, file_layout.INDEX_MAGIC[:16])):
+    if end == source.size or source.read_at(end, _N_BEGIN).startswith(_BEGINS):
         raise AsdfFormatError(f"at byte {offset} there is the header of a block without its magic", offset=offset,
                               member="magic")
 
@@ -361,9 +356,9 @@ def _check_streamed(source, header):
 
     Notes : ASDF file layout, "Flags": the sizes are ignored, and writers have zeros there.
     """
-    data = source.read(header.offset, file_layout.BLOCK_HEADER_NBYTES)
+    data = source.read_at(header.offset, file_layout.BLOCK_HEADER_NBYTES)
     end = header.data_offset + int.from_bytes(data[14:22], "big")
-    if end > header.data_offset and source.read(end, _N_BEGIN).startswith(_BEGINS):
+    if end > header.data_offset and source.read_at(end, _N_BEGIN).startswith(_BEGINS):
         raise AsdfFormatError(f"the block at byte {header.offset} is streamed, and by its sizes it ends at byte {end}, "
                               "where another part begins", offset=header.offset, member="flags")
     n_lf, n_crlf = _newlines(source, 0, min(_SMALL_NBYTES, source.size))

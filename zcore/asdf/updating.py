@@ -62,7 +62,7 @@ def check_end(file: AsdfFile) -> None:
     if not len(file.blocks) or file.blocks[-1].is_streamed:
         return
     begin = offset = file.blocks[-1].header.end
-    start = source.read(offset, file_layout.BLOCK_HEADER_NBYTES)
+    start = source.read_at(offset, file_layout.BLOCK_HEADER_NBYTES)
     if start.startswith(file_layout.INDEX_MAGIC) or file_layout.INDEX_MAGIC.startswith(start):
         allowed, offset = _OF_INDEX, offset + len(file_layout.INDEX_MAGIC)
     else:
@@ -72,7 +72,7 @@ def check_end(file: AsdfFile) -> None:
             offset += len(start)
     while offset < source.size:
         offset = source.skip_hole(offset)
-        piece = source.read(offset, _PIECE_NBYTES)
+        piece = source.read_at(offset, _PIECE_NBYTES)
         if piece.translate(None, allowed):
             raise StoreError(f"{file.path}: bytes that belong to no part of the file follow its last block, at byte "
                              f"{begin}, and would be lost; `zcore.asdf.defragment` removes them", key=file.path)

@@ -272,7 +272,7 @@ def _copy_block(fd, offset, block, form):
         block.verify()
     end = offset + file_layout.BLOCK_HEADER_NBYTES
     md5 = checksums.new_md5() if form.checksum else None
-    for piece in block.stored_pieces(_COPY_NBYTES):
+    for piece in block.stored_pieces():
         if md5 is not None:
             md5.update(piece)
         end = write_at(fd, piece, end)

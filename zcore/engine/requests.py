@@ -15,8 +15,8 @@ from zcore.engine.views import is_trusted
 from zcore.errors import LockError, StoreError
 from zcore.kernel.io.object_locks import Stopped
 from zcore.kernel.plan.feed import UNCHANGED, UNKNOWN, Feed
+from zcore.ranges import MAX_BLOCK, MAX_GAP, merged
 from zcore.stores.base import AtMost, FileParts, Within
-from zcore.stores.ranges import MAX_BLOCK, MAX_GAP, merged
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -199,10 +199,10 @@ def _blocks(feed, source, key, task, identity, size, blocks, max_block=MAX_BLOCK
     """Return the size of a shard, and blocks with all needed parts of it; None if the parts do not fit together."""
     while wanted := feed.wanted(task, size, blocks):
         ranges = merged(wanted, MAX_GAP if source.n_requests else 0, max_block)
-        found = source.get_parts_with_identity(key, [Within((start, stop - start)) for start, stop in ranges])
+        found = source.get_parts_with_identity(key, [Within((start, stop - start)) for start, stop, _ in ranges])
         if any([one is None or one[1] != identity for one in found]):
             raise _Replaced
-        for (start, stop), (block, _) in zip(ranges, found, strict=True):
+        for (start, stop, _), (block, _) in zip(ranges, found, strict=True):
             if len(block) != stop - start:
                 if identity is None:
                     return None

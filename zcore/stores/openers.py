@@ -16,6 +16,7 @@ from functools import cache, lru_cache
 from importlib import import_module
 from typing import Any, NamedTuple
 
+from zcore.errors import StoreError
 from zcore.stores.base import Store
 
 
@@ -34,9 +35,8 @@ class Kind(NamedTuple):
         Opens it as a store for reading: ``"module:name"``, imported at its first use.
     advice : str or None
         For a caller that expected a directory.
-    remote : str or None
-        ``"module:name"`` of a function that opens it at a service: it takes a `RemoteStore` of its URL, and returns
-        None if there is no object of that name.
+    is_far : bool
+        The opener also takes a `RemoteStore` of a file's URL.
     """
 
     name: str
@@ -44,7 +44,7 @@ class Kind(NamedTuple):
     magics: tuple[bytes, ...] = ()
     opener: str | None = None
     advice: str | None = None
-    remote: str | None = None
+    is_far: bool = False
 
 
 _REFERENCE_STORE = "zcore.stores.reference.store:ReferenceStore"
@@ -54,10 +54,9 @@ _COPY_ADVICE = "zcore.copy converts it"
 DIRECTORY = Kind("directory", opener="zcore.stores.directory.store:DirectoryStore")
 # `.ozx` is OME-Zarr in a zip file: RFC-9 of NGFF, "Specification", recommendation 6.
 ZIP = Kind("zip archive", (".zip", ".ozx"), (b"PK\x03\x04", b"PK\x05\x06"), "zcore.stores.zip.store:ZipStore",
-           "an archive is read, or made as a whole by mode 'w' or zcore.ZipStore(path, mode='w')",
-           "zcore.stores.zip.remote:opened")
+           "an archive is read, or made as a whole by mode 'w' or zcore.ZipStore(path, mode='w')", True)
 ASDF = Kind("ASDF file", (".asdf",), (b"#ASDF ",), "zcore.stores.asdf.store:AsdfStore",
-            "an ASDF file is read, or changed by zcore.asdf.open(path, mode='rw')", "zcore.stores.asdf.remote:opened")
+            "an ASDF file is read, or changed by zcore.asdf.open(path, mode='rw')", True)
 REFERENCES = Kind("reference set", (".json",), (), _REFERENCE_STORE, _REFERENCES_ADVICE)     # and a mapping
 PARQUET = Kind("reference set in Parquet", (".parq", ".parquet"), (), _REFERENCE_STORE, _REFERENCES_ADVICE)
 HDF5 = Kind("HDF5 file", (".h5", ".hdf5", ".he5", ".nc", ".nc4"), (b"\x89HDF\r\n\x1a\n",), None,
@@ -226,10 +225,14 @@ def store_of(store_like: Any, read_only: bool, fsync: bool, check_base: bool = T
 def _file_at(store):
     """Return the file at a service that the URL of a `RemoteStore` names by its ending; else the store itself."""
     kind = named_kind(store.url.rstrip("/"))
-    if kind is None or kind.remote is None:
+    if kind is None or not kind.is_far:
         return store
-    found = loaded(kind.remote)(store)
-    return store if found is None else found
+    try:
+        return loaded(kind.opener)(store)
+    except FileNotFoundError as exc:
+        if isinstance(exc, StoreError):
+            raise
+        return store
 
 
 def names_archive(path: str) -> bool:

@@ -140,11 +140,11 @@ def zip_archive(data):
     """Directories and members of zip archives, by zipfile."""
     archive = test_hostile_asdf.Memory(data)
     with suppress(ZcoreError):
-        for key, member in read_members(archive, "x.zip"):
+        for key, member in read_members(archive).items():
             if member.n_bytes > MAX_MEMBER or member.feature is not None:
                 continue
             with suppress(ZcoreError):
-                found = read_member(archive, "x.zip", key, member, None)
+                found = read_member(archive, key, member, None)
                 assert zlib.crc32(found) == member.crc and len(found) == member.n_bytes
                 with zipfile.ZipFile(io.BytesIO(data)) as judge:
                     assert judge.read(key) == found

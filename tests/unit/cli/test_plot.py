@@ -10,7 +10,7 @@ import pytest
 import zcore
 from zcore.cli.show import blocks, figure
 from zcore.cli.show.levels import levels_of
-from zcore.cli.verbs.elements.plane import plane_of
+from zcore.cli.show.plane import plane_of
 
 ARRAY = np.arange(7 * 30 * 40, dtype="<f4").reshape(7, 30, 40)
 

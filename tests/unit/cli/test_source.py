@@ -252,9 +252,6 @@ def test_what_is_missing_is_named_and_how_to_get_it(monkeypatch, save, refused, 
     save("a.npy", np.arange(6))
     write("a.png", b"")
     monkeypatch.setitem(sys.modules, module, None)
-    monkeypatch.delitem(sys.modules, "zcore.cli.verbs.demo.picture", raising=False)
-    import zcore.cli.verbs.demo
-    monkeypatch.delattr(zcore.cli.verbs.demo, "picture", raising=False)
     assert refused(*arguments) == (f"{what} needs {package}, which is not installed: python -m pip install "
                                    '"zcore[demo]"')
     assert not os.path.exists("zcore-demo")

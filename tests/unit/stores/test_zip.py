@@ -661,7 +661,7 @@ def test_members_that_share_their_bytes(path):
 
 def test_what_is_no_file(tmp_path):
     os.mkfifo(tmp_path / "x.zip")
-    with pytest.raises(StoreError, match="no file"):
+    with pytest.raises(StoreError, match="not a regular file"):
         ZipStore(tmp_path / "x.zip")
 
 

@@ -2,22 +2,24 @@
 
 Documents are made from the tree when they are read. An array is one chunk, and its value is the elements. If they are
 not compressed, the compiled code reads the selected elements from the file, by the offset and the strides of the array.
+
+Of a file at a service the beginning and the block index are read, and then only the bytes that are wanted. So a large
+array without compression is shown in chunks of about 1 MiB, each of which is one range of its block. Other files that
+such a tree names are not read.
 """
 from __future__ import annotations
 
 import json
-import os
+import math
 import re
 from collections.abc import Callable, Sequence
-from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from zcore.asdf.file import AsdfFile
+from zcore.asdf.source import FileSource
 from zcore.asdf.tree.ndarray import NDArrayNode, c_strides
-from zcore.descriptors import duplicate
-from zcore.errors import StoreError
 from zcore.kernel.refs.table import ReferenceTable
 from zcore.model.dtypes import to_descr
 from zcore.stores.asdf.blocks import blocks_below
@@ -25,7 +27,6 @@ from zcore.stores.asdf.chunks import read_map
 from zcore.stores.asdf.nodes import ChunkedNode, TreeGroup, attributes_of, plain_of, root_of
 from zcore.stores.base import (
     OBJECTS,
-    BlockStore,
     ByteRange,
     FileParts,
     Identity,
@@ -35,27 +36,35 @@ from zcore.stores.base import (
     resolve_range,
 )
 from zcore.stores.keys import check_key, check_prefix
+from zcore.stores.one_file import HERE, IN_PYTHON, FileStore
 
 if TYPE_CHECKING:
-    from typing import Any, Literal, Self
+    from typing import Literal
 
+    from zcore.ranges import ByteSource
     from zcore.stores.base import Blocks
+    from zcore.stores.remote.store import RemoteStore
     from zcore.typing import StrPath
 
-# The target in a table for compressed blocks.
-_IN_PYTHON = "other"
+# Header, comments and most trees.
+_START_NBYTES = 1 << 16
+# At a service: an array is cut into chunks from this size on, and chunks have up to this size.
+_LARGE_NBYTES = 1 << 22
+_CHUNK_NBYTES = 1 << 20
+# Of one array: those of larger arrays are larger.
+_MAX_CHUNKS = 1 << 16
 _GROUP = b'{"zarr_format": 2}'
 
-_is_chunk_name = re.compile(r"0(?:\.0)*").fullmatch
-is_name_of_many: Callable[[str], re.Match[str] | None] = re.compile(r"[0-9]+(?:[./][0-9]+)*").fullmatch
+_is_name: Callable[[str], re.Match[str] | None] = re.compile(r"[0-9]+(?:[./][0-9]+)*").fullmatch
 
 
-class AsdfStore(BlockStore):
+class AsdfStore(FileStore):
     """The arrays of an ASDF file, for reading.
 
     Parameters
     ----------
-    path : str or os.PathLike
+    path : str, os.PathLike, RemoteStore or ByteSource
+        A `RemoteStore` has the URL of the file.
     allowed : sequence of str, optional
         See `zcore.asdf.open`.
     verify : bool
@@ -83,13 +92,11 @@ class AsdfStore(BlockStore):
     ((['.zattrs', '.zgroup'], ['image/']), b'\\x00\\x00\\x00\\x00\\x00\\x00\\xf0?', {'name': 'M 31'})
     """
 
-    def __init__(self, path: StrPath, *, allowed: Sequence[StrPath] | None = None, verify: bool = True) -> None:
-        self.path: str = os.path.abspath(os.fspath(path))
+    def __init__(self, path: StrPath | RemoteStore | ByteSource, *, allowed: Sequence[StrPath] | None = None,
+                 verify: bool = True) -> None:
         self._options = {"allowed": allowed, "verify": verify}
-        self._take(AsdfFile(self.path, allowed=allowed, verify=verify))
-
-    def _take(self, file):
-        self._file = file
+        source = self._open(path, (0, _START_NBYTES), FileSource)
+        self._file = AsdfFile(self.path, source=source, **self._options)
         try:
             self._root = root_of(self._file.tree)
         except BaseException:
@@ -98,31 +105,10 @@ class AsdfStore(BlockStore):
         self._maps = {}
         self._tables = {}
 
-    def __repr__(self) -> str:
-        return f"AsdfStore({self.path!r})"
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _reopened, (self.path, self._options)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close the file; no thread may be using the store."""
-        self._file.close()
-
     @property
     def file(self) -> AsdfFile:
         """The file, with its tree and its blocks."""
         return self._file
-
-    @property
-    def label(self) -> str:
-        """The name of the file."""
-        return os.path.basename(self.path)
 
     # Reading
 
@@ -166,12 +152,7 @@ class AsdfStore(BlockStore):
             size = self.getsize(key)
             if size is None or isinstance(node, NDArrayNode) and isinstance(node.source, str):
                 return None
-        try:
-            status = os.fstat(self._file.source.fd)
-        except OSError as exc:
-            raise StoreError(f"cannot read {self.path}: {exc.strerror or exc}", key=self.path, errno=exc.errno) from exc
-        key_hash = int.from_bytes(blake2b(f"{status.st_dev}:{key}".encode(), digest_size=8).digest())
-        return key_hash, status.st_ino, size, status.st_mtime_ns, status.st_ctime_ns
+        return self._source.identity(key, size)
 
     def get_first(self, prefix: str, names: Sequence[str], limit: int) -> tuple[int, bytes, Identity | None] | None:
         # Without reading it: the content of a document may be wrong.
@@ -215,13 +196,15 @@ class AsdfStore(BlockStore):
     # Where the bytes are
 
     def locate(self, prefix: str) -> FileParts | Strided | Objects:
-        node = self._node(prefix[:-1])
+        node, is_far = self._node(prefix[:-1]), self._source.is_far
         if isinstance(node, ChunkedNode):
-            return FileParts(self._table_of(node, prefix), self._open_target)
+            return OBJECTS if is_far else FileParts(self._table_of(node, prefix), self._open_target)
         if not isinstance(node, NDArrayNode) or node.nbytes == 0:
             return OBJECTS
         if node.source is None:
             return Strided(lambda: _bytes_of(node.elements()), 0, c_strides(node.shape, node.dtype.itemsize), True)
+        if is_far and not node.block.is_compressed:
+            return OBJECTS
         node.reach()
         block = node.block
         if block.is_compressed:
@@ -236,15 +219,16 @@ class AsdfStore(BlockStore):
             for name in self._map_of(node)[0]:
                 block = self._block_of(node, name)
                 if block.is_compressed:
-                    table.put(f"{prefix}{name}".encode(), _IN_PYTHON, 0, None)
+                    table.put(f"{prefix}{name}".encode(), IN_PYTHON, 0, None)
                 else:
-                    table.put(f"{prefix}{name}".encode(), self.path, block.data_offset, block.used)
+                    table.put(f"{prefix}{name}".encode(), HERE, block.data_offset, block.used)
             self._tables[prefix] = table
         return table
 
     def extent(self, key: str) -> tuple[str, int, int | None] | None:
         node, name = self._find(check_key(key))
-        if not self._has_chunk(node, name):
+        # At a service, a part of a chunk may be missing in the file.
+        if not self._has_chunk(node, name) or self._source.is_far:
             return None
         if isinstance(node, ChunkedNode):
             return self._block_of(node, name).extent()
@@ -267,11 +251,6 @@ class AsdfStore(BlockStore):
             else:
                 node.reach()
         return isinstance(node, NDArrayNode)
-
-    def _open_target(self, target):
-        if target == _IN_PYTHON:
-            raise StoreError(f"{self!r}: these blocks are decoded in Python")
-        return duplicate(self._file.source.fd)
 
     # Nodes
 
@@ -303,19 +282,52 @@ class AsdfStore(BlockStore):
                 continue
             pending += [(f"{path}/{name}".lstrip("/"), node.members[name]) for name in reversed(node.members)]
 
-    # Of an array that is no `ChunkedNode`: here it is one chunk.
+    # Of an array that is no `ChunkedNode`
 
     def _chunk_shape(self, node):
-        return node.shape
+        """Return the shape of its chunks: all of it, or at a service what one range should bring."""
+        if not self._source.is_far or node.nbytes < _LARGE_NBYTES or not self._is_in_ranges(node):
+            return node.shape
+        is_c = order_of(node) == "C"
+        shape = node.shape if is_c else node.shape[::-1]
+        node.reach()     # what a damaged tree claims may be larger than any file
+        room = max(1, max(_CHUNK_NBYTES, node.nbytes // _MAX_CHUNKS) // node.dtype.itemsize)
+        chunks = []
+        for n in reversed(shape):
+            chunks.append(min(n, room))
+            room = room // n if room >= n else 1
+        return tuple(reversed(chunks)) if is_c else tuple(chunks)
+
+    def _is_in_ranges(self, node):
+        """Return whether ranges of the file are its elements."""
+        if node.source is None or node.nbytes == 0 or order_of(node) is None:
+            return False
+        return not (isinstance(node.source, str) and self._source.is_far) and not node.block.is_compressed
 
     def _chunk_nbytes(self, node):
-        return node.nbytes
+        return math.prod(self._chunk_shape(node)) * node.dtype.itemsize
+
+    def _grid(self, node):
+        return [-(-n // max(1, chunk)) for n, chunk in zip(node.shape, self._chunk_shape(node), strict=True)]
 
     def _chunk_names(self, node):
-        return [] if 0 in node.shape else [_chunk_name(node)]
+        grid = self._grid(node)
+        names = [""]
+        for n in grid:
+            names = [f"{name}.{i}" if name else str(i) for name in names for i in range(n)]
+        return names if grid else ["0"]
 
-    def _is_chunk(self, node, name):
-        return _is_chunk_name(name) is not None and name in self._chunk_names(node)
+    def _coords(self, node, name):
+        """Return the coordinates in the name of a chunk, or None."""
+        # In this sequence: a mistake in an array does not matter for other keys.
+        if _is_name(name) is None or "/" in name or len(name) >= 1000:
+            return None
+        grid = self._grid(node)
+        if not grid:
+            return () if name == "0" else None
+        coords = [int(part) for part in name.split(".")]
+        is_one = len(coords) == len(grid) and all([i < n for i, n in zip(coords, grid, strict=True)])
+        return coords if is_one and ".".join(map(str, coords)) == name else None
 
     def _document(self, node, name):
         if name == ".zgroup":
@@ -332,9 +344,8 @@ class AsdfStore(BlockStore):
     def _has_chunk(self, node, name):
         if isinstance(node, ChunkedNode):
             # In this sequence: the map may be damaged, and missing documents are looked up, too.
-            return is_name_of_many(name) is not None and name in self._map_of(node)[0]
-        # In this sequence: a mistake in an array does not matter for other keys.
-        return isinstance(node, NDArrayNode) and self._is_chunk(node, name)
+            return _is_name(name) is not None and name in self._map_of(node)[0]
+        return isinstance(node, NDArrayNode) and self._coords(node, name) is not None
 
     def _chunk(self, node, name, byte_range):
         if isinstance(node, ChunkedNode):
@@ -346,12 +357,17 @@ class AsdfStore(BlockStore):
 
     def _elements(self, node, name, byte_range):
         """Return bytes of a chunk of an array that is no `ChunkedNode`."""
-        start, stop = resolve_range(byte_range, node.nbytes)
-        order = order_of(node)
-        is_part = node.source is not None and order is not None and stop - start < node.nbytes
-        if is_part and not node.block.is_compressed:
-            return bytes(node.block.read_range(node.reach()[0] + start, stop - start))
-        return node.elements().tobytes(order or "C")[start:stop]
+        chunk, itemsize = self._chunk_shape(node), node.dtype.itemsize
+        start, stop = resolve_range(byte_range, self._chunk_nbytes(node))
+        if not self._is_in_ranges(node) or not self._source.is_far and stop - start == node.nbytes:
+            return node.elements().tobytes(order_of(node) or "C")[start:stop]
+        first = [i * n for i, n in zip(self._coords(node, name), chunk, strict=True)]
+        counts = [min(n, length - at) for n, length, at in zip(chunk, node.shape, first, strict=True)]
+        # Only the outermost dimension that is cut has a border: those outside of it have chunks of one element.
+        begin = node.reach()[0] + sum([at * stride for at, stride in zip(first, node.strides, strict=True)])
+        end = min(stop, math.prod(counts) * itemsize)
+        data = bytes(node.block.read_range(begin + start, end - start)) if end > start else b""
+        return data + bytes(stop - start - len(data))
 
     # Arrays in chunks
 
@@ -377,17 +393,9 @@ def _documents_of(node):
     return (".zattrs", ".zgroup") if isinstance(node, TreeGroup) else (".zarray", ".zattrs")
 
 
-def _chunk_name(node):
-    return ".".join(["0"] * node.ndim) or "0"
-
-
 def order_of(node: NDArrayNode) -> Literal["C", "F"] | None:
     """Return the memory order, C or F, if the elements are contiguous, else None."""
     if node.source is None or node.strides == c_strides(node.shape, node.dtype.itemsize):
         return "C"
     columns = c_strides(node.shape[::-1], node.dtype.itemsize)[::-1]
     return "F" if node.strides == columns else None
-
-
-def _reopened(path, options):
-    return AsdfStore(path, **options)

@@ -4,12 +4,11 @@ References checklist, RF-URL-09. The result is the same as if each reference wer
 """
 from __future__ import annotations
 
-from bisect import bisect_right
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from zcore.ranges import merged
 from zcore.stores.base import Listing, Store, resolve_range
-from zcore.stores.ranges import merged
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -59,22 +58,14 @@ def batches(store: ReferenceStore, keys: Sequence[str], limit: int | None) -> li
             url, offset, length = part
             of_target.setdefault(url, []).append((offset, length, number, key))
     for url, parts in of_target.items():
-        blocks = merged([(offset, offset + length) for offset, length, _, _ in parts])
-        starts = [start for start, _ in blocks]
-        of_block = [[] for _ in blocks]
-        for part in sorted(parts):
-            # Blocks may overlap: the last one that begins there or before may end too early.
-            i = bisect_right(starts, part[0]) - 1
-            while blocks[i][1] < part[0] + part[1]:
-                i -= 1
-            of_block[i].append(part)
-        found += [Batch([number for _, _, number, _ in parts], partial(_load, store.targets, url, block, parts))
-                  for block, parts in zip(blocks, of_block, strict=True)]
+        for start, stop, chosen in merged([(offset, offset + length) for offset, length, _, _ in parts]):
+            of_block = [parts[i] for i in chosen]
+            found.append(Batch([number for _, _, number, _ in of_block],
+                               partial(_load, store.targets, url, start, stop, of_block)))
     return found
 
 
-def _load(targets, url, block, parts):
-    start, stop = block
+def _load(targets, url, start, stop, parts):
     # An error names the first of the keys.
     data = memoryview(targets.get_some(parts[0][3], url, start, stop - start))
     return _Loaded({key: targets.check_length(key, url, offset, length, data[offset - start:offset - start + length])

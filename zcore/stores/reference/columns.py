@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from zcore.errors import ReferenceFormatError
-from zcore.stores.reference.expressions import MAX_INTEGER, MIN_INTEGER, OPERATORS, shown
+from zcore.stores.reference.expressions import MAX_INTEGER, MIN_INTEGER, OPERATORS, rendered, shown
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -96,7 +96,7 @@ class Column:
         columns = [self._product.values(name, chosen).tolist() for name in names]
         texts = []
         for row in zip(*columns, strict=True):
-            text = expression.render(dict(zip(names, row, strict=True)))
+            text = rendered(expression, dict(zip(names, row, strict=True)), self._text.source, self._text.member)
             self._check_length(len(text))
             texts.append(text)
         return texts if inverse is None else list(map(texts.__getitem__, inverse.tolist()))

@@ -12,13 +12,12 @@ from __future__ import annotations
 import operator
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from zcore.errors import Needing, ReferenceFormatError, UnsupportedError, ZcoreError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-    from typing import Any
 
     from zcore.stores.reference.templates import Templates
 
@@ -55,38 +54,32 @@ def is_name(name: object) -> bool:
     return normalize("NFKC", name) == name
 
 
-class Expression:
+class Expression(NamedTuple):
     """An expression between ``{{`` and ``}}``, checked.
 
     Attributes
     ----------
-    names : frozenset of str
-        The variables that it depends on.
     tree : tuple
         ``(operation, *operands)``. The operation is a key of `OPERATORS`, ``~``, ``format`` or ``tuple``, with trees as
         operands; ``value`` with a constant; ``name`` with the name of a variable; or ``call`` with a `Text` and a dict
         of trees, its arguments.
+    names : frozenset of str
+        The variables that it depends on.
     """
 
-    __slots__ = ("names", "tree", "source", "member")
+    tree: tuple[Any, ...]
+    names: frozenset[str]
 
-    def __init__(self, names: frozenset[str], tree: tuple[Any, ...], source: str, member: str) -> None:
-        self.names: frozenset[str] = names
-        self.tree: tuple[Any, ...] = tree
-        self.source: str = source
-        self.member: str = member
 
-    def render(self, variables: Mapping[str, object]) -> str:
-        """Return the value as text, for a dict of variables."""
-        if not self.names <= variables.keys():
-            raise undefined(min(self.names - variables.keys()), self.source, self.member)
-        try:
-            return _as_text(_value(self.tree, variables))
-        except ZcoreError:
-            raise
-        except Exception as exc:  # Python and the bounds raise several kinds
-            given = ", ".join(f"{name} = {shown(variables[name])}" for name in sorted(self.names))
-            raise not_rendered(exc, self.source, self.member, f" for {given:.80}" if given else "") from exc
+def rendered(expression: Expression, variables: Mapping[str, object], source: str, member: str) -> str:
+    """Return the value of an expression of a text as text, for a dict of variables."""
+    try:
+        return _as_text(_value(expression.tree, variables))
+    except ZcoreError:
+        raise
+    except Exception as exc:  # Python and the bounds raise several kinds
+        given = ", ".join(f"{name} = {shown(variables[name])}" for name in sorted(expression.names))
+        raise not_rendered(exc, source, member, f" for {given:.80}" if given else "") from exc
 
 
 # Evaluation: an operand or a result that is refused is a ValueError or TypeError
@@ -237,9 +230,9 @@ def parsed(text: str, templates: Templates, names: frozenset[str] | None, member
             continue
         builder = _Builder(templates, names, text, member)
         tree = builder.tree(node, 0)
-        expression = Expression(frozenset(builder.used), tree, text, member)
+        expression = Expression(tree, frozenset(builder.used))
         # An expression without variables is rendered once, here. That checks the arguments of a function, too.
-        yield expression if expression.names else expression.render({})
+        yield expression if expression.names else rendered(expression, {}, text, member)
 
 
 @lru_cache(maxsize=1)

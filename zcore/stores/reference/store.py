@@ -10,6 +10,7 @@ import os
 from _thread import RLock  # of threading, without its import time
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from zcore.buffers import flat_view
@@ -165,7 +166,7 @@ class ReferenceStore(Store):
         if not self.read_only:
             raise TypeError(f"{self!r} may have unsaved changes; save it, and pickle a store of the saved document")
         source = {"version": 1, "refs": self.to_v0()} if self._source is None else self._source
-        return _reopened, (source, self._options)
+        return partial(ReferenceStore, **self._options), (source,)
 
     @property
     def read_only(self) -> bool:
@@ -484,7 +485,3 @@ def _as_document(source):
         return json.dumps(dict(source)).encode()
     except (RecursionError, ValueError) as exc:
         raise ReferenceFormatError(f"expected a reference set, found a mapping that is no JSON: {exc}") from exc
-
-
-def _reopened(source, options):
-    return ReferenceStore(source, **options)

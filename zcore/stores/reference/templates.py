@@ -23,7 +23,17 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from zcore.errors import ReferenceFormatError
-from zcore.stores.reference.expressions import MAX_TEXT, Expression, check_name, is_name, parsed, shown, too_long
+from zcore.stores.reference.expressions import (
+    MAX_TEXT,
+    Expression,
+    check_name,
+    is_name,
+    parsed,
+    rendered,
+    shown,
+    too_long,
+    undefined,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, KeysView
@@ -206,7 +216,10 @@ class Text:
 
     def render(self, variables: Mapping[str, object]) -> str:
         """Return the text for a dict of variables; extra ones are ignored. Raises: as `Templates.render`."""
-        texts = [part if type(part) is str else part.render(variables) for part in self.parts]
+        if not self.names <= variables.keys():
+            raise undefined(min(self.names - variables.keys()), self.source, self.member)
+        texts = [part if type(part) is str else rendered(part, variables, self.source, self.member)
+                 for part in self.parts]
         if len(texts) == 1:
             return texts[0]
         if sum(map(len, texts)) > MAX_TEXT:
@@ -231,7 +244,7 @@ def _compiled(text, templates, names, member):
         for i in range(1, len(found), 2):
             check_name(found[i], templates, names, text, member)
             if names is None or found[i] in names:
-                found[i] = Expression(frozenset((found[i],)), ("name", found[i]), text, member)
+                found[i] = Expression(("name", found[i]), frozenset((found[i],)))
             else:
                 found[i] = templates.value(found[i])
     if sum(len(part) if type(part) is str else 1 for part in found) > MAX_TEXT:

@@ -6,6 +6,7 @@ A new client defines `get`, and those of the other methods that its service supp
 from __future__ import annotations
 
 import re
+from hashlib import blake2b
 from typing import TYPE_CHECKING, NamedTuple
 
 from zcore.errors import StoreError
@@ -14,13 +15,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Any
 
-    from zcore.stores.base import ByteRange
+    from zcore.stores.base import ByteRange, Identity
     from zcore.typing import Buffer
 
 MAX_WHOLE_NBYTES = 2**31 - 1  # of an object that is read to its end, even if a server says that it is longer
 
 CONTENT_RANGE = re.compile(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18}|\*)\s*$").match     # of an answer of HTTP
 
+_WORD = 2**60 - 1
 ABSENT = object()  # the condition of `put` that there is no object yet
 
 
@@ -56,6 +58,12 @@ def answer_of(data: bytes | memoryview, start: int, stop: int, size: int, tag: o
     if len(data) != stop - start:
         raise StoreError(f"{len(data)} bytes came, for bytes {start} to {stop} of {size}")
     return Answer(data, size, tag)
+
+
+def hashed(what: tuple[object, ...], size: int) -> Identity:
+    """Return an identity made of a tag and of all that tells it from others. Its numbers are no times."""
+    digest = int.from_bytes(blake2b(repr(what).encode(), digest_size=24).digest())
+    return 0, digest & _WORD, size, digest >> 64 & _WORD, digest >> 128 & _WORD
 
 
 class ElsewhereError(StoreError):

@@ -12,7 +12,6 @@ from _thread import RLock, _local  # of threading, without its import time
 from collections import OrderedDict, deque
 from collections.abc import Iterator
 from functools import partial
-from hashlib import blake2b
 from operator import index, itemgetter
 from typing import TYPE_CHECKING
 
@@ -24,8 +23,9 @@ from zcore.model.value import as_bool
 from zcore.stores.base import ByteRange, Identity, Listing, Store, resolve_range, run_together
 from zcore.stores.forks import renew_in_children
 from zcore.stores.keys import TEMPORARY, check_key, check_path, check_prefix
-from zcore.stores.remote.client import ABSENT, ConditionError
+from zcore.stores.remote.client import ABSENT, ConditionError, hashed
 from zcore.stores.remote.clients import client_of
+from zcore.stores.remote.file import RemoteFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -112,7 +112,8 @@ class RemoteStore(Store):
         return f"RemoteStore({self.url!r}{', read-only' if self.read_only else ''})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _reopened, self._made_of
+        source, options = self._made_of
+        return partial(RemoteStore, **options), (source,)
 
     @property
     def label(self) -> str:
@@ -166,6 +167,10 @@ class RemoteStore(Store):
         answer = self._ask("read", "", self._client.get, self._prefix.rstrip("/"), byte_range, byte_range=byte_range)
         return None if answer is None else answer._replace(data=bytes(answer.data))
 
+    def file(self, first: ByteRange) -> RemoteFile:
+        """Return the object that has this store's URL itself, to be read by ranges; `first` is read at once."""
+        return RemoteFile(self, first)
+
     # Reading
 
     def get(self, key: str, byte_range: ByteRange | None = None) -> bytes | None:
@@ -206,9 +211,7 @@ class RemoteStore(Store):
         """Return an identity made of the tag. Its numbers are no times, so it is trusted at once."""
         if tag is None:
             return None
-        text = repr((self._service, self._prefix, key, tag))
-        digest = int.from_bytes(blake2b(text.encode(), digest_size=24).digest())
-        identity = 0, digest & _WORD, size, digest >> 64 & _WORD, digest >> 128 & _WORD
+        identity = hashed((self._service, self._prefix, key, tag), size)
         with self._lock:
             self._tags[identity] = tag
             if len(self._tags) > MAX_TAGS:
@@ -366,9 +369,4 @@ def _shown(byte_range):
     return f"bytes from {start} on" if length is None else f"bytes {start} to {start + length}"
 
 
-def _reopened(source, options):
-    return RemoteStore(source, **options)
-
-
-_WORD = 2**60 - 1
 _numbers = Tickets()

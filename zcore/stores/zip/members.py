@@ -1,20 +1,16 @@
 """The members of a zip archive: found in its directory, checked one by one, and read.
 
-An archive is a descriptor, or an object with `size` and ``read(start, n_bytes)`` for one that is not a local file.
 `zipfile` reads the directory. Its content is not trusted: each member must lie inside the file, and the header before
-its bytes must agree with the directory. APPNOTE is the format's own text, "APPNOTE.TXT - .ZIP File Format
-Specification", version 6.3.
+its bytes must agree with the directory. At a service each header costs a request, so it is compared when the member is
+first read (`located`). APPNOTE is the format's own text, "APPNOTE.TXT - .ZIP File Format Specification", version 6.3.
 """
 from __future__ import annotations
 
-import contextlib
 import errno
 import io
-import os
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from zcore.errors import ChecksumError, InvalidKeyError, StoreError, UnsupportedError
@@ -23,20 +19,14 @@ from zcore.stores.keys import check_key, is_temporary
 from zcore.text.object_memory import MAX_OBJECTS_NBYTES
 
 if TYPE_CHECKING:
-    from typing import Protocol
-
-    class Source(Protocol):
-        """An archive that is no local file."""
-
-        size: int
-
-        def read(self, offset: int, n_bytes: int, /) -> bytes: ...
+    from zcore.ranges import ByteSource
 
 
 class Member(NamedTuple):
     """Offsets of a member's header and its bytes, the stored and the decoded size, the CRC or None, and what it needs.
 
-    `feature` is needed to read the member and missing in zcore, or None.
+    `feature` is needed to read the member and missing in zcore, or None. `entry` is that of the directory as long as
+    the header was not compared with it; until then `offset` is -1.
     """
 
     header: int
@@ -46,6 +36,7 @@ class Member(NamedTuple):
     crc: int | None
     is_deflated: bool
     feature: str | None
+    entry: zipfile.ZipInfo | None = None
 
 
 # APPNOTE 4.3.7: signature, version, flags, method, time, date, CRC, stored size, size, length of name, of extra fields.
@@ -67,7 +58,6 @@ IN_ZIP64, ZIP64 = 0xFFFFFFFF, 1
 # Two bits of deflate encode 258 bytes at most.
 _MAX_RATIO = 1032
 _MAX_NAME = 0xFFFF
-_PIECE_NBYTES = 1 << 18
 # Of an archive at a service: what it claims to have costs memory. Room for some millions of members.
 _MAX_DIRECTORY_NBYTES = 1 << 29
 # APPNOTE 4.3.12: the signature of an entry in the directory. An upper bound of what an entry takes as objects of Python
@@ -76,8 +66,8 @@ ENTRY_SIGNATURE = b"PK\x01\x02"
 ENTRY_NBYTES = 800
 
 
-def read_members(fd: int, path: str) -> Iterator[tuple[str, Member]]:
-    """Iterate over the key and the `Member` of each member; of two with one name the last one counts.
+def read_members(source: ByteSource) -> dict[str, Member]:
+    """Return the `Member` of each key; of two with one name the last one counts.
 
     Directories, and temporary files of a `DirectoryStore`, are left out.
 
@@ -87,38 +77,8 @@ def read_members(fd: int, path: str) -> Iterator[tuple[str, Member]]:
         The file is no zip archive; a member contradicts its entry; or the name of a member is no key, so it could not
         be found.
     """
-    entries, last_of = _checked_directory(fd, path)
-    for info in entries:
-        # Also members that do not count: a wrong name in the directory may be that of another member.
-        member = member_of(fd, path, info)
-        if last_of[info.orig_filename] is info:
-            yield info.orig_filename, member
-
-
-def entries_of(fd: int | Source, path: str) -> Iterator[tuple[str, zipfile.ZipInfo]]:
-    """Iterate over the key and the entry of each member; `member_of` has to compare the entry with the member's header.
-
-    Raises : StoreError, see `read_members`.
-    """
-    entries, last_of = _checked_directory(fd, path)
-    for info in entries:
-        name = info.orig_filename
-        if not 0 <= info.header_offset <= _size_of(fd) - HEADER.size - len(name.encode()) - info.compress_size:
-            raise StoreError(f"{path}: member {name!r:.200} has {info.compress_size} bytes behind byte "
-                             f"{info.header_offset}, the file has {_size_of(fd)}", key=name)
-        if last_of[name] is info:
-            yield name, info
-
-
-def _checked_directory(fd, path):
-    """Return the entries whose names are keys, and the last entry of each name."""
-    entries = _directory_of(fd, path)
-    try:
-        _check_count(fd, path, _size_of(fd), len(entries))
-    except OSError as exc:
-        if isinstance(exc, StoreError):
-            raise
-        raise StoreError(f"cannot read the zip archive {path}: {exc.strerror}", errno=exc.errno) from exc
+    entries = _directory_of(source)
+    _check_count(source, len(entries))
     entries = [info for info in entries if not (
         (info.orig_filename.endswith("/") and info.file_size == 0)
         or is_temporary(info.orig_filename.rpartition("/")[2]))]
@@ -126,26 +86,34 @@ def _checked_directory(fd, path):
         try:
             check_name(info.orig_filename)
         except InvalidKeyError as exc:
-            raise InvalidKeyError(f"{path}: a member has a name that is no key: {exc.message}",
+            raise InvalidKeyError(f"{source.path}: a member has a name that is no key: {exc.message}",
                                   key=info.orig_filename) from None
-    return entries, {info.orig_filename: info for info in entries}
+    last_of = {info.orig_filename: info for info in entries}
+    members = {}
+    for info in entries:
+        # Also members that do not count: a wrong name in the directory may be that of another member.
+        name = info.orig_filename
+        member = Member(info.header_offset, -1, info.compress_size, info.file_size, info.CRC,
+                        info.compress_type == zipfile.ZIP_DEFLATED, _feature_of(info), info)
+        if not source.is_far:
+            member = located(source, name, member)
+        elif not 0 <= member.header <= source.size - HEADER.size - len(name.encode()) - member.n_stored:
+            raise StoreError(f"{source.path}: member {name!r:.200} has {member.n_stored} bytes behind byte "
+                             f"{member.header}, the file has {source.size}", key=name)
+        if last_of[name] is info:
+            members[name] = member
+    return members
 
 
-def member_of(fd: int | Source, path: str, info: zipfile.ZipInfo) -> Member:
-    """Return the `Member` of an entry, which agrees with the header before its bytes.
+def located(source: ByteSource, key: str, member: Member) -> Member:
+    """Return a member whose `offset` is known: the header before its bytes agrees with its entry.
 
     Raises : StoreError, if they contradict each other, or cannot be read.
     """
-    name = info.orig_filename
     try:
-        return _member_of(fd, info, _size_of(fd))
+        return member if member.entry is None else _located(source, member, member.entry)
     except _Fault as fault:
-        raise StoreError(f"{path}: member {name!r:.200} {fault}", key=name) from None
-    except OSError as exc:
-        if isinstance(exc, StoreError):
-            raise
-        raise StoreError(f"{path}: cannot read member {name!r:.200}: {exc.strerror}", key=name,
-                         errno=exc.errno) from exc
+        raise StoreError(f"{source.path}: member {key!r:.200} {fault}", key=key) from None
 
 
 class _Fault(Exception):
@@ -164,41 +132,25 @@ def check_name(key: str) -> str:
     return key
 
 
-def _directory_of(fd, path):
+def _directory_of(source):
     """Return the entries of the directory, a list of ZipInfo."""
     try:
-        opened = _Local(fd, path) if isinstance(fd, int) else _Seekable(fd, path)
-        with opened as file, zipfile.ZipFile(file) as archive:
+        with _Seekable(source) as file, zipfile.ZipFile(file) as archive:
             return archive.infolist()
     except NotImplementedError as exc:
-        raise UnsupportedError(f"{path}: cannot read the zip archive: {exc}", feature="zip archives") from exc
-    except OSError as exc:
-        if isinstance(exc, StoreError):
-            raise
-        raise StoreError(f"cannot read the zip archive {path}: {exc.strerror or exc}", errno=exc.errno) from exc
-    except (zipfile.BadZipFile, struct.error, ValueError, ArithmeticError, LookupError, EOFError, MemoryError) as exc:
-        raise StoreError(f"{path} is no whole zip archive: {exc}") from exc
-
-
-class _Local(io.BufferedReader):
-    """An archive that is a local file, for `zipfile`; see `_Seekable`."""
-
-    def __init__(self, fd, path):
-        super().__init__(io.FileIO(fd, closefd=False))
-        self._path = path
-
-    def read(self, n_bytes=-1):
-        data = super().read(n_bytes)
-        _check_entries(data, self._path, _size_of(self.fileno()))
-        return data
+        raise UnsupportedError(f"{source.path}: cannot read the zip archive: {exc}", feature="zip archives") from exc
+    except StoreError:
+        raise
+    except (zipfile.BadZipFile, struct.error, OSError, ValueError, ArithmeticError, LookupError, EOFError,
+            MemoryError) as exc:
+        raise StoreError(f"{source.path} is no whole zip archive: {exc}") from exc
 
 
 class _Seekable(io.RawIOBase):
-    """An archive that is no local file, for `zipfile`, which reads its end and its directory, each at once."""
+    """An archive for `zipfile`, which reads its end and its directory, each at once."""
 
-    def __init__(self, source, path):
+    def __init__(self, source):
         self._source = source
-        self._path = path
         self._at = 0
 
     def seekable(self):
@@ -210,20 +162,21 @@ class _Seekable(io.RawIOBase):
     def seek(self, offset, whence=io.SEEK_SET):
         self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._source.size}[whence]
         if self._at < 0:
-            raise ValueError(f"byte {self._at}")
+            raise OSError(errno.EINVAL, f"byte {self._at}")     # as files do: `zipfile` seeks before a short archive
         return self._at
 
     def tell(self):
         return self._at
 
     def read(self, n_bytes=-1):
-        left = max(0, self._source.size - self._at)
+        source = self._source
+        left = max(0, source.size - self._at)
         n_bytes = left if n_bytes is None or n_bytes < 0 else min(n_bytes, left)
-        if n_bytes > _MAX_DIRECTORY_NBYTES:
+        if source.is_far and n_bytes > _MAX_DIRECTORY_NBYTES:
             raise ValueError(f"a directory of {n_bytes} bytes, and at most {_MAX_DIRECTORY_NBYTES} are read")
-        data = self._source.read(self._at, n_bytes)
+        data = source.read_at(self._at, n_bytes)
         self._at += len(data)
-        _check_entries(data, self._path, self._source.size)
+        _check_entries(data, source.path, source.size)
         return data
 
 
@@ -237,18 +190,14 @@ def _check_entries(data, path, size):
                          f"members in a file of {size} bytes, which take some {n_bytes}")
 
 
-def _size_of(fd):
-    return os.fstat(fd).st_size if isinstance(fd, int) else fd.size
-
-
-def _check_count(fd, path, size, n_found):
+def _check_count(source, n_found):
     """Raise StoreError unless the directory has as many entries as the end of the archive says.
 
     `zipfile` does not check this: an entry with a wrong length hides those behind it. Without the record of 64 bits
     the number may be cut to 16 bits.
     """
-    start = max(0, size - END.size - MAX_COMMENT)
-    tail = _read_up_to(fd, start, END.size + MAX_COMMENT)
+    path, start = source.path, max(0, source.size - END.size - MAX_COMMENT)
+    tail = source.read_at(start, END.size + MAX_COMMENT)
     at = len(tail) - END.size
     # As `zipfile` finds it: a record without a comment, else the last one in the file.
     if at < 0 or tail[at:at + 4] != END_SIGNATURE or tail[-2:] != b"\0\0":
@@ -257,9 +206,9 @@ def _check_count(fd, path, size, n_found):
         raise StoreError(f"{path} is no whole zip archive: its end was not found")
     n_entries = END.unpack_from(tail, at)[4]
     n_expected, n_counted = n_entries, n_found & 0xFFFF
-    locator = _read_up_to(fd, start + at - LOCATOR.size, LOCATOR.size) if start + at >= LOCATOR.size else b""
+    locator = source.read_at(start + at - LOCATOR.size, LOCATOR.size) if start + at >= LOCATOR.size else b""
     if locator[:4] == LOCATOR_SIGNATURE:
-        raw = _read_up_to(fd, max(0, start + at - LOCATOR.size - END64.size), END64.size)
+        raw = source.read_at(max(0, start + at - LOCATOR.size - END64.size), END64.size)
         if len(raw) == END64.size and raw[:4] == END64_SIGNATURE:
             n_expected, n_counted = END64.unpack(raw)[7], n_found
     if n_counted != n_expected:
@@ -267,16 +216,16 @@ def _check_count(fd, path, size, n_found):
                          f"{n_found}")
 
 
-def _member_of(fd, info, size):
-    """Return the `Member` of a directory's entry; raises _Fault."""
-    n_stored, n_bytes, header = info.compress_size, info.file_size, info.header_offset
+def _located(source, member, info):
+    """Return a member whose header agrees with its entry; raises _Fault."""
+    size, header, n_stored, n_bytes = source.size, member.header, member.n_stored, member.n_bytes
     is_utf8 = info.flag_bits & UTF8
     name = info.orig_filename.encode("utf-8" if is_utf8 else "cp437")
     if info.volume:
         raise _Fault("is on another disk")
     if not 0 <= header <= size - HEADER.size - len(name):
         raise _Fault(f"begins at byte {header} of {size}")
-    raw = _read_up_to(fd, header, HEADER.size + len(name))
+    raw = source.read_at(header, HEADER.size + len(name))
     if len(raw) < HEADER.size + len(name) or raw[:4] != SIGNATURE:
         raise _Fault(f"has no header at byte {header}")
     _, _, flags, method, _, _, crc, local_stored, local_nbytes, n_name, n_extra = HEADER.unpack_from(raw)
@@ -287,18 +236,17 @@ def _member_of(fd, info, size):
     offset = header + HEADER.size + n_name + n_extra
     if offset + n_stored > size:
         raise _Fault(f"has {n_stored} bytes from byte {offset} on, the file has {size}")
-    feature = _feature_of(info)
-    if feature is None:
+    if member.feature is None:
         if not flags & _SIZES_FOLLOW:
             if IN_ZIP64 in (local_stored, local_nbytes):
-                extra = _read_up_to(fd, header + HEADER.size + n_name, n_extra)
+                extra = source.read_at(header + HEADER.size + n_name, n_extra)
                 local_stored, local_nbytes = _sizes_of(extra, local_stored, local_nbytes)
             if (crc, local_stored, local_nbytes) != (info.CRC, n_stored, n_bytes):
                 raise _Fault(f"has {local_stored} bytes for {local_nbytes} with CRC {crc:#x} in its header, {n_stored} "
                              f"for {n_bytes} with {info.CRC:#x} in the directory")
         if n_bytes > (_MAX_RATIO * (n_stored + 1) if method else n_stored) or (not method and n_bytes < n_stored):
             raise _Fault(f"has {n_stored} bytes, which cannot be {n_bytes}")
-    return Member(header, offset, n_stored, n_bytes, info.CRC, method == zipfile.ZIP_DEFLATED, feature)
+    return member._replace(offset=offset, entry=None)
 
 
 def _feature_of(info):
@@ -328,8 +276,23 @@ def _sizes_of(extra, n_stored, n_bytes):
     return n_stored, n_bytes
 
 
-def read_member(fd: int | Source, path: str, key: str, member: Member, byte_range: ByteRange | None) -> bytes:
-    """Return the bytes of a member, or a part of them; the CRC of the whole is checked.
+def read_member(source: ByteSource, key: str, member: Member, byte_range: ByteRange | None) -> bytes:
+    """Return the bytes of a member, or a part of them; the CRC of the whole is checked. Raises : see `MemberReader`."""
+    start, stop = resolve_range(byte_range, member.n_bytes)
+    begin = 0 if member.is_deflated else start
+    member = member if stop - start == member.n_bytes else member._replace(crc=None)
+    return MemberReader(source, key, member, begin).read(stop - begin)[start - begin:]
+
+
+class MemberReader:
+    """Reads the bytes of a member one after the other. Behind the last one it checks the CRC.
+
+    Parameters
+    ----------
+    source, key, member
+        Without a `crc` (None) nothing is compared.
+    position : int
+        Where to begin: 0 in a deflated member, and where there is a `crc`.
 
     Raises
     ------
@@ -338,112 +301,52 @@ def read_member(fd: int | Source, path: str, key: str, member: Member, byte_rang
     UnsupportedError
         The member is encrypted, or compressed by another method than deflate.
     """
-    start, stop = resolve_range(byte_range, member.n_bytes)
-    with _faults_of(path, key, member, stop):
-        if member.is_deflated:
-            inflater = _Inflater(fd, member)
-            data = inflater.take(stop)
-            inflater.check(stop)
-            data = data[start:]
-        else:
-            data = _read(fd, member.offset + start, stop - start)
-        if len(data) == member.n_bytes:
-            _check_crc(member, zlib.crc32(data))
-    return data
 
-
-class MemberReader:
-    """Reads the bytes of a member from the first to the last; then it checks the CRC.
-
-    Parameters
-    ----------
-    fd, path, key, member
-        See `read_member`, which raises the same errors. Without a `crc` (None) nothing is compared.
-    """
-
-    def __init__(self, fd: int | Source, path: str, key: str, member: Member) -> None:
-        self._fd, self._path, self._key, self._member = fd, path, key, member
-        self._inflater = _Inflater(fd, member) if member.is_deflated else None
+    def __init__(self, source: ByteSource, key: str, member: Member, position: int = 0) -> None:
+        self._source, self._key, self._member = source, key, member
+        self._decoder = zlib.decompressobj(-zlib.MAX_WBITS) if member.is_deflated else None
+        self._pieces = source.pieces(member.offset, member.n_stored)     # of a stream
         self._crc = 0
-        self.position: int = 0
+        self.position: int = position
 
     def read(self, n_bytes: int) -> bytes:
         """Return the next bytes, fewer than `n_bytes` where the member ends."""
         member = self._member
         n_bytes = min(n_bytes, member.n_bytes - self.position)
-        with _faults_of(self._path, self._key, member, n_bytes):
-            if self._inflater is None:
-                data = _read(self._fd, member.offset + self.position, n_bytes)
-            else:
-                data = self._inflater.take(n_bytes)
-                self._inflater.check(self.position + n_bytes)
-            self.position += n_bytes
-            self._crc = zlib.crc32(data, self._crc)
-            if self.position == member.n_bytes and member.crc is not None:
-                _check_crc(member, self._crc)
+        if member.feature is not None:
+            raise UnsupportedError(f"{self._source.path}: key {self._key!r} needs {member.feature}",
+                                   feature=member.feature)
+        try:
+            data = self._stored(n_bytes) if self._decoder is None else self._inflated(n_bytes, self._decoder)
+            self.position += len(data)
+            if len(data) < n_bytes:
+                raise _Fault(f"ends after {self.position} of {member.n_bytes} bytes")
+            is_end = self.position == member.n_bytes
+            if is_end and self._decoder is not None and self._inflated(1, self._decoder):
+                raise _Fault(f"has more than the {member.n_bytes} bytes that the archive says")
+            if member.crc is not None:
+                self._crc = zlib.crc32(data, self._crc)
+                if is_end and self._crc != member.crc:
+                    raise _Fault(f"has CRC {self._crc:#x}, the archive says {member.crc:#x}")
+        except _Fault as fault:
+            raise StoreError(f"{self._source.path}: key {self._key!r} {fault}", key=self._key) from fault.__cause__
+        except MemoryError as exc:
+            raise StoreError(f"{self._source.path}: no memory for the {n_bytes} bytes of key {self._key!r}",
+                             key=self._key, errno=errno.ENOMEM) from exc
         return data
 
+    def _stored(self, n_bytes):
+        start = self._member.offset + self.position
+        data = self._source.read_at(start, n_bytes)
+        if len(data) < n_bytes:
+            raise _Fault(f"was cut off at byte {start + len(data)} of the file")
+        return data
 
-def verify_member(fd: int | Source, path: str, key: str, member: Member) -> None:
-    """Read a member, and compare its CRC.
-
-    Raises
-    ------
-    ChecksumError
-        The CRC is not the archive's.
-    StoreError
-        See `read_member`.
-    """
-    reader = MemberReader(fd, path, key, member._replace(crc=None))
-    crc = 0
-    while part := reader.read(_PIECE_NBYTES):
-        crc = zlib.crc32(part, crc)
-    if crc != member.crc:
-        raise ChecksumError(f"{path}: member {key!r} has CRC {crc:#010x}, the archive says {member.crc:#010x}", key=key,
-                            expected=member.crc, found=crc)
-
-
-@contextlib.contextmanager
-def _faults_of(path, key, member, n_bytes):
-    """Raise the errors of a member as `read_member` does."""
-    if member.feature is not None:
-        raise UnsupportedError(f"{path}: key {key!r} needs {member.feature}", feature=member.feature)
-    try:
-        yield
-    except _Fault as fault:
-        raise StoreError(f"{path}: key {key!r} {fault}", key=key) from fault.__cause__
-    except OSError as exc:
-        if isinstance(exc, StoreError):
-            raise
-        raise StoreError(f"{path}: cannot read key {key!r}: {exc.strerror}", key=key, errno=exc.errno) from exc
-    except MemoryError as exc:
-        raise StoreError(f"{path}: no memory for the {n_bytes} bytes of key {key!r}", key=key,
-                         errno=errno.ENOMEM) from exc
-
-
-def _check_crc(member, crc):
-    if crc != member.crc:
-        raise _Fault(f"has CRC {crc:#x}, the archive says {member.crc:#x}")
-
-
-class _Inflater:
-    """The decoded bytes of a deflated member, from the first to the last; its methods raise _Fault."""
-
-    def __init__(self, fd, member):
-        self._fd, self._member = fd, member
-        self._decoder = zlib.decompressobj(-zlib.MAX_WBITS)
-        self._at, self._end = member.offset, member.offset + member.n_stored
-        self._n_taken = 0
-
-    def take(self, n_bytes):
-        """Return the next bytes, fewer than `n_bytes` where the stream ends."""
-        decoder = self._decoder
+    def _inflated(self, n_bytes, decoder):
+        """Return the next decoded bytes, fewer than `n_bytes` where the stream ends."""
         data = bytearray()
         while len(data) < n_bytes and not decoder.eof:
-            raw = decoder.unconsumed_tail
-            if not raw:
-                raw = _read(self._fd, self._at, min(_PIECE_NBYTES, self._end - self._at))
-                self._at += len(raw)
+            raw = decoder.unconsumed_tail or next(self._pieces, b"")
             try:
                 part = decoder.decompress(raw, n_bytes - len(data))
             except zlib.error as exc:
@@ -451,32 +354,23 @@ class _Inflater:
             if not raw and not part:
                 break
             data += part
-        self._n_taken += len(data)
         return bytes(data)
 
-    def check(self, n_expected):
-        """Check that so many bytes were there, and no more if that is the size in the directory."""
-        n_bytes = self._member.n_bytes
-        if self._n_taken < n_expected:
-            raise _Fault(f"ends after {self._n_taken} of {n_bytes} bytes")
-        if n_expected == n_bytes and self.take(1):
-            raise _Fault(f"has more than the {n_bytes} bytes that the archive says")
 
+def verify_member(source: ByteSource, key: str, member: Member) -> None:
+    """Read a member, and compare its CRC.
 
-def _read(fd, start, n_bytes):
-    data = _read_up_to(fd, start, n_bytes)
-    if len(data) < n_bytes:
-        raise _Fault(f"was cut off at byte {start + len(data)} of the file")
-    return data
-
-
-def _read_up_to(fd, start, n_bytes):
-    """Return bytes, fewer than `n_bytes` only where the file ends; one call of the system may return less."""
-    if not isinstance(fd, int):
-        return fd.read(start, n_bytes)
-    parts = []
-    while n_bytes and (part := os.pread(fd, n_bytes, start)):
-        parts.append(part)
-        start += len(part)
-        n_bytes -= len(part)
-    return parts[0] if len(parts) == 1 else b"".join(parts)
+    Raises
+    ------
+    ChecksumError
+        The CRC is not the archive's.
+    StoreError
+        See `MemberReader`.
+    """
+    reader = MemberReader(source, key, member._replace(crc=None))
+    crc = 0
+    while part := reader.read(source.piece_nbytes):
+        crc = zlib.crc32(part, crc)
+    if crc != member.crc:
+        raise ChecksumError(f"{source.path}: member {key!r} has CRC {crc:#010x}, the archive says {member.crc:#010x}",
+                            key=key, expected=member.crc, found=crc)

@@ -1,45 +1,58 @@
 """A zip file as a store: reading any archive, and writing a new one.
 
 Members without compression are parts of a file, like those of a reference set, and the compiled code reads chunks
-there. Deflated members are decoded in Python.
+there. Deflated members are decoded in Python. Of an archive at a service the directory is read once, and then only the
+members that are wanted, each with its header in one request.
 """
 from __future__ import annotations
 
 import os
-import stat
 import zipfile
 from functools import partial
 from typing import TYPE_CHECKING
 
 from zcore.buffers import flat_view
-from zcore.descriptors import duplicate
 from zcore.errors import StoreError, UnsupportedError, warn
-from zcore.kernel.io.documents import Descriptor
 from zcore.kernel.refs.table import ReferenceTable
-from zcore.stores.base import OBJECTS, BlockStore, ByteRange, FileParts, Identity, Listing, Objects, resolve_range
+from zcore.ranges import FAR_NBYTES, Ahead, LocalFile
+from zcore.stores.base import OBJECTS, ByteRange, FileParts, Identity, Listing, Objects, resolve_range
 from zcore.stores.keys import check_key, check_prefix, prefix_of
 from zcore.stores.memory import MemoryStore
-from zcore.stores.zip.members import check_name, read_member, read_members, verify_member
+from zcore.stores.one_file import HERE, IN_PYTHON, FileStore
+from zcore.stores.zip.members import (
+    END,
+    HEADER,
+    MAX_COMMENT,
+    check_name,
+    located,
+    read_member,
+    read_members,
+    verify_member,
+)
 from zcore.stores.zip.writer import DOCUMENT, ZipWriter, in_order, is_document
 
 if TYPE_CHECKING:
     import weakref
-    from typing import Any, Literal, Self
+    from typing import Any, Literal
 
+    from zcore.ranges import ByteSource
     from zcore.stores.base import Blocks
+    from zcore.stores.remote.store import RemoteStore
     from zcore.typing import Buffer, StrPath
 
-_OPEN = os.O_RDONLY | os.O_NONBLOCK | getattr(os, "O_CLOEXEC", 0)
-# The targets in the table: the archive itself, and one for members that Python decodes.
-_HERE, _IN_PYTHON = "stored", "other"
+# The directory of a small archive lies in this part of its end.
+_END_NBYTES = END.size + MAX_COMMENT
+# Bytes of extra fields that a header is expected to have at the most; more cost another request.
+_EXTRA_NBYTES = 64
 
 
-class ZipStore(BlockStore):
+class ZipStore(FileStore):
     """A store in a zip file.
 
     Parameters
     ----------
-    path : str or os.PathLike
+    path : str, os.PathLike, RemoteStore or ByteSource
+        A new archive has a path. A `RemoteStore` has the URL of the archive.
     mode : {"r", "w", "x"}
         Read an archive; write a new one, which replaces an existing file; or write one only if there is no file. The
         archive exists when the store has been closed. A name that ends with ``.ozx`` makes an OME-Zarr zip file by
@@ -53,6 +66,8 @@ class ZipStore(BlockStore):
     ------
     StoreError
         The file cannot be opened or made; it is no zip archive, or contradicts itself.
+    FileNotFoundError
+        There is no such object at a service.
 
     Notes
     -----
@@ -72,10 +87,10 @@ class ZipStore(BlockStore):
 
     # A weak reference to the handle that closes the store, as it was made for that.
     opened_for: weakref.ref[Any] | None = None
-    _writer = _file = None
+    _writer: Any = None
 
-    def __init__(self, path: StrPath, *, mode: Literal["r", "w", "x"] = "r", compression: int = zipfile.ZIP_STORED,
-                 read_only: bool | None = None) -> None:
+    def __init__(self, path: StrPath | RemoteStore | ByteSource, *, mode: Literal["r", "w", "x"] = "r",
+                 compression: int = zipfile.ZIP_STORED, read_only: bool | None = None) -> None:
         if mode not in ("r", "w", "x"):
             raise ValueError(f"mode {mode!r}: expected 'r', 'w' or 'x'; an archive is written once, as a whole")
         if read_only is not None and bool(read_only) != (mode == "r"):
@@ -83,16 +98,14 @@ class ZipStore(BlockStore):
         if compression not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             raise UnsupportedError(f"compression {compression!r}: expected zipfile.ZIP_STORED or zipfile.ZIP_DEFLATED",
                                    feature="other methods in zip archives")
-        self.path: str = os.path.abspath(os.fspath(path))
         self.read_only: bool = mode == "r"
         # Of a new archive: they are kept back until the first other value comes, as they are to be the first members.
         self._documents = {}
         if self.read_only:
-            self._file, status = _opened(self.path)
-            self._status = status.st_dev, status.st_ino, status.st_mtime_ns, status.st_ctime_ns
-            self._members = dict(read_members(self._file.fd, self.path))
+            self._members = read_members(self._open(path, (None, _END_NBYTES), LocalFile))
             self._table = _table_of(self._members)
         else:
+            self.path = os.path.abspath(os.fspath(path))
             self._members = {}
             self._names = MemoryStore()
             self._writer = ZipWriter(self.path, mode == "x", compression)
@@ -104,10 +117,7 @@ class ZipStore(BlockStore):
         if not self.read_only:
             raise TypeError(f"{self!r} is being written, which only this process can do; close it, and pickle a "
                             "store that reads it")
-        return ZipStore, (self.path,)
-
-    def __enter__(self) -> Self:
-        return self
+        return super().__reduce__()
 
     def __exit__(self, kind: type[BaseException] | None, *exc_info: object) -> None:
         if kind is not None:
@@ -128,47 +138,51 @@ class ZipStore(BlockStore):
     def close(self) -> None:
         """Finish a new archive, or close the one that is read. No thread may be using the store."""
         writer, self._writer = self._writer, None
-        if self._file is not None:
-            try:
-                self._file.close()
-            except OSError as exc:
-                raise StoreError(f"cannot close {self.path}: {exc.strerror}", errno=exc.errno) from exc
+        if self._source is not None:
+            self._source.close()
         if writer is not None and writer.is_open:
             with writer.locks.whole():
                 try:
                     self._put_documents(writer)
                     document = self._members.get(DOCUMENT)
                     if document is not None:
-                        document = read_member(writer.fileno(), self.path, DOCUMENT, document, None)
+                        document = read_member(writer.source, DOCUMENT, document, None)
                     writer.finish(self._members, document)
                 finally:
                     writer.discard()
 
     def locate(self, prefix: str) -> FileParts | Objects:
-        return FileParts(self._table, self._open_target) if self.read_only else OBJECTS
+        if not self.read_only or self._source.is_far:
+            return OBJECTS
+        return FileParts(self._table, self._open_target)
 
     def extent(self, key: str) -> tuple[str, int, int | None] | None:
         member = self._members.get(check_key(key))
-        if member is None or not self.read_only or member.is_deflated or member.feature is not None:
+        if member is None or not self.read_only or self._source.is_far and self.uri is None:
+            return None
+        if member.entry is not None:
+            member, _ = self._located(key, 0)
+        if member.is_deflated or member.feature is not None:
             return None
         return self.path, member.offset, member.n_stored
 
-    @property
-    def label(self) -> str:
-        """The name of the file."""
-        return os.path.basename(self.path)
-
-    def _open_target(self, target):
-        if target != _HERE:
-            raise StoreError(f"{self!r}: these members are decoded in Python")
-        return duplicate(self._fileno())
-
-    def _fileno(self):
-        if self._writer is not None:
-            return self._writer.fileno()
-        if self._file is None or self._file.fd < 0:
+    def _file(self):
+        """Return the source of the archive; raises StoreError if it is closed."""
+        source = self._source if self._writer is None else self._writer.source
+        if source is None:
             raise StoreError(f"{self!r} is closed")
-        return self._file.fd
+        _ = source.fd     # raises StoreError if the file is closed
+        return source
+
+    def _located(self, key, n_bytes):
+        """Return a member whose header was read, and a source for `n_bytes` of its content, which come with it."""
+        member, source = self._members[key], self._file()
+        if member.entry is not None:
+            # A part of a large member is read by itself, when it is known where it is.
+            n_bytes = n_bytes if n_bytes <= FAR_NBYTES else 0
+            source = Ahead(source, member.header, HEADER.size + len(key.encode()) + _EXTRA_NBYTES + n_bytes)
+            member = self._members[key] = located(source, key, member)
+        return member, source
 
     # Reading
 
@@ -182,13 +196,18 @@ class ZipStore(BlockStore):
         UnsupportedError
             The member is encrypted, or compressed by another method than deflate.
         """
-        fd = self._fileno()
+        source = self._file()
         # Before the members: a document goes there before it is removed here.
         document = self._documents.get(check_key(key))
         if document is not None:
             return document[slice(*resolve_range(byte_range, len(document)))]
         member = self._members.get(key)
-        return None if member is None else read_member(fd, self.path, key, member, byte_range)
+        if member is None:
+            return None
+        if member.entry is not None:
+            start, stop = resolve_range(byte_range, member.n_bytes)
+            member, source = self._located(key, member.n_stored if member.is_deflated else 0 if start else stop)
+        return read_member(source, key, member, byte_range)
 
     def get_with_identity(
         self, key: str, byte_range: ByteRange | None = None
@@ -197,16 +216,12 @@ class ZipStore(BlockStore):
         return None if value is None else (value, self.identity(key))
 
     def identity(self, key: str) -> Identity | None:
-        """Return the identity of `key`: that of the file that was opened, with the size of the member.
+        """Return the identity of `key`: that of the file that was opened, and of the member.
 
-        To distinguish members of one size, the offset is subtracted from the time of the last change. None while the
-        archive is written.
+        None while the archive is written.
         """
         member = self._members.get(check_key(key))
-        if member is None or not self.read_only:
-            return None
-        device, inode, mtime, ctime = self._status
-        return device, inode, member.n_bytes, mtime, ctime - member.header
+        return None if member is None or not self.read_only else self._source.identity(member.header, member.n_bytes)
 
     def getsize(self, key: str) -> int | None:
         document = self._documents.get(check_key(key))
@@ -225,10 +240,15 @@ class ZipStore(BlockStore):
     # Verifying: the compiled code reads stored members without a look at their CRC.
 
     def blocks(self, path: str) -> Blocks:
-        fd, prefix = self._fileno(), prefix_of(path)
+        self._file()
+        prefix = prefix_of(path)
         for key, member in self._members.items():
             if key.startswith(prefix) and member.feature is None:
-                yield key, None, member.n_bytes, partial(verify_member, fd, self.path, key, member)
+                yield key, None, member.n_bytes, partial(self._verify, key)
+
+    def _verify(self, key):
+        member, source = self._located(key, self._members[key].n_stored)
+        verify_member(source, key, member)
 
     def is_in_blocks(self, path: str) -> bool:
         return False     # the CRC does not show whether a chunk can be decoded
@@ -291,28 +311,16 @@ class ZipStore(BlockStore):
         self._documents.clear()
 
     def _held(self):
-        self._fileno()
+        self._file()
         return self._writer.locks.whole()
 
 
-def _opened(path):
-    """Return the `Descriptor` and the status of a file."""
-    try:
-        file = Descriptor(path, _OPEN)
-        status = os.fstat(file.fd)
-    except OSError as exc:
-        raise StoreError(f"cannot open the zip archive {path}: {exc.strerror}", errno=exc.errno) from exc
-    if not stat.S_ISREG(status.st_mode):
-        raise StoreError(f"{path} is no file, and so no zip archive")
-    return file, status
-
-
 def _table_of(members):
-    """Return the table of members for the compiled code. Rows for `_IN_PYTHON` leave a member to Python."""
+    """Return the table of members for the compiled code. Rows for `IN_PYTHON` leave a member to Python."""
     table = ReferenceTable()
     for key, member in members.items():
-        if member.is_deflated or member.feature is not None:
-            table.put(key.encode(), _IN_PYTHON, 0, None)
+        if member.is_deflated or member.feature is not None or member.entry is not None:
+            table.put(key.encode(), IN_PYTHON, 0, None)
         else:
-            table.put(key.encode(), _HERE, member.offset, member.n_stored)
+            table.put(key.encode(), HERE, member.offset, member.n_stored)
     return table

@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING
 from zcore.descriptors import open_descriptor
 from zcore.errors import StoreError, warn
 from zcore.kernel.io.object_locks import ObjectLocks
+from zcore.ranges import LocalFile
 from zcore.replacing import NewFile
 from zcore.stores.forks import renew_in_children
 from zcore.stores.keys import TEMPORARY
@@ -121,6 +122,7 @@ class ZipWriter:
         try:
             _remove_left_over(os.path.dirname(os.path.realpath(path)), TEMPORARY + _label_of(path))
             self._file = _File(path)
+            self._source = LocalFile(path, file=self._file)
         except OSError as exc:
             raise StoreError(f"cannot make {path}: {exc.strerror}", errno=exc.errno) from exc
 
@@ -129,10 +131,12 @@ class ZipWriter:
         """Whether there is a file that is neither finished nor removed."""
         return self._file is not None
 
-    def fileno(self) -> int:
-        """Return the descriptor of the file, to read members from."""
+    @property
+    def source(self) -> LocalFile:
+        """The file, to read members from."""
         self.check()
-        return self._file.fd
+        self._source.size = self._end
+        return self._source
 
     def check(self) -> None:
         """Raise StoreError if the archive was given up or closed."""

@@ -39,11 +39,11 @@ from zcore.errors import (
     TruncatedError,
     UnsupportedError,
 )
-from zcore.kernel.io.documents import Descriptor
 from zcore.kernel.plan.plan import PlanOptions
 from zcore.kernel.plan.raw_read import LayoutReadPlan
 from zcore.kernel.select.open_array import OpenArray
 from zcore.model.metadata import has_varying_items
+from zcore.ranges import LocalFile
 from zcore.stores import openers
 from zcore.stores.keys import TEMPORARY, WINDOWS, check_key
 from zcore.stores.zip.members import Member, MemberReader, check_name, read_members
@@ -76,8 +76,7 @@ class NumpySource(Source):
         self.left_out: list[tuple[str, str]]
         self._file = _NumpyFile(path, threads)
         try:
-            with self._file.faults():
-                status = os.fstat(self._file.fd)
+            status = self._file.source.status()
             self.identity: str = repr((os.path.abspath(path), identity_of(status)[1:]))
             if (kind or openers.kind_of(path)) is openers.NPY:
                 if name:
@@ -91,7 +90,7 @@ class NumpySource(Source):
             raise
 
     def _members(self, path, name, selection) -> list[tuple[str, SourceGroup | SourceArray]]:
-        members = dict(read_members(self._file.fd, path))
+        members = read_members(self._file.source)
         self.left_out = [("files that are not arrays", key) for key in members if not key.endswith(_SUFFIX)]
         arrays = {key.removesuffix(_SUFFIX): (key, member) for key, member in members.items() if key.endswith(_SUFFIX)}
         if name:
@@ -127,27 +126,12 @@ class _NumpyFile:
         self.path = path
         self.n_threads = min(threads or config.threads, MAX_THREADS)
         self._checked = None
-        with self.faults():
-            self._file = Descriptor(path, os.O_RDONLY | os.O_CLOEXEC)
-
-    @property
-    def fd(self):
-        """The descriptor; -1 once it is closed."""
-        return self._file.fd
-
-    @contextlib.contextmanager
-    def faults(self):
-        """Return a context manager that makes a StoreError of an error of the system."""
-        try:
-            yield
-        except OSError as exc:
-            raise StoreError(f"cannot read {self.path}: {exc.strerror}", key=self.path, errno=exc.errno) from exc
+        self.source = LocalFile(path)
 
     def close(self):
         """Close the file, and remove an unpacked member."""
         self._forget()
-        with self.faults():
-            self._file.close()
+        self.source.close()
 
     def _forget(self):
         unpacked, self._unpacked, self._checked = self._unpacked, None, None
@@ -159,7 +143,7 @@ class _NumpyFile:
         """Check a whole member, and return the descriptor and offset of its bytes."""
         if member.crc is not None and self._checked != key:
             self._forget()
-            reader = MemberReader(self.fd, self.path, key, member)
+            reader = MemberReader(self.source, key, member)
             try:
                 if member.is_deflated:
                     self._unpacked = tempfile.TemporaryFile(prefix="zcore-copy-")
@@ -174,7 +158,7 @@ class _NumpyFile:
                 raise StoreError(f"cannot unpack {key!r} of {self.path} to {tempfile.gettempdir()}: {exc.strerror}",
                                  key=key, errno=exc.errno) from exc
             self._checked = key
-        return (self._unpacked.fileno(), 0) if member.is_deflated else (self.fd, member.offset)
+        return (self._unpacked.fileno(), 0) if member.is_deflated else (self.source.fd, member.offset)
 
 
 class _NumpyArray(SourceArray):
@@ -201,7 +185,7 @@ class _NumpyArray(SourceArray):
         self._reader = None
 
     def _new_reader(self):
-        return MemberReader(self._file.fd, self._file.path, self._key, self._member)
+        return MemberReader(self._file.source, self._key, self._member)
 
     def _read(self, box, out):
         if not out.nbytes:
@@ -214,10 +198,12 @@ class _NumpyArray(SourceArray):
         fd, offset = self._file.place_of(self._key, self._member)
         shape, itemsize, n_threads = self._stored_shape, self.dtype.itemsize, self._file.n_threads
         array = OpenArray(shape, shape, program=None, fill=bytes(itemsize), template=(b"", b"", b""))
-        with self._file.faults():
+        try:
             plan = LayoutReadPlan(array, box, out, PlanOptions(n_threads=n_threads), source=partial(duplicate, fd),
                                   offset=offset + self._offset, strides=_strides(shape, itemsize, self.order),
                                   name=self._what)
+        except OSError as exc:
+            raise self._file.source.fault("read", exc) from exc
         workers.run(plan.run, n_threads, plan.cancel)
         plan.raise_failure(())
 

@@ -15,6 +15,7 @@ from zcore.formats import format_of
 from zcore.model.chunk_keys import ChunkKeyEncoding
 from zcore.nodes.array import Array
 from zcore.nodes.group import Group
+from zcore.stores.openers import is_url
 from zcore.stores.reference.store import ReferenceStore
 
 if TYPE_CHECKING:
@@ -134,7 +135,9 @@ def _directory_of(store):
     if isinstance(store, ReferenceStore):
         return store.base
     path = getattr(store, "path", None)
-    return path if path is None or os.path.isdir(path) else os.path.dirname(path)
+    if path is None or is_url(path):
+        return None
+    return path if os.path.isdir(path) else os.path.dirname(path)
 
 
 def _relative(value, base):

@@ -92,7 +92,7 @@ def test_of_shards_the_index_and_the_chunks_are_asked_for(site):
 
 def test_what_is_asked_for_together_has_bounds(made, monkeypatch):
     """RF-URL-09"""
-    monkeypatch.setattr("zcore.stores.ranges.merged.__defaults__", (1, 200))
+    monkeypatch.setattr("zcore.ranges.merged.__defaults__", (1, 200))
     array = zcore.open(ReferenceStore(refs_to(made, made.url + "dir/data.bin")))["x"]
     made.requests.clear()
     np.testing.assert_array_equal(array[...], made.values)

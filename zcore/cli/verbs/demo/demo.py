@@ -11,6 +11,7 @@ Examples:
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import sys
 from functools import partial
@@ -19,11 +20,13 @@ from typing import TYPE_CHECKING
 import zcore
 from zcore.cli.option_values import grid_of
 from zcore.cli.show import machine
-from zcore.cli.show.levels import obstacle
+from zcore.cli.show.levels import levels_of, obstacle
+from zcore.cli.show.plane import plane_of
 from zcore.cli.show.printed import duration, lengths, megabytes_per_second, plural, table
 from zcore.cli.verbs.demo.output import Output
 from zcore.cli.verbs.demo.round_trip import N_REPEATS, RoundTrip, is_repeated, written
-from zcore.cli.verbs.demo.source import KINDS, load
+from zcore.cli.verbs.demo.source import KINDS, DemoData, load
+from zcore.errors import Needing
 from zcore.model.auto_chunks import TARGET_NBYTES
 from zcore.stores.memory import MemoryStore
 
@@ -76,7 +79,8 @@ def run(arguments: argparse.Namespace) -> int:
         chunks = f"{max(1, min(TARGET_NBYTES, data.nbytes // FEW_CHUNKS))} B"
     if not arguments.no_picture:
         # Imported before the long write: a missing matplotlib is found at once.
-        from zcore.cli.verbs.demo import picture
+        with Needing("the picture (--no-picture goes without) needs", "matplotlib", "demo", "pictures"):
+            import matplotlib  # noqa: F401
     # In memory first, and without elements: a format refuses data before there is a folder.
     drafts, refusals = _drafts(source, chunks)
     draft = next(iter(drafts.values()))
@@ -116,7 +120,7 @@ def run(arguments: argparse.Namespace) -> int:
         reason = obstacle(data.dtype, data.shape)
         if reason is None:
             drawn = output.path(PICTURE)
-            output.write(PICTURE, picture.draw(last.array, source))
+            output.write(PICTURE, picture_of(last.array, source))
         say(f"no picture: {reason}" if drawn is None else f"picture : {drawn}")
     if arguments.json:
         machine.show({"name": source.name, "shape": data.shape, "dtype": data.dtype, "nbytes": data.nbytes,
@@ -145,6 +149,18 @@ def _drafts(source, chunks):
         raise ValueError(f"{source.name}: the data are {data.ndim}-d {data.dtype}, which no format can write: "
                          + "; ".join(f"{reason} ({', '.join(names)})" for reason, names in reasons.items()))
     return drafts, refusals
+
+
+def picture_of(array: zcore.Array, source: DemoData) -> bytes:
+    """Return the picture of an array that was read back, as `zcore plot` draws it: the bytes of a PNG file."""
+    from zcore.cli.show import drawing, figure
+
+    # Of an image the first colour is drawn.
+    selection = (slice(None), slice(None), *[0] * (array.ndim - 2)) if source.is_image else None
+    values, box, quantity = plane_of(array, selection, *figure.MAX_DOTS, quantity=source.quantity)
+    png = io.BytesIO()
+    drawing.save(figure.plane(array, values, box, *levels_of(values), quantity, source.title), png, "png")
+    return png.getvalue()
 
 
 def _trip(path, data, name, make):

@@ -38,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Draw."""
     from zcore.cli.selection import parse_selection
     from zcore.cli.show.levels import levels_of
-    from zcore.cli.verbs.elements.plane import plane_of
+    from zcore.cli.show.plane import plane_of
 
     if arguments.chunks and (arguments.selection or arguments.levels):
         raise ValueError("--chunks draws all objects; it takes no selection and no --levels")

@@ -37,14 +37,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Measure."""
-    from zcore.cli.verbs.speed.measured import (
-        KEPT_NBYTES,
-        Sample,
-        advice_of,
-        measure_appends,
-        measure_forms,
-        scratch,
-    )
+    from tempfile import TemporaryDirectory
+
+    from zcore.cli.verbs.speed.measured import Sample, advice_of, measure_forms
     from zcore.text.sizes import parse_nbytes
 
     try:
@@ -57,22 +52,20 @@ def run(arguments: argparse.Namespace) -> int:
     sample = Sample(array, nbytes)
     with ProgressLine(f"measuring {arguments.path}") as progress:
         read_seconds = {n: sample.read(n) for n in threads}
-        fetch_seconds, element_seconds = sample.fetch(), (sample.element(), sample.element(KEPT_NBYTES))
-        forms, appends = [], None
+        fetch_seconds, element_seconds, forms = sample.fetch(), sample.element(), []
         if folder is not None:
-            with scratch(folder) as made:
-                forms, appends = measure_forms(sample, made, progress), measure_appends(sample, made)
-    advice = list(advice_of(arguments.path, sample, forms, read_seconds, element_seconds, appends))
+            with TemporaryDirectory(prefix=".zcore-bench-", dir=folder) as made:
+                forms = measure_forms(sample, made, progress)
+    advice = list(advice_of(arguments.path, sample, forms))
     if arguments.json:
         machine.show({
             "path": arguments.path, "nbytes": sample.nbytes, "nbytes_stored": sample.nbytes_stored,
             "objects": sample.n_objects, "absent": sample.n_absent, "fetch_seconds": fetch_seconds,
-            "element_seconds": element_seconds[0], "kept_element_seconds": element_seconds[1],
+            "element_seconds": element_seconds,
             "read": [{"threads": n, "seconds": seconds} for n, seconds in read_seconds.items()], "forms": forms,
-            "appends": None if appends is None else dict(zip(("rows", "seconds", "row_seconds"), appends, strict=True)),
             "advice": advice})
     else:
-        _print(sample, read_seconds, fetch_seconds, element_seconds, forms, appends, advice)
+        _print(sample, read_seconds, fetch_seconds, element_seconds, forms, advice)
     return 0
 
 
@@ -101,7 +94,7 @@ def _folder(given, store):
     return os.path.dirname(os.path.abspath(directory))
 
 
-def _print(sample, read_seconds, fetch_seconds, element_seconds, forms, appends, advice):
+def _print(sample, read_seconds, fetch_seconds, element_seconds, forms, advice):
     speed = megabytes_per_second
     print(f"sample: {nbytes_text(sample.nbytes)} in {plural(sample.n_objects, 'object')} of "
           f"{nbytes_text(sample.nbytes_stored)} in total; all in the system's cache"
@@ -112,11 +105,7 @@ def _print(sample, read_seconds, fetch_seconds, element_seconds, forms, appends,
         print(f"{'read, ' + plural(n, 'thread'):17} {duration(seconds):>9}"
               f"  {speed(sample.nbytes, seconds):>6} MB/s, "
               f"{duration(seconds / (sample.n_objects + sample.n_absent))} an object")
-    print(f"one element       {duration(element_seconds[0]):>9}  and {duration(element_seconds[1])} through a cache of "
-          "chunks")
-    if appends:
-        n_rows, whole, single = appends
-        print(f"append            {duration(whole):>9}  of {n_rows} rows, and {duration(single)} of a single one")
+    print(f"one element       {duration(element_seconds):>9}")
     if forms:
         print()
         print(table(("form", "files", "bytes", "ratio", "write MB/s", "read MB/s", "one chunk"), [

@@ -4,17 +4,12 @@ All times are of files in the system's cache, the best of several, without the t
 """
 from __future__ import annotations
 
-import contextlib
 import itertools
-import json
 import math
 import random
 import shlex
-import shutil
-import signal
-import tempfile
-import threading
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -36,16 +31,10 @@ if TYPE_CHECKING:
 
 N_REPEATS = 3
 N_ELEMENTS = 10
-KEPT_NBYTES = 2**28            # of a cache of chunks
-KEPT_FASTER = 4                # times as fast is worth a cache
 SMALL_CHUNK = 2**18            # bytes decoded: below, the fixed costs of a chunk matter
 LARGE_CHUNK = 2**22            # bytes decoded: above, a selection decodes much that it does not want
 SHARD_NBYTES = 2**24           # decoded, of the shards that are tried
-MANY_OBJECTS = 10_000          # as files in a directory
 FASTER = 1.25                  # times as fast is worth a change
-APPENDED_FASTER = 3            # times as fast by the row is worth appends of whole objects
-CHECKED = "with crc32c"        # the name of a form
-NOISE = 1.1                    # times as fast may be the machine's
 BIGGER = 1.1                   # times as many bytes are acceptable for it
 
 
@@ -71,8 +60,6 @@ class Sample:
         Objects in it that are not stored.
     object_shape : tuple of int
         Elements of the first of them per dimension.
-    n_all : int
-        Stored objects of the whole array. A store without a listing does not say: then all places of the grid.
     """
 
     def __init__(self, array: zcore.Array, nbytes: int) -> None:
@@ -101,7 +88,6 @@ class Sample:
         self.nbytes_stored: int = sum(stored.values())
         self.n_objects: int = len(stored)
         self.n_absent: int = len(keys) - len(stored)
-        self.n_all: int = metadata.n_chunks if sizes is None else len(sizes)
         self._first: Coords = min(stored)
         self.object_shape: tuple[int, ...] = metadata.place_of(self._first)[1]
 
@@ -118,15 +104,9 @@ class Sample:
         out = np.empty(self.values.shape, self.values.dtype)
         return best_of(lambda: array.read(self.region, out=out))
 
-    def element(self, cache: int | None = None) -> float:
-        """Return the seconds of one of a few random elements of a chunk, read one by one.
-
-        Parameters
-        ----------
-        cache : int or None
-            Bytes of decoded chunks that are kept.
-        """
-        array = zcore.open_array(self.array.store, path=self.array.path, cache=cache)
+    def element(self) -> float:
+        """Return the seconds of one of a few random elements of a chunk, read one by one."""
+        array = self.array
         chosen = random.Random(0)
         starts, lengths = array.metadata.place_of(self._first)
         places = [tuple(chosen.randrange(start, min(start + length, end)) for start, length, end
@@ -189,13 +169,6 @@ def forms_of(sample: Sample) -> Iterator[tuple[str, dict[str, Any], str | None]]
     for name, option, codec in (("blosc, lz4", "blosc:lz4:5", codecs.BloscCodec(cname="lz4", clevel=5)),
                                 ("blosc, zstd", "blosc:zstd:3", codecs.BloscCodec(cname="zstd", clevel=3))):
         yield name, form(compressors=codec), f"--compressor {option}"
-    match compressors:
-        case [codecs.BloscCodec(shuffle="noshuffle") as plain] if array.itemsize > 1:
-            shuffled = codecs.BloscCodec(cname=plain.cname, clevel=plain.clevel)
-            spec = {"name": plain.name, "configuration": shuffled.resolve(array.itemsize).configuration()}
-            yield "shuffled", form(compressors=shuffled), f"--compressor {shlex.quote(json.dumps(spec))}"
-    if own.has_checksum and not checked:
-        yield CHECKED, form(checksum=True), "--checksum"
     if unequal:
         return
     larger = tuple(min(2 * chunk, max(1, length)) for chunk, length in zip(chunks, shape, strict=True))
@@ -211,35 +184,6 @@ def forms_of(sample: Sample) -> Iterator[tuple[str, dict[str, Any], str | None]]
             option if own.has_shards else f"--zarr-format 3 {option}")
 
 
-@contextlib.contextmanager
-def scratch(folder: str) -> Iterator[str]:
-    """Make a hidden folder in `folder`, and remove it at the end, also when the process is asked to end."""
-    def ended(number, frame):
-        raise SystemExit(128 + number)
-
-    # Other threads have no handlers of signals.
-    is_main = threading.current_thread() is threading.main_thread()
-    former = signal.signal(signal.SIGTERM, ended) if is_main else None
-    try:
-        made = tempfile.mkdtemp(prefix=".zcore-bench-", dir=folder)
-        try:
-            yield made
-        finally:
-            _remove(made)
-    finally:
-        if is_main:
-            signal.signal(signal.SIGTERM, former)
-
-
-def _remove(folder):
-    """Remove a folder, also when the process is asked to end meanwhile."""
-    try:
-        shutil.rmtree(folder, ignore_errors=True)
-    except BaseException:
-        _remove(folder)
-        raise
-
-
 def measure_forms(sample: Sample, folder: str, progress: ProgressLine) -> list[dict[str, Any]]:
     """Return a list of dicts, one for each form: ``name``, ``option``, bytes, seconds of a write and of a read, and of
     a single chunk.
@@ -248,40 +192,12 @@ def measure_forms(sample: Sample, folder: str, progress: ProgressLine) -> list[d
     """
     rows: list[dict[str, Any]] = []
     forms = list(forms_of(sample))
-    # The array's own form is measured again at the end: the first measurement also takes time for new memory.
-    for i, (name, keywords, option) in enumerate([*forms, forms[0]]):
-        progress.to(i + 1, len(forms) + 2)
-        try:
-            row = _measured(f"{folder}/{i}", sample.values, keywords) | {"name": name, "option": option}
-        except (ValueError, TypeError, zcore.UnsupportedError):
-            # A form that the array's format, type or shape does not have.
-            continue
-        if i < len(forms):
-            rows.append(row)
-        else:
-            rows[0] = {key: value if key in ("name", "option") else min(value, row[key])
-                       for key, value in rows[0].items()}
+    for i, (name, keywords, option) in enumerate(forms):
+        progress.to(i + 1, len(forms) + 1)
+        # The array's format, type or shape may not have a form.
+        with suppress(ValueError, TypeError, zcore.UnsupportedError):
+            rows.append(_measured(f"{folder}/{i}", sample.values, keywords) | {"name": name, "option": option})
     return rows
-
-
-def measure_appends(sample: Sample, folder: str) -> tuple[int, float, float] | None:
-    """Return how many rows an object has, and the seconds of an append of as many, and of a single row.
-
-    The array is as it is, but has its sample's width. None for arrays that cannot be measured so.
-    """
-    values = sample.values
-    n_rows = min(sample.array.metadata.chunk_shape[:1] + values.shape[:1], default=0)
-    if n_rows < 2 or sample.array.metadata.edges is not None:
-        return None
-    _, keywords, _ = next(forms_of(sample))
-    try:
-        whole, single = [zcore.create_array(f"{folder}/{name}", shape=(0, *values.shape[1:]), dtype=values.dtype,
-                                            **keywords) for name in ("whole", "single")]
-    except (ValueError, TypeError, zcore.UnsupportedError):
-        return None
-    single.append(values[:1])
-    # Each append changes an object that holds rows already; more than `n_rows` would begin a new one.
-    return n_rows, best_of(lambda: whole.append(values[:n_rows])), best_of(lambda: single.append(values[:1]))
 
 
 def _measured(path, values, keywords):
@@ -298,58 +214,31 @@ def _measured(path, values, keywords):
             "chunk_seconds": chunk}
 
 
-def advice_of(path: str, sample: Sample, rows: list[dict[str, Any]], read_seconds: dict[int, float],
-              element_seconds: tuple[float, float], appends: tuple[int, float, float] | None = None) -> Iterator[str]:
-    """Yield advice, a sentence each.
-
-    `path` is the array's, for the commands. `rows` are those of `measure_forms`, `appends` those of `measure_appends`.
-    `read_seconds` is a dict of seconds by the number of threads, `element_seconds` a pair: of an element, and of one
-    through a cache of chunks.
-    """
-    from zcore.cli.show.printed import duration, nbytes_text
+def advice_of(path: str, sample: Sample, rows: list[dict[str, Any]]) -> Iterator[str]:
+    """Yield advice, a sentence each. `path` is the array's, for the commands; `rows` are those of `measure_forms`."""
+    from zcore.cli.show.printed import nbytes_text
 
     array = sample.array
     chunk_nbytes = math.prod(array.chunks if array.metadata.edges is None else array.metadata.chunk_shape) * (
         array.itemsize)
     if chunk_nbytes < SMALL_CHUNK < array.size * array.itemsize and shards_of(array) is None:
         yield (f"chunks of {nbytes_text(chunk_nbytes)} are small, and each chunk has a fixed cost; some 256 kB to "
-               "4 MB suit most uses")
+               "4 MB suit most uses, and a shard holds many chunks in one object")
     if chunk_nbytes > LARGE_CHUNK:
         yield (f"chunks of {nbytes_text(chunk_nbytes)} are large: a read of a part decodes much that it does not want, "
                "and threads have few chunks to share; some 256 kB to 4 MB suit most uses")
-    if sample.n_all > MANY_OBJECTS and shards_of(array) is None:
-        yield f"{sample.n_all} objects are many to list, copy and delete: a shard holds many chunks in one object"
-    if len(read_seconds) > 1:
-        one, *_, most = sorted(read_seconds)
-        if read_seconds[one] * NOISE < read_seconds[most]:
-            yield f"one thread reads this sample faster than {most}"
-    alone, kept = element_seconds
-    if alone >= KEPT_FASTER * kept:
-        yield (f"an element takes {duration(alone)}, as its chunk is decoded each time, and {duration(kept)} through a "
-               f'cache of chunks: zcore.open(..., cache="{nbytes_text(KEPT_NBYTES)}")')
-    if appends is not None:
-        n_rows, whole, single = appends
-        if n_rows * single >= APPENDED_FASTER * whole:
-            yield (f"an append of a single row takes {duration(single)}, as it writes its objects again, one of "
-                   f"{n_rows} rows {duration(whole)}: append whole objects")
-    if not rows:
-        return
     # A name that begins with a dash would be an option.
-    own, command = rows[0], f"zcore convert {shlex.quote(f'./{path}' if path.startswith('-') else path)} DESTINATION"
+    command = f"zcore convert {shlex.quote(f'./{path}' if path.startswith('-') else path)} DESTINATION"
     for row in rows[1:]:
-        if (row["nbytes_stored"], row["objects"]) == (own["nbytes_stored"], own["objects"]):
-            continue     # the same form by another name
-        if row["name"] == CHECKED:
-            yield (f"no checksum finds a flipped bit in these chunks; {CHECKED} the sample is read in "
-                   f"{row['read_seconds'] / own['read_seconds']:.2f} of the time, and written in "
-                   f"{row['write_seconds'] / own['write_seconds']:.2f}: {command} {row['option']}")
-            continue
+        own = rows[0]
         gains = [f"{what} {own[key] / row[key]:.1f} times as fast" for what, key in (
             ("is read", "read_seconds"), ("is written", "write_seconds")) if own[key] / row[key] >= FASTER]
         size = row["nbytes_stored"] / own["nbytes_stored"]
         slower = max(row["read_seconds"] / own["read_seconds"], row["write_seconds"] / own["write_seconds"])
-        if gains and size <= BIGGER and slower < FASTER:
+        if size == 1 and row["objects"] == own["objects"] or slower >= FASTER:
+            continue     # the same form by another name, or no better one
+        if gains and size <= BIGGER:
             yield (f"{row['name']}: the sample {' and '.join(gains)}, at {size:.2f} of the bytes: {command} "
                    f"{row['option']}")
-        elif size < 1 / FASTER and slower < FASTER:
+        elif size < 1 / FASTER:
             yield f"{row['name']}: the sample has {size:.2f} of the bytes, about as fast: {command} {row['option']}"

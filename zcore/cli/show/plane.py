@@ -9,7 +9,6 @@ from zcore.cli.selection import box_of, index_of
 from zcore.cli.show.levels import numbers_of, obstacle
 
 if TYPE_CHECKING:
-
     import numpy.typing as npt
 
     from zcore.nodes.array import Array
@@ -19,7 +18,8 @@ MAX_ASPECT = 5                 # of a picture that is not distorted
 
 
 def plane_of(array: Array, selection: Selection, max_rows: int, max_columns: int,
-             shape_of_a_dot: int | None = None) -> tuple[npt.NDArray[np.float64], list[int | range], str]:
+             shape_of_a_dot: int | None = None,
+             quantity: str = "value") -> tuple[npt.NDArray[np.float64], list[int | range], str]:
     """Return two dimensions of an array as numbers, in steps where there is no room for all.
 
     Parameters
@@ -32,6 +32,8 @@ def plane_of(array: Array, selection: Selection, max_rows: int, max_columns: int
     shape_of_a_dot : int, optional
         Height of a dot divided by its width: with it, steps do not distort the picture, unless one dimension is much
         longer than the other.
+    quantity : str
+        The name of the values.
 
     Returns
     -------
@@ -63,7 +65,7 @@ def plane_of(array: Array, selection: Selection, max_rows: int, max_columns: int
     for (d, one), step in zip(kept.items(), steps, strict=True):
         box[d] = one[::step]
     values = np.asarray(array[index_of(box)])
-    values, quantity = numbers_of(values, "value")
+    values, quantity = numbers_of(values, quantity)
     return (values if values.ndim == 2 else values[None]), box, quantity
 
 
