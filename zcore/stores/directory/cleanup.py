@@ -16,9 +16,9 @@ from zcore.stores.directory.reading import is_file
 from zcore.stores.keys import TEMPORARY, is_temporary
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
-FOLDER = TEMPORARY + "copy."     # begins the names of directories in which copies are made
+FOLDER = TEMPORARY + "copy."     # begins the names of directories in which something is made beside its place
 _CAN_ASK = os.access in os.supports_effective_ids
 
 
@@ -121,25 +121,26 @@ def remove_empty_below(directory: str) -> None:
                 os.rmdir(current)
 
 
-def remove_temporary(directory: str, before: float) -> int:
+def remove_temporary(directory: str, before: float, remove_container: Callable[[str], object]) -> int:
     """Remove the temporary files below `directory` with a last write before the time `before` (seconds).
 
-    Directories in which a copy made a file go with it. Returns : the number of files.
+    `remove_container` removes what a call has left that was making something beside its place. Returns : the number of
+    files, and of such directories.
     """
     pending = [directory]
-    folders = []
     n_removed = 0
     while pending:
         for entry in _entries(pending.pop()):
-            if entry.is_dir(follow_symlinks=False):
+            is_old = is_temporary(entry.name) and _is_older(entry, before)
+            if not entry.is_dir(follow_symlinks=False):
+                if is_old:
+                    _ignore_missing(os.unlink, entry.path)
+                    n_removed += 1
+            elif not entry.name.startswith(FOLDER):
                 pending.append(entry.path)
-                if entry.name.startswith(FOLDER) and _is_older(entry, before):
-                    folders.append(entry.path)
-            elif is_temporary(entry.name) and _is_older(entry, before):
-                _ignore_missing(os.unlink, entry.path)
-                n_removed += 1
-    for folder in folders:
-        _remove_empty(folder)
+            elif is_old:
+                remove_container(entry.path)
+                n_removed += not os.path.exists(entry.path)
     return n_removed
 
 

@@ -26,7 +26,7 @@ from zcore.kernel.io.object_locks import ObjectLocks, locks_of
 from zcore.model.value import as_bool
 from zcore.replacing import NO_FILE
 from zcore.stores.base import OBJECTS, ByteRange, Directory, Identity, Listing, Objects, Store
-from zcore.stores.directory import atomic, cleanup, listing, spelling
+from zcore.stores.directory import atomic, beside, cleanup, listing, spelling
 from zcore.stores.directory.reading import check_absent, is_special_file, read_file, stat_file
 from zcore.stores.keys import NATIVE, POSIX, check_key, check_prefix, key_to_path, prefix_of
 from zcore.stores.openers import kind_of
@@ -463,7 +463,7 @@ class DirectoryStore(Store):
         self._check_writable("clean_temporary")
         from time import time
         with self._faults("clean", ""):
-            return cleanup.remove_temporary(self.path, time() - older_than)
+            return cleanup.remove_temporary(self.path, time() - older_than, partial(beside.settle, removes=True))
 
     # One key, one file
 

@@ -65,8 +65,8 @@ def copy(source: StoreLike | Array | Group, destination: StoreLike, *, path: str
     memory : int or str
         Maximum memory for elements and for their codecs.
     overwrite : bool
-        Replace the node at the destination, with all below it. A directory is replaced with all that lies
-        in it. A file is replaced as a whole, so one node in it cannot be replaced.
+        Replace the node at the destination, with all below it. Files that belong to no node stay.
+        A file is replaced as a whole, so one node in it cannot be replaced.
     threads : int, optional
         By default `zcore.config.threads`.
     client : distributed.Client, optional

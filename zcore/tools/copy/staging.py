@@ -109,7 +109,7 @@ class Building(beside.Beside):
         if os.path.isdir(self.node) and os.path.exists(path) and _content(path) == self._request:
             self.is_begun = True
             for directory in (self.node, self.between):
-                cleanup.remove_temporary(directory, math.inf)     # of the process that was killed
+                cleanup.remove_temporary(directory, math.inf, cleanup.remove_directory)     # of the killed process
             return
         # The request first: if this process is killed, the one that has made it may go on.
         for name in sorted(os.listdir(self.container), key=lambda name: name != "request"):

@@ -395,8 +395,6 @@ REPLACED = {
 @pytest.mark.parametrize("change", REPLACED)
 def test_what_replaces_a_node_in_front_of_a_set_leaves_the_set(folder, kind, old, change, zarr_format):
     """Its document was taken for the copy of metadata of the old node, or of the new one."""
-    if kind == "directory" and change == "copy":
-        pytest.skip("the whole directory is replaced")
     store = zcore.MemoryStore() if kind == "memory" else zcore.DirectoryStore(folder / "s")
     zcore.create_group(store, zarr_format=zarr_format)
     REPLACED[old](store, 2)
