@@ -189,7 +189,9 @@ def test_a_checksum_before_the_shuffle(path, dtype):
     filters = [{"id": "fletcher32"}, {"id": "shuffle", "elementsize": values.itemsize}]
     new = zcore.create_array(zcore.MemoryStore(), data=values, chunks=(7, 4), zarr_format=2, filters=filters,
                              compressors={"id": "zlib", "level": 4})
-    assert (new[...] == values).all() and new.store.get("1.2") == group.store.get("fsz/1.2")
+    # Compressors may differ.
+    assert (new[...] == values).all()
+    assert zlib.decompress(new.store.get("1.2")) == zlib.decompress(group.store.get("fsz/1.2"))
 
 
 @pytest.mark.parametrize(("number", "values", "codec"), [
