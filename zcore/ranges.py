@@ -74,6 +74,12 @@ class ByteSource:
         """
         return None
 
+    def fault(self, operation: str, exc: OSError) -> StoreError:
+        """Return the error for an OSError, which may be one already."""
+        if isinstance(exc, StoreError):
+            return exc
+        return StoreError(f"cannot {operation} {self.path}: {exc.strerror or exc}", key=self.path, errno=exc.errno)
+
     def cut_off(self, offset: int) -> Exception:
         """Return the error for a byte that is not there, although `size` says so."""
         return StoreError(f"{self.path} was cut off at byte {offset} since it was opened", key=self.path,
@@ -151,16 +157,11 @@ class LocalFile(ByteSource):
             raise StoreError(f"{self.path} is closed", key=self.path, errno=errno.EBADF)
         return fd
 
-    def fault(self, operation: str, exc: OSError) -> StoreError:
-        """Return the error for an OSError, which may be one already."""
-        if isinstance(exc, StoreError):
-            return exc
-        return StoreError(f"cannot {operation} {self.path}: {exc.strerror or exc}", key=self.path, errno=exc.errno)
-
     def status(self) -> os.stat_result:
         """Return the status of the file."""
+        fd = self.fd
         try:
-            return os.fstat(self.fd)
+            return os.fstat(fd)
         except OSError as exc:
             raise self.fault("look at", exc) from exc
 
@@ -168,11 +169,12 @@ class LocalFile(ByteSource):
         n_bytes = min(n_bytes, self.size - offset)
         if n_bytes <= 0:
             return b""
+        fd = self.fd
         try:
-            data = part = os.pread(self.fd, n_bytes, offset)
+            data = part = os.pread(fd, n_bytes, offset)
             # The system may read less at once, and the file may have been cut off.
             while part and len(data) < n_bytes:
-                part = os.pread(self.fd, n_bytes - len(data), offset + len(data))
+                part = os.pread(fd, n_bytes - len(data), offset + len(data))
                 data += part
         except OSError as exc:
             raise self.fault("read", exc) from exc

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from zcore import config
 from zcore.descriptors import identity_of
-from zcore.errors import AsdfFormatError, LockError, NodeNotFoundError, StoreError
+from zcore.errors import AsdfFormatError, LockError, NodeNotFoundError, StoreError, ZcoreError
 from zcore.kernel.io.object_locks import locks_of
 from zcore.ranges import LocalFile
 
@@ -104,6 +104,16 @@ class FileSource(LocalFile):
         if identity_of(status) == self._known:
             with contextlib.suppress(OSError):
                 os.utime(self.fd, ns=(status.st_atime_ns, status.st_mtime_ns + 1))
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[int]:
+        """Return a context manager of the descriptor, in which an error of the system becomes a StoreError."""
+        try:
+            yield self.fd
+        except ZcoreError:
+            raise
+        except OSError as exc:
+            raise self.fault("write", exc) from exc
 
     def cut_off(self, offset: int) -> AsdfFormatError:
         return AsdfFormatError(f"the file has no byte {offset} any more: another program has made it shorter since it "

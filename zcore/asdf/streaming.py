@@ -15,7 +15,7 @@ import numpy as np
 from zcore.asdf.file import open
 from zcore.asdf.writing import STANDARD, Form, NewBlocks, directory_of, write_at, write_new
 from zcore.buffers import is_masked
-from zcore.errors import AsdfFormatError, StoreError
+from zcore.errors import AsdfFormatError
 
 if TYPE_CHECKING:
     from typing import Any, Self
@@ -100,8 +100,8 @@ class RowWriter:
         self._end = block.data_offset + self.n_rows * self._row_nbytes
         if self._end < file.source.size:
             # A part of a row, left by a kill.
-            with file.source.changing():
-                self._change(os.ftruncate, self._end)
+            with file.source.changing(), file.source.writing() as fd:
+                os.ftruncate(fd, self._end)
 
     def __repr__(self) -> str:
         return f"<RowWriter of {self._file.path}: {self.n_rows} rows of shape {self.shape}, dtype={self.dtype}>"
@@ -130,29 +130,20 @@ class RowWriter:
         rows = np.ascontiguousarray(rows.astype(self.dtype, casting="same_kind", copy=False))
         if not len(rows):
             return
-        with self._file.source.changing():
+        with self._file.source.changing(), self._file.source.writing() as fd:
             try:
-                self._end = self._change(write_at, rows.reshape(-1).view("u1"), self._end)
-            except StoreError:
+                self._end = write_at(fd, rows.reshape(-1).view("u1"), self._end)
+            except OSError:
                 with contextlib.suppress(OSError):
                     # A part of these rows would lie behind the next ones.
-                    os.ftruncate(self._file.source.fd, self._end)
+                    os.ftruncate(fd, self._end)
                 raise
         self.n_rows += len(rows)
 
     def flush(self) -> None:
         """Bring the appended rows to the disk."""
-        self._change(os.fsync)
-
-    def _change(self, function, *args):
-        """Call a function of the system with the descriptor of the file."""
-        source = self._file.source
-        try:
-            return function(source.fd, *args)
-        except OSError as exc:
-            if isinstance(exc, StoreError):
-                raise
-            raise source.fault("write", exc) from exc
+        with self._file.source.writing() as fd:
+            os.fsync(fd)
 
     def close(self) -> None:
         """Close the file."""

@@ -159,11 +159,8 @@ def update_in_place(file: AsdfFile, compression: str | None, checksum: bool, emb
 def _writing(file):
     """Return a context manager of the descriptor; an error of the system becomes a StoreError."""
     try:
-        yield file.source.fd
-    except ZcoreError:
-        raise
-    except OSError as exc:
-        raise file.source.fault("write", exc) from exc
+        with file.source.writing() as fd:
+            yield fd
     finally:
         file.source.note_change()
         file.source.refresh()

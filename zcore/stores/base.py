@@ -54,7 +54,7 @@ class FileParts(NamedTuple):
 
     `table`, a `zcore.kernel.refs.table.ReferenceTable`, lists them and does not change. ``open(target)`` returns a new
     descriptor of one of the files. It raises StoreError for a target that `get` reads. ``batches(keys, limit)``, if
-    given, returns the values that are read together: `zcore.stores.reference.batches`.
+    given, returns the values that are read together: `zcore.stores.reference.store.Batch`.
     """
 
     table: ReferenceTable

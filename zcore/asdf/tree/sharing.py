@@ -5,7 +5,7 @@ overlaps with no other gets its own block. If its elements have gaps or overlap,
 """
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 
-class Piece:
+class Piece(NamedTuple):
     """An array as part of the memory that becomes a block.
 
     Attributes
@@ -31,12 +31,9 @@ class Piece:
         None: the elements lie in C order.
     """
 
-    __slots__ = ("memory", "offset", "strides")
-
-    def __init__(self, memory: npt.NDArray[np.uint8], offset: int = 0, strides: tuple[int, ...] | None = None) -> None:
-        self.memory: npt.NDArray[np.uint8] = memory
-        self.offset: int = offset
-        self.strides: tuple[int, ...] | None = strides
+    memory: npt.NDArray[np.uint8]
+    offset: int = 0
+    strides: tuple[int, ...] | None = None
 
 
 def pieces_of(arrays: Sequence[npt.NDArray[Any]]) -> list[Piece]:

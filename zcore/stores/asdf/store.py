@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from zcore.asdf.checksums import check
 from zcore.asdf.file import AsdfFile
 from zcore.asdf.source import FileSource
-from zcore.asdf.tree.ndarray import NDArrayNode, c_strides
+from zcore.asdf.tree.inline import MAX_NDIM
+from zcore.asdf.tree.ndarray import MAX_NBYTES, NDArrayNode, c_strides
+from zcore.errors import AsdfFormatError, ZcoreError
 from zcore.kernel.refs.table import ReferenceTable
 from zcore.model.dtypes import to_descr
-from zcore.stores.asdf.blocks import blocks_below
-from zcore.stores.asdf.chunks import read_map
 from zcore.stores.asdf.nodes import ChunkedNode, TreeGroup, attributes_of, plain_of, root_of
 from zcore.stores.base import (
     OBJECTS,
@@ -239,7 +240,36 @@ class AsdfStore(FileStore):
         return path, offset + start, stop - start
 
     def blocks(self, path: str) -> Blocks:
-        return blocks_below(path, self._nodes(), self._file, self._map_of)
+        blocks = self._file.blocks
+        n_blocks, block_of = len(blocks.found.offsets), self._file.origin.block_of
+        # The first array of each block. A block of another file is the URI.
+        users = {} if path else dict.fromkeys(range(n_blocks), "")
+        for name, node in self._nodes():
+            if not path or f"{name}/".startswith(f"{path}/"):
+                for source in self._sources(node):
+                    users[source] = users.get(source) or name
+        for source, user in users.items():
+            # A missing block is a mistake in the arrays that name it.
+            if isinstance(source, str) or source < n_blocks:
+                try:
+                    n_bytes = block_of(source).data_size
+                except ZcoreError:
+                    n_bytes = 0
+                label = source if isinstance(source, str) else f"block {source}"
+                yield label, user, n_bytes, lambda source=source: check(block_of(source))
+        if not path and blocks.fault is not None:
+            yield f"block {n_blocks}", "", 0, lambda: len(blocks)     # which raises it
+
+    def _sources(self, node):
+        """Return the numbers of the blocks of an array, or the URI of its file; nothing for an invalid array."""
+        try:
+            number_of = self._file.origin.number_of
+            if isinstance(node, ChunkedNode):
+                return [number_of(node.map), *[number for number in self._map_of(node)[1].tolist() if number >= 0]]
+            source = node.source
+            return () if source is None else (source if isinstance(source, str) else number_of(source),)
+        except ZcoreError:
+            return ()
 
     def is_in_blocks(self, path: str) -> bool:
         node = self._node(path)
@@ -375,7 +405,7 @@ class AsdfStore(FileStore):
         """Return (dict of chunk names to positions, block numbers in C order) of a chunked node."""
         found = self._maps.get(id(node))
         if found is None:
-            found = self._maps[id(node)] = read_map(node, self._file)
+            found = self._maps[id(node)] = _read_map(node, self._file)
         return found
 
     def _block_of(self, node, name):
@@ -399,3 +429,36 @@ def order_of(node: NDArrayNode) -> Literal["C", "F"] | None:
         return "C"
     columns = c_strides(node.shape[::-1], node.dtype.itemsize)[::-1]
     return "F" if node.strides == columns else None
+
+
+def _read_map(node, file):
+    """Return the positions of the stored chunks by their names, and the block numbers of all chunks.
+
+    The map of the asdf-zarr package has an int32 for each chunk in C order: the number of its block, or -1 for an
+    absent chunk.
+
+    Raises : AsdfFormatError, if the document is invalid, or the map has not one number for each chunk, or names a
+    missing block.
+    """
+    document = node.document
+    shape = document.get("shape") if isinstance(document, dict) else None
+    chunks = document.get("chunks") if isinstance(document, dict) else None
+    if not (isinstance(shape, list) and isinstance(chunks, list) and len(shape) == len(chunks)
+            and len(shape) <= MAX_NDIM and all(type(n) is int and 0 <= n <= MAX_NBYTES for n in shape)
+            and all(type(n) is int and 0 < n <= MAX_NBYTES for n in chunks)):
+        raise AsdfFormatError("expected shape and chunks in .zarray", member=".zarray")
+    grid = [-(-n // chunk) for n, chunk in zip(shape, chunks, strict=True)]
+    block = file.origin.block_of(node.map) if type(node.map) is int else None
+    if block is None or block.data_size != 4 * math.prod(grid):
+        raise AsdfFormatError(f"chunk_block_map: expected the number of a block with {math.prod(grid)} int32",
+                              member="chunk_block_map")
+    numbers = np.frombuffer(block.read(), "<i4")
+    if numbers.size and (numbers.min() < -1 or numbers.max() >= len(file.blocks)):
+        raise AsdfFormatError("chunk_block_map: a missing block", member="chunk_block_map")
+    separator = document.get("dimension_separator", ".")
+    separator = separator if separator in (".", "/") else "."
+    names = {}
+    for position in np.flatnonzero(numbers >= 0).tolist():
+        coords = np.unravel_index(position, grid) if grid else ()
+        names[separator.join([str(int(i)) for i in coords]) or "0"] = position
+    return names, numbers

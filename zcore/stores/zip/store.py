@@ -119,8 +119,8 @@ class ZipStore(FileStore):
                             "store that reads it")
         return super().__reduce__()
 
-    def __exit__(self, kind: type[BaseException] | None, *exc_info: object) -> None:
-        if kind is not None:
+    def __exit__(self, *exc_info: object) -> None:
+        if exc_info[0] is not None:
             self.discard()
         self.close()
 

@@ -65,7 +65,6 @@ _VERSION, _VERSION_OF_ZIP64 = 20, 45
 _ENTRY = struct.Struct("<4s4B4HL2L5H2L")
 _ENTRY_SIGNATURE = b"PK\x01\x02"
 _MAX_COUNT = 0xFFFF
-_COPIED_NBYTES = 1 << 20
 
 
 def is_document(key: str) -> bool:
@@ -216,23 +215,18 @@ class ZipWriter:
         ends = [members[key].offset + members[key].n_stored for key in keys if is_document(key)]
         if documents == [0, *ends][:len(documents)] and (not others or min(others) >= max(ends, default=0)):
             return members
-        source = self._file
+        source, old = self.source, self._file
         self._file = _File(self._path)
         self._end, moved = 0, {}
         try:
             for key in keys:
                 member = members[key]
                 shift = self._end - member.header
-                at, stop = member.header, member.offset + member.n_stored
-                while at < stop:
-                    part = os.pread(source.fd, min(_COPIED_NBYTES, stop - at), at)
-                    if not part:
-                        raise StoreError(f"{self._path}: the file that is written was cut off by another program")
+                for part in source.pieces(member.header, member.offset + member.n_stored - member.header):
                     self._write(part)
-                    at += len(part)
                 moved[key] = member._replace(header=member.header + shift, offset=member.offset + shift)
         finally:
-            source.discard()
+            old.discard()
         return moved
 
     def _write_directory(self, members, comment):

@@ -13,8 +13,7 @@ import pytest
 import zcore
 from tests.each import each
 from zcore.errors import ReferenceFormatError, UnsupportedError
-from zcore.stores.reference.columns import MAX_EXPRESSIONS, MAX_GENERATED_TEXT
-from zcore.stores.reference.gen import WHOLE, Generation
+from zcore.stores.reference.gen import MAX_EXPRESSIONS, MAX_GENERATED_TEXT, WHOLE, Generation
 from zcore.stores.reference.templates import Templates
 
 SEED_TEMPLATES = {"u": "server.domain/path", "f": "{{c}}"}

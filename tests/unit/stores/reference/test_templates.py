@@ -7,9 +7,8 @@ import pytest
 
 from tests.each import each
 from zcore.errors import ReferenceFormatError, UnsupportedError
-from zcore.stores.reference import expressions
-from zcore.stores.reference.expressions import MAX_DEPTH
-from zcore.stores.reference.templates import Templates
+from zcore.stores.reference import templates as texts
+from zcore.stores.reference.templates import MAX_DEPTH, Templates
 
 SEED = {"u": "server.domain/path", "f": "{{c}}"}
 PLAIN = {"u": "server.domain/path", "v_2": "é {x} }} $", "empty": "", "é": "accent", "markup": "{% x %}{# #}\n"}
@@ -26,9 +25,9 @@ def without_jinja2(monkeypatch):
     for name in [name for name in sys.modules if name.partition(".")[0] == "jinja2"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "jinja2", None)
-    expressions._environment.cache_clear()
+    texts._environment.cache_clear()
     yield
-    expressions._environment.cache_clear()
+    texts._environment.cache_clear()
 
 
 @pytest.mark.parametrize("text, rendered", [

@@ -176,7 +176,7 @@ def test_a_service_whose_tags_differ_without_a_change(counting):
 def test_targets_of_references_are_asked_for_at_a_time(counting, monkeypatch, n_cpus):
     """RF-URL-09: blocks of neighbours, as many at a time as fit."""
     client, values = counting(shape=(96,), chunks=(1,), shards=(96,), dtype="i4")
-    monkeypatch.setattr("zcore.stores.reference.batches.merged.__defaults__", (0, 16))
+    monkeypatch.setattr("zcore.ranges.merged.__defaults__", (0, 16))
     refs = {f"x/{i}": ["held://c/0", 4 * i, 4] for i in range(96)}
     refs["x/.zarray"] = {"zarr_format": 2, "shape": [96], "chunks": [1], "dtype": "<i4", "compressor": None,
                          "filters": None, "fill_value": 0, "order": "C"}

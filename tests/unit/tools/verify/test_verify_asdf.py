@@ -71,7 +71,7 @@ def test_converted_line_ends_are_named(tmp_path):
 
 def test_a_shared_block_is_read_once(path, monkeypatch):
     checked, check = [], checksums.check
-    monkeypatch.setattr("zcore.stores.asdf.blocks.check", lambda block: (checked.append(block.number), check(block)))
+    monkeypatch.setattr("zcore.stores.asdf.store.check", lambda block: (checked.append(block.number), check(block)))
     assert zcore.verify(path).ok and sorted(checked) == [0, 1, 2]
     checked.clear()
     assert zcore.verify(path, path="x").ok and checked == [0]
