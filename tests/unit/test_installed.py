@@ -110,7 +110,6 @@ def test_an_extra_that_is_broken(module, tmp_path):
 
 @pytest.mark.parametrize(("needing", "code"), [
     ("a picture in a file (without --out it is drawn in the terminal)", "import zcore.cli.show.figure"),
-    ("the picture (--no-picture goes without)", "import zcore.cli.verbs.demo.picture"),
     ("the elevation model", "from zcore.cli.verbs.demo.source import load; load()"),
 ])
 def test_matplotlib_that_is_broken(module, needing, code):

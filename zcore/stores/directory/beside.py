@@ -296,7 +296,8 @@ def _unlock(lock):
     with contextlib.suppress(OSError):
         if lock.fd >= 0:
             fcntl.flock(lock.fd, fcntl.LOCK_UN)
-    lock.close()
+    with contextlib.suppress(OSError):
+        lock.close()     # nothing was written to it
 
 
 def _keep_attributes(new, old):
