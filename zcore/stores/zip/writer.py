@@ -123,6 +123,7 @@ class ZipWriter:
             self._file = _File(path)
             self._source = LocalFile(path, file=self._file)
         except OSError as exc:
+            self.discard()
             raise StoreError(f"cannot make {path}: {exc.strerror}", errno=exc.errno) from exc
 
     @property
