@@ -105,7 +105,7 @@ class ZipStore(FileStore):
             self._members = read_members(self._open(path, (None, _END_NBYTES), LocalFile))
             self._table = _table_of(self._members)
         else:
-            self.path = os.path.abspath(os.fspath(path))
+            self.path: str = os.path.abspath(os.fspath(path))
             self._members = {}
             self._names = MemoryStore()
             self._writer = ZipWriter(self.path, mode == "x", compression)
