@@ -142,10 +142,13 @@ class LocalFile(ByteSource):
             self._file: Any = Descriptor(path, _OPEN | mode) if file is None else file
         except OSError as exc:
             raise self.fault("open", exc) from exc
-        status = self.status()
-        if not stat.S_ISREG(status.st_mode):
+        try:
+            status = self.status()
+            if not stat.S_ISREG(status.st_mode):
+                raise StoreError(f"{path} is not a regular file", key=path, errno=errno.ESPIPE)
+        except StoreError:
             self.close()
-            raise StoreError(f"{path} is not a regular file", key=path, errno=errno.ESPIPE)
+            raise
         self.size: int = status.st_size
         self._known = identity_of(status)     # when it was opened
 
