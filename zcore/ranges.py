@@ -147,7 +147,8 @@ class LocalFile(ByteSource):
             if not stat.S_ISREG(status.st_mode):
                 raise StoreError(f"{path} is not a regular file", key=path, errno=errno.ESPIPE)
         except StoreError:
-            self.close()
+            if file is None:
+                self.close()
             raise
         self.size: int = status.st_size
         self._known = identity_of(status)     # when it was opened
