@@ -117,7 +117,7 @@ def _put(store, found, directory, work, options):
         if len(kept) > _MAX_KEPT:
             raise NoExchangeError(f"{len(kept)} files in {directory} belong to no node; move them away", key=directory)
         check_removable(directory)
-    # Those who change the document write beside it by its path.
+    # Who changes the document may write other files by their paths, so it is locked.
     with hold_nodes(store, found, options):
         _link(directory, work.node, kept)
         work.put(True)
@@ -164,7 +164,7 @@ def _link(source, target, names):
 
 
 class _Belongings:
-    """What belongs to the nodes at and below a directory, which may be missing. Names are relative to it.
+    """The files in a directory, which may be missing, and which of them belong to nodes. Names are relative to it.
 
     `options`: with locks, nodes that are being made below are waited for.
     """
@@ -182,7 +182,7 @@ class _Belongings:
             pending += self._look(pending.pop())
 
     def _look(self, name):
-        """Note what is in a directory, and return the names of those below."""
+        """Note the entries of a directory, and return the names of the directories in it."""
         below, prefix = [], prefix_of(name)
         directory = os.path.join(self._store.path, name)
         try:
