@@ -116,7 +116,6 @@ def _put(store, found, directory, work, options):
         kept = [name for name in old.others() if name in old.sets or not new.owns(name)]
         if len(kept) > _MAX_KEPT:
             raise NoExchangeError(f"{len(kept)} files in {directory} belong to no node; move them away", key=directory)
-        check_removable(directory)
     # Who changes the document may write other files by their paths, so it is locked.
     with hold_nodes(store, found, options):
         _link(directory, work.node, kept)
@@ -166,7 +165,8 @@ def _link(source, target, names):
 class _Belongings:
     """The files in a directory, which may be missing, and which of them belong to nodes. Names are relative to it.
 
-    `options`: with locks, nodes that are being made below are waited for.
+    `options` are given for a directory that is to be removed: it must be possible to empty it and those below; with
+    locks, nodes that are being made below are waited for.
     """
 
     def __init__(self, directory, options=None):
@@ -188,10 +188,13 @@ class _Belongings:
         try:
             with os.scandir(directory) as found:
                 entries = [entry for entry in found if not is_temporary(entry.name)]
+            if entries and self._options is not None:
+                cleanup.check_may_empty(directory)
         except FileNotFoundError:
             return below
         except OSError as exc:
-            raise StoreError(f"cannot list {directory}: {exc.strerror}", key=directory, errno=exc.errno) from exc
+            raise StoreError(f"cannot list or empty {directory}: {exc.strerror}", key=directory,
+                             errno=exc.errno) from exc
         documents = [entry.name for entry in entries if entry.name in FORMAT_OF]
         if name and not documents and self._is_being_made(name):
             with Place(self._store, name, "", self._options, is_kept=True, makes=False):

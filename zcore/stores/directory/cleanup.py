@@ -106,11 +106,16 @@ def check_removable(directory: str) -> None:
     while pending:
         current = pending.pop()
         entries = _entries(current)
-        # One that another call removes between the two cannot be emptied either, and need not be.
-        if (entries and not os.access(current, os.W_OK | os.X_OK, effective_ids=_CAN_ASK)
-                and os.path.lexists(current)):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), current)
+        if entries:
+            check_may_empty(current)
         pending += [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
+
+
+def check_may_empty(directory: str) -> None:
+    """Raise PermissionError if the entries of a directory cannot be removed."""
+    # One that another call has removed cannot be emptied either, and need not be.
+    if not os.access(directory, os.W_OK | os.X_OK, effective_ids=_CAN_ASK) and os.path.lexists(directory):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), directory)
 
 
 def remove_empty_below(directory: str) -> None:
