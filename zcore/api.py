@@ -84,7 +84,7 @@ def open(store: StoreLike, mode: Mode = "r", *, path: str | None = "", shape: Sh
          clevel: int | None = None, shuffle: Shuffle | None = None, compressors: CodecsLike | str | None = "auto",
          zarr_format: Format | None = None, dimension_separator: Literal["/", "."] | None = None,
          attributes: Attributes | None = None, lock: Lock = True, missing: Missing = "fill",
-         threads: int | None = None, strict: bool = True, write_empty_chunks: bool = False, fsync: bool = False,
+         threads: int | None = None, strict: bool = True, write_empty_chunks: bool = False, fsync: bool | None = None,
          cache: CacheSize | None = None) -> Array | Group:
     """Open an array or a group, or create it.
 
@@ -128,8 +128,10 @@ def open(store: StoreLike, mode: Mode = "r", *, path: str | None = "", shape: Sh
     write_empty_chunks : bool
         Store chunks in which every element has the fill value. By default they are erased. If the fill value is
         undefined, every chunk is stored.
-    fsync : bool
-        Every change is on the disk before the call returns.
+    fsync : bool, optional
+        Every change is on the disk when a call returns, that of an archive when it is closed. Otherwise the system
+        decides when; but nothing old goes before the new one is on the disk. By default `zcore.config.fsync`, which
+        is False unless you set it.
     cache : int or str, optional
         Memory for decoded chunks, for example ``"64 MB"``: an LRU cache for this handle and for all handles that are
         opened through it. A cached chunk is used only while its object is unchanged. 0 means no cache. By default all
@@ -175,7 +177,7 @@ def open(store: StoreLike, mode: Mode = "r", *, path: str | None = "", shape: Sh
         raise ValueError(f"dimension_separator is of Zarr v2, zarr_format is {zarr_format!r}")
     path = lookup.path_of(path, zarr_format)
     place, new = store, _new_archive(store, mode, path)
-    store = store_of(store, mode == "r", as_bool(fsync, "fsync"), check_base=mode not in ("r", "r+"), new=new)
+    store = store_of(store, mode == "r", fsync, check_base=mode not in ("r", "r+"), new=new)
     if zarr_format is None and shape is not None and (cname, clevel, shuffle) != (None, None, None):
         of_new = "zmeta"
     else:
@@ -234,7 +236,7 @@ def create_array(store: StoreLike, *, name: str | None = None, shape: Shape | No
                  fill_value: Any = ..., zarr_format: Format = 3, attributes: Attributes | None = None,
                  chunk_key_encoding: str | Attributes | None = None, dimension_names: DimensionNames | None = None,
                  checksum: bool = True, overwrite: bool = False, lock: Lock = True, missing: Missing = "fill",
-                 threads: int | None = None, strict: bool = True, write_empty_chunks: bool = False, fsync: bool = False,
+                 threads: int | None = None, strict: bool = True, write_empty_chunks: bool = False, fsync: bool | None = None,
                  cache: CacheSize | None = None) -> Array:
     """Create an array, and the groups above it that are missing.
 
@@ -314,7 +316,7 @@ def create_array(store: StoreLike, *, name: str | None = None, shape: Shape | No
     path = lookup.path_of(name, zarr_format)
     overwrite = as_bool(overwrite, "overwrite")
     place, new = store, _new_archive(store, "w" if overwrite else "x", path)
-    store = store_of(store, False, as_bool(fsync, "fsync"), new=new)
+    store = store_of(store, False, fsync, new=new)
     return _handed(place, store, lambda: Array(creation.create_array(
         store, path, options, shape=shape, dtype=dtype, data=data, chunks=chunks,
         shards=shards, filters=filters, serializer=serializer, compressors=compressors, codecs=codecs, order=order,
@@ -325,7 +327,7 @@ def create_array(store: StoreLike, *, name: str | None = None, shape: Shape | No
 def create_group(store: StoreLike, *, path: str | None = "", zarr_format: Format = 3,
                  attributes: Attributes | None = None, overwrite: bool = False, lock: Lock = True,
                  missing: Missing = "fill", threads: int | None = None, strict: bool = True,
-                 write_empty_chunks: bool = False, fsync: bool = False, cache: CacheSize | None = None) -> Group:
+                 write_empty_chunks: bool = False, fsync: bool | None = None, cache: CacheSize | None = None) -> Group:
     """Create a group, and the groups above it that are missing.
 
     Parameters
@@ -357,7 +359,7 @@ def create_group(store: StoreLike, *, path: str | None = "", zarr_format: Format
     path = lookup.path_of(path, zarr_format)
     overwrite = as_bool(overwrite, "overwrite")
     place, new = store, _new_archive(store, "w" if overwrite else "x", path)
-    store = store_of(store, False, as_bool(fsync, "fsync"), new=new)
+    store = store_of(store, False, fsync, new=new)
     return _handed(place, store, lambda: Group(creation.create_group(
         store, path, options, zarr_format=zarr_format, attributes=attributes, overwrite=overwrite)))
 
@@ -433,7 +435,7 @@ def open_array(store: StoreLike, mode: Mode = "r", **keywords: Unpack[OpenArrayK
 def open_group(store: StoreLike, mode: Mode = "r", *, path: str | None = "", zarr_format: Format | None = None,
                use_consolidated: bool | None = None, attributes: Attributes | None = None, lock: Lock = True,
                missing: Missing = "fill", threads: int | None = None, strict: bool = True,
-               write_empty_chunks: bool = False, fsync: bool = False, cache: CacheSize | None = None) -> Group:
+               write_empty_chunks: bool = False, fsync: bool | None = None, cache: CacheSize | None = None) -> Group:
     """Open a group, or create it.
 
     Parameters
@@ -469,7 +471,7 @@ def open_group(store: StoreLike, mode: Mode = "r", *, path: str | None = "", zar
     options = Options(lock, missing, threads, strict, write_empty_chunks, mode == "r", cache=cache)
     path = lookup.path_of(path, zarr_format)
     place, new = store, _new_archive(store, mode, path)
-    store = store_of(store, mode == "r", as_bool(fsync, "fsync"), new=new)
+    store = store_of(store, mode == "r", fsync, new=new)
 
     def find():
         found = lookup.find_or_read_set(store, path, zarr_format, options)
@@ -722,7 +724,7 @@ def save_group(store: StoreLike, *arrays: Elements, path: str | None = None, zar
         raise ValueError(f"the names {', '.join(map(repr, named))} are not those of as many members")
     path = lookup.path_of(path, zarr_format)
     overwrite = as_bool(overwrite, "overwrite")
-    with _written(store, False, path, overwrite) as store:
+    with _written(store, None, path, overwrite) as store:
         creation.create_all(store, path, {"": creation.new_group(zarr_format=zarr_format), **members}, Options(),
                             overwrite=overwrite)
 
@@ -863,9 +865,8 @@ def create_hierarchy(*, store: StoreLike, nodes: Mapping[str, ArrayMetadata | Gr
     >>> list(copy), copy["a/b"].shape
     (['a', 'a/b'], (4, 6))
     """
-    fsync = as_bool(options.pop("fsync", False), "fsync")
     overwrite = as_bool(overwrite, "overwrite")
-    with _written(store, fsync, "", overwrite) as opened:
+    with _written(store, options.pop("fsync", None), "", overwrite) as opened:
         made = creation.create_hierarchy(opened, "", nodes, Options(**options), overwrite=overwrite)
     if opened is not store and hasattr(opened, "opened_for"):
         # An archive, which is complete by now.

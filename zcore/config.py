@@ -1,6 +1,6 @@
 """What zcore is told by the environment and the machine, and what it tells about itself.
 
-`threads`, `cache` and `lock` are attributes of this module that can be set; a wrong value is refused when it is
+`threads`, `cache`, `lock` and `fsync` are attributes of this module that can be set; a wrong value is refused when it is
 set, a wrong environment variable when it is first looked at, never at import. A leaf beside `errors`: every module may
 import it, and it imports the kernel only when it is called: what that is made of, and whose memory `cache` bounds.
 
@@ -12,6 +12,8 @@ ZCORE_CACHE : memory for decoded chunks, such as ``64 MB``, that all arrays shar
     their own; 0, the default, for none.
 ZCORE_LOCK : how handles lock whose `lock` is True, the default: ``on``, by locks of the metadata document; ``file``, by
     lock files, where the file system has no locks of ranges, or they do not hold among hosts; ``off``, not at all.
+ZCORE_FSYNC : ``1``: what is changed in directories and files is on the disk when a call returns, unless it is given
+    another `fsync`; by default ``0``.
 """
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_SETTINGS = ("threads", "cache", "lock")
+_SETTINGS = ("threads", "cache", "lock", "fsync")
 LOCKS: tuple[str, ...] = ("on", "off", "file")
 _UNLIMITED = ("max", "-1")     # cpu.max of cgroup v2, cpu.cfs_quota_us of v1
 
@@ -83,6 +85,22 @@ class _Config(ModuleType):
     def lock(self, kind):
         self._lock = _lock_of(kind, "lock")
 
+    @property
+    def fsync(self):
+        """Whether changes are on the disk when a call returns, for stores and files that are opened from now on."""
+        if self._fsync is None:
+            text = os.environ.get("ZCORE_FSYNC", "").strip() or "0"
+            if text not in ("0", "1"):
+                raise ValueError(f"environment variable ZCORE_FSYNC must be 0 or 1, not {text!r:.60}")
+            self._fsync = text == "1"
+        return self._fsync
+
+    @fsync.setter
+    def fsync(self, value):
+        if not isinstance(value, bool):
+            raise TypeError(f"fsync must be a bool, not {type(value).__name__}")
+        self._fsync = value
+
 
 def _lock_of(kind, name):
     if not isinstance(kind, str):
@@ -95,6 +113,7 @@ def _lock_of(kind, name):
 _threads = None                # what was set, else what was found at the first look
 _cache = None
 _lock = None
+_fsync = None
 sys.modules[__name__].__class__ = _Config
 
 
@@ -102,11 +121,12 @@ sys.modules[__name__].__class__ = _Config
 threads: int
 cache: int | str
 lock: Literal["on", "off", "file"]
+fsync: bool
 
 
 def __dir__() -> list[str]:
     """Return the public names, for completion at a prompt: settings of a module's type are not found otherwise."""
-    return ["available_cpus", "cache", "get_include", "lock", "show_config", "threads"]
+    return ["available_cpus", "cache", "fsync", "get_include", "lock", "show_config", "threads"]
 
 
 def get_include() -> str:

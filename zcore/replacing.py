@@ -1,12 +1,13 @@
 """Replaces a file in one step: the new one is built beside it under a hidden name, made whole, and renamed.
 
-A reader finds the old file or the new one. A kill leaves one of them, and at most the hidden name beside it. The new
-file gets the mode of the old one, and its owner and group where the system allows it, and never more than that mode
+A reader finds the old file or the new one. A kill leaves one of them, and at most the hidden name beside it; so does a
+power cut, as the data of the new file are settled before its name is changed (`zcore.kernel.io.files`). The new file
+gets the mode of the old one, and its owner and group where the system allows it, and never more than that mode
 before. A link is followed, so the file that it leads to is replaced and the link stays; keys of stores are
 not followed.
 
-Files are replaced here and nowhere else, apart from chunks (`zcore.kernel.io.files`). Directories are replaced by
-`zcore.tools.copy.staging`. Errors are those of the system; the callers convert them.
+Files are replaced here and nowhere else, apart from chunks and documents of nodes that are held
+(`zcore.kernel.io.files`). Directories are replaced by `zcore.stores.directory.beside`. Errors are those of the system; the callers convert them.
 """
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from zcore.descriptors import duplicate, open_descriptor
 from zcore.kernel.io.documents import Descriptor
-from zcore.kernel.io.files import TEMP_PREFIX
+from zcore.kernel.io.files import TEMP_PREFIX, barrier, settle
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,6 +40,8 @@ class NewFile:
         If `path` is a link, replace what it leads to.
     fsync : bool
         The file and its name are on the disk when `put` returns.
+    settles : bool
+        If false, a file that replaces nothing may be there without its data after a power cut.
     label : str
         Part of the hidden name.
 
@@ -62,9 +65,11 @@ class NewFile:
     temporary: str | None = None
     _file = None
 
-    def __init__(self, path: StrPath, *, follows: bool = True, fsync: bool = False, label: str = "") -> None:
+    def __init__(self, path: StrPath, *, follows: bool = True, fsync: bool = False, settles: bool = True,
+                 label: str = "") -> None:
         self.path: str = os.path.realpath(path) if follows else os.fspath(path)
         self._fsync = fsync
+        self._settles = settles
         self._owner = os.getpid()
         self._old = status_of(self.path, refuses_devices=follows)
         # Noted before it is made, as Ctrl-C may come between the two.
@@ -85,11 +90,11 @@ class NewFile:
         fd = self._file.fd
         if self._old is not None:
             keep(fd, os.fstat(fd), self._old)
-        if self._fsync:
-            os.fsync(fd)
+        if self._settles or self._fsync or self._old is not None:
+            settle(fd)
         # A network file system reports a full disk when a descriptor is closed. The other one may hold a lock.
         os.close(duplicate(fd))
-        put(self.temporary, self.path, exclusive=exclusive, fsync=self._fsync)
+        _name(self.temporary, self.path, exclusive, self._fsync)
         self.temporary = None
 
     def discard(self) -> None:
@@ -161,10 +166,19 @@ def keep(new: int | str, status: os.stat_result, old: os.stat_result) -> None:
 
 
 def put(temporary: str, path: str, *, exclusive: bool = False, fsync: bool = False) -> None:
-    """Give a whole file or directory in the directory of `path`, or below it, the name `path`.
+    """Give a file that others have written, in the directory of `path` or below it, the name `path`.
 
     Raises : FileExistsError, if something has the name, and `exclusive`.
     """
+    fd = open_descriptor(temporary, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        settle(fd)
+    finally:
+        os.close(fd)
+    _name(temporary, path, exclusive, fsync)
+
+
+def _name(temporary, path, exclusive, fsync):
     if exclusive:
         os.link(temporary, path)
         os.unlink(temporary)
@@ -186,6 +200,6 @@ def sync_directory(directory: str) -> None:
     except FileNotFoundError:
         return
     try:
-        os.fsync(fd)
+        barrier(fd)
     finally:
         os.close(fd)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import zcore
+from zcore import replacing
 from zcore.codecs import BloscCodec, Crc32cCodec
 
 GOLDEN = """{
@@ -518,8 +519,7 @@ def test_chunks(store, chunks):
 
 def test_fsync(tmp_path, monkeypatch):
     synced = []
-    real = os.fsync
-    monkeypatch.setattr(os, "fsync", lambda fd: synced.append(fd) or real(fd))
+    monkeypatch.setattr(replacing, "barrier", lambda fd, real=replacing.barrier: synced.append(fd) or real(fd))
     make(str(tmp_path / "a"), fsync=True)
     assert synced
     a = zcore.open(str(tmp_path / "a"), mode="r+", fsync=True)

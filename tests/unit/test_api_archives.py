@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import zcore
+from zcore import replacing
 from zcore.__main__ import main
 from zcore.errors import (
     NodeExistsError,
@@ -115,9 +116,15 @@ def test_several_arrays_are_saved_in_an_archive(path):
     assert made["a/b"].shape == (4, 6) and zipfile.is_zipfile(path)
 
 
-def test_fsync_has_no_meaning(path):
-    with pytest.raises(ValueError, match="fsync"):
-        zcore.open(path, mode="w", fsync=True, **NEW)
+@pytest.mark.parametrize("by", ["keyword", "config"])
+def test_a_durable_archive(path, monkeypatch, by):
+    calls = []
+    for name in ("settle", "barrier"):
+        monkeypatch.setattr(replacing, name, lambda fd, name=name, real=getattr(replacing, name): (
+            calls.append((name, os.path.exists(path))), real(fd)))
+    monkeypatch.setattr(zcore.config, "fsync", by == "config")
+    zcore.save_array(path, np.arange(24).reshape(4, 6), **{"fsync": True} if by == "keyword" else {})
+    assert calls == [("settle", False), ("barrier", True)] and zcore.load(path).sum() == 276
 
 
 def test_other_stores_have_nothing_to_close(tmp_path):

@@ -165,3 +165,24 @@ def test_version_is_that_of_the_distribution():
     except importlib.metadata.PackageNotFoundError:
         pytest.skip("zcore is not installed here, only on the path")
     assert installed == zcore.config.__version__
+
+
+@pytest.mark.parametrize(("text", "expected"), [("1", True), ("0", False), ("", False)])
+def test_fsync_of_the_environment(monkeypatch, tmp_path, text, expected):
+    monkeypatch.setattr(zcore.config, "_fsync", None)
+    monkeypatch.setenv("ZCORE_FSYNC", text)
+    assert zcore.config.fsync is expected
+    assert zcore.create_array(tmp_path / "a", data=[1]).store.fsync is expected
+    assert zcore.create_array(tmp_path / "b", data=[1], fsync=False).store.fsync is False
+    assert zcore.DirectoryStore(tmp_path).fsync is expected
+    monkeypatch.setattr(zcore.config, "fsync", not expected)
+    assert zcore.open(tmp_path / "a", mode="r+").store.fsync is not expected
+
+
+def test_fsync_is_a_bool(monkeypatch):
+    monkeypatch.setattr(zcore.config, "_fsync", None)
+    monkeypatch.setenv("ZCORE_FSYNC", "yes")
+    with pytest.raises(ValueError, match="ZCORE_FSYNC must be 0 or 1, not 'yes'"):
+        _ = zcore.config.fsync
+    with pytest.raises(TypeError, match="must be a bool, not int"):
+        zcore.config.fsync = 1

@@ -106,7 +106,7 @@ def implode(path: StrPath, target: StrPath | None = None, *, overwrite: bool = F
 
 
 def defragment(path: StrPath, *, compression: Literal["zlib", "bzp2", "lz4"] | None = None, checksum: bool = True,
-               index: bool = True, pad: int = 0, block_align: int = 1, fsync: bool = False) -> None:
+               index: bool = True, pad: int = 0, block_align: int = 1, fsync: bool | None = None) -> None:
     """Write a file again without unused space. The bytes of its tree and the numbers of its blocks stay.
 
     Parameters

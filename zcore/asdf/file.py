@@ -194,7 +194,7 @@ class AsdfFile:
 
     def update(self, *, in_place: bool = False, compression: Literal["zlib", "bzp2", "lz4"] | None = None,
                checksum: bool = True, index: bool = True, pad: int = 0, block_align: int = 1, embed: bool = False,
-               fsync: bool = False) -> bool:
+               fsync: bool | None = None) -> bool:
         """Write the tree, as it is now, and its arrays to the file.
 
         Parameters

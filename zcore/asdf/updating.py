@@ -39,7 +39,7 @@ def standard_of(file: AsdfFile) -> str:
 
 
 def rewrite(file: AsdfFile, path: StrPath, compression: str | None, form: Form, embed: bool,
-            fsync: bool = False, *, is_held: bool = False) -> None:
+            fsync: bool | None = None, *, is_held: bool = False) -> None:
     """Write an `AsdfFile` to a new file at `path`; other parameters as for `write`.
 
     Other nodes may refer by number to blocks that no array of the tree refers to. If there is such a block, all blocks

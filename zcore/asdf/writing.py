@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from zcore import workers
+from zcore import config, workers
 from zcore.asdf import checksums, compression, file_layout
 from zcore.asdf.blocks import Block
 from zcore.asdf.source import held
@@ -76,7 +76,7 @@ class NewBlocks:
 
 
 @contextlib.contextmanager
-def replacing(path: StrPath, fsync: bool = False, *, is_held: bool = False) -> Iterator[int]:
+def replacing(path: StrPath, fsync: bool | None = None, *, is_held: bool = False) -> Iterator[int]:
     """Return a context manager of the descriptor of a new file, which replaces `path` at the end.
 
     The new file gets the mode of the old one; a link is followed. When the block raises, `path` stays as it was. An old
@@ -86,7 +86,7 @@ def replacing(path: StrPath, fsync: bool = False, *, is_held: bool = False) -> I
     """
     new = None
     try:
-        new = NewFile(path, fsync=fsync)
+        new = NewFile(path, fsync=config.fsync if fsync is None else fsync)
         yield new.fd
         with contextlib.nullcontext() if is_held else held(new.path):
             new.put()
@@ -203,7 +203,7 @@ def write_file(fd: int, front: bytes, blocks: NewBlocks, form: Form) -> None:
 
 
 def write_new(path: StrPath, comments: Iterable[str], text: bytes, blocks: NewBlocks, form: Form,
-              fsync: bool = False, *, is_held: bool = False) -> None:
+              fsync: bool | None = None, *, is_held: bool = False) -> None:
     """Write a new file in place of `path` in one step; see `replacing` and `write_file`."""
     with replacing(path, fsync, is_held=is_held) as fd:
         write_file(fd, front_of(comments, text), blocks, form)
@@ -285,7 +285,7 @@ def _copy_block(fd, offset, block, form):
 
 def write(path: StrPath, tree: dict[str, Any] | None, *, compression: Literal["zlib", "bzp2", "lz4"] | None = None,
           checksum: bool = True, index: bool = True, pad: int = 0, block_align: int = 1, embed: bool = False,
-          fsync: bool = False) -> None:
+          fsync: bool | None = None) -> None:
     """Write a tree and its arrays to a new file, in place of one that is there.
 
     Parameters
@@ -301,8 +301,9 @@ def write(path: StrPath, tree: dict[str, Any] | None, *, compression: Literal["z
     embed : bool
         Arrays that lie in other files come into this one; else they stay there, and a tree that names them by relative
         URIs is written to their directory alone.
-    fsync : bool
-        The file has reached the disk when the call returns.
+    fsync : bool, optional
+        The file is on the disk when the call returns; by default `zcore.config.fsync`. An old file stays until the
+        new one is whole, also after a power cut.
 
     Raises
     ------

@@ -200,7 +200,7 @@ def _make_beside(store, path, directory, format, metadata, attributes, data, opt
     """
     with Beside(directory, store.fsync) as work:
         try:
-            create(DirectoryStore(work.node, fsync=store.fsync), "", format, metadata, attributes,
+            create(DirectoryStore(work.node, fsync=False), "", format, metadata, attributes,
                    options.changed({"lock": False}), data=data, is_below=True)
             exchange.put(store, path, work, options, overwrite)
         except StoreError:

@@ -111,7 +111,7 @@ class GroupKeywords(HandleKeywords, total=False):
 class StoredKeywords(HandleKeywords, total=False):
     """How a handle reads and writes, and whether a change is on the disk when a call returns."""
 
-    fsync: bool
+    fsync: bool | None
 
 
 class StoredFilledKeywords(FilledKeywords, StoredKeywords, total=False):

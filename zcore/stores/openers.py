@@ -16,7 +16,9 @@ from functools import cache, lru_cache
 from importlib import import_module
 from typing import Any, NamedTuple
 
+from zcore import config
 from zcore.errors import StoreError
+from zcore.model.value import as_bool
 from zcore.stores.base import Store
 
 
@@ -169,7 +171,7 @@ def loaded(name: str) -> Any:
     return getattr(import_module(module), attribute)
 
 
-def store_of(store_like: Any, read_only: bool, fsync: bool, check_base: bool = True, *,
+def store_of(store_like: Any, read_only: bool, fsync: bool | None = None, check_base: bool = True, *,
              new: str | None = None) -> Store:
     """Return the store for a path, a URL, a store, a mapping, or a client of a service.
 
@@ -183,12 +185,12 @@ def store_of(store_like: Any, read_only: bool, fsync: bool, check_base: bool = T
     ValueError
         `fsync` is true, and it is a store without it.
     """
+    if fsync is not None:
+        fsync = as_bool(fsync, "fsync")
     store_like = _as_text(store_like)
     if isinstance(store_like, str):
         if new is not None and names_archive(store_like):
-            if fsync:
-                raise ValueError(f"{store_like!r:.200} names an archive, so fsync=True has no meaning")
-            return loaded(ZIP.opener)(store_like, mode=new)
+            return loaded(ZIP.opener)(store_like, mode=new, fsync=fsync)
         kind = kind_of(store_like) if read_only else REMOTE if is_url(store_like) else DIRECTORY
     else:
         kind = kind_of(store_like)
@@ -212,6 +214,8 @@ def store_of(store_like: Any, read_only: bool, fsync: bool, check_base: bool = T
                         "set that changes ReferenceStore(refs, read_only=False)")
     if kind is not None and kind is not DIRECTORY and kind.opener is not None:
         return loaded(kind.opener)(store_like)
+    if fsync is None:
+        fsync = config.fsync
     directory_store = loaded(DIRECTORY.opener)
     if isinstance(store_like, str):
         if ":" in store_like:

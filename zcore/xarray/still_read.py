@@ -170,7 +170,7 @@ def _place(place, path):
     """
     if isinstance(place, str) and not is_url(place):
         return _files(uri_to_path(place) if place.startswith("file:") else place, path)
-    store = place if isinstance(place, Store) or _is_of_zarr(place) else store_of(place, False, False)
+    store = place if isinstance(place, Store) or _is_of_zarr(place) else store_of(place, False)
     if isinstance(store, (zcore.ZipStore, zcore.AsdfStore)):
         return _files(store.path)
     if isinstance(store, zcore.DirectoryStore):

@@ -164,7 +164,7 @@ class Store(ZarrStore):
 
 def _shown(place, read_only):
     """Return a store of zcore whose documents zarr-python understands."""
-    store = store_of(place, read_only, False)
+    store = store_of(place, read_only)
     if read_only and store.existing("", ("__zmeta__",)):
         return zcore.references(store)
     return store

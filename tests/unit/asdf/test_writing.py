@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import zcore
+from zcore import replacing
 from zcore.asdf import file_layout, writing
 from zcore.asdf.writing import NewBlocks
 from zcore.errors import (
@@ -224,6 +225,8 @@ class Calls:
         self.last = None
         for name in ("pwrite", "ftruncate", "fsync", "replace"):
             monkeypatch.setattr(os, name, self.counted(name, getattr(os, name)))
+        for name in ("settle", "barrier"):
+            monkeypatch.setattr(replacing, name, self.counted(name, getattr(replacing, name)))
 
     def counted(self, name, call):
         def counting(*arguments):

@@ -750,7 +750,7 @@ def test_a_copy_to_an_ozx_writes_each_byte_once(tmp_path, monkeypatch):
     source = image(zcore.MemoryStore())
     zcore.consolidate_metadata(source.store)
     files, new_file = [], writer._File
-    monkeypatch.setattr(writer, "_File", lambda archive: files.append(archive) or new_file(archive))
+    monkeypatch.setattr(writer, "_File", lambda archive, fsync: files.append(archive) or new_file(archive, fsync))
     zcore.copy(source, tmp_path / "x.ozx")
     assert len(files) == 1
     directory, file = order_in_file(tmp_path / "x.ozx")

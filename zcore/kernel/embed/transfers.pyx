@@ -24,6 +24,7 @@ from zcore.kernel.plan.plan cimport Plan, PlanOptions
 from zcore.kernel.plan.pool cimport PlanPool, run_anew
 from zcore.kernel.plan.read cimport ReadPlan
 from zcore.kernel.plan.write cimport WritePlan
+from zcore.kernel.status cimport OK
 from zcore.kernel.select.box import whole
 from zcore.kernel.select.open_array cimport OpenArray
 from zcore.kernel.select.tasks cimport Selected
@@ -153,7 +154,8 @@ cdef class Transfers:
         if plan == NULL:
             return False
         done = ((<Plan>plan).open_directory(-1) == 0
-                and run_anew(<Plan>plan, box, <char *>data, strides, n_threads or self.n_threads, True))
+                and run_anew(<Plan>plan, box, <char *>data, strides, n_threads or self.n_threads, True)
+                and (<WritePlan>plan).settle(&(<Plan>plan).status) == OK)
         (<Plan>plan).close_directory()
         self.writers.give_back(plan)
         return done

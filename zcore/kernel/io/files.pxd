@@ -89,13 +89,20 @@ cdef enum:                      # whether the name of a writer's next object pro
     NEW = 0
     TAKEN = 1
     UNKNOWN = 2                 # the file system cannot tell when it renames
+    MAX_UNSETTLED = 16          # files of one writer that are kept open until they are settled
+    MAX_SETTLED = 64            # files that are settled one by one; for more, the whole file system is
 
 # Forks between the first process that loaded this module and this one. Locks of another number are a parent's.
 cdef int64_t n_forks() noexcept nogil
 cdef void count_fork() noexcept nogil
 
 cdef struct Staging:            # how one writer replaces objects
-    int fsync                   # 1: file and directory reach the disk before the call returns
+    bint settles
+    int disk                    # -1: not known yet
+    int fd                      # of the staged object, if it is not settled; else -1
+    int n_unsettled
+    int unsettled[16]           # descriptors of objects that have their names
+    int64_t n_settled
     uint64_t token              # part of the names of temporary files: random for each writer
     uint64_t n_staged
     int default_mode            # 0666 under the umask, -1 until it is needed
@@ -104,7 +111,9 @@ cdef struct Staging:            # how one writer replaces objects
     char name[4400]             # name of the staged temporary file, relative to the directory
 
 # Writes a temporary file beside `name`; the commit renames it to `name`. Between the two it can be dropped.
-cdef void staging_init(Staging *staging, uint64_t token, int with_fsync) noexcept nogil
+# After a power cut, an object that is replaced is there until the new one is whole. With `settles`, new objects, too,
+# are whole before any later change is there, once `staging_settle` was called.
+cdef void staging_init(Staging *staging, uint64_t token, bint settles) noexcept nogil
 cdef int object_stage(int dirfd, const char *name, const uint8_t *data, int64_t n_bytes, Staging *staging,
                       Status *status) noexcept nogil
 # The same in parts: stage_open returns a descriptor or FAILED; then any number of writes; then stage_close, which
@@ -117,4 +126,13 @@ cdef void object_drop(int dirfd, Staging *staging) noexcept nogil
 # Whether an object surely does not exist.
 cdef bint object_is_absent(int dirfd, const char *name) noexcept nogil
 # Removes an object; an absent one is no error.
-cdef int object_erase(int dirfd, const char *name, Staging *staging, Status *status) noexcept nogil
+cdef int object_erase(int dirfd, const char *name, Status *status) noexcept nogil
+
+# Waits until no later change of a name can reach the disk before the objects that were committed: OK or a code. If
+# there are many, that is left to `settle_all`, which waits for all changes in the file system of a directory.
+cdef int staging_settle(Staging *staging, Status *status) noexcept nogil
+cdef bint staging_has_many(const Staging *staging) noexcept nogil
+cdef int settle_all(int dirfd, Status *status) noexcept nogil
+# Waits until all that was settled, and the names in a directory, are on the disk: OK or a code. Also the names below it,
+# unless it is alone.
+cdef int pass_barrier(int dirfd, bint is_alone, Status *status) noexcept nogil

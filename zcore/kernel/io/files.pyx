@@ -5,6 +5,7 @@ Compiled because a chunk of some kilobytes costs a few microseconds here, and te
 All differences between operating systems in handling files are in this module.
 """
 import os
+import stat
 
 from libc.errno cimport EEXIST, EINTR, EISDIR, ENAMETOOLONG, ENOENT, ENOTDIR, ESPIPE, errno
 from libc.stdint cimport INT64_MAX
@@ -32,6 +33,7 @@ cdef extern from *:
     #include <unistd.h>
     #ifdef __linux__
     #include <sys/syscall.h>
+    #include <sys/vfs.h>
     #define zc_sync_files(fd) syncfs(fd)
     #else
     #define zc_sync_files(fd) (sync(), 0)
@@ -88,6 +90,61 @@ cdef extern from *:
     static int zc_unlinkat(int dirfd, const char *name) { ZC_AGAIN(unlinkat(dirfd, name, 0)); }
     static int zc_fsync(int fd) { ZC_AGAIN(fsync(fd)); }
 
+    /* What survives a power cut. A file system writes down names in the order of the changes, but a name may be there
+       before the data of its file are. Data that are *settled* before a name is changed are there if the name is. A
+       *barrier* is passed when all that was settled, and all names, are on the disk. */
+    enum { ZC_NO_DISK, ZC_EXT4, ZC_XFS, ZC_BTRFS, ZC_OTHER_DISK };
+    static int zc_disk_of(int fd)
+    {
+    #ifdef __linux__
+        struct statfs found;
+        if (fstatfs(fd, &found) == 0)
+            switch ((unsigned)found.f_type) {
+            case 0x01021994: case 0x858458f6: return ZC_NO_DISK;     /* tmpfs, ramfs */
+            case 0xef53: return ZC_EXT4;
+            case 0x58465342: return ZC_XFS;
+            case 0x9123683e: return ZC_BTRFS;
+            }
+    #else
+        (void)fd;
+    #endif
+        return ZC_OTHER_DISK;
+    }
+
+    /* Starts to write the data of a file, and returns at once. */
+    static void zc_start_settling(int fd)
+    {
+    #ifdef __linux__
+        (void)sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE);
+    #else
+        (void)fd;
+    #endif
+    }
+
+    static int zc_settle(int fd, int disk)
+    {
+        if (disk == ZC_NO_DISK) return 0;
+    #ifdef __linux__
+        /* The journal comes behind the data, and with it the disk writes down what is in its own cache. */
+        if (disk < ZC_BTRFS && sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE
+                                                            | SYNC_FILE_RANGE_WAIT_AFTER) == 0) return 0;
+        ZC_AGAIN(fdatasync(fd));
+    #else
+        return zc_fsync(fd);
+    #endif
+    }
+
+    static int zc_barrier(int fd, int is_alone)
+    {
+        int disk = zc_disk_of(fd);
+        if (disk == ZC_NO_DISK) return 0;
+    #ifdef F_FULLFSYNC
+        if (fcntl(fd, F_FULLFSYNC) == 0) return 0;
+    #endif
+        /* The journal is one for all: up to the last change of this directory it is written, and so is all before. */
+        return disk >= ZC_BTRFS && !is_alone ? zc_sync_files(fd) : zc_fsync(fd);
+    }
+
     /* renameat that fails with EEXIST if the new name exists, or, with `exchanges`, exchanges the two names. Other
            errors may only mean that the system or the file system cannot do it. */
     static int zc_rename(int dirfd, const char *name, const char *new_name, int exchanges)
@@ -122,6 +179,14 @@ cdef extern from *:
     int fchmodat "zc_fchmodat"(int dirfd, const char *name, unsigned int mode) nogil
     int mkdirat "zc_mkdirat"(int dirfd, const char *name) nogil
     int fsync "zc_fsync"(int fd) nogil
+    enum:
+        ZC_NO_DISK
+        ZC_EXT4
+        ZC_BTRFS
+    int zc_disk_of(int fd) nogil
+    void zc_start_settling(int fd) nogil
+    int zc_settle(int fd, int disk) nogil
+    int zc_barrier(int fd, int is_alone) nogil
     int zc_rename(int dirfd, const char *name, const char *new_name, int exchanges) nogil
     int renameat "zc_renameat"(int dirfd, const char *name, const char *new_name) nogil
     int unlinkat "zc_unlinkat"(int dirfd, const char *name) nogil
@@ -449,34 +514,32 @@ cdef void count_fork() noexcept nogil:
     _n_forks += 1
 
 
-cdef void staging_init(Staging *staging, uint64_t token, int with_fsync) noexcept nogil:
-    staging.fsync = with_fsync
+cdef void staging_init(Staging *staging, uint64_t token, bint settles) noexcept nogil:
+    staging.settles = settles
     staging.token = token
     staging.n_staged = 0
     staging.default_mode = -1
     staging.expected = NEW
     staging.n_forks = _n_forks
     staging.name[0] = 0
+    staging.fd = -1
+    staging.disk = -1
+    staging.n_unsettled = 0
+    staging.n_settled = 0
 
 
-cdef int _make_parents(int dirfd, const char *name, bint with_fsync, Status *status) noexcept nogil:
+cdef int _make_parents(int dirfd, const char *name, Status *status) noexcept nogil:
     """Create the parent directories of `name`."""
     cdef char path[4400]
     cdef int64_t i
-    cdef int error
     cdef int64_t n = <int64_t>strlen(name)
     memcpy(path, name, n + 1)
     for i in range(1, n):
         if path[i] != c'/':
             continue
         path[i] = 0
-        if mkdirat(dirfd, path) != 0:
-            if errno != EEXIST:
-                return fail_errno(status, IO_MKDIR, errno)
-        elif with_fsync:
-            error = _sync_directory(dirfd, path)
-            if error:
-                return fail_errno(status, IO_MKDIR, error)
+        if mkdirat(dirfd, path) != 0 and errno != EEXIST:
+            return fail_errno(status, IO_MKDIR, errno)
         path[i] = c'/'
     return OK
 
@@ -500,7 +563,7 @@ cdef int _open_temporary(int dirfd, const char *name, Staging *staging, Status *
             continue
         # A directory may be missing, or an erasure may prune it between our mkdir and our open.
         if errno == ENOENT and n_dir and attempt < 100:
-            if _make_parents(dirfd, name, staging.fsync, status) != OK and status.sys_errno != ENOENT:
+            if _make_parents(dirfd, name, status) != OK and status.sys_errno != ENOENT:
                 return FAILED
             continue
         fail_errno(status, IO_OPEN, errno)
@@ -528,8 +591,14 @@ cdef int stage_write(int fd, const uint8_t *data, int64_t n_bytes, int64_t offse
 
 
 cdef int stage_close(int dirfd, int fd, int code, Staging *staging, Status *status) noexcept nogil:
-    if code == OK and staging.fsync and fsync(fd) != 0:
-        code = fail_errno(status, IO_WRITE, errno)
+    if code == OK and staging.settles:
+        if _disk_of(dirfd, staging) < ZC_BTRFS:
+            # That goes on while the next object is encoded.
+            zc_start_settling(fd)
+            staging.fd = fd
+            return OK
+        if zc_settle(fd, staging.disk) != 0:
+            code = fail_errno(status, IO_WRITE, errno)
     # A network file system may report a full disk only here.
     if close(fd) != 0 and code == OK and errno != EINTR:
         code = fail_errno(status, IO_WRITE, errno)
@@ -538,36 +607,72 @@ cdef int stage_close(int dirfd, int fd, int code, Staging *staging, Status *stat
     return code
 
 
+cdef int _disk_of(int dirfd, Staging *staging) noexcept nogil:
+    if staging.disk < 0:
+        staging.disk = zc_disk_of(dirfd)
+    return staging.disk
+
+
+cdef int _settle_before_it_replaces(int dirfd, Staging *staging) noexcept nogil:
+    """Settle the staged file, which is to replace an object: 0 or an errno."""
+    cdef int error
+    cdef int fd = staging.fd
+    # ext4 and btrfs do it themselves, when a name that was there is replaced.
+    if _disk_of(dirfd, staging) == ZC_NO_DISK or staging.disk == ZC_EXT4 or staging.disk == ZC_BTRFS:
+        return 0
+    if fd < 0:
+        if staging.settles:
+            return 0      # done
+        fd = openat(dirfd, staging.name, O_WRONLY | O_CLOEXEC)
+        if fd < 0:
+            return errno
+    error = errno if zc_settle(fd, staging.disk) != 0 else 0
+    if fd != staging.fd:
+        close(fd)
+    return error
+
+
+cdef int _settle_later(Staging *staging) noexcept nogil:
+    """Keep the file of a new object open until it is settled: 0 or an errno. If there are many, none is kept."""
+    cdef int error = 0
+    cdef int i
+    if staging.fd < 0:
+        return 0
+    if staging.n_unsettled == MAX_UNSETTLED:
+        if staging.n_settled < MAX_SETTLED and zc_settle(staging.unsettled[0], staging.disk) != 0:
+            error = errno
+        close(staging.unsettled[0])
+        staging.n_settled += 1
+        staging.n_unsettled -= 1
+        for i in range(staging.n_unsettled):
+            staging.unsettled[i] = staging.unsettled[i + 1]
+    staging.unsettled[staging.n_unsettled] = staging.fd
+    staging.n_unsettled += 1
+    staging.fd = -1
+    return error
+
+
+cdef int staging_settle(Staging *staging, Status *status) noexcept nogil:
+    cdef int error = 0
+    cdef int i
+    for i in range(staging.n_unsettled):
+        if error == 0 and not staging_has_many(staging) and zc_settle(staging.unsettled[i], staging.disk) != 0:
+            error = errno
+        close(staging.unsettled[i])
+    staging.n_unsettled = 0
+    return fail_errno(status, IO_WRITE, error) if error else OK
+
+
+cdef bint staging_has_many(const Staging *staging) noexcept nogil:
+    return staging.n_settled > MAX_SETTLED
+
+
 cdef int object_stage(int dirfd, const char *name, const uint8_t *data, int64_t n_bytes, Staging *staging,
                       Status *status) noexcept nogil:
     cdef int fd = stage_open(dirfd, name, staging, status)
     if fd < 0:
         return status.code
     return stage_close(dirfd, fd, stage_write(fd, data, n_bytes, 0, status), staging, status)
-
-
-cdef int _sync_directory(int dirfd, const char *name) noexcept nogil:
-    """Sync the directory that holds `name`: 0 or an errno. A pruned directory has no names left to keep."""
-    cdef char path[4400]
-    cdef const char *slash = strrchr(name, c'/')
-    cdef int64_t n_dir = slash - name if slash != NULL else 0
-    cdef int fd
-    cdef int error = 0
-    memcpy(path, name, n_dir)
-    if n_dir == 0:
-        path[0] = c'.'
-        n_dir = 1
-    path[n_dir] = 0
-    while True:
-        fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC)
-        if fd >= 0:
-            break
-        if errno != EINTR:
-            return 0 if errno == ENOENT else errno
-    if fsync(fd) != 0:
-        error = errno
-    close(fd)
-    return error
 
 
 cdef int _keep_mode(int dirfd, const char *name, Staging *staging) noexcept nogil:
@@ -597,7 +702,9 @@ cdef int _rename(int dirfd, const char *name, Staging *staging) noexcept nogil:
         if zc_rename(dirfd, staging.name, name, 0) == 0:
             return 0
         staging.expected = TAKEN if errno == EEXIST else UNKNOWN
-    error = _keep_mode(dirfd, name, staging)
+    error = _settle_before_it_replaces(dirfd, staging)
+    if error == 0:
+        error = _keep_mode(dirfd, name, staging)
     if error == 0 and renameat(dirfd, staging.name, name) != 0:
         error = errno
     return error
@@ -609,15 +716,15 @@ cdef int object_commit(int dirfd, const char *name, Staging *staging, Status *st
         object_drop(dirfd, staging)
         return fail_errno(status, IO_RENAME, error)
     staging.name[0] = 0
-    if staging.fsync:
-        error = _sync_directory(dirfd, name)
-        if error:
-            return fail_errno(status, IO_WRITE, error)
-    return OK
+    error = _settle_later(staging)
+    return fail_errno(status, IO_WRITE, error) if error else OK
 
 
 cdef void object_drop(int dirfd, Staging *staging) noexcept nogil:
     """Remove the staged file, if there is one."""
+    if staging.fd >= 0:
+        close(staging.fd)
+        staging.fd = -1
     if staging.name[0]:
         if staging.n_forks == _n_forks:
             unlinkat(dirfd, staging.name)
@@ -629,18 +736,70 @@ cdef bint object_is_absent(int dirfd, const char *name) noexcept nogil:
     return fstatat(dirfd, name, &found, AT_SYMLINK_NOFOLLOW) != 0 and (errno == ENOENT or errno == ENOTDIR)
 
 
-cdef int object_erase(int dirfd, const char *name, Staging *staging, Status *status) noexcept nogil:
-    cdef int error
-    if unlinkat(dirfd, name) != 0:
-        error = errno
-        if error == ENOENT or error == ENOTDIR:
-            return OK
-        return fail_errno(status, IO_UNLINK, error)
-    if staging.fsync:
-        error = _sync_directory(dirfd, name)
-        if error:
-            return fail_errno(status, IO_WRITE, error)
+cdef int object_erase(int dirfd, const char *name, Status *status) noexcept nogil:
+    if unlinkat(dirfd, name) != 0 and errno != ENOENT and errno != ENOTDIR:
+        return fail_errno(status, IO_UNLINK, errno)
     return OK
+
+
+cdef int settle_all(int dirfd, Status *status) noexcept nogil:
+    if zc_disk_of(dirfd) != ZC_NO_DISK and zc_sync_files(dirfd) != 0:
+        return fail_errno(status, IO_WRITE, errno)
+    return OK
+
+
+cdef int pass_barrier(int dirfd, bint is_alone, Status *status) noexcept nogil:
+    return fail_errno(status, IO_WRITE, errno) if zc_barrier(dirfd, is_alone) != 0 else OK
+
+
+def settle(int fd):
+    """Wait until no later change of a name can reach the disk before the data of an open file.
+
+    Raises : OSError, also for an earlier write that has failed.
+    """
+    cdef int error
+    with nogil:
+        error = errno if zc_settle(fd, zc_disk_of(fd)) != 0 else 0
+    if error:
+        raise OSError(error, os.strerror(error))
+
+
+def settle_below(str directory not None):
+    """Do what `settle` does for all files in a directory, and in those below it; for many, for the file system."""
+    cdef list opened = []
+    cdef int fd = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
+    cdef int disk = zc_disk_of(fd)
+    os.close(fd)
+    if disk == ZC_NO_DISK:
+        return
+    try:
+        for folder, _, names in os.walk(directory):
+            for name in names:
+                if len(opened) == MAX_SETTLED:
+                    return sync_files(directory)
+                path = os.path.join(folder, name)
+                if not stat.S_ISREG(os.lstat(path).st_mode):
+                    continue
+                try:
+                    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+                except PermissionError:
+                    return sync_files(directory)
+                opened.append(fd)
+                zc_start_settling(fd)
+        for fd in opened:
+            settle(fd)
+    finally:
+        for fd in opened:
+            os.close(fd)
+
+
+def barrier(int fd):
+    """Wait until the names in an open directory, and data in it that were settled, are on the disk. Raises : OSError."""
+    cdef int error
+    with nogil:
+        error = errno if zc_barrier(fd, True) != 0 else 0
+    if error:
+        raise OSError(error, os.strerror(error))
 
 
 def sync_files(str directory not None):
@@ -648,7 +807,7 @@ def sync_files(str directory not None):
     cdef int fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     cdef int error
     with nogil:
-        error = errno if zc_sync_files(fd) != 0 else 0
+        error = errno if zc_disk_of(fd) != ZC_NO_DISK and zc_sync_files(fd) != 0 else 0
         close(fd)
     if error:
         raise OSError(error, os.strerror(error), directory)

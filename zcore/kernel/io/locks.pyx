@@ -345,7 +345,9 @@ cdef void unlock_whole(Holder *holder) noexcept nogil:
 cdef int holder_replace(Holder *holder, const uint8_t *data, int64_t n_bytes, Staging *staging,
                         Status *status) noexcept nogil:
     cdef Holder new
-    cdef int code = object_stage(holder.dirfd, holder.document, data, n_bytes, staging, status)
+    cdef int code
+    staging.expected = TAKEN
+    code = object_stage(holder.dirfd, holder.document, data, n_bytes, staging, status)
     if code == OK:
         # No other process knows this file yet, so its locks are free. After the rename they are ours.
         code = holder_open(&new, holder.table, holder.dirfd, staging.name, status)
@@ -358,7 +360,6 @@ cdef int holder_replace(Holder *holder, const uint8_t *data, int64_t n_bytes, St
                 fail_errno(status, LOCK_FAILED, code)
                 holder_close(&new)
     if code == OK:
-        staging.expected = TAKEN
         code = object_commit(holder.dirfd, holder.document, staging, status)
         if code != OK:
             holder_close(&new)

@@ -142,7 +142,7 @@ cdef int _write(int dirfd, const Files *files, Identity *identity) noexcept nogi
     cdef Staging staging
     cdef int i
     status_clear(&status)
-    staging_init(&staging, 0, 0)     # no other process uses the names of temporary files in a new directory
+    staging_init(&staging, 0, False)     # no other process uses the names of temporary files in a new directory
     for i in range(files.n):
         if object_stage(dirfd, files.names[i], files.data[i], files.sizes[i], &staging, &status) != OK:
             return -1

@@ -17,7 +17,8 @@ from libc.string cimport memcmp, memset
 from posix.unistd cimport close
 
 from zcore.kernel.io.files cimport (
-    Buffer, Identity, Staging, buffer_free, n_forks, object_commit, object_read, object_stage, staging_init,
+    TAKEN, Buffer, Identity, Staging, buffer_free, n_forks, object_commit, object_read, object_stage, pass_barrier,
+    staging_init, staging_settle,
 )
 from zcore.kernel.io.locks cimport (
     Holder, LockTable, close_copies, holder_close, holder_open, holder_replace, key_hash, lock_object, lock_whole,
@@ -187,6 +188,8 @@ cdef class _Hold:
     def replace(self, const uint8_t[::1] content not None, *, token, bint fsync=False):
         """Replace the held document by a new one and hold that; no other holder gets in between.
 
+        After a power cut, the old one or the new one is there.
+
         Parameters
         ----------
         content : bytes-like
@@ -194,7 +197,7 @@ cdef class _Hold:
         token : int
             Random; part of the temporary file's name.
         fsync : bool
-            Sync the document to disk before the call returns.
+            The document, and all that was settled before, are on the disk when the call returns.
 
         Returns
         -------
@@ -209,7 +212,8 @@ cdef class _Hold:
         status_clear(&status)
         staging_init(&staging, number, fsync)
         with nogil:
-            holder_replace(&self.holder, &content[0], content.shape[0], &staging, &status)
+            if holder_replace(&self.holder, &content[0], content.shape[0], &staging, &status) == OK:
+                _finish(self.dirfd, &staging, &status)
         if status.code != OK:
             raise make_error(&status, self._name(), None, None, None, ())
         return _identity_of(identity)
@@ -222,9 +226,11 @@ cdef class _Hold:
         self._check_whole()
         status_clear(&status)
         staging_init(&staging, token, fsync)
+        staging.expected = TAKEN
         with nogil:
-            if object_stage(self.dirfd, file, &content[0], content.shape[0], &staging, &status) == OK:
-                object_commit(self.dirfd, file, &staging, &status)
+            if (object_stage(self.dirfd, file, &content[0], content.shape[0], &staging, &status) == OK
+                    and object_commit(self.dirfd, file, &staging, &status) == OK):
+                _finish(self.dirfd, &staging, &status)
         if status.code != OK:
             raise make_error(&status, os.fsdecode(name), None, None, None, ())
 
@@ -260,6 +266,12 @@ cdef class _Hold:
     def dir_fd(self):
         """Descriptor of the document's directory while held; -1 for a store without files."""
         return self.dirfd
+
+
+cdef int _finish(int dirfd, Staging *staging, Status *status) noexcept nogil:
+    if staging_settle(staging, status) == OK and staging.settles:
+        pass_barrier(dirfd, True, status)
+    return status.code
 
 
 cdef tuple _identity_of(const Identity *identity):

@@ -4,6 +4,7 @@ from libc.stdint cimport int64_t, uint8_t, uint64_t
 from zcore.kernel.io.object_locks cimport ObjectLocks
 from zcore.kernel.plan.plan cimport Plan, Worker
 from zcore.kernel.plan.shard_write cimport ShardWriter
+from zcore.kernel.status cimport Status
 
 
 cdef class WritePlan(Plan):
@@ -11,9 +12,13 @@ cdef class WritePlan(Plan):
     cdef ObjectLocks locks
     cdef uint64_t token
     cdef int64_t n_workers
+    cdef bint settles          # no later change of a name reaches the disk before the objects
+    cdef int64_t has_many      # 1: more objects than are settled one by one
     cdef int64_t n_last        # tasks that are left for fewer threads than there are
     cdef int last_threads      # threads inside a chunk of these
     cdef readonly bint is_fill  # all elements are one in memory, the fill value, and objects of it are not stored
+
+    cdef int settle(self, Status *status) noexcept nogil
 
     # Makes the object of a task in memory: returns its size, FILLED, SAME or FAILED. The object is covered, or its
     # needed parts were passed.

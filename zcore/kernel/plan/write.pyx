@@ -11,10 +11,10 @@ from libc.errno cimport ENOENT
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.string cimport memcmp
 
-from zcore.kernel.atomics cimport zc_add
+from zcore.kernel.atomics cimport zc_add, zc_load, zc_store
 from zcore.kernel.io.files cimport (
     FAILED, buffer_reserve, object_commit, object_drop, object_erase, object_is_absent, object_read,
-    object_stage, same_identity, staging_init,
+    object_stage, pass_barrier, same_identity, settle_all, staging_has_many, staging_init, staging_settle,
 )
 from zcore.kernel.io.locks cimport holder_close, holder_open, key_hash, lock_object, unlock_object
 from zcore.kernel.plan.encode cimport encode_covered_chunk, encode_merged_chunk, merge_chunk
@@ -23,7 +23,9 @@ from zcore.kernel.plan.plan cimport FILLED, SAME, Object, Plan, PlanOptions, Wor
 from zcore.kernel.plan.shard_write cimport ShardWriter
 from zcore.kernel.select.grid cimport Span
 from zcore.kernel.select.open_array cimport MAX_KEY, OpenArray
-from zcore.kernel.status cimport CHUNK_LONG, INTERRUPTED, IO_OPEN, MISSING, OK, STALE, Status, fail, status_clear
+from zcore.kernel.status cimport (
+    CHUNK_LONG, INTERRUPTED, IO_OPEN, MISSING, OK, STALE, Status, fail, make_error, status_clear,
+)
 from zcore.kernel.strided.copy cimport MAX_NDIM
 
 
@@ -49,6 +51,7 @@ cdef class WritePlan(Plan):
         for d in range(self.ndim):
             self.old_shape[d] = self.opened.shape[d]
         self.token = options.token
+        self.settles = options.settles
         self.locks = options.locks
         for d in range(0 if options.old_shape is None else self.ndim):
             self.old_shape[d] = options.old_shape[d]
@@ -58,6 +61,23 @@ cdef class WritePlan(Plan):
         _share_last(self, n_threads)
         _find_fill(self)
         return OK if self.shards is None else self.shards.follow(self, n_threads)
+
+    cdef int settle(self, Status *status) noexcept nogil:
+        """After all workers: wait until what they wrote is settled, and, with fsync, on the disk: OK or a code."""
+        cdef bint has_many = zc_load(&self.has_many)
+        self.has_many = 0
+        if has_many:
+            return settle_all(self.dirfd, status)     # that is a barrier as well
+        return pass_barrier(self.dirfd, False, status) if self.opened.fsync and self.dirfd >= 0 else OK
+
+    def raise_failure(self, codecs):
+        cdef Status status
+        Plan.raise_failure(self, codecs)
+        status_clear(&status)
+        with nogil:
+            self.settle(&status)
+        if status.code != OK:
+            raise make_error(&status, None, None, None, None, ())
 
     @property
     def keep_filled(self):
@@ -75,7 +95,7 @@ cdef class WritePlan(Plan):
         cdef const char *document = self.opened.document
         cdef int dirfd = self.dirfd if document != NULL else -1
         worker.keeps_filled = self.opened.keep_filled
-        staging_init(&worker.staging, token, self.opened.fsync)
+        staging_init(&worker.staging, token, self.settles or self.opened.fsync)
         if self.locks is None:
             return OK
         code = holder_open(&worker.holder, &self.locks.table, dirfd, document, &worker.status)
@@ -89,6 +109,10 @@ cdef class WritePlan(Plan):
 
     cdef void close_worker(self, Worker *worker) noexcept nogil:
         object_drop(self.dirfd, &worker.staging)
+        if staging_settle(&worker.staging, &worker.status) != OK:
+            self.record(worker, -1)
+        if staging_has_many(&worker.staging):
+            zc_store(&self.has_many, 1)
         holder_close(&worker.holder)
         Plan.close_worker(self, worker)
 
@@ -218,7 +242,7 @@ cdef int _put(WritePlan plan, const char *key, int staged, Worker *worker) noexc
     if staged == SAME:
         return OK
     if staged == FILLED:
-        return object_erase(plan.dirfd, key, &worker.staging, &worker.status)
+        return object_erase(plan.dirfd, key, &worker.status)
     return object_commit(plan.dirfd, key, &worker.staging, &worker.status)
 
 

@@ -11,6 +11,7 @@ import os
 import stat
 
 from zcore.descriptors import open_descriptor
+from zcore.kernel.io.files import barrier, settle
 from zcore.replacing import NewFile, hidden_beside, status_of
 from zcore.replacing import sync_directory as sync_directory
 
@@ -18,7 +19,8 @@ from zcore.replacing import sync_directory as sync_directory
 _MAX_TRIES = 100
 
 
-def write_file(path: str, data: memoryview, *, exclusive: bool = False, fsync: bool = False) -> bool:
+def write_file(path: str, data: memoryview, *, exclusive: bool = False, fsync: bool = False,
+               settles: bool = False) -> bool:
     """Make `data` the content of the file at `path`; missing directories are made.
 
     A new file has mode 0666 less the umask, a replaced one keeps its mode. A link is replaced, not followed.
@@ -33,6 +35,8 @@ def write_file(path: str, data: memoryview, *, exclusive: bool = False, fsync: b
         Leave an existing file alone. Of several writers at once exactly one succeeds.
     fsync : bool
         The file and its directories are on the disk when the call returns.
+    settles : bool
+        After a power cut, a new file is there whole or not at all, as is one that is replaced.
 
     Returns
     -------
@@ -50,21 +54,20 @@ def write_file(path: str, data: memoryview, *, exclusive: bool = False, fsync: b
     """
     for _ in range(_MAX_TRIES - 1):
         try:
-            return _write_once(path, data, exclusive, fsync)
+            return _write_once(path, data, exclusive, fsync, settles)
         except FileNotFoundError:
             make_directories(os.path.dirname(path), fsync)
-    return _write_once(path, data, exclusive, fsync)
+    return _write_once(path, data, exclusive, fsync, settles)
 
 
 def write_file_at(directory: int, name: str, data: memoryview, *, fsync: bool = False) -> None:
-    """Do what `write_file` does in a directory that is open as a descriptor."""
+    """Do what `write_file` does in a directory that is open as a descriptor, and settle the file."""
     temporary = os.path.basename(hidden_beside(name))
     fd = open_descriptor(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, dir_fd=directory)
     try:
         try:
             _write_all(fd, data)
-            if fsync:
-                os.fsync(fd)
+            settle(fd)
         finally:
             os.close(fd)
         os.rename(temporary, name, src_dir_fd=directory, dst_dir_fd=directory)
@@ -73,13 +76,13 @@ def write_file_at(directory: int, name: str, data: memoryview, *, fsync: bool = 
             os.unlink(temporary, dir_fd=directory)
         raise
     if fsync:
-        os.fsync(directory)
+        barrier(directory)
 
 
-def _write_once(path, data, exclusive, fsync):
+def _write_once(path, data, exclusive, fsync, settles):
     if exclusive and status_of(path) is not None:
         return False
-    new = NewFile(path, follows=False, fsync=fsync)
+    new = NewFile(path, follows=False, fsync=fsync, settles=settles)
     try:
         _write_all(new.fd, data)
         new.put(exclusive)

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 from zcore import config
 from zcore.errors import NodeExistsError, StoreError
 from zcore.kernel.io.documents import Descriptor
-from zcore.kernel.io.files import exchange
+from zcore.kernel.io.files import exchange, settle_below
 from zcore.kernel.io.object_locks import Held
 from zcore.replacing import keep, mode_for, sync_directory
 from zcore.stores.directory import cleanup
@@ -48,7 +48,7 @@ class Beside(Held):
     place : str
         The directory that is to be replaced or made, absolute.
     fsync : bool
-        The new name has reached the disk when `put` returns.
+        The new directory, with all in it, and its name are on the disk when `put` returns.
     label : str, optional
         Of the container; by default a random one.
 
@@ -122,6 +122,9 @@ class Beside(Held):
             if old is not None and os.path.isdir(self.node):
                 keep(self.node, os.stat(self.node), old)
                 _keep_attributes(self.node, self.place)
+            if (old is not None or self._fsync) and os.path.isdir(self.node):
+                # After a power cut, the old directory is there until the new one is whole.
+                settle_below(self.node)
             try:
                 if old is None or not self._replace():
                     self._rename()

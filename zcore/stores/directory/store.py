@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
+from zcore import config
 from zcore.buffers import flat_view
 from zcore.descriptors import identity_of
 from zcore.errors import KeyConflictError, NotADirectoryStoreError, StoreError
@@ -53,8 +54,8 @@ class DirectoryStore(Store):
         The base directory, made absolute now. It need not exist; the first value that is set creates it.
     read_only : bool
         Refuse every change.
-    fsync : bool
-        Return from a change only when it has reached the disk.
+    fsync : bool, optional
+        Return from a change only when it is on the disk; by default `zcore.config.fsync`.
     confined : bool
         Refuse keys that a symbolic link leads out of the base directory. Links are checked before the file is opened,
         so this does not protect against a process that changes them at that moment. The compiled code does not check
@@ -86,7 +87,7 @@ class DirectoryStore(Store):
 
     key_flavour = NATIVE
 
-    def __init__(self, path: StrPath, read_only: bool = False, *, fsync: bool = False,
+    def __init__(self, path: StrPath, read_only: bool = False, *, fsync: bool | None = None,
                  confined: bool = False, allow_aliases: bool = False, check_base: bool = True) -> None:
         path = os.fspath(path)
         if not isinstance(path, str):
@@ -98,7 +99,7 @@ class DirectoryStore(Store):
             self.path = absolute_base(os.path.realpath(path), cwd)
         self._last_directory = "", os.fsencode(self.path)
         self.read_only: bool = as_bool(read_only, "read_only")
-        self.fsync: bool = as_bool(fsync, "fsync")
+        self.fsync: bool = config.fsync if fsync is None else as_bool(fsync, "fsync")
         self.confined: bool = as_bool(confined, "confined")
         self.allow_aliases: bool = as_bool(allow_aliases, "allow_aliases")
         # Whether the file system ignores case: None until a key shows it.
@@ -303,7 +304,9 @@ class DirectoryStore(Store):
 
     def _write(self, key, value, exclusive):
         data = flat_view(value)
-        return self._put(key, lambda path: atomic.write_file(path, data, exclusive=exclusive, fsync=self.fsync))
+        # Of a confined store, these are also the chunks that an append writes before the new shape.
+        return self._put(key, lambda path: atomic.write_file(path, data, exclusive=exclusive, fsync=self.fsync,
+                                                             settles=self.confined))
 
     def _put(self, key, write):
         """Return ``write(path)``, which makes the file of a key."""

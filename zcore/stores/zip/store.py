@@ -11,9 +11,11 @@ import zipfile
 from functools import partial
 from typing import TYPE_CHECKING
 
+from zcore import config
 from zcore.buffers import flat_view
 from zcore.errors import StoreError, UnsupportedError, warn
 from zcore.kernel.refs.table import ReferenceTable
+from zcore.model.value import as_bool
 from zcore.ranges import FAR_NBYTES, Ahead, LocalFile
 from zcore.stores.base import OBJECTS, ByteRange, FileParts, Identity, Listing, Objects, resolve_range
 from zcore.stores.keys import check_key, check_prefix, prefix_of
@@ -61,6 +63,8 @@ class ZipStore(FileStore):
         How new values are written. Chunks have their own codecs, so values are not compressed by default.
     read_only : bool, optional
         Must agree with `mode`.
+    fsync : bool, optional
+        A new archive is on the disk when `close` returns; by default `zcore.config.fsync`.
 
     Raises
     ------
@@ -90,7 +94,8 @@ class ZipStore(FileStore):
     _writer: Any = None
 
     def __init__(self, path: StrPath | RemoteStore | ByteSource, *, mode: Literal["r", "w", "x"] = "r",
-                 compression: int = zipfile.ZIP_STORED, read_only: bool | None = None) -> None:
+                 compression: int = zipfile.ZIP_STORED, read_only: bool | None = None,
+                 fsync: bool | None = None) -> None:
         if mode not in ("r", "w", "x"):
             raise ValueError(f"mode {mode!r}: expected 'r', 'w' or 'x'; an archive is written once, as a whole")
         if read_only is not None and bool(read_only) != (mode == "r"):
@@ -108,7 +113,8 @@ class ZipStore(FileStore):
             self.path: str = os.path.abspath(os.fspath(path))
             self._members = {}
             self._names = MemoryStore()
-            self._writer = ZipWriter(self.path, mode == "x", compression)
+            self.fsync = config.fsync if fsync is None else as_bool(fsync, "fsync")
+            self._writer = ZipWriter(self.path, mode == "x", compression, self.fsync)
 
     def __repr__(self) -> str:
         return f"ZipStore({self.path!r}{'' if self.read_only else ', new'})"

@@ -98,6 +98,8 @@ class ZipWriter:
     exclusive : bool
         Refuse to replace a file of this name.
     method : {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
+    fsync : bool
+        The archive is on the disk when `finish` returns.
 
     Raises
     ------
@@ -105,11 +107,12 @@ class ZipWriter:
         A file has this name already, or none can be made.
     """
 
-    def __init__(self, path: str, exclusive: bool, method: int) -> None:
+    def __init__(self, path: str, exclusive: bool, method: int, fsync: bool = False) -> None:
         self.locks: ObjectLocks = ObjectLocks()
         self._path = path
         self._exclusive = exclusive
         self._method = method
+        self._fsync = fsync
         self._is_ozx = is_ozx(path)
         self._fault = self._errno = self._file = None
         self._end = 0
@@ -120,7 +123,7 @@ class ZipWriter:
         renew_in_children(self)
         try:
             _remove_left_over(os.path.dirname(os.path.realpath(path)), TEMPORARY + _label_of(path))
-            self._file = _File(path)
+            self._file = _File(path, fsync)
             self._source = LocalFile(path, file=self._file)
         except OSError as exc:
             self.discard()
@@ -217,7 +220,7 @@ class ZipWriter:
         if documents == [0, *ends][:len(documents)] and (not others or min(others) >= max(ends, default=0)):
             return members
         source, old = self.source, self._file
-        self._file = _File(self._path)
+        self._file = _File(self._path, self._fsync)
         self._end, moved = 0, {}
         try:
             for key in keys:
@@ -304,9 +307,9 @@ def _label_of(path):
 class _File(NewFile):
     """The new file of an archive. It is locked as long as its writer lives."""
 
-    def __init__(self, archive):
+    def __init__(self, archive, fsync):
         while True:
-            super().__init__(archive, label=_label_of(archive))
+            super().__init__(archive, fsync=fsync, label=_label_of(archive))
             # Another writer of this archive may take it for a left-over before it is locked.
             if _is_locked(self.fd) is not False and os.path.exists(self.temporary):
                 return

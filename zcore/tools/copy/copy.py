@@ -14,7 +14,7 @@ from zcore.formats import check_format
 from zcore.model.named_codecs import named_codec
 from zcore.model.value import as_bool, check_kind
 from zcore.text.sizes import room_of
-from zcore.tools.copy.destinations import SINKS, file_kind, settle_at, sink_of
+from zcore.tools.copy.destinations import SINKS, destination_of, file_kind, settle_at, sink_of
 from zcore.tools.copy.sources import open_source
 from zcore.tools.copy.transfer import Progress, Slabs, pass_objects
 from zcore.tools.copy.translate import Losses, Wanted, passes_on
@@ -37,7 +37,7 @@ def copy(source: StoreLike | Array | Group, destination: StoreLike, *, path: str
          dtype: DTypeLike | None = None, order: Order | None = None, zarr_format: Format | None = None,
          selection: Selection = None, memory: CacheSize = "1 GB", overwrite: bool = False, threads: int | None = None,
          client: Any = None, progress: Callable[[int, int], object] | None = None,
-         checksum: bool = False) -> Array | Group | None:
+         checksum: bool = False, fsync: bool | None = None) -> Array | Group | None:
     """Copy an array, or a group with all below it.
 
     Objects that stay the same are passed on as they are stored, without a decode: a ``__zmeta__`` array becomes one of
@@ -78,6 +78,9 @@ def copy(source: StoreLike | Array | Group, destination: StoreLike, *, path: str
     checksum : bool
         Append ``crc32c`` to the codecs of new arrays that lack it, which are then decoded and encoded; Zarr v3 only. By
         default a copy adds no checksum.
+    fsync : bool, optional
+        The copy is on the disk when the call returns; by default as the destination is opened, or
+        `zcore.config.fsync`. A node or file that is replaced stays until the copy is whole.
 
     Returns
     -------
@@ -127,7 +130,8 @@ def copy(source: StoreLike | Array | Group, destination: StoreLike, *, path: str
         raise ValueError(f"checksum=True is for arrays of Zarr v3, and {_place(destination)} will hold none")
     losses = Losses()
     threads = Options(threads=threads).threads
-    settle_at(destination, destination_path)
+    place = destination_of(destination, fsync)
+    settle_at(place, destination_path)
     with open_source(source, path, selection, threads) as opened:
         # All that determines the pieces of work.
         job = {"source": opened.identity, "format": zarr_format, "selection": repr(selection), "memory": memory,
@@ -137,8 +141,9 @@ def copy(source: StoreLike | Array | Group, destination: StoreLike, *, path: str
             losses.note(what, name)
         for what, name in opened.left_out:
             losses.leave_out(what, name)
-        with sink_of(destination, destination_path, job, overwrite, root_format,
-                     isinstance(opened.nodes[0][1], SourceArray), zarr_format, losses, threads) as (sink, work):
+        with sink_of(place, destination_path, job, overwrite, root_format,
+                     isinstance(opened.nodes[0][1], SourceArray), zarr_format, losses, threads,
+                     config.fsync if fsync is None else fsync) as (sink, work):
             arrays = [node for _, node in opened.nodes if isinstance(node, SourceArray)]
             told = Progress(progress, sum(_nbytes(array, wanted) for array in arrays))
             made, maker = {}, _Maker(sink, wanted, losses, path if opened.leaves_out else None)

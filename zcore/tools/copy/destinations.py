@@ -190,8 +190,8 @@ class StoreSink:
 
 @contextlib.contextmanager
 def sink_of(destination: StoreLike, path: str, order: Mapping[str, Any], overwrite: bool, root_format: Format,
-            is_array: bool, zarr_format: Format | None, losses: Losses,
-            threads: int | None) -> Iterator[tuple[Sink, Work]]:
+            is_array: bool, zarr_format: Format | None, losses: Losses, threads: int | None,
+            fsync: bool = False) -> Iterator[tuple[Sink, Work]]:
     """Return a context manager that gives a sink and its work. The new node appears when it ends without an error.
 
     Parameters
@@ -208,6 +208,8 @@ def sink_of(destination: StoreLike, path: str, order: Mapping[str, Any], overwri
         The node at `path` is an array.
     zarr_format, losses, threads
         See `StoreSink`.
+    fsync : bool
+        A file that is no store is on the disk at the end.
 
     Raises
     ------
@@ -215,10 +217,11 @@ def sink_of(destination: StoreLike, path: str, order: Mapping[str, Any], overwri
         There is something, and `overwrite` is false.
     """
     if (kind := file_kind(destination)) is not None and isinstance(destination, (str, os.PathLike)):
-        with _file(os.fspath(destination), kind, path, overwrite, root_format, zarr_format, losses, threads) as sink:
+        with _file(os.fspath(destination), kind, path, overwrite, root_format, zarr_format, losses, threads,
+                   fsync) as sink:
             yield sink, Unmarked()
         return
-    store = openers.store_of(destination, False, False)
+    store = openers.store_of(destination, False)
     path = lookup.path_of(path)
     if store.read_only:
         raise ReadOnlyError(f"{store!r} is read-only: nothing can be copied to it")
@@ -233,7 +236,7 @@ def sink_of(destination: StoreLike, path: str, order: Mapping[str, Any], overwri
                 store, path, is_node, overwrite, format.array_document if is_array else format.group_document))
         else:
             work = stack.enter_context(_directory(store, path, place, order, is_node, overwrite, format))
-            inner = DirectoryStore(work.node, fsync=store.fsync)
+            inner = DirectoryStore(work.node, fsync=False)
         # A node that is built elsewhere meets only its own objects.
         sink = StoreSink(inner, "", zarr_format, work, losses, threads, place is not None or overwrite)
         yield sink, work
@@ -251,10 +254,15 @@ def file_kind(destination: StoreLike) -> openers.Kind | None:
     return kind if (kind is openers.ZIP or kind in SINKS) and not os.path.isdir(place) else None
 
 
+def destination_of(destination: StoreLike, fsync: bool | None) -> StoreLike:
+    """Return the store of a destination, or the destination, if that is a file."""
+    return openers.store_of(destination, False, fsync) if file_kind(destination) is None else destination
+
+
 def settle_at(destination: StoreLike, path: str) -> None:
     """Call `settle` for a destination before the source is looked at: it may lie in the same place."""
     if file_kind(destination) is None:
-        store = openers.store_of(destination, False, False)
+        store = openers.store_of(destination, False)
         if not store.read_only:
             settle(store, lookup.path_of(path))
 
@@ -362,7 +370,7 @@ def _may_go_on(error):
 
 
 @contextlib.contextmanager
-def _file(place, kind, path, overwrite, root_format, zarr_format, losses, threads):
+def _file(place, kind, path, overwrite, root_format, zarr_format, losses, threads, fsync):
     """Make a file in a hidden directory beside its place, and give it its name in the end."""
     place = os.path.abspath(place)
     path = lookup.path_of(path)
@@ -380,7 +388,7 @@ def _file(place, kind, path, overwrite, root_format, zarr_format, losses, thread
                 raise ValueError(f"{os.path.basename(place)} holds Zarr v3 alone (RFC-9 of NGFF), the source is of "
                                  f"format {root_format!r}: pass zarr_format=3, or name it .zip")
             lookup.check_new_names(path, format_of(root_format))
-            with ZipStore(place, mode="w" if overwrite else "x") as store:
+            with ZipStore(place, mode="w" if overwrite else "x", fsync=fsync) as store:
                 sink = StoreSink(store, path, zarr_format, Unmarked(), losses, threads, documents_first=True)
                 yield sink
                 sink.close()
@@ -401,7 +409,7 @@ def _file(place, kind, path, overwrite, root_format, zarr_format, losses, thread
                 raise
             if (old := status_of(target)) is not None:
                 keep(temporary, os.stat(temporary), old)
-            put(temporary, target, exclusive=not overwrite)
+            put(temporary, target, exclusive=not overwrite, fsync=fsync)
     except OSError as exc:
         if exc.errno == errno.EEXIST and not overwrite and os.path.lexists(place):
             raise NodeExistsError(f"{place} is there already", path=path) from exc

@@ -160,7 +160,7 @@ def open_source(source: StoreLike | Mapping[str, Any] | Array | Group, path: str
         source = binding.store
     elif isinstance(source, (str, os.PathLike)) and (made := SOURCES.get(openers.kind_of(source))) is not None:
         return openers.loaded(made)(os.fspath(source), path, selection, threads)
-    store = openers.store_of(source, True, False)
+    store = openers.store_of(source, True)
     path = lookup.path_of(path)
     binding = lookup.find(store, path, None, options)
     if binding is None:

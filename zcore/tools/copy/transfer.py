@@ -245,7 +245,7 @@ def _copy_file(source, target):
     new = None
     try:
         os.makedirs(os.path.dirname(target), exist_ok=True)
-        new = NewFile(target, follows=False)
+        new = NewFile(target, follows=False, settles=False)     # the directory is settled as a whole
         try:
             shutil.copyfile(source, new.temporary)
         except FileNotFoundError as exc:

@@ -117,7 +117,7 @@ def verify(store: StoreLike | Array | Group, *, path: str = "", repair: bool | s
         path = "/".join(part for part in (store.path, lookup.path_of(path)) if part)
         store = store.store
     is_file = not isinstance(store, Store) and isinstance(store, (str, os.PathLike)) and os.path.isfile(store)
-    store = store_of(store, not kinds or is_file, False)
+    store = store_of(store, not kinds or is_file)
     path = lookup.path_of(path)
     store = _or_set(store)
     if kinds and store.read_only:

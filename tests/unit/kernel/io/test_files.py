@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 import zcore
+from tests.descriptors import descriptors
 from zcore.errors import ChunkError, CodecError, StoreError
+from zcore.kernel.io.files import barrier, settle, settle_below
 
 CHUNK = "__zdata__/0.blosc"
 
@@ -185,3 +187,28 @@ def test_modes_of_old_and_new_objects(tmp_path):
         modes = [(folder / f"{i}.blosc").stat().st_mode & 0o7777 for i in range(6)]
         assert modes == [default & 0o7777, 0o600, default & 0o7777, 0o640, 0o444, default & 0o7777]
         assert (array[...] == values).all()
+
+
+@pytest.mark.parametrize("call", [settle, barrier])
+def test_what_cannot_be_synced_is_an_error(call, tmp_path):
+    with pytest.raises(OSError, match=os.strerror(errno.EBADF)):
+        call(-1)
+    fd = os.open(tmp_path, os.O_RDONLY)
+    try:
+        barrier(fd)
+    finally:
+        os.close(fd)
+
+
+@pytest.mark.parametrize("n", [0, 3, 64, 65, 200])
+def test_all_files_below_are_settled(tmp_path, n):
+    before = descriptors()
+    (tmp_path / "c" / "0").mkdir(parents=True)
+    for i in range(n):
+        (tmp_path / "c" / "0" / str(i)).write_bytes(b"x")
+    os.symlink("nowhere", tmp_path / "link")
+    os.mkfifo(tmp_path / "fifo")
+    settle_below(str(tmp_path))
+    assert descriptors() == before
+    with pytest.raises(FileNotFoundError):
+        settle_below(str(tmp_path / "missing"))

@@ -9,6 +9,7 @@ import sys
 import pytest
 
 import zcore
+from zcore import replacing
 from tests.descriptors import descriptors
 from tests.unit.stores.conformance import CORE_EXAMPLE, StoreConformance, changes
 from zcore.errors import (
@@ -505,7 +506,7 @@ def test_replaced_files_keep_their_mode(store, mode):
     assert store.get("k") == b"w"
 
 
-@pytest.mark.parametrize("function", ["write", "fstat", "close", "replace", "fsync"])
+@pytest.mark.parametrize("function", ["write", "fstat", "close", "replace"])
 @pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "full"), KeyboardInterrupt()], ids=["full", "interrupt"])
 def test_failed_set_leaves_the_old_value_and_no_other_file(tmp_path, monkeypatch, function, error):
     """FS-SET-03."""
@@ -694,13 +695,16 @@ def test_loser_of_set_if_not_exists_leaves_the_winner(store, monkeypatch):
 
 def test_fsync_is_an_option(tmp_path, monkeypatch):
     """FS-SET-10."""
-    synced = []
-    real = os.fsync
-    monkeypatch.setattr(atomic.os, "fsync", lambda fd: synced.append(stat.S_ISDIR(os.fstat(fd).st_mode)) or real(fd))
+    synced = []     # whether it is a directory
+    monkeypatch.setattr(replacing, "settle", lambda fd, real=replacing.settle: synced.append(False) or real(fd))
+    monkeypatch.setattr(replacing, "barrier", lambda fd, real=replacing.barrier: synced.append(True) or real(fd))
     store = DirectoryStore(tmp_path / "plain")
     store.set("d/k", b"v")
-    store.erase("d/k")
     assert synced == []
+    store.set("d/k", b"w")
+    assert synced == [False]     # not the new one before it replaces the old one
+    store.erase("d/k")
+    del synced[:]
     store = DirectoryStore(tmp_path / "durable", fsync=True)
     store.set("d/k", b"v")
     assert synced == [True, True, False, True]  # parents of base and d; file; d

@@ -54,7 +54,7 @@ def _found(text, recursive):
     from zcore.stores.openers import store_of
 
     store, path = location.located(_as_it_lies(text))
-    store = store_of(store, False, False)
+    store = store_of(store, False)
     if not path and (directory := directory_at(store)) is not None and os.path.islink(directory):
         directory, path = os.path.split(directory)
         store = zcore.DirectoryStore(directory, check_base=False)

@@ -1,0 +1,230 @@
+"""What a power cut interrupts. Each verb has a state before it, a deed, and a look at what is there afterwards."""
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+import zcore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_SHAPE, _CHUNKS = (6, 64, 64), (1, 64, 64)
+
+
+class Verb(NamedTuple):
+    """`before` and `deed` take a folder, `deed` also fsync; `look` returns what it finds, something that compares."""
+
+    before: Callable[[str], Any]
+    deed: Callable[[str, bool], Any]
+    look: Callable[[str], Any]
+    has_parts: bool = False     # each element may be the old or the new one
+
+
+def _data(seed: int, n: int = 6) -> Any:
+    return np.random.default_rng(seed).random((n, 64, 64))
+
+
+_OLD, _NEW = _data(1), _data(2)
+_FORM = {"chunks": _CHUNKS, "compressors": None}
+
+
+def _store(folder):
+    return os.path.join(folder, "store")
+
+
+def _make(folder, data=_OLD, **options):
+    group = zcore.open_group(_store(folder), mode="a", attributes={"made": True})
+    group.create_array("a", data=data, **_FORM, **options)
+    group.create_array("b", data=data, **_FORM)
+
+
+def _group(folder, fsync=False):
+    return zcore.open_group(_store(folder), mode="r+", fsync=fsync)
+
+
+def _look(folder):
+    """Return all that a hierarchy holds."""
+    group = zcore.open_group(_store(folder), mode="r")
+    found = {"": dict(group.attrs)}
+    for name, node in group.members(max_depth=None):
+        found[name] = (dict(node.attrs), node[...].tobytes(), node.shape) if isinstance(node, zcore.Array) else ()
+    return found
+
+
+def _look_or_none(folder):
+    return _look(folder) if os.path.exists(_store(folder)) else None
+
+
+def _overwrite(folder, fsync):
+    _group(folder, fsync).create_array("a", data=_NEW, overwrite=True, **_FORM)
+
+
+def _overwrite_empty(folder, fsync):
+    _group(folder, fsync).create_array("a", shape=_SHAPE, dtype="f8", overwrite=True, **_FORM)
+
+
+def _overwrite_root(folder, fsync):
+    zcore.create_array(_store(folder), data=_NEW, overwrite=True, fsync=fsync, **_FORM)
+
+
+def _look_at_root(folder):
+    node = zcore.open(_store(folder))
+    return node[...].tobytes() if isinstance(node, zcore.Array) else _look(folder)
+
+
+def _source(folder):
+    _make(folder)
+    zcore.create_array(os.path.join(folder, "source"), data=_NEW, **_FORM)
+
+
+def _copy_over(folder, fsync):
+    zcore.copy(os.path.join(folder, "source"), _store(folder), destination_path="a", overwrite=True, fsync=fsync)
+
+
+def _copy_new(folder, fsync):
+    zcore.copy(os.path.join(folder, "source"), _store(folder), destination_path="c", fsync=fsync)
+
+
+def _move(folder, fsync):
+    _group(folder, fsync).move("a", "moved")
+
+
+def _delete(folder, fsync):
+    del _group(folder, fsync)["a"]
+
+
+def _resize(folder, fsync):
+    _group(folder, fsync)["a"].resize(3, 64, 64)
+
+
+def _append(folder, fsync):
+    _group(folder, fsync)["a"].append(_NEW)
+
+
+def _append_within(folder, fsync):
+    _group(folder, fsync)["w"].append(_NEW)
+
+
+def _make_wide(folder):
+    zcore.open_group(_store(folder), mode="a").create_array("w", data=_OLD, chunks=(4, 64, 64), compressors=None)
+
+
+def _attributes(folder, fsync):
+    _group(folder, fsync)["a"].attrs.update(title="a" * 5000)
+
+
+def _consolidate(folder, fsync):
+    zcore.consolidate_metadata(zcore.DirectoryStore(_store(folder), fsync=fsync))
+
+
+def _consolidated(folder):
+    _make(folder)
+    zcore.consolidate_metadata(_store(folder))
+    _group(folder).attrs["more"] = "x" * 5000
+
+
+def _look_consolidated(folder):
+    with open(os.path.join(_store(folder), "zarr.json"), "rb") as file:
+        return file.read(), _look(folder)
+
+
+def _write(folder, fsync):
+    _group(folder, fsync)["a"][...] = _NEW
+
+
+def _write_part(folder, fsync):
+    _group(folder, fsync)["a"][:, 3:20] = _NEW[:, 3:20]
+
+
+def _archive(folder, data=_OLD):
+    zcore.save_array(os.path.join(folder, "file.zip"), data, **_FORM)
+
+
+def _archive_over(folder, fsync):
+    zcore.save_array(os.path.join(folder, "file.zip"), _NEW, overwrite=True, fsync=fsync, **_FORM)
+
+
+def _look_at_archive(folder):
+    path = os.path.join(folder, "file.zip")
+    return zcore.load(path).tobytes() if os.path.exists(path) else None
+
+
+def _asdf(folder, data=_OLD):
+    zcore.asdf.write(os.path.join(folder, "file.asdf"), {"a": data, "b": np.arange(3)})
+
+
+def _asdf_over(folder, fsync):
+    zcore.asdf.write(os.path.join(folder, "file.asdf"), {"a": _NEW, "b": np.arange(3)}, fsync=fsync)
+
+
+def _asdf_update(folder, fsync, in_place=False):
+    with zcore.asdf.open(os.path.join(folder, "file.asdf"), "rw") as file:
+        file.tree["a"] = _NEW
+        file.update(in_place=in_place, fsync=fsync)
+
+
+def _asdf_defragment(folder, fsync):
+    zcore.asdf.defragment(os.path.join(folder, "file.asdf"), fsync=fsync)
+
+
+def _look_at_asdf(folder):
+    with zcore.asdf.open(os.path.join(folder, "file.asdf")) as file:
+        return file.tree["a"].read().tobytes()
+
+
+def _copy_to_file(name, source="source"):
+    def before(folder):
+        zcore.create_array(os.path.join(folder, "source"), data=_NEW, **_FORM)
+        zcore.create_array(os.path.join(folder, "older"), data=_OLD, **_FORM)
+        zcore.copy(os.path.join(folder, "older"), os.path.join(folder, name))
+
+    def deed(folder, fsync):
+        zcore.copy(os.path.join(folder, source), os.path.join(folder, name), overwrite=True, fsync=fsync)
+
+    def look(folder):
+        path = os.path.join(folder, name)
+        if name.endswith(".npy"):
+            return np.load(path).tobytes()
+        target = zcore.MemoryStore()
+        zcore.copy(path, target)
+        node = zcore.open(target)
+        node = node if isinstance(node, zcore.Array) else next(iter(node.arrays()))[1]
+        return node[...].tobytes()
+
+    return Verb(before, deed, look)
+
+
+VERBS = {
+    "create_array over an array": Verb(_make, _overwrite, _look),
+    "create_array over an array, without data": Verb(_make, _overwrite_empty, _look),
+    "create_array over a store": Verb(_make, _overwrite_root, _look_at_root),
+    "copy over an array": Verb(_source, _copy_over, _look),
+    "move": Verb(_make, _move, _look),
+    "del": Verb(_make, _delete, _look),
+    "resize": Verb(_make, _resize, _look),
+    "append": Verb(_make, _append, _look),
+    "append to a chunk that is not full": Verb(_make_wide, _append_within, _look),
+    "attributes": Verb(_make, _attributes, _look),
+    "consolidate_metadata": Verb(_make, _consolidate, _look_consolidated),
+    "consolidate_metadata again": Verb(_consolidated, _consolidate, _look_consolidated),
+    "write chunks again": Verb(_make, _write, _look, True),
+    "write parts of chunks": Verb(_make, _write_part, _look, True),
+    "save over an archive": Verb(_archive, _archive_over, _look_at_archive),
+    "asdf.write over a file": Verb(_asdf, _asdf_over, _look_at_asdf),
+    "asdf update": Verb(_asdf, _asdf_update, _look_at_asdf),
+    "asdf update in place": Verb(_asdf, lambda folder, fsync: _asdf_update(folder, fsync, True), _look_at_asdf),
+    "asdf defragment": Verb(_asdf, _asdf_defragment, _look_at_asdf),
+    "copy over a file of NumPy": _copy_to_file("file.npy"),
+    "copy over an ASDF file": _copy_to_file("copy.asdf"),
+    "copy over an HDF5 file": _copy_to_file("file.h5"),
+    "copy over an archive": _copy_to_file("copy.zip"),
+    # What replaces nothing: it may be missing, or empty, after a cut.
+    "create_array": Verb(lambda folder: None, lambda folder, fsync: zcore.create_array(
+        _store(folder), data=_NEW, fsync=fsync, **_FORM), lambda folder: os.path.exists(_store(folder)) and
+        _look_at_root(folder)),
+    "copy": Verb(_source, _copy_new, _look),
+    "save an archive": Verb(lambda folder: None, _archive_over, _look_at_archive),
+}
