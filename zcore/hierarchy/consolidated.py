@@ -1,7 +1,7 @@
 """Consolidated metadata: a copy of all documents below a group, which a reader may list instead of the store.
 
-A copy describes the moment when it was made. Each change of a node first drops the copies of all groups above it, also
-above the store's own directory. A kill in between costs the copy.
+A copy describes the moment when it was made. Each change of a node first drops the copies of all groups above it in its
+store. A kill in between costs the copy.
 
 Changes continue while a copy is made. So a change may come after the documents were read and before the copy is
 written. Therefore all documents are read again after the copy is written, and a change drops the copies again at its
@@ -33,10 +33,9 @@ from zcore.formats import DOCUMENTS, FORMAT_OF, FORMATS, format_of
 from zcore.formats.consolidated_nodes import ConsolidatedNodes
 from zcore.formats.json_documents import MAX_NBYTES
 from zcore.hierarchy import lookup
-from zcore.kernel.io.documents import Look, existing
+from zcore.kernel.io.documents import Look
 from zcore.model.metadata import ArrayMetadata, GroupMetadata
 from zcore.stores.base import AtMost, directory_at
-from zcore.stores.directory.store import DirectoryStore
 from zcore.stores.keys import prefix_of
 from zcore.stores.openers import PARQUET, PARQUET_DOCUMENT, loaded
 
@@ -52,7 +51,6 @@ if TYPE_CHECKING:
 _GROUPS = [line for line in FORMATS.values() if line.group_document]
 _WITH_COPY_BESIDE = tuple([line.group_document for line in _GROUPS if line.consolidated_document])
 _GROUP_DOCUMENTS = (*_WITH_COPY_BESIDE, *[line.group_document for line in _GROUPS if not line.consolidated_document])
-_DOCUMENTS = tuple(map(os.fsencode, DOCUMENTS))
 # Errors of a link to nowhere, of one in a circle, and of special files.
 _NO_FILE = errno.ENOENT, errno.ELOOP, errno.ESPIPE, errno.ENXIO
 # Attempts to copy a hierarchy that changes meanwhile.
@@ -325,10 +323,12 @@ def drop(store: Store, path: str, *, itself: bool = False, is_below: bool = Fals
         if itself:
             _drop_at(store, path, is_above=False)
         return
-    deepest = lookup.nearest(store, path)     # there is no copy where no directory is
-    for place, group, is_above in _nodes_at_and_above(store, deepest, deepest != path):
-        if is_above or itself:
-            _drop_at(place, group, is_above)
+    group = lookup.nearest(store, path)     # there is no copy where no directory is
+    if group != path or itself:
+        _drop_at(store, group, group != path)
+    while group:
+        group = group.rpartition("/")[0]
+        _drop_at(store, group, is_above=True)
 
 
 def _drop_at(store, path, is_above):
@@ -452,21 +452,3 @@ def _drop_copy_of(binding):
     with binding.exclusive() as exclusive:
         if binding.format.has_copy(exclusive.view.raw):
             exclusive.replace_metadata(exclusive.metadata.replace(consolidated=None))
-
-
-def _nodes_at_and_above(store, path, is_above):
-    """Yield (store, path of a node, whether it is above) from the node at `path` upwards, beyond the store's root."""
-    yield store, path, is_above
-    while path:
-        path = path.rpartition("/")[0]
-        yield store, path, True
-    base = directory_at(store)
-    while base is not None and os.path.dirname(base) != base:
-        base = os.path.dirname(base)
-        try:
-            if not existing(os.fsencode(base), _DOCUMENTS):
-                return
-        except OSError:
-            # Unreachable, and so is a copy in it.
-            return
-        yield DirectoryStore(base, fsync=store.fsync, check_base=False), "", True
