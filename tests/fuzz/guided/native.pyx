@@ -19,7 +19,7 @@ from libc.stdint cimport UINT64_MAX, int64_t, uint8_t, uint64_t, uintptr_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcmp, memcpy, memset
 
-from zcore.kernel.codec.crc32c cimport crc32c
+from zcore.kernel.codec.crc32c cimport crc32c_of
 from zcore.kernel.codec.program cimport Program
 from zcore.kernel.codec.table cimport NOT_BLOCKWISE, Workspace
 from zcore.kernel.io.files cimport Block, Buffer, Content
@@ -330,8 +330,8 @@ cdef const char *shard_index(const uint8_t *data, size_t size) noexcept:
     is_right = n - base >= form.n_bytes
     if is_right and has_sum:
         if data[1] & 1:
-            store_u32(index + form.n_bytes - 4, crc32c(index, form.n_bytes - 4, 0))
-        is_right = crc32c(index, form.n_bytes - 4, 0) == (
+            store_u32(index + form.n_bytes - 4, crc32c_of(index, form.n_bytes - 4, 0))
+        is_right = crc32c_of(index, form.n_bytes - 4, 0) == (
             index[form.n_bytes - 4] | index[form.n_bytes - 3] << 8 | index[form.n_bytes - 2] << 16
             | <uint64_t>index[form.n_bytes - 1] << 24)
     memset(&content, 0, sizeof(content))
