@@ -353,18 +353,21 @@ def _drop_at(store, path, is_above):
 def look_above(store: Store, path: str, format: Format) -> list[Look] | None:
     """Return a `Look` at each group above a new node, the lowest first, if none of them can have a copy; else None.
 
-    The store is a directory, and there is nothing but a group of this format right above the node. As long as the looks
-    stay the same, no copy needs to be dropped. This is much faster than `drop`.
+    The store is a directory, and there is nothing but a group of this format right above the node. Above a node at the
+    root there is nothing. As long as the looks stay the same, no copy needs to be dropped. This is much faster than
+    `drop`.
     """
     base = directory_at(store)
-    if base is None or not path or not format.has_groups:
+    if base is None or not format.has_groups:
         return None
+    if not path:
+        return []
     document, others, arrays = _names_in_groups(format)
-    within, beyond = _directories_above(base, path.rpartition("/")[0])
-    look = Look(within[0], document, others, arrays, MAX_NBYTES + 1)
+    directory, *above = _directories_at(base, path.rpartition("/")[0])
+    look = Look(directory, document, others, arrays, MAX_NBYTES + 1)
     if not _is_plain(look, format) or not _is_group(look, format):
         return None
-    return _with_looks_above([look], within[1:], beyond, format)
+    return _with_looks_above([look], above, format)
 
 
 def _looks_around(store, path, format, itself):
@@ -375,31 +378,24 @@ def _looks_around(store, path, format, itself):
     if not format.has_groups:
         # Its nodes may lie in groups of another format.
         format = format_of(FORMAT_OF[_GROUP_DOCUMENTS[-1]])
-    (directory, *within), beyond = _directories_above(base, path)
+    directory, *above = _directories_at(base, path)
     looks = []
     if itself:
         for document in _WITH_COPY_BESIDE:
             looks.append(Look(directory, os.fsencode(document), (), (), 0))
             if looks[-1].raw is not None or not looks[-1].is_plain:
                 return None
-    return _with_looks_above(looks, within, beyond, format)
+    return _with_looks_above(looks, above, format)
 
 
-def _with_looks_above(looks, within, beyond, format):
+def _with_looks_above(looks, directories, format):
     """Return the looks with those at the groups above, or None if one of these can have a copy."""
     document, others, _ = _names_in_groups(format)
-    for directory in within:
+    for directory in directories:
         look = Look(directory, document, others, (), MAX_NBYTES + 1)
         if not _is_plain(look, format):
             return None
         looks.append(look)
-    for directory in beyond:
-        look = Look(directory, document, others, (), MAX_NBYTES + 1)
-        if not _is_plain(look, format):
-            return None
-        looks.append(look)
-        if look.raw is None:
-            break
     return looks
 
 
@@ -412,15 +408,12 @@ def _names_in_groups(format):
 
 
 @lru_cache(maxsize=64)
-def _directories_above(base, path):
-    """Return the directories of the groups at and above `path` in a store, and those above the store, upwards."""
-    within, beyond = [base], []
+def _directories_at(base, path):
+    """Return the directories of the groups at and above `path` in a store, upwards."""
+    found = [base]
     for name in path.split("/") if path else ():
-        within.append(f"{within[-1]}{os.sep}{name}")
-    while os.path.dirname(base) != base:
-        base = os.path.dirname(base)
-        beyond.append(base)
-    return tuple(map(os.fsencode, reversed(within))), tuple(map(os.fsencode, beyond))
+        found.append(f"{found[-1]}{os.sep}{name}")
+    return tuple(map(os.fsencode, reversed(found)))
 
 
 def _is_plain(look, format):
