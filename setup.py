@@ -64,17 +64,18 @@ COMPILE_ONLY = {"filters": ["-fno-trapping-math", "-ftree-vectorize"], "points":
 CHECKS = ("boundscheck", "wraparound", "initializedcheck")
 UNCHECKED, CHECKED = dict.fromkeys(CHECKS, False), dict.fromkeys(CHECKS, True)
 # A class that is pickled has `__reduce__`. The others have fields that Python cannot see: it refuses to pickle them,
-# without the methods that Cython would generate.
-ALWAYS = {"auto_pickle": False}
+# without the methods that Cython would generate. Functions are plain ones of C, without the attributes of Python's: the
+# stubs beside the modules have their signatures.
+ALWAYS = {"auto_pickle": False, "binding": False}
 # A float that an integer does not hold is no part of `undefined`, and its cast is.
 SANITIZERS = ["-fsanitize=address,undefined,float-cast-overflow",
               "-fno-sanitize-recover=undefined,float-cast-overflow"]
-# For a small wheel. The wheel packs texts, not Cython. Python calls bound methods as fast as Cython does. Calls of
-# Python's functions need no stubs (Apple's linker makes them as it likes, and has a deprecated flag for -s). Nothing is
-# unwound through the kernel: it calls no C++, and where glibc ends a thread it stops at the first frame without a
-# table. Names of functions that are not called from outside, and the tables, are for debuggers: the debug build has
-# them.
-SMALL = ["-Os", "-g0", "-DCYTHON_COMPRESS_STRINGS=0", "-DCYTHON_UNPACK_METHODS=0"]
+# For a small wheel. The wheel packs texts, not Cython. Python calls bound methods as fast as Cython does, and it sets
+# exceptions, which code in each place would do. Calls of Python's functions need no stubs (Apple's linker makes them as
+# it likes, and has a deprecated flag for -s). Nothing is unwound through the kernel: it calls no C++, and where glibc
+# ends a thread it stops at the first frame without a table. Names of functions that are not called from outside, and
+# the tables, are for debuggers: the debug build has them.
+SMALL = ["-Os", "-g0", "-DCYTHON_COMPRESS_STRINGS=0", "-DCYTHON_UNPACK_METHODS=0", "-DCYTHON_FAST_THREAD_STATE=0"]
 # Of both. Their loops still begin where the processor likes it.
 UNPADDED = ["-falign-functions=1", "-falign-jumps=1", "-falign-labels=1"]
 STRIPPED = []

@@ -167,14 +167,6 @@ def test_a_copy_that_is_made_while_a_node_in_a_directory_changes(place, monkeypa
         assert copied(group_above) in (None, told(group_above))
 
 
-def test_a_copy_above_the_store_is_dropped(place):
-    zcore.create_group(place).create_group("g")
-    zcore.consolidate_metadata(place)
-    assert copied(zcore.open_group(place)) is not None
-    zcore.open_group(place + "/g", "r+").create_array("new", shape=3, dtype="i1")
-    assert copied(zcore.open_group(place)) is None
-
-
 def test_what_never_holds_still_has_no_copy(group):
     """Each time that the copy is written, an array grows."""
     store = group.store

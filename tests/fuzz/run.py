@@ -26,10 +26,10 @@ from pathlib import Path
 from tests.fuzz.guided import builds, corpus
 
 ROOT = Path(__file__).resolve().parents[2]
-NATIVE = ("blosc", "stream", "long_blosc", "long_stream", "shard_index", "reference_string", "reference_set")
+NATIVE = ("blosc", "stream", "long_blosc", "long_stream", "shard_index", "reference_set")
 IN_PYTHON = ("document", "strict_json", "reference_model", "expression", "generated", "asdf_layout", "asdf_tree",
              "zip_archive", "parquet", "http_answer")
-MAX_LENGTH = {"parquet": 16384, "reference_string": 300}      # of an input, in bytes
+MAX_LENGTH = {"parquet": 16384}          # of an input, in bytes
 LENGTH = 4096
 OPTIONS = ("-print_final_stats=1", "-timeout=60", "-report_slow_units=1000", "-rss_limit_mb=2048",
            "-malloc_limit_mb=512", "-reload=0", "-entropic=0")

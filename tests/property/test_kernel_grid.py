@@ -2,7 +2,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zcore.kernel.select import grid
+from tests.tasks import parts_of
 
 LARGE = 2**63 - 1
 
@@ -25,7 +25,7 @@ def test_parts_hold_every_selected_element_once_and_in_order(box):
     length, chunk, start, step, count = box
     chosen = range(start, start + step * (count - 1) + (1 if step > 0 else -1), step)
     found = {}
-    for (coord,), (selected,), (out,) in grid.project((length,), (chunk,), (start,), (step,), (count,)):
+    for (coord,), (selected,), (out,) in parts_of((length,), (chunk,), (start,), (step,), (count,)):
         positions = range(selected.start, selected.stop, selected.step)
         places = range(out.start, -1 if out.stop is None else out.stop, out.step)
         assert len(positions) == len(places) > 0
@@ -34,17 +34,3 @@ def test_parts_hold_every_selected_element_once_and_in_order(box):
             assert place not in found
             found[place] = coord * chunk + position
     assert [found[place] for place in range(count)] == list(chosen)
-
-
-@given(st.integers(0, LARGE), st.integers(1, LARGE))
-def test_grid_shape_is_the_exact_ceiling(length, chunk):
-    """D3-GRID-05"""
-    assert grid.grid_shape((length,), (chunk,)) == (-(-length // chunk),)
-
-
-@given(st.integers(0, LARGE), st.integers(1, LARGE))
-def test_location_and_origin_are_inverse(index, chunk):
-    """D3-GRID-01, D3-GRID-07"""
-    coords, offset = grid.locate((index,), (chunk,))
-    assert grid.chunk_origin(coords, (chunk,))[0] + offset[0] == index
-    assert 0 <= offset[0] < chunk

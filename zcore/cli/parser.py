@@ -31,11 +31,11 @@ VERBS = {
     "asdf": ("stores.asdf", "list the parts of ASDF files, extract arrays, verify, explode and implode them"),
     "verify": ("stores.verify", "read all of a store, and report damage"),
     "rm": ("nodes.rm", "delete arrays and groups"),
-    "bench": ("speed.bench", "measure how fast an array is read and written here, and which forms would be faster"),
-    "plot": ("elements.plot", "draw a slice of an array, or the grid of its chunks with their sizes and ratios"),
+    "bench": ("bench", "measure how fast an array is read and written here, and which forms would be faster"),
+    "plot": ("elements.plot", "draw a slice of an array"),
     "doctor": ("doctor", "list the installed extras, try a folder's file system, and name the extra that a file needs"),
     "completion": ("completion", "print the completion of a shell for zcore"),
-    "demo": ("demo.demo", "write real data in every format zcore has, read them back, check every bit, and draw them"),
+    "demo": ("demo", "write real data in every format zcore has, read them back, check every bit, and draw them"),
 }
 
 EPILOG = """`zcore VERB --help` says more of each.

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from zcore import workers
+from zcore.engine.freshness import MAX_STALE, Freshness
 from zcore.engine.views import UNSEEN, fill_of, form_of, is_reshaped, renewed, same_objects, stored_attributes, view_of
-from zcore.engine.watch import Known, Watch
 from zcore.errors import (
     ChunkError,
     LockError,
@@ -45,12 +45,13 @@ from zcore.stores.keys import prefix_of
 from zcore.text.characters import fault_of_text, has_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-    from typing import Any, Literal, Self, TypeAlias, TypeVar
+    from collections.abc import Callable, Iterator
+    from typing import Any, Self, TypeAlias, TypeVar
 
     import numpy.typing as npt
 
     from zcore.codecs.chain import CodecChain
+    from zcore.engine.freshness import LastLook
     from zcore.engine.options import Options
     from zcore.engine.views import ArrayView, View
     from zcore.formats.base import Format
@@ -373,17 +374,14 @@ MIN_SHARED_NBYTES = 1 << 17
 # Objects written between two checks of the document, in stores whose locks exclude only this process, or whose objects
 # have no identity.
 N_UNSEEN = 32
-# A read or write whose document was replaced this many times excludes other writers; otherwise it might never end.
-MAX_STALE = 8
 # Larger elements are not searched for booleans.
 MAX_SEARCHED = 1 << 16
-_NOTHING_KNOWN = Known(None, None, None)
 
 
 class ArrayBinding(NodeBinding):
     """One array in one store; see `NodeBinding`."""
 
-    __slots__ = ("directory", "small", "_document_path", "_known", "_located", "_n_small", "_opened", "_small_of")
+    __slots__ = ("directory", "found", "small", "_located", "_n_small", "_opened", "_small_of")
 
     kind: type[ArrayMetadata] = ArrayMetadata
     what = "array"
@@ -403,8 +401,7 @@ class ArrayBinding(NodeBinding):
         self._n_small = 0
         self._located = False      # not asked yet
         self._opened = None, None
-        self._known = _NOTHING_KNOWN
-        self._document_path: str | Literal[False] | None = False
+        self.found: LastLook | None = None
         super().__init__(store, path, format, options, view)
 
     @staticmethod
@@ -474,38 +471,23 @@ class ArrayBinding(NodeBinding):
         NodeNotFoundError
             The array was deleted.
         """
-        known = self._known
-        view = self.view
-        if known.view is not view:
-            known = self._known = Known(view, view, None)
-        if not self.knows_documents(view):
-            self.read_once(view, box, out, field, partial(self._is_alike, view, box), holds_zeros=holds_zeros)
-            return
-        with_witnesses = known.witnesses is not None
-        if known.document.trusted or known.witnesses:
-            if self.read_once(view, box, out, field, partial(self._is_known, known, box), holds_zeros=holds_zeros):
-                return
-            with_witnesses, holds_zeros = True, False
-        elif known.document is view and type(self._locate()) is Directory:
-            if self.read_once(view, box, out, field, partial(self._is_held, view), holds=True,
+        freshness = Freshness(self, box)
+        for i in range(MAX_STALE):
+            if i:
+                freshness.look()
+            if self.read_once(freshness.view, box, out, field, freshness.ends, freshness.begins,
                               holds_zeros=holds_zeros):
                 return
-            with_witnesses, holds_zeros = True, False
-        for i in range(MAX_STALE):
-            # Only an array whose document was seen to change needs witnesses.
-            with Watch(self, self.view, box, with_witnesses or i > 0) as watch:
-                if self.read_once(watch.view, box, out, field, watch.stands, holds_zeros=holds_zeros):
-                    return
             holds_zeros = False
         self._read_alone(box, out, field)
 
     def read_once(self, view: ArrayView, box: Selected, out: npt.NDArray[Any], field: Part | None,
-                  stands: Callable[[ReadPlan], bool], holds: bool = False, holds_zeros: bool = False) -> bool:
+                  ends: Callable[[ReadPlan], bool], begins: Callable[[ReadPlan], bool] | None = None,
+                  holds_zeros: bool = False) -> bool:
         """Read by a view; return whether the result is valid. If it is not, elements of `out` may have changed.
 
-        ``stands(plan)`` decides that at the end, and may raise. A damaged chunk is an error only if the result is
-        valid, since a replaced array looks damaged. With `holds` the plan keeps the document open: then no other
-        document can have its identity.
+        ``begins(plan)`` and ``ends(plan)`` decide that before and after the read; see `Freshness`. A damaged chunk is
+        an error only if the result is valid, since a replaced array looks damaged.
         """
         options = self.options
         metadata = view.metadata
@@ -519,7 +501,7 @@ class ArrayBinding(NodeBinding):
         plan = (layout or ReadPlan)(self.opened(view), box, elements, PlanOptions(
             n_threads=n_threads, opens_files=native, extents=extents, holds_zeros=holds_zeros,
             part=None if field is None else (field.offset, field.nbytes)))
-        if holds and not plan.hold_document():
+        if begins is not None and not begins(plan):
             return False
         chunks = options.chunks if extents is layout is None and elements is out else None
         if chunks is not None:
@@ -528,15 +510,15 @@ class ArrayBinding(NodeBinding):
             self._run(view, plan, n_threads, None if native or layout is not None or extents is not None
                       else self._reader(view, plan, chunks))
         except ChunkError:
-            if stands(plan):
+            if ends(plan):
                 raise
             return False
-        if not stands(plan):
+        if not ends(plan):
             return False
         _make_true_one(out)
         if fault := fault_of_text(out):
             raise ChunkError(fault)
-        if native and view.trusted and out.nbytes <= SMALL_NBYTES:
+        if native and view.trusted and out.nbytes <= SMALL_NBYTES and view is self.view:
             self._expect_small(view)
         return True
 
@@ -630,67 +612,6 @@ class ArrayBinding(NodeBinding):
 
         return Reader(self.store, self.prefix, view, plan, chunks, tasks)
 
-    def _is_held(self, view, plan):
-        """Return whether the document of a view, which a plan keeps open, is still in place."""
-        if not plan.stands:
-            return False
-        if plan.is_old and self.view is view:
-            # Its content was compared when it was old enough, so it is trusted from now on.
-            self.adopt(renewed(view, view.raw, view.identity, self._tickets.next()))
-        return True
-
-    def _is_known(self, known, box, plan):
-        """Return whether the array is still the known one."""
-        document = known.document
-        if document is known.view and document.trusted and plan.has_directory:
-            if plan.stands:
-                return True
-        elif document.trusted and self.store.identity(self.document) == document.identity:
-            self._check_inside(box, document.metadata)
-            return True
-        if not known.witnesses:
-            return False
-        document = self.look_alike(known.view, box)
-        for key, identity in known.witnesses.items():
-            try:
-                if self.store.identity(key) == identity:
-                    self.note_known(known.view, document, known.witnesses)
-                    return True
-            except StoreError:
-                pass
-        return False
-
-    @property
-    def document_path(self) -> str | None:
-        """The file of the document, or None in a store without files."""
-        if self._document_path is False:
-            directory = self.locks().directory
-            self._document_path = None if directory is None else os.path.join(directory, self.document_name)
-        return self._document_path
-
-    def knows_documents(self, view: View) -> bool:
-        """Return whether the store distinguishes documents of equal bytes. An ETag may be computed from the bytes."""
-        return view.identity is not None and not self.store.swaps
-
-    def note_known(self, view: ArrayView, document: ArrayView, witnesses: Mapping[str, Identity] | None) -> None:
-        """Note that the array of a view is still the same, with this document and these witnesses.
-
-        Parameters
-        ----------
-        view, document : View
-            The document becomes the view if the shape is the same. Other changes, such as attributes, are read anew
-            anyway.
-        witnesses : dict or None
-            Keys of objects to trusted identities; None if they were not looked for.
-        """
-        if document.metadata.shape == view.metadata.shape:
-            if document.trusted or document.raw != view.raw or document.identity != view.identity:
-                self.adopt(document)
-                view = document
-            else:
-                document = view
-        self._known = Known(view, document, witnesses)
-
     def look_alike(self, view: ArrayView, box: Selected) -> ArrayView:
         """Read the document again and return its `View`.
 
@@ -711,19 +632,10 @@ class ArrayBinding(NodeBinding):
             The array was shrunk.
         """
         now = self.look()
-        if now.raw != view.raw:
-            if not same_objects(view, now):
-                raise self.replaced()
-            self._check_inside(box, now.metadata)
+        if now.raw != view.raw and not same_objects(view, now):
+            raise self.replaced()
+        self._check_inside(box, now.metadata)
         return now
-
-    def _is_alike(self, view, box, plan):
-        """Return True if an array with the same chunks is at the path; else raise, like `look_alike`."""
-        if view.identity is None or self.store.identity(self.document) != view.identity:
-            now = self.look_alike(view, box)
-            if now.metadata.shape == view.metadata.shape:
-                self.adopt(now)
-        return True
 
     def _check_not_replaced(self, metadata, box, elements, field):
         """Raise StoreError unless the caller's elements fit the metadata; another array may have replaced this one."""
@@ -731,7 +643,7 @@ class ArrayBinding(NodeBinding):
         if field is not None and (metadata.dtype.names is None or field.name not in metadata.dtype.names
                                   or part_of(field.name, metadata.dtype) != field):
             raise self.replaced()
-        if metadata.ndim != len(box.counts) or (metadata.dtype != dtype if field is None else
+        if len(metadata.shape) != len(box.counts) or (metadata.dtype != dtype if field is None else
                                               field.nbytes != dtype.itemsize):
             raise self.replaced()
 

@@ -1,7 +1,7 @@
 """Consolidated metadata: a copy of all documents below a group, which a reader may list instead of the store.
 
-A copy describes the moment when it was made. Each change of a node first drops the copies of all groups above it, also
-above the store's own directory. A kill in between costs the copy.
+A copy describes the moment when it was made. Each change of a node first drops the copies of all groups above it in its
+store. A kill in between costs the copy.
 
 Changes continue while a copy is made. So a change may come after the documents were read and before the copy is
 written. Therefore all documents are read again after the copy is written, and a change drops the copies again at its
@@ -33,10 +33,9 @@ from zcore.formats import DOCUMENTS, FORMAT_OF, FORMATS, format_of
 from zcore.formats.consolidated_nodes import ConsolidatedNodes
 from zcore.formats.json_documents import MAX_NBYTES
 from zcore.hierarchy import lookup
-from zcore.kernel.io.documents import Look, existing
+from zcore.kernel.io.documents import Look
 from zcore.model.metadata import ArrayMetadata, GroupMetadata
 from zcore.stores.base import AtMost, directory_at
-from zcore.stores.directory.store import DirectoryStore
 from zcore.stores.keys import prefix_of
 from zcore.stores.openers import PARQUET, PARQUET_DOCUMENT, loaded
 
@@ -52,7 +51,6 @@ if TYPE_CHECKING:
 _GROUPS = [line for line in FORMATS.values() if line.group_document]
 _WITH_COPY_BESIDE = tuple([line.group_document for line in _GROUPS if line.consolidated_document])
 _GROUP_DOCUMENTS = (*_WITH_COPY_BESIDE, *[line.group_document for line in _GROUPS if not line.consolidated_document])
-_DOCUMENTS = tuple(map(os.fsencode, DOCUMENTS))
 # Errors of a link to nowhere, of one in a circle, and of special files.
 _NO_FILE = errno.ENOENT, errno.ELOOP, errno.ESPIPE, errno.ENXIO
 # Attempts to copy a hierarchy that changes meanwhile.
@@ -325,10 +323,12 @@ def drop(store: Store, path: str, *, itself: bool = False, is_below: bool = Fals
         if itself:
             _drop_at(store, path, is_above=False)
         return
-    deepest = lookup.nearest(store, path)     # there is no copy where no directory is
-    for place, group, is_above in _nodes_at_and_above(store, deepest, deepest != path):
-        if is_above or itself:
-            _drop_at(place, group, is_above)
+    group = lookup.nearest(store, path)     # there is no copy where no directory is
+    if group != path or itself:
+        _drop_at(store, group, group != path)
+    while group:
+        group = group.rpartition("/")[0]
+        _drop_at(store, group, is_above=True)
 
 
 def _drop_at(store, path, is_above):
@@ -353,18 +353,21 @@ def _drop_at(store, path, is_above):
 def look_above(store: Store, path: str, format: Format) -> list[Look] | None:
     """Return a `Look` at each group above a new node, the lowest first, if none of them can have a copy; else None.
 
-    The store is a directory, and there is nothing but a group of this format right above the node. As long as the looks
-    stay the same, no copy needs to be dropped. This is much faster than `drop`.
+    The store is a directory, and there is nothing but a group of this format right above the node. Above a node at the
+    root there is nothing. As long as the looks stay the same, no copy needs to be dropped. This is much faster than
+    `drop`.
     """
     base = directory_at(store)
-    if base is None or not path or not format.has_groups:
+    if base is None or not format.has_groups:
         return None
+    if not path:
+        return []
     document, others, arrays = _names_in_groups(format)
-    within, beyond = _directories_above(base, path.rpartition("/")[0])
-    look = Look(within[0], document, others, arrays, MAX_NBYTES + 1)
+    directory, *above = _directories_at(base, path.rpartition("/")[0])
+    look = Look(directory, document, others, arrays, MAX_NBYTES + 1)
     if not _is_plain(look, format) or not _is_group(look, format):
         return None
-    return _with_looks_above([look], within[1:], beyond, format)
+    return _with_looks_above([look], above, format)
 
 
 def _looks_around(store, path, format, itself):
@@ -375,31 +378,24 @@ def _looks_around(store, path, format, itself):
     if not format.has_groups:
         # Its nodes may lie in groups of another format.
         format = format_of(FORMAT_OF[_GROUP_DOCUMENTS[-1]])
-    (directory, *within), beyond = _directories_above(base, path)
+    directory, *above = _directories_at(base, path)
     looks = []
     if itself:
         for document in _WITH_COPY_BESIDE:
             looks.append(Look(directory, os.fsencode(document), (), (), 0))
             if looks[-1].raw is not None or not looks[-1].is_plain:
                 return None
-    return _with_looks_above(looks, within, beyond, format)
+    return _with_looks_above(looks, above, format)
 
 
-def _with_looks_above(looks, within, beyond, format):
+def _with_looks_above(looks, directories, format):
     """Return the looks with those at the groups above, or None if one of these can have a copy."""
     document, others, _ = _names_in_groups(format)
-    for directory in within:
+    for directory in directories:
         look = Look(directory, document, others, (), MAX_NBYTES + 1)
         if not _is_plain(look, format):
             return None
         looks.append(look)
-    for directory in beyond:
-        look = Look(directory, document, others, (), MAX_NBYTES + 1)
-        if not _is_plain(look, format):
-            return None
-        looks.append(look)
-        if look.raw is None:
-            break
     return looks
 
 
@@ -412,15 +408,12 @@ def _names_in_groups(format):
 
 
 @lru_cache(maxsize=64)
-def _directories_above(base, path):
-    """Return the directories of the groups at and above `path` in a store, and those above the store, upwards."""
-    within, beyond = [base], []
+def _directories_at(base, path):
+    """Return the directories of the groups at and above `path` in a store, upwards."""
+    found = [base]
     for name in path.split("/") if path else ():
-        within.append(f"{within[-1]}{os.sep}{name}")
-    while os.path.dirname(base) != base:
-        base = os.path.dirname(base)
-        beyond.append(base)
-    return tuple(map(os.fsencode, reversed(within))), tuple(map(os.fsencode, beyond))
+        found.append(f"{found[-1]}{os.sep}{name}")
+    return tuple(map(os.fsencode, reversed(found)))
 
 
 def _is_plain(look, format):
@@ -452,21 +445,3 @@ def _drop_copy_of(binding):
     with binding.exclusive() as exclusive:
         if binding.format.has_copy(exclusive.view.raw):
             exclusive.replace_metadata(exclusive.metadata.replace(consolidated=None))
-
-
-def _nodes_at_and_above(store, path, is_above):
-    """Yield (store, path of a node, whether it is above) from the node at `path` upwards, beyond the store's root."""
-    yield store, path, is_above
-    while path:
-        path = path.rpartition("/")[0]
-        yield store, path, True
-    base = directory_at(store)
-    while base is not None and os.path.dirname(base) != base:
-        base = os.path.dirname(base)
-        try:
-            if not existing(os.fsencode(base), _DOCUMENTS):
-                return
-        except OSError:
-            # Unreachable, and so is a copy in it.
-            return
-        yield DirectoryStore(base, fsync=store.fsync, check_base=False), "", True

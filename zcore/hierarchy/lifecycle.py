@@ -234,7 +234,7 @@ def _create_at_once(store, path, format, kind, document, attributes_document, vi
     try:
         # The group is looked for again under the lock of the new directory. A later deletion of it finds this node.
         identity = store.make_directory_with(prefix_of(path), names, values, options.lock is not None,
-                                             format.group_document if options.lock else None)
+                                             format.group_document if options.lock and path else None)
         is_same = all([look.is_same() for look in above])
     finally:
         # As `consolidated.dropped` does after a change.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import json
 import os
 import shutil
 import time
@@ -20,8 +21,6 @@ from zcore.stores.directory.lock_file import NODE, LockFile
 from zcore.stores.keys import TEMPORARY
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from zcore.typing import StrPath
 
 
@@ -37,7 +36,6 @@ _DOCUMENT = "document"
 # A lock that another process holds is asked for so long.
 _WAIT_SECONDS = 0.5
 _MEETING = TEMPORARY + "doctor"
-_MAX_NBYTES = 1000
 _USE_FILES = "set ZCORE_LOCK=file"
 
 
@@ -229,9 +227,10 @@ def _in_child(function):
 
 # Two hosts
 
-def meet(folder: StrPath, seconds: float = 60.0,
-         said: Callable[[str], object] | None = None) -> tuple[str, list[Finding]]:
+def meet(folder: StrPath, seconds: float = 60.0) -> tuple[str, list[Finding]]:
     """Meet another process that calls this for the same folder, on another host, and try what holds between the two.
+
+    The first one holds the locks, and the second one asks for them.
 
     Parameters
     ----------
@@ -239,8 +238,6 @@ def meet(folder: StrPath, seconds: float = 60.0,
         On a file system that both hosts see.
     seconds : float
         How long to wait for the other one, and for each of its answers.
-    said : callable, optional
-        ``said(sentence)`` is told what is waited for.
 
     Returns
     -------
@@ -253,105 +250,62 @@ def meet(folder: StrPath, seconds: float = 60.0,
         The other one did not come, or did not answer.
     """
     place = os.path.join(os.path.abspath(folder), _MEETING)
-    with contextlib.suppress(FileExistsError):
-        os.mkdir(place)
-    talk = _Talk(place, seconds)
+    os.makedirs(place, exist_ok=True)
+    side = next((side for side in ("first", "second") if _is_made(os.path.join(place, side))), None)
+    if side is None:
+        raise StoreError(f"two processes have met in {place} already; remove it if they have ended", key=place)
+    locks, who = _locks(place), f"process {os.getpid()} of {os.uname().nodename}"
     try:
-        side = talk.side()
-        if said is not None and side == "first":
-            said(f"waiting {seconds:.0f} seconds for the same command on another host")
-        other = talk.hear("second" if side == "first" else "first", "who")
-        return other, (talk.lead() if side == "first" else talk.follow())
-    finally:
-        if talk.is_first:
-            shutil.rmtree(place, ignore_errors=True)
+        if side == "first":
+            with contextlib.ExitStack() as stack:
+                _say(place, "first/results", [who, {kind: _entered(stack, lock) for kind, lock in locks.items()}])
+                other, results = _hear(place, "second/results", seconds)
+                _say(place, "first/end", None)
+        else:
+            other, held = _hear(place, "first/results", seconds)
+            results = {kind: _result_of(locks[kind]) if found == "held" else found for kind, found in held.items()}
+            _say(place, "second/results", [who, results])
+            # Locks of a process that has ended meanwhile would seem not to hold.
+            _hear(place, "first/end", seconds)
+    except BaseException:
+        shutil.rmtree(place, ignore_errors=True)
+        raise
+    if side == "second":
+        shutil.rmtree(place, ignore_errors=True)
+    return other, [_judged(name, results[kind], "these hosts", advice) for kind, (name, advice) in _LOCKS.items()]
 
 
-class _Talk:
-    """What two processes tell each other by files in a folder."""
-
-    def __init__(self, place, seconds):
-        self._place = place
-        self._seconds = seconds
-        self._said = set()
-        self.is_first = False
-
-    def side(self):
-        """Return whether this process was the "first" or the "second" one here, and say who it is."""
-        for side in ("first", "second"):
-            with contextlib.suppress(FileExistsError):
-                os.mkdir(os.path.join(self._place, side))
-                self.is_first = side == "first"
-                self.say(side, "who", f"process {os.getpid()} of {os.uname().nodename}")
-                return side
-        raise StoreError(f"two processes have met in {self._place} already; remove it if they have ended",
-                         key=self._place)
-
-    def say(self, side, word, text=""):
-        """Leave a text for the other one."""
-        _write(os.path.join(self._place, side, word), text.encode())
-
-    def hear(self, side, word):
-        """Return the text that the other one has left, or will leave."""
-        path = os.path.join(self._place, side, word)
-        end = time.monotonic() + self._seconds
-        while time.monotonic() < end:
-            with contextlib.suppress(OSError):
-                # A network file system may know the directory from before; a listing asks for it again.
-                os.listdir(os.path.dirname(path))
-                with open(path, encoding="utf-8", errors="replace") as file:
-                    return file.read(_MAX_NBYTES)
-            time.sleep(0.05)
-        raise StoreError(f"no answer from the other host in {self._seconds:.0f} seconds: {path} did not come",
-                         key=self._place)
-
-    def lead(self):
-        """Hold each lock while the other one asks for it, replace a file, and return the findings."""
-        locks, found = _locks(self._place), []
-        for kind, (name, advice) in _LOCKS.items():
-            try:
-                with locks[kind]():
-                    self.say("first", kind, "held")
-                    result = self.hear("second", kind)
-            except (LockError, OSError) as exc:
-                if isinstance(exc, StoreError) and not isinstance(exc, LockError):
-                    raise
-                result = os.strerror(exc.errno or errno.EIO)
-                self.say("first", kind, result)
-            found.append(_judged(name, result, "these hosts", advice))
-        self.say("first", "file", "old")
-        self.hear("second", "old")
-        self.say("first", "file", "new")
-        seconds = float(self.hear("second", "new"))
-        found.append(_seen(seconds))
-        self.hear("second", "end")
-        return found
-
-    def follow(self):
-        """Do what the one that leads waits for, and return the same findings."""
-        locks, found = _locks(self._place), []
-        for kind, (name, advice) in _LOCKS.items():
-            result = self.hear("first", kind)
-            if result == "held":
-                result = _result_of(locks[kind])
-                self.say("second", kind, result)
-            found.append(_judged(name, result, "these hosts", advice))
-        while self.hear("first", "file") != "old":
-            time.sleep(0.01)
-        self.say("second", "old")
-        start = time.monotonic()
-        while self.hear("first", "file") != "new":
-            if time.monotonic() - start > self._seconds:
-                break
-            time.sleep(0.01)
-        seconds = time.monotonic() - start
-        self.say("second", "new", repr(seconds))
-        found.append(_seen(seconds))
-        self.say("second", "end")
-        return found
+def _is_made(directory):
+    try:
+        os.mkdir(directory)
+    except FileExistsError:
+        return False
+    return True
 
 
-def _seen(seconds):
-    what = f"the other host saw a file that was replaced after {max(seconds, 0.1):.1f} seconds at most"
-    return Finding("replaced files", "ok" if seconds < 1 else "slower", what if seconds < 1 else
-                   what + ": until then it may read old chunks")
+def _entered(stack, make):
+    """Hold a lock until a stack ends; return "held", or what the system said."""
+    try:
+        stack.enter_context(make())
+    except (LockError, OSError) as exc:
+        return os.strerror(exc.errno or errno.EIO)
+    return "held"
+
+
+def _say(place, name, value):
+    """Leave a value for the other process."""
+    _write(os.path.join(place, name), json.dumps(value).encode())
+
+
+def _hear(place, name, seconds):
+    """Return the value that the other process has left, or will leave."""
+    path = os.path.join(place, name)
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        with contextlib.suppress(OSError):
+            # A network file system may know the directory from before; a listing asks for it again.
+            os.listdir(os.path.dirname(path))
+            with open(path, encoding="utf-8") as file:
+                return json.load(file)
+        time.sleep(0.05)
+    raise StoreError(f"no answer from the other host in {seconds:.0f} seconds: {path} did not come", key=place)

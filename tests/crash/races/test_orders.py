@@ -99,17 +99,17 @@ def test_a_copy_whose_source_goes_keeps_nothing(group, place):
 
 def test_attributes_that_change_while_a_copy_begins(group, monkeypatch):
     """The array is the same one, so it is copied."""
-    from zcore.engine import watch
+    from zcore.engine.freshness import Freshness
 
-    witnesses, n_changes = watch._witnesses, []
+    look, n_changes = Freshness.look, []
 
-    def change_and_look(*args):
+    def look_and_change(freshness):
+        look(freshness)
         if not n_changes:
             n_changes.append(1)
             zcore.open(group.store, "r+", path="x").attrs["a"] = 1
-        return witnesses(*args)
 
-    monkeypatch.setattr(watch, "_witnesses", change_and_look)
+    monkeypatch.setattr(Freshness, "look", look_and_change)
     zcore.copy(group.store, group.store, path="x", destination_path="y")
     assert (group["y"][...] == np.arange(40)).all()
 

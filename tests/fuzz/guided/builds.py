@@ -21,7 +21,7 @@ ROOT = HERE.parents[2]
 # Modules whose coverage guides libFuzzer: they look at bytes of files. What they call is made with the sanitizers only,
 # as each counter costs time at every execution.
 COVERED = ("codec/blosc_header", "codec/blosc_blocks", "codec/compress", "codec/program", "plan/shard_index",
-           "refs/json", "refs/json_strings", "refs/table")
+           "refs/json", "refs/table")
 SANITIZED = ("status", "io/files", "strided/copy", "codec/checksums", "codec/crc32c", "codec/shuffle")
 SANITIZERS = "address,undefined,float-cast-overflow"
 # Cython adds 0 to the NULL that stands for no arguments, which is what `pointer-overflow` complains of.

@@ -19,12 +19,11 @@ from libc.stdint cimport UINT64_MAX, int64_t, uint8_t, uint64_t, uintptr_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcmp, memcpy, memset
 
-from zcore.kernel.codec.crc32c cimport crc32c
+from zcore.kernel.codec.crc32c cimport crc32c_of
 from zcore.kernel.codec.program cimport Program
 from zcore.kernel.codec.table cimport NOT_BLOCKWISE, Workspace
 from zcore.kernel.io.files cimport Block, Buffer, Content
 from zcore.kernel.plan.shard_index cimport Extent, IndexForm, ShardProgram, sort_extents
-from zcore.kernel.refs.json_strings cimport decode_base64, unescape
 from zcore.kernel.status cimport (
     BLOSC_DECODE, CHUNK_LONG, OK, SHARD_END, SHARD_MARK, SHARD_START, WANTED, Status, status_clear,
 )
@@ -330,8 +329,8 @@ cdef const char *shard_index(const uint8_t *data, size_t size) noexcept:
     is_right = n - base >= form.n_bytes
     if is_right and has_sum:
         if data[1] & 1:
-            store_u32(index + form.n_bytes - 4, crc32c(index, form.n_bytes - 4, 0))
-        is_right = crc32c(index, form.n_bytes - 4, 0) == (
+            store_u32(index + form.n_bytes - 4, crc32c_of(index, form.n_bytes - 4, 0))
+        is_right = crc32c_of(index, form.n_bytes - 4, 0) == (
             index[form.n_bytes - 4] | index[form.n_bytes - 3] << 8 | index[form.n_bytes - 2] << 16
             | <uint64_t>index[form.n_bytes - 1] << 24)
     memset(&content, 0, sizeof(content))
@@ -402,36 +401,6 @@ cdef int expected_extent(ShardProgram program, const IndexForm *form, const uint
     return CHUNK_LONG if n_bytes > limit else OK
 
 
-# Strings of reference sets: byte 0 is odd for base64.
-
-cdef const char *reference_string(const uint8_t *data, size_t size) noexcept:
-    cdef int64_t n = <int64_t>size - 1
-    cdef int64_t n_slashes = 0
-    cdef int64_t n_found
-    cdef Memory text, found
-    if n < 0:
-        return NULL
-    data += 1
-    if data[-1] & 1:
-        text = copied(data, n)
-        found = memory(n)
-        n_found = decode_base64(text.data, n, found.data)
-        if n_found > n // 4 * 3 or decode_base64(text.data, n, text.data) != n_found:
-            return "base64: number of bytes"
-        if n_found > 0 and memcmp(text.data, found.data, n_found):
-            return "base64: not the same in place"
-        return NULL
-    # It never ends in a single backslash: that would escape the quote behind it.
-    while n_slashes < n and data[n - 1 - n_slashes] == c'\\':
-        n_slashes += 1
-    n -= n_slashes % 2
-    text = copied(data, n)
-    found = memory(n)
-    if unescape(text.data, n, found.data) > n:
-        return "unescape: number of bytes"
-    return NULL
-
-
 # Documents of reference sets. Python's allocator would hide reads beyond a bytes object, so PYTHONMALLOC is malloc.
 
 cdef const char *reference_set(const uint8_t *data, size_t size) noexcept:
@@ -459,8 +428,6 @@ cdef target_function function_of(name) except NULL:
         return long_stream
     if name == "shard_index":
         return shard_index
-    if name == "reference_string":
-        return reference_string
     if name == "reference_set":
         return reference_set
     raise KeyError(name)

@@ -42,6 +42,7 @@ def test_long_lines_have_columns(run, weather):
     code, out, _ = run("ls", "-rl", weather)
     stored = [zcore.open(weather, path=path).nbytes_stored() for path in ("2016/t2m", "height")]
     assert (code, [line.split() for line in out.splitlines()]) == (0, [
+        ["format", "type", "shape", "chunks", "stored", "name"],
         ["3", "group", "2016/"],
         f"3 float32 6 x 4 x 5 2 x 4 x 5 in shards of 4 x 4 x 5 {nbytes_text(stored[0])} 2016/t2m".split(),
         f"3 int16 30 x 20 10 x 10 {nbytes_text(stored[1])} height".split(),

@@ -8,7 +8,7 @@ import pytest
 
 import zcore
 from zcore import __main__ as command
-from zcore.cli.verbs.demo import demo
+from zcore.cli.verbs import demo
 
 
 @pytest.mark.parametrize(("arguments", "code"), [([], 2), (["nonsense"], 2), (["--help"], 0), (["demo", "--help"], 0)])
@@ -33,7 +33,7 @@ def test_version(capsys):
 
 
 def test_debug_shows_the_traceback():
-    with pytest.raises(FileNotFoundError, match="No such file"):
+    with pytest.raises(FileNotFoundError, match="none.npy does not exist"):
         command.main(["demo", "none.npy", "--debug"])
 
 
@@ -133,7 +133,7 @@ def test_errors_that_cannot_be_said_have_their_exit_code(shell, where):
 def test_with_a_closed_error_stream_the_rest_is_as_ever(save, shell):
     save("a.npy", np.arange(6))
     done = shell("zcore demo a.npy --no-picture 2>&-")
-    assert done.returncode == 0 and "equal, whole and 8 parts" in done.stdout
+    assert done.returncode == 0 and done.stdout.count("equal\n") == 7
 
 
 @pytest.mark.skipif(sys.platform == "darwin", reason="names of files are text there")

@@ -1,6 +1,5 @@
 """`zcore plot`: which values are shown, between which levels, in the terminal and in files."""
 import json
-import re
 import struct
 import sys
 
@@ -111,10 +110,6 @@ def test_the_command_in_colours(run, array, monkeypatch):
     assert code == 0 and out.count(blocks.UPPER_HALF) > 100 and out.splitlines()[-1].startswith("0 ")
 
 
-def test_chunks_in_the_terminal(run, array):
-    assert run("plot", "a.zarr", "--chunks")[1] == run("info", "a.zarr", "--chunks")[1].partition("\n\n")[2]
-
-
 # files
 
 
@@ -131,9 +126,8 @@ def test_files(run, array):
     assert run("plot", "a.zarr", "0, 0", "--out", "l.svg") == (0, "", "")
     with open("l.svg") as file:
         assert "<svg" in file.read()
-    assert run("plot", "a.zarr", "--chunks", "--out", "c.png") == (0, "", "")
     zcore.create_array("b.zarr", data=ARRAY[0], chunks=(5, 5), shards=[[10, 20], 40])
-    assert run("plot", "b.zarr", "--out", "p.png") == run("plot", "b.zarr", "--chunks", "--out", "c.png") == (0, "", "")
+    assert run("plot", "b.zarr", "--out", "p.png") == (0, "", "")
     assert run("plot", "a.zarr", "--out", "p.nonsense")[0] == 1
     assert run("plot", "a.zarr", "--out", "none/p.png")[0] == 1
 
@@ -150,35 +144,8 @@ def test_a_figure_has_levels_borders_and_names(array):
     assert plane.get_title() == "a?$x$ [0, :, :]" and bar.get_ylabel() == "value"
 
 
-@pytest.mark.parametrize("keywords", [
-    {"shape": (40, 60), "chunks": (10, 20)}, {"shape": (9, 40, 60), "chunks": (1, 10, 20)}, {"shape": 50, "chunks": 5},
-    {"shape": (9, 4), "chunks": [[2, 3, 4], 4]}, {"shape": (40, 60), "chunks": (5, 5), "shards": (20, 60)},
-], ids=["plane", "planes", "line", "rectilinear", "shards"])
-def test_a_grid_has_the_size_and_ratio_of_each_object(keywords):
-    from zcore.cli.show.facts import stored_sizes
-
-    array = zcore.create_array(zcore.MemoryStore(), dtype="<i4", **keywords)
-    array[..., -1:] = 7
-    sizes = stored_sizes(array)
-    drawn = figure.chunk_grid(array, sizes, "a")
-    cells = drawn.axes[0].images[0].get_array()
-    lead = min(coords[:-2] for coords in sizes)
-    expected = {(0, 0, *coords)[-2:]: nbytes for coords, nbytes in sizes.items() if coords[:-2] == lead}
-    assert {place: cells[place] for place in zip(*np.nonzero(~np.ma.getmaskarray(np.ma.masked_invalid(cells))),
-                                                 strict=True)} == expected
-    texts = [text.get_text() for text in drawn.axes[0].texts]
-    assert len(texts) == len(expected) and all(re.fullmatch(r"[\d.]+ (bytes|kB)\n\d+\.\d\d", text) for text in texts)
-
-
-def test_grids_that_are_too_large(run):
-    zcore.create_array("b.zarr", shape=(10**6, 10**6), chunks=(1, 1), dtype="u1")
-    code, _, err = run("plot", "b.zarr", "--chunks", "--out", "c.png")
-    assert code == 1 and "cannot be drawn" in err
-
-
-@pytest.mark.parametrize("arguments", [["--chunks", "0"], ["--levels", "3,1"], ["--levels", "a"]])
-def test_what_does_not_go_together(run, array, arguments):
-    arguments = ["0", "--chunks"] if arguments == ["--chunks", "0"] else arguments
+@pytest.mark.parametrize("arguments", [["--levels", "3,1"], ["--levels", "a"]])
+def test_levels_that_are_none(run, array, arguments):
     code, out, err = run("plot", "a.zarr", *arguments)
     assert (code, out) == (1, "") and len(err.splitlines()) == 1
 

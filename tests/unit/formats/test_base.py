@@ -23,7 +23,7 @@ ROOT = PACKAGE.parent
 # Where a format is named outside of `zcore/formats` -> why.
 ALLOWED = {
     "api.py: 'zmeta'": "zcore.open makes an array with cname=, clevel= or shuffle= of the format that has these",
-    "cli/verbs/demo/demo.py: 'zmeta'": "the demo compares files of all formats",
+    "cli/verbs/demo.py: 'zmeta'": "the demo compares files of all formats",
     "embed/calls.py: zcore.formats.zarr_v3.dtypes": "zcore.h names types as Zarr v3 does, whatever the array's format",
     "stores/reference/parquet.py: members.get('zarr_format') != 2": "a member of a document, checked by a store, which "
                                                                    "stands beside formats and cannot import them",

@@ -800,20 +800,6 @@ def test_a_change_below_drops_a_copy_that_is_of_no_use(store, change):
     assert "consolidated_metadata" not in json.loads(store.get("zarr.json"))
 
 
-def test_copies_above_the_store_are_dropped(tmp_path):
-    """V3-GRP-08"""
-    for zarr_format in WITH_GROUPS:
-        place = tmp_path / str(zarr_format)
-        fill(zcore.create_group(place, zarr_format=zarr_format))
-        zcore.consolidate_metadata(place)
-        below = zcore.open(place / "g" / "b", mode="r+")
-        below[...] = 1
-        assert zcore.open_group(place, use_consolidated=True).nmembers() == 2, "elements are not in the copy"
-        below.resize(5, 5)
-        with pytest.raises(ValueError, match="no consolidated metadata"):
-            zcore.open_group(place, use_consolidated=True)
-
-
 def test_nodes_of_two_formats_in_one_place(store):
     """V3-VER-01"""
     zcore.create_array(store, name="a", shape=3, dtype="i4", zarr_format=2)[...] = 2

@@ -116,9 +116,9 @@ def test_every_verb_knows_the_file(kind, name, tmp_path, monkeypatch, capsys):
 
 @named([(openers.NPY, "x.npy"), (openers.NPY, "X.NPY"), (openers.NPY, "x"), (openers.NPZ, "X.NPZ")])
 def test_the_demo_knows_arrays_of_numpy(kind, name, tmp_path):
-    from zcore.cli.verbs.demo.source import load
+    from zcore.cli.verbs.demo import load
 
-    assert load(make(kind, tmp_path / name)).data.tolist() == ELEMENTS.tolist()
+    assert load(str(make(kind, tmp_path / name)))[0].tolist() == ELEMENTS.tolist()
 
 
 def test_cat_writes_the_kind_that_a_name_says(tmp_path, monkeypatch):

@@ -63,10 +63,10 @@ def test_a_folder_that_is_none(tmp_path, place):
         folder.examine(tmp_path / place)
 
 
-def met(tmp_path, **options):
+def met(tmp_path):
     """Return what two threads find, which have descriptors of their own as two hosts have."""
     found = []
-    threads = [threading.Thread(target=lambda: found.append(folder.meet(tmp_path, 20, **options))) for _ in range(2)]
+    threads = [threading.Thread(target=lambda: found.append(folder.meet(tmp_path, 20))) for _ in range(2)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -75,12 +75,10 @@ def met(tmp_path, **options):
 
 
 def test_two_hosts(tmp_path):
-    said = []
-    (one, found), (two, same) = met(tmp_path, said=said.append)
+    (one, found), (two, same) = met(tmp_path)
     assert "process" in one and "process" in two and found == same
-    assert states(found) == dict.fromkeys(["locks of ranges", "locks of directories", "lock files", "replaced files"],
-                                          "ok")
-    assert len(said) == 1 and os.listdir(tmp_path) == []
+    assert states(found) == dict.fromkeys(["locks of ranges", "locks of directories", "lock files"], "ok")
+    assert os.listdir(tmp_path) == []
 
 
 def test_hosts_whose_locks_do_not_reach_each_other(tmp_path, monkeypatch):
@@ -88,12 +86,20 @@ def test_hosts_whose_locks_do_not_reach_each_other(tmp_path, monkeypatch):
     monkeypatch.setattr(folder, "ObjectLocks", lambda *_: type("Locks", (), {"object": refuse(errno.ENOLCK)}))
     (_, found), (_, same) = met(tmp_path)
     assert found == same
-    assert [one.state for one in found] == ["missing", "missing", "ok", "ok"]
+    assert [one.state for one in found] == ["missing", "missing", "ok"]
     assert "No locks available" in found[0].what and "do NOT hold among these hosts" in found[1].what
 
 
 def test_nobody_comes(tmp_path):
     with pytest.raises(StoreError, match="no answer from the other host in 0 seconds"):
+        folder.meet(tmp_path, 0.1)
+    assert os.listdir(tmp_path) == []
+
+
+def test_locks_of_a_process_that_has_ended_are_no_answer(tmp_path):
+    (tmp_path / ".__zc_tmp.doctor" / "first").mkdir(parents=True)
+    (tmp_path / ".__zc_tmp.doctor" / "first" / "results").write_text('["process 1 of a host", {"ranges": "held"}]')
+    with pytest.raises(StoreError, match="no answer from the other host"):
         folder.meet(tmp_path, 0.1)
     assert os.listdir(tmp_path) == []
 

@@ -2,11 +2,10 @@
 from __future__ import annotations
 
 import contextlib
-import math
 from typing import TYPE_CHECKING
 
 import zcore
-from zcore.cli.show.printed import lengths, nbytes_text
+from zcore.cli.show.printed import nbytes_text
 from zcore.nodes.info import type_name
 
 if TYPE_CHECKING:
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
     Lengths: TypeAlias = int | Sequence[int | Sequence[int]]
     Coords: TypeAlias = tuple[int, ...]
     Sizes: TypeAlias = Mapping[Coords, int]     # the bytes of objects that exist
-    Objects: TypeAlias = dict[Coords, tuple[Coords, int, float]]
 
 
 def kind_of(node: zcore.Array | zcore.Group | zcore.ZcoreError) -> str:
@@ -77,39 +75,6 @@ def stored_sizes(array: zcore.Array) -> dict[Coords, int]:
             raise size
         sizes[coords] = size or 0
     return sizes
-
-
-def shown_objects(array: zcore.Array, sizes: Sizes) -> tuple[Coords, Coords, Objects]:
-    """Return which of the stored objects a drawing of two dimensions shows.
-
-    Of more than two dimensions it shows the last two, at the first index of the others with a stored object.
-
-    Returns
-    -------
-    shape : tuple of int
-        Rows and columns of the grid.
-    lead : tuple of int
-        The coordinates of the other dimensions.
-    objects : dict
-        (coordinates, bytes, compression ratio) by (row, column).
-    """
-    metadata = array.metadata
-    lead = min((coords[:-2] for coords in sizes), default=(0,) * max(0, array.ndim - 2))
-    objects = {}
-    for coords, nbytes in sizes.items():
-        if coords[:-2] == lead:
-            decoded = math.prod(metadata.place_of(coords)[1]) * metadata.itemsize
-            objects[(0, 0, *coords)[-2:]] = coords, nbytes, decoded / nbytes if nbytes else math.inf
-    return (1, 1, *metadata.grid_shape)[-2:], lead, objects
-
-
-def stored_words(array: zcore.Array, sizes: Sizes, sign: str = "x") -> tuple[str, str]:
-    """Return, for a drawing, how many objects are stored, and how many bytes."""
-    metadata, stored = array.metadata, sum(sizes.values())
-    what = "shards" if shards_of(array) is not None else "chunks"
-    return (f"{len(sizes)} of {metadata.n_chunks} {what} of {lengths(metadata.chunk_shape, sign)} stored",
-            f"{nbytes_text(stored)} of {nbytes_text(metadata.nbytes)}"
-            f"{f', ratio {metadata.nbytes / stored:.2f}' if stored else ''}")
 
 
 def full(node: zcore.Array | zcore.Group, sizes: Sizes | None = None) -> dict[str, Any]:

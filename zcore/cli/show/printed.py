@@ -10,13 +10,14 @@ from zcore.text.printable import printable
 
 TYPE_CHECKING = False      # of typing, without its import time
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Self
 
     from zcore.cli.show.facts import Lengths
 
 MAX_WIDTH = 120                # characters of a line
 BAR_LENGTH = 24
+N_REPEATS = 3                  # of a measurement
 SECONDS_PER_LINE = 10          # of progress, where no bar can be shown
 
 
@@ -43,6 +44,16 @@ def _line(row, widths):
                              subsequent_indent=" " * (widths[0] + 2), break_on_hyphens=False)
     return "  ".join(cell.ljust(width) if i in (0, len(row) - 1) else cell.rjust(width)
                      for i, (cell, width) in enumerate(zip(row, widths, strict=True))).rstrip()
+
+
+def best_of(work: Callable[..., object], *arguments: object, **keywords: object) -> float:
+    """Return the seconds of the fastest of `N_REPEATS` calls."""
+    times = []
+    for _ in range(N_REPEATS):
+        start = time.perf_counter()
+        work(*arguments, **keywords)
+        times.append(time.perf_counter() - start)
+    return max(min(times), 1e-9)
 
 
 def duration(seconds: float) -> str:
@@ -89,7 +100,7 @@ def plural(n: float, word: str) -> str:
     return f"{n} {word}{'' if n == 1 else 's'}"
 
 
-def lengths(shape: Iterable[Lengths], sign: str = "x") -> str:
+def lengths(shape: Iterable[Lengths]) -> str:
     """Return a shape for people; where the lengths of chunks differ, some runs of equal ones.
 
     >>> lengths((344, 403))
@@ -99,7 +110,7 @@ def lengths(shape: Iterable[Lengths], sign: str = "x") -> str:
     >>> lengths(([[2, 3], 5], 4))
     '[3×2, 5] x 4'
     """
-    return f" {sign} ".join(map(_runs, shape)) or "()"
+    return " x ".join(map(_runs, shape)) or "()"
 
 
 def _runs(length):
@@ -118,27 +129,18 @@ class ProgressLine:
     ----------
     label : str
         The name of the work.
-    total : int
-        Number of steps.
     """
 
-    def __init__(self, label: str, total: int = 0) -> None:
+    def __init__(self, label: str) -> None:
         self._label = printable(label)
-        self._total = total
-        self._done = 0
         self._length = self._percent = 0
         self._said = time.monotonic()
 
     def __enter__(self) -> Self:
         return self
 
-    def advance(self) -> None:
-        """Show that one more step is done."""
-        self.to(self._done + 1, self._total)
-
     def to(self, done: int, total: int) -> None:
         """Show that `done` of `total` steps are done; `zcore.copy` and `zcore.verify` take this for ``progress=``."""
-        self._done, self._total = done, total
         if not 0 < done < total:
             return
         percent = 100 * done // total

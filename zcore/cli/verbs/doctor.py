@@ -157,8 +157,8 @@ def _examined(arguments):
 
     if not arguments.meet:
         return {f"folder {arguments.path}": folder.examine(arguments.path)}
-    other, rows = folder.meet(arguments.path, arguments.seconds,
-                              lambda sentence: print(sentence, file=sys.stderr, flush=True))
+    print(f"waiting {arguments.seconds:.0f} seconds for the same command on another host", file=sys.stderr, flush=True)
+    other, rows = folder.meet(arguments.path, arguments.seconds)
     return {"met": other, f"folder {arguments.path}, between hosts": rows}
 
 

@@ -27,7 +27,7 @@ from zcore.kernel.codec.table cimport (
 )
 from zcore.kernel.strided.copy cimport MAX_NDIM, Copy, Runs, copy_run, is_filled, run_offset
 from zcore.kernel.io.files cimport FAILED, Buffer, buffer_reserve
-from zcore.kernel.codec.shuffle cimport items_to_planes, planes_to_items, unbitshuffle
+from zcore.kernel.codec.shuffle cimport items_to_planes, planes_to_items, unbitshuffle_block
 from zcore.kernel.numbers cimport load_u32, store_u32
 from zcore.kernel.status cimport OK, Status, status_clear
 
@@ -266,7 +266,7 @@ cdef int _select_chunk(const Step *step, const uint8_t *src, int64_t n_bytes, in
                 n_block = min(blocksize, dst_nbytes - block * blocksize)
                 items = scratch.data
                 if header.flags & FLAG_BITSHUFFLE:
-                    unbitshuffle(scratch.data, scratch.data + blocksize, n_block, header.typesize)
+                    unbitshuffle_block(scratch.data, scratch.data + blocksize, n_block, header.typesize)
                     items = scratch.data + blocksize
                 n_block = n_block // part.itemsize
                 current = block

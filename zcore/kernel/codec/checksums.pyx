@@ -9,7 +9,7 @@ from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 
 from zcore.kernel.codec.compress cimport adler32, crc32
-from zcore.kernel.codec.crc32c cimport crc32c
+from zcore.kernel.codec.crc32c cimport crc32c_of
 from zcore.kernel.codec.table cimport CodecFunctions, Step, add_codec
 
 cdef enum:
@@ -42,7 +42,7 @@ cdef uint32_t _fletcher32(const uint8_t *data, int64_t n_bytes) noexcept nogil:
 
 
 cdef uint32_t _crc32c(const uint8_t *data, int64_t n_bytes) noexcept nogil:
-    return crc32c(data, n_bytes, 0)
+    return crc32c_of(data, n_bytes, 0)
 
 
 cdef int _configure(Step *step, tuple parameters) except -1:

@@ -21,7 +21,7 @@ from zcore.kernel.codec.blosc_header cimport (
     FLAG_BITSHUFFLE, FLAG_MEMCPY, FLAG_SHUFFLE, FORMAT_BLOSCLZ, FORMAT_LZ4, FORMAT_SNAPPY, FORMAT_ZLIB, FORMAT_ZSTD,
     HEADER_NBYTES, BloscHeader, check_blocks, check_header, n_blocks, n_streams,
 )
-from zcore.kernel.codec.shuffle cimport unbitshuffle, unshuffle
+from zcore.kernel.codec.shuffle cimport unbitshuffle_block, unshuffle_block
 from zcore.kernel.codec.table cimport (
     CodecFunctions, Contexts, Step, Workspace, add_codec, copy_bytes, raised_in, stream_bound,
 )
@@ -174,9 +174,9 @@ cdef int decode_block(const uint8_t *src, const BloscHeader *header, int64_t blo
     if code != OK or is_in_place:
         return code
     if is_shuffled:
-        unshuffle(scratch, dst, n, header.typesize)
+        unshuffle_block(scratch, dst, n, header.typesize)
     else:
-        unbitshuffle(scratch, dst, n, header.typesize)
+        unbitshuffle_block(scratch, dst, n, header.typesize)
     return OK
 
 

@@ -21,7 +21,7 @@ cdef const char *chosen_name = NULL
 cdef zc_crc32c_function update = zc_crc32c_choose(&chosen_name)
 
 
-cdef uint32_t crc32c(const uint8_t *data, int64_t n_bytes, uint32_t seed) noexcept nogil:
+cdef uint32_t crc32c_of(const uint8_t *data, int64_t n_bytes, uint32_t seed) noexcept nogil:
     return ~update(~seed, data, n_bytes)
 
 
@@ -34,7 +34,7 @@ def implementation():
     return chosen_name.decode("ascii")
 
 
-def _crc32c(data, uint32_t seed=0):
+def crc32c(data, uint32_t seed=0):
     """Return the CRC-32C of some bytes.
 
     Parameters
@@ -70,11 +70,6 @@ def crc32c_table(data, uint32_t seed=0):
     '0xe3069283'
     """
     return _sum(zc_crc32c_by_table, data, seed)
-
-
-# The header gives this name to the C function; the Python function gets the same name here.
-_crc32c.__name__ = _crc32c.__qualname__ = "crc32c"
-globals()["crc32c"] = globals().pop("_crc32c")
 
 
 cdef _sum(zc_crc32c_function function, data, uint32_t seed):

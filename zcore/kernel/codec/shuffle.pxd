@@ -2,9 +2,9 @@
 from libc.stdint cimport int64_t, uint8_t
 
 
-cdef void shuffle(const uint8_t *src, uint8_t *dst, int64_t n_bytes, int64_t typesize) noexcept nogil
-cdef void unshuffle(const uint8_t *src, uint8_t *dst, int64_t n_bytes, int64_t typesize) noexcept nogil
-cdef void unbitshuffle(const uint8_t *src, uint8_t *dst, int64_t n_bytes, int64_t typesize) noexcept nogil
+cdef void shuffle_block(const uint8_t *src, uint8_t *dst, int64_t n_bytes, int64_t typesize) noexcept nogil
+cdef void unshuffle_block(const uint8_t *src, uint8_t *dst, int64_t n_bytes, int64_t typesize) noexcept nogil
+cdef void unbitshuffle_block(const uint8_t *src, uint8_t *dst, int64_t n_bytes, int64_t typesize) noexcept nogil
 
 # Parts of a byte-shuffled block: `n` items, byte j of item i at planes + j * plane + i.
 cdef void planes_to_items(const uint8_t *planes, int64_t plane, uint8_t *items, int64_t n,

@@ -31,21 +31,21 @@ cdef extern from "codec/shuffle.h" nogil:
 zc_shuffle_choose()
 
 
-cdef void shuffle(const uint8_t *src, uint8_t *dst, int64_t n_bytes, int64_t typesize) noexcept nogil:
+cdef void shuffle_block(const uint8_t *src, uint8_t *dst, int64_t n_bytes, int64_t typesize) noexcept nogil:
     cdef int64_t n = n_bytes // typesize
     if n > 0:
         zc_items_to_planes(<const char *>src, <char *>dst, n, n, typesize)
     copy_rest(src, dst, n_bytes, n * typesize)
 
 
-cdef void unshuffle(const uint8_t *src, uint8_t *dst, int64_t n_bytes, int64_t typesize) noexcept nogil:
+cdef void unshuffle_block(const uint8_t *src, uint8_t *dst, int64_t n_bytes, int64_t typesize) noexcept nogil:
     cdef int64_t n = n_bytes // typesize
     if n > 0:
         zc_planes_to_items(<const char *>src, n, <char *>dst, n, typesize)
     copy_rest(src, dst, n_bytes, n * typesize)
 
 
-cdef void unbitshuffle(const uint8_t *src, uint8_t *dst, int64_t n_bytes, int64_t typesize) noexcept nogil:
+cdef void unbitshuffle_block(const uint8_t *src, uint8_t *dst, int64_t n_bytes, int64_t typesize) noexcept nogil:
     cdef int64_t n = n_bytes // typesize
     if n % 8 != 0:
         n = 0
@@ -72,7 +72,7 @@ cdef inline void copy_rest(const uint8_t *src, uint8_t *dst, int64_t n_bytes, in
 ctypedef void (*block_function)(const uint8_t *, uint8_t *, int64_t, int64_t) noexcept nogil
 
 
-def _shuffle(data, int64_t typesize):
+def shuffle(data, int64_t typesize):
     """Return one block with the bytes of its items separated: all first bytes, all second bytes, and so on.
 
     Parameters
@@ -97,10 +97,10 @@ def _shuffle(data, int64_t typesize):
     >>> shuffle(b"aAbBcC.", 2)
     b'abcABC.'
     """
-    return _run(shuffle, data, typesize)
+    return _run(shuffle_block, data, typesize)
 
 
-def _unshuffle(data, int64_t typesize):
+def unshuffle(data, int64_t typesize):
     """Return one block with the bytes of its items together again; the inverse of `shuffle`.
 
     Raises : ValueError, if `typesize` is less than 1.
@@ -109,10 +109,10 @@ def _unshuffle(data, int64_t typesize):
     >>> unshuffle(b"abcABC.", 2)
     b'aAbBcC.'
     """
-    return _run(unshuffle, data, typesize)
+    return _run(unshuffle_block, data, typesize)
 
 
-def _unbitshuffle(data, int64_t typesize):
+def unbitshuffle(data, int64_t typesize):
     """Return one block with the bits of its items together again.
 
     Raises : ValueError, if `typesize` is less than 1.
@@ -122,16 +122,7 @@ def _unbitshuffle(data, int64_t typesize):
     >>> unbitshuffle(bytes([255, 0, 0, 0, 0, 0, 0, 1]), 1)
     b'\\x81\\x01\\x01\\x01\\x01\\x01\\x01\\x01'
     """
-    return _run(unbitshuffle, data, typesize)
-
-
-# The header gives these names to C functions; the Python functions get the same names here.
-_shuffle.__name__ = _shuffle.__qualname__ = "shuffle"
-_unshuffle.__name__ = _unshuffle.__qualname__ = "unshuffle"
-_unbitshuffle.__name__ = _unbitshuffle.__qualname__ = "unbitshuffle"
-globals().update(
-    shuffle=globals().pop("_shuffle"), unshuffle=globals().pop("_unshuffle"),
-    unbitshuffle=globals().pop("_unbitshuffle"))
+    return _run(unbitshuffle_block, data, typesize)
 
 
 cdef bytes _run(block_function function, data, int64_t typesize):
@@ -163,13 +154,13 @@ cdef int _configure(Step *step, tuple parameters) except -1:
 
 cdef int64_t _encode(const Step *step, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t capacity,
                      Workspace *work, Status *status) noexcept nogil:
-    shuffle(src, dst, n_bytes, step.unit)
+    shuffle_block(src, dst, n_bytes, step.unit)
     return n_bytes
 
 
 cdef int64_t _decode(const Step *step, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t limit, bint is_exact,
                      Workspace *work, Status *status) noexcept nogil:
-    unshuffle(src, dst, n_bytes, step.unit)
+    unshuffle_block(src, dst, n_bytes, step.unit)
     return n_bytes
 
 

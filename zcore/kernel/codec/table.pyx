@@ -42,15 +42,6 @@ cdef const CodecFunctions *find_codec(str name) except NULL:
     return _rows[number]
 
 
-def codec_names():
-    """Return the names of the rows, sorted.
-
-    >>> [name for name in codec_names() if name.startswith("z")]
-    ['zlib', 'zstd']
-    """
-    return sorted(_number_of)
-
-
 cdef int64_t items_bound(const Step *step, int64_t n_bytes, bint *is_exact) noexcept nogil:
     return n_bytes // step.unit * step.as_unit
 

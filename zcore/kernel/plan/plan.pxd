@@ -104,11 +104,6 @@ cdef class Plan(Tasks):
     cdef Status status         # status of the task that stopped the plan
     cdef object exception      # exception of a signal handler
     cdef object raised         # exception of a codec in Python, in the task that stopped the plan
-    # the turns to decode, see `turns.h`
-    cdef bint uses_turns      # whether it decodes enough to wait for others
-    cdef int64_t max_turns
-    cdef int64_t turn_number
-    cdef int64_t turn_nbytes
     cdef int64_t guard         # spin lock of the fields below
     cdef int64_t n_deferred
     cdef int64_t max_deferred
@@ -141,9 +136,6 @@ cdef class Plan(Tasks):
     cdef object _error(self, object codecs)
     cdef int poll(self, Worker *worker) noexcept nogil
     cdef bint is_poll_due(self, const Worker *worker) noexcept nogil
-    # Waits for a turn to decode so many bytes; returns whether the worker has got one, which it leaves by end_turn.
-    cdef bint begin_turn(self, int64_t n_bytes, Worker *worker) noexcept nogil
-    cdef void end_turn(self) noexcept nogil
 
 
 cdef int poll_worker(void *context) noexcept with gil

@@ -7,7 +7,6 @@ object; only the calling thread takes the GIL now and then, to let signal handle
 import os
 
 from zcore import errors
-from zcore.config import available_cpus
 
 cimport cython
 from cpython.exc cimport PyErr_CheckSignals
@@ -34,23 +33,8 @@ from zcore.kernel.status cimport (
 )
 from zcore.kernel.select.tasks cimport Selected, Tasks
 
-cdef extern from "plan/turns.h" nogil:
-    int64_t zc_begin_turn(int64_t *number, int64_t *done, int64_t n_bytes, int64_t limit)
-    void zc_end_turn()
-    void zc_count_turns(int64_t *taken, int64_t *waiting)
-    void zc_forget_turns()
-
 cdef enum:
     POLL_NS = 50_000_000       # between two polls of signals
-    # A read of fewer bytes decodes at once: it is done before a turn would come.
-    MIN_TURNS_NBYTES = 1 << 22
-    # Less than that is decoded in about the time in which a thread wakes up.
-    MIN_TURN_NBYTES = 1 << 18
-    # After so many waits, of 50 ms each, a plan goes on without turns: a file system that does not answer has them.
-    MAX_TURN_WAITS = 100
-
-cdef int64_t _n_cpus = available_cpus()
-
 
 cdef int _OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
@@ -180,16 +164,8 @@ cdef class Plan(Tasks):
         free(self.deferred_tasks)
 
     cdef int adapt(self, int n_threads) noexcept nogil:
-        cdef int64_t n_bytes = self.item_nbytes
-        cdef int d
         self.task_threads = 1
         self.n_inner_threads = 1
-        for d in range(self.ndim):
-            n_bytes = min(n_bytes, <int64_t>MIN_TURNS_NBYTES) * min(self.axes[d].count, <int64_t>MIN_TURNS_NBYTES)
-        self.uses_turns = (n_bytes >= MIN_TURNS_NBYTES and not self.encodes and self.program is not None
-                           and self.program.decodes_natively and self.program.n_steps > 0)
-        self.max_turns = max(<int64_t>n_threads, _n_cpus)
-        self.turn_number = self.turn_nbytes = 0
         if 0 < self.n_chunks < n_threads and self.program is not None:
             self.n_inner_threads = self.program.inner_threads(n_threads // self.n_chunks, self.layout.n_bytes,
                                                               self.encodes)
@@ -460,29 +436,6 @@ cdef class Plan(Tasks):
     def _direction(self):
         return None
 
-    cdef bint begin_turn(self, int64_t n_bytes, Worker *worker) noexcept nogil:
-        cdef int64_t n_turns = 0
-        cdef int n_waits = 0
-        worker.n_inner_threads = self.n_inner_threads
-        if not self.uses_turns or n_bytes < MIN_TURN_NBYTES:
-            return False
-        while True:
-            n_turns = zc_begin_turn(&self.turn_number, &self.turn_nbytes, n_bytes, self.max_turns)
-            if n_turns > 0:
-                break
-            n_waits += 1
-            if n_waits == MAX_TURN_WAITS:
-                self.uses_turns = False
-            # It may run a signal handler, which may read as well: nothing is held meanwhile.
-            if self.poll(worker) or not self.uses_turns:
-                return False
-        if n_turns > 1:
-            worker.n_inner_threads = 1
-        return True
-
-    cdef void end_turn(self) noexcept nogil:
-        zc_end_turn()
-
 
 cdef int _resume(Plan plan, Plan before) except -1:
     """Take over the unfinished tasks of `before`. `n_begun` counts its list first, then new tasks."""
@@ -572,35 +525,3 @@ cdef int poll_worker(void *context) noexcept with gil:
     """Whether a worker that waits for a lock has to stop; `context` is the `Worker`."""
     cdef Worker *worker = <Worker *>context
     return (<Plan>worker.plan).poll(worker)
-
-
-def _after_fork_in_child():
-    zc_forget_turns()
-
-
-os.register_at_fork(after_in_child=_after_fork_in_child)
-
-
-def turns():
-    """Return how many threads of this process have a turn to decode, and how many wait for one."""
-    cdef int64_t taken = 0
-    cdef int64_t waiting = 0
-    with nogil:
-        zc_count_turns(&taken, &waiting)
-    return taken, waiting
-
-
-def hold_turn(int64_t limit):
-    """Take a turn, for a test; return whether there were fewer than `limit`. `free_turn` gives it back."""
-    cdef int64_t number = 0
-    cdef int64_t done = 0
-    cdef int64_t n_turns
-    with nogil:
-        n_turns = zc_begin_turn(&number, &done, 0, limit)
-    return n_turns > 0
-
-
-def free_turn():
-    """Give back a turn of `hold_turn`."""
-    with nogil:
-        zc_end_turn()

@@ -143,15 +143,9 @@ cdef int _read_object(ReadPlan plan, const char *key, const Span *spans, Worker 
 
 
 cdef int _decode_object(ReadPlan plan, const Object *object, const Span *spans, Worker *worker) noexcept nogil:
-    cdef bint has_turn
-    cdef int code
     if plan.shards is not None:
         return plan.shards.decode_shard(plan, 0, object.content.data, object.content.size, spans, worker)
-    has_turn = plan.begin_turn(worker.layout.n_bytes, worker)
-    code = decode_chunk(plan, object.content.data, object.content.size, spans, worker)
-    if has_turn:
-        plan.end_turn()
-    return code
+    return decode_chunk(plan, object.content.data, object.content.size, spans, worker)
 
 
 cdef void _begin_kept_object(ReadPlan plan, Object *object, Worker *worker) noexcept nogil:

@@ -454,7 +454,6 @@ cdef int _read_batch(ShardReader self, Plan plan, const Search *search, int64_t 
     cdef int64_t high = low + extent.n_bytes
     cdef int64_t behind
     cdef int64_t j = i[0] + 1
-    cdef bint has_turn
     cdef int code = OK
     plan.chunk_of(axes, NULL, search.object, search.first, search.count, extent.i, spans)
     if extent.offset == UINT64_MAX:
@@ -471,7 +470,6 @@ cdef int _read_batch(ShardReader self, Plan plan, const Search *search, int64_t 
             break
         high = behind
         j += 1
-    has_turn = plan.begin_turn((j - i[0]) * plan.layout.n_bytes, worker)
     data = content_at(content, low, high - low, &worker.encoded, &worker.status)
     if data == NULL:
         code = worker.status.code
@@ -490,8 +488,6 @@ cdef int _read_batch(ShardReader self, Plan plan, const Search *search, int64_t 
             _note_position(plan, search, spans, &worker.status)
             worker.status.offset += <int64_t>extent.offset
         i[0] += 1
-    if has_turn:
-        plan.end_turn()
     return code
 
 

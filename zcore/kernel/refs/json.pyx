@@ -4,8 +4,11 @@
 Compiled because sets of a million references are common. As Python objects they take seconds; here, the time to look at
 each byte of the document twice.
 """
+from binascii import a2b_base64
+
 from zcore.errors import ReferenceFormatError
 from zcore.kernel.refs.table import KEY_RULES
+from zcore.text.strict_json import STRICT
 
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
@@ -14,7 +17,6 @@ from libc.stdint cimport INT64_MAX, int64_t, uint8_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memchr, memcmp, memcpy, strlen
 
-from zcore.kernel.refs.json_strings cimport HALF_PAIR, decode_base64, unescape
 from zcore.kernel.refs.table cimport WHOLE, ReferenceTable, is_key
 
 cdef extern from *:
@@ -276,12 +278,13 @@ cdef int _read_value(ReferenceTable table, Text *text, Bytes key, Scratch scratc
         _string(text, &string)
         _bytes(text, &string, scratch, &data)
         if data.n >= 7 and memcmp(data.data, <const char *>b"base64:", 7) == 0:
-            if string.is_plain:
-                scratch.reserve(data.n)
-            data.n = decode_base64(data.data + 7, data.n - 7, scratch.data)
-            data.data = scratch.data
-            if data.n < 0:
-                raise _wrong(start, f"key {_str(&key)!r:.200}: not base64")
+            try:
+                own = a2b_base64(data.data[7:data.n], strict_mode=True)
+                if (data.n - 7) % 4:
+                    raise ValueError("padding that is not needed, which Python takes up to 3.12")
+            except ValueError:
+                raise _wrong(start, f"key {_str(&key)!r:.200}: not base64") from None
+            data.data, data.n = <const uint8_t *>PyBytes_AS_STRING(own), PyBytes_GET_SIZE(own)
     elif opened == c'{':
         _skip(text, depth)
         try:
@@ -478,15 +481,65 @@ cdef int _string(Text *text, String *string) except -1:
 
 cdef int _bytes(const Text *text, const String *string, Scratch scratch, Bytes *found) except -1:
     """Find the text of a string in UTF-8, in the document or in the scratch."""
+    cdef bytes own
     found.data, found.n = text.data + string.start, string.n
-    if not string.is_plain:
-        scratch.reserve(string.n)
-        found.n = unescape(found.data, string.n, scratch.data)
-        found.data = scratch.data
-        if found.n < 0:
-            raise _wrong(string.start, "half of a pair of surrogates" if found.n == HALF_PAIR else
-                         "a string that is not JSON: a backslash before a character that it cannot escape")
+    if string.is_plain:
+        return 0
+    scratch.reserve(string.n)
+    found.n = _unescape(found.data, string.n, scratch.data)
+    found.data = scratch.data
+    if found.n < 0:
+        # An escape of six characters becomes at most three bytes.
+        own = _decoded(text, string)
+        found.n = PyBytes_GET_SIZE(own)
+        memcpy(scratch.data, PyBytes_AS_STRING(own), found.n)
     return 0
+
+
+cdef int64_t _unescape(const uint8_t *string, int64_t n, uint8_t *out) noexcept nogil:
+    """Write a string without its escapes and return its number of bytes; -1 for an escape of more than a character.
+
+    Some writers put a backslash before each ``/``, so each of a million strings may have such an escape.
+    """
+    cdef int64_t at = 0
+    cdef int64_t n_out = 0
+    while at < n:
+        out[n_out] = string[at]
+        if string[at] == c'\\':
+            # It never is the last character: it would escape the quote.
+            at += 1
+            out[n_out] = _escaped(string[at])
+            if out[n_out] == 0:
+                return -1
+        at += 1
+        n_out += 1
+    return n_out
+
+
+cdef inline uint8_t _escaped(uint8_t letter) noexcept nogil:
+    """Return the character that a letter stands for behind a backslash, or 0."""
+    if letter in b'"\\/':
+        return letter
+    if letter == c'n':
+        return c'\n'
+    if letter == c't':
+        return c'\t'
+    if letter == c'r':
+        return c'\r'
+    if letter == c'b':
+        return c'\b'
+    return c'\f' if letter == c'f' else 0
+
+
+cdef bytes _decoded(const Text *text, const String *string):
+    """Return the text of a string with any escapes, in UTF-8."""
+    try:
+        return STRICT.decode(text.data[string.start - 1:string.start + string.n + 1].decode()).encode()
+    except UnicodeEncodeError:
+        raise _wrong(string.start, "half of a pair of surrogates") from None
+    except ValueError:
+        raise _wrong(string.start, "a string that is not JSON: a backslash before a character that it cannot "
+                                   "escape") from None
 
 
 cdef str _str(const Bytes *found):

@@ -11,10 +11,10 @@ dimension becomes innermost, and dimensions that continue each other on both sid
 planes of the two innermost dimensions with the loops of `copy.h`; runs that are contiguous on both sides are `memcpy`.
 
 Compiled, because it visits every element of every read and write. It checks nothing: shapes and strides come from
-checked metadata, and the Python functions below check their buffers.
+checked metadata. `copy_strided` is the same for Python, for tests.
 """
-from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_STRIDED, PyBUF_STRIDED_RO, PyBuffer_Release, PyObject_GetBuffer
-from libc.stdint cimport int64_t, uintptr_t
+from cpython.buffer cimport PyBUF_STRIDED, PyBUF_STRIDED_RO, PyBuffer_Release, PyObject_GetBuffer
+from libc.stdint cimport int64_t
 from libc.string cimport memcmp, memcpy, memset
 
 
@@ -286,7 +286,7 @@ cdef bint runs_are_filled(const uint8_t *src, const Runs *runs, int64_t n_items,
 
 
 def copy_strided(src, dst, int64_t swap=0):
-    """Copy the elements of one buffer into another of the same shape.
+    """Copy the elements of one buffer into another of the same shape, which lies elsewhere in memory.
 
     Parameters
     ----------
@@ -295,17 +295,7 @@ def copy_strided(src, dst, int64_t swap=0):
     dst : writable buffer
         The same shape and item size, any strides.
     swap : int, optional
-        0, or the unit in bytes (2, 4, 8 or 16, dividing the item size) whose byte order is reversed. For complex
-        numbers that is half the item size, for ``U`` text it is 4.
-
-    Raises
-    ------
-    ValueError
-        If the buffers differ in shape or item size, overlap in memory, or `swap` is no unit of the items.
-
-    Notes
-    -----
-    Items are moved as bytes; the format of the buffers is ignored. The GIL is released.
+        As in `Copy`: 0, or the unit in bytes whose byte order is reversed.
 
     Examples
     --------
@@ -321,21 +311,12 @@ def copy_strided(src, dst, int64_t swap=0):
     try:
         PyObject_GetBuffer(dst, &target, PyBUF_STRIDED)
         try:
-            if source.ndim != target.ndim or source.itemsize != target.itemsize:
-                raise ValueError(f"source has {source.ndim} dimensions of {source.itemsize}-byte items, "
-                                 f"target {target.ndim} of {target.itemsize}-byte items")
-            for d in range(source.ndim):
-                if source.shape[d] != target.shape[d]:
-                    raise ValueError(f"dimension {d} has length {source.shape[d]} in the source, {target.shape[d]} "
-                                     "in the target")
-            if swap and (swap not in (2, 4, 8, 16) or source.itemsize % swap):
-                raise ValueError(f"items of {source.itemsize} bytes have no units of {swap} bytes to swap")
-            if _overlap(&source, &target):
-                raise ValueError("source and target overlap in memory")
-            _describe(&target, &spec)
-            spec.swap = swap
-            for d in range(source.ndim):
-                spec.src_strides[d] = source.strides[d]
+            spec.ndim, spec.itemsize, spec.swap = source.ndim, source.itemsize, swap
+            assert (target.ndim, target.itemsize) == (spec.ndim, spec.itemsize)
+            for d in range(spec.ndim):
+                assert source.shape[d] == target.shape[d]
+                spec.shape[d] = source.shape[d]
+                spec.src_strides[d], spec.dst_strides[d] = source.strides[d], target.strides[d]
             with nogil:
                 copy_simplify(&spec)
                 copy_run(&spec, <const char *>source.buf, <char *>target.buf)
@@ -343,103 +324,3 @@ def copy_strided(src, dst, int64_t swap=0):
             PyBuffer_Release(&target)
     finally:
         PyBuffer_Release(&source)
-
-
-def fill(dst, value):
-    """Set every element of a buffer to one value.
-
-    Parameters
-    ----------
-    dst : writable buffer
-        Any shape and strides.
-    value : bytes-like
-        The bytes of one element, as many as the buffer's item size.
-
-    Raises
-    ------
-    ValueError
-        If the length of `value` is not the item size.
-
-    Examples
-    --------
-    >>> out = bytearray(6)
-    >>> fill(memoryview(out)[::2], b"x")
-    >>> out
-    bytearray(b'x\\x00x\\x00x\\x00')
-    """
-    cdef Py_buffer target
-    cdef Copy spec
-    cdef const char *item
-    cdef bytes held = bytes(value)
-    PyObject_GetBuffer(dst, &target, PyBUF_STRIDED)
-    try:
-        if len(held) != target.itemsize or target.itemsize == 0:
-            raise ValueError(f"{len(held)} bytes are not one element of {target.itemsize} bytes")
-        item = held
-        _describe(&target, &spec)
-        with nogil:
-            fill_run(&spec, item, <char *>target.buf)
-    finally:
-        PyBuffer_Release(&target)
-
-
-def _is_filled(buffer, value):
-    """Return whether every element of a contiguous buffer has the bytes of `value`.
-
-    Raises : ValueError, if `value` is empty, or the buffer is no whole number of elements of its length.
-    Notes : bytes are compared, so NaN equals the same NaN and -0.0 differs from 0.0. An empty buffer gives True.
-
-    >>> is_filled(b"abab", b"ab"), is_filled(b"abaa", b"ab"), is_filled(b"", b"ab")
-    (True, False, True)
-    """
-    cdef Py_buffer data
-    cdef const char *item
-    cdef int64_t itemsize
-    cdef bytes held = bytes(value)
-    cdef bint equal
-    item = held
-    itemsize = len(held)
-    PyObject_GetBuffer(buffer, &data, PyBUF_SIMPLE)
-    try:
-        if itemsize == 0 or data.len % itemsize:
-            raise ValueError(f"{data.len} bytes are no whole number of elements of {itemsize} bytes")
-        with nogil:
-            equal = is_filled(<const char *>data.buf, data.len // itemsize, item, itemsize)
-        return equal
-    finally:
-        PyBuffer_Release(&data)
-
-
-# The header gives this name to the C function; the Python function gets the same name here.
-_is_filled.__name__ = _is_filled.__qualname__ = "is_filled"
-globals()["is_filled"] = globals().pop("_is_filled")
-
-
-cdef void _describe(const Py_buffer *target, Copy *spec) noexcept:
-    cdef int d
-    spec.ndim = target.ndim
-    spec.itemsize = target.itemsize
-    spec.swap = 0
-    for d in range(target.ndim):
-        spec.shape[d] = target.shape[d]
-        spec.dst_strides[d] = target.strides[d]
-
-
-cdef bint _overlap(const Py_buffer *one, const Py_buffer *other) noexcept:
-    cdef uintptr_t one_low, one_high, other_low, other_high
-    if one.len == 0 or other.len == 0:
-        return False
-    _reach(one, &one_low, &one_high)
-    _reach(other, &other_low, &other_high)
-    return one_low < other_high and other_low < one_high
-
-
-cdef void _reach(const Py_buffer *view, uintptr_t *low, uintptr_t *high) noexcept:
-    cdef int d
-    low[0] = <uintptr_t>view.buf
-    high[0] = low[0] + <uintptr_t>view.itemsize
-    for d in range(view.ndim):
-        if view.strides[d] < 0:
-            low[0] -= <uintptr_t>(-view.strides[d] * (view.shape[d] - 1))
-        else:
-            high[0] += <uintptr_t>(view.strides[d] * (view.shape[d] - 1))

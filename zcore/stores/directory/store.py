@@ -375,9 +375,14 @@ class DirectoryStore(Store):
     def make_directory_with(self, prefix: str, names: Sequence[str], values: Sequence[bytes],
                             is_locked: bool, above: str | None) -> Identity | tuple[()] | None:
         super().make_directory_with(prefix, names, values, is_locked, above)
-        if not prefix or self.fsync or self.confined or self._ignores_case is not False:
+        directory = self._directory_of(prefix)
+        if self._ignores_case is None:
+            with contextlib.suppress(OSError):
+                if os.stat(os.path.dirname(directory)).st_dev in _CASE_SENSITIVE:
+                    self._ignores_case = False
+        if self.fsync or self.confined or self._ignores_case is not False:
             return None
-        return new_directory(os.fsencode(self._directory_of(prefix)), _file_names(tuple(names), self.key_flavour),
+        return new_directory(os.fsencode(directory), _file_names(tuple(names), self.key_flavour),
                              tuple(values), is_locked, None if above is None else os.fsencode(above))
 
     def _writable_path(self, key):

@@ -1,13 +1,14 @@
 """Sources of copies: nodes of a store, whole or a selection; and which kind of source a caller means."""
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 from typing import TYPE_CHECKING
 
 from zcore.engine.binding import GroupBinding
+from zcore.engine.freshness import Freshness
 from zcore.engine.options import Options
-from zcore.engine.watch import Watch
 from zcore.errors import SelectionError, StoreError
 from zcore.hierarchy import consolidated, lookup
 from zcore.hierarchy.lifecycle import read_attributes
@@ -19,7 +20,7 @@ from zcore.tools.source import Source, SourceArray, SourceGroup
 from zcore.tools.stored import MAX_LOOKS, Way
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from typing import Any
 
     from zcore.engine.binding import ArrayBinding
@@ -44,7 +45,7 @@ class StoredArray(SourceArray):
         super().__init__(metadata.shape, metadata.dtype, attributes, selection)
         self.binding: ArrayBinding = binding
         self._selection = selection
-        self._view = binding.view
+        self._freshness = Freshness(binding, self.box)
         self.metadata: ArrayMetadata = metadata
         self.zarr_format: Format = metadata.zarr_format
         self.fill_value: Any = metadata.fill_value
@@ -76,12 +77,17 @@ class StoredArray(SourceArray):
     def _read(self, box, out):
         self.binding.read(box, out)
 
-    def watched(self) -> Watch:
-        self._watch = Watch(self.binding, self._view, self.box, True)
-        return self._watch
+    @contextlib.contextmanager
+    def watched(self) -> Iterator[None]:
+        self._freshness.begin()
+        try:
+            yield
+        finally:
+            self._freshness.close()
 
     def check(self) -> None:
-        if not self._watch.stands():
+        if not self._freshness.ends():
+            self._freshness.look()     # says what is wrong, if anything is
             raise StoreError(f"{self.binding.document}: the array was replaced by another one while it was copied, or "
                              "nothing of it stayed the same while its document was replaced; copy again",
                              key=self.binding.document)

@@ -1,112 +1,59 @@
 """The rules of regular grids: worked examples, laws, and every small selection against NumPy."""
-import doctest
 import itertools
-import math
 
 import numpy as np
 import pytest
 
+from tests.tasks import chunks_of, parts_of
 from zcore.errors import SelectionError
-from zcore.kernel.select import grid
 
 LARGE = 2**63 - 1
 
 
-def test_docstrings_hold():
-    assert doctest.testmod(grid).failed == 0
-
-
-@pytest.mark.parametrize(("shape", "chunk_shape", "expected"), [
-    ((10, 200, 3000), (5, 20, 400), (2, 10, 8)),        # the draft's example; 3000 / 400 leaves an overhang
-    ((), (), ()),
-    ((0,), (1,), (0,)),
-    ((4, 0, 3), (4, 7, 2), (1, 0, 2)),
-    ((1,), (100,), (1,)),
-    ((2**53 + 1,), (2**53,), (2,)),                     # a double cannot tell 2**53 + 1 from 2**53
-    ((2**53 + 1,), (1,), (2**53 + 1,)),
-    ((2**62,), (2**61 + 1,), (2,)),
-    ((LARGE,), (LARGE,), (1,)),
-    ((LARGE,), (LARGE - 1,), (2,)),
-    ((LARGE,), (1,), (LARGE,)),
+@pytest.mark.parametrize(("length", "chunk", "n_chunks"), [
+    (3000, 400, 8), (2**53 + 1, 2**53, 2), (2**53 + 1, 1, 2**53 + 1), (2**62, 2**61 + 1, 2), (LARGE, LARGE, 1),
+    (LARGE, LARGE - 1, 2), (LARGE, 1, LARGE),
 ])
-def test_grid_shape(shape, chunk_shape, expected):
-    """V3-GRID-02, D3-GRID-05, D3-GRID-06"""
-    assert grid.grid_shape(shape, chunk_shape) == expected
-    assert grid.n_chunks(shape, chunk_shape) == math.prod(expected)
+def test_the_last_chunk_holds_the_last_element(length, chunk, n_chunks):
+    """D3-GRID-05, D3-GRID-06: also where a double cannot tell 2**53 + 1 from 2**53."""
+    assert parts_of((length,), (chunk,), (length - 1,), (1,), (1,)) == [
+        ((n_chunks - 1,), (slice((length - 1) % chunk, (length - 1) % chunk + 1, 1),), (slice(0, 1, 1),))]
 
 
-def test_the_number_of_chunks_may_exceed_64_bits():
-    assert grid.n_chunks((LARGE, LARGE), (1, 1)) == LARGE**2
-
-
-def test_origin_and_location_of_the_worked_example():
+def test_the_element_of_the_worked_example():
     """V3-GRID-03, D3-GRID-04, D3-GRID-07"""
-    assert grid.locate((7, 150, 900), (5, 20, 400)) == ((1, 7, 2), (2, 10, 100))
-    assert grid.chunk_origin((1, 7, 2), (5, 20, 400)) == (5, 140, 800)
-    assert grid.chunk_origin((0, 0, 0), (5, 20, 400)) == (0, 0, 0)
-    assert grid.locate((), ()) == ((), ())
-    assert grid.chunk_origin((), ()) == ()
+    shape, chunk_shape = (10, 200, 3000), (5, 20, 400)
+    (coords, inside, _), = parts_of(shape, chunk_shape, (7, 150, 900), (1, 1, 1), (1, 1, 1))
+    assert coords == (1, 7, 2) and inside == (slice(2, 3, 1), slice(10, 11, 1), slice(100, 101, 1))
+    assert chunks_of(shape, chunk_shape, (7, 150, 900), (1, 1, 1), (1, 1, 1)).place(0) == ((5, 140, 800), (5, 20, 400))
 
 
 def test_every_element_lies_in_exactly_one_chunk():
     """V3-GRID-03, D3-GRID-01"""
-    shape, chunk_shape = (5, 7), (2, 3)
     seen = set()
-    for index in np.ndindex(*shape):
-        coords, offset = grid.locate(index, chunk_shape)
-        assert all(0 <= o < c for o, c in zip(offset, chunk_shape, strict=True))
-        assert all(0 <= c < n for c, n in zip(coords, grid.grid_shape(shape, chunk_shape), strict=True))
-        origin = grid.chunk_origin(coords, chunk_shape)
-        assert tuple(o + p for o, p in zip(origin, offset, strict=True)) == index
+    for index in np.ndindex(5, 7):
+        (coords, inside, _), = parts_of((5, 7), (2, 3), index, (1, 1), (1, 1))
+        offset = tuple(s.start for s in inside)
+        assert index == (2 * coords[0] + offset[0], 3 * coords[1] + offset[1])
+        assert offset < (2, 3) and offset[1] < 3
         seen.add((coords, offset))
-    assert len(seen) == math.prod(shape)
+    assert len(seen) == 35
 
 
-@pytest.mark.parametrize("call", [
-    lambda: grid.grid_shape((1, 2), (1,)),
-    lambda: grid.grid_shape((3,), (0,)),
-    lambda: grid.grid_shape((3,), (-1,)),
-    lambda: grid.grid_shape((-1,), (1,)),
-    lambda: grid.locate((1,), (0,)),
-    lambda: grid.locate((1,), (1, 1)),
-    lambda: grid.chunk_origin((1,), (0,)),
-    lambda: grid.chunk_origin((1, 1), (1,)),
-    lambda: grid.project((3,), (0,), (0,), (1,), (1,)),
-    lambda: grid.project((3,), (1,), (0,), (0,), (1,)),
-    lambda: grid.project((3,), (1,), (0,), (1,), (-1,)),
-    lambda: grid.project((-3,), (1,), (0,), (1,), (0,)),
-    lambda: grid.project((3,), (1,), (0, 0), (1,), (1,)),
-])
-def test_wrong_shapes_are_refused(call):
-    """D3-GRID-02, D3-GRID-08"""
-    with pytest.raises(ValueError):
-        call()
-
-
-@pytest.mark.parametrize("call", [
-    lambda: grid.locate((0, -1), (1, 1)),
-    lambda: grid.chunk_origin((0, -1), (1, 1)),
-])
-def test_negative_coordinates_are_refused(call):
-    """D3-GRID-03"""
-    with pytest.raises(SelectionError, match="dimension 1 is negative") as caught:
-        call()
-    assert caught.value.dimension == 1
-
-
-def test_an_origin_past_64_bits_is_refused():
-    assert grid.chunk_origin((2**31,), (2**31,)) == (2**62,)
-    with pytest.raises(OverflowError):
-        grid.chunk_origin((2**32,), (2**31,))
+def test_a_selection_has_the_dimensions_of_the_grid():
+    """D3-GRID-02"""
+    with pytest.raises(ValueError, match="2 dimensions, the array 1"):
+        parts_of((3,), (1,), (0, 0), (1, 1), (1, 1))
 
 
 @pytest.mark.parametrize(("start", "step", "count"), [
-    (10, 1, 1), (-1, 1, 1), (9, 1, 2), (0, 5, 3), (9, -5, 3), (0, -1, 2), (LARGE, 1, 1),
+    (10, 1, 1), (-1, 1, 1), (9, 1, 2), (0, 5, 3), (9, -5, 3), (0, -1, 2), (LARGE, 1, 1), (0, 0, 1), (0, 1, -1),
     (0, LARGE, 2), (0, 1, LARGE), (1, LARGE, LARGE), (9, -2**63, 2), (9, -LARGE, LARGE), (0, 2**32, 2**32),
 ])
 def test_boxes_that_leave_the_array_are_refused(start, step, count):
-    with pytest.raises(SelectionError, match="leave dimension 0 of length 10"):
-        grid.project((10,), (4,), (start,), (step,), (count,))
+    """D3-GRID-03"""
+    with pytest.raises(SelectionError, match="does not fit dimension 0"):
+        parts_of((10,), (4,), (start,), (step,), (count,))
 
 
 @pytest.mark.parametrize(("length", "chunk", "start", "step", "count", "expected"), [
@@ -122,23 +69,18 @@ def test_boxes_that_leave_the_array_are_refused(start, step, count):
     (LARGE, 1, LARGE - 1, -2**63, 1, [(LARGE - 1, slice(0, 1, 1), slice(0, 1, 1))]),
 ])
 def test_boxes_of_huge_dimensions_are_exact(length, chunk, start, step, count, expected):
-    parts = list(grid.project((length,), (chunk,), (start,), (step,), (count,)))
+    parts = parts_of((length,), (chunk,), (start,), (step,), (count,))
     assert parts == [((c,), (selected,), (out,)) for c, selected, out in expected]
-
-
-def test_a_huge_selection_is_not_expanded():
-    parts = grid.project((LARGE, LARGE), (1, 1), (0, 0), (1, 1), (LARGE, LARGE))
-    assert next(parts) == ((0, 0), (slice(0, 1, 1),) * 2, (slice(0, 1, 1),) * 2)
 
 
 def test_no_dimensions_are_one_chunk():
     """D3-GRID-09"""
-    assert list(grid.project((), (), (), (), ())) == [((), (), ())]
+    assert parts_of((), (), (), (), ()) == [((), (), ())]
 
 
 def test_nothing_selected_touches_nothing():
-    assert list(grid.project((4, 4), (2, 2), (0, 9), (1, 1), (2, 0))) == []
-    assert list(grid.project((0,), (2,), (0,), (1,), (0,))) == []
+    assert parts_of((4, 4), (2, 2), (0, 9), (1, 1), (2, 0)) == []
+    assert parts_of((0,), (2,), (0,), (1,), (0,)) == []
 
 
 def test_all_small_selections_agree_with_numpy():
@@ -151,7 +93,7 @@ def test_all_small_selections_agree_with_numpy():
             out = np.full(len(expected), -1)
             touched = []
             arguments = (length,), (chunk,), (start,), (-step if down else step,), (len(expected),)
-            for (coord,), (selected,), (out_part,) in grid.project(*arguments):
+            for (coord,), (selected,), (out_part,) in parts_of(*arguments):
                 part = data[coord * chunk:(coord + 1) * chunk][selected]
                 assert part.size > 0
                 assert out[out_part].size == part.size
@@ -169,9 +111,8 @@ def test_dimensions_combine_as_a_product():
     expected = data[4:0:-2, 1:6:3, ::2]
     out = np.full(expected.shape, -1)
     coords = []
-    for chunk, selected, out_part in grid.project(data.shape, (2, 4, 3), (4, 1, 0), (-2, 3, 2), expected.shape):
-        origin = grid.chunk_origin(chunk, (2, 4, 3))
-        here = data[tuple(slice(o, o + c) for o, c in zip(origin, (2, 4, 3), strict=True))]
+    for chunk, selected, out_part in parts_of(data.shape, (2, 4, 3), (4, 1, 0), (-2, 3, 2), expected.shape):
+        here = data[tuple([slice(c * n, (c + 1) * n) for c, n in zip(chunk, (2, 4, 3), strict=True)])]
         out[out_part] = here[selected]
         coords.append(chunk)
     assert out.tolist() == expected.tolist()

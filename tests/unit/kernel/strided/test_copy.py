@@ -1,4 +1,4 @@
-"""Strided copy and fill: shapes and strides that special cases are made of."""
+"""Strided copy: shapes and strides that special cases are made of."""
 import doctest
 import math
 
@@ -111,75 +111,6 @@ def test_64_dimensions():
     assert copied(src, np.zeros(src.shape, src.dtype)).tobytes() == src.tobytes()
     assert copied(src, np.zeros(src.shape, src.dtype), 2).tobytes() == \
         src.ravel().view("u1").reshape(-1, 2)[:, ::-1].tobytes()
-
-
-@pytest.mark.parametrize(("src", "dst", "swap", "message"), [
-    (np.zeros(3, "u4"), np.zeros(4, "u4"), 0, "dimension 0 has length 3 in the source, 4 in the target"),
-    (np.zeros(3, "u4"), np.zeros((3, 1), "u4"), 0, "1 dimensions"),
-    (np.zeros(3, "u4"), np.zeros(3, "u2"), 0, "4-byte items"),
-    (np.zeros(3, "u4"), np.zeros(3, "u4"), 8, "no units of 8 bytes"),
-    (np.zeros(3, "u4"), np.zeros(3, "u4"), 3, "no units of 3 bytes"),
-    (np.zeros(3, "u4"), np.zeros(3, "u4"), -2, "no units of -2 bytes"),
-])
-def test_unfit_buffers_are_refused(src, dst, swap, message):
-    with pytest.raises(ValueError, match=message):
-        copy.copy_strided(src, dst, swap)
-
-
-def test_overlapping_and_read_only_buffers_are_refused():
-    data = np.arange(10)
-    for src, dst in [(data, data[::-1]), (data[:6], data[4:]), (data[5::-1], data[4:])]:
-        with pytest.raises(ValueError, match="overlap"):
-            copy.copy_strided(src, dst)
-    copy.copy_strided(data[:5], data[5:])
-    assert data.tolist() == [0, 1, 2, 3, 4] * 2
-    with pytest.raises((BufferError, ValueError)):
-        copy.copy_strided(data, b"x" * 80)
-    with pytest.raises((BufferError, ValueError)):
-        copy.fill(b"x", b"y")
-
-
-@each("itemsize", ITEM_SIZES)
-@each("index", [
-    np.s_[...], np.s_[::-1], np.s_[::2], np.s_[:, ::-2], np.s_[3:9, 5:7], np.s_[:, 4], np.s_[2, 3:4], np.s_[:0],
-    np.s_[1, 2],
-])
-def test_fill_sets_the_selection_and_nothing_else(index, itemsize):
-    value = items((), itemsize, 5)
-    target, expected = items((12, 11), itemsize), items((12, 11), itemsize)
-    copy.fill(target[index] if target[index].ndim else target[1:2, 2:3], value.tobytes())
-    expected[index] = value
-    assert target.tobytes() == expected.tobytes()
-
-
-@each("n_items", [0, 1, 2, 3, 100, 8191, 8192, 8193, 50_000])
-@each("itemsize", [1, 3, 4, 16, 300, 9000])
-def test_contiguous_fill_and_its_test(itemsize, n_items):
-    n_items = min(n_items, 2_000_000 // itemsize)
-    for value in (items((), itemsize).tobytes(), b"\xff" * itemsize):
-        data = bytearray(n_items * itemsize)
-        view = np.frombuffer(data, f"V{itemsize}")
-        copy.fill(view, value)
-        assert data == value * n_items
-        assert copy.is_filled(data, value)
-        for place in {0, len(data) // 2, len(data) - 1} if data else ():
-            data[place] ^= 1
-            assert not copy.is_filled(data, value)
-            data[place] ^= 1
-
-
-def test_fill_of_unfit_values_is_refused():
-    with pytest.raises(ValueError, match="3 bytes are not one element of 4 bytes"):
-        copy.fill(np.zeros(3, "u4"), b"abc")
-    with pytest.raises(ValueError, match="no whole number"):
-        copy.is_filled(b"abc", b"ab")
-    with pytest.raises(ValueError, match="no whole number"):
-        copy.is_filled(b"abc", b"")
-
-
-def test_fill_compares_bytes_not_values():
-    assert copy.is_filled(np.full(5, np.nan), np.float64(np.nan).tobytes())
-    assert not copy.is_filled(np.full(5, -0.0), np.float64(0).tobytes())
 
 
 @each("itemsize", [1, 2, 3, 4, 8, 12, 16, 32, 33])

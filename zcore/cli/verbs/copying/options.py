@@ -50,12 +50,11 @@ def add_form(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--order", choices=("C", "F"), help="memory order of the elements in a chunk")
 
 
-def copied(arguments: argparse.Namespace, **keywords: Any) -> int:
-    """Copy by the arguments of a verb, show the result, and return the exit code: 1 if members were left out."""
+def keywords_of(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return the options of a verb that say how the copy differs, as keywords of `zcore.copy`."""
     from zcore.cli.option_values import compressor_of, grid_of
-    from zcore.cli.show import facts
-    from zcore.cli.show.printed import ProgressLine
 
+    keywords: dict[str, Any] = {"checksum": arguments.checksum}
     options = vars(arguments)
     for name in ("chunks", "shards"):
         if (text := options.get(name)) is not None:
@@ -69,12 +68,20 @@ def copied(arguments: argparse.Namespace, **keywords: Any) -> int:
     for name in ("dtype", "order"):
         if options.get(name) is not None:
             keywords[name] = options[name]
+    return keywords
+
+
+def copied(arguments: argparse.Namespace, **keywords: Any) -> int:
+    """Copy by the arguments of a verb, show the result, and return the exit code: 1 if members were left out."""
+    from zcore.cli.show import facts
+    from zcore.cli.show.printed import ProgressLine
+
     source, path = _located(arguments.source)
     destination, destination_path = _located(arguments.destination)
     with _left_out() as left_out, ProgressLine(f"copying to {arguments.destination}") as progress:
         made = zcore.copy(source, destination, path=path, destination_path=destination_path,
                           overwrite=arguments.overwrite, memory=arguments.memory, threads=arguments.threads,
-                          progress=progress.to, checksum=arguments.checksum, **keywords)
+                          progress=progress.to, **keywords_of(arguments), **keywords)
     if arguments.json:
         machine.show(facts.full(made) if made is not None else {"path": arguments.destination})
     return 1 if left_out else 0

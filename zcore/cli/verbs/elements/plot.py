@@ -1,4 +1,4 @@
-"""Draw a slice of an array, or the grid of its chunks with their sizes and ratios.
+"""Draw a slice of an array.
 
 Without a selection the last two dimensions are drawn, in the middle of the others. A selection has integers and slices.
 Colours go from the 1st to the 99th percentile, or between --levels. The picture goes to a file, or it is drawn in the
@@ -8,7 +8,6 @@ Examples:
   zcore plot data.zarr/2016/t2m
   zcore plot data.zarr/2016/t2m "0, :, 10:90" --out t2m.png
   zcore plot data.zarr/2016/t2m --levels 250,310 --out t2m.svg
-  zcore plot data.zarr/2016/t2m --chunks --out chunks.png
 """
 from __future__ import annotations
 
@@ -27,7 +26,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
     parser.add_argument("path", metavar=location.METAVAR, help=location.HELP)
     parser.add_argument("selection", nargs="?", metavar="SELECTION", help="integers and slices")
-    parser.add_argument("--chunks", action="store_true", help="draw the stored objects instead of the values")
     parser.add_argument("--levels", metavar="LOW,HIGH", help="values of the first and the last colour")
     parser.add_argument("--out", metavar="FILE", help="a .png, .svg or .pdf file, which needs matplotlib (extra "
                                                       "\"plot\"; default: the terminal)")
@@ -40,46 +38,27 @@ def run(arguments: argparse.Namespace) -> int:
     from zcore.cli.show.levels import levels_of
     from zcore.cli.show.plane import plane_of
 
-    if arguments.chunks and (arguments.selection or arguments.levels):
-        raise ValueError("--chunks draws all objects; it takes no selection and no --levels")
     if arguments.out:
         # Imported before a long read: a missing matplotlib is found at once.
         from zcore.cli.show import figure
     array = location.opened_array(arguments.path)
-    if arguments.chunks:
-        from zcore.cli.show.facts import stored_sizes
-
-        sizes = stored_sizes(array)
-        if arguments.out:
-            figure.save(figure.chunk_grid(array, sizes, arguments.path), arguments.out)
-        else:
-            from zcore.cli.show.chunk_map import chunk_map
-
-            print("\n".join(chunk_map(array.metadata.grid_shape, sizes)))
-        return _told(arguments, {"objects": array.metadata.n_chunks, "stored": len(sizes)})
     selection = None if arguments.selection is None else parse_selection(arguments.selection)
     if arguments.out:
         values, box, quantity = plane_of(array, selection, *figure.MAX_DOTS)
     else:
-        values, box, quantity = plane_of(array, selection, *_rooms(has_colours(sys.stdout)),
-                                         shape_of_a_dot=1 if has_colours(sys.stdout) else 2)
+        in_colours = has_colours(sys.stdout)
+        values, box, quantity = plane_of(array, selection, *_rooms(in_colours), shape_of_a_dot=1 if in_colours else 2)
     low, high = levels_of(values) if arguments.levels is None else _levels(arguments.levels)
     if arguments.out:
         figure.save(figure.plane(array, values, box, low, high, quantity, arguments.path), arguments.out)
     elif not arguments.json:
         from zcore.cli.show import blocks
 
-        in_colours = has_colours(sys.stdout)
         print("\n".join(blocks.drawn(values, low, high, in_colours=in_colours)))
         print(blocks.scale(low, high, in_colours=in_colours))
-    return _told(arguments, {"levels": [low, high], "quantity": quantity,
-                             "selection": [[one.start, one.stop, one.step] if isinstance(one, range) else one
-                                           for one in box]})
-
-
-def _told(arguments, rows):
     if arguments.json:
-        machine.show({"path": arguments.path, "out": arguments.out, **rows})
+        machine.show({"path": arguments.path, "out": arguments.out, "levels": [low, high], "quantity": quantity,
+                      "selection": [[one.start, one.stop, one.step] if isinstance(one, range) else one for one in box]})
     return 0
 
 

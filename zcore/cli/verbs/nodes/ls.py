@@ -16,7 +16,7 @@ import zcore
 from zcore.cli import location
 from zcore.cli.show import machine
 from zcore.cli.show.colours import painted
-from zcore.cli.show.printed import lengths, nbytes_text
+from zcore.cli.show.printed import lengths, nbytes_text, table
 from zcore.text.printable import printable
 
 TYPE_CHECKING = False      # of typing, without its import time
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
 
+HEADER = ("format", "type", "shape", "chunks", "stored", "name")
 COLOUR: dict[str, str | None] = {"group": "blue", "array": None, "error": "red"}
 
 
@@ -56,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.json:
             machine.show(rows)
         elif rows:
-            _print_table(rows)
+            print(table(HEADER, map(_cells, rows)))
     else:
         for path, node in pairs:
             row = short(path, node)
@@ -98,18 +99,10 @@ def _name_of(row):
     return painted(name, colour) if colour else name
 
 
-def _print_table(rows):
-    cells = []
-    for row in rows:
-        if row["kind"] == "array":
-            shards = f" in shards of {lengths(row['shards'])}" if row["shards"] else ""
-            cells.append((str(row["format"]), printable(row["dtype"]), lengths(row["shape"]),
-                          f"{lengths(row['chunks'])}{shards}",
-                          "?" if row["nbytes_stored"] is None else nbytes_text(row["nbytes_stored"])))
-        else:
-            cells.append((str(row.get("format", "")), row["kind"] if row["kind"] == "group" else row["error"], "", "",
-                          ""))
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    for row, cell in zip(rows, cells, strict=True):
-        print("  ".join(text.rjust(width) if i in (2, 4) else text.ljust(width)
-                        for i, (text, width) in enumerate(zip(cell, widths, strict=True))), _name_of(row), sep="  ")
+def _cells(row):
+    if row["kind"] != "array":
+        kind = row["kind"] if row["kind"] == "group" else row["error"]
+        return str(row.get("format", "")), kind, "", "", "", _name_of(row)
+    shards = f" in shards of {lengths(row['shards'])}" if row["shards"] else ""
+    return (str(row["format"]), printable(row["dtype"]), lengths(row["shape"]), f"{lengths(row['chunks'])}{shards}",
+            "?" if row["nbytes_stored"] is None else nbytes_text(row["nbytes_stored"]), _name_of(row))

@@ -1,7 +1,6 @@
 """A read is of one array, whatever replaces it meanwhile; what others change of the same array does not stop it."""
 import itertools
 import os
-import sys
 import time
 
 import numpy as np
@@ -11,8 +10,10 @@ import zcore
 from tests.both_ways import WAYS, directory
 from tests.descriptors import descriptors
 from zcore.engine import binding as engine
-from zcore.engine import views, watch
+from zcore.engine import views
+from zcore.engine.freshness import Freshness
 from zcore.kernel.plan.read import ReadPlan
+from zcore.kernel.select.box import whole
 
 FORMATS = [3, 2, "zmeta"]
 
@@ -136,7 +137,7 @@ def change_of(store):
 
 @pytest.mark.parametrize("zarr_format", [3, 2])
 def test_changes_of_the_same_array_during_each_read(store, age, monkeypatch, zarr_format):
-    """The first one costs another read; from then on chunks that stay are witnesses, and their files are held open."""
+    """The first one costs another read; from then on chunks that stay are witnesses."""
     make(store, 1, zarr_format)
     array = zcore.open(store)
     rounds = Rounds(monkeypatch, array, None, change_of(store))
@@ -192,39 +193,35 @@ def test_a_witness_that_was_erased_proves_nothing(store, age, monkeypatch):
     assert array[...].tolist() == [3] * 8
 
 
-def test_chunks_of_an_array_that_is_being_created_are_no_witnesses(tmp_path, monkeypatch):
+def after_witnesses(monkeypatch, call):
+    """Let `call` be called when witnesses were looked for."""
+    find = Freshness._find_witnesses
+
+    def late(freshness):
+        yield from list(find(freshness))
+        call()
+
+    monkeypatch.setattr(Freshness, "_find_witnesses", late)
+
+
+def test_chunks_of_an_array_that_is_being_created_are_no_witnesses(store, age, monkeypatch):
     """It has begun after the document was read, and before the chunks are looked at."""
-    make(tmp_path / "a", 1)
-    array = zcore.open(tmp_path / "a")
-    binding = array._binding
-    find = watch._witnesses
-
-    def late(*arguments):
-        os.unlink(tmp_path / "a/zarr.json")
-        return find(*arguments)
-
-    monkeypatch.setattr(watch, "_witnesses", late)
-    with watch.Watch(binding, binding.view, None, True) as looking:
-        assert not looking._witnesses
+    make(store, 1)
+    array = zcore.open(store)
+    freshness = Freshness(array._binding, whole((8,)))
+    after_witnesses(monkeypatch, lambda: array.store.erase("zarr.json"))
+    freshness.look()
+    assert freshness._witnesses and not freshness.begins()
 
 
-def test_witnesses_are_of_the_document_that_was_there_with_them(tmp_path, monkeypatch):
+def test_witnesses_are_of_the_document_that_was_there_with_them(store, age, monkeypatch):
     """If the document is replaced before they are found, both are looked for again."""
-    make(tmp_path / "a", 1)
-    array = zcore.open(tmp_path / "a")
-    binding = array._binding
-    find, found = watch._witnesses, []
-
-    def late(*arguments):
-        if not found:
-            make(tmp_path / "a", 2)
-        found.append(find(*arguments))
-        return found[-1]
-
-    monkeypatch.setattr(watch, "_witnesses", late)
-    with watch.Watch(binding, binding.view, None, True) as looking:
-        assert len(found) == 2 and looking._witnesses is found[1]
-        assert looking.stands(None)
+    make(store, 1)
+    replaced = []
+    freshness = Freshness(zcore.open(store)._binding, whole((8,)))
+    after_witnesses(monkeypatch, lambda: replaced or replaced.append(make(store, 2)))
+    freshness.begin()
+    assert replaced and freshness.ends()
 
 
 def test_a_chunk_that_is_a_fifo_is_no_witness_and_hangs_nothing(tmp_path, monkeypatch):
@@ -262,16 +259,3 @@ def test_a_document_that_has_grown_old_is_held_no_more(tmp_path, monkeypatch):
     for _ in range(3):
         assert array[...].tolist() == [1] * 8
     assert len(held) == 4 and array._binding.view.trusted
-
-
-def test_an_interrupt_while_a_witness_is_opened_is_told_once(tmp_path, monkeypatch):
-    """No second error of an object that is half made."""
-    def interrupted(path):
-        raise KeyboardInterrupt
-
-    unraisable = []
-    monkeypatch.setattr(sys, "unraisablehook", unraisable.append)
-    monkeypatch.setattr(watch, "OpenFile", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        watch._Witness(zcore.MemoryStore(), "c/0", str(tmp_path))
-    assert unraisable == []

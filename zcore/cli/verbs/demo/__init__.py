@@ -1,1 +1,0 @@
-"""The verb `demo`: its data, its folder, its measurements and its picture."""

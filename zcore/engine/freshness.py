@@ -1,0 +1,187 @@
+"""Tells whether a path held one array from one moment to another, so that all elements of a read are from one array.
+
+The rule: the document is the same before the read and after it. If it has changed, the array is read again, at most
+`MAX_STALE` times, and then under its lock.
+
+An array is replaced in an order that a reader cannot miss. Its directory gets another one's place in one step; where
+that is impossible, the old document is erased, then the old objects; new objects are written, then the new document.
+
+A document is recognised by its identity. If that is so young that another document may get it, the bytes are compared,
+too, and the file is held open meanwhile: then no other file gets its inode.
+
+A resize and a change of attributes replace the document, too, and keep the objects. So once the document was seen to
+change, some objects become *witnesses*. One that is still the same proves that the array was not replaced.
+"""
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, NamedTuple
+
+from zcore.engine.views import is_trusted
+from zcore.errors import StoreError
+from zcore.kernel.io.documents import OpenFile
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from zcore.engine.binding import ArrayBinding, Selected
+    from zcore.engine.views import ArrayView
+    from zcore.kernel.plan.read import ReadPlan
+    from zcore.stores.base import Identity
+
+# A read or write whose document was replaced this many times excludes other writers; otherwise it might never end.
+MAX_STALE = 8
+# A stream of changes cannot hit each of so many looks at a document and at some objects.
+_MAX_LOOKS = 100
+# Number of objects to look at for witnesses, spread over the grid.
+N_WITNESSES = 8
+
+
+class LastLook(NamedTuple):
+    """The document that a handle has found last, and trusted identities of objects by their keys.
+
+    The identities are None as long as the document was not seen to change.
+    """
+
+    document: ArrayView
+    witnesses: Mapping[str, Identity] | None
+
+
+class Freshness:
+    """Tells whether the path of an array held one array between `begins` and `ends`.
+
+    Files that it holds open are closed when it is freed, at the latest.
+
+    Parameters
+    ----------
+    binding : ArrayBinding
+    box : Box, Product or Boxes
+        The selection that is read.
+
+    Attributes
+    ----------
+    view : View
+        The document that was found last, with which the array is read.
+
+    Raises
+    ------
+    NodeNotFoundError, StoreError, SelectionError
+        Raised here and by all methods, if the array was deleted, replaced by one with other objects, or shrunk.
+    """
+
+    __slots__ = ("view", "_binding", "_box", "_compares", "_files", "_is_old", "_witnesses")
+
+    def __init__(self, binding: ArrayBinding, box: Selected) -> None:
+        view, found = binding.view, binding.found
+        self._binding = binding
+        self._box = box
+        self._files = None      # nothing was looked at yet
+        self._is_old = False
+        self._witnesses = None
+        if found is not None and found.document.ticket >= view.ticket:
+            view, self._witnesses = found
+        self.view: ArrayView = view
+        # A store may not distinguish documents of equal bytes: an ETag may be computed from the bytes.
+        self._compares = view.identity is None or binding.store.swaps
+        if found is not None and ((self._witnesses == {} and not view.trusted) or not box.fits(view.metadata.shape)):
+            self.look()
+
+    def look(self) -> None:
+        """Read the document again, and look for witnesses."""
+        self._files = []
+        self.view = self._binding.look_alike(self.view, self._box)
+        self._witnesses = None if self._compares else dict(self._find_witnesses())
+
+    def _find_witnesses(self):
+        """Iterate over the keys and identities of some objects, whose files are held open."""
+        store, prefix, metadata = self._binding.store, self._binding.prefix, self.view.metadata
+        n = min(metadata.n_chunks, N_WITNESSES)
+        for i in range(n):
+            coords, number = [], i * metadata.n_chunks // n
+            for length in reversed(metadata.grid_shape):
+                coords.append(number % length)
+                number //= length
+            name = metadata.chunk_keys.encode(coords[::-1])
+            file = self._hold(name)
+            try:
+                identity = store.identity(prefix + name)
+            except StoreError:
+                continue     # the read itself raises the error
+            if identity is not None and (file is None or is_trusted(identity) or file.is_of(identity)):
+                yield prefix + name, identity
+
+    def _hold(self, name):
+        """Hold a file of the array open, and return it; None in a store without files."""
+        self._files = self._files or []
+        directory = self._binding.locks().directory
+        if directory is None:
+            return None
+        self._files.append(OpenFile(os.path.join(directory, name)))
+        return self._files[-1]
+
+    def begins(self, plan: ReadPlan | None = None) -> bool:
+        """Return whether the document is that of the view now. If another one may get its identity, it is held open.
+
+        `plan`: the plan of the read, which looks at files faster than Python does.
+        """
+        binding, view = self._binding, self.view
+        if self._compares or (view.trusted and self._files is None):
+            return True
+        # Witnesses that were just found are of this document only if it is still there.
+        if plan is not None and plan.has_directory:
+            is_same = plan.hold_document()
+            self._is_old = plan.is_old
+            return is_same
+        # Asked before the content is compared: a later write in place might already be old enough afterwards.
+        self._is_old = is_trusted(view.identity)
+        file = self._hold(binding.document_name)
+        return ((file is None or file.is_of(view.identity)) and self._is_there(binding.document, view.identity)
+                and binding.stands(view))
+
+    def begin(self) -> None:
+        """Begin without a plan, with witnesses."""
+        for _ in range(_MAX_LOOKS):
+            self.look()
+            if self.begins():
+                return
+        raise self._binding.replaced_often(_MAX_LOOKS)
+
+    def close(self) -> None:
+        """Close the files that are held open."""
+        self._files = []
+
+    def ends(self, plan: ReadPlan | None = None) -> bool:
+        """Return whether the array was the same since `begins`. If that is unknown, it must be read again."""
+        binding, view = self._binding, self.view
+        if plan is not None and plan.has_directory and not self._compares:
+            is_same = plan.stands
+        else:
+            is_same = view.identity is not None and self._is_there(binding.document, view.identity)
+        if not is_same:
+            if not self._compares and not self._witnesses:
+                return False
+            # First the document, then the witnesses: what erases an array erases its document first.
+            self.view = binding.look_alike(view, self._box)
+            if not self._compares and not any([self._is_there(*one) for one in self._witnesses.items()]):
+                return False
+        elif self._is_old and not view.trusted:
+            # Its content was compared when it was old enough, so it is trusted from now on.
+            self.view = binding.view_of(view.raw, view.identity)
+        if self.view is not view or self._files is not None:
+            self._note()
+        return True
+
+    def _is_there(self, key, identity):
+        try:
+            return self._binding.store.identity(key) == identity
+        except StoreError:
+            return False
+
+    def _note(self):
+        """Note the document and the witnesses for the next read."""
+        binding, view = self._binding, self.view
+        if view.metadata.shape == binding.view.metadata.shape:
+            # Other changes, such as attributes, are read anew anyway.
+            binding.adopt(view)
+        binding.found = LastLook(view, None if self._witnesses is None else {
+            key: identity for key, identity in self._witnesses.items() if is_trusted(identity)})
