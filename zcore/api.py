@@ -236,8 +236,8 @@ def create_array(store: StoreLike, *, name: str | None = None, shape: Shape | No
                  fill_value: Any = ..., zarr_format: Format = 3, attributes: Attributes | None = None,
                  chunk_key_encoding: str | Attributes | None = None, dimension_names: DimensionNames | None = None,
                  checksum: bool = True, overwrite: bool = False, lock: Lock = True, missing: Missing = "fill",
-                 threads: int | None = None, strict: bool = True, write_empty_chunks: bool = False, fsync: bool | None = None,
-                 cache: CacheSize | None = None) -> Array:
+                 threads: int | None = None, strict: bool = True, write_empty_chunks: bool = False,
+                 fsync: bool | None = None, cache: CacheSize | None = None) -> Array:
     """Create an array, and the groups above it that are missing.
 
     Parameters

@@ -63,7 +63,6 @@ def test_session_of_the_document(tmp_path, monkeypatch, capsys):
     with open("example.zarr/__zattr__") as file:
         print(file.read())
     assert capsys.readouterr().out == '{\n    "bar": 4.2,\n    "baz": "quux",\n    "foo": 42\n}\n'
-    import os
 
     assert os.listdir("example.zarr/__zdata__") == []
     z[:] = 0

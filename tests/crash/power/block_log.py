@@ -1,8 +1,8 @@
 """A block device that writes a log: a loop device whose file is on a small FUSE file system, served by this module.
 
-As a program, `python block_log.py IMAGE LOG FOLDER`: the file FOLDER/disk has the bytes of IMAGE and each write to it,
-and each flush, goes to LOG in the order of the kernel. The kernel's FUSE protocol is spoken as /usr/include/linux/fuse.h
-describes it, version 7.31: one directory with one file. Its writes are not kept back.
+As a program, `python block_log.py IMAGE LOG FOLDER`: the file FOLDER/disk has the bytes of IMAGE. Each write to it goes
+to LOG when it is done, and so does each flush. Writes take different times, as those of a disk do that is slow and does
+not keep their order. The kernel's FUSE protocol is spoken as /usr/include/linux/fuse.h describes it, version 7.31.
 """
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _ENOENT, _ENOSYS = 2, 38
 _BIG_WRITES = 1 << 5
 _ROOT, _DISK = 1, 2
 _MAX_WRITE = 1 << 20
-_DELAYS = 0, 0, 0.002, 0.05     # seconds that a write takes: those of a disk that is slow and does not keep the order
+_DELAYS = 0, 0, 0.002, 0.05     # seconds that a write takes
 
 
 class Event(NamedTuple):
@@ -92,8 +92,8 @@ class Server:
         """Return the body of an answer, an errno, or None, if there is no answer."""
         if operation == _INIT:
             major, minor, ahead, _ = struct.unpack_from("<IIII", body)
-            return struct.pack("<IIIIHHIIHHII24x", 7, min(minor, 31), ahead, _BIG_WRITES, 12, 8, _MAX_WRITE, 1, _MAX_WRITE >> 12, 0,
-                               0, 0)
+            return struct.pack("<IIIIHHIIHHII24x", 7, min(minor, 31), ahead, _BIG_WRITES, 12, 8, _MAX_WRITE, 1,
+                               _MAX_WRITE >> 12, 0, 0, 0)
         if operation == _LOOKUP:
             return _ENTRY.pack(_DISK, 0, 0, 0, 0, 0) + self._attributes(_DISK) if body == b"disk\0" else _ENOENT
         if operation in (_GETATTR, _SETATTR):

@@ -106,7 +106,7 @@ def recorded(system: str, before: Callable[[str], None], deed: Callable[[str], N
         yield Record(system, old, block_log.events_of(log), begun, done)
 
 
-def images(record: Record, seed: int, n_reordered: int) -> Iterator[tuple[str, bool, str]]:
+def images(record: Record, seed: int, n_reordered: int, step: int = 1) -> Iterator[tuple[str, bool, str]]:
     """Return an iterator of what cuts leave: an image, whether the deed was done before the cut, and which cut it is.
 
     The first is before the deed, the last one when all is written.
@@ -115,6 +115,8 @@ def images(record: Record, seed: int, n_reordered: int) -> Iterator[tuple[str, b
     ----------
     n_reordered : int
         How many cuts to make between each two flushes in which some of the writes between them are missing.
+    step : int
+        A cut follows each `step`-th write only.
     """
     chance = random.Random(seed)
     with tempfile.TemporaryDirectory(dir=_memory()) as work:
@@ -132,7 +134,7 @@ def images(record: Record, seed: int, n_reordered: int) -> Iterator[tuple[str, b
             is_after, is_done = event.seconds >= record.begun, event.seconds > record.done
             if event.what == WRITE:
                 pending.append(event)
-                if is_after:
+                if is_after and i % step == 0:
                     yield left(pending), is_done, f"after write {i}"
             elif pending:
                 for n in range(n_reordered if is_after and len(pending) > 1 else 0):
@@ -179,8 +181,11 @@ def _logging(image, log):
         os.rmdir(folder)
 
 
-def in_child(function: Callable[[str], object], folder: str) -> None:
-    """Call a function in a child process, so that nothing of it stays open. Raises : AssertionError, if it fails."""
+def in_child(function: Callable[[str], object], folder: str, *meanwhile: Callable[[], object]) -> None:
+    """Call a function in a child process, so that nothing of it stays open.
+
+    `meanwhile` is called here. Raises : AssertionError, if the function fails.
+    """
     child = os.fork()
     if child == 0:
         code = 1
@@ -192,6 +197,8 @@ def in_child(function: Callable[[str], object], folder: str) -> None:
         finally:
             sys.stderr.flush()
             os._exit(code)
+    for do in meanwhile:
+        do()
     assert os.waitpid(child, 0)[1] == 0, "the child failed"
 
 

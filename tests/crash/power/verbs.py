@@ -120,12 +120,6 @@ def _consolidate(folder, fsync):
     zcore.consolidate_metadata(zcore.DirectoryStore(_store(folder), fsync=fsync))
 
 
-def _consolidated(folder):
-    _make(folder)
-    zcore.consolidate_metadata(_store(folder))
-    _group(folder).attrs["more"] = "x" * 5000
-
-
 def _look_consolidated(folder):
     with open(os.path.join(_store(folder), "zarr.json"), "rb") as file:
         return file.read(), _look(folder)
@@ -133,6 +127,10 @@ def _look_consolidated(folder):
 
 def _write(folder, fsync):
     _group(folder, fsync)["a"][...] = _NEW
+
+
+def _make_empty(folder):
+    zcore.open_group(_store(folder), mode="a").create_array("a", shape=_SHAPE, dtype="f8", **_FORM)
 
 
 def _write_part(folder, fsync):
@@ -152,18 +150,18 @@ def _look_at_archive(folder):
     return zcore.load(path).tobytes() if os.path.exists(path) else None
 
 
-def _asdf(folder, data=_OLD):
-    zcore.asdf.write(os.path.join(folder, "file.asdf"), {"a": data, "b": np.arange(3)})
+def _asdf(folder):
+    zcore.asdf.write(os.path.join(folder, "file.asdf"), {"a": _OLD, "b": np.arange(3)}, pad=5000)
 
 
 def _asdf_over(folder, fsync):
     zcore.asdf.write(os.path.join(folder, "file.asdf"), {"a": _NEW, "b": np.arange(3)}, fsync=fsync)
 
 
-def _asdf_update(folder, fsync, in_place=False):
+def _asdf_update(folder, fsync):
     with zcore.asdf.open(os.path.join(folder, "file.asdf"), "rw") as file:
         file.tree["a"] = _NEW
-        file.update(in_place=in_place, fsync=fsync)
+        file.update(fsync=fsync)
 
 
 def _asdf_defragment(folder, fsync):
@@ -172,7 +170,7 @@ def _asdf_defragment(folder, fsync):
 
 def _look_at_asdf(folder):
     with zcore.asdf.open(os.path.join(folder, "file.asdf")) as file:
-        return file.tree["a"].read().tobytes()
+        return file.tree["a"].read().tobytes(), os.path.getsize(file.path)
 
 
 def _copy_to_file(name, source="source"):
@@ -209,22 +207,23 @@ VERBS = {
     "append to a chunk that is not full": Verb(_make_wide, _append_within, _look),
     "attributes": Verb(_make, _attributes, _look),
     "consolidate_metadata": Verb(_make, _consolidate, _look_consolidated),
-    "consolidate_metadata again": Verb(_consolidated, _consolidate, _look_consolidated),
     "write chunks again": Verb(_make, _write, _look, True),
     "write parts of chunks": Verb(_make, _write_part, _look, True),
+    "save an archive": Verb(lambda folder: None, _archive_over, _look_at_archive),
     "save over an archive": Verb(_archive, _archive_over, _look_at_archive),
     "asdf.write over a file": Verb(_asdf, _asdf_over, _look_at_asdf),
     "asdf update": Verb(_asdf, _asdf_update, _look_at_asdf),
-    "asdf update in place": Verb(_asdf, lambda folder, fsync: _asdf_update(folder, fsync, True), _look_at_asdf),
     "asdf defragment": Verb(_asdf, _asdf_defragment, _look_at_asdf),
     "copy over a file of NumPy": _copy_to_file("file.npy"),
     "copy over an ASDF file": _copy_to_file("copy.asdf"),
     "copy over an HDF5 file": _copy_to_file("file.h5"),
     "copy over an archive": _copy_to_file("copy.zip"),
-    # What replaces nothing: it may be missing, or empty, after a cut.
+}
+# They replace nothing. After a cut, what is new may be missing, or without its data, unless fsync was asked for.
+NEW = {
     "create_array": Verb(lambda folder: None, lambda folder, fsync: zcore.create_array(
         _store(folder), data=_NEW, fsync=fsync, **_FORM), lambda folder: os.path.exists(_store(folder)) and
         _look_at_root(folder)),
     "copy": Verb(_source, _copy_new, _look),
-    "save an archive": Verb(lambda folder: None, _archive_over, _look_at_archive),
+    "write new chunks": Verb(_make_empty, _write, _look, True),
 }

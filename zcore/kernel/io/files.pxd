@@ -89,8 +89,9 @@ cdef enum:                      # whether the name of a writer's next object pro
     NEW = 0
     TAKEN = 1
     UNKNOWN = 2                 # the file system cannot tell when it renames
-    MAX_UNSETTLED = 16          # files of one writer that are kept open until they are settled
-    MAX_SETTLED = 64            # files that are settled one by one; for more, the whole file system is
+    MAX_UNSETTLED = 16          # files of one writer that are kept open and settled one by one
+    MAX_SETTLED = 64            # files of one directory that are; of more, the whole file system is settled
+    MIN_STARTED = 1 << 18       # bytes of a file that is written to the disk while others are encoded
 
 # Forks between the first process that loaded this module and this one. Locks of another number are a parent's.
 cdef int64_t n_forks() noexcept nogil
@@ -100,9 +101,10 @@ cdef struct Staging:            # how one writer replaces objects
     bint settles
     int disk                    # -1: not known yet
     int fd                      # of the staged object, if it is not settled; else -1
+    int room                    # for descriptors in `unsettled`
     int n_unsettled
     int unsettled[16]           # descriptors of objects that have their names
-    int64_t n_settled
+    bint has_many               # there were more than that
     uint64_t token              # part of the names of temporary files: random for each writer
     uint64_t n_staged
     int default_mode            # 0666 under the umask, -1 until it is needed
@@ -131,7 +133,6 @@ cdef int object_erase(int dirfd, const char *name, Status *status) noexcept nogi
 # Waits until no later change of a name can reach the disk before the objects that were committed: OK or a code. If
 # there are many, that is left to `settle_all`, which waits for all changes in the file system of a directory.
 cdef int staging_settle(Staging *staging, Status *status) noexcept nogil
-cdef bint staging_has_many(const Staging *staging) noexcept nogil
 cdef int settle_all(int dirfd, Status *status) noexcept nogil
 # Waits until all that was settled, and the names in a directory, are on the disk: OK or a code. Also the names below it,
 # unless it is alone.

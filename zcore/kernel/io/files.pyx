@@ -524,8 +524,9 @@ cdef void staging_init(Staging *staging, uint64_t token, bint settles) noexcept 
     staging.name[0] = 0
     staging.fd = -1
     staging.disk = -1
+    staging.room = MAX_UNSETTLED
     staging.n_unsettled = 0
-    staging.n_settled = 0
+    staging.has_many = False
 
 
 cdef int _make_parents(int dirfd, const char *name, Status *status) noexcept nogil:
@@ -591,10 +592,11 @@ cdef int stage_write(int fd, const uint8_t *data, int64_t n_bytes, int64_t offse
 
 
 cdef int stage_close(int dirfd, int fd, int code, Staging *staging, Status *status) noexcept nogil:
+    cdef c_stat new
     if code == OK and staging.settles:
         if _disk_of(dirfd, staging) < ZC_BTRFS:
-            # That goes on while the next object is encoded.
-            zc_start_settling(fd)
+            if fstat(fd, &new) == 0 and new.st_size >= MIN_STARTED:
+                zc_start_settling(fd)     # that goes on while the next object is encoded
             staging.fd = fd
             return OK
         if zc_settle(fd, staging.disk) != 0:
@@ -632,39 +634,38 @@ cdef int _settle_before_it_replaces(int dirfd, Staging *staging) noexcept nogil:
     return error
 
 
-cdef int _settle_later(Staging *staging) noexcept nogil:
-    """Keep the file of a new object open until it is settled: 0 or an errno. If there are many, none is kept."""
-    cdef int error = 0
-    cdef int i
+cdef void _settle_later(Staging *staging) noexcept nogil:
+    """Keep the file of an object open until it is settled; none is kept if there are many."""
     if staging.fd < 0:
-        return 0
-    if staging.n_unsettled == MAX_UNSETTLED:
-        if staging.n_settled < MAX_SETTLED and zc_settle(staging.unsettled[0], staging.disk) != 0:
-            error = errno
-        close(staging.unsettled[0])
-        staging.n_settled += 1
-        staging.n_unsettled -= 1
-        for i in range(staging.n_unsettled):
-            staging.unsettled[i] = staging.unsettled[i + 1]
-    staging.unsettled[staging.n_unsettled] = staging.fd
-    staging.n_unsettled += 1
+        return
+    if staging.n_unsettled == staging.room:
+        staging.has_many = True
+    if staging.has_many:
+        close(staging.fd)
+        _let_go(staging)
+    else:
+        staging.unsettled[staging.n_unsettled] = staging.fd
+        staging.n_unsettled += 1
     staging.fd = -1
-    return error
+
+
+cdef void _let_go(Staging *staging) noexcept nogil:
+    cdef int i
+    for i in range(staging.n_unsettled):
+        close(staging.unsettled[i])
+    staging.n_unsettled = 0
 
 
 cdef int staging_settle(Staging *staging, Status *status) noexcept nogil:
     cdef int error = 0
     cdef int i
     for i in range(staging.n_unsettled):
-        if error == 0 and not staging_has_many(staging) and zc_settle(staging.unsettled[i], staging.disk) != 0:
+        zc_start_settling(staging.unsettled[i])
+    for i in range(staging.n_unsettled):
+        if error == 0 and zc_settle(staging.unsettled[i], staging.disk) != 0:
             error = errno
-        close(staging.unsettled[i])
-    staging.n_unsettled = 0
+    _let_go(staging)
     return fail_errno(status, IO_WRITE, error) if error else OK
-
-
-cdef bint staging_has_many(const Staging *staging) noexcept nogil:
-    return staging.n_settled > MAX_SETTLED
 
 
 cdef int object_stage(int dirfd, const char *name, const uint8_t *data, int64_t n_bytes, Staging *staging,
@@ -716,8 +717,8 @@ cdef int object_commit(int dirfd, const char *name, Staging *staging, Status *st
         object_drop(dirfd, staging)
         return fail_errno(status, IO_RENAME, error)
     staging.name[0] = 0
-    error = _settle_later(staging)
-    return fail_errno(status, IO_WRITE, error) if error else OK
+    _settle_later(staging)
+    return OK
 
 
 cdef void object_drop(int dirfd, Staging *staging) noexcept nogil:

@@ -13,8 +13,8 @@ from libc.string cimport memcmp
 
 from zcore.kernel.atomics cimport zc_add, zc_load, zc_store
 from zcore.kernel.io.files cimport (
-    FAILED, buffer_reserve, object_commit, object_drop, object_erase, object_is_absent, object_read,
-    object_stage, pass_barrier, same_identity, settle_all, staging_has_many, staging_init, staging_settle,
+    FAILED, MAX_UNSETTLED, buffer_reserve, object_commit, object_drop, object_erase, object_is_absent, object_read,
+    object_stage, pass_barrier, same_identity, settle_all, staging_init, staging_settle,
 )
 from zcore.kernel.io.locks cimport holder_close, holder_open, key_hash, lock_object, unlock_object
 from zcore.kernel.plan.encode cimport encode_covered_chunk, encode_merged_chunk, merge_chunk
@@ -27,6 +27,10 @@ from zcore.kernel.status cimport (
     CHUNK_LONG, INTERRUPTED, IO_OPEN, MISSING, OK, STALE, Status, fail, make_error, status_clear,
 )
 from zcore.kernel.strided.copy cimport MAX_NDIM
+
+
+cdef enum:
+    _MAX_OPEN = 128                # files of all workers that are kept open until they are settled
 
 
 cdef class WritePlan(Plan):
@@ -44,6 +48,7 @@ cdef class WritePlan(Plan):
         Plan.__init__(self, array, selection, elements, options)
         if self.levels is not None:
             self.shards = ShardWriter(self, options.n_threads)
+        self.room = max(1, min(<int>MAX_UNSETTLED, <int>_MAX_OPEN // max(1, options.n_threads)))
         _share_last(self, options.n_threads)
         _find_fill(self)
         if self.items is not None and not self.opened.keep_filled:
@@ -58,6 +63,7 @@ cdef class WritePlan(Plan):
 
     cdef int adapt(self, int n_threads) noexcept nogil:
         Plan.adapt(self, n_threads)
+        self.room = max(1, min(<int>MAX_UNSETTLED, <int>_MAX_OPEN // max(1, n_threads)))
         _share_last(self, n_threads)
         _find_fill(self)
         return OK if self.shards is None else self.shards.follow(self, n_threads)
@@ -96,6 +102,7 @@ cdef class WritePlan(Plan):
         cdef int dirfd = self.dirfd if document != NULL else -1
         worker.keeps_filled = self.opened.keep_filled
         staging_init(&worker.staging, token, self.settles or self.opened.fsync)
+        worker.staging.room = self.room
         if self.locks is None:
             return OK
         code = holder_open(&worker.holder, &self.locks.table, dirfd, document, &worker.status)
@@ -111,7 +118,7 @@ cdef class WritePlan(Plan):
         object_drop(self.dirfd, &worker.staging)
         if staging_settle(&worker.staging, &worker.status) != OK:
             self.record(worker, -1)
-        if staging_has_many(&worker.staging):
+        if worker.staging.has_many:
             zc_store(&self.has_many, 1)
         holder_close(&worker.holder)
         Plan.close_worker(self, worker)

@@ -9,9 +9,9 @@ import sys
 import pytest
 
 import zcore
-from zcore import replacing
 from tests.descriptors import descriptors
 from tests.unit.stores.conformance import CORE_EXAMPLE, StoreConformance, changes
+from zcore import replacing
 from zcore.errors import (
     InvalidKeyError,
     KeyConflictError,
