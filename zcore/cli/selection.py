@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from zcore.cli.slabs import SLAB_NBYTES, slab_of, slabs_of
 from zcore.errors import SelectionError
+from zcore.tools.rechunk import SLAB_NBYTES, slab_of, slabs_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
