@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from zcore.codecs.base import Codec, Lenient
 from zcore.errors import ChecksumError
-from zcore.kernel.codec.checksums import fletcher32
-from zcore.kernel.codec.crc32c import crc32c
+from zcore.kernel.codec.checksums import crc32c, fletcher32
 
 if TYPE_CHECKING:
     from typing import Any, Literal
