@@ -70,7 +70,7 @@ class _Config(ModuleType):
         nbytes = room_of(nbytes, "cache")
         if nbytes or self._cache:
             # A lower limit drops what is beyond it at once.
-            from zcore.kernel.cache.chunks import CHUNKS
+            from zcore.kernel.plan.cache import CHUNKS
             CHUNKS.resize(nbytes)
         self._cache = nbytes
 
@@ -173,8 +173,8 @@ def _collect():
     import numpy
 
     from zcore.kernel.build_info import build_info, cpu_features
+    from zcore.kernel.codec.checksums import implementation
     from zcore.kernel.codec.compress import library_versions
-    from zcore.kernel.codec.crc32c import implementation
     build = build_info()
     return {
         "zcore": {"version": __version__, "include": get_include()},

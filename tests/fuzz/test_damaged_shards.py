@@ -16,7 +16,7 @@ import zcore
 from tests.both_ways import WAYS, directory, handles
 from zcore.codecs.chain import codec_of
 from zcore.errors import ChecksumError, ChunkMemoryError, CodecError, ShardIndexError
-from zcore.kernel.codec.crc32c import crc32c
+from zcore.kernel.codec.checksums import crc32c
 
 LITTLE = {"name": "bytes", "configuration": {"endian": "little"}}
 BIG = {"name": "bytes", "configuration": {"endian": "big"}}

@@ -32,7 +32,7 @@ from zcore.engine import views
 from zcore.errors import ZcoreError
 from zcore.formats import format_of
 from zcore.formats.json_documents import Document
-from zcore.kernel.codec.crc32c import crc32c
+from zcore.kernel.codec.checksums import crc32c
 from zcore.stores.keys import check_key
 from zcore.stores.reference import document, gen
 from zcore.stores.reference.document import read_document

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from zcore.cli.slabs import SLAB_NBYTES, slab_of, slabs_of
+from zcore.errors import SelectionError
+from zcore.tools.rechunk import SLAB_NBYTES, slab_of, slabs_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
     from typing import Any
 
     import numpy.typing as npt
@@ -76,53 +77,22 @@ def pieces_of(array: Array, selection: Selection,
     A box comes in pieces of about `nbytes` at the most, by default `SLAB_NBYTES`: of whole rows of chunks where these
     fit. Any other selection, such as one with lists, is one piece.
     """
-    box = box_of(selection, array.shape)
-    if box is None:
+    try:
+        view = array.lazy[selection]
+    except SelectionError:
+        # The array reads it at once, or raises the same error.
         whole = np.asarray(array[selection])
         return whole.shape, iter([whole])
-    shape = tuple(len(one) for one in box if isinstance(one, range))
-    return shape, _pieces(array, box, shape, nbytes or SLAB_NBYTES)
+    return view.shape, _pieces(view, nbytes or SLAB_NBYTES)
 
 
-def _pieces(array, box, shape, nbytes):
-    if 0 in shape:
+def _pieces(view, nbytes):
+    if 0 in view.shape:
         return
-    dimensions = [d for d, one in enumerate(box) if isinstance(one, range)]
     # One index after the other in the first dimensions, all of the last ones: pieces follow one another in C order.
-    slab = slab_of(shape, (1,) * len(shape), array.dtype.itemsize, nbytes)
-    if slab != shape and slab[1:] == shape[1:] and array.metadata.edges is None:
-        chunk = max(1, array.chunks[dimensions[0]] // abs(box[dimensions[0]].step))
+    slab = slab_of(view.shape, (1,) * view.ndim, view.dtype.itemsize, nbytes)
+    if slab != view.shape and slab[1:] == view.shape[1:] and view.array.metadata.edges is None:
+        chunk = view.chunks[0]
         slab = max(slab[0] // chunk * chunk, min(slab[0], chunk)), *slab[1:]
-    for selection in slabs_of(shape, slab):
-        at = list(box)
-        for d, part in zip(dimensions, selection, strict=True):
-            at[d] = box[d][part]
-        yield np.asarray(array[index_of(at)])
-
-
-def index_of(box: Sequence[int | range]) -> tuple[int | slice, ...]:
-    """Return the index that selects a box: a list of ranges and integers."""
-    return tuple([_slice_of(one) if isinstance(one, range) else one for one in box])
-
-
-def _slice_of(one):
-    stop = one[-1] + one.step if len(one) else one.start
-    return slice(one.start, None if stop < 0 else stop, one.step)
-
-
-def box_of(selection: Selection, shape: tuple[int, ...]) -> list[int | range] | None:
-    """Return a range or an integer for each dimension; None for a selection that is not made of slices and integers."""
-    parts: list[Any] = list(selection) if isinstance(selection, tuple) else [selection]
-    if any(not (one is ... or isinstance(one, slice) or type(one) is int) for one in parts):
-        return None
-    n_given = sum(one is not ... for one in parts)
-    if parts.count(...) > 1 or n_given > len(shape):
-        return None
-    if ... not in parts:
-        parts.append(...)
-    i = parts.index(...)
-    parts[i:i + 1] = [slice(None)] * (len(shape) - n_given)
-    if any(isinstance(one, slice) and one.step == 0 for one in parts):
-        return None
-    return [range(*one.indices(length)) if isinstance(one, slice) else one
-            for one, length in zip(parts, shape, strict=True)]
+    for part in slabs_of(view.shape, slab):
+        yield np.asarray(view[part])

@@ -29,6 +29,7 @@ from zcore.model.metadata import CodecSpec
 if TYPE_CHECKING:
     from typing import Any, Self
 
+    import numpy as np
     import numpy.typing as npt
 
     from zcore.typing import Buffer
@@ -42,6 +43,7 @@ class Codec:
     is_move: bool = False
     checks_fill: bool = False
     _parameters: tuple[str, ...] = ()
+    _left_out: tuple[str, ...] = ()     # parameters that documents do not record where they are None
 
     @classmethod
     def from_configuration(cls, configuration: Mapping[str, Any]) -> Self:
@@ -72,14 +74,19 @@ class Codec:
 
     def configuration(self) -> dict[str, Any]:
         """Return the configuration for documents, a dict."""
-        return {name: getattr(self, name) for name in self._parameters}
+        found = {name: getattr(self, name) for name in self._parameters}
+        return {name: value for name, value in found.items() if value is not None or name not in self._left_out}
+
+    def step(self, dtype: np.dtype[Any] | None = None) -> tuple[Any, ...] | None:
+        """Return the step of a `Program`, None without a C form; `dtype` is for codecs from array to array."""
+        return None
 
     def step_for(self, n_bytes: int | None) -> tuple[Any, ...] | None:
         """Return the step of a codec from bytes to bytes for content of at most `n_bytes` bytes, None: of any size.
 
         None, if the codec has no C form.
         """
-        return self.step()  # type: ignore[attr-defined]
+        return self.step()
 
     def resolve(self, itemsize: int) -> Codec:
         """Return the codec for items of `itemsize` bytes, with all parameters set."""
@@ -98,6 +105,21 @@ class Codec:
             return self.encode(fill)
         except CodecError as exc:
             raise ValueError(f"the fill value cannot be stored by {self.name!r}: {exc.message}") from exc
+
+    def damage(self, sentence: str, offset: int = 0, expected: int | None = None,
+               found: int | None = None) -> CodecError:
+        """Return the error of encoded data that are damaged."""
+        return CodecError(sentence, codec=self.name, direction="decode", offset=offset, expected=expected, found=found)
+
+    def _call(self, package, direction, function, *arguments, **keywords):
+        """Call a function of another package, whose errors may be any."""
+        try:
+            return function(*arguments, **keywords)
+        except MemoryError:
+            raise
+        except Exception as exc:
+            raise CodecError(f"{package} cannot {direction}: {exc}", codec=self.name, direction=direction,
+                             offset=0) from exc
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join([f'{n}={v!r}' for n, v in self.configuration().items()])})"

@@ -262,70 +262,39 @@ def _sticky(numbers):
 
 def _floats(numbers, dtype, rounding, out_of_range):
     """Return floats of a type of 32 bits or fewer."""
-    has_nan, has_infinity, sizes, codes = _table(dtype)
-    is_nan, is_infinite = np.isnan(numbers), np.isinf(numbers)
-    if (is_nan.any() and not has_nan) or (is_infinite.any() and not has_infinity):
-        i = np.argmax((is_nan & (not has_nan)) | (is_infinite & (not has_infinity)))
+    has_nan, has_infinity, largest, behind = _ends(dtype)
+    special = ~np.isfinite(numbers)
+    wrong = (np.isnan(numbers) & (not has_nan)) | (np.isinf(numbers) & (not has_infinity))
+    if wrong.any():
+        i = np.argmax(wrong)
         raise NotHeldError(f"{numbers[i]} is no number of the type {dtype.name}", i, None, numbers[i].item())
-    special = is_nan | is_infinite
     size = np.abs(np.where(special, 0.0, numbers))
-    lower, upper, lower_is_even = _neighbours(size, dtype, sizes, codes)
-    is_exact = size == lower
-    up = _goes_up(size - lower, upper - size, lower_is_even, np.signbit(numbers), rounding)
-    size = np.where(up & ~is_exact, upper, lower)
-    largest = _largest(dtype, sizes)
+    # The bits of magnitudes ascend with them. Beyond the largest one both neighbours are the value that would follow.
+    bits = np.minimum(size, largest).astype(dtype).view(f"u{dtype.itemsize}")
+    bits -= bits.view(dtype).astype(np.float64) > size
+    lower = np.where(size >= behind, behind, bits.view(dtype).astype(np.float64))
+    upper = np.where(lower >= largest, behind, (bits + bits.dtype.type(1)).view(dtype).astype(np.float64))
+    up = _goes_up(size - lower, upper - size, bits % 2 == 0, np.signbit(numbers), rounding)
+    size = np.where(up & (size != lower), upper, lower)
     outside = size > largest
     if outside.any():
         if out_of_range is None:
             raise _out_of_range(numbers, outside, -largest, largest)
         size = np.where(outside, np.inf if has_infinity else largest, size)
-    found = np.copysign(size, numbers)
     with np.errstate(all="ignore"):
-        return np.where(special, numbers, found).astype(dtype)
-
-
-def _neighbours(size, dtype, sizes, codes):
-    """Return each magnitude's lower and upper neighbour in the type, and whether the last digit below is even.
-
-    A magnitude of the type is its own lower neighbour. Beyond the largest one, both are the value that would follow it.
-    """
-    if sizes is not None:
-        i = np.clip(np.searchsorted(sizes, size, side="right") - 1, 0, len(sizes) - 1)
-        return sizes[i], sizes[np.minimum(i + 1, len(sizes) - 1)], codes[i] % 2 == 0
-    end = 2.0**128
-    with np.errstate(over="ignore", under="ignore"):
-        near = np.minimum(size, end).astype(np.float32)
-        lower = np.where(near.astype(np.float64) > size, np.nextafter(near, np.float32(0)), near).astype(np.float32)
-        lower = np.where(size >= end, np.float32(np.inf), np.minimum(lower, np.finfo(np.float32).max))
-        upper = np.nextafter(lower, np.float32(np.inf)).astype(np.float64)
-    is_even = lower.view(np.uint32) % 2 == 0
-    lower = lower.astype(np.float64)
-    return np.where(lower == np.inf, end, lower), np.where(upper == np.inf, end, upper), is_even
-
-
-def _largest(dtype, sizes):
-    return float(np.finfo(np.float32).max) if sizes is None else float(sizes[-2])
+        return np.where(special, numbers, np.copysign(size, numbers)).astype(dtype)
 
 
 @lru_cache(maxsize=32)
-def _table(dtype):
-    """Return the properties of a type of floats.
-
-    Returns
-    -------
-    has_nan, has_infinity : bool
-    sizes, codes : ndarray or None
-        Magnitudes of all finite numbers, ascending, with the value that would follow at the end, and their bits. None
-        for float32, which has too many.
-    """
-    if dtype == np.float32:
-        return True, True, None, None
-    bits = np.arange(2**(8 * dtype.itemsize)).astype(f"u{dtype.itemsize}")
+def _ends(dtype):
+    """Return whether a type of floats has NaN and infinity, its largest number, and the value that would follow it."""
     with np.errstate(all="ignore"):
-        values = bits.view(dtype).astype(np.float64)
-    is_size = np.isfinite(values) & ~np.signbit(values)
-    sizes, first = np.unique(values[is_size], return_index=True)
-    codes = bits[is_size][first].astype(np.int64)
-    behind = 2 * sizes[-1] - sizes[-2]
-    return (bool(np.isnan(values).any()), bool(np.isinf(values).any()), np.append(sizes, behind),
-            np.append(codes, codes[-1] + 1))
+        nan, infinity = np.array([np.nan, np.inf]).astype(dtype).astype(np.float64)
+    if is_foreign(dtype):
+        from ml_dtypes import finfo
+    else:
+        finfo = np.finfo
+    largest = np.array([finfo(dtype).max]).astype(dtype)
+    before = (largest.view(f"u{dtype.itemsize}") - 1).view(dtype)
+    largest, before = float(largest[0]), float(before[0])
+    return bool(np.isnan(nan)), bool(np.isinf(infinity)), largest, 2 * largest - before

@@ -9,9 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from zcore.codecs.base import Codec, Lenient
-from zcore.errors import ChecksumError, CodecError
-from zcore.kernel.codec.checksums import fletcher32
-from zcore.kernel.codec.crc32c import crc32c
+from zcore.errors import ChecksumError
+from zcore.kernel.codec.checksums import crc32c, fletcher32
 
 if TYPE_CHECKING:
     from typing import Any, Literal
@@ -49,7 +48,7 @@ class Crc32cCodec(Codec):
         """Return the size of `n_bytes` bytes with their checksum."""
         return n_bytes + NBYTES
 
-    def step(self) -> tuple[Any, ...]:
+    def step(self, dtype: Any = None) -> tuple[Any, ...]:
         """Return the step of a `Program`."""
         return (self.sum_name, self.location == "start")
 
@@ -69,8 +68,7 @@ class Crc32cCodec(Codec):
             `data` is shorter than a checksum.
         """
         if len(data) < NBYTES:
-            raise CodecError(f"object has {len(data)} bytes, its checksum alone needs {NBYTES}", codec=self.name,
-                             direction="decode", offset=0, expected=NBYTES, found=len(data))
+            raise self.damage(f"object has {len(data)} bytes, its checksum alone needs {NBYTES}", 0, NBYTES, len(data))
         view = memoryview(data)
         if self.location == "start":
             at, stored, covered = 0, view[:NBYTES], view[NBYTES:]

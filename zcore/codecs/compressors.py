@@ -95,7 +95,7 @@ class BloscCodec(Codec):
         return type(self)(typesize=typesize, cname=self.cname, clevel=self.clevel, shuffle=shuffle,
                           blocksize=self.blocksize, strict=self.strict)
 
-    def step(self) -> tuple[Any, ...]:
+    def step(self, dtype: Any = None) -> tuple[Any, ...]:
         """Return the step of a `Program`."""
         return ("blosc", self.cname, self.clevel, SHUFFLES.index(self.shuffle), self.typesize, self.blocksize)
 
@@ -163,7 +163,7 @@ class ZstdCodec(StepCodec):
         self.level = level
         self.checksum = checksum
 
-    def step(self) -> tuple[Any, ...]:
+    def step(self, dtype: Any = None) -> tuple[Any, ...]:
         """Return the step of a `Program`."""
         return ("zstd", self.level, self.checksum)
 
@@ -196,7 +196,7 @@ class GzipCodec(StepCodec):
         check_integer("level", level, -1, 9)
         self.level = level
 
-    def step(self) -> tuple[Any, ...]:
+    def step(self, dtype: Any = None) -> tuple[Any, ...]:
         """Return the step of a `Program`."""
         return (self.name.removeprefix("numcodecs."), self.level)
 
@@ -239,7 +239,7 @@ class NumcodecsLz4(Lenient, StepCodec):
         check_integer("acceleration", acceleration, -2**31, 2**31 - 1)
         self.acceleration = acceleration
 
-    def step(self) -> tuple[Any, ...]:
+    def step(self, dtype: Any = None) -> tuple[Any, ...]:
         """Return the step of a `Program`."""
         return ("lz4", self.acceleration)
 
@@ -260,10 +260,6 @@ class _Archiver(Lenient, Codec):
         """Return the maximum encoded size of `n_bytes` bytes, with room for headers of other writers."""
         return 2 * n_bytes + (1 << 16)
 
-    def step(self) -> None:
-        """Return None: there is no C form."""
-        return None
-
     def decode(self, data: Buffer, n_bytes: int, at_most: bool = False) -> bytes:
         """Return the content: exactly `n_bytes` bytes, or at most that with `at_most`.
 
@@ -280,9 +276,8 @@ class _Archiver(Lenient, Codec):
                 while not decoder.eof:
                     piece = raw[at:at + _PIECE_NBYTES] if decoder.needs_input else b""
                     if decoder.needs_input and not piece:
-                        raise CodecError(f"compressed stream of {len(raw)} bytes ends before it has given {n_bytes}",
-                                         codec=self.name, direction="decode", offset=len(raw), expected=n_bytes,
-                                         found=len(raw))
+                        raise self.damage(f"compressed stream of {len(raw)} bytes ends before it has given {n_bytes}",
+                                          len(raw), n_bytes, len(raw))
                     at += len(piece)
                     part = decoder.decompress(piece, max(0, n_bytes - found) + 1)
                     if part or not parts:
@@ -293,11 +288,9 @@ class _Archiver(Lenient, Codec):
         except (OSError, EOFError, ValueError, *self._errors()) as exc:
             if isinstance(exc, CodecError):
                 raise
-            raise CodecError(f"compressed stream is damaged: {exc}", codec=self.name, direction="decode", offset=at,
-                             expected=n_bytes, found=found) from exc
+            raise self.damage(f"compressed stream is damaged: {exc}", at, n_bytes, found) from exc
         if at < len(raw):
-            raise CodecError(f"compressed stream ends at byte {at}, the object at {len(raw)}", codec=self.name,
-                             direction="decode", offset=at, expected=at, found=len(raw))
+            raise self.damage(f"compressed stream ends at byte {at}, the object at {len(raw)}", at, at, len(raw))
         check_size(self.name, found, n_bytes, at_most)
         return b"".join(parts)
 

@@ -49,22 +49,18 @@ class NumcodecsShuffle(Lenient, StepCodec):
     name = "numcodecs.shuffle"
     is_fixed = True
     copies_rest: bool = False  # set by the chain
-    _parameters = ("elementsize",)
+    _parameters = _left_out = ("elementsize",)
 
     def __init__(self, *, elementsize: int | None = None) -> None:
         if elementsize is not None:
             check_integer("elementsize", elementsize, 0, 2**31 - 1)
         self.elementsize = elementsize
 
-    def configuration(self) -> dict[str, Any]:
-        """Return what documents record, a dict."""
-        return {} if self.elementsize is None else {"elementsize": self.elementsize}
-
     def resolve(self, itemsize: int) -> Self:
         """Return the codec for items of `itemsize` bytes, with all parameters set."""
         return self if self.elementsize else type(self)(elementsize=itemsize)
 
-    def step(self) -> tuple[Any, ...] | None:
+    def step(self, dtype: np.dtype[Any] | None = None) -> tuple[Any, ...] | None:
         """Return the step of a `Program`; None if there may be a part of an item."""
         return None if self.copies_rest else ("shuffle", self.elementsize or 1)
 
@@ -281,10 +277,6 @@ class BitroundCodec(Codec):
         if dtype.kind in "fc" and self.keepbits > _MANTISSA_BITS[_real(dtype).itemsize]:
             raise ValueError(f"keepbits is {self.keepbits}, {dtype} has {_MANTISSA_BITS[_real(dtype).itemsize]}")
         return dtype, shape
-
-    def step(self, dtype: np.dtype[Any]) -> None:
-        """Return None: decoding does nothing, and encoding is done in Python."""
-        return None
 
     def encode(self, chunk: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return the rounded chunk, in the machine's byte order.

@@ -82,19 +82,9 @@ class _Fallback(Codec):
         """Return the configuration for documents, a dict."""
         return self.given
 
-    def step(self, dtype: np.dtype[Any] | None = None) -> None:
-        """Return None: there is no C form."""
-        return None
-
-    def _call(self, direction, *arguments):
-        try:
-            with np.errstate(all="ignore"):
-                return getattr(self.theirs, direction)(*arguments)
-        except MemoryError:
-            raise
-        except Exception as exc:
-            raise CodecError(f"numcodecs cannot {direction}: {exc}", codec=self.name, direction=direction,
-                             offset=0) from exc
+    def _run(self, direction, data):
+        with np.errstate(all="ignore"):
+            return self._call("numcodecs", direction, getattr(self.theirs, direction), data)
 
     def __repr__(self) -> str:
         return f"{self.name}({', '.join([f'{name}={value!r}' for name, value in self.given.items()])})"
@@ -112,7 +102,7 @@ class FallbackBytes(_Fallback):
 
     def encode(self, data: Buffer) -> bytes:
         """Return `data` encoded."""
-        return _bytes_of(self._call("encode", bytes(data)))
+        return _bytes_of(self._run("encode", bytes(data)))
 
     def decode(self, data: Buffer, n_bytes: int, at_most: bool = False) -> bytes:
         """Return the content: exactly `n_bytes` bytes, or at most that with `at_most`.
@@ -122,7 +112,7 @@ class FallbackBytes(_Fallback):
         CodecError
             `data` is damaged, or its content has another size.
         """
-        content = _bytes_of(self._call("decode", bytes(data)))
+        content = _bytes_of(self._run("decode", bytes(data)))
         check_size(self.name, len(content), n_bytes, at_most)
         return content
 
@@ -159,7 +149,7 @@ class FallbackArray(_Fallback):
                              codec=self.name, direction="encode")
         given = self._given_type(_TYPES[self.id][1] if self.id in _TYPES else None, chunk.dtype)
         dtype, shape = self.encoded_type(chunk.dtype, chunk.shape)
-        encoded = np.asarray(self._call("encode", np.ascontiguousarray(chunk, given)))
+        encoded = np.asarray(self._run("encode", np.ascontiguousarray(chunk, given)))
         return encoded.reshape(-1).view(dtype).reshape(shape)
 
     def decode(self, chunk: npt.NDArray[Any], dtype: np.dtype[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:
@@ -171,11 +161,10 @@ class FallbackArray(_Fallback):
             The chunk has another size.
         """
         given = self._given_type(_TYPES[self.id][0] if self.id in _TYPES else None, chunk.dtype)
-        decoded = np.asarray(self._call("decode", np.ascontiguousarray(chunk, given))).reshape(-1)
+        decoded = np.asarray(self._run("decode", np.ascontiguousarray(chunk, given))).reshape(-1)
         n_items = int(np.prod(shape, dtype=np.int64))
         if decoded.size != n_items:
-            raise CodecError(f"chunk decodes to {decoded.size} items, expected {n_items}", codec=self.name,
-                             direction="decode", offset=0, expected=n_items, found=decoded.size)
+            raise self.damage(f"chunk decodes to {decoded.size} items, expected {n_items}", 0, n_items, decoded.size)
         return decoded.astype(dtype).reshape(shape)
 
 
@@ -195,7 +184,7 @@ class FallbackSerializer(_Fallback):
 
     def encode(self, chunk: npt.NDArray[Any]) -> bytes:
         """Return the bytes of a chunk."""
-        return _bytes_of(self._call("encode", np.ascontiguousarray(chunk)))
+        return _bytes_of(self._run("encode", np.ascontiguousarray(chunk)))
 
     def decode(self, data: Buffer, dtype: np.dtype[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:
         """Return the chunk.
@@ -205,10 +194,9 @@ class FallbackSerializer(_Fallback):
         CodecError
             The chunk has another size.
         """
-        decoded = np.asarray(self._call("decode", bytes(data)))
+        decoded = np.asarray(self._run("decode", bytes(data)))
         if decoded.shape != tuple(shape) and not (decoded.ndim == 1 and decoded.size == np.prod(shape)):
-            raise CodecError(f"chunk decodes to the shape {decoded.shape}, expected {tuple(shape)}", codec=self.name,
-                             direction="decode", offset=0)
+            raise self.damage(f"chunk decodes to the shape {decoded.shape}, expected {tuple(shape)}")
         if decoded.dtype.kind != dtype.kind:
             decoded = decoded.astype(dtype)
         return decoded.reshape(shape)

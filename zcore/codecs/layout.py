@@ -139,10 +139,6 @@ class TransposeCodec(Codec):
             raise ValueError(f"'transpose' is of {len(self.order)} dimensions, expected {len(shape)}")
         return dtype, tuple([shape[d] for d in self.order])
 
-    def step(self, dtype: np.dtype[Any]) -> None:
-        """Return None: see `CodecChain.order`."""
-        return None
-
     def encode(self, chunk: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return a view of the chunk."""
         return chunk.transpose(self.order)
@@ -225,10 +221,6 @@ class ReshapeCodec(Codec):
                 raise ValueError(f"'reshape' to {self.configuration()['shape']}: dimension {i} of it is not "
                                  f"{list(part)} of chunks of shape {shape}")
         return dtype, tuple(lengths)
-
-    def step(self, dtype: np.dtype[Any]) -> None:
-        """Return None: there is nothing to do."""
-        return None
 
     def encode(self, chunk: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return the chunk in the new shape."""

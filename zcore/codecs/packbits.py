@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from zcore.codecs.base import Codec, check_integer
-from zcore.errors import CodecError
 
 if TYPE_CHECKING:
     from typing import Any, Literal
@@ -40,6 +39,7 @@ class PackbitsCodec(Codec):
     name = "packbits"
     kind = "array_bytes"
     _parameters = ("padding_encoding", "first_bit", "last_bit")
+    _left_out = ("first_bit", "last_bit")
 
     def __init__(self, *, padding_encoding: Literal["none", "first_byte", "last_byte"] = "none",
                  first_bit: int | None = None, last_bit: int | None = None) -> None:
@@ -51,10 +51,6 @@ class PackbitsCodec(Codec):
         self.padding_encoding = padding_encoding
         self.first_bit = first_bit
         self.last_bit = last_bit
-
-    def configuration(self) -> dict[str, Any]:
-        """Return what documents record, a dict."""
-        return {name: value for name, value in super().configuration().items() if value is not None}
 
     def _layout(self, dtype):
         """Return (number of components, bytes of a component, first bit, number of stored bits)."""
@@ -106,8 +102,7 @@ class PackbitsCodec(Codec):
         """
         n_bytes = self.encoded_nbytes(dtype, shape)
         if len(data) != n_bytes:
-            raise CodecError(f"chunk has {len(data)} bytes of packed bits, expected {n_bytes}", codec=self.name,
-                             direction="decode", offset=0, expected=n_bytes, found=len(data))
+            raise self.damage(f"chunk has {len(data)} bytes of packed bits, expected {n_bytes}", 0, n_bytes, len(data))
         n_components, itemsize, first, n_bits = self._layout(dtype)
         n_items = n_components * int(np.prod(shape, dtype=np.int64))
         packed = np.frombuffer(data, "u1")
@@ -116,9 +111,8 @@ class PackbitsCodec(Codec):
             padding = int(packed[at])
             packed = packed[1:] if at == 0 else packed[:at]
             if padding != -n_items * n_bits % 8:
-                raise CodecError(f"chunk states {padding} padding bits, expected {-n_items * n_bits % 8}",
-                                 codec=self.name, direction="decode", offset=at, expected=-n_items * n_bits % 8,
-                                 found=padding)
+                raise self.damage(f"chunk states {padding} padding bits, expected {-n_items * n_bits % 8}", at,
+                                  -n_items * n_bits % 8, padding)
         is_signed = dtype.kind == "i" or dtype.name in ("int2", "int4")
         if itemsize == 1 and 8 % n_bits == 0:
             return _unpack_parts(packed, n_items, first, n_bits, is_signed).view(dtype).reshape(shape)

@@ -220,9 +220,6 @@ class CastValue(Codec):
             self._pairs(direction, dtype.newbyteorder("="))
         return self._type, shape
 
-    def step(self, dtype: np.dtype[Any]) -> None:
-        """Return None: NumPy casts."""
-
     def encode(self, chunk: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return the encoded chunk.
 

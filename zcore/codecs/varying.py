@@ -24,7 +24,7 @@ from zcore.text.strict_json import checked
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any, Never
+    from typing import Any
 
     import numpy.typing as npt
 
@@ -54,9 +54,6 @@ class _ObjectCodec(Codec):
         if dtype.kind not in self.kinds:
             raise ValueError(f"{self.name!r} stores items of varying length, not {dtype}")
         return None
-
-    def _fail(self, message: str, offset: int, expected: int | None = None, found: int | None = None) -> Never:
-        raise CodecError(message, codec=self.name, direction="decode", offset=offset, expected=expected, found=found)
 
 
 class _VlenCodec(_ObjectCodec):
@@ -93,10 +90,10 @@ class _VlenCodec(_ObjectCodec):
         n_bytes = len(data)
         found = int.from_bytes(data[:_COUNT_NBYTES], "little")
         if n_bytes < _COUNT_NBYTES or found != n_items:
-            self._fail(f"chunk says {found} items, expected {n_items}", 0, n_items, found)
+            raise self.damage(f"chunk says {found} items, expected {n_items}", 0, n_items, found)
         if n_bytes < _COUNT_NBYTES * (1 + n_items):
-            self._fail(f"{n_items} items do not fit into {n_bytes} bytes", n_bytes, _COUNT_NBYTES * (1 + n_items),
-                       n_bytes)
+            raise self.damage(f"{n_items} items do not fit into {n_bytes} bytes", n_bytes,
+                              _COUNT_NBYTES * (1 + n_items), n_bytes)
         if _is_text(dtype):
             items = np.empty(n_items, dtype)
             unpack_text(data, items, self.name)
@@ -208,21 +205,22 @@ class NumcodecsJson2(Lenient, _ObjectCodec):
             n_values, most = sum(map(text.count, ",[{")), MAX_VALUES + MAX_VALUES_EACH * _n_items(shape)
             if n_values > most:
                 # Each value takes many times the memory of its text.
-                self._fail(f"chunk has {n_values} commas and brackets, expected at most {most}", 0, most, n_values)
+                raise self.damage(f"chunk has {n_values} commas and brackets, expected at most {most}", 0, most,
+                                  n_values)
             members = checked(json.JSONDecoder(strict=self.strict).decode, text)
         except (ValueError, RecursionError) as exc:
-            self._fail(f"chunk is no JSON: {exc}", 0)
+            raise self.damage(f"chunk is no JSON: {exc}") from exc
         if type(members) is not list or len(members) < 2 or members[-1] != list(shape):
-            self._fail(f"expected a JSON list that ends with the shape {list(shape)}", 0)
+            raise self.damage(f"expected a JSON list that ends with the shape {list(shape)}")
         items = members[:-2]
         for d, length in enumerate(shape or (1,)):
             # Flatten one dimension: the items of its lists are the items of the next dimension.
             if len(items) != length * _n_items(shape[:d]):
-                self._fail(f"expected {length * _n_items(shape[:d])} items, found {len(items)}", 0,
-                           length * _n_items(shape[:d]), len(items))
+                raise self.damage(f"expected {length * _n_items(shape[:d])} items, found {len(items)}", 0,
+                                  length * _n_items(shape[:d]), len(items))
             if d + 1 < len(shape):
                 if not all(type(item) is list and len(item) == shape[d + 1] for item in items):
-                    self._fail(f"expected lists of {shape[d + 1]} items in dimension {d + 1}", 0)
+                    raise self.damage(f"expected lists of {shape[d + 1]} items in dimension {d + 1}")
                 items = [inner for item in items for inner in item]
         return _array_of(items, dtype, shape)
 

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from zcore.codecs.base import Codec
+from zcore.codecs.base import Codec, check_size
 from zcore.codecs.chain import VARYING_NBYTES_EACH, VARYING_NBYTES_FREE, CodecChain, codec_of
 from zcore.codecs.compressors import BloscCodec
 from zcore.codecs.sharding import documents_of, specs_of
-from zcore.errors import CodecError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -42,9 +41,6 @@ class _Wrapping(Codec):
     def configuration(self) -> dict[str, Any]:
         """Return the configuration for documents, a dict."""
         return {"codecs": documents_of(self.codecs)}
-
-    def _damage(self, sentence, expected=None, found=None):
-        return CodecError(sentence, codec=self.name, direction="decode", offset=0, expected=expected, found=found)
 
 
 class N5DefaultCodec(_Wrapping):
@@ -110,15 +106,15 @@ class N5DefaultCodec(_Wrapping):
         data, ndim = bytes(data), len(shape)
         n_header = 4 + 4 * ndim
         if len(data) < n_header:
-            raise self._damage(f"block of N5 has {len(data)} bytes, its header alone needs {n_header}", n_header,
-                               len(data))
+            raise self.damage(f"block of N5 has {len(data)} bytes, its header alone needs {n_header}", 0, n_header,
+                              len(data))
         mode, n, *stored = struct.unpack_from(f">HH{ndim}I", data)
         if mode != 0 or n != ndim:
-            raise self._damage(f"block of N5 has mode {mode} and {n} dimensions, expected mode 0 and {ndim}", ndim, n)
+            raise self.damage(f"block of N5 has mode {mode} and {n} dimensions, expected mode 0 and {ndim}", 0, ndim, n)
         stored = tuple(stored)
         most = VARYING_NBYTES_FREE + VARYING_NBYTES_EACH * (len(data) + math.prod(shape))
         if math.prod(stored) * dtype.itemsize > most or 0 in stored:
-            raise self._damage(f"block of N5 says the shape {stored}, the chunk has {shape}")
+            raise self.damage(f"block of N5 says the shape {stored}, the chunk has {shape}")
         block = self._chain(dtype, stored).decode(memoryview(data)[n_header:])
         if stored == shape:
             return np.asarray(block, dtype)
@@ -165,18 +161,13 @@ class ConditionalCodec(_Wrapping):
 
     def configuration(self) -> dict[str, Any]:
         """Return the configuration for documents, a dict."""
-        bits = {} if self.header_bits is None else {"header_bits": self.header_bits}
-        return {**super().configuration(), **bits}
+        return {**super().configuration(), **({} if self.header_bits is None else {"header_bits": self.header_bits})}
 
     def resolve(self, itemsize: int) -> Self:
         """Return the codec for items of `itemsize` bytes, with all parameters set."""
         new = type(self)(codecs=self.codecs, header_bits=self.header_bits)
         new._inner = tuple([codec.resolve(itemsize) for codec in self._inner])
         return new
-
-    def step(self) -> None:
-        """Return None: there is no C form."""
-        return
 
     def max_encoded(self, n_bytes: int) -> int | None:
         """Return the maximum encoded size of `n_bytes` bytes, which another writer may have chosen."""
@@ -204,20 +195,18 @@ class ConditionalCodec(_Wrapping):
         """
         data = bytes(data)
         if len(data) < self._n_header:
-            raise self._damage(f"chunk has {len(data)} bytes, its header alone needs {self._n_header}", self._n_header,
-                               len(data))
+            raise self.damage(f"chunk has {len(data)} bytes, its header alone needs {self._n_header}", 0,
+                              self._n_header, len(data))
         mask, n = int.from_bytes(data[:self._n_header], "little"), len(self._inner)
         if mask >> n:
-            raise self._damage(f"the header names codec {mask.bit_length() - 1}, there are {n}", n, mask.bit_length())
+            raise self.damage(f"the header names codec {mask.bit_length() - 1}, there are {n}", 0, n, mask.bit_length())
         applied = [codec for i, codec in enumerate(self._inner) if mask >> i & 1]
         sizes: list[Size] = [(n_bytes, not at_most)]
         for codec in applied:
             most, is_exact = sizes[-1]
             sizes.append((None if most is None else codec.max_encoded(most), is_exact and codec.is_fixed))
         content = CodecChain.unwrap(memoryview(data)[self._n_header:], applied, sizes, n_bytes)
-        n_found = memoryview(content).nbytes
-        if n_found > n_bytes or (n_found < n_bytes and not at_most):
-            raise self._damage(f"content has {n_found} bytes, expected {n_bytes}", n_bytes, n_found)
+        check_size(self.name, memoryview(content).nbytes, n_bytes, at_most)
         return content
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from zcore.codecs.base import Codec
-from zcore.errors import CodecError, Needing, UnsupportedError
+from zcore.errors import Needing, UnsupportedError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -117,7 +117,7 @@ class ZfpCodec(Codec):
     def encode(self, chunk: npt.NDArray[Any]) -> bytes:
         """Return the stream of a chunk."""
         numbers = np.ascontiguousarray(chunk, chunk.dtype.newbyteorder("="))
-        return self._call("encode", self._zfpy.compress_numpy, numbers.reshape(chunk.shape or (1,)),
+        return self._call("zfpy", "encode", self._zfpy.compress_numpy, numbers.reshape(chunk.shape or (1,)),
                           write_header=False, **self._parameters_for(chunk.dtype, chunk.shape))
 
     def decode(self, data: Buffer, dtype: np.dtype[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:
@@ -135,21 +135,12 @@ class ZfpCodec(Codec):
         n_least, n_most = [-(-n_blocks * bits // 8) for bits in (least, most)]
         n_most = -(-n_most // _WORD_NBYTES) * _WORD_NBYTES
         if not n_least <= len(data) <= n_most:
-            raise CodecError(f"the stream of 'zfp' has {len(data)} bytes, expected {n_least} to {n_most}",
-                             codec=self.name, direction="decode", offset=0, expected=n_least, found=len(data))
+            raise self.damage(f"the stream of 'zfp' has {len(data)} bytes, expected {n_least} to {n_most}", 0, n_least,
+                              len(data))
         # zfp does not look for the end of the stream. No stream is longer than this.
-        decoded = self._call("decode", self._zfpy._decompress, data.ljust(n_most + _WORD_NBYTES, b"\0"),
+        decoded = self._call("zfpy", "decode", self._zfpy._decompress, data.ljust(n_most + _WORD_NBYTES, b"\0"),
                              self._zfpy.dtype_to_ztype(native), shape or (1,), **self._parameters_for(dtype, shape))
         return np.asarray(decoded, dtype).reshape(shape)
-
-    def _call(self, direction, function, *arguments, **keywords):
-        try:
-            return function(*arguments, **keywords)
-        except MemoryError:
-            raise
-        except Exception as exc:
-            raise CodecError(f"zfpy cannot {direction}: {exc}", codec=self.name, direction=direction,
-                             offset=0) from exc
 
 
 def _zfpy() -> ModuleType:

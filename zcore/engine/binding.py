@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from zcore.kernel.embed.transfers import Transfers
     from zcore.kernel.io.object_locks import ObjectLocks
     from zcore.kernel.select.box import Box
-    from zcore.kernel.select.boxes import Boxes
+    from zcore.kernel.select.points import Boxes
     from zcore.stores.base import Identity, Store
 
     Selected: TypeAlias = Box | Product | Boxes

@@ -4,7 +4,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from zcore import config
-from zcore.kernel.cache.chunks import CHUNKS, ChunkCache
+from zcore.kernel.plan.cache import CHUNKS, ChunkCache
 from zcore.model.value import as_bool
 from zcore.text.sizes import room_of
 

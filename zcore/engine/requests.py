@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from zcore.codecs.chain import CodecChain
     from zcore.engine.binding import ArrayBinding
     from zcore.engine.views import ArrayView
-    from zcore.kernel.cache.chunks import ChunkCache
     from zcore.kernel.io.object_locks import ObjectLocks
+    from zcore.kernel.plan.cache import ChunkCache
     from zcore.kernel.plan.read import ReadPlan
     from zcore.kernel.plan.write import WritePlan
     from zcore.stores.base import ByteRange, Identity, Store

@@ -467,7 +467,7 @@ class Array(Node):
         if not self.shape:
             place[...] = self.read()
         elif place.size:
-            from zcore.kernel.select.boxes import Boxes
+            from zcore.kernel.select.points import Boxes
 
             try:
                 self._binding.read(Boxes(boxes), place)

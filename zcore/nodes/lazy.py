@@ -34,6 +34,7 @@ class LazyView:
     Attributes
     ----------
     array : Array
+    parts : tuple of range or int
 
     Examples
     --------
@@ -46,16 +47,16 @@ class LazyView:
     array([90, 50])
     """
 
-    __slots__ = ("array", "_parts")
+    __slots__ = ("array", "parts")
 
     def __init__(self, array: Array, parts: Iterable[range | int]) -> None:
         self.array: Array = array
-        self._parts = tuple(parts)
+        self.parts: tuple[range | int, ...] = tuple(parts)
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Elements per dimension, a tuple of int."""
-        return tuple([len(part) for part in self._parts if type(part) is range])
+        return tuple([len(part) for part in self.parts if type(part) is range])
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -84,7 +85,7 @@ class LazyView:
         Raises : UnsupportedError, if the chunks of the array differ in shape.
         """
         return tuple([max(1, min(len(part), chunk // abs(part.step)))
-                      for part, chunk in zip(self._parts, self.array.chunks, strict=True) if type(part) is range])
+                      for part, chunk in zip(self.parts, self.array.chunks, strict=True) if type(part) is range])
 
     def __len__(self) -> int:
         if not self.shape:
@@ -108,7 +109,7 @@ class LazyView:
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
         if copy is False:
             raise ValueError("a view cannot become a NumPy array without a copy")
-        elements = np.asarray(self.array[self._of_array(self._parts)])
+        elements = np.asarray(self.array[self._of_array(self.parts)])
         return elements if dtype is None else elements.astype(dtype, copy=False)
 
     def _of_array(self, parts):
@@ -135,7 +136,7 @@ class LazyView:
         for index in selection:
             indices += [slice(None)] * (self.ndim - n_given) if index is Ellipsis else [index]
         indices = iter(indices)
-        return [_indexed(part, next(indices), d) if type(part) is range else part for d, part in enumerate(self._parts)]
+        return [_indexed(part, next(indices), d) if type(part) is range else part for d, part in enumerate(self.parts)]
 
 
 def _indexed(part, index, dimension):

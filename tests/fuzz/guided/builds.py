@@ -22,7 +22,7 @@ ROOT = HERE.parents[2]
 # as each counter costs time at every execution.
 COVERED = ("codec/blosc_header", "codec/blosc_blocks", "codec/compress", "codec/program", "plan/shard_index",
            "refs/json", "refs/table")
-SANITIZED = ("status", "io/files", "strided/copy", "codec/checksums", "codec/crc32c", "codec/shuffle")
+SANITIZED = ("status", "io/files", "strided/copy", "codec/checksums", "codec/shuffle")
 SANITIZERS = "address,undefined,float-cast-overflow"
 # Cython adds 0 to the NULL that stands for no arguments, which is what `pointer-overflow` complains of.
 FLAGS = ("-O1", "-g", "-UNDEBUG", "-fno-omit-frame-pointer", "-fno-sanitize-recover=all",

@@ -19,7 +19,7 @@ from libc.stdint cimport UINT64_MAX, int64_t, uint8_t, uint64_t, uintptr_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcmp, memcpy, memset
 
-from zcore.kernel.codec.crc32c cimport crc32c_of
+from zcore.kernel.codec.checksums cimport crc32c_of
 from zcore.kernel.codec.program cimport Program
 from zcore.kernel.codec.table cimport NOT_BLOCKWISE, Workspace
 from zcore.kernel.io.files cimport Block, Buffer, Content

@@ -5,7 +5,7 @@ from libc.stdlib cimport free, malloc
 
 from zcore.kernel.codec.blosc_header cimport BloscHeader, check_header
 from zcore.kernel.codec.compress cimport blosc_decode
-from zcore.kernel.codec.crc32c cimport crc32c_of
+from zcore.kernel.codec.checksums cimport crc32c_of
 from zcore.kernel.io.files cimport ABSENT, Buffer, buffer_free, object_close, object_open, object_read
 from zcore.kernel.select.grid cimport Axis, Span, axis_init, axis_span
 from zcore.kernel.status cimport Status, check, status_clear

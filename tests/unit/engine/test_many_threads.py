@@ -16,8 +16,8 @@ import pytest
 
 import zcore
 from zcore.errors import NodeExistsError, NodeNotFoundError
-from zcore.kernel.cache.chunks import ChunkCache
 from zcore.kernel.io.documents import Tickets
+from zcore.kernel.plan.cache import ChunkCache
 from zcore.kernel.plan.small_read import SmallReads
 
 N_THREADS, N_ROWS = 16, 4

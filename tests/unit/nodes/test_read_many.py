@@ -12,7 +12,7 @@ import zcore
 from tests.both_ways import WAYS, directory
 from tests.unit.stores.servers import http_server
 from zcore.codecs.from_numcodecs import FallbackBytes
-from zcore.kernel.cache.chunks import ChunkCache
+from zcore.kernel.plan.cache import ChunkCache
 
 pytest.importorskip("numcodecs", reason="numcodecs is not installed (extra numcodecs)")
 

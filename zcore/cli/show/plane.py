@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from zcore.cli.selection import box_of, index_of
 from zcore.cli.show.levels import numbers_of, obstacle
 
 if TYPE_CHECKING:
@@ -18,8 +17,7 @@ MAX_ASPECT = 5                 # of a picture that is not distorted
 
 
 def plane_of(array: Array, selection: Selection, max_rows: int, max_columns: int,
-             shape_of_a_dot: int | None = None,
-             quantity: str = "value") -> tuple[npt.NDArray[np.float64], list[int | range], str]:
+             shape_of_a_dot: int | None = None) -> tuple[npt.NDArray[np.float64], list[int | range], str]:
     """Return two dimensions of an array as numbers, in steps where there is no room for all.
 
     Parameters
@@ -32,8 +30,6 @@ def plane_of(array: Array, selection: Selection, max_rows: int, max_columns: int
     shape_of_a_dot : int, optional
         Height of a dot divided by its width: with it, steps do not distort the picture, unless one dimension is much
         longer than the other.
-    quantity : str
-        The name of the values.
 
     Returns
     -------
@@ -46,29 +42,25 @@ def plane_of(array: Array, selection: Selection, max_rows: int, max_columns: int
 
     Raises
     ------
+    SelectionError
+        The selection has lists, or an index that lies outside.
     ValueError
         The selection leaves another number of dimensions, or the elements are not numbers.
     """
-    box = _middle_of(array.shape) if selection is None else box_of(selection, array.shape)
-    kept = {d: one for d, one in enumerate(box or ()) if isinstance(one, range)}
-    if box is None or not 1 <= len(kept) <= 2:
+    if selection is None:
+        selection = (*[length // 2 for length in array.shape[:-2]], ...)
+    view = array.lazy[selection]
+    if not 1 <= view.ndim <= 2:
         raise ValueError("a plot has one dimension or two: give integers for the others, as in 0, :, 10:90")
-    counts = list(map(len, kept.values()))
+    counts = view.shape
     reason = obstacle(array.dtype, counts)
     if reason is not None:
         raise ValueError(f"there is nothing to plot: {reason}")
-    rooms = (max_rows, max_columns) if len(kept) == 2 else (max_columns,)
+    rooms = (max_rows, max_columns) if view.ndim == 2 else (max_columns,)
     steps = [-(-n // room) for n, room in zip(counts, rooms, strict=True)]
-    if shape_of_a_dot is not None and len(kept) == 2 and max(counts) < MAX_ASPECT * min(counts):
+    if shape_of_a_dot is not None and view.ndim == 2 and max(counts) < MAX_ASPECT * min(counts):
         step = max(-(-steps[0] // shape_of_a_dot), steps[1])
         steps = [step * shape_of_a_dot, step]
-    for (d, one), step in zip(kept.items(), steps, strict=True):
-        box[d] = one[::step]
-    values = np.asarray(array[index_of(box)])
-    values, quantity = numbers_of(values, quantity)
-    return (values if values.ndim == 2 else values[None]), box, quantity
-
-
-def _middle_of(shape):
-    n = max(0, len(shape) - 2)
-    return [length // 2 for length in shape[:n]] + [range(length) for length in shape[n:]]
+    view = view[tuple([slice(None, None, step) for step in steps])]
+    values, quantity = numbers_of(np.asarray(view), "value")
+    return (values if values.ndim == 2 else values[None]), list(view.parts), quantity

@@ -128,7 +128,7 @@ def region_of(metadata: ArrayMetadata, sizes: Sizes | None, nbytes: int) -> tupl
     nbytes : int
         Decoded, roughly the most; a single object is the least.
     """
-    from zcore.cli.slabs import slab_of
+    from zcore.tools.rechunk import slab_of
 
     starts, lengths = metadata.place_of(min(sizes) if sizes else (0,) * metadata.ndim)
     if metadata.edges is None:

@@ -19,7 +19,7 @@ from libc.string cimport memcpy, memset
 from zcore.kernel.codec.table cimport (
     MAX_ENCODED, NOT_BLOCKWISE, SUM_NBYTES, Step, Workspace, find_codec, workspace_exception, workspace_free,
 )
-from zcore.kernel.codec import blosc_blocks, checksums, compress, filters, python_step, shuffle
+from zcore.kernel.codec import blosc_blocks, checksums, compress, filters, shuffle
 from zcore.kernel.io.files cimport FAILED, Buffer, buffer_free, buffer_reserve
 from zcore.kernel.numbers cimport load_u32, store_u32
 from zcore.kernel.status cimport (
@@ -29,7 +29,7 @@ from zcore.kernel.status cimport (
 from zcore.kernel.strided.copy cimport Copy, Runs
 
 # Each module has added its rows to the table. A new codec is one more module here.
-CODEC_MODULES = (blosc_blocks, checksums, compress, filters, python_step, shuffle)
+CODEC_MODULES = (blosc_blocks, checksums, compress, filters, shuffle)
 
 
 cdef inline bint _moves(const Step *step) noexcept nogil:

@@ -2,7 +2,7 @@
 from libc.stdint cimport int64_t
 
 from zcore.kernel.io.files cimport Identity
-from zcore.kernel.plan.pool cimport PlanPool
+from zcore.kernel.plan.plan cimport PlanPool
 from zcore.kernel.select.open_array cimport OpenArray, Opened
 from zcore.kernel.select.tasks cimport Selected
 

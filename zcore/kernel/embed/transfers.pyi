@@ -1,8 +1,8 @@
 """For type checkers: what `transfers.pyx` has for Python."""
 from collections.abc import Callable
 
-from zcore.kernel.cache.chunks import ChunkCache
 from zcore.kernel.io.object_locks import ObjectLocks
+from zcore.kernel.plan.cache import ChunkCache
 from zcore.kernel.plan.read import ReadPlan
 from zcore.kernel.select.open_array import OpenArray
 from zcore.typing import Buffer

@@ -16,17 +16,15 @@ from posix.fcntl cimport O_CLOEXEC, O_DIRECTORY, O_RDONLY, open
 from posix.unistd cimport close
 
 from zcore.kernel.atomics cimport zc_load, zc_store
-from zcore.kernel.cache.chunks cimport ChunkCache
+from zcore.kernel.plan.cache cimport ChunkCache
 from zcore.kernel.io.files cimport Identity, identify_fd, same_identity
 from zcore.kernel.io.object_locks cimport ObjectLocks
-from zcore.kernel.plan.document cimport document_hold, document_is_old, document_stands
-from zcore.kernel.plan.plan cimport Plan, PlanOptions
-from zcore.kernel.plan.pool cimport PlanPool, run_anew
+from zcore.kernel.select.open_array cimport OpenArray, document_hold, document_is_old, document_stands
+from zcore.kernel.plan.plan cimport Plan, PlanOptions, PlanPool, run_anew
 from zcore.kernel.plan.read cimport ReadPlan
 from zcore.kernel.plan.write cimport WritePlan
 from zcore.kernel.status cimport OK
 from zcore.kernel.select.box import whole
-from zcore.kernel.select.open_array cimport OpenArray
 from zcore.kernel.select.tasks cimport Selected
 
 

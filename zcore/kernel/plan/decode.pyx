@@ -8,7 +8,7 @@ they are decoded into memory of their own, which is cached.
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.string cimport memset
 
-from zcore.kernel.cache.lru cimport Kept, kept_release
+from zcore.kernel.plan.cache cimport Kept, kept_release
 from zcore.kernel.codec.table cimport NOT_BLOCKWISE, raised_in
 from zcore.kernel.io.files cimport buffer_reserve
 from zcore.kernel.select.gather cimport Sides, mark_blocks

@@ -17,7 +17,7 @@ from libc.string cimport memset
 
 from zcore import errors
 
-from zcore.kernel.cache.chunks cimport identity_of
+from zcore.kernel.plan.cache cimport identity_of
 from zcore.kernel.codec.table cimport workspace_exception
 from zcore.kernel.strided.copy cimport MAX_NDIM
 from zcore.kernel.io.files cimport FAILED, Block, Identity

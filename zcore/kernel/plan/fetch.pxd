@@ -1,9 +1,14 @@
-"""The first step of a task: the bytes of an object, from a file, a part of a file, memory or the caller."""
+"""The first step of a task: the bytes of an object, from a file, a part of a file, memory or the caller.
+
+Or its elements, if they lie in a file as they are: only the needed bytes are read.
+"""
 from libc.stdint cimport int64_t
 
+from zcore.kernel.io.files cimport Content
 from zcore.kernel.plan.plan cimport Object, Plan, Worker
 from zcore.kernel.select.grid cimport Span
 from zcore.kernel.status cimport Status
+from zcore.kernel.strided.copy cimport Copy
 
 
 # Finds where the bytes of an object lie: OK, MISSING, or another code. After OK the object has to be closed.
@@ -19,3 +24,11 @@ cdef int fetch_end(Plan plan, Object *object, int code, Worker *worker) noexcept
 cdef void fetch_close(Object *object) noexcept nogil
 # Returns the maximum size of the worker's current object, if it is fetched whole.
 cdef int64_t stored_limit(Plan plan, const Span *spans, Worker *worker) noexcept nogil
+
+
+# Copies elements that begin at `offset` of `content` to `dst`: OK; FILE_CUT, another code with the worker's status; or
+# STOPPED. `spec` is changed.
+cdef int copy_raw(Plan plan, const Content *content, Copy *spec, int64_t offset, char *dst,
+                  Worker *worker) noexcept nogil
+# Whether this reads no more than the `n_bytes` bytes of the whole content, if separate reads count as some bytes more.
+cdef bint is_cheaper(const Copy *spec, int64_t n_bytes) noexcept nogil

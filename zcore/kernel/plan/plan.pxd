@@ -3,23 +3,20 @@
 A plan is made under the GIL and not changed afterwards. Any number of threads call `run`; each takes the next task from
 an atomic counter until none is left or one has failed. `ReadPlan` and `WritePlan` define what a task does.
 """
-from libc.stdint cimport int64_t, uint8_t, uint64_t
+from libc.stdint cimport int64_t, uint64_t, uint8_t
 
-from zcore.kernel.refs.extents cimport Extents, Place
-from zcore.kernel.io.files cimport Buffer, Content, Identity, Staging
-from zcore.kernel.strided.copy cimport MAX_NDIM
-from zcore.kernel.cache.chunks cimport ChunkCache
-from zcore.kernel.select.grid cimport Axis, Span
-from zcore.kernel.cache.lru cimport Kept
-from zcore.kernel.io.locks cimport Holder
+from zcore.kernel.plan.cache cimport ChunkCache, Kept
 from zcore.kernel.codec.program cimport Program
 from zcore.kernel.codec.table cimport Workspace
+from zcore.kernel.io.files cimport Buffer, Content, Identity, Staging
+from zcore.kernel.io.locks cimport Holder
 from zcore.kernel.io.object_locks cimport ObjectLocks
-from zcore.kernel.plan.shard_index cimport Extent, IndexCache
-from zcore.kernel.plan.shard_levels cimport ShardLevels
-from zcore.kernel.status cimport MAX_SHARD_LEVELS, Status
+from zcore.kernel.plan.shard_index cimport Extent, IndexCache, ShardLevels
+from zcore.kernel.refs.extents cimport Extents, Place
+from zcore.kernel.select.grid cimport Axis, Span
 from zcore.kernel.select.tasks cimport Layout, Selected, Tasks
-
+from zcore.kernel.status cimport MAX_SHARD_LEVELS, Status
+from zcore.kernel.strided.copy cimport MAX_NDIM
 
 cdef enum:                     # values instead of the size of an object to write, beside FAILED
     FILLED = -3                # only the fill value, not to be stored
@@ -139,3 +136,25 @@ cdef class Plan(Tasks):
 
 
 cdef int poll_worker(void *context) noexcept with gil
+
+
+cdef enum:
+    MAX_PLANS = 64             # of a pool
+
+cdef class PlanPool:
+    cdef object make           # returns a new plan, of a selection of nothing
+    cdef int n_slots
+    cdef void *plans[MAX_PLANS]            # the plan of each slot, NULL until one is needed
+    cdef int64_t is_used[MAX_PLANS]
+
+    # Returns an idle plan, which only the caller uses until `give_back`; NULL, if all are used or none can be made. It
+    # takes the GIL only to make one.
+    cdef void *borrow(self) noexcept nogil
+    cdef void give_back(self, void *plan) noexcept nogil
+
+
+# Runs a plan for another box, with the caller's elements at `data`; returns whether all of it was done. If not, the
+# caller does all of it again in the general way, which raises the error. `is_shared`: other threads may be started for
+# several chunks; otherwise a box that is worth them is left undone.
+cdef bint run_anew(Plan plan, const Selected *box, char *data, const int64_t *strides, int n_threads,
+                   bint is_shared) noexcept nogil

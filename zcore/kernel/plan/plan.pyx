@@ -3,6 +3,10 @@
 
 Compiled because a task of a small chunk costs a few microseconds in all. The loop takes no lock and makes no Python
 object; only the calling thread takes the GIL now and then, to let signal handlers run.
+
+Small reads from Python, and callers that are not Python, borrow an idle plan of a `PlanPool`, set its box and run it
+without Python. A slot is taken by one atomic exchange, not under a lock: in a forked child the slots of the parent's
+other threads stay used, and nothing waits.
 """
 import os
 
@@ -10,6 +14,7 @@ from zcore import errors
 
 cimport cython
 from cpython.exc cimport PyErr_CheckSignals
+from cpython.ref cimport PyObject, Py_INCREF, Py_XDECREF
 from libc.errno cimport EINTR, ENOENT, ENOTDIR, errno
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy, memset
@@ -17,21 +22,19 @@ from posix.fcntl cimport AT_FDCWD, openat
 from posix.unistd cimport close
 
 from zcore.kernel.atomics cimport zc_add, zc_load, zc_now_ns, zc_store, zc_swap_if
-from zcore.kernel.strided.copy cimport MAX_NDIM
-from zcore.kernel.refs.extents cimport Extents
-from zcore.kernel.io.files cimport buffer_free, n_forks
-from zcore.kernel.io.locks cimport section_enter
-from zcore.kernel.plan.document cimport document_hold, document_is_old, document_stands
-from zcore.kernel.plan.shard_index cimport ShardProgram
-from zcore.kernel.plan.shard_levels cimport ShardLevels
-from zcore.kernel.select.grid cimport Span
-from zcore.kernel.select.open_array cimport OpenArray
 from zcore.kernel.codec.program cimport Program
 from zcore.kernel.codec.table cimport workspace_exception, workspace_free
+from zcore.kernel.io.files cimport buffer_free, n_forks
+from zcore.kernel.io.locks cimport section_enter
+from zcore.kernel.select.open_array cimport OpenArray, document_hold, document_is_old, document_stands
+from zcore.kernel.plan.shard_index cimport ShardLevels, ShardProgram
+from zcore.kernel.refs.extents cimport Extents
+from zcore.kernel.select.grid cimport Span
+from zcore.kernel.select.tasks cimport Selected, Tasks
 from zcore.kernel.status cimport (
     INTERRUPTED, MAX_SHARD_LEVELS, NO_MEMORY, OK, RAISED, STALE, fail, locate_error, make_error, status_clear,
 )
-from zcore.kernel.select.tasks cimport Selected, Tasks
+from zcore.kernel.strided.copy cimport MAX_NDIM
 
 cdef enum:
     POLL_NS = 50_000_000       # between two polls of signals
@@ -525,3 +528,93 @@ cdef int poll_worker(void *context) noexcept with gil:
     """Whether a worker that waits for a lock has to stop; `context` is the `Worker`."""
     cdef Worker *worker = <Worker *>context
     return (<Plan>worker.plan).poll(worker)
+
+
+# pools
+
+cdef extern from "threads.h" nogil:
+    void zc_run_together(int n, void (*work)(void *) noexcept nogil, void *context)
+
+cdef enum:
+    MIN_SHARED_NBYTES = 1 << 17            # as in the engine: a smaller plan is done before a second thread wakes up
+
+
+@cython.final
+cdef class PlanPool:
+    """Plans of one array.
+
+    Parameters
+    ----------
+    make : callable
+        Returns a new plan, of a selection of nothing. It must not lead to the owner of the pool.
+    n_slots : int
+        Maximum number of plans, and so of calls at the same time.
+    n_made : int
+        Plans that are made now, so that the first calls do not take the GIL.
+    """
+
+    def __init__(self, make, int n_slots=MAX_PLANS, int n_made=0):
+        cdef int i
+        self.make = make
+        self.n_slots = n_slots
+        for i in range(min(n_made, n_slots)):
+            _make(self, i)
+
+    def __dealloc__(self):
+        cdef int i
+        for i in range(MAX_PLANS):
+            Py_XDECREF(<PyObject *>self.plans[i])
+
+    cdef void *borrow(self) noexcept nogil:
+        cdef int i
+        for i in range(self.n_slots):
+            if zc_load(&self.is_used[i]) == 0 and zc_swap_if(&self.is_used[i], 0, 1):
+                if self.plans[i] != NULL or _made(self, i):
+                    return self.plans[i]
+                zc_store(&self.is_used[i], 0)
+                break
+        return NULL
+
+    cdef void give_back(self, void *plan) noexcept nogil:
+        cdef int i = 0
+        while self.plans[i] != plan:
+            i += 1
+        zc_store(&self.is_used[i], 0)
+
+
+cdef int _make(PlanPool pool, int i) except -1:
+    cdef Plan plan = pool.make()
+    Py_INCREF(plan)
+    pool.plans[i] = <void *>plan
+    return 0
+
+
+cdef bint _made(PlanPool pool, int i) noexcept with gil:
+    try:
+        try:
+            _make(pool, i)
+            return True
+        except BaseException:
+            pass
+    except:  # noqa: E722 (the only clause that cannot raise itself)
+        pass
+    return False
+
+
+cdef void _work(void *plan) noexcept nogil:
+    (<Plan>plan).work(False)
+
+
+cdef bint run_anew(Plan plan, const Selected *box, char *data, const int64_t *strides, int n_threads,
+                   bint is_shared) noexcept nogil:
+    cdef int64_t n
+    if plan.begin_anew(box, data, strides, n_threads) != OK:
+        return False
+    if not is_shared and plan.n_chunks > 1 and plan.n_chunks * plan.layout.n_bytes >= MIN_SHARED_NBYTES:
+        return False
+    n = min(<int64_t>n_threads, plan.n_tasks * plan.task_threads) if is_shared else 1
+    if plan.n_tasks * plan.task_nbytes < MIN_SHARED_NBYTES:
+        n = 1
+    if plan.n_tasks:
+        zc_run_together(<int>n, _work, <void *>plan)
+    return zc_load(&plan.stop) == 0 and plan.status.code == OK and plan.n_deferred == 0

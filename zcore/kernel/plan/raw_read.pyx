@@ -2,7 +2,7 @@
 """Reading arrays whose elements lie uncompressed in a file or in memory, at an offset and with strides.
 
 Nothing is decoded, so a task needs no chunk. The array is cut into parts of some megabytes, and of each part only the
-bytes that the selection needs are read (`zcore.kernel.plan.raw_copy`).
+bytes that the selection needs are read (`zcore.kernel.plan.fetch`).
 """
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
@@ -11,11 +11,11 @@ from posix.unistd cimport close
 
 from zcore.kernel.strided.copy cimport MAX_NDIM, Copy
 from zcore.kernel.io.files cimport Content, buffer_reserve
-from zcore.kernel.select.boxes cimport Boxes
+from zcore.kernel.select.points cimport Boxes
 from zcore.kernel.select.gather cimport Sides, piece_of
 from zcore.kernel.select.grid cimport Span
 from zcore.kernel.plan.plan cimport PlanOptions, Worker
-from zcore.kernel.plan.raw_copy cimport copy_raw
+from zcore.kernel.plan.fetch cimport copy_raw
 from zcore.kernel.plan.read cimport ReadPlan
 from zcore.kernel.status cimport OK
 from zcore.kernel.select.open_array cimport OpenArray

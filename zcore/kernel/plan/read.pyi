@@ -3,7 +3,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from zcore.kernel.cache.chunks import ChunkCache
+from zcore.kernel.plan.cache import ChunkCache
 from zcore.kernel.plan.plan import Plan, PlanOptions, _Items, _Selection
 from zcore.kernel.select.open_array import OpenArray
 

@@ -7,12 +7,11 @@ object that is stored without a codec, only the selected elements are fetched, s
 from libc.stdint cimport int64_t
 from libc.string cimport memset
 
-from zcore.kernel.cache.chunks cimport ChunkCache
+from zcore.kernel.plan.cache cimport ChunkCache
 from zcore.kernel.io.files cimport Content, Identity, identify_fd, identify_name
 from zcore.kernel.plan.decode cimport begin_kept, decode_chunk, end_kept, place_fill, place_kept
-from zcore.kernel.plan.fetch cimport fetch_end, fetch_open, fetch_rest, fetch_whole, stored_limit
+from zcore.kernel.plan.fetch cimport copy_raw, fetch_end, fetch_open, fetch_rest, fetch_whole, is_cheaper, stored_limit
 from zcore.kernel.plan.plan cimport Object, Plan, PlanOptions, Worker
-from zcore.kernel.plan.raw_copy cimport copy_raw, is_cheaper
 from zcore.kernel.plan.shard_read cimport ShardReader
 from zcore.kernel.select.grid cimport Span
 from zcore.kernel.select.open_array cimport MAX_KEY, OpenArray

@@ -9,13 +9,14 @@ Offsets count from the first byte of the shard, and an empty chunk has 2**64 - 1
 """
 from libc.stdint cimport int64_t, uint64_t, uint8_t
 
-from zcore.kernel.strided.copy cimport MAX_NDIM
-from zcore.kernel.io.files cimport Buffer, Content, Identity
-from zcore.kernel.cache.lru cimport Cache, Kept
+from zcore.kernel.plan.cache cimport Cache, Kept
 from zcore.kernel.codec.program cimport Program
 from zcore.kernel.codec.table cimport Workspace
-from zcore.kernel.status cimport Status
-
+from zcore.kernel.io.files cimport Buffer, Content, Identity
+from zcore.kernel.select.grid cimport Axis
+from zcore.kernel.select.tasks cimport Tasks
+from zcore.kernel.status cimport MAX_SHARD_LEVELS, Status
+from zcore.kernel.strided.copy cimport MAX_NDIM
 
 cdef struct Extent:            # encoded bytes of a chunk in its shard
     uint64_t offset            # NO_CHUNK: not stored, all its elements are the fill value
@@ -92,3 +93,27 @@ cdef class IndexCache(Cache):
     cdef ShardIndex *find(self, const Identity *identity, int64_t base, int64_t size, int64_t form) noexcept nogil
     # Caches an index, unless its shard is so young that another one could have the same identity.
     cdef void keep(self, ShardIndex *index) noexcept nogil
+
+
+cdef class ShardLevels:
+    cdef int n
+    # The ShardProgram of each level, the outermost first; the open array keeps them.
+    cdef void *programs[MAX_SHARD_LEVELS]
+    cdef const Axis *_innermost
+    cdef Axis *_outer          # of all levels except the innermost
+    cdef int64_t _chunk_limit
+
+    # Takes over the selection of the tasks.
+    cdef void follow(self, Tasks tasks) noexcept nogil
+    # The axes of the chunks of the shards of a level.
+    cdef const Axis *axes_of(self, int level) noexcept nogil
+    # Their order in the index, see `ShardProgram`.
+    cdef const int *order_of(self, int level) noexcept nogil
+    # Whether there are codecs behind the shards of a level.
+    cdef bint is_wrapped(self, int level) noexcept nogil
+    # Maximum size of one of these chunks.
+    cdef int64_t limit_of(self, int level) noexcept nogil
+    # The deepest level whose chunks lie in the same bytes as a shard of `level`.
+    cdef int last_of(self, int level) noexcept nogil
+    # Coordinates of the failed chunk in a shard of that shape, and in the shards inside it.
+    cdef tuple coords_of(self, const Status *status, object shard_shape)

@@ -2,8 +2,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from zcore.kernel.cache.lru import Cache
 from zcore.kernel.codec.program import Program
+from zcore.kernel.plan.cache import Cache
 
 MAX_LEVELS: int
 INDICES: IndexCache

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from zcore.kernel.cache.chunks import ChunkCache
+from zcore.kernel.plan.cache import ChunkCache
 from zcore.kernel.select.open_array import OpenArray
 
 SMALL_NBYTES: int

@@ -19,16 +19,13 @@ from cpython.slice cimport PySlice_AdjustIndices, PySlice_Unpack
 from libc.stdint cimport int64_t, uint8_t
 from posix.fcntl cimport AT_FDCWD
 
-from zcore.kernel.cache.chunks cimport ChunkCache
-from zcore.kernel.cache.lru cimport Kept, kept_release
+from zcore.kernel.plan.cache cimport ChunkCache, Kept, kept_release
 from zcore.kernel.io.files cimport Identity, identify_name
-from zcore.kernel.plan.document cimport document_stands
-from zcore.kernel.plan.plan cimport PlanOptions
-from zcore.kernel.plan.pool cimport PlanPool, run_anew
+from zcore.kernel.select.open_array cimport MAX_KEY, OpenArray, Opened, document_stands
+from zcore.kernel.plan.plan cimport PlanOptions, PlanPool, run_anew
 from zcore.kernel.plan.read cimport ReadPlan
 from zcore.kernel.select.box import whole
 from zcore.kernel.select.grid cimport Span
-from zcore.kernel.select.open_array cimport MAX_KEY, OpenArray, Opened
 from zcore.kernel.select.tasks cimport Selected, Tasks
 from zcore.kernel.strided.copy cimport MAX_NDIM, Copy, copy_run
 

@@ -1,5 +1,8 @@
 """For type checkers: what `table.pyx` has for Python."""
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import numpy.typing as npt
 
 from zcore.typing import Buffer
 
@@ -30,3 +33,24 @@ class ReferenceTable:
     def items(self) -> Iterator[tuple[bytes, bytes | tuple[str | None, int, int | None]]]: ...
     def list_dir(self, prefix: bytes) -> tuple[list[bytes], list[bytes]]: ...
     def list_keys(self, prefix: bytes, start: bytes, n: int) -> list[bytes]: ...
+
+
+class Records:
+    targets: npt.NDArray[np.int32]
+    offsets: npt.NDArray[np.int64]
+    lengths: npt.NDArray[np.int64]
+    data: bytes
+    def __init__(self, targets: npt.NDArray[np.int32], offsets: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64],
+                 data: bytes, n_targets: int) -> None: ...
+    def __len__(self) -> int: ...
+    @property
+    def nbytes(self) -> int: ...
+
+class RecordTable(ReferenceTable):
+    prefix: bytes
+    grid_shape: tuple[int, ...]
+    record_size: int
+    separator: bytes
+    def __init__(self, documents: ReferenceTable, prefix: bytes, grid_shape: tuple[int, ...], separator: bytes,
+                 record_size: int, load: Callable[[int], Records | None] | None) -> None: ...
+    def number_of(self, key: bytes) -> int: ...

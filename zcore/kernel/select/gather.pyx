@@ -12,9 +12,8 @@ from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memset
 
 from zcore.kernel.strided.copy cimport MAX_NDIM, Copy, copy_run, copy_simplify, fill_run
-from zcore.kernel.select.boxes cimport Side
+from zcore.kernel.select.points cimport Group, Points, Side
 from zcore.kernel.select.grid cimport Span
-from zcore.kernel.select.points cimport Group, Points
 
 
 cdef extern from "select/points.h" nogil:

@@ -9,7 +9,6 @@ from zcore.kernel.select.rectilinear cimport Run
 from zcore.kernel.status cimport MAX_SHARD_LEVELS
 from zcore.kernel.strided.copy cimport MAX_NDIM
 
-
 cdef enum:
     MAX_KEY = 4400             # bytes of a key with its directory, and the final zero
     MAX_DIGITS = 20            # of the index of a chunk
@@ -76,3 +75,12 @@ cdef class OpenArray:
     cdef OpenArray rooted(self)
     # Returns the same elements without codecs, with another chunk shape.
     cdef OpenArray cut(self, tuple chunk_shape)
+
+
+# Opens the document: a descriptor, if it is the document that the array was opened with; else -1. While the descriptor
+# is open, no other file can have the document's identity, however young it is.
+cdef int document_hold(const Opened *opened) noexcept nogil
+# Whether the document is at its whole path. (Another directory may have got the name of the one that a plan has open.)
+cdef bint document_stands(const Opened *opened) noexcept nogil
+# Whether the document is so old that no other document can have its identity.
+cdef bint document_is_old(const Opened *opened) noexcept nogil

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from zcore.errors import ReferenceFormatError, UnsupportedError, ZcoreError, warn
-from zcore.kernel.refs.records import RecordTable
-from zcore.kernel.refs.table import ReferenceTable
+from zcore.kernel.refs.table import RecordTable, ReferenceTable
 from zcore.stores.base import AtMost
 from zcore.stores.forks import renew_in_children
 from zcore.stores.keys import check_key

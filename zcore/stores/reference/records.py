@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from zcore.errors import Needing, ReferenceFormatError
-from zcore.kernel.refs.records import Records
+from zcore.kernel.refs.table import Records
 from zcore.stores.base import AtMost
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from zcore.descriptors import open_descriptor
 from zcore.errors import OutOfMemoryError, ReferenceTargetError
-from zcore.kernel.io.reopen import open_again
+from zcore.kernel.io.documents import open_again
 from zcore.stores.base import resolve_range
 from zcore.trust.targets import AllowedTargets
 

@@ -399,19 +399,28 @@ class Moves:
         target.write(starts, values)
 
     def _elements(self, shape, dtype):
-        """Return memory for elements. It is used again as long as it is large enough."""
-        n = int(np.prod(shape, dtype=object))
         known = self._memory.__dict__
-        memory = known.get(dtype)
-        if memory is None or memory.size < n:
-            memory = None
-            known.pop(dtype, None)
+        return (known.get(dtype) or known.setdefault(dtype, ElementMemory(dtype))).of(shape)
+
+
+class ElementMemory:
+    """Memory for the elements of a box, which is used again for the next one as long as it is large enough."""
+
+    def __init__(self, dtype: np.dtype[Any]) -> None:
+        self._dtype = dtype
+        self._memory = None
+
+    def of(self, shape: tuple[int, ...]) -> npt.NDArray[Any]:
+        """Return an array of this shape, with any elements."""
+        n = math.prod(shape)
+        if self._memory is None or self._memory.size < n:
+            self._memory = None
             try:
-                memory = known[dtype] = np.empty(n, dtype)
+                self._memory = np.empty(n, self._dtype)
             except (MemoryError, ValueError) as exc:
-                raise OutOfMemoryError(f"no memory for {n * dtype.itemsize} bytes of elements",
-                                       nbytes=n * dtype.itemsize) from exc
-        return memory[:n].reshape(shape)
+                n_bytes = n * self._dtype.itemsize
+                raise OutOfMemoryError(f"no memory for {n_bytes} bytes of elements", nbytes=n_bytes) from exc
+        return self._memory[:n].reshape(shape)
 
 
 def _cast(values, cast):

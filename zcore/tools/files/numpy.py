@@ -1,8 +1,8 @@
 """The files of `numpy.save` and `numpy.savez` as sources and destinations of copies, never whole in memory.
 
 The compiled code reads elements where they lie in the file. A member of ``.npz`` has a checksum, which proves it only
-after its last byte. A copy that goes through a member in order reads it once, deflated or not. Before any other
-order of reading, the whole member is checked, and a deflated one is unpacked to a temporary file.
+after its last byte. So the whole member is checked before its elements are read, and a deflated one is unpacked to a
+temporary file meanwhile.
 
 Headers are parsed here, because NumPy's parser takes any size and lets any error through. Objects are pickles in these
 files: they are neither read nor written.
@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from zcore import config, workers
+from zcore.asdf.writing import write_at
 from zcore.descriptors import duplicate, identity_of, open_descriptor
 from zcore.engine.options import MAX_THREADS
 from zcore.errors import (
@@ -169,7 +170,7 @@ class _NumpyArray(SourceArray):
         self._key = key
         self._member = member
         self._what = f"{file.path}: {key}" if key else file.path
-        reader = self._new_reader()
+        reader = MemberReader(file.source, key, member)
         header = _read_header(reader, self._what)
         self._offset = reader.position
         self._stored_shape = header.shape
@@ -180,21 +181,10 @@ class _NumpyArray(SourceArray):
                         key=self._what, expected=n_expected, found=member.n_bytes)
         super().__init__(header.shape, header.dtype, {}, selection)
         self.order = header.order
-        # Read in this order, the member is read to its end, and so checked.
-        self._in_order = selection is None and member.crc is not None and header.order == "C"
-        self._reader = None
-
-    def _new_reader(self):
-        return MemberReader(self._file.source, self._key, self._member)
 
     def _read(self, box, out):
         if not out.nbytes:
             return
-        if self._in_order:
-            self._in_order = self._read_next(box, out)
-            if self._in_order:
-                return
-        self._reader = None
         fd, offset = self._file.place_of(self._key, self._member)
         shape, itemsize, n_threads = self._stored_shape, self.dtype.itemsize, self._file.n_threads
         array = OpenArray(shape, shape, program=None, fill=bytes(itemsize), template=(b"", b"", b""))
@@ -206,32 +196,6 @@ class _NumpyArray(SourceArray):
             raise self._file.source.fault("read", exc) from exc
         workers.run(plan.run, n_threads, plan.cancel)
         plan.raise_failure(())
-
-    def _read_next(self, box, out):
-        """Read a box that is one run of bytes behind those that were read last; return False for any other box."""
-        shape, itemsize = self._stored_shape, self.dtype.itemsize
-        if math.prod(box.counts[:_n_outer(shape, box.counts)]) != 1:
-            return False
-        reader = self._reader = self._reader or self._new_reader()
-        start = self._offset + sum(map(operator.mul, box.starts, _strides(shape, itemsize, "C")))
-        if start < reader.position:
-            return False
-        # A copy that was interrupted has these elements.
-        while reader.position < start:
-            reader.read(min(_PIECE_NBYTES, start - reader.position))
-        memory = memoryview(out.reshape(-1).view(np.uint8))
-        for at in range(0, len(memory), _PIECE_NBYTES):
-            piece = memory[at:at + _PIECE_NBYTES]
-            piece[:] = reader.read(len(piece))
-        return True
-
-
-def _n_outer(shape, counts):
-    """Return the number of outer dimensions of a box in an array in C order; inside them it is one run of bytes."""
-    n = max(0, len(shape) - 1)
-    while n > 0 and counts[n] == shape[n]:
-        n -= 1
-    return n
 
 
 def _strides(shape, itemsize, order):
@@ -335,7 +299,10 @@ class NumpyTarget:
         strides = _strides(shape, itemsize, self._order)
         if self._order == "F":
             shape, strides, starts, values = shape[::-1], strides[::-1], starts[::-1], values.T
-        n_outer = _n_outer(shape, values.shape)
+        # The outer dimensions of the box: inside them it is one run of bytes.
+        n_outer = max(0, len(shape) - 1)
+        while n_outer > 0 and values.shape[n_outer] == shape[n_outer]:
+            n_outer -= 1
         while n_outer < len(shape) - 1 and math.prod(values.shape[n_outer:]) * itemsize > _PIECE_NBYTES:
             n_outer += 1
         first = self._offset + sum(map(operator.mul, starts, strides))
@@ -345,7 +312,7 @@ class NumpyTarget:
                 # In runs of a megabyte, since elements in the other order are copied here.
                 # Without the dots one element would be a scalar, which has the byte order of the machine.
                 run = np.ascontiguousarray(values[(*index, ...)]).reshape(-1).view(np.uint8)
-                _write_all(fd, memoryview(run), first + sum(map(operator.mul, index, strides)))
+                write_at(fd, run, first + sum(map(operator.mul, index, strides)))
         finally:
             os.close(fd)
 
@@ -353,12 +320,6 @@ class NumpyTarget:
 def dtype_of(source: SourceArray, wanted: Wanted) -> np.dtype[Any]:
     """Return the type of the elements of a new array."""
     return source.dtype if wanted.dtype is None else np.dtype(wanted.dtype)
-
-
-def _write_all(fd, data, offset):
-    while data:
-        n_written = os.pwrite(fd, data, offset)
-        data, offset = data[n_written:], offset + n_written
 
 
 class NpySink:

@@ -17,6 +17,8 @@ from zcore.engine.binding import ArrayBinding
 from zcore.errors import AsdfFormatError, ChunkError, ChunkMemoryError, OutOfMemoryError, StoreError, UnsupportedError
 from zcore.kernel.select.box import Box
 from zcore.nodes.array import Array
+from zcore.tools.copy.transfer import ElementMemory
+from zcore.tools.rechunk import slab_of
 from zcore.tools.spread import spread
 
 if TYPE_CHECKING:
@@ -89,8 +91,8 @@ def read_objects(binding: ArrayBinding, tasks: npt.NDArray[np.int64],
     grid = metadata.grid_shape
     if not len(tasks):
         return
-    counts = _slab_counts(grid, metadata.chunk_nbytes)
-    scratch = _Scratch(metadata.dtype)
+    counts = _counts_of(grid, metadata.chunk_nbytes)
+    scratch = ElementMemory(metadata.dtype)
     for first, coords in _slabs(tasks, grid, counts):
         last = [min(i + n, length) - 1 for i, n, length in zip(first, counts, grid, strict=True)]
         box = _box(metadata, first, last)
@@ -114,7 +116,7 @@ def read_on_workers(client: Any, binding: ArrayBinding, tasks: npt.NDArray[np.in
     metadata = binding.metadata
     if not len(tasks):
         return
-    counts = _slab_counts(metadata.grid_shape, metadata.chunk_nbytes)
+    counts = _counts_of(metadata.grid_shape, metadata.chunk_nbytes)
     # Shares of whole slabs of the grid, as far as that goes; numbers that are near each other lie in one slab.
     size = max(1, math.prod(counts) * _SLABS_OF_SHARE)
     tasks = np.sort(tasks)
@@ -135,33 +137,9 @@ def _read_share(array, share):
     return failures, sum(n_bytes)
 
 
-class _Scratch:
-    """Memory for the elements of a box, which is used again for the next one."""
-
-    def __init__(self, dtype):
-        self._dtype = dtype
-        self._memory = None
-
-    def of(self, shape):
-        n = math.prod(shape)
-        if self._memory is None or self._memory.size < n:
-            self._memory = None
-            try:
-                self._memory = np.empty(n, self._dtype)
-            except (MemoryError, ValueError) as exc:
-                n_bytes = n * self._dtype.itemsize
-                raise OutOfMemoryError(f"no memory for {n_bytes} bytes of elements", nbytes=n_bytes) from exc
-        return self._memory[:n].reshape(shape)
-
-
-def _slab_counts(grid, chunk_nbytes):
+def _counts_of(grid, chunk_nbytes):
     """Return how many chunks a slab has in each dimension: rows of the grid, as many as there is room for."""
-    room = max(1, SLAB_NBYTES // max(1, chunk_nbytes))
-    counts = []
-    for n in reversed(grid):
-        counts.append(min(n, room))
-        room = room // n if room >= n else 1
-    return tuple(reversed(counts))
+    return slab_of(grid, (1,) * len(grid), chunk_nbytes, SLAB_NBYTES)
 
 
 def _slabs(tasks, grid, counts):
@@ -204,7 +182,7 @@ def _read(decoded, box, scratch):
         decoded.read(box, scratch.of(box.counts))
         return
     grid = [-(-n // chunk) for n, chunk in zip(box.counts, inner_shape, strict=True)]
-    counts = _slab_counts(grid, math.prod(inner_shape) * decoded.metadata.itemsize)
+    counts = _counts_of(grid, math.prod(inner_shape) * decoded.metadata.itemsize)
     for index in np.ndindex(*[-(-n // count) for n, count in zip(grid, counts, strict=True)]):
         starts = [i * count * chunk for i, count, chunk in zip(index, counts, inner_shape, strict=True)]
         part = Box(tuple([a + b for a, b in zip(box.starts, starts, strict=True)]), box.steps,
@@ -219,7 +197,7 @@ def _read_each(decoded, coords, failed):
     pending = list(reversed(coords))
 
     def work(main):
-        scratch = _Scratch(metadata.dtype)
+        scratch = ElementMemory(metadata.dtype)
         while pending:
             try:
                 one = pending.pop()

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zcore.kernel.codec import crc32c as module
-from zcore.kernel.codec.crc32c import crc32c, crc32c_table, implementation
+from zcore.kernel.codec import checksums as module
+from zcore.kernel.codec.checksums import crc32c, crc32c_table, implementation
 
 
 def by_definition(data):

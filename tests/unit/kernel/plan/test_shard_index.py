@@ -8,7 +8,7 @@ import pytest
 
 from tests.both_ways import WAYS, directory
 from zcore.errors import ChecksumError, ChunkError, CodecError, ShardIndexError, StoreError
-from zcore.kernel.codec.crc32c import crc32c
+from zcore.kernel.codec.checksums import crc32c
 from zcore.kernel.codec.program import Program
 from zcore.kernel.plan.plan import PlanOptions
 from zcore.kernel.plan.read import ReadPlan

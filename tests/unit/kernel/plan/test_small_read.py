@@ -238,7 +238,7 @@ def test_a_cache_that_is_granted_later_is_used(tmp_path, monkeypatch):
     monkeypatch.setattr(config, "cache", 0)
     array = made(tmp_path / "a")
     assert small(array, (1, slice(0, 2))).tolist() == [7, 8]
-    from zcore.kernel.cache.chunks import CHUNKS
+    from zcore.kernel.plan.cache import CHUNKS
 
     config.cache = "1 MB"
     assert CHUNKS.info()["chunks"] == 0

@@ -6,8 +6,8 @@ from zcore.errors import SelectionError
 from zcore.kernel.plan.plan import PlanOptions
 from zcore.kernel.plan.read import ReadPlan
 from zcore.kernel.select.box import basic
-from zcore.kernel.select.boxes import Boxes
 from zcore.kernel.select.open_array import OpenArray
+from zcore.kernel.select.points import Boxes
 
 SHAPE = (10, 12)
 

@@ -29,7 +29,7 @@ from zcore.errors import (  # noqa: E402
     TruncatedError,
     UnsupportedError,
 )
-from zcore.kernel.cache.chunks import ChunkCache  # noqa: E402
+from zcore.kernel.plan.cache import ChunkCache  # noqa: E402
 from zcore.stores import OBJECTS, FileParts  # noqa: E402
 from zcore.stores.asdf import nodes
 from zcore.stores.asdf.store import AsdfStore  # noqa: E402

@@ -7,7 +7,7 @@ import pytest
 import zcore
 from tests.descriptors import descriptors
 from zcore.errors import ReferenceTargetError
-from zcore.kernel.io.reopen import open_again
+from zcore.kernel.io.documents import open_again
 from zcore.stores.reference.store import ReferenceStore
 from zcore.stores.reference.targets import Targets
 

@@ -10,10 +10,9 @@ import numpy as np
 
 import zcore
 from zcore.cli.show.facts import kind_of
-from zcore.cli.slabs import slab_of, slabs_of
 from zcore.errors import ZcoreError
 from zcore.nodes.info import type_name
-from zcore.tools.rechunk import slab_at
+from zcore.tools.rechunk import slab_at, slab_of, slabs_of
 from zcore.tools.stored import Stored, slabs_with_more
 
 if TYPE_CHECKING:

@@ -7,7 +7,6 @@ from libc.stdint cimport int64_t, uint64_t, uint8_t
 
 from zcore.kernel.io.files cimport Identity
 
-
 cdef enum:
     N_BUCKETS = 4096
 
@@ -54,3 +53,17 @@ cdef class Cache:
     cdef void _lock(self) noexcept nogil
     cdef void _touch(self, Kept *kept) noexcept nogil
     cdef dict _info(self, str what)
+
+
+# Whether `identity`, as a store gives it, consists of five numbers; fills `result`.
+cdef bint identity_of(tuple identity, Identity *result) except -1
+
+
+cdef class ChunkCache(Cache):
+    # Return the cached chunk of `n_bytes` bytes that was decoded from `size` bytes at `base` with `form`, with one more
+    # reference, or NULL; see `Cache.get`.
+    cdef Kept *find(self, const Identity *identity, int64_t base, int64_t size, int64_t form, int64_t n_bytes,
+                    bint asks_again) noexcept nogil
+    # Return memory to decode a chunk to, with one reference; NULL for a chunk that is too large. `identity` is trusted.
+    cdef Kept *place(self, const Identity *identity, int64_t base, int64_t size, int64_t form,
+                     int64_t n_bytes) noexcept nogil

@@ -1,5 +1,5 @@
 # cython: language_level=3, cdivision=True, freethreading_compatible=True
-"""LRU cache of content of files, limited in bytes.
+"""LRU caches of content of files, limited in bytes: of decoded chunks, and of shard indices (`plan.shard_index`).
 
 Compiled because a look-up precedes the read of each chunk. Safe among threads and across a fork. A cache is a hash
 table and a list under a spin lock that is held for some instructions. Content that one thread drops while another
@@ -7,6 +7,7 @@ thread reads it lives until the reader releases it.
 """
 import os
 
+cimport cython
 from libc.stdlib cimport free, malloc
 
 from zcore.kernel.atomics cimport zc_add, zc_back_off, zc_load, zc_store, zc_swap_if, zc_wall_ns
@@ -268,3 +269,52 @@ def _let_go_all():
 
 
 os.register_at_fork(before=_hold_all, after_in_parent=_let_go_all, after_in_child=_let_go_all)
+
+
+# decoded chunks
+
+@cython.final
+cdef class ChunkCache(Cache):
+    """LRU cache of decoded chunks, each with the identity of its object; see `Cache`.
+
+    A chunk that is larger than the capacity is not cached.
+    """
+
+    cdef Kept *find(self, const Identity *identity, int64_t base, int64_t size, int64_t form, int64_t n_bytes,
+                    bint asks_again) noexcept nogil:
+        cdef Kept *kept = self.get(identity, base, size, form, asks_again)
+        if kept != NULL and kept.n_bytes != n_bytes:
+            kept_release(kept)
+            return NULL
+        return kept
+
+    cdef Kept *place(self, const Identity *identity, int64_t base, int64_t size, int64_t form,
+                     int64_t n_bytes) noexcept nogil:
+        cdef Kept *kept = kept_new(n_bytes) if n_bytes <= self.max_nbytes else NULL
+        if kept != NULL:
+            kept.identity = identity[0]
+            kept.base = base
+            kept.size = size
+            kept.form = form
+        return kept
+
+    def resize(self, int64_t capacity):
+        """Set the capacity in bytes."""
+        with nogil:
+            self.set_capacity(capacity, capacity)
+
+    def info(self):
+        """Return the use of the cache: a dict of hits, misses, chunks, nbytes and capacity."""
+        return self._info("chunks")
+
+
+cdef bint identity_of(tuple identity, Identity *result) except -1:
+    try:
+        result.device, result.inode, result.size, result.mtime_ns, result.ctime_ns = identity
+    except (TypeError, ValueError, OverflowError):
+        return False
+    return True
+
+
+# For the handles that were opened without a cache of their own. `zcore.config.cache` sets its capacity.
+CHUNKS = ChunkCache(0)

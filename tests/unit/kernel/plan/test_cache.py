@@ -12,7 +12,7 @@ import pytest
 
 import zcore
 from tests.both_ways import WAYS, directory
-from zcore.kernel.cache.chunks import CHUNKS, ChunkCache
+from zcore.kernel.plan.cache import CHUNKS, ChunkCache
 
 COUNTS = ("hits", "misses", "chunks")
 
@@ -221,7 +221,7 @@ def test_all_handles_share_what_the_configuration_grants(tmp_path, monkeypatch):
     zcore.create_array(tmp_path, data=np.arange(10), chunks=5)
     cache = ChunkCache(0, 0)
     monkeypatch.setattr("zcore.engine.options.CHUNKS", cache)
-    monkeypatch.setattr("zcore.kernel.cache.chunks.CHUNKS", cache)
+    monkeypatch.setattr("zcore.kernel.plan.cache.CHUNKS", cache)
     a, b = zcore.open(tmp_path), zcore.open(tmp_path)
     assert a.cache is None and a[1] == 1 and counts(cache) == (0, 0, 0)
     zcore.config.cache = "1 MB"
@@ -305,7 +305,7 @@ caches = []
 # Registered before those of zcore, so they run while it holds all caches.
 os.register_at_fork(before=caches.clear, after_in_parent=lambda: caches.append(ChunkCache(10)),
                     after_in_child=lambda: caches.append(ChunkCache(10)))
-from zcore.kernel.cache.chunks import ChunkCache
+from zcore.kernel.plan.cache import ChunkCache
 caches.append(ChunkCache(100))
 for _ in range(3):
     child = os.fork()
@@ -377,7 +377,7 @@ import resource, sys
 import numpy as np
 import zcore
 from tests.both_ways import WAYS, directory
-from zcore.kernel.cache.chunks import ChunkCache
+from zcore.kernel.plan.cache import ChunkCache
 
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)

@@ -1,1 +1,0 @@
-"""LRU caches of shard indices and decoded chunks."""
