@@ -141,8 +141,10 @@ cdef extern from *:
     #ifdef F_FULLFSYNC
         if (fcntl(fd, F_FULLFSYNC) == 0) return 0;
     #endif
-        /* The journal is one for all: up to the last change of this directory it is written, and so is all before. */
-        return disk >= ZC_BTRFS && !is_alone ? zc_sync_files(fd) : zc_fsync(fd);
+        /* The journal is one for all: it is written up to the last change of this directory, with all that came before.
+           So if the changes were below, this one is changed once more. */
+        if (!is_alone && (disk >= ZC_BTRFS || futimens(fd, 0) != 0)) return zc_sync_files(fd);
+        return zc_fsync(fd);
     }
 
     /* renameat that fails with EEXIST if the new name exists, or, with `exchanges`, exchanges the two names. Other
