@@ -20,6 +20,7 @@
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 enum class {
@@ -144,6 +145,8 @@ CALL(STAT, int, __fxstatat, (int v, int dir, const char *path, struct stat *s, i
 CALL(STAT, int, __fxstatat64, (int v, int dir, const char *path, struct stat64 *s, int flags), (v, dir, path, s, flags))
 CALL(ROOM, int, statvfs, (const char *path, struct statvfs *s), (path, s))
 CALL(ROOM, int, statvfs64, (const char *path, struct statvfs64 *s), (path, s))
+CALL(ROOM, int, fstatfs, (int fd, struct statfs *s), (fd, s))
+CALL(ROOM, int, fstatfs64, (int fd, struct statfs64 *s), (fd, s))
 CALL(ROOM, int, fstatvfs, (int fd, struct statvfs *s), (fd, s))
 CALL(ROOM, int, fstatvfs64, (int fd, struct statvfs64 *s), (fd, s))
 CALL(ACCESS, int, access, (const char *path, int mode), (path, mode))

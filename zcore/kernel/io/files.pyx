@@ -772,7 +772,7 @@ def settle_below(str directory not None):
     cdef list opened = []
     cdef int fd = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
     cdef int disk = zc_disk_of(fd)
-    os.close(fd)
+    close(fd)
     if disk == ZC_NO_DISK:
         return
     try:
@@ -793,7 +793,7 @@ def settle_below(str directory not None):
             settle(fd)
     finally:
         for fd in opened:
-            os.close(fd)
+            close(fd)     # nothing was written to it
 
 
 def barrier(int fd):
