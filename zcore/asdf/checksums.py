@@ -1,4 +1,4 @@
-"""The MD5 in a block header, and `faults_of`, which reads all blocks of a file and finds the damaged ones.
+"""The MD5 in a block header, and `check`, which proves a block by it.
 
 ASDF file layout, "Block header": "an optional MD5 checksum of the used data in the block", zeros for none. For
 compressed blocks the text was read in two ways: zcore, and asdf from 5.3 on, hash the stored bytes, as the text says.
@@ -10,13 +10,13 @@ import hashlib
 from typing import TYPE_CHECKING
 
 from zcore.asdf import compression
-from zcore.errors import ZcoreError, warn
+from zcore.errors import warn
 
 if TYPE_CHECKING:
     from _hashlib import HASH
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
-    from zcore.asdf.blocks import Block, BlockList
+    from zcore.asdf.blocks import Block
     from zcore.typing import Buffer
 
 NO_CHECKSUM = bytes(16)
@@ -67,21 +67,3 @@ def check(block: Block) -> None:
     elif not block.verify():
         for _ in block.stored_pieces():
             pass
-
-
-def faults_of(blocks: BlockList) -> Iterator[tuple[int, ZcoreError]]:
-    """Iterate over (number, error) of the blocks of a file that are damaged.
-
-    The last error may be the one that ended the walk along the blocks: its number is that of the block that is missing.
-
-    Parameters
-    ----------
-    blocks : BlockList
-    """
-    for number in range(len(blocks.found.offsets)):
-        try:
-            check(blocks[number])
-        except ZcoreError as error:
-            yield number, error
-    if blocks.fault is not None:
-        yield len(blocks.found.offsets), blocks.fault

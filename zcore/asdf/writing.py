@@ -230,12 +230,7 @@ def _write_block(fd, offset, content, name, form):
         digest = _write_raw(fd, begin, content, form)
         used = len(content)
     else:
-        md5, end = checksums.new_md5() if form.checksum else None, begin
-        for piece in compression.encode(name, content):
-            if md5 is not None:
-                md5.update(piece)
-            end = write_at(fd, piece, end)
-        used, digest = end - begin, md5 and md5.digest()
+        used, digest = _write_pieces(fd, begin, compression.encode(name, content), form)
     return _write_header(fd, offset, (name or "").encode(), used, len(content), digest, form)
 
 
@@ -266,18 +261,21 @@ def _write_raw(fd, offset, content, form):
     return digests[0]
 
 
+def _write_pieces(fd, offset, pieces, form):
+    """Write bytes that come in pieces; returns how many there were, and their digest or None."""
+    md5, end = checksums.new_md5() if form.checksum else None, offset
+    for piece in pieces:
+        if md5 is not None:
+            md5.update(piece)
+        end = write_at(fd, piece, end)
+    return end - offset, md5 and md5.digest()
+
+
 def _copy_block(fd, offset, block, form):
     """Write a block as it is stored elsewhere. Damage is found here: it must not get a new checksum."""
     if block.verifies:
         block.verify()
-    end = offset + file_layout.BLOCK_HEADER_NBYTES
-    md5 = checksums.new_md5() if form.checksum else None
-    for piece in block.stored_pieces():
-        if md5 is not None:
-            md5.update(piece)
-        end = write_at(fd, piece, end)
-    used = end - offset - file_layout.BLOCK_HEADER_NBYTES
-    digest = md5 and md5.digest()
+    used, digest = _write_pieces(fd, offset + file_layout.BLOCK_HEADER_NBYTES, block.stored_pieces(), form)
     if form.checksum and block.checksum is not None and not block.verifies:
         digest = block.checksum
     return _write_header(fd, offset, block.header.compression, used, block.data_size, digest, form)

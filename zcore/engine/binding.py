@@ -279,7 +279,7 @@ class Exclusive(Held):
         except FileNotFoundError:
             return True
 
-    def take(self) -> Self:
+    def acquire(self) -> Self:
         binding = self._binding
         try:
             if binding.options.lock:
@@ -304,7 +304,7 @@ class Exclusive(Held):
         binding.adopt(view)
         return view
 
-    def give_back(self, exception: BaseException | None) -> None:
+    def release(self, exception: BaseException | None) -> None:
         if isinstance(exception, ZcoreError):
             exception.locate(self._binding.describe())
         if self._hold is not None:
@@ -491,7 +491,7 @@ class ArrayBinding(NodeBinding):
         """
         options = self.options
         metadata = view.metadata
-        self._check_not_replaced(metadata, box, out, field)
+        self._check_fits(metadata, box, out, field)
         located = self._locate()
         native = type(located) is Directory
         layout = self._layout(located, view, field) if type(located) is Strided else None
@@ -530,7 +530,6 @@ class ArrayBinding(NodeBinding):
         try:
             with self.exclusive() as exclusive:
                 view = exclusive.view
-                self._check_inside(box, view.metadata)
                 # A copy may still replace this directory by another one.
                 if self.read_once(view, box, out, field,
                                   lambda plan: self.store.identity(self.document) == view.identity):
@@ -581,10 +580,10 @@ class ArrayBinding(NodeBinding):
 
         return extents.Extents(located.table, self.prefix.encode(), located.open)
 
-    def _run(self, view, plan, n_threads, bring):
+    def _run(self, view, plan, n_threads, work):
         """Run a plan to its end. Raise the error that stopped it, unless that is a stale document.
 
-        `bring(main)` is the work of a thread that asks the store for objects; None if compiled code opens them.
+        `work(main)` is what a thread does that asks the store for objects; None if compiled code opens them.
         """
         n_tasks = plan.n_left
         n_cpus = n_threads
@@ -592,18 +591,18 @@ class ArrayBinding(NodeBinding):
             n_threads = 1
         n_threads = max(1, min(n_threads, n_tasks * plan.task_threads))     # an empty array has no task
         n_requests = self.store.n_requests
-        if bring is not None and n_requests:
+        if work is not None and n_requests:
             # The values that threads wait for must fit into memory, and as many that are decoded meanwhile.
             n_requests = min(n_requests, MAX_ASKED_NBYTES // max(1, plan.task_nbytes))
             # Threads wait most of the time.
             n_threads = min(n_tasks, max(n_cpus, n_requests))
             plan.spread(n_threads)
-        workers.run(bring or plan.run, n_threads, plan.cancel)
+        workers.run(work or plan.run, n_threads, plan.cancel)
         plan.raise_failure(view.chain.step_names)
         if plan.deferred and not plan.stale:
             # Targets of references that are remote, damaged or missing: Python reads them or raises the error.
-            bring = self._reader(view, plan, None, plan.deferred)
-            workers.run(bring, min(len(plan.deferred), max(1, n_requests)), plan.cancel)
+            work = self._reader(view, plan, None, plan.deferred)
+            workers.run(work, min(len(plan.deferred), max(1, n_requests)), plan.cancel)
             plan.raise_failure(view.chain.step_names)
 
     def _reader(self, view, plan, chunks, tasks=None):
@@ -637,15 +636,18 @@ class ArrayBinding(NodeBinding):
         self._check_inside(box, now.metadata)
         return now
 
-    def _check_not_replaced(self, metadata, box, elements, field):
-        """Raise StoreError unless the caller's elements fit the metadata; another array may have replaced this one."""
-        dtype = elements.dtype
+    def _check_fits(self, metadata, box, elements, field):
+        """Raise StoreError unless the caller's elements fit the metadata, SelectionError unless the selection does.
+
+        Another array may have replaced this one, or another writer may have shrunk it.
+        """
         if field is not None and (metadata.dtype.names is None or field.name not in metadata.dtype.names
                                   or part_of(field.name, metadata.dtype) != field):
             raise self.replaced()
-        if len(metadata.shape) != len(box.counts) or (metadata.dtype != dtype if field is None else
-                                              field.nbytes != dtype.itemsize):
+        if len(metadata.shape) != len(box.counts) or (metadata.dtype != elements.dtype if field is None else
+                                                      field.nbytes != elements.dtype.itemsize):
             raise self.replaced()
+        self._check_inside(box, metadata)
 
     def replaced(self) -> StoreError:
         """Return the error for an array in whose place there is another one now."""
@@ -683,8 +685,7 @@ class ArrayBinding(NodeBinding):
         if not self.options.lock and (view.identity is None or self.store.identity(self.document) != view.identity):
             # Without locks nothing stops this write later, so changes by other handles are looked for now.
             view = self._look_for_write(box, values, field)
-        self._check_not_replaced(view.metadata, box, values, field)
-        self._check_inside(box, view.metadata)
+        self._check_fits(view.metadata, box, values, field)
         resume = None
         for _ in range(MAX_STALE):
             plan = self.write_once(view, box, values, field=field, resume=resume)
@@ -696,16 +697,18 @@ class ArrayBinding(NodeBinding):
                 return
         with self.exclusive() as exclusive:
             before, view = view, exclusive.view
-            self._check_not_replaced(view.metadata, box, values, field)
-            self._check_inside(box, view.metadata)
+            self._check_fits(view.metadata, box, values, field)
             self.write_once(view, box, values, field=field, exclusive=exclusive,
                             resume=resume if same_objects(before, view) else None)
 
     def _look_for_write(self, box, values, field):
         view = self.look()
-        self._check_not_replaced(view.metadata, box, values, field)
+        try:
+            self._check_fits(view.metadata, box, values, field)
+        except SelectionError:
+            self.adopt(view)     # the same array, with another shape
+            raise
         self.adopt(view)
-        self._check_inside(box, view.metadata)
         return view
 
     def write_once(self, view: ArrayView, box: Selected, values: npt.NDArray[Any] | None, *, field: Part | None = None,
@@ -767,26 +770,24 @@ class ArrayBinding(NodeBinding):
                 n_asked += 1
                 return is_alike
 
-        bring = None
+        work = None
         if not native:
             from zcore.engine.requests import Writer
 
-            bring = Writer(self, view, plan, locks, stands, check)
-        if locks is None or locks.file is None:
-            try:
-                self._run(view, plan, n_threads, bring)
-            except StoreError as exc:
-                # A copy over a group above may remove an array that was made after its locks were taken.
-                if exc.errno == errno.ENOENT and isinstance(exclusive, Exclusive) and exclusive.is_gone():
-                    raise self.not_found("it was removed meanwhile") from exc
-                raise
-            return plan
+            work = Writer(self, view, plan, locks, stands, check)
+        file_lock = None if locks is None else locks.file
         try:
-            with locks.file.hold() as file:
-                self._run(view, plan, n_threads, bring)
-                file.check()
+            with contextlib.nullcontext() if file_lock is None else file_lock.hold() as held:
+                self._run(view, plan, n_threads, work)
+                if held is not None:
+                    held.check()
         except FileNotFoundError as exc:
             raise self.not_found("its directory is gone") from exc
+        except StoreError as exc:
+            # A copy over a group above may remove an array that was made after its locks were taken.
+            if exc.errno == errno.ENOENT and isinstance(exclusive, Exclusive) and exclusive.is_gone():
+                raise self.not_found("it was removed meanwhile") from exc
+            raise
         return plan
 
     def stands(self, view: View) -> bool:
@@ -865,30 +866,6 @@ def stored_chunks(store: Store, prefix: str, metadata: ArrayMetadata) -> Iterato
         elif keys.leads_to_chunks(key[n:], ndim):
             # A file has nothing below it; anything else raises.
             store.exists(key)
-
-
-def names_of_chunks(store: Store, prefix: str, metadata: ArrayMetadata) -> Iterator[str]:
-    """Iterate over the keys to erase with all objects of an array below `prefix`.
-
-    These are the keys of objects, and broken links instead of directories of objects.
-    """
-    keys, ndim = metadata.chunk_keys, len(metadata.shape)
-    n, folder = len(prefix), keys.folder(ndim)
-    if folder and not _is_reachable(store.check_reachable, prefix + folder):
-        yield prefix + folder[:-1]
-        return
-    for key in store.list_prefix(prefix + folder):
-        if keys.decode(key[n:], ndim) is not None or (
-                keys.leads_to_chunks(key[n:], ndim) and not _is_reachable(store.exists, key)):
-            yield key
-
-
-def _is_reachable(ask, name):
-    try:
-        ask(name)
-    except StoreError:
-        return False
-    return True
 
 
 def _bools_of(dtype, offset=0):

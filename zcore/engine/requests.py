@@ -60,7 +60,7 @@ class Reader:
     chunks : ChunkCache or None
         The cache of the plan.
     tasks : list of int, optional
-        Only these tasks, which are not taken from the plan.
+        Only these tasks, instead of the plan's next ones.
     """
 
     def __init__(self, store: Store, prefix: str, view: ArrayView, plan: ReadPlan, chunks: ChunkCache | None,
@@ -70,65 +70,51 @@ class Reader:
         self._plan = plan
         self._chain = view.chain
         self._chunks = chunks
-        self._take = plan.begin_tasks if tasks is None else _taker(plan, iter(tasks))
-        self._gathered = Gathered(store, prefix, plan, self._take, view.chain)
+        left = None if tasks is None else iter(tasks)
+        self._next = plan.begin_tasks if left is None else lambda n: [] if plan.stopped else list(islice(left, n))
+        # Only references to remote targets have batches.
+        located = store.locate(prefix) if store.n_requests else None
+        batches = located.batches if type(located) is FileParts else None
+        self._gathered = None if batches is None else Gathered(store, prefix, plan, self._next, view.chain, batches)
         # One limit for all objects, if they have one shape.
         self._limit = view.chain.max_encoded if view.metadata.edges is None else None
 
     def __call__(self, main: bool) -> None:
         feed = Feed(self._plan, self._chain.step_names, main)
-        if self._gathered.helps:
-            while batch := self._gathered.take():
-                self._bring(feed, batch[0], batch[1]())
+        if self._gathered is not None:
+            while batch := self._gathered.next():
+                self._fetch(feed, batch[0], batch[1]())
             return
         n = 1
         if not self._store.n_requests:
             n = max(1, min(MAX_TOGETHER, TOGETHER_NBYTES // max(1, self._plan.task_nbytes)))
-        while tasks := self._take(n):
-            self._bring(feed, tasks, self._store)
+        while tasks := self._next(n):
+            self._fetch(feed, tasks, self._store)
 
-    def _bring(self, feed, tasks, source):
-        if _is_in_parts(self._chain):
-            for task in tasks:
-                if self._plan.stopped:
-                    return
-                _bring_shard(feed, source, self._prefix + feed.key(task), task)
-        elif self._chunks is not None:
-            for task in tasks:
-                if self._plan.stopped:
-                    return
-                self._bring_kept(feed, task, source)
-        else:
-            values = []
-            for task in tasks:
-                if self._plan.stopped:
-                    return
-                _, key, part = self._request(feed, task)
-                value = source.get_buffer(key, part)
-                if value is not None and part is not None and len(value) == part[1]:
-                    feed.read_one(task, value, source.getsize(key))
-                    return
+    def _fetch(self, feed, tasks, source):
+        plain, values = [], []
+        for task in tasks:
+            if self._plan.stopped:
+                return
+            key = self._prefix + feed.key(task)
+            if _is_in_parts(self._chain):
+                _fetch_shard(feed, source, key, task)
+                continue
+            limit = feed.limit(task) if self._limit is None else self._limit
+            if self._chunks is None:
+                value, identity = source.get_buffer(key, _whole(limit)), None
+            else:
+                identity = source.identity(key)
+                if identity is not None and feed.find(task, identity):
+                    continue
+                value, identity = source.get_with_identity(key, _whole(limit)) or (None, None)
+            is_long = value is not None and limit < NO_LIMIT and len(value) > limit
+            if is_long or identity is not None:
+                feed.read_one(task, value, source.getsize(key) if is_long else None, identity)
+            else:
+                plain.append(task)
                 values.append(value)
-            feed.read(tasks, values)
-
-    def _request(self, feed, task):
-        """Return a task, the key of its object, and a range of it."""
-        return task, self._prefix + feed.key(task), _whole(self._limit_of(feed, task))
-
-    def _limit_of(self, feed, task):
-        return feed.limit(task) if self._limit is None else self._limit
-
-    def _bring_kept(self, feed, task, source):
-        key = self._prefix + feed.key(task)
-        identity = source.identity(key)
-        if identity is not None and feed.find(task, identity):
-            return
-        limit = self._limit_of(feed, task)
-        value, identity = source.get_with_identity(key, _whole(limit)) or (None, None)
-        if value is None:
-            feed.read([task], [None])
-        else:
-            feed.read_one(task, value, source.getsize(key) if len(value) > limit else None, identity)
+        feed.read(plain, values)
 
 
 def _whole(limit):
@@ -137,24 +123,19 @@ def _whole(limit):
     return None if limit >= NO_LIMIT else AtMost(limit + 1)
 
 
-def _taker(plan, tasks):
-    """Return a function like `Plan.begin_tasks`, for tasks that were taken before."""
-    return lambda n: [] if plan.stopped else list(islice(tasks, n))
-
-
 def _is_in_parts(chain):
     """Return whether objects are shards whose chunks can be found by an index."""
     return chain.is_partial and not chain.compressors
 
 
-def _bring_shard(feed, source, key, task):
+def _fetch_shard(feed, source, key, task):
     """Pass a shard as a whole, or its index and the selected chunks if they are few."""
     is_few = feed.is_few(task)
     for i in range(2 * MAX_REPLACED):
         try:
             # Some services change tags although the object is the same. A shard that is read whole needs no tag.
-            if not (is_few and i < MAX_REPLACED and _bring_parts(feed, source, key, task)):
-                _bring_whole(feed, source, key, task)
+            if not (is_few and i < MAX_REPLACED and _fetch_parts(feed, source, key, task)):
+                _fetch_whole(feed, source, key, task)
             return
         except _Replaced:
             continue
@@ -162,7 +143,7 @@ def _bring_shard(feed, source, key, task):
                      key=key)
 
 
-def _bring_whole(feed, source, key, task):
+def _fetch_whole(feed, source, key, task):
     limit = feed.limit(task)
     found = source.get_with_identity(key, _whole(limit))
     if found is None:
@@ -176,7 +157,7 @@ def _bring_whole(feed, source, key, task):
         feed.read_blocks(task, *_blocks(feed, source, key, task, found[1], found[1][2], []))
 
 
-def _bring_parts(feed, source, key, task):
+def _fetch_parts(feed, source, key, task):
     """Pass the index of a shard and its selected chunks; return False if the shard must be read as a whole.
 
     Without identities, the shard may have been replaced between two requests. So whatever is wrong with the parts,
@@ -357,30 +338,27 @@ MAX_GATHERED = 1 << 16
 class Gathered:
     """Tasks whose objects are read together, if the store combines any. A shard that is read in parts is read alone."""
 
-    def __init__(self, store: Store, prefix: str, plan: ReadPlan, take: Callable[[int], list[int]],
-                 chain: CodecChain) -> None:
+    def __init__(self, store: Store, prefix: str, plan: ReadPlan, begin_tasks: Callable[[int], list[int]],
+                 chain: CodecChain, batches: Callable[[list[str], int], Iterable[Any]]) -> None:
         self._store = store
         self._prefix = prefix
         self._plan = plan
-        self._take = take
+        self._begin_tasks = begin_tasks
         self._limit = chain.max_encoded
         self._is_in_parts = _is_in_parts(chain)
+        self._batches = batches
         self._lock = allocate_lock()
         self._pending = []
-        # Only references to remote targets have batches.
-        located = store.locate(prefix) if store.n_requests else None
-        self._batches = located.batches if type(located) is FileParts else None
-        self.helps: bool = self._batches is not None
 
-    def take(self) -> tuple[list[int], Callable[[], Store]] | None:
-        """Return tasks and a function that reads their objects, or None if none is left."""
+    def next(self) -> tuple[list[int], Callable[[], Store]] | None:
+        """Return tasks and a function that fetches their objects, or None if none is left."""
         with self._lock:
             if not self._pending:
-                tasks = self._take(MAX_GATHERED)
+                tasks = self._begin_tasks(MAX_GATHERED)
                 few = [task for task in tasks if self._is_in_parts and self._plan.is_few(task)]
                 tasks = sorted(set(tasks).difference(few)) if few else tasks
                 keys = [self._prefix + self._plan.task(task)[0] for task in tasks]
-                # Reversed, since they are taken from the end. The store returns them in the order of reading.
+                # Reversed, since the last one is the next. The store returns them in the order of reading.
                 self._pending = [([tasks[i] for i in batch.numbers], batch.load)
                                  for batch in reversed(self._batches(keys, self._limit))]
                 self._pending += [([task], lambda: self._store) for task in reversed(few)]

@@ -67,7 +67,7 @@ class Place(Held):
         self._held = self._keeper = self._hold = None
         _places[id(self)] = self
 
-    def take(self) -> Place | None:
+    def acquire(self) -> Place | None:
         if self._directory is None:
             if self._is_locked:
                 # Noted before it is held, as Ctrl-C may come between the two.
@@ -84,7 +84,7 @@ class Place(Held):
                 # Pruned or moved since it was made.
                 if not self._makes:
                     return None
-            self.give_back(None)
+            self.release(None)
         raise StoreError(f"cannot create {self._directory}: it, or a file in it, is gone as soon as it is made",
                          key=self._directory, errno=errno.ENOENT)
 
@@ -179,7 +179,7 @@ class Place(Held):
             raise StoreError(f"cannot look at {self._directory}: {exc.strerror}", key=self._directory,
                              errno=exc.errno) from exc
 
-    def give_back(self, exception: BaseException | None) -> None:
+    def release(self, exception: BaseException | None) -> None:
         # Called again if a signal handler raises in it.
         if self._keeper is not None:
             # If the file stays, it is never listed, and is removed with other left-overs.
@@ -250,7 +250,7 @@ class _Nodes(Held):
         self._options = options
         self._holds = []
 
-    def take(self):
+    def acquire(self):
         for node in self._nodes:
             try:
                 # Noted before it is held, as Ctrl-C may come between the two.
@@ -260,7 +260,7 @@ class _Nodes(Held):
                 raise NodeNotFoundError(f"the node at {self._store.describe(node.path)} is gone",
                                         path=node.path) from exc
 
-    def give_back(self, exception):
+    def release(self, exception):
         for hold in self._holds:
             hold.__exit__(None, None, None)
 
@@ -292,13 +292,13 @@ class _Trees(Held):
         self._locks = locks
         self._holds = []
 
-    def take(self):
+    def acquire(self):
         for locks, key in self._locks:
             # Noted before it is held, as Ctrl-C may come between the two.
             self._holds.append(locks.whole() if key is None else locks.object(key))
             self._holds[-1].__enter__()
 
-    def give_back(self, exception):
+    def release(self, exception):
         for hold in self._holds:
             hold.__exit__(None, None, None)
 

@@ -20,7 +20,6 @@ import re
 from collections import deque
 from typing import TYPE_CHECKING
 
-from zcore.engine.binding import names_of_chunks
 from zcore.errors import InvalidKeyError, NodeExistsError, NodeNotFoundError, StoreError
 from zcore.formats import FORMAT_OF, format_of
 from zcore.hierarchy import consolidated, exchange, lookup
@@ -408,7 +407,7 @@ def _erase_node(node, options):
 
     def erase():
         # If they cannot be listed, nothing changes.
-        names = _names_of_chunks(store, prefix, metadata)
+        names = list(_names_of_chunks(store, prefix, metadata))
         # Of two calls one erases it. A service does not tell.
         was_there = store.swaps or store.exists(prefix + node.document)
         store.erase(prefix + node.document)
@@ -428,8 +427,28 @@ def _erase_node(node, options):
 
 
 def _names_of_chunks(store, prefix, metadata):
-    """Return the keys of the chunks of a node, a list."""
-    return list(names_of_chunks(store, prefix, metadata)) if isinstance(metadata, ArrayMetadata) else []
+    """Iterate over the keys to erase with all chunks of a node below `prefix`.
+
+    These are the keys of chunks, and broken links instead of directories of chunks.
+    """
+    if not isinstance(metadata, ArrayMetadata):
+        return
+    keys, n, folder = metadata.chunk_keys, len(prefix), prefix + metadata.chunk_keys.folder(metadata.ndim)
+    if folder != prefix and not _is_reachable(store.check_reachable, folder):
+        yield folder[:-1]
+        return
+    for key in store.list_prefix(folder):
+        if keys.decode(key[n:], metadata.ndim) is not None or (
+                keys.leads_to_chunks(key[n:], metadata.ndim) and not _is_reachable(store.exists, key)):
+            yield key
+
+
+def _is_reachable(look, name):
+    try:
+        look(name)
+    except StoreError:
+        return False
+    return True
 
 
 def clear(store: Store, prefix: str, format: Format, metadata: ArrayMetadata | GroupMetadata | None,
@@ -446,7 +465,7 @@ def clear(store: Store, prefix: str, format: Format, metadata: ArrayMetadata | G
         store.erase_prefix(f"{prefix}{format.chunk_directory}/")
     elif isinstance(metadata, ArrayMetadata):
         links = {}
-        for key in _names_of_chunks(store, prefix, metadata) if names is None else names:
+        for key in list(_names_of_chunks(store, prefix, metadata)) if names is None else names:
             link = link_on_the_way(store, prefix, key, links)
             if link is None:
                 store.erase(key)
@@ -461,7 +480,7 @@ def left_over(store: Store, prefix: str, format: Format, metadata: ArrayMetadata
         if not consolidated.is_of_set(store, prefix, name):
             yield prefix + name
     if isinstance(metadata, ArrayMetadata):
-        yield from (names_of_chunks(store, prefix, metadata) if format.chunk_directory is None
+        yield from (_names_of_chunks(store, prefix, metadata) if format.chunk_directory is None
                     else store.list_prefix(f"{prefix}{format.chunk_directory}/"))
 
 

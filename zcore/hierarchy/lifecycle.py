@@ -816,15 +816,15 @@ def change_attributes(binding: NodeBinding, change: Callable[[dict[str, Any]], A
     return result
 
 
-def read_attributes(binding: NodeBinding) -> dict[str, Any]:
-    """Return the stored attributes, a new dict.
+def read_attributes(binding: NodeBinding, view: View | None = None) -> dict[str, Any]:
+    """Return the stored attributes, a new dict; those of a `view`, if the document has them and it is given.
 
     Raises : NodeNotFoundError, if the node was deleted.
     """
     format = binding.format
     if format.has_inline_attributes:
         # Parsed anew, since handles share the metadata and the caller may change the dict. The handle has warned once.
-        raw = binding.look().raw
+        raw = (view or binding.look()).raw
         with noted():
             return format.parse_node(binding.document_name, raw, binding.path).attributes
     try:

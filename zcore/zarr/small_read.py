@@ -115,7 +115,7 @@ class _SmallBinding(ArrayBinding):
     def read(self, box, out, field=None, *, holds_zeros=False):
         self.read_once(self.view, box, out, field, lambda plan: True, holds_zeros=holds_zeros)
 
-    def _run(self, view, plan, n_threads, bring):
+    def _run(self, view, plan, n_threads, work):
         if plan.n_left * plan.task_nbytes > MAX_NBYTES:
             raise _UnansweredError
-        super()._run(view, plan, 1, bring)
+        super()._run(view, plan, 1, work)

@@ -115,6 +115,27 @@ def test_attributes_that_change_while_a_copy_begins(group, monkeypatch):
 
 
 @pytest.mark.parametrize("zarr_format", [3, 2, "zmeta"])
+def test_a_copy_has_shape_and_attributes_of_one_moment(zarr_format, monkeypatch):
+    """The array is resized, then its attributes change, after its document was read and before its attributes are."""
+    from zcore.tools.copy import sources
+
+    array = zcore.create_array(zcore.MemoryStore(), data=np.arange(8), chunks=4, attributes={"n": 8},
+                               zarr_format=zarr_format)
+    read, changes = sources.read_attributes, [True]
+
+    def change_and_read(*args):
+        if changes:
+            changes.clear()
+            array.resize(9)
+            array.attrs["n"] = 9
+        return read(*args)
+
+    monkeypatch.setattr(sources, "read_attributes", change_and_read)
+    new = zcore.copy(array.store, zcore.MemoryStore())
+    assert new.attrs.asdict() == {"n": new.shape[0]}
+
+
+@pytest.mark.parametrize("zarr_format", [3, 2, "zmeta"])
 @pytest.mark.parametrize("moment", ["between two looks", "during the copy"])
 def test_a_copy_replaces_what_is_created_in_memory_meanwhile(zarr_format, moment):
     """It may replace all that is there, also what comes later."""

@@ -42,15 +42,9 @@ def test_blocks(path, capsys):
     assert first.split()[0] == "0" and first.split()[4:] == ["96", "yes", "zlib"]
 
 
-def test_verify(path, capsys):
-    assert command.main(["asdf", "verify", path]) == 0
-    assert capsys.readouterr().out == f"{path}: ok; 2 blocks, 2 with a checksum\n"
-    damage(path, 1)
-    assert command.main(["asdf", "verify", path]) == 1
-    out = capsys.readouterr().out
-    assert "block 1 at byte" in out and out.endswith(f"{path}: 1 fault; 2 blocks, 2 with a checksum\n")
+def test_a_file_that_ends_in_a_block(path, capsys):
     os.truncate(path, os.path.getsize(path) - 60)
-    for action in ("info", "blocks", "verify"):
+    for action in ("info", "blocks"):
         assert command.main(["asdf", action, path]) == 1
         printed = capsys.readouterr()
         assert "block 1: the block at byte" in printed.out + printed.err
@@ -127,13 +121,6 @@ def test_blocks_for_programs(path, run):
     assert shown(run, "blocks", "none.asdf") == [] and run("asdf", "blocks", "none.asdf") == (0, "", "")
 
 
-def test_verify_for_programs(path, run):
-    assert shown(run, "verify", path) == {"path": path, "ok": True, "n_blocks": 2, "n_checksums": 2, "faults": []}
-    damage(path, 1)
-    found = shown(run, "verify", path, code=1)
-    assert found["ok"] is False and len(found["faults"]) == 1 and "block 1 at byte" in found["faults"][0]
-
-
 def test_what_was_written_for_programs(path, run, tmp_path):
     assert shown(run, "extract", path, "0", "block.bin") == {"written": ["block.bin"]}
     exploded = shown(run, "explode", path)["written"]
@@ -144,27 +131,6 @@ def test_what_was_written_for_programs(path, run, tmp_path):
 
 
 # what is wrong
-
-def test_verify_decodes_what_has_no_checksum(run):
-    zcore.asdf.write("z.asdf", {"a": A, "n": np.arange(5)}, compression="zlib", checksum=False)
-    assert run("asdf", "verify", "z.asdf") == (0, "z.asdf: ok; 2 blocks, 0 with a checksum\n", "")
-    damage("z.asdf", 0)
-    code, out, err = run("asdf", "verify", "z.asdf")
-    assert code == 1 and "z.asdf: block 0 at byte " in out and out.endswith(
-        "z.asdf: 1 fault; 2 blocks, 0 with a checksum\n")
-
-
-def test_a_compression_that_is_not_known_is_a_fault_without_a_checksum(run):
-    for checksum, expected in ((True, []), (False, ["compression"])):
-        zcore.asdf.write("z.asdf", {"a": A}, compression="zlib", checksum=checksum)
-        with zcore.asdf.open("z.asdf") as file:
-            offset = file.blocks[0].offset
-        with open("z.asdf", "r+b") as file:
-            file.seek(offset + 10)     # magic, header size, flags
-            file.write(b"qqqq")
-        faults = shown(run, "verify", "z.asdf", code=len(expected))["faults"]
-        assert len(faults) == len(expected) and all("qqqq" in fault for fault in faults)
-
 
 @pytest.mark.parametrize("arguments, sentence", [
     (["info", "none.asdf"], "there is no file {folder}/none.asdf"),
@@ -189,7 +155,7 @@ def test_names_do_nothing_to_a_terminal(run):
     zcore.asdf.write("e\x1b.asdf", {"\x1b[2J": A, **{f"a{i}": A for i in range(9)}}, compression="zlib")
     with zcore.asdf.open("e\x1b.asdf") as file:
         offset = file.blocks[0].offset
-    for arguments in (["info", "e\x1b.asdf"], ["verify", "e\x1b.asdf"], ["extract", "e\x1b.asdf", "none", "o"],
+    for arguments in (["info", "e\x1b.asdf"], ["extract", "e\x1b.asdf", "none", "o"],
                       ["explode", "e\x1b.asdf"]):
         _, out, err = run("asdf", *arguments)
         assert "\\x1b" in out + err and "\x1b" not in out + err

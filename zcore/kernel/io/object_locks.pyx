@@ -288,10 +288,10 @@ cdef class Held:
 
     A handler such as that of Ctrl-C may raise at the first instruction of any Python function, for example of
     `__exit__`. A traceback that is kept would then keep the lock. No Python instruction lies between the end of a block
-    and the compiled `__exit__` of this class, which calls `give_back` until it returns. An `ExitStack` may be
+    and the compiled `__exit__` of this class, which calls `release` until it returns. An `ExitStack` may be
     interrupted before it calls `__exit__`: then the locks are released with the last reference.
 
-    A subclass has ``take()``, whose result is the value of the ``with`` statement, and ``give_back(exception)``. That
+    A subclass has ``acquire()``, whose result is the value of the ``with`` statement, and ``release(exception)``. That
     gets the exception that ended the block, or None. It raises nothing itself, and may be called several times.
     """
 
@@ -300,7 +300,7 @@ cdef class Held:
     def __enter__(self):
         self.is_taken = True
         try:
-            return self.take()
+            return self.acquire()
         except BaseException as exception:
             self._end(exception)
             raise
@@ -319,7 +319,7 @@ cdef class Held:
         cdef object raised = None
         for _ in range(MAX_INTERRUPTIONS):
             try:
-                self.give_back(exception)
+                self.release(exception)
                 self.is_taken = False
                 break
             except BaseException as error:

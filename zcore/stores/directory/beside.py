@@ -67,7 +67,7 @@ class Beside(Held):
         self._lock: Descriptor | None = None
         self._is_discarded = False
 
-    def take(self) -> Beside:
+    def acquire(self) -> Beside:
         """Make and lock the container.
 
         Raises : StoreError, if that is impossible, or another process builds in it.
@@ -210,7 +210,7 @@ class Beside(Held):
             _unlock(self._lock)
             self._lock = None
 
-    def give_back(self, exception: BaseException | None) -> None:
+    def release(self, exception: BaseException | None) -> None:
         if self._lock is not None and not self._is_discarded:
             with contextlib.nullcontext() if exception is None else contextlib.suppress(StoreError):
                 self.discard("abandoned" if exception else "completed")

@@ -239,11 +239,11 @@ class _Share(Held):
         self._file = file
         self.thread = get_ident()
 
-    def take(self):
+    def acquire(self):
         self._file._enter(self)
         return self._file
 
-    def give_back(self, exception):
+    def release(self, exception):
         self._file._leave(self)
 
 

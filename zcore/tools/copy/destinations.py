@@ -425,10 +425,10 @@ class _Folder(Held):
         # Named before it is made, as Ctrl-C may come between the two.
         self._path = hidden_beside(place, "copy.")
 
-    def take(self):
+    def acquire(self):
         os.mkdir(self._path, 0o700)
         return self._path
 
-    def give_back(self, exception):
+    def release(self, exception):
         with contextlib.suppress(OSError):
             cleanup.remove_directory(self._path)

@@ -137,7 +137,12 @@ class StoreSource(Source):
             binding.look()
 
     def _node(self, binding, selection):
-        attributes = read_attributes(binding)
+        for _ in range(MAX_LOOKS):
+            view = binding.view
+            attributes = read_attributes(binding, view)
+            # Both are of one moment, also if they are two documents.
+            if binding.format.has_inline_attributes or binding.reload().raw == view.raw:
+                break
         self._hash.update(repr((binding.path, binding.view.raw, attributes)).encode())
         if isinstance(binding, GroupBinding):
             self._groups.append(binding)

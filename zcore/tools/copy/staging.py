@@ -94,7 +94,7 @@ class Building(beside.Beside):
         self.between: str = ""
         self.is_begun: bool = False
         try:
-            self.take()
+            self.acquire()
             with beside.faults("build", place):
                 self._take_over()
         except BaseException:

@@ -597,7 +597,7 @@ def test_a_request_that_was_not_written_to_its_end_counts_for_nothing(tmp_path):
 
     assert not build({"x": 1}).is_begun and build({"x": 1}).is_begun
     building = build({"x": 1})
-    building.take()
+    building.acquire()
     building.mark("one")
     building.leave()
     assert build({"x": 1}).is_done("one") and not build({"x": 1}).is_done("two")
