@@ -112,8 +112,11 @@ def _put(store, found, directory, work, options):
     """Replace a directory by that in `work`, or by nothing. `found`: the nodes of the directory itself."""
     kept = []
     if not os.path.islink(directory):     # else it goes, and all stays that it leads to
-        new, old = _Belongings(work.node), _Belongings(directory, options)
-        kept = [name for name in old.others() if name in old.sets or not new.owns(name)]
+        old = _Belongings(directory, options)
+        kept = old.others()
+        if kept:
+            new = _Belongings(work.node)
+            kept = [name for name in kept if name in old.sets or not new.owns(name)]
         if len(kept) > _MAX_KEPT:
             raise NoExchangeError(f"{len(kept)} files in {directory} belong to no node; move them away", key=directory)
     # Who changes the document may write other files by their paths, so it is locked.

@@ -133,8 +133,6 @@ def create(store: Store, path: str, format: Format, metadata: ArrayMetadata | Gr
         directory = exchange.directory_of(store, path) if not is_below and (overwrite or data is not None) else None
         if directory is not None:
             is_replaced = os.path.lexists(directory)
-            if is_replaced and overwrite:
-                deletion.check_way(store, path, format, metadata)
             # Without elements, a new document is all.
             if (overwrite and lookup.standing(store, path, failed)) if is_replaced else data is not None:
                 # If that is impossible, or something comes there meanwhile that is not replaced, the steps below tell.
