@@ -1,4 +1,6 @@
 """What is deleted or overwritten does not come back, whenever the process is killed and whoever comes in between."""
+import os
+import resource
 from pathlib import Path
 
 import pytest
@@ -128,3 +130,23 @@ del group["g"]
 print(list(zcore.DirectoryStore("s").list()))
 """, kilobytes=1024)
     assert done.stdout == "['zarr.json']\n", done.stderr
+
+
+@pytest.mark.parametrize("verb", ["copy", "overwrite", "delete"])
+def test_a_group_of_more_members_than_files_may_be_open(tmp_path, verb):
+    group = zcore.create_group(tmp_path / "h")
+    members = {f"a{i}": zcore.array([1, 2, 3]).metadata for i in range(150)}
+    list(zcore.create_hierarchy(store=tmp_path / "h" / "g", nodes=members))
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(int(fd) for fd in os.listdir("/dev/fd")) + 60, hard))
+    try:
+        if verb == "copy":
+            zcore.copy(zcore.array([4, 5]), tmp_path / "h", destination_path="g", overwrite=True)
+        elif verb == "overwrite":
+            group.create_array("g", data=[4, 5], overwrite=True)
+        else:
+            del group["g"]
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert list(group) == ([] if verb == "delete" else ["g"])
+    assert verb == "delete" or group["g"][...].tolist() == [4, 5]
