@@ -22,7 +22,7 @@ from zcore.kernel.plan.fetch cimport fetch_end, fetch_open, fetch_rest, fetch_wh
 from zcore.kernel.plan.plan cimport FILLED, SAME, Object, Plan, PlanOptions, Worker, poll_worker
 from zcore.kernel.plan.shard_write cimport ShardWriter
 from zcore.kernel.select.grid cimport Span
-from zcore.kernel.select.open_array cimport MAX_KEY, OpenArray
+from zcore.kernel.select.open_array cimport MAX_KEY, OpenArray, Opened
 from zcore.kernel.status cimport (
     CHUNK_LONG, INTERRUPTED, IO_OPEN, MISSING, OK, STALE, Status, fail, make_error, status_clear,
 )
@@ -103,6 +103,7 @@ cdef class WritePlan(Plan):
         worker.keeps_filled = self.opened.keep_filled
         staging_init(&worker.staging, token, self.settles or self.opened.fsync)
         worker.staging.room = self.room
+        worker.staging.disk = <int>zc_load(&(<Opened *>self.opened).disk)
         if self.locks is None:
             return OK
         code = holder_open(&worker.holder, &self.locks.table, dirfd, document, &worker.status)
@@ -118,6 +119,7 @@ cdef class WritePlan(Plan):
         object_drop(self.dirfd, &worker.staging)
         if staging_settle(&worker.staging, &worker.status) != OK:
             self.record(worker, -1)
+        zc_store(&(<Opened *>self.opened).disk, worker.staging.disk)
         if worker.staging.has_many:
             zc_store(&self.has_many, 1)
         holder_close(&worker.holder)

@@ -55,6 +55,7 @@ cdef struct Opened:
     bint missing_raises        # an absent object is an error if its elements are needed
     bint keep_filled           # objects that hold only the fill value are stored
     bint fsync                 # sync objects to disk before a write returns
+    int64_t disk               # what the directory is on, see `Staging`; -1: not known yet
 
 
 # Add and drop a reference. The last one frees the struct, and takes the GIL for the owner.

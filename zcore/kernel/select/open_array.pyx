@@ -116,6 +116,7 @@ cdef class OpenArray:
         opened.missing_raises = missing_raises
         opened.keep_filled = keep_filled
         opened.fsync = fsync
+        opened.disk = -1
 
     cdef OpenArray _copy(self, object owner):
         cdef OpenArray copy = OpenArray.__new__(OpenArray)
