@@ -491,7 +491,7 @@ class ArrayBinding(NodeBinding):
         """
         options = self.options
         metadata = view.metadata
-        self._check_fits(metadata, box, out, field)
+        self._check_elements(metadata, box, out, field)
         located = self._locate()
         native = type(located) is Directory
         layout = self._layout(located, view, field) if type(located) is Strided else None
@@ -530,6 +530,7 @@ class ArrayBinding(NodeBinding):
         try:
             with self.exclusive() as exclusive:
                 view = exclusive.view
+                self._check_inside(box, view.metadata)
                 # A copy may still replace this directory by another one.
                 if self.read_once(view, box, out, field,
                                   lambda plan: self.store.identity(self.document) == view.identity):
@@ -636,18 +637,14 @@ class ArrayBinding(NodeBinding):
         self._check_inside(box, now.metadata)
         return now
 
-    def _check_fits(self, metadata, box, elements, field):
-        """Raise StoreError unless the caller's elements fit the metadata, SelectionError unless the selection does.
-
-        Another array may have replaced this one, or another writer may have shrunk it.
-        """
+    def _check_elements(self, metadata, box, elements, field):
+        """Raise StoreError unless the caller's elements fit the metadata; another array may have replaced this one."""
         if field is not None and (metadata.dtype.names is None or field.name not in metadata.dtype.names
                                   or part_of(field.name, metadata.dtype) != field):
             raise self.replaced()
         if len(metadata.shape) != len(box.counts) or (metadata.dtype != elements.dtype if field is None else
                                                       field.nbytes != elements.dtype.itemsize):
             raise self.replaced()
-        self._check_inside(box, metadata)
 
     def replaced(self) -> StoreError:
         """Return the error for an array in whose place there is another one now."""
@@ -685,7 +682,8 @@ class ArrayBinding(NodeBinding):
         if not self.options.lock and (view.identity is None or self.store.identity(self.document) != view.identity):
             # Without locks nothing stops this write later, so changes by other handles are looked for now.
             view = self._look_for_write(box, values, field)
-        self._check_fits(view.metadata, box, values, field)
+        self._check_elements(view.metadata, box, values, field)
+        self._check_inside(box, view.metadata)
         resume = None
         for _ in range(MAX_STALE):
             plan = self.write_once(view, box, values, field=field, resume=resume)
@@ -697,18 +695,16 @@ class ArrayBinding(NodeBinding):
                 return
         with self.exclusive() as exclusive:
             before, view = view, exclusive.view
-            self._check_fits(view.metadata, box, values, field)
+            self._check_elements(view.metadata, box, values, field)
+            self._check_inside(box, view.metadata)
             self.write_once(view, box, values, field=field, exclusive=exclusive,
                             resume=resume if same_objects(before, view) else None)
 
     def _look_for_write(self, box, values, field):
         view = self.look()
-        try:
-            self._check_fits(view.metadata, box, values, field)
-        except SelectionError:
-            self.adopt(view)     # the same array, with another shape
-            raise
+        self._check_elements(view.metadata, box, values, field)
         self.adopt(view)
+        self._check_inside(box, view.metadata)
         return view
 
     def write_once(self, view: ArrayView, box: Selected, values: npt.NDArray[Any] | None, *, field: Part | None = None,
@@ -777,11 +773,15 @@ class ArrayBinding(NodeBinding):
             work = Writer(self, view, plan, locks, stands, check)
         file_lock = None if locks is None else locks.file
         try:
-            with contextlib.nullcontext() if file_lock is None else file_lock.hold() as held:
+            if file_lock is None:
                 self._run(view, plan, n_threads, work)
-                if held is not None:
-                    held.check()
+                return plan
+            with file_lock.hold() as held:
+                self._run(view, plan, n_threads, work)
+                held.check()
         except FileNotFoundError as exc:
+            if file_lock is None:
+                raise
             raise self.not_found("its directory is gone") from exc
         except StoreError as exc:
             # A copy over a group above may remove an array that was made after its locks were taken.

@@ -69,28 +69,30 @@ class Freshness:
         Raised here and by all methods, if the array was deleted, replaced by one with other objects, or shrunk.
     """
 
-    __slots__ = ("view", "_binding", "_box", "_compares", "_files", "_is_old", "_witnesses")
+    _files = None        # those that are held open; None until the first look
+    _is_held = False     # the document is held open
+    _is_old = False
+    _witnesses = None
 
     def __init__(self, binding: ArrayBinding, box: Selected) -> None:
-        view, found = binding.view, binding.found
+        self.view: ArrayView = binding.view
         self._binding = binding
         self._box = box
-        self._files = None      # nothing was looked at yet
-        self._is_old = False
-        self._witnesses = None
-        if found is not None and found.document.ticket >= view.ticket:
-            view, self._witnesses = found
-        self.view: ArrayView = view
-        # A store may not distinguish documents of equal bytes: an ETag may be computed from the bytes.
-        self._compares = view.identity is None or binding.store.swaps
-        if found is not None and ((self._witnesses == {} and not view.trusted) or not box.fits(view.metadata.shape)):
-            self.look()
+        found = binding.found
+        if found is not None and found.document.ticket >= self.view.ticket:
+            self.view, self._witnesses = found
+            if (self._witnesses == {} and not self.view.trusted) or not box.fits(self.view.metadata.shape):
+                self.look()
 
     def look(self) -> None:
         """Read the document again, and look for witnesses."""
         self._files = []
         self.view = self._binding.look_alike(self.view, self._box)
-        self._witnesses = None if self._compares else dict(self._find_witnesses())
+        self._witnesses = None if self._compares() else dict(self._find_witnesses())
+
+    def _compares(self):
+        """Return whether documents of equal bytes are one to the store: an ETag may be computed from the bytes."""
+        return self.view.identity is None or self._binding.store.swaps
 
     def _find_witnesses(self):
         """Iterate over the keys and identities of some objects, whose files are held open."""
@@ -125,18 +127,23 @@ class Freshness:
         `plan`: the plan of the read, which looks at files faster than Python does.
         """
         binding, view = self._binding, self.view
-        if self._compares or (view.trusted and self._files is None):
+        is_first = self._files is None
+        if is_first and view.trusted:
             return True
-        # Witnesses that were just found are of this document only if it is still there.
-        if plan is not None and plan.has_directory:
-            is_same = plan.hold_document()
+        # Witnesses that were just found are of this document only if it is still there. Older ones tell at the end
+        # that the array is the same, whatever its document is now.
+        if plan is not None and plan.has_directory and view.identity is not None:
+            self._is_held = plan.hold_document()
             self._is_old = plan.is_old
-            return is_same
+            return self._is_held or (is_first and bool(self._witnesses))
+        if self._compares() or (is_first and self._witnesses):
+            return True
         # Asked before the content is compared: a later write in place might already be old enough afterwards.
         self._is_old = is_trusted(view.identity)
         file = self._hold(binding.document_name)
-        return ((file is None or file.is_of(view.identity)) and self._is_there(binding.document, view.identity)
-                and binding.stands(view))
+        self._is_held = ((file is None or file.is_of(view.identity))
+                         and self._is_there(binding.document, view.identity) and binding.stands(view))
+        return self._is_held
 
     def begin(self) -> None:
         """Begin without a plan, with witnesses."""
@@ -153,20 +160,22 @@ class Freshness:
     def ends(self, plan: ReadPlan | None = None) -> bool:
         """Return whether the array was the same since `begins`. If that is unknown, it must be read again."""
         binding, view = self._binding, self.view
-        if plan is not None and plan.has_directory and not self._compares:
+        if plan is not None and plan.has_directory:
             is_same = plan.stands
         else:
             is_same = view.identity is not None and self._is_there(binding.document, view.identity)
-        if not is_same:
-            if not self._compares and not self._witnesses:
+        if is_same and (view.trusted or self._is_held or self._compares()):
+            if self._is_old and not view.trusted:
+                # Its content was compared when it was old enough, so it is trusted from now on.
+                self.view = binding.view_of(view.raw, view.identity)
+        else:
+            compares = self._compares()
+            if not compares and not self._witnesses:
                 return False
             # First the document, then the witnesses: what erases an array erases its document first.
             self.view = binding.look_alike(view, self._box)
-            if not self._compares and not any([self._is_there(*one) for one in self._witnesses.items()]):
+            if not compares and not any(self._is_there(*one) for one in self._witnesses.items()):
                 return False
-        elif self._is_old and not view.trusted:
-            # Its content was compared when it was old enough, so it is trusted from now on.
-            self.view = binding.view_of(view.raw, view.identity)
         if self.view is not view or self._files is not None:
             self._note()
         return True
@@ -183,5 +192,6 @@ class Freshness:
         if view.metadata.shape == binding.view.metadata.shape:
             # Other changes, such as attributes, are read anew anyway.
             binding.adopt(view)
-        binding.found = LastLook(view, None if self._witnesses is None else {
-            key: identity for key, identity in self._witnesses.items() if is_trusted(identity)})
+        if self._witnesses is not None and self._files is not None:
+            self._witnesses = {key: identity for key, identity in self._witnesses.items() if is_trusted(identity)}
+        binding.found = LastLook(view, self._witnesses)

@@ -2,11 +2,8 @@
 """How the kernel was compiled, and which CPU features it can use.
 
 Compiled, because only the compiler knows: `setup.py` defines the first two macros, the compiler and Cython the others.
-A stale debug or sanitizer build looks like any other build from outside. This module names the variant, and it tests
-whether Cython's bounds checks are compiled in.
+A stale debug or sanitizer build looks like any other build from outside. This module names the variant.
 """
-from libc.stdint cimport uint8_t
-
 cdef extern from *:
     """
     #if defined(__clang__)
@@ -49,11 +46,10 @@ def build_info():
     """Return how the kernel was compiled, as a dict.
 
     `variant` is ``release``, ``debug`` or ``sanitize``; `libraries` is ``bundled`` or ``system``; `compiler` and
-    `cython` name the two compilers with their versions; `assertions` tells whether C's assertions are compiled in, and
-    `bounds_checks` whether Cython's bounds checks are.
+    `cython` name the two compilers with their versions; `assertions` tells whether C's assertions are compiled in.
 
     >>> sorted(build_info())
-    ['assertions', 'bounds_checks', 'compiler', 'cython', 'libraries', 'variant']
+    ['assertions', 'compiler', 'cython', 'libraries', 'variant']
     """
     cdef unsigned long version = CYTHON_HEX_VERSION    # as PY_VERSION_HEX: major, minor, micro in the upper bytes
     return {
@@ -62,19 +58,7 @@ def build_info():
         "compiler": ZCORE_COMPILER.decode("ascii").strip(),
         "cython": f"{version >> 24 & 255}.{version >> 16 & 255}.{version >> 8 & 255}",
         "assertions": ZCORE_ASSERTIONS,
-        "bounds_checks": _bounds_are_checked(),
     }
-
-
-def _bounds_are_checked():
-    """Return whether an index past the end of a view raises. That memory belongs to `two`, so the test is safe."""
-    cdef const uint8_t[::1] two = b"\0\0"
-    cdef const uint8_t[::1] one = two[:1]
-    cdef Py_ssize_t past_the_end = 1
-    try:
-        return one[past_the_end] != 0
-    except IndexError:
-        return True
 
 
 def cpu_features():

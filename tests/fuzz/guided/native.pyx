@@ -123,8 +123,7 @@ cdef const char *blosc_chunk(const uint8_t *data, int64_t n_items, int64_t max_n
     if n_items == 0:
         return NULL
     return (scattered(program, stored, n, whole, n_rows, n_columns, data[3] >> 3 & 3, &status)
-            or selected(program, stored, n, whole, n_rows, n_columns, data[3], &status)
-            or blocks_of(program, stored, n, whole, expected, data[3], &status))
+            or selected(program, stored, n, whole, n_rows, n_columns, data[3], &status))
 
 
 cdef const char *scattered(Program program, Memory stored, int64_t n, Memory whole, int64_t n_rows, int64_t n_columns,
@@ -192,38 +191,6 @@ cdef const char *selected(Program program, Memory stored, int64_t n, Memory whol
                 if memcmp(found.data + (i * columns + k) * itemsize, whole.data + offset + (
                         i * row_step * n_columns + k * column_step) * itemsize, itemsize):
                     return "select: not the elements of decode"
-    return NULL
-
-
-cdef const char *blocks_of(Program program, Memory stored, int64_t n, Memory whole, int64_t expected, int chosen,
-                           const Status *status):
-    """Expect the blocks that are needed at their offsets, and nothing written elsewhere."""
-    cdef int64_t blocksize = program.blocksize_of(stored.data, n, expected, program.itemsize)
-    cdef int64_t n_blocks, i, k, start, stop
-    cdef Memory needed, found, room
-    cdef Status second
-    cdef int code
-    if blocksize <= 0:
-        return NULL
-    n_blocks = (expected + blocksize - 1) // blocksize
-    needed, found, room = memory(n_blocks), memory(expected), memory(2 * blocksize)
-    for i in range(n_blocks):
-        needed.data[i] = chosen >> i % 8 & 1
-    status_clear(&second)
-    code = program.decode_some(stored.data, n, expected, needed.data, found.data, room.data, &second)
-    if code == NOT_BLOCKWISE:
-        return NULL
-    if code != second.code or (code != status.code and not (code == OK and status.code == BLOSC_DECODE)):
-        return "decode_some: not the code of decode"
-    for i in range(n_blocks if code == OK else 0):
-        start, stop = i * blocksize, min((i + 1) * blocksize, expected)
-        if needed.data[i]:
-            if status.code == OK and memcmp(found.data + start, whole.data + start, stop - start):
-                return "decode_some: not the elements of decode"
-        else:
-            for k in range(start, stop):
-                if found.data[k] != UNTOUCHED:
-                    return "decode_some: wrote a block that is not needed"
     return NULL
 
 

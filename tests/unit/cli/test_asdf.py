@@ -20,14 +20,6 @@ def path(tmp_path):
     return str(tmp_path / "a.asdf")
 
 
-def damage(path, number):
-    with zcore.asdf.open(path) as file:
-        offset = file.blocks[number].data_offset
-    with open(path, "r+b") as file:
-        file.seek(offset + 8)
-        file.write(b"?")
-
-
 def test_info(path, capsys):
     assert command.main(["asdf", "info", path]) == 0
     lines = capsys.readouterr().out.splitlines()

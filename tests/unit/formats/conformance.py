@@ -4,7 +4,10 @@ import json
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from tests.each import each
 from zcore.errors import MetadataError, NodeNotFoundError, UnsupportedError, ZcoreError
 from zcore.formats import FORMATS, format_of
 from zcore.formats.base import Format
@@ -21,13 +24,37 @@ ARRAYS = {
 }
 
 
+# What makes any document no strict JSON.
+DAMAGES = [
+    lambda raw: b"[]", lambda raw: b"null", lambda raw: b"3", lambda raw: b'"text"', lambda raw: b"",
+    lambda raw: b"\xff", lambda raw: raw.rstrip()[:-1], lambda raw: raw[:len(raw) // 2], lambda raw: raw + b"x",
+    lambda raw: raw + raw, lambda raw: b"\xef\xbb\xbf" + raw, lambda raw: b"\0" * 200,
+    lambda raw: raw.decode().encode("utf-16"), lambda raw: raw.replace(b'"', b'"\xff', 1),
+    lambda raw: raw.replace(b"}", b",}"), lambda raw: raw.replace(b'"', b"'"),
+    *[lambda raw, value=value: raw.rstrip()[:-1] + b', "x": ' + value + b"}" for value in (
+        b"1e999", b"9" * 5000, b"[" * 100000, b"[" * 100000 + b"]" * 100000,
+        b'{"a":' * 100000 + b"1" + b"}" * 100000, b" " * 2**24 + b"1")],
+    lambda raw: b"{" * 10**6, lambda raw: b'{"' * 10**6, lambda raw: b'"' * 10**6, lambda raw: b"[" + b"{}," * 10**5,
+]
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-2**70, 2**70) | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=4) | st.sampled_from([
+        "|S3", "|O", "<f8", "F", "delta", "vlen-utf8", "zlib", "packbits", "bytes", "struct", "r8", "regular", "int4"]),
+    lambda children: st.lists(children, max_size=3) | st.dictionaries(
+        st.text(max_size=3) | st.sampled_from(["id", "level", "dtype", "name", "configuration", "must_understand",
+                                               "codecs", "fields"]), children, max_size=3),
+    max_leaves=8)
+
+
 class FormatConformance:
     """Tests of one format.
 
-    `name` is that in the table of formats. A subclass may override `format` instead.
+    `name` is that in the table of formats. A subclass may override `format` instead. `rich` are members of documents
+    with all that a format has, by the name of the document; those are damaged, too.
     """
 
     name = None
+    rich = ()
 
     @pytest.fixture
     def format(self):
@@ -233,15 +260,55 @@ class FormatConformance:
     def test_document_that_is_cut_off(self, format):
         for document, raw, _ in self.documents(format):
             for n in range(len(raw)):
-                with pytest.raises(MetadataError) as info:
+                with pytest.raises(MetadataError, match="the document is incomplete") as info:
                     format.parse_node(document, raw[:n], "a/b")
                 assert (info.value.path, info.value.document) == ("a/b", document)
 
-    def test_document_that_is_no_object(self, format):
-        for document, _, _ in self.documents(format):
-            for raw in (b"null", b"[]", b"3", b'"text"', b"{}x", b"\xef\xbb\xbf{}", b"\xff", b"[" * 10000):
-                with pytest.raises(MetadataError):
-                    format.parse_node(document, raw, "")
+    def _raw(self, format):
+        """Return (name, text) of the documents that are damaged."""
+        return [(document, raw) for document, raw, _ in self.documents(format)] + [
+            (document, json.dumps(members).encode()) for document, members in self.rich]
+
+    @each("damage", DAMAGES)
+    def test_document_that_is_not_strict_json(self, format, damage):
+        """V3-DOC-03, V3-DOC-05, V3-DOC-07, ZM-META-01, ZM-META-14"""
+        for document, raw in self._raw(format):
+            with pytest.raises(MetadataError) as caught:
+                format.parse_node(document, damage(raw), "x")
+            assert (caught.value.path, caught.value.document) == ("x", document)
+            assert str(caught.value).startswith(f"x/{document}: ") and len(str(caught.value)) < 400
+        if format.consolidated_document is not None:
+            with pytest.raises(MetadataError):
+                format.parse_consolidated(damage(format.render_consolidated(format.new_group({}))), "x")
+
+    def test_member_that_is_named_twice(self, format):
+        """V3-DOC-04, ZM-META-14"""
+        for document, raw in self._raw(format):
+            first = next(iter(json.loads(raw)))
+            with pytest.raises(MetadataError, match="expected once, found twice") as caught:
+                format.parse_node(document, raw.rstrip()[:-1] + f', "{first}": 1}}'.encode(), "x")
+            assert caught.value.member == first
+
+    @pytest.mark.filterwarnings("ignore")
+    def test_damage_at_any_place_ends_in_an_error_of_zcore_or_in_metadata(self, format):
+        @given(st.data())
+        def check(data):
+            document, raw = data.draw(st.sampled_from(self._raw(format)))
+            start, removed = data.draw(st.integers(0, len(raw) - 1)), data.draw(st.integers(0, 3))
+            _check(format, document, raw[:start] + data.draw(st.binary(max_size=3)) + raw[start + removed:])
+
+        check()
+
+    @pytest.mark.filterwarnings("ignore")
+    def test_any_json_in_any_member_ends_in_an_error_of_zcore_or_in_metadata(self, format):
+        @given(st.data())
+        def check(data):
+            document, raw = data.draw(st.sampled_from(self._raw(format)))
+            members = json.loads(raw)
+            changes = data.draw(st.dictionaries(st.sampled_from(sorted(members)), JSON, min_size=1, max_size=3))
+            _check(format, document, json.dumps(members | changes).encode())
+
+        check()
 
     @pytest.mark.parametrize("value", [None, -1, 1.5, "x", [], [[]], {}, {"name": []}, True, 2**70, [-1, -1], ["1"]],
                              ids=repr)
@@ -273,3 +340,19 @@ class FormatConformance:
     def test_the_table_has_its_line(self, format):
         line = FORMATS[format.name]
         assert format is format_of(format.name) and type(format).__module__ == line.module
+
+
+def _check(format, document, raw):
+    """Read a document; what could be read must come back the same after it was written."""
+    try:
+        node = format.parse_node(document, raw, "x")
+        if getattr(node, "consolidated", None):
+            dict(node.consolidated)
+    except ZcoreError as error:
+        assert len(str(error)) < 600
+        return
+    if type(node) is GroupMetadata:
+        format.render_group(node)
+    elif node.ndim:    # `__zmeta__` reads other arrays, and does not write them
+        written = format.render_array(node)
+        assert format.parse_array(written, "x") == node and format.render_array(node) == written

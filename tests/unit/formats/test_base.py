@@ -15,7 +15,10 @@ from zcore import formats
 from zcore.formats import FORMATS, NAMES, NODE_DOCUMENTS, format_of
 from zcore.formats.base import Format
 
+from . import test_zmeta_hostile
 from .conformance import FormatConformance
+from .zarr_v2 import test_hostile as zarr_v2_hostile
+from .zarr_v3 import test_hostile as zarr_v3_hostile
 
 PACKAGE = Path(zcore.__file__).parent
 ROOT = PACKAGE.parent
@@ -41,14 +44,17 @@ FORMAT_WORDS = re.compile(r"zarr_format|\bformat\.name\b|\bformat_name\b")
 
 class TestZarrV3(FormatConformance):
     name = 3
+    rich = (("zarr.json", zarr_v3_hostile.ARRAY), ("zarr.json", zarr_v3_hostile.GROUP))
 
 
 class TestZarrV2(FormatConformance):
     name = 2
+    rich = ((".zarray", zarr_v2_hostile.VALID),)
 
 
 class TestZmeta(FormatConformance):
     name = "zmeta"
+    rich = (("__zmeta__", test_zmeta_hostile.VALID),)
 
 
 class TestToy(FormatConformance):

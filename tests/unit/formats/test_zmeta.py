@@ -317,13 +317,6 @@ def test_python_2_left_blanks_at_the_ends_of_lines():
     assert zmeta.parse_array(EXAMPLE.replace(b",\n", b", \n") + b"\n", "a") == new()
 
 
-@each("length", range(len(EXAMPLE)))
-def test_document_cut_off_anywhere_is_incomplete(length):
-    """A failed create of the time left the document cut off after "fill_value"."""
-    with pytest.raises(MetadataError, match="the document is incomplete"):
-        zmeta.parse_array(EXAMPLE[:length], "a")
-
-
 @pytest.mark.parametrize("protocol", range(6))
 def test_pickled_metadata_are_recognised_and_never_loaded(protocol):
     """zarr 0.3 wrote its metadata so."""

@@ -18,7 +18,7 @@ from zcore.kernel.codec.blosc_header cimport (
 )
 from zcore.kernel.codec.compress cimport (
     BLOSC_MAX_NBYTES, BLOSC_OVERHEAD, LZ4, LZ4HC, ZLIB, ZSTD, blosc_decode, blosc_decode_within, blosc_encode,
-    decode_block, decode_streams, encode_stream, format_of, has_decoder, own_blocksize, zstd_encoder, zstd_level,
+    decode_streams, encode_stream, format_of, has_decoder, own_blocksize, zstd_encoder, zstd_level,
     zstd_release,
 )
 from zcore.kernel.codec.compress import compressor_code
@@ -277,33 +277,6 @@ cdef int _select_chunk(const Step *step, const uint8_t *src, int64_t n_bytes, in
             done += count
         if not _next_row(part, &rows):
             return OK
-
-
-cdef int64_t _block_nbytes(const Step *step, const uint8_t *src, int64_t n_bytes, int64_t dst_nbytes,
-                           int64_t n_item) noexcept nogil:
-    cdef BloscHeader header
-    cdef Status ignored
-    status_clear(&ignored)
-    if (check_header(src, n_bytes, dst_nbytes, step.itemsize, &header, &ignored) != OK or header.flags & FLAG_MEMCPY
-            or not _has_decoder(&header, n_item)):
-        return 0
-    return header.blocksize
-
-
-cdef int _decode_blocks(const Step *step, const uint8_t *src, int64_t n_bytes, int64_t dst_nbytes,
-                        const uint8_t *needed, uint8_t *dst, uint8_t *scratch, Status *status) noexcept nogil:
-    cdef BloscHeader header
-    cdef int64_t block
-    cdef int code = _check(step, src, n_bytes, dst_nbytes, &header, status)
-    if code != OK:
-        return code
-    for block in range(n_blocks(&header)):
-        if not needed[block]:
-            continue
-        code = decode_block(src, &header, block, dst + block * header.blocksize, scratch, status)
-        if code != OK:
-            return code
-    return OK
 
 
 cdef void _gather(const Runs *runs, int64_t first, int64_t n, const uint8_t *src, bint shuffled,
@@ -625,8 +598,6 @@ cdef BlockFunctions _blocks
 _blocks.is_blockwise = _is_blockwise
 _blocks.scatter = _scatter_chunk
 _blocks.select = _select_chunk
-_blocks.block_nbytes = _block_nbytes
-_blocks.decode_blocks = _decode_blocks
 _blocks.can_gather = _can_gather
 _blocks.gather = _gather_chunk
 _blocks.merge_room = _merge_room

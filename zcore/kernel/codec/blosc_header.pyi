@@ -1,31 +1,21 @@
 """For type checkers: what `blosc_header.pyx` has for Python."""
+from typing import NamedTuple
+
 from zcore.typing import Buffer
 
-class BloscHeaderInfo:
-    @property
-    def version(self) -> int: ...
-    @property
-    def versionlz(self) -> int: ...
-    @property
-    def flags(self) -> int: ...
-    @property
-    def typesize(self) -> int: ...
-    @property
-    def nbytes(self) -> int: ...
-    @property
-    def blocksize(self) -> int: ...
-    @property
-    def cbytes(self) -> int: ...
-    @property
-    def compressor(self) -> str: ...
-    @property
-    def shuffle(self) -> str: ...
-    @property
-    def memcpyed(self) -> bool: ...
-    @property
-    def n_blocks(self) -> int: ...
-    @property
-    def is_split(self) -> bool: ...
+class BloscHeaderInfo(NamedTuple):
+    compressor: str
+    shuffle: str
+    memcpyed: bool
+    typesize: int
+    nbytes: int
+    blocksize: int
+    cbytes: int
+    n_blocks: int
+    is_split: bool
+    version: int
+    versionlz: int
+    flags: int
 
 def parse(data: Buffer) -> BloscHeaderInfo: ...
 def validate(data: Buffer, expected_nbytes: int | None = None, itemsize: int | None = None) -> BloscHeaderInfo: ...

@@ -20,7 +20,8 @@ its bytes. A chunk that is stored as is has no table: its data follow the header
 Compiled, because c-blosc's decoder trusts these numbers: the reader checks every chunk before decoding, in the loop
 without the GIL. Integers are loaded byte by byte, so neither alignment nor the byte order of the machine matters.
 """
-cimport cython
+from collections import namedtuple
+
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
@@ -181,95 +182,41 @@ _NAME_OF_FORMAT = {
 }
 
 
-@cython.final
-cdef class BloscHeaderInfo:
-    """The header of one chunk, as fields and in words.
+BloscHeaderInfo = namedtuple("BloscHeaderInfo", (
+    "compressor", "shuffle", "memcpyed", "typesize", "nbytes", "blocksize", "cbytes", "n_blocks", "is_split", "version",
+    "versionlz", "flags"))
+BloscHeaderInfo.__doc__ = """The header of one chunk, as fields and in words.
 
-    Attributes
-    ----------
-    version, versionlz, flags, typesize, nbytes, blocksize, cbytes : int
-        The fields as they are stored.
-    compressor : str
-        ``"blosclz"``, ``"lz4"`` (also what lz4hc writes), ``"snappy"``, ``"zlib"``, ``"zstd"`` or ``"undefined"``.
-    shuffle : str
-        ``"noshuffle"``, ``"shuffle"`` or ``"bitshuffle"`` by the flags; ``"blosc2"`` if both bits are set. Data that
-        are stored as is were never shuffled, whatever the flags say.
-    memcpyed : bool
-        Whether the data are stored as they are.
-    n_blocks : int
-        Number of blocks; 0 when there are no data or the block size is 0.
-    is_split : bool
-        Whether full blocks hold one stream for each byte of an item.
-    """
+Attributes
+----------
+compressor : str
+    ``"blosclz"``, ``"lz4"`` (also what lz4hc writes), ``"snappy"``, ``"zlib"``, ``"zstd"`` or ``"undefined"``.
+shuffle : str
+    ``"noshuffle"``, ``"shuffle"`` or ``"bitshuffle"`` by the flags; ``"blosc2"`` if both bits are set. Data that are
+    stored as is were never shuffled, whatever the flags say.
+memcpyed : bool
+    Whether the data are stored as they are.
+typesize, nbytes, blocksize, cbytes, version, versionlz, flags : int
+    The fields as they are stored.
+n_blocks : int
+    Number of blocks; 0 when there are no data or the block size is 0.
+is_split : bool
+    Whether full blocks hold one stream for each byte of an item.
+"""
 
-    cdef BloscHeader fields
 
-    @property
-    def version(self):
-        return self.fields.version
-
-    @property
-    def versionlz(self):
-        return self.fields.versionlz
-
-    @property
-    def flags(self):
-        return self.fields.flags
-
-    @property
-    def typesize(self):
-        return self.fields.typesize
-
-    @property
-    def nbytes(self):
-        return self.fields.nbytes
-
-    @property
-    def blocksize(self):
-        return self.fields.blocksize
-
-    @property
-    def cbytes(self):
-        return self.fields.cbytes
-
-    @property
-    def compressor(self):
-        return _NAME_OF_FORMAT.get(self.fields.flags >> 5, "undefined")
-
-    @property
-    def shuffle(self):
-        by_bit = self.fields.flags & FLAG_BITSHUFFLE
-        if self.fields.flags & FLAG_SHUFFLE:
-            return "blosc2" if by_bit else "shuffle"
-        return "bitshuffle" if by_bit else "noshuffle"
-
-    @property
-    def memcpyed(self):
-        return bool(self.fields.flags & FLAG_MEMCPY)
-
-    @property
-    def n_blocks(self):
-        return n_blocks(&self.fields)
-
-    @property
-    def is_split(self):
-        return not self.memcpyed and self.fields.typesize > 1 and n_streams(&self.fields, 0) > 1
-
-    def _values(self):
-        return (self.version, self.versionlz, self.flags, self.typesize, self.nbytes, self.blocksize, self.cbytes)
-
-    def __eq__(self, other):
-        return self._values() == (<BloscHeaderInfo>other)._values() if isinstance(other, BloscHeaderInfo) \
-            else NotImplemented
-
-    def __hash__(self):
-        return hash(self._values())
-
-    def __repr__(self):
-        return (f"BloscHeaderInfo(compressor={self.compressor!r}, shuffle={self.shuffle!r}, "
-                f"memcpyed={self.memcpyed}, typesize={self.typesize}, nbytes={self.nbytes}, "
-                f"blocksize={self.blocksize}, cbytes={self.cbytes}, version={self.version}, "
-                f"versionlz={self.versionlz}, flags=0x{self.flags:02x})")
+cdef object _info(const BloscHeader *header):
+    cdef bint by_bit = header.flags & FLAG_BITSHUFFLE
+    cdef bint is_stored = header.flags & FLAG_MEMCPY
+    if header.flags & FLAG_SHUFFLE:
+        shuffle = "blosc2" if by_bit else "shuffle"
+    else:
+        shuffle = "bitshuffle" if by_bit else "noshuffle"
+    return BloscHeaderInfo(
+        _NAME_OF_FORMAT.get(header.flags >> 5, "undefined"), shuffle, is_stored, header.typesize, header.nbytes,
+        header.blocksize, header.cbytes, n_blocks(header),
+        not is_stored and header.typesize > 1 and n_streams(header, 0) > 1, header.version, header.versionlz,
+        header.flags)
 
 
 def parse(data):
@@ -297,9 +244,9 @@ def parse(data):
     --------
     >>> parse(bytes.fromhex("02 01 21 04 00100000 00100000 36000000"))
     BloscHeaderInfo(compressor='lz4', shuffle='shuffle', memcpyed=False, typesize=4, nbytes=4096, blocksize=4096,
-    cbytes=54, version=2, versionlz=1, flags=0x21)
+    cbytes=54, n_blocks=1, is_split=True, version=2, versionlz=1, flags=33)
     """
-    cdef BloscHeaderInfo info = BloscHeaderInfo()
+    cdef BloscHeader header
     cdef Py_buffer view
     cdef Status status
     status_clear(&status)
@@ -308,10 +255,10 @@ def parse(data):
         if view.len < HEADER_NBYTES:
             fail(&status, BLOSC_SHORT, 0, HEADER_NBYTES, view.len)
             raise make_error(&status, None, None, "blosc", "decode", ())
-        load_header(<const uint8_t *>view.buf, &info.fields)
+        load_header(<const uint8_t *>view.buf, &header)
     finally:
         PyBuffer_Release(&view)
-    return info
+    return _info(&header)
 
 
 def validate(data, expected_nbytes=None, itemsize=None):
@@ -352,7 +299,7 @@ def validate(data, expected_nbytes=None, itemsize=None):
     Traceback (most recent call last):
     zcore.errors.CodecError: blosc header says 19 bytes stored, the object has 18
     """
-    cdef BloscHeaderInfo info = BloscHeaderInfo()
+    cdef BloscHeader header
     cdef int64_t expected = -1 if expected_nbytes is None else expected_nbytes
     cdef int64_t item = -1 if itemsize is None else itemsize
     cdef Py_buffer view
@@ -366,11 +313,11 @@ def validate(data, expected_nbytes=None, itemsize=None):
     PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
     try:
         with nogil:
-            code = check_header(<const uint8_t *>view.buf, view.len, expected, item, &info.fields, &status)
+            code = check_header(<const uint8_t *>view.buf, view.len, expected, item, &header, &status)
             if code == 0:
-                code = check_blocks(<const uint8_t *>view.buf, &info.fields, &status)
+                code = check_blocks(<const uint8_t *>view.buf, &header, &status)
         if code:
             raise make_error(&status, None, None, "blosc", "decode", ())
     finally:
         PyBuffer_Release(&view)
-    return info
+    return _info(&header)

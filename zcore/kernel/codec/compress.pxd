@@ -39,13 +39,10 @@ cdef int blosc_decode(const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t
 cdef int64_t blosc_encode(const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t capacity, int compressor,
                           int clevel, int shuffle, int64_t typesize, int64_t blocksize, int n_threads,
                           Status *status) noexcept nogil
-# Whether blosc's format number `fmt` (bits 5-7 of a chunk's flags) has a decoder for the two functions below.
+# Whether blosc's format number `fmt` (bits 5-7 of a chunk's flags) has a decoder for the function below.
 cdef bint has_decoder(int fmt) noexcept nogil
-# Decodes block `block` of a chunk that `check_blocks` has checked to its place `dst`: OK, or a code. `scratch` holds a
-# block.
-cdef int decode_block(const uint8_t *src, const BloscHeader *header, int64_t block, uint8_t *dst, uint8_t *scratch,
-                      Status *status) noexcept nogil
-# The same without unshuffling: its streams, one behind the other.
+# Decodes block `block` of a chunk that `check_blocks` has checked, without unshuffling: its streams, one behind the
+# other. OK, or a code.
 cdef int decode_streams(const uint8_t *src, const BloscHeader *header, int64_t block, uint8_t *dst,
                         Status *status) noexcept nogil
 # Encodes one stream of a block by an encoder of zstd, or with NULL by LZ4, as c-blosc does at that level (1 to 9):

@@ -165,8 +165,9 @@ cdef int decode_streams(const uint8_t *src, const BloscHeader *header, int64_t b
     return OK
 
 
-cdef int decode_block(const uint8_t *src, const BloscHeader *header, int64_t block, uint8_t *dst, uint8_t *scratch,
-                      Status *status) noexcept nogil:
+cdef int _decode_block(const uint8_t *src, const BloscHeader *header, int64_t block, uint8_t *dst, uint8_t *scratch,
+                       Status *status) noexcept nogil:
+    """Decode a block of a checked chunk to its place `dst`; `scratch` holds a block."""
     cdef int64_t n = min(<int64_t>header.blocksize, <int64_t>header.nbytes - block * header.blocksize)
     cdef bint is_shuffled = header.flags & FLAG_SHUFFLE and header.typesize > 1
     cdef bint is_in_place = not is_shuffled and not header.flags & FLAG_BITSHUFFLE
@@ -275,8 +276,8 @@ cdef void _decode_some(void *of) noexcept nogil:
     cdef Status status
     status_clear(&status)
     while block < n_all and zc_load(&all.n_failed) == 0:
-        if decode_block(all.src, all.header, block, all.dst + block * <int64_t>all.header.blocksize, scratch,
-                        &status) != OK and zc_add(&all.n_failed, 1) == 0:
+        if _decode_block(all.src, all.header, block, all.dst + block * <int64_t>all.header.blocksize, scratch,
+                         &status) != OK and zc_add(&all.n_failed, 1) == 0:
             all.status[0] = status
         block = zc_add(&all.n_begun, 1)
 

@@ -39,13 +39,6 @@ cdef class Program:
     # `only_few`: NOT_BLOCKWISE unless the part lies in fewer than half of the blocks.
     cdef int select(self, const uint8_t *src, int64_t n_bytes, int64_t dst_nbytes, const Copy *part, int64_t offset,
                     bint only_few, uint8_t *dst, Buffer *scratch, Status *status) noexcept nogil
-    # blocksize_of: bytes of a block, if a chunk of items of `n_item` bytes can be decoded by blocks, else 0.
-    # decode_some: decodes the blocks with a flag in `needed` to their offsets in the chunk at `dst`; `scratch` holds
-    # two blocks.
-    cdef int64_t blocksize_of(self, const uint8_t *src, int64_t n_bytes, int64_t dst_nbytes,
-                              int64_t n_item) noexcept nogil
-    cdef int decode_some(self, const uint8_t *src, int64_t n_bytes, int64_t dst_nbytes, const uint8_t *needed,
-                         uint8_t *dst, uint8_t *scratch, Status *status) noexcept nogil
     # Encodes a chunk whose items lie in `runs` at `src`, block by block, into `buffer`; `scratch` holds a chunk.
     # NOT_BLOCKWISE if the chain does not allow it, FAILED with `status` filled.
     cdef int64_t gather(self, const uint8_t *src, const Runs *runs, int64_t n_bytes, Buffer *buffer, uint8_t *scratch,

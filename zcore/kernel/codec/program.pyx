@@ -221,25 +221,6 @@ cdef class Program:
             status.step = 0
         return code
 
-    cdef int64_t blocksize_of(self, const uint8_t *src, int64_t n_bytes, int64_t dst_nbytes,
-                              int64_t n_item) noexcept nogil:
-        if self.blocks == NULL:
-            return 0
-        return self.blocks.block_nbytes(&self.steps[0], src, n_bytes - (self.n_steps - 1) * SUM_NBYTES, dst_nbytes,
-                                        n_item)
-
-    cdef int decode_some(self, const uint8_t *src, int64_t n_bytes, int64_t dst_nbytes, const uint8_t *needed,
-                         uint8_t *dst, uint8_t *scratch, Status *status) noexcept nogil:
-        cdef int n_left = self.n_steps
-        cdef int code
-        n_bytes = _verify(self, &src, n_bytes, &n_left, status)
-        if n_bytes < 0:
-            return status.code
-        code = self.blocks.decode_blocks(&self.steps[0], src, n_bytes, dst_nbytes, needed, dst, scratch, status)
-        if code > OK:
-            status.step = 0
-        return code
-
     # encoding
 
     cdef int64_t encode(self, const uint8_t *src, int64_t n_bytes, Buffer *buffer, const uint8_t **encoded,

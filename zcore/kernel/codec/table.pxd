@@ -75,10 +75,6 @@ cdef struct BlockFunctions:    # functions of a codec whose chunks are blocks th
                    uint8_t *dst, uint8_t *scratch, Status *status) noexcept nogil
     int (*select)(const Step *step, const uint8_t *src, int64_t n_bytes, int64_t dst_nbytes, const Copy *part,
                   int64_t offset, uint8_t *dst, Buffer *scratch, Status *status) noexcept nogil
-    int64_t (*block_nbytes)(const Step *step, const uint8_t *src, int64_t n_bytes, int64_t dst_nbytes,
-                            int64_t n_item) noexcept nogil
-    int (*decode_blocks)(const Step *step, const uint8_t *src, int64_t n_bytes, int64_t dst_nbytes,
-                         const uint8_t *needed, uint8_t *dst, uint8_t *scratch, Status *status) noexcept nogil
     bint (*can_gather)(const Step *step, const Runs *runs, int64_t n_bytes) noexcept nogil
     int64_t (*gather)(const Step *step, const uint8_t *src, const Runs *runs, int64_t n_bytes, uint8_t *dst,
                       uint8_t *scratch, Workspace *work) noexcept nogil

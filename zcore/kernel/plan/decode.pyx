@@ -6,18 +6,14 @@ decoded into the worker's scratch and its elements are copied from there. If all
 they are decoded into memory of their own, which is cached.
 """
 from cpython.bytes cimport PyBytes_FromStringAndSize
-from libc.string cimport memset
 
 from zcore.kernel.plan.cache cimport Kept, kept_release
 from zcore.kernel.codec.table cimport NOT_BLOCKWISE, raised_in
 from zcore.kernel.io.files cimport buffer_reserve
-from zcore.kernel.select.gather cimport Sides, mark_blocks
+from zcore.kernel.select.gather cimport Sides, single_part
 from zcore.kernel.select.tasks cimport Layout
 from zcore.kernel.status cimport BLOSC_NBYTES, CHUNK_SIZE, OK, RAISED, status_clear
 from zcore.kernel.strided.copy cimport MAX_NDIM, Copy, Runs, copy_by_source, copy_run, copy_simplify, fill_bytes
-
-cdef enum:
-    MAX_BLOCKS = 4096          # of a chunk; a chunk with more blocks is decoded as a whole
 
 
 cdef int decode_chunk(Plan plan, const uint8_t *encoded, int64_t n_bytes, const Span *spans,
@@ -51,6 +47,7 @@ cdef int _decode_and_place(Plan plan, const uint8_t *encoded, int64_t n_bytes, c
     cdef uint8_t *chunk
     cdef Runs runs
     cdef Copy part
+    cdef int64_t chunk_at, data_at
     cdef int code
     if plan.items is not None:
         return _move_items(plan, encoded, n_bytes, plan.axes, spans, worker)
@@ -75,16 +72,12 @@ cdef int _decode_and_place(Plan plan, const uint8_t *encoded, int64_t n_bytes, c
                                         worker.decoded.data, &worker.status)
         if code != NOT_BLOCKWISE:
             return code
-    if not whole and plan.points is None and plan.item_nbytes == plan.opened.itemsize:
-        plan.copy_spec(spans, &worker.layout, False, &part)
+    if not whole and plan.item_nbytes == plan.opened.itemsize and _describe_part(plan, spans, worker, &part, &chunk_at,
+                                                                                 &data_at):
         copy_by_source(&part)
-        code = plan.program.select(encoded, n_bytes, worker.layout.n_bytes, &part,
-                                   plan.chunk_offset(spans, &worker.layout), worker.n_inner_threads > 1,
-                                   <uint8_t *>out, &worker.decoded, &worker.status)
-        if code != NOT_BLOCKWISE:
-            return code
-    if plan.points is not None and plan.item_nbytes == plan.opened.itemsize:
-        code = _decode_points(plan, encoded, n_bytes, spans, worker)
+        code = plan.program.select(encoded, n_bytes, worker.layout.n_bytes, &part, chunk_at,
+                                   worker.n_inner_threads > 1, <uint8_t *>plan.data + data_at, &worker.decoded,
+                                   &worker.status)
         if code != NOT_BLOCKWISE:
             return code
     code = decode_whole(plan, encoded, n_bytes, spans, worker)
@@ -93,30 +86,16 @@ cdef int _decode_and_place(Plan plan, const uint8_t *encoded, int64_t n_bytes, c
     return code
 
 
-cdef int _decode_points(Plan plan, const uint8_t *encoded, int64_t n_bytes, const Span *spans,
-                        Worker *worker) noexcept nogil:
-    """Decode only the blocks of a chunk that contain points, if these are fewer than half."""
-    cdef uint8_t needed[MAX_BLOCKS]
+cdef bint _describe_part(Plan plan, const Span *spans, Worker *worker, Copy *part, int64_t *chunk_at,
+                         int64_t *data_at) noexcept nogil:
+    """Describe the copy of the selected elements of a chunk, if they are a box; else return False."""
     cdef Sides sides
-    cdef int64_t n = worker.layout.n_bytes
-    cdef int64_t blocksize = plan.program.blocksize_of(encoded, n_bytes, n, plan.opened.itemsize)
-    cdef int64_t n_blocks
-    cdef int code
-    # A single block is always needed.
-    if blocksize == 0 or not 1 < (n + blocksize - 1) // blocksize <= MAX_BLOCKS:
-        return NOT_BLOCKWISE
-    n_blocks = (n + blocksize - 1) // blocksize
-    memset(needed, 0, n_blocks)
-    plan._describe(&worker.layout, &sides)
-    if 2 * mark_blocks(plan.points, spans, &sides, blocksize, n_blocks, needed) >= n_blocks:
-        return NOT_BLOCKWISE
-    code = buffer_reserve(&worker.decoded, n + 2 * blocksize, &worker.status)
-    if code == OK:
-        code = plan.program.decode_some(encoded, n_bytes, n, needed, worker.decoded.data,
-                                        worker.decoded.data + n, &worker.status)
-    if code == OK:
-        plan.move(spans, &worker.layout, False, <char *>worker.decoded.data)
-    return code
+    if plan.points is not None:
+        plan._describe(&worker.layout, &sides)
+        return single_part(plan.points, spans, &sides, part, chunk_at, data_at)
+    plan.copy_spec(spans, &worker.layout, False, part)
+    chunk_at[0], data_at[0] = plan.chunk_offset(spans, &worker.layout), plan.data_offset(spans)
+    return True
 
 
 cdef int _move_items(Plan plan, const uint8_t *encoded, int64_t n_bytes, const Axis *axes, const Span *spans,

@@ -15,8 +15,6 @@ cdef class WritePlan(Plan):
     cdef bint settles          # no later change of a name reaches the disk before the objects
     cdef int64_t has_many      # 1: more objects than are settled one by one
     cdef int room              # for files that a worker keeps open until they are settled
-    cdef int64_t n_last        # tasks that are left for fewer threads than there are
-    cdef int last_threads      # threads inside a chunk of these
     cdef readonly bint is_fill  # all elements are one in memory, the fill value, and objects of it are not stored
 
     cdef int settle(self, Status *status) noexcept nogil

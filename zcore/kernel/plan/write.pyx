@@ -49,7 +49,6 @@ cdef class WritePlan(Plan):
         if self.levels is not None:
             self.shards = ShardWriter(self, options.n_threads)
         self.room = max(1, min(<int>MAX_UNSETTLED, <int>_MAX_OPEN // max(1, options.n_threads)))
-        _share_last(self, options.n_threads)
         _find_fill(self)
         if self.items is not None and not self.opened.keep_filled:
             self.is_fill = self.items.is_fill
@@ -64,7 +63,6 @@ cdef class WritePlan(Plan):
     cdef int adapt(self, int n_threads) noexcept nogil:
         Plan.adapt(self, n_threads)
         self.room = max(1, min(<int>MAX_UNSETTLED, <int>_MAX_OPEN // max(1, n_threads)))
-        _share_last(self, n_threads)
         _find_fill(self)
         return OK if self.shards is None else self.shards.follow(self, n_threads)
 
@@ -140,8 +138,6 @@ cdef class WritePlan(Plan):
         if self.shards is not None:
             self.shards.begin()
         if self.has_elements and self.is_covered(spans):
-            worker.n_inner_threads = (self.last_threads if task >= self.n_tasks - self.n_last
-                                      else self.n_inner_threads)
             code = _replace(self, spans, key, worker)
         else:
             code = _merge(self, spans, key, worker)
@@ -158,15 +154,6 @@ cdef class WritePlan(Plan):
         if buffer_reserve(&worker.decoded, worker.layout.n_bytes, &worker.status) != OK:
             return FAILED
         return _encode_merged(self, spans, NULL, worker, encoded)
-
-
-cdef void _share_last(WritePlan plan, int n_threads) noexcept nogil:
-    """Let threads that find no task any more help with the chunks that are left for the others."""
-    plan.n_last = 0
-    if 1 < n_threads < plan.n_tasks and plan.program is not None and plan.shards is None:
-        plan.n_last = plan.n_tasks % n_threads
-    if plan.n_last > 0:
-        plan.last_threads = plan.program.inner_threads(n_threads // plan.n_last, plan.layout.n_bytes, True)
 
 
 cdef void _find_fill(WritePlan plan) noexcept nogil:

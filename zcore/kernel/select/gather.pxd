@@ -1,5 +1,5 @@
 """Elements at points, moved between a chunk and the caller's array."""
-from libc.stdint cimport int64_t, uint8_t
+from libc.stdint cimport int64_t
 
 from zcore.kernel.strided.copy cimport Copy
 from zcore.kernel.select.grid cimport Axis, Span
@@ -24,7 +24,6 @@ cdef void move_points(Points points, const Span *spans, const Sides *sides) noex
 # bytes. If there is a value instead, the source is not used.
 cdef void piece_of(Points points, int64_t i, const Span *spans, const Sides *sides, Copy *spec, int64_t *chunk_offset,
                    int64_t *data_offset) noexcept nogil
-# Marks the blocks of a chunk that hold, or may hold, selected elements. Returns their number, or all if counting takes
-# too long. `needed` has a flag for each of the `n_blocks`, initially unset.
-cdef int64_t mark_blocks(Points points, const Span *spans, const Sides *sides, int64_t blocksize, int64_t n_blocks,
-                         uint8_t *needed) noexcept nogil
+# The same for the elements of one point, or of one piece, if a chunk holds no more of them; else returns False.
+cdef bint single_part(Points points, const Span *spans, const Sides *sides, Copy *spec, int64_t *chunk_offset,
+                      int64_t *data_offset) noexcept nogil

@@ -24,8 +24,6 @@ cdef extern from "select/points.h" nogil:
 cdef enum:
     TABLE = 512                # points in one table of offsets
     FEW_POINTS = 8             # fewer points than this are moved one by one, if each moves much
-    MARKED_POINTS = 8          # per block of a chunk: up to this many points, each is looked up in its block
-    POINT_NBYTES = 512         # of a chunk per point: with more points, the chunk is decoded as a whole
 
 
 cdef struct Walk:              # walk through the rows of a mask in a chunk
@@ -52,6 +50,7 @@ cdef void move_points(Points points, const Span *spans, const Sides *sides) noex
         _move_pieces(points, spans, sides)
         return
     _describe_slices(points, spans, sides, &slices, &chunk, &data)
+    _merge_runs(&slices)
     innermost = _innermost(points, spans)
     inner = &points.groups[innermost]
     first = spans[inner.dims[0]].first
@@ -105,62 +104,22 @@ cdef int _innermost(Points points, const Span *spans) noexcept nogil:
     return innermost
 
 
-cdef int64_t mark_blocks(Points points, const Span *spans, const Sides *sides, int64_t blocksize, int64_t n_blocks,
-                         uint8_t *needed) noexcept nogil:
-    cdef const Group *group
-    cdef int64_t index[MAX_NDIM]
-    cdef int64_t low = 0
-    cdef int64_t high = sides.itemsize - 1
-    cdef int64_t n_points = 1
-    cdef int64_t n_marked = 0
-    cdef int64_t offset, other, least, most, i
-    cdef int d, g
-    if points.boxes is not None:
-        return _mark_pieces(points, spans, sides, blocksize, n_blocks, needed)
-    for d in range(points.ndim):
-        if points.group_of[d] < 0:
-            low += spans[d].start * sides.chunk_strides[d]
-            high += spans[d].start * sides.chunk_strides[d]
-            if spans[d].count > 1:
-                offset = (spans[d].count - 1) * sides.axes[d].step * sides.chunk_strides[d]
-                low += min(offset, <int64_t>0)
-                high += max(offset, <int64_t>0)
+cdef bint single_part(Points points, const Span *spans, const Sides *sides, Copy *spec, int64_t *chunk_offset,
+                      int64_t *data_offset) noexcept nogil:
+    cdef char *chunk = NULL
+    cdef char *data = NULL
+    cdef int g
     for g in range(points.n_groups):
-        group = &points.groups[g]
-        i = spans[group.dims[0]].count
-        if group.mask != NULL or i > n_blocks * blocksize // POINT_NBYTES:
-            return n_blocks
-        n_points = min(n_points * i, MARKED_POINTS * n_blocks + 1)
-        index[g] = 0
-    if n_points > MARKED_POINTS * n_blocks:
-        # The range from the first point to the last.
-        for g in range(points.n_groups):
-            group = &points.groups[g]
-            least = most = -1
-            for i in range(spans[group.dims[0]].count):
-                _offsets(points, group, spans[group.dims[0]].first + i, spans, sides, &offset, &other)
-                least = offset if i == 0 else min(least, offset)
-                most = max(most, offset)
-            low += least
-            high += most
-        return _mark(low, high, blocksize, needed)
-    while True:
-        offset = other = 0
-        for g in range(points.n_groups):
-            _add_offsets(points, &points.groups[g], index[g], spans, sides, &offset, &other)
-        n_marked += _mark(low + offset, high + offset, blocksize, needed)
-        if not _next_points(points, spans, -1, index):
-            return n_marked
-
-
-cdef inline int64_t _mark(int64_t first, int64_t last, int64_t blocksize, uint8_t *needed) noexcept nogil:
-    """Mark the blocks from byte `first` to byte `last`; return how many were not marked before."""
-    cdef int64_t n = 0
-    cdef int64_t block
-    for block in range(first // blocksize, last // blocksize + 1):
-        n += not needed[block]
-        needed[block] = 1
-    return n
+        if points.groups[g].mask != NULL or spans[points.groups[g].dims[0]].count != 1:
+            return False
+    if points.boxes is not None:
+        piece_of(points, spans[0].first, spans, sides, spec, chunk_offset, data_offset)
+        return True
+    _describe_slices(points, spans, sides, spec, &chunk, &data)
+    chunk_offset[0], data_offset[0] = <int64_t>chunk, <int64_t>data
+    for g in range(points.n_groups):
+        _add_offsets(points, &points.groups[g], 0, spans, sides, chunk_offset, data_offset)
+    return True
 
 
 cdef void _enter_mask(Points points, const Group *group, const Span *spans, Walk *walk) noexcept nogil:
@@ -239,10 +198,7 @@ cdef void _next_row(const Group *group, const Span *spans, Walk *walk) noexcept 
 
 cdef void _describe_slices(Points points, const Span *spans, const Sides *sides, Copy *slices, char **chunk,
                            char **data) noexcept nogil:
-    """Describe the copy of the slices at each point, and move both sides to the begin of the slices.
-
-    Items become the runs that are contiguous on both sides.
-    """
+    """Describe the copy of the slices at each point, and move both sides to the begin of the slices."""
     cdef int64_t inside, outside
     cdef int d
     cdef int n = 0
@@ -262,6 +218,11 @@ cdef void _describe_slices(Points points, const Span *spans, const Sides *sides,
         slices.dst_strides[n] = inside if sides.to_chunk else outside
         n += 1
     slices.ndim = n
+
+
+cdef void _merge_runs(Copy *slices) noexcept nogil:
+    """Make items of the runs that are contiguous on both sides."""
+    cdef int n
     copy_simplify(slices)
     n = slices.ndim - 1
     if (n >= 0 and slices.swap < 2 and slices.src_strides[n] == slices.itemsize
@@ -365,40 +326,3 @@ cdef void _move_pieces(Points points, const Span *spans, const Sides *sides) noe
             fill_run(&spec, sides.value, sides.data + data_offset)
         else:
             copy_run(&spec, sides.chunk + chunk_offset, sides.data + data_offset)
-
-
-cdef int64_t _mark_pieces(Points points, const Span *spans, const Sides *sides, int64_t blocksize, int64_t n_blocks,
-                          uint8_t *needed) noexcept nogil:
-    """Mark the blocks of pieces. As soon as half of all blocks are needed, it may return all."""
-    cdef int64_t index[MAX_NDIM]
-    cdef Copy spec
-    cdef int64_t low, high, offset, i
-    cdef int64_t n_marked = 0
-    cdef int d
-    for i in range(spans[0].first, spans[0].first + spans[0].count):
-        piece_of(points, i, spans, sides, &spec, &low, &offset)
-        high = low + sides.itemsize - 1
-        for d in range(points.ndim):
-            index[d] = 0
-            # Dimensions with larger strides are visited one by one: blocks between may not be needed.
-            if spec.src_strides[d] < blocksize:
-                high += (spec.shape[d] - 1) * spec.src_strides[d]
-        while True:
-            n_marked += _mark(low, high, blocksize, needed)
-            if 2 * n_marked >= n_blocks:
-                return n_blocks
-            d = points.ndim - 1
-            while d >= 0:
-                if spec.src_strides[d] >= blocksize:
-                    index[d] += 1
-                    low += spec.src_strides[d]
-                    high += spec.src_strides[d]
-                    if index[d] < spec.shape[d]:
-                        break
-                    low -= index[d] * spec.src_strides[d]
-                    high -= index[d] * spec.src_strides[d]
-                    index[d] = 0
-                d -= 1
-            if d < 0:
-                break
-    return n_marked

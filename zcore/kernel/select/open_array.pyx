@@ -211,6 +211,7 @@ cdef int _set_elements(OpenArray self, bytes fill, bytes stored_fill, int64_t sw
     opened.itemsize = len(fill)
     opened.fill = fill
     opened.stored_fill = stored_fill
+    assert swap <= 8
     opened.swap = swap
     opened.is_c_order = swap == 0 and order is None
     for i in range(opened.ndim):

@@ -25,12 +25,6 @@ typedef struct {
 
 #define ZC_SAME(x) (x)
 
-static inline zc_pair zc_turn_pair(zc_pair x)
-{
-    zc_pair turned = {__builtin_bswap64(x.high), __builtin_bswap64(x.low)};
-    return turned;
-}
-
 /* Items of one machine type, each passed through TURN (ZC_SAME or a byte swap). Branching on the strides gives the
  * compiler loops with constant distances, which it vectorises. */
 #define ZC_DEFINE_PLANE(TARGET, NAME, TYPE, TURN)                                                               \
@@ -88,8 +82,7 @@ static inline zc_pair zc_turn_pair(zc_pair x)
     ZC_DEFINE_PLANE(TARGET, zc_plane_16##SUFFIX, zc_pair, ZC_SAME)                                              \
     ZC_DEFINE_PLANE(TARGET, zc_plane_turn_2##SUFFIX, uint16_t, __builtin_bswap16)                               \
     ZC_DEFINE_PLANE(TARGET, zc_plane_turn_4##SUFFIX, uint32_t, __builtin_bswap32)                               \
-    ZC_DEFINE_PLANE(TARGET, zc_plane_turn_8##SUFFIX, uint64_t, __builtin_bswap64)                               \
-    ZC_DEFINE_PLANE(TARGET, zc_plane_turn_16##SUFFIX, zc_pair, zc_turn_pair)
+    ZC_DEFINE_PLANE(TARGET, zc_plane_turn_8##SUFFIX, uint64_t, __builtin_bswap64)
 
 ZC_DEFINE_PLANES(, _any)
 
@@ -159,7 +152,7 @@ static inline zc_plane_function zc_plane(int64_t itemsize, int swap, int dense)
     case 2: return swap ? ZC_CHOOSE(zc_plane_turn_2) : ZC_CHOOSE(zc_plane_2);
     case 4: return swap ? ZC_CHOOSE(zc_plane_turn_4) : ZC_CHOOSE(zc_plane_4);
     case 8: return swap ? ZC_CHOOSE(zc_plane_turn_8) : ZC_CHOOSE(zc_plane_8);
-    case 16: return swap ? ZC_CHOOSE(zc_plane_turn_16) : ZC_CHOOSE(zc_plane_16);
+    case 16: return ZC_CHOOSE(zc_plane_16);
     default: return zc_plane_n;
     }
 }

@@ -14,7 +14,7 @@ cdef enum:
 cdef struct Copy:
     int ndim
     int64_t itemsize
-    int64_t swap               # 0, or the unit in bytes (2, 4, 8, 16) whose byte order is reversed
+    int64_t swap               # 0, or the unit in bytes (2, 4, 8) whose byte order is reversed
     int64_t shape[64]
     int64_t src_strides[64]
     int64_t dst_strides[64]

@@ -137,12 +137,13 @@ class StoreSource(Source):
             binding.look()
 
     def _node(self, binding, selection):
+        view = binding.reload()
         for _ in range(MAX_LOOKS):
-            view = binding.view
-            attributes = read_attributes(binding, view)
-            # Both are of one moment, also if they are two documents.
-            if binding.format.has_inline_attributes or binding.reload().raw == view.raw:
-                break
+            attributes, before = read_attributes(binding, view), view
+            if not binding.format.has_inline_attributes:
+                view = binding.reload()
+            if view.raw == before.raw:
+                break     # both are of one moment
         self._hash.update(repr((binding.path, binding.view.raw, attributes)).encode())
         if isinstance(binding, GroupBinding):
             self._groups.append(binding)
