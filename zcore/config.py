@@ -1,8 +1,8 @@
 """What zcore is told by the environment and the machine, and what it tells about itself.
 
 `threads`, `cache`, `lock` and `fsync` are attributes of this module that can be set; a wrong value is refused when it
-is set, a wrong environment variable when it is first looked at, never at import. A leaf beside `errors`: every module may
-import it, and it imports the kernel only when it is called: what that is made of, and whose memory `cache` bounds.
+is set, a wrong environment variable when it is first looked at, never at import. A leaf beside `errors`: every module
+may import it, and it imports the kernel only when it is called: what that is made of, and whose memory `cache` bounds.
 
 Environment
 -----------

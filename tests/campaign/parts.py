@@ -20,8 +20,8 @@ PARTS = (
          (*NODES, "--unit", "requests", "tests/crash/test_failing_calls.py::test_memory_that_is_not_there")),
     Part("full disk", "every verb that writes, on a disk with no free page, one, two, until there is room",
          (*NODES, "--unit", "full disks", "tests/crash/test_full_disk.py")),
-    Part("power cuts", "the power is cut after each write of the disk, in every verb that replaces something: the old or "
-         "the new one is there",
+    Part("power cuts", "the power is cut after each write of the disk, in every verb that replaces something: the old "
+         "or the new one is there",
          (*NODES, "--unit", "cuts", "tests/crash/power/test_power_cuts.py")),
     Part("kills", "`kill -9` of a writer at a random moment, judged by a model of what it was doing",
          (*NODES, "--unit", "kills", "tests/crash/test_kill.py")),

@@ -10,8 +10,8 @@
 at the old path. So no call writes into the directories of another one.
 
 Who builds locks the container. What a kill leaves is never listed, and any later caller may remove it, but for one
-case, in which nothing has the name: then `settle` gives it to the new directory, which is whole if there is an old one,
-or else back to the old one.
+case, in which nothing has the name: then `recover` gives it to the new directory, which is whole if there is an old
+one, or else back to the old one.
 """
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Beside(Held):
             # Nobody else sees more of the new directory than of the old one.
             os.makedirs(self.container, mode_for(_status_of(self.place), 0o777), exist_ok=True)
             self._lock = _locked(self.container, self._is_shared)
-            _settle(self.container)
+            _recover(self.container)
             if self.is_here():
                 return True
         except BlockingIOError as exc:
@@ -202,7 +202,7 @@ class Beside(Held):
             else:
                 with contextlib.suppress(OSError):
                     cleanup.remove_directory(os.readlink(f"/proc/self/fd/{self._lock.fd}"))
-                settle(self.container, removes=True)
+                recover(self.container, removes=True)
 
     def leave(self) -> None:
         """Unlock the container, which stays."""
@@ -231,7 +231,7 @@ def is_alive(container: str) -> bool:
     return False
 
 
-def settle(container: str, *, removes: bool = False) -> str | None:
+def recover(container: str, *, removes: bool = False) -> str | None:
     """Give a name back that a kill has left without a directory; with `removes`, remove what else a kill has left.
 
     Returns : the path of the directory that has got its name; None as a rule.
@@ -247,27 +247,27 @@ def settle(container: str, *, removes: bool = False) -> str | None:
                 os.unlink(container)
             return None
         try:
-            settled = _settle(container)
+            recovered = _recover(container)
             if removes and os.path.samestat(os.fstat(lock.fd), os.stat(container)):
                 cleanup.remove_directory(container)
-            return settled
+            return recovered
         except FileNotFoundError:
             return None     # removed meanwhile
         finally:
             _unlock(lock)
 
 
-def _settle(container):
-    """Do what `settle` does for a container that is locked; return the place, or None."""
-    settled = None
+def _recover(container):
+    """Do what `recover` does for a container that is locked; return the place, or None."""
+    recovered = None
     for name in _entries(os.path.join(container, _OLD)):
         place = os.path.join(os.path.dirname(container), name)
         if not os.path.lexists(place):
             whole = [entry for entry in _entries(container) if entry.startswith("node.")]
             os.rename(os.path.join(container, *(whole or (_OLD, name))), place)
             sync_directory(os.path.dirname(place))
-            settled = place
-    return settled
+            recovered = place
+    return recovered
 
 
 def _entries(directory):

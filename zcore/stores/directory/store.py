@@ -471,7 +471,7 @@ class DirectoryStore(Store):
         self._check_writable("clean_temporary")
         from time import time
         with self._faults("clean", ""):
-            return cleanup.remove_temporary(self.path, time() - older_than, partial(beside.settle, removes=True))
+            return cleanup.remove_temporary(self.path, time() - older_than, partial(beside.recover, removes=True))
 
     # One key, one file
 

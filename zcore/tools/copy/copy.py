@@ -14,7 +14,7 @@ from zcore.formats import check_format
 from zcore.model.named_codecs import named_codec
 from zcore.model.value import as_bool, check_kind
 from zcore.text.sizes import room_of
-from zcore.tools.copy.destinations import SINKS, destination_of, file_kind, settle_at, sink_of
+from zcore.tools.copy.destinations import SINKS, destination_of, file_kind, recover_at, sink_of
 from zcore.tools.copy.sources import open_source
 from zcore.tools.copy.transfer import Progress, Slabs, pass_objects
 from zcore.tools.copy.translate import Losses, Wanted, passes_on
@@ -131,7 +131,7 @@ def copy(source: StoreLike | Array | Group, destination: StoreLike, *, path: str
     losses = Losses()
     threads = Options(threads=threads).threads
     place = destination_of(destination, fsync)
-    settle_at(place, destination_path)
+    recover_at(place, destination_path)
     with open_source(source, path, selection, threads) as opened:
         # All that determines the pieces of work.
         job = {"source": opened.identity, "format": zarr_format, "selection": repr(selection), "memory": memory,

@@ -259,12 +259,12 @@ def destination_of(destination: StoreLike, fsync: bool | None) -> StoreLike:
     return openers.store_of(destination, False, fsync) if file_kind(destination) is None else destination
 
 
-def settle_at(destination: StoreLike, path: str) -> None:
-    """Call `settle` for a destination before the source is looked at: it may lie in the same place."""
+def recover_at(destination: StoreLike, path: str) -> None:
+    """Call `recover` for a destination before the source is looked at: it may lie in the same place."""
     if file_kind(destination) is None:
         store = openers.store_of(destination, False)
         if not store.read_only:
-            settle(store, lookup.path_of(path))
+            recover(store, lookup.path_of(path))
 
 
 def directory_of(store: Store, path: str) -> str | None:
@@ -274,12 +274,12 @@ def directory_of(store: Store, path: str) -> str | None:
     return None
 
 
-def settle(store: Store, path: str) -> None:
+def recover(store: Store, path: str) -> None:
     """Finish or remove a copy to a path that was cut off. Then the old node or the new one is there."""
     place = directory_of(store, path)
     if place is None:
-        document_last.settle(store, path)
-    elif beside.settle(staging.container_of(place)) is not None:
+        document_last.recover(store, path)
+    elif beside.recover(staging.container_of(place)) is not None:
         consolidated.drop(store, path)
 
 

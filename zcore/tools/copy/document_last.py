@@ -14,7 +14,7 @@ A node that is to be replaced stays until the new one is whole, which is made at
         free        it was deleted
 
 Then the old node is deleted, objects are moved to their keys, documents follow, and the journal is erased. There is no
-document below `__zc_copy/`, so no node. After a kill the next caller calls `settle`. It removes a copy for which
+document below `__zc_copy/`, so no node. After a kill the next caller calls `recover`. It removes a copy for which
 nothing was deleted yet, and one in whose place there is something newer. Any other copy is finished.
 
 A `MemoryStore` needs none of this: a node is made in another one, and put in its place in one step.
@@ -226,7 +226,7 @@ class Staged(DocumentsLast):
         """Put the node in the place of the one that is there.
 
         Raises : StoreError, also if the copy was removed meanwhile. After an error the old node is unchanged, or
-            `settle` does the rest.
+            `recover` does the rest.
         """
         if not self._inner.exists(self._staging + _BEGUN):
             raise StoreError(f"the copy to {self.describe('')} was removed meanwhile, by another copy to it or by a "
@@ -272,14 +272,14 @@ def staged(store: Store) -> list[tuple[str, str | None]]:
     return found
 
 
-def settle(store: Store, path: str) -> None:
+def recover(store: Store, path: str) -> None:
     """Finish or remove copies to `path` that were cut off."""
     if store.lists:
         for staging in store.list_dir(_staging_of(path))[1]:
-            settle_one(store, staging)
+            recover_one(store, staging)
 
 
-def settle_one(store: Store, staging: str) -> None:
+def recover_one(store: Store, staging: str) -> None:
     """Finish or remove one of them, by a prefix that `staged` returned."""
     raw = store.get(staging + _JOURNAL)
     if raw is None or _is_void(store, staging, _read(raw, staging)):

@@ -125,9 +125,9 @@ def erase_damaged(binding: ArrayBinding, key: str) -> bool:
         return True
 
 
-def settle_copy(store: Store, container: str, key: str, age: float) -> bool:
+def recover_copy(store: Store, container: str, key: str, age: float) -> bool:
     """Finish or remove the rest of an interrupted copy; return whether it is gone."""
-    finished = beside.settle(container, removes=age >= YOUNG)
+    finished = beside.recover(container, removes=age >= YOUNG)
     if finished is not None:
         consolidated.drop(store, "/".join((*key.split("/")[:-1], os.path.basename(finished))))
     return not os.path.exists(container)

@@ -47,7 +47,7 @@ from zcore.stores.directory.store import DirectoryStore
 from zcore.stores.keys import prefix_of
 from zcore.stores.openers import PARQUET_DOCUMENT, store_of
 from zcore.tools.copy import document_last
-from zcore.tools.copy.destinations import settle
+from zcore.tools.copy.destinations import recover
 from zcore.tools.spread import check_client, check_shared
 from zcore.tools.verify import repair as repairs
 from zcore.tools.verify.decoded import Changed, read_objects, read_on_workers
@@ -125,7 +125,7 @@ def verify(store: StoreLike | Array | Group, *, path: str = "", repair: bool | s
     with noted():    # a warning about a document is not a problem
         found = _Verification(store, Options(threads=threads, read_only=not kinds, cache=0), progress, client)
         if "left-over" in kinds:
-            settle(store, path)     # an interrupted copy may have left nothing else of this node
+            recover(store, path)     # an interrupted copy may have left nothing else of this node
         found.walk(path)
         found.read()
         found.look_again()
@@ -476,14 +476,14 @@ class _Verification:
             is_copy = os.path.isdir(file)
             what = "a directory of an interrupted copy" if is_copy else "a temporary file"
             self._note("left-over", key, path, f"{what}, written to {max(0, age):.0f} s ago",
-                       partial(repairs.settle_copy, self.store, file, key, age) if is_copy else
+                       partial(repairs.recover_copy, self.store, file, key, age) if is_copy else
                        partial(cleanup.remove, file) if age >= repairs.YOUNG else None, behind_links=True)
 
     def _note_staged(self):
         """Note the rest of interrupted copies in a store without renaming."""
         for prefix, path in document_last.staged(self.store):
             self._note("left-over", prefix, path or "", "an interrupted copy, or one that is being made",
-                       partial(document_last.settle_one, self.store, prefix), behind_links=True)
+                       partial(document_last.recover_one, self.store, prefix), behind_links=True)
 
     # objects
 

@@ -517,7 +517,7 @@ def test_a_container_is_not_removed_while_another_process_begins_to_build(conten
         return lock(*arguments)
 
     monkeypatch.setattr(beside, "_locked", begin)
-    assert beside.settle(container, removes=True) is None
+    assert beside.recover(container, removes=True) is None
     works[0].put(False)
     works[0].discard("completed")
     works[0].leave()
@@ -529,9 +529,9 @@ def test_a_container_without_a_request_is_removed(content, tmp_path):
     container = staging.container_of(str(tmp_path / "x"))
     for name in ("", *content):
         os.makedirs(os.path.join(container, name))
-    assert beside.settle(container) is None and os.path.isdir(container)
-    assert beside.settle(container, removes=True) is None and os.listdir(tmp_path) == []
-    assert beside.settle(container, removes=True) is None
+    assert beside.recover(container) is None and os.path.isdir(container)
+    assert beside.recover(container, removes=True) is None and os.listdir(tmp_path) == []
+    assert beside.recover(container, removes=True) is None
 
 
 def test_a_copy_by_a_finalizer_when_the_interpreter_exits(tmp_path):
@@ -557,7 +557,7 @@ last = Last()
     assert zcore.open(tmp_path / "b")[...].tolist() == list(range(10)) and zcore.verify(tmp_path / "b").ok
 
 
-def test_a_container_that_another_process_removes_while_it_is_settled(tmp_path, monkeypatch):
+def test_a_container_that_another_process_removes_while_it_is_recovered(tmp_path, monkeypatch):
     work = Building(str(tmp_path / "x"), {"x": 1})
     work.leave()
     lock = beside._locked
@@ -568,7 +568,7 @@ def test_a_container_that_another_process_removes_while_it_is_settled(tmp_path, 
         return fd
 
     monkeypatch.setattr(beside, "_locked", lock_and_lose)
-    assert beside.settle(work.container, removes=True) is None
+    assert beside.recover(work.container, removes=True) is None
 
 
 @pytest.mark.parametrize("can_exchange", [True, False])
