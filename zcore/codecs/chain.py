@@ -389,10 +389,16 @@ class CodecChain:
         """
         shape = self.chunk_shape if shape is None else shape
         types, sizes = self.stages_of(shape)
-        chunk = self.serializer.decode(self.unwrap(data, self.compressors, sizes, prod(shape)), *types[-1])
-        for codec, (dtype, inner) in zip(reversed(self.array_codecs), reversed(types[:-1]), strict=True):
+        data = self.unwrap(data, self.compressors, sizes, prod(shape))
+        return np.asarray(self.elements_of(data, types), self.dtype)
+
+    def elements_of(self, data: Buffer, types: Sequence[Stage], n_moves: int = 0) -> Any:
+        """Undo the codec to bytes, and those from array to array behind the first `n_moves`; see `stages_of`."""
+        chunk = self.serializer.decode(data, *types[-1])
+        for codec, (dtype, inner) in zip(reversed(self.array_codecs[n_moves:]), reversed(types[n_moves:-1]),
+                                         strict=True):
             chunk = codec.decode(chunk, dtype, inner)
-        return np.asarray(chunk, self.dtype)
+        return chunk
 
     @staticmethod
     def unwrap(data: Buffer, compressors: Sequence[Any], sizes: Sequence[Size], n_items: int) -> Buffer:
@@ -406,12 +412,16 @@ class CodecChain:
 
     def encode(self, chunk: npt.NDArray[Any]) -> Buffer:
         """Return the object of a chunk, a bytes-like; `chunk` has the chain's type."""
-        for codec in self.array_codecs:
-            chunk = codec.encode(chunk)
-        data = self.serializer.encode(chunk)
+        data = self.bytes_of(chunk)
         for codec in self.compressors:
             data = codec.encode(data)
         return data
+
+    def bytes_of(self, chunk: npt.NDArray[Any], n_moves: int = 0) -> Buffer:
+        """Return the bytes of a chunk that the first `n_moves` codecs have encoded, before compressors."""
+        for codec in self.array_codecs[n_moves:]:
+            chunk = codec.encode(chunk)
+        return self.serializer.encode(chunk)
 
 
 def _decode_varying(codec, data, most):

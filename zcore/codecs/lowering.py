@@ -208,10 +208,9 @@ class Segment:
             Shape of the chunk, if it is not the chain's.
         """
         if self._n_moves is not None:
-            chunk = self._elements(data, shape)
-            for codec in self._chain.array_codecs[self._n_moves:]:
-                chunk = codec.encode(chunk)
-            data = self._chain.serializer.encode(chunk)
+            types, _ = self._chain.stages_of(self._chain.chunk_shape if shape is None else shape)
+            dtype, shape = types[self._n_moves]
+            data = self._chain.bytes_of(np.frombuffer(data, dtype).reshape(shape), self._n_moves)
         for codec in self._compressors:
             data = codec.encode(data)
         return flat_view(data)
@@ -230,18 +229,10 @@ class Segment:
         data = self._chain.unwrap(data, self._compressors, sizes[self._sizes], prod(shape))
         if self._n_moves is None:
             return flat_view(data)
-        chunk = self._chain.serializer.decode(data, *types[-1])
-        for codec, (dtype, inner) in zip(reversed(self._chain.array_codecs[self._n_moves:]),
-                                         reversed(types[self._n_moves:-1]), strict=True):
-            chunk = codec.decode(chunk, dtype, inner)
+        chunk = self._chain.elements_of(data, types, self._n_moves)
         # As bytes: copying a structure would drop the bytes between its fields.
         chunk = np.asarray(chunk, types[self._n_moves][0])
         return np.ascontiguousarray(chunk.view(f"V{chunk.dtype.itemsize}")).reshape(-1).view(np.uint8)
-
-    def _elements(self, data, shape):
-        types, _ = self._chain.stages_of(self._chain.chunk_shape if shape is None else shape)
-        dtype, shape = types[self._n_moves]
-        return np.frombuffer(data, dtype).reshape(shape)
 
 
 class Opaque:

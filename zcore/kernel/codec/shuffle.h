@@ -271,36 +271,6 @@ static void zc_rows_to_plane(const char *src, int64_t row, char *dst, int64_t gr
         zc_rows_to_bytes(src + g, row, dst + 8 * g, 1);
 }
 
-#if defined(__x86_64__)
-typedef uint64_t zc_wide __attribute__((vector_size(32)));
-
-ZC_AVX2 static void zc_rows_to_plane_avx2(const char *src, int64_t row, char *dst, int64_t groups)
-{
-    int64_t g = 0;
-    for (; g + 32 <= groups; g += 32) {
-        zc_wide a[8];
-        __m256i c[8];
-        _Pragma("GCC unroll 8")
-        for (int b = 0; b < 8; b++)
-            memcpy(&a[b], src + b * row + g, 32);
-        ZC_TRANSPOSE_BITS(a);
-        _Pragma("GCC unroll 8")
-        for (int e = 0; e < 8; e++)
-            c[e] = (__m256i)a[e];
-        _Pragma("GCC unroll 3")
-        for (int step = 0; step < 3; step++)
-            ZC_INTERLEAVE(__m256i, 8, _mm256_unpacklo_epi8, _mm256_unpackhi_epi8, c);
-        _Pragma("GCC unroll 4")
-        for (int k = 0; k < 8; k += 2) {
-            char *to = dst + 8 * g + 16 * k;
-            _mm256_storeu_si256((__m256i *)to, _mm256_permute2x128_si256(c[k], c[k + 1], 0x20));
-            _mm256_storeu_si256((__m256i *)(to + 128), _mm256_permute2x128_si256(c[k], c[k + 1], 0x31));
-        }
-    }
-    zc_rows_to_plane(src + g, row, dst + 8 * g, groups - g);
-}
-#endif
-
 /* n is a multiple of 8. */
 static void zc_rows_to_items(const char *src, char *dst, int64_t n, int64_t typesize)
 {
@@ -317,16 +287,8 @@ static void zc_rows_to_items(const char *src, char *dst, int64_t n, int64_t type
     for (int64_t i = 0; i < n; i += most) {
         const int64_t items = n - i < most ? n - i : most;
         char *planes = typesize == 1 ? dst : strip;
-        for (int64_t j = 0; j < typesize; j++) {
-            const char *rows = src + j * n + i / 8;
-#if defined(__x86_64__)
-            if (zc_has_avx2) {
-                zc_rows_to_plane_avx2(rows, n / 8, planes + j * items, items / 8);
-                continue;
-            }
-#endif
-            zc_rows_to_plane(rows, n / 8, planes + j * items, items / 8);
-        }
+        for (int64_t j = 0; j < typesize; j++)
+            zc_rows_to_plane(src + j * n + i / 8, n / 8, planes + j * items, items / 8);
         if (typesize > 1)
             zc_planes_to_items(strip, items, dst + i * typesize, items, typesize);
     }

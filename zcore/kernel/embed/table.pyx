@@ -750,14 +750,10 @@ _table.sync = _sync
 
 CAPSULE = PyCapsule_New(<void *>&_table, "zcore.embed._C_API", NULL)
 # Address of each function by its name in `zcore.h`, for numba, cffi and ctypes.
-ADDRESSES = {
-    "zcore_open": <intptr_t><void *>_table.open, "zcore_create": <intptr_t><void *>_table.create,
-    "zcore_from_object": <intptr_t><void *>_table.from_object, "zcore_close": <intptr_t><void *>_table.close,
-    "zcore_ndim": <intptr_t><void *>_table.ndim, "zcore_shape": <intptr_t><void *>_table.shape,
-    "zcore_chunk_shape": <intptr_t><void *>_table.chunk_shape,
-    "zcore_object_shape": <intptr_t><void *>_table.object_shape,
-    "zcore_get_dtype": <intptr_t><void *>_table.get_dtype, "zcore_read": <intptr_t><void *>_table.read,
-    "zcore_write": <intptr_t><void *>_table.write, "zcore_resize": <intptr_t><void *>_table.resize,
-    "zcore_refresh": <intptr_t><void *>_table.refresh, "zcore_get_attrs": <intptr_t><void *>_table.get_attrs,
-    "zcore_set_attr": <intptr_t><void *>_table.set_attr, "zcore_sync": <intptr_t><void *>_table.sync,
-}
+ADDRESSES = {}
+cdef int _i
+for _i, _name in enumerate((
+        "open", "create", "from_object", "close", "ndim", "shape", "chunk_shape", "object_shape", "get_dtype", "read",
+        "write", "resize", "refresh", "get_attrs", "set_attr", "sync")):
+    # They follow each other in the table, as in the header.
+    ADDRESSES["zcore_" + _name] = <intptr_t>(<void **>&_table.open)[_i]
