@@ -185,6 +185,7 @@ cdef extern from *:
         ZC_NO_DISK
         ZC_EXT4
         ZC_BTRFS
+        ZC_OTHER_DISK
     int zc_disk_of(int fd) nogil
     void zc_start_settling(int fd) nogil
     int zc_settle(int fd, int disk) nogil
@@ -595,15 +596,15 @@ cdef int stage_write(int fd, const uint8_t *data, int64_t n_bytes, int64_t offse
 
 cdef int stage_close(int dirfd, int fd, int code, Staging *staging, Status *status) noexcept nogil:
     cdef c_stat new
-    if code == OK and staging.settles:
-        if _disk_of(dirfd, staging) < ZC_BTRFS:
+    if code == OK and staging.settles and _disk_of(dirfd, staging) != ZC_NO_DISK:
+        if staging.disk != ZC_OTHER_DISK:
             if fstat(fd, &new) == 0 and new.st_size >= MIN_STARTED:
                 zc_start_settling(fd)     # that goes on while the next object is encoded
             staging.fd = fd
             return OK
         if zc_settle(fd, staging.disk) != 0:
             code = fail_errno(status, IO_WRITE, errno)
-    # A network file system may report a full disk only here.
+    # A network file system may report a full disk only here, or when the file is settled.
     if close(fd) != 0 and code == OK and errno != EINTR:
         code = fail_errno(status, IO_WRITE, errno)
     if code != OK:
