@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 
 from zcore import config
 from zcore.errors import StoreError
-from zcore.model.value import as_bool
 from zcore.stores.base import Store
 
 
@@ -186,6 +185,8 @@ def store_of(store_like: Any, read_only: bool, fsync: bool | None = None, check_
         `fsync` is true, and it is a store without it.
     """
     if fsync is not None:
+        from zcore.model.value import as_bool  # which imports NumPy; the command's help needs neither
+
         fsync = as_bool(fsync, "fsync")
     store_like = _as_text(store_like)
     if isinstance(store_like, str):
