@@ -594,6 +594,8 @@ class GrowingBinding(ArrayBinding):
 
     __slots__ = ("_old", "_new")
 
+    settles = True
+
     def __init__(self, binding: ArrayBinding, old: tuple[int, ...], new: tuple[int, ...]) -> None:
         self._old, self._new = old, new
         super().__init__(binding.store, binding.path, binding.format, binding.options)

@@ -5,8 +5,10 @@ import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import pytest
 
 import zcore
+import zcore.xarray
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -112,6 +114,20 @@ def _make_wide(folder):
     zcore.open_group(_store(folder), mode="a").create_array("w", data=_OLD, chunks=(4, 64, 64), compressors=None)
 
 
+def _make_dataset(folder):
+    xarray = pytest.importorskip("xarray")
+    old = xarray.Dataset({"a": (("t", "y", "x"), _OLD)}, coords={"t": np.arange(6.0)})
+    zcore.xarray.to_zarr(old, _store(folder), encoding={"a": {"chunks": _CHUNKS}})
+
+
+def _append_to_dataset(folder, fsync):
+    import xarray
+
+    new = xarray.Dataset({"a": (("t", "y", "x"), _NEW)}, coords={"t": np.arange(6.0, 12.0)})
+    zcore.config.fsync = fsync
+    zcore.xarray.to_zarr(new, _store(folder), append_dim="t")
+
+
 def _attributes(folder, fsync):
     _group(folder, fsync)["a"].attrs.update(title="a" * 5000)
 
@@ -205,6 +221,7 @@ VERBS = {
     "resize": Verb(_make, _resize, _look),
     "append": Verb(_make, _append, _look),
     "append to a chunk that is not full": Verb(_make_wide, _append_within, _look),
+    "append to a dataset": Verb(_make_dataset, _append_to_dataset, _look, True),
     "attributes": Verb(_make, _attributes, _look),
     "consolidate_metadata": Verb(_make, _consolidate, _look_consolidated),
     "write chunks again": Verb(_make, _write, _look, True),

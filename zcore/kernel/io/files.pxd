@@ -100,7 +100,8 @@ cdef void count_fork() noexcept nogil
 cdef struct Staging:            # how one writer replaces objects
     bint settles
     int disk                    # -1: not known yet
-    int fd                      # of the staged object, if it is not settled; else -1
+    int fd                      # of the staged object, if it is to be settled later; else -1
+    bint is_settled
     int room                    # for descriptors in `unsettled`
     int n_unsettled
     int unsettled[16]           # descriptors of objects that have their names

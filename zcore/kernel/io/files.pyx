@@ -183,8 +183,6 @@ cdef extern from *:
     int fsync "zc_fsync"(int fd) nogil
     enum:
         ZC_NO_DISK
-        ZC_EXT4
-        ZC_BTRFS
         ZC_OTHER_DISK
     int zc_disk_of(int fd) nogil
     void zc_start_settling(int fd) nogil
@@ -527,6 +525,7 @@ cdef void staging_init(Staging *staging, uint64_t token, bint settles) noexcept 
     staging.name[0] = 0
     staging.fd = -1
     staging.disk = -1
+    staging.is_settled = False
     staging.room = MAX_UNSETTLED
     staging.n_unsettled = 0
     staging.has_many = False
@@ -596,14 +595,16 @@ cdef int stage_write(int fd, const uint8_t *data, int64_t n_bytes, int64_t offse
 
 cdef int stage_close(int dirfd, int fd, int code, Staging *staging, Status *status) noexcept nogil:
     cdef c_stat new
-    if code == OK and staging.settles and _disk_of(dirfd, staging) != ZC_NO_DISK:
-        if staging.disk != ZC_OTHER_DISK:
+    staging.is_settled = False
+    if code == OK and (staging.settles or staging.expected != NEW) and _disk_of(dirfd, staging) != ZC_NO_DISK:
+        if staging.expected == NEW and staging.disk != ZC_OTHER_DISK:
             if fstat(fd, &new) == 0 and new.st_size >= MIN_STARTED:
                 zc_start_settling(fd)     # that goes on while the next object is encoded
             staging.fd = fd
             return OK
         if zc_settle(fd, staging.disk) != 0:
             code = fail_errno(status, IO_WRITE, errno)
+        staging.is_settled = True
     # A network file system may report a full disk only here, or when the file is settled.
     if close(fd) != 0 and code == OK and errno != EINTR:
         code = fail_errno(status, IO_WRITE, errno)
@@ -622,12 +623,9 @@ cdef int _settle_before_it_replaces(int dirfd, Staging *staging) noexcept nogil:
     """Settle the staged file, which is to replace an object: 0 or an errno."""
     cdef int error
     cdef int fd = staging.fd
-    # ext4 and btrfs do it themselves, when a name that was there is replaced.
-    if _disk_of(dirfd, staging) == ZC_NO_DISK or staging.disk == ZC_EXT4 or staging.disk == ZC_BTRFS:
+    if staging.is_settled or _disk_of(dirfd, staging) == ZC_NO_DISK:
         return 0
     if fd < 0:
-        if staging.settles:
-            return 0      # done
         fd = openat(dirfd, staging.name, O_WRONLY | O_CLOEXEC)
         if fd < 0:
             return errno
