@@ -106,7 +106,7 @@ def _copies(source, repeats, memcpy):
 
 
 def _checksum(source, repeats, memcpy):
-    crc32c = function("codec.crc32c", "crc32c", "uint32_t (uint8_t const *, int64_t, uint32_t)", ctypes.c_uint32,
+    crc32c = function("codec.checksums", "crc32c_of", "uint32_t (uint8_t const *, int64_t, uint32_t)", ctypes.c_uint32,
                       ctypes.c_void_p, ctypes.c_int64, ctypes.c_uint32)
     if crc32c(b"123456789", 9, 0) != 0xE3069283:  # the check value of CRC-32C
         raise RuntimeError("crc32c: wrong sum")

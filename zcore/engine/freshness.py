@@ -50,7 +50,7 @@ class LastLook(NamedTuple):
 class Freshness:
     """Tells whether the path of an array held one array between `begins` and `ends`.
 
-    Files that it holds open are closed when it is freed, at the latest.
+    Files that it holds open are closed when it is freed, or when `files` is set to an empty list.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ class Freshness:
         Raised here and by all methods, if the array was deleted, replaced by one with other objects, or shrunk.
     """
 
-    _files = None        # those that are held open; None until the first look
+    files = None         # those that are held open; None until the first look
     _is_held = False     # the document is held open
     _is_old = False
     _witnesses = None
@@ -86,7 +86,7 @@ class Freshness:
 
     def look(self) -> None:
         """Read the document again, and look for witnesses."""
-        self._files = []
+        self.files = []
         self.view = self._binding.look_alike(self.view, self._box)
         self._witnesses = None if self._compares() else dict(self._find_witnesses())
 
@@ -104,22 +104,22 @@ class Freshness:
                 coords.append(number % length)
                 number //= length
             name = metadata.chunk_keys.encode(coords[::-1])
-            file = self._hold(name)
+            is_file = self._hold(name)
             try:
                 identity = store.identity(prefix + name)
             except StoreError:
                 continue     # the read itself raises the error
-            if identity is not None and (file is None or is_trusted(identity) or file.is_of(identity)):
+            if identity is not None and (not is_file or is_trusted(identity) or self.files[-1].is_of(identity)):
                 yield prefix + name, identity
 
     def _hold(self, name):
-        """Hold a file of the array open, and return it; None in a store without files."""
-        self._files = self._files or []
+        """Hold a file of the array open, the last of `files`; return False in a store without files."""
+        # No name refers to the file, as a traceback would keep it open.
+        self.files = self.files or []
         directory = self._binding.locks().directory
-        if directory is None:
-            return None
-        self._files.append(OpenFile(os.path.join(directory, name)))
-        return self._files[-1]
+        if directory is not None:
+            self.files.append(OpenFile(os.path.join(directory, name)))
+        return directory is not None
 
     def begins(self, plan: ReadPlan | None = None) -> bool:
         """Return whether the document is that of the view now. If another one may get its identity, it is held open.
@@ -127,7 +127,7 @@ class Freshness:
         `plan`: the plan of the read, which looks at files faster than Python does.
         """
         binding, view = self._binding, self.view
-        is_first = self._files is None
+        is_first = self.files is None
         if is_first and view.trusted:
             return True
         # Witnesses that were just found are of this document only if it is still there. Older ones tell at the end
@@ -140,8 +140,8 @@ class Freshness:
             return True
         # Asked before the content is compared: a later write in place might already be old enough afterwards.
         self._is_old = is_trusted(view.identity)
-        file = self._hold(binding.document_name)
-        self._is_held = ((file is None or file.is_of(view.identity))
+        is_file = self._hold(binding.document_name)
+        self._is_held = ((not is_file or self.files[-1].is_of(view.identity))
                          and self._is_there(binding.document, view.identity) and binding.stands(view))
         return self._is_held
 
@@ -152,10 +152,6 @@ class Freshness:
             if self.begins():
                 return
         raise self._binding.replaced_often(_MAX_LOOKS)
-
-    def close(self) -> None:
-        """Close the files that are held open."""
-        self._files = []
 
     def ends(self, plan: ReadPlan | None = None) -> bool:
         """Return whether the array was the same since `begins`. If that is unknown, it must be read again."""
@@ -176,7 +172,7 @@ class Freshness:
             self.view = binding.look_alike(view, self._box)
             if not compares and not any(self._is_there(*one) for one in self._witnesses.items()):
                 return False
-        if self.view is not view or self._files is not None:
+        if self.view is not view or self.files is not None:
             self._note()
         return True
 
@@ -192,6 +188,6 @@ class Freshness:
         if view.metadata.shape == binding.view.metadata.shape:
             # Other changes, such as attributes, are read anew anyway.
             binding.adopt(view)
-        if self._witnesses is not None and self._files is not None:
+        if self._witnesses is not None and self.files is not None:
             self._witnesses = {key: identity for key, identity in self._witnesses.items() if is_trusted(identity)}
         binding.found = LastLook(view, self._witnesses)

@@ -116,7 +116,9 @@ def _put(store, found, directory, work, options):
         kept = old.others()
         if kept:
             new = _Belongings(work.node)
-            kept = [name for name in kept if name in old.sets or not new.owns(name)]
+            gone = {name for name in kept if name not in old.sets and new.owns(name)}
+            _check_no_special(directory, gone)
+            kept = [name for name in kept if name not in gone]
         if len(kept) > _MAX_KEPT:
             raise NoExchangeError(f"{len(kept)} files in {directory} belong to no node; move them away", key=directory)
     # Who changes the document may write other files by their paths, so it is locked.
@@ -132,6 +134,14 @@ def check_removable(directory: str) -> None:
     except OSError as exc:
         raise StoreError(f"cannot replace {directory}: {exc.filename} cannot be listed or emptied: {exc.strerror}",
                          key=directory, errno=exc.errno) from exc
+
+
+def _check_no_special(directory, names):
+    for name in names:
+        mode = os.lstat(os.path.join(directory, name)).st_mode
+        if not (stat.S_ISREG(mode) or stat.S_ISLNK(mode) or stat.S_ISDIR(mode)):
+            raise StoreError(f"{name!r} in {directory} is neither a file nor a directory: it is not erased, and "
+                             "nothing was changed", key=name, errno=errno.ESPIPE)
 
 
 def _link(source, target, names):

@@ -79,11 +79,11 @@ class StoredArray(SourceArray):
 
     @contextlib.contextmanager
     def watched(self) -> Iterator[None]:
-        self._freshness.begin()
         try:
+            self._freshness.begin()
             yield
         finally:
-            self._freshness.close()
+            self._freshness.files = []     # no call, which Ctrl-C could keep from its end
 
     def check(self) -> None:
         if not self._freshness.ends():
