@@ -453,7 +453,8 @@ def cost(function):
 model = np.arange(1, 1 + 64 * 64, dtype="<i4").reshape(64, 64)
 for codecs, chunks in ([zcore.codecs.ShardingCodec(chunk_shape=(8, 8))], 64), ([zcore.codecs.BytesCodec()], 8):
     path = os.path.join(sys.argv[1], str(chunks))
-    a = zcore.create_array(path, shape=(64, 64), dtype="<i4", chunks=(chunks, chunks), codecs=codecs, threads=1)
+    zcore.create_array(path, shape=(64, 64), dtype="<i4", chunks=(chunks, chunks), codecs=codecs)
+    a = zcore.open(path, mode="r+", threads=1)
     a[...] = model
     # Of an uncompressed file a single element is read alone.
     for selection, n_bytes in (((5, 5), 4), ((slice(8, 16), slice(8, 16)), 256), (([9, 15, 9], [9, 8, 8]), 256),
