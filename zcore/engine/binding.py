@@ -19,6 +19,7 @@ import numpy as np
 
 from zcore import workers
 from zcore.engine.freshness import MAX_STALE, Freshness
+from zcore.engine.stamps import put_stamped, stamped
 from zcore.engine.views import UNSEEN, fill_of, form_of, is_reshaped, renewed, same_objects, stored_attributes, view_of
 from zcore.errors import (
     ChunkError,
@@ -354,7 +355,8 @@ class Exclusive(Held):
         if self._hold is not None and self._hold.dir_fd >= 0:
             identity = self._hold.replace(raw, token=int.from_bytes(os.urandom(8)), fsync=binding.store.fsync)
         elif self._hold is not None and binding.store.swaps:
-            identity = binding.store.set_if_same(binding.document, raw, self.view.identity)
+            raw = stamped(raw, self.view.raw)
+            identity = put_stamped(binding.store, binding.document, raw, self.view.identity)
             if identity is None:
                 raise self.lost()
         else:
@@ -770,7 +772,8 @@ class ArrayBinding(NodeBinding):
         if not native:
             from zcore.engine.requests import Writer
 
-            work = Writer(self, view, plan, locks, stands, check)
+            work = Writer(self, view, plan, locks, stands, check,
+                          is_new=metadata is not view.metadata and old_shape is None)
         file_lock = None if locks is None else locks.file
         try:
             if file_lock is None:

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING
 from zcore.engine.binding import ArrayBinding, GroupBinding, until_won
 from zcore.engine.options import Options
 from zcore.engine.requests import swap
+from zcore.engine.stamps import put_new, put_stamped, stamped
 from zcore.engine.views import renewed, same_chunks, unseen, view_of
 from zcore.errors import (
     KeyConflictError,
@@ -174,7 +175,7 @@ def create(store: Store, path: str, format: Format, metadata: ArrayMetadata | Gr
                     if (not store.swaps and (is_replaced or overwrite) or store.is_transaction
                             or directory_at(store) is not None):
                         place.set(name, document)
-                    elif not store.set_if_not_exists(prefix + name, document):
+                    elif not put_new(store, prefix + name, document):
                         raise _created_meanwhile(store, path)
                 except StoreError as error:
                     if error.errno != errno.ENOENT or place.is_here():
@@ -273,23 +274,23 @@ def _create_in_service(store, path, format, document, view, data, options):
     compare-and-swap, or the caller wants no locks, the real document holds it.
     """
     key, box = prefix_of(path) + format.array_document, whole(data.shape)
-    place, identity = unfinished(document), None
+    place, identity = stamped(unfinished(document)), None
     try:
         if options.lock:
-            identity = store.set_if_same(key, place, None)
+            identity = put_stamped(store, key, place, None)
             if identity is None:
                 raise _created_meanwhile(store, path)
     except LockError:
         pass
     if identity is None:
-        if not store.set_if_not_exists(key, document):
+        if not put_new(store, key, document):
             raise _created_meanwhile(store, path)
         binding = _bound(ArrayBinding, store, path, format, options, view)
         binding.write(box, data)
         return binding
     made, view = view, view._replace(raw=place, identity=identity, trusted=True)
     plan = ArrayBinding(store, path, format, options, view).write_once(view, box, data)
-    if plan.stale or store.set_if_same(key, document, identity) is None:
+    if plan.stale or put_stamped(store, key, stamped(document, place), identity) is None:
         raise StoreError(f"another process has replaced the array at {store.describe(path)} while its elements were "
                          "written", key=key)
     return _bound(ArrayBinding, store, path, format, options, made)
@@ -637,8 +638,7 @@ def append(binding: ArrayBinding, values: npt.NDArray[Any], axis: int) -> tuple[
 
     Appends of several threads and processes happen one after the other, each as a whole. A kill leaves the old length.
     In a service the rows are reserved first: a kill may leave rows with the fill value, and so may an error if another
-    process has changed the document meanwhile, or if the answer to the reservation is lost. It is not undone then: the
-    same rows, in the same document, may be those of another process.
+    process has changed the document meanwhile, or if the service does not answer at all (`zcore.engine.stamps`).
     """
     return until_won(lambda: _append(binding, values, axis))
 
@@ -804,7 +804,7 @@ def change_attributes(binding: NodeBinding, change: Callable[[dict[str, Any]], A
         key = binding.prefix + format.attributes_document
         if store.swaps and binding.options.lock:
             swap(store, key, (0, MAX_NBYTES + 1), lambda raw, identity: format.render_attributes(
-                changed(format.parse_attributes(raw, binding.path))))
+                changed(format.parse_attributes(raw, binding.path))), is_document=True)
         else:
             attributes = changed(read_attributes(binding))
             exclusive.check_place()     # they were read by the path

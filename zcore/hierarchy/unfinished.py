@@ -4,13 +4,11 @@ In a service, only the document excludes other processes, so one must exist befo
 could be opened, the array would read as fill values for elements that are not written yet. After an interrupted
 creation it would do so forever. So one member that every reader needs is put into a mapping::
 
-    {"zarr_format": {"being created, or cut off: overwrite=True replaces it": 3, "by": "5a3c…"}, "shape": [4], …}
+    {"zarr_format": {"being created, or cut off: overwrite=True replaces it": 3}, "shape": [4], …}
 
-Programs that create nodes find a document there. Programs that open it find an invalid document. The random text makes
-the tags of objects (ETag) differ, even if they are computed from the bytes.
+Programs that create nodes find a document there. Programs that open it find an invalid document.
 """
 import json
-import os
 
 MARK = "being created, or cut off: overwrite=True replaces it"
 # Documents of 2016 have no version, but a shape.
@@ -21,7 +19,7 @@ def unfinished(document: bytes) -> bytes:
     """Return a placeholder for a document, bytes of JSON."""
     said = json.loads(document)
     name = _MEMBERS[0] if _MEMBERS[0] in said else _MEMBERS[1]
-    said[name] = {MARK: said[name], "by": os.urandom(8).hex()}
+    said[name] = {MARK: said[name]}
     return json.dumps(said, indent=2).encode()
 
 

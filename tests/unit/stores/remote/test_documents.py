@@ -213,7 +213,7 @@ def test_rows_that_cannot_be_written_are_given_back(monkeypatch):
         raise StoreError("no room", key=key)
 
     with monkeypatch.context() as patch:
-        patch.setattr(store, "set", fail)
+        patch.setattr(store, "set_if_not_exists", fail)
         with pytest.raises(StoreError, match="no room"):
             array.append(np.ones((10, 5), "i4"))
     assert zcore.open(service).shape == (6, 5)
