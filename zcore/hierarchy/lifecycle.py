@@ -26,7 +26,7 @@ import os
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from zcore.engine.binding import ArrayBinding, GroupBinding, until_won
+from zcore.engine.binding import ArrayBinding, GroupBinding, end_of_objects, until_won
 from zcore.engine.options import Options
 from zcore.engine.requests import swap
 from zcore.engine.stamps import put_new, put_stamped, stamped
@@ -680,10 +680,10 @@ def _append_in_service(binding, exclusive, box, values, axis, metadata):
         exclusive.replace_metadata(metadata)
         return
     # Includes rows up to the end of the last object: these values do not cover it, and others may write the rest.
-    end = _end_of_objects(metadata, axis)
+    end = end_of_objects(metadata, axis)
     padded = metadata.resized(tuple([end if d == axis else n for d, n in enumerate(metadata.shape)]))
     rows = set()
-    if _end_of_objects(old, axis) > old.shape[axis]:
+    if end_of_objects(old, axis) > old.shape[axis]:
         rows.add(old.shape[axis])
     if end > metadata.shape[axis]:
         rows.add(metadata.shape[axis] - 1)
@@ -703,15 +703,6 @@ def _append_in_service(binding, exclusive, box, values, axis, metadata):
     if not same_chunks(binding.look().metadata, metadata):
         raise StoreError(f"{binding.document}: another process has replaced the array while rows were appended",
                          key=binding.document)
-
-
-def _end_of_objects(metadata, axis):
-    """Return the end of the last object along an axis, beyond the shape or not."""
-    n_objects = metadata.grid_shape[axis]
-    if n_objects == 0:
-        return 0
-    origins, lengths = metadata.place_of([n_objects - 1 if d == axis else 0 for d in range(metadata.ndim)])
-    return origins[axis] + lengths[axis]
 
 
 def _reset_in_service(binding, exclusive, shape, metadata, objects):

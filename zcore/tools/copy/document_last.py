@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 STAGING = "__zc_copy/"
 _BEGUN, _JOURNAL, _DELETING, _FREE, _NODE = "begun", "journal", "deleting", "free", "node/"
-_NOTHING = b'{"zarr_format": 3}'     # of which a placeholder is made before the node's document is known
+_NOTHING = b'{"zarr_format": 3, "shape": []}'     # of which a placeholder is made before the node's document is known
 _MAX_MOVING = 8     # objects on their way at a time
 
 
