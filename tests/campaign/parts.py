@@ -16,6 +16,9 @@ PARTS = (
     Part("failing requests", "each request to a service fails once, or is carried out and its answer is lost, in every "
          "verb that writes to a service",
          ("python", "-m", "tests.crash.failing.service")),
+    Part("simulated service", "random calls of one to eight writers at a simulated service, whose requests wait, fail, "
+         "lose their answers, come late or are repeated: every history keeps the promises of docs/remote.md",
+         ("python", "-m", "tests.simulated")),
     Part("no memory", "each request of the compiled code for memory fails once, for each compressor and filter",
          (*NODES, "--unit", "requests", "tests/crash/test_failing_calls.py::test_memory_that_is_not_there")),
     Part("full disk", "every verb that writes, on a disk with no free page, one, two, until there is room",

@@ -19,6 +19,7 @@ import numpy as np
 
 from zcore import workers
 from zcore.engine.freshness import MAX_STALE, Freshness
+from zcore.engine.stamps import put_stamped, stamped
 from zcore.engine.views import UNSEEN, fill_of, form_of, is_reshaped, renewed, same_objects, stored_attributes, view_of
 from zcore.errors import (
     ChunkError,
@@ -354,7 +355,8 @@ class Exclusive(Held):
         if self._hold is not None and self._hold.dir_fd >= 0:
             identity = self._hold.replace(raw, token=int.from_bytes(os.urandom(8)), fsync=binding.store.fsync)
         elif self._hold is not None and binding.store.swaps:
-            identity = binding.store.set_if_same(binding.document, raw, self.view.identity)
+            raw = stamped(raw, self.view.raw)
+            identity = put_stamped(binding.store, binding.document, raw, self.view.identity)
             if identity is None:
                 raise self.lost()
         else:
@@ -688,7 +690,7 @@ class ArrayBinding(NodeBinding):
         self._check_inside(box, view.metadata)
         resume = None
         for _ in range(MAX_STALE):
-            plan = self.write_once(view, box, values, field=field, resume=resume)
+            plan = self.write_once(view, box, values, field=field, resume=resume, metadata=self._padded(view))
             if not plan.stale and (not self.store.swaps or not self.options.lock or self.stands(view)):
                 return
             before, view = view, self._look_for_write(box, values, field)
@@ -699,8 +701,19 @@ class ArrayBinding(NodeBinding):
             before, view = view, exclusive.view
             self._check_elements(view.metadata, box, values, field)
             self._check_inside(box, view.metadata)
-            self.write_once(view, box, values, field=field, exclusive=exclusive,
+            self.write_once(view, box, values, field=field, exclusive=exclusive, metadata=self._padded(view),
                             resume=resume if same_objects(before, view) else None)
+
+    def _padded(self, view):
+        """Return metadata of which no object extends beyond the shape, for a write at a service.
+
+        The objects at the end are merged then: others may append to them at any time.
+        """
+        metadata = view.metadata
+        if not self.store.swaps or not self.options.lock or self.options.missing == "raise":
+            return None
+        shape = tuple([end_of_objects(metadata, axis) for axis in range(metadata.ndim)])
+        return None if shape == metadata.shape else metadata.resized(shape)
 
     def _look_for_write(self, box, values, field):
         view = self.look()
@@ -771,7 +784,8 @@ class ArrayBinding(NodeBinding):
         if not native:
             from zcore.engine.requests import Writer
 
-            work = Writer(self, view, plan, locks, stands, check)
+            work = Writer(self, view, plan, locks, stands, check,
+                          is_new=exclusive is True and old_shape is None)
         file_lock = None if locks is None else locks.file
         try:
             if file_lock is None:
@@ -839,6 +853,15 @@ class ArrayBinding(NodeBinding):
             Something unreachable has the name of a directory of objects, so the existing objects are unknown.
         """
         return stored_chunks(self.store, self.prefix, self.metadata)
+
+
+def end_of_objects(metadata: ArrayMetadata, axis: int) -> int:
+    """Return the end of the last object along an axis, beyond the shape or not."""
+    n_objects = metadata.grid_shape[axis]
+    if n_objects == 0:
+        return 0
+    origins, lengths = metadata.place_of([n_objects - 1 if d == axis else 0 for d in range(metadata.ndim)])
+    return origins[axis] + lengths[axis]
 
 
 def _seen(view, native):

@@ -11,6 +11,7 @@ from _thread import allocate_lock  # from threading, without its import time
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from zcore.engine.stamps import put_stamped, stamped
 from zcore.engine.views import is_trusted
 from zcore.errors import LockError, StoreError
 from zcore.kernel.io.object_locks import Stopped
@@ -207,11 +208,15 @@ class Writer:
         ``stands()`` returns whether the document is still that of the view. It is called while an object is held.
     check : callable, optional
         See `ArrayBinding.write_once`.
+    is_new : bool
+        The elements lie in rows that were reserved for them, where requests of an append that has failed may still be
+        carried out.
     """
 
     def __init__(self, binding: ArrayBinding, view: ArrayView, plan: WritePlan, locks: ObjectLocks | None,
-                 stands: Callable[[], bool], check: Callable[[], None] | None = None) -> None:
+                 stands: Callable[[], bool], check: Callable[[], None] | None = None, is_new: bool = False) -> None:
         self._check = check
+        self._is_new = is_new
         self._store = binding.store
         self._prefix = binding.prefix
         self._options = binding.options
@@ -251,6 +256,12 @@ class Writer:
     def _put(self, feed, task, is_covered, encoded):
         """Replace an object by `encoded`; if it is not covered, by the old object with the new elements."""
         store, key = self._store, self._prefix + feed.key(task)
+        if is_covered and self._is_new and store.swaps and self._options.lock:
+            # On conditions, as a request without one, which is carried out later, would undo a later append.
+            if encoded is None or not store.set_if_not_exists(key, encoded):
+                swap(store, key, _whole(feed.limit(task)), lambda value, identity: (
+                    encoded if encoded is not None else UNCHANGED if value is None else feed.encode(task, True)))
+            return
         if not is_covered and store.swaps and self._options.lock:
             # Never erased: services have no conditional erase.
             swap(store, key, _whole(feed.limit(task)),
@@ -296,10 +307,11 @@ class Writer:
 
 
 def swap(store: Store, key: str, byte_range: ByteRange,
-         changed: Callable[[bytes | None, Identity | None], Any]) -> None:
+         changed: Callable[[bytes | None, Identity | None], Any], is_document: bool = False) -> None:
     """Replace a value by ``changed(value, identity)`` with compare-and-swap, until no other writer was faster.
 
     `value` is the part of the value in `byte_range`, or None if there is no value. `changed` may return UNCHANGED.
+    `is_document`: it is JSON, and gets a stamp.
 
     Raises
     ------
@@ -312,12 +324,17 @@ def swap(store: Store, key: str, byte_range: ByteRange,
             value = changed(found, identity)
         except _Replaced:
             continue
-        if value is UNCHANGED:
+        # The latter if an attempt was made twice on the way, and refused the second time.
+        if value is UNCHANGED or value == found:
             return
         if found is not None and identity is None:
             raise LockError(f"{key} has no tag (ETag), so a change by another writer would go unnoticed; "
                             "lock=None writes anyway", key=key)
-        if store.set_if_same(key, value, identity) is not None:
+        if is_document:
+            is_done = put_stamped(store, key, stamped(value, found), identity) is not None
+        else:
+            is_done = store.set_if_same(key, value, identity) is not None
+        if is_done:
             return
         pause(i)
     raise LockError(f"{key}: other writers replaced it during each of {MAX_SWAPS} attempts to change it", key=key)

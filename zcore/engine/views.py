@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 # A document that was younger when it was read may be replaced by one with the same inode, size and times.
 TRUSTED_AGE_NS = 2_000_000_000
 MAX_KEPT_NBYTES = 1 << 16    # of a document whose metadata are kept when no handle has them any more
+_SPACE = b" \t\n"            # behind documents at services (`zcore.engine.stamps`), each another one
 
 # The ticket of a view that another process, or a copy, has read. This process has not read the document yet.
 UNSEEN = -1
@@ -140,6 +141,7 @@ def metadata_of(format: Format, document: str, raw: bytes, path: str) -> ArrayMe
 
 
 def _parsed(format, document, raw, path):
+    raw = raw.rstrip(_SPACE)
     try:
         return (_parse if len(raw) <= MAX_KEPT_NBYTES else _parse.__wrapped__)(format, document, raw)
     except ZcoreError:
@@ -154,7 +156,7 @@ def _resolved(format, document, raw, path, options, attributes):
         return metadata, None, None, notes
     try:
         if len(raw) <= MAX_KEPT_NBYTES:
-            resolved = _resolve(format, document, raw, options.strict)
+            resolved = _resolve(format, document, raw.rstrip(_SPACE), options.strict)
         else:
             resolved = _with_chain(format, *parsed, options.strict)
         meant = format.with_attributes(metadata, attributes)

@@ -26,9 +26,10 @@ import os
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from zcore.engine.binding import ArrayBinding, GroupBinding, until_won
+from zcore.engine.binding import ArrayBinding, GroupBinding, end_of_objects, until_won
 from zcore.engine.options import Options
 from zcore.engine.requests import swap
+from zcore.engine.stamps import put_new, put_stamped, stamped
 from zcore.engine.views import renewed, same_chunks, unseen, view_of
 from zcore.errors import (
     KeyConflictError,
@@ -174,7 +175,7 @@ def create(store: Store, path: str, format: Format, metadata: ArrayMetadata | Gr
                     if (not store.swaps and (is_replaced or overwrite) or store.is_transaction
                             or directory_at(store) is not None):
                         place.set(name, document)
-                    elif not store.set_if_not_exists(prefix + name, document):
+                    elif not put_new(store, prefix + name, document):
                         raise _created_meanwhile(store, path)
                 except StoreError as error:
                     if error.errno != errno.ENOENT or place.is_here():
@@ -273,23 +274,23 @@ def _create_in_service(store, path, format, document, view, data, options):
     compare-and-swap, or the caller wants no locks, the real document holds it.
     """
     key, box = prefix_of(path) + format.array_document, whole(data.shape)
-    place, identity = unfinished(document), None
+    place, identity = stamped(unfinished(document)), None
     try:
         if options.lock:
-            identity = store.set_if_same(key, place, None)
+            identity = put_stamped(store, key, place, None)
             if identity is None:
                 raise _created_meanwhile(store, path)
     except LockError:
         pass
     if identity is None:
-        if not store.set_if_not_exists(key, document):
+        if not put_new(store, key, document):
             raise _created_meanwhile(store, path)
         binding = _bound(ArrayBinding, store, path, format, options, view)
         binding.write(box, data)
         return binding
     made, view = view, view._replace(raw=place, identity=identity, trusted=True)
     plan = ArrayBinding(store, path, format, options, view).write_once(view, box, data)
-    if plan.stale or store.set_if_same(key, document, identity) is None:
+    if plan.stale or put_stamped(store, key, stamped(document, place), identity) is None:
         raise StoreError(f"another process has replaced the array at {store.describe(path)} while its elements were "
                          "written", key=key)
     return _bound(ArrayBinding, store, path, format, options, made)
@@ -639,8 +640,7 @@ def append(binding: ArrayBinding, values: npt.NDArray[Any], axis: int) -> tuple[
 
     Appends of several threads and processes happen one after the other, each as a whole. A kill leaves the old length.
     In a service the rows are reserved first: a kill may leave rows with the fill value, and so may an error if another
-    process has changed the document meanwhile, or if the answer to the reservation is lost. It is not undone then: the
-    same rows, in the same document, may be those of another process.
+    process has changed the document meanwhile, or if the service does not answer at all (`zcore.engine.stamps`).
     """
     return until_won(lambda: _append(binding, values, axis))
 
@@ -682,10 +682,10 @@ def _append_in_service(binding, exclusive, box, values, axis, metadata):
         exclusive.replace_metadata(metadata)
         return
     # Includes rows up to the end of the last object: these values do not cover it, and others may write the rest.
-    end = _end_of_objects(metadata, axis)
+    end = end_of_objects(metadata, axis)
     padded = metadata.resized(tuple([end if d == axis else n for d, n in enumerate(metadata.shape)]))
     rows = set()
-    if _end_of_objects(old, axis) > old.shape[axis]:
+    if end_of_objects(old, axis) > old.shape[axis]:
         rows.add(old.shape[axis])
     if end > metadata.shape[axis]:
         rows.add(metadata.shape[axis] - 1)
@@ -705,15 +705,6 @@ def _append_in_service(binding, exclusive, box, values, axis, metadata):
     if not same_chunks(binding.look().metadata, metadata):
         raise StoreError(f"{binding.document}: another process has replaced the array while rows were appended",
                          key=binding.document)
-
-
-def _end_of_objects(metadata, axis):
-    """Return the end of the last object along an axis, beyond the shape or not."""
-    n_objects = metadata.grid_shape[axis]
-    if n_objects == 0:
-        return 0
-    origins, lengths = metadata.place_of([n_objects - 1 if d == axis else 0 for d in range(metadata.ndim)])
-    return origins[axis] + lengths[axis]
 
 
 def _reset_in_service(binding, exclusive, shape, metadata, objects):
@@ -806,7 +797,7 @@ def change_attributes(binding: NodeBinding, change: Callable[[dict[str, Any]], A
         key = binding.prefix + format.attributes_document
         if store.swaps and binding.options.lock:
             swap(store, key, (0, MAX_NBYTES + 1), lambda raw, identity: format.render_attributes(
-                changed(format.parse_attributes(raw, binding.path))))
+                changed(format.parse_attributes(raw, binding.path))), is_document=True)
         else:
             attributes = changed(read_attributes(binding))
             exclusive.check_place()     # they were read by the path

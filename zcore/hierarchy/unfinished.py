@@ -2,26 +2,24 @@
 
 In a service, only the document excludes other processes, so one must exist before the first element is written. If it
 could be opened, the array would read as fill values for elements that are not written yet. After an interrupted
-creation it would do so forever. So one member that every reader needs is put into a mapping::
+creation it would do so forever. So members that every reader needs are put into mappings::
 
-    {"zarr_format": {"being created, or cut off: overwrite=True replaces it": 3, "by": "5a3c…"}, "shape": [4], …}
+    {"zarr_format": {"being created, or cut off: overwrite=True replaces it": 3}, "shape": {"being created, …": [4]}, …}
 
-Programs that create nodes find a document there. Programs that open it find an invalid document. The random text makes
-the tags of objects (ETag) differ, even if they are computed from the bytes.
+Programs that create nodes find a document there. Programs that open it find an invalid document.
 """
 import json
-import os
 
 MARK = "being created, or cut off: overwrite=True replaces it"
 # Documents of 2016 have no version, but a shape.
-_MEMBERS = ("zarr_format", "shape")
+_MEMBERS = frozenset(("zarr_format", "shape"))
 
 
 def unfinished(document: bytes) -> bytes:
     """Return a placeholder for a document, bytes of JSON."""
     said = json.loads(document)
-    name = _MEMBERS[0] if _MEMBERS[0] in said else _MEMBERS[1]
-    said[name] = {MARK: said[name], "by": os.urandom(8).hex()}
+    for name in _MEMBERS & said.keys():
+        said[name] = {MARK: said[name]}
     return json.dumps(said, indent=2).encode()
 
 
@@ -31,10 +29,10 @@ def finished(raw: bytes) -> bytes | None:
         return None
     try:
         said = json.loads(raw)
-        for name in _MEMBERS:
-            if isinstance(said.get(name), dict) and MARK in said[name]:
-                said[name] = said[name][MARK]
-                return json.dumps(said).encode()
+        marked = [name for name in _MEMBERS if isinstance(said.get(name), dict) and MARK in said[name]]
+        for name in marked:
+            said[name] = said[name][MARK]
+        return json.dumps(said).encode() if marked else None
     except (ValueError, AttributeError, RecursionError):
         pass
     return None

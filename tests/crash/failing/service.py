@@ -17,7 +17,7 @@ import time
 import zcore
 from tests.crash.failing.rounds import Rounds
 from tests.crash.failing.state import TEMPORARY, store_state
-from tests.crash.failing.verbs import SAFE, UNSAFE, VALUES, Verb
+from tests.crash.failing.verbs import SAFE, VALUES, Verb
 from zcore.stores.base import resolve_range
 from zcore.stores.remote.client import ABSENT, Answer, Client, ConditionError
 
@@ -170,9 +170,6 @@ class ServiceRounds(Rounds):
     def __init__(self, name, kind):
         self.name, self.kind, self.verb, self.number = name, kind, VERBS[name], 0
         self.found = []
-        if kind == AFTER and name.endswith("append"):
-            # Rows may stay reserved, with the fill value (`lifecycle.append`).
-            self.verb = self.verb._replace(safety=UNSAFE)
         self.library = self.place = Service()
         self.verb.make(self.place)
         self.before = dict(self.place.values)

@@ -306,7 +306,10 @@ class RemoteStore(Store):
         name = self._prefix + TEMPORARY + os.urandom(8).hex()
         put = self._client.put
         try:
-            tag = self._change("write", name, put, name, b"1", ABSENT)
+            try:
+                tag = self._change("write", name, put, name, b"1", ABSENT)
+            except ConditionError:      # a library or a proxy has made the request twice
+                tag = self._change("ask for", name, self._client.head, name).tag
             is_honored = tag is not None
             for condition in (ABSENT, tag):
                 # With the old tag, the second value must not be replaced either.

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING
 
 from zcore.engine.binding import N_UNSEEN
 from zcore.engine.options import Options
+from zcore.engine.stamps import put_stamped, stamped
 from zcore.engine.views import metadata_of
 from zcore.errors import LockError, MetadataError, NodeExistsError, StoreError, UnsupportedError
 from zcore.formats import FORMAT_OF, format_of
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
 
 STAGING = "__zc_copy/"
 _BEGUN, _JOURNAL, _DELETING, _FREE, _NODE = "begun", "journal", "deleting", "free", "node/"
-_NOTHING = b'{"zarr_format": 3}'     # of which a placeholder is made before the node's document is known
+_NOTHING = b'{"zarr_format": 3, "shape": []}'     # of which a placeholder is made before the node's document is known
 _MAX_MOVING = 8     # objects on their way at a time
 
 
@@ -87,6 +88,7 @@ class DocumentsLast(Store):
         self._prefix = prefix
         self._documents = MemoryStore()
         self._written = set()
+        self._is_whole = False              # all documents are there
         self._numbers = Tickets()
         self.key_flavour: str = inner.key_flavour
         self.n_requests: int = inner.n_requests
@@ -108,8 +110,8 @@ class DocumentsLast(Store):
                 raise self._exists()
 
     def _put_place(self, value):
-        self._tried.append(bytes(value))
-        return self._inner.set_if_same(self._prefix + self._root, value, self._place)
+        self._tried.append(stamped(bytes(value), self._tried[-1] if self._tried else None))
+        return put_stamped(self._inner, self._prefix + self._root, self._tried[-1], self._place)
 
     def _exists(self):
         return NodeExistsError(f"a node was created at {self.describe('')} meanwhile", path=self._prefix[:-1])
@@ -195,15 +197,21 @@ class DocumentsLast(Store):
                     self._inner.set(self._prefix + key, value)
                 elif not self._inner.set_if_not_exists(self._prefix + key, value):
                     raise self._exists()
+            self._is_whole = True
 
     def discard(self) -> None:
-        """Erase all that was written, unless another process has taken the place: then it may be the other node's."""
+        """Erase all that was written, unless another process has taken the place: then it may be the other node's.
+
+        A node that is whole stays: others may have written to it.
+        """
+        if self._is_whole:
+            return
         found = None if self._root is None else self._inner.get(self._prefix + self._root)
         if self._root is not None and found not in self._tried:
             return
-        if found is not None and found == self._documents.get(self._root):
+        if found is not None and found.rstrip(b" \t\n") == self._documents.get(self._root):
             self._inner.erase(self._prefix + self._root)      # it could be opened
-        for key in (*self._written, *self._documents.list()):
+        for key in (*self._documents.list(), *self._written):
             if key != self._root:
                 self._inner.erase(self._prefix + key)
         if self._root is not None:

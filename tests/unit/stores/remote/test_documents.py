@@ -204,6 +204,24 @@ def test_what_a_killed_change_left_is_no_element(n):
     assert zcore.open(service)[:, 0].tolist() == [7] * 6 + [5] * n + [-1] * (14 - n)
 
 
+@pytest.mark.parametrize("settings", [{"chunks": (4, 5)}, {"chunks": (2, 5), "shards": (8, 5)}])
+def test_a_write_of_the_last_rows_keeps_those_of_an_append(settings, monkeypatch):
+    """Another process appends to the object right before it is put."""
+    service = obstore.store.MemoryStore()
+    zcore.create_array(RemoteStore(service), data=np.zeros((6, 5), "i4"), **settings)
+    store, appended = Apart(service, n_requests=1), []
+    array, other = zcore.open(store, mode="r+", threads=1), zcore.open(Apart(service), mode="r+")
+    for name in ("set", "set_if_same"):
+        def put(*args, put=getattr(store, name)):
+            if not appended:
+                appended.append(other.append(np.full((2, 5), 2, "i4")))
+            return put(*args)
+
+        monkeypatch.setattr(store, name, put)
+    array[...] = 1
+    assert zcore.open(service)[...].tolist() == [[1] * 5] * 6 + [[2] * 5] * 2 and appended
+
+
 def test_rows_that_cannot_be_written_are_given_back(monkeypatch):
     service = obstore.store.MemoryStore()
     store = RemoteStore(service)
@@ -213,7 +231,7 @@ def test_rows_that_cannot_be_written_are_given_back(monkeypatch):
         raise StoreError("no room", key=key)
 
     with monkeypatch.context() as patch:
-        patch.setattr(store, "set", fail)
+        patch.setattr(store, "set_if_not_exists", fail)
         with pytest.raises(StoreError, match="no room"):
             array.append(np.ones((10, 5), "i4"))
     assert zcore.open(service).shape == (6, 5)

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 import zcore
-from tests.crash.failing.service import Service
+from tests.crash.failing.service import AFTER, BEFORE, Service
 from zcore.hierarchy.unfinished import MARK
 from zcore.stores.remote.store import RemoteStore
 
@@ -140,3 +140,34 @@ def test_a_group(service, zarr_format):
     made = zcore.copy(source, store, destination_path="x", overwrite=True)
     assert set(outcomes) == {"NodeExistsError"} and made.attrs.asdict() == {"a": 1}
     assert made["b/c"][...].tolist() == OLD.tolist() and zcore.verify(Apart(service), path="x").ok
+
+
+@pytest.mark.parametrize("kind", [BEFORE, AFTER])
+def test_a_copy_whose_requests_fail_cannot_be_opened_in_part(service, zarr_format, kind):
+    """Two requests in a row fail, wherever: then its document stays, or what is read is whole."""
+    source = zcore.array(NEW, chunks=10, zarr_format=zarr_format)
+    for n in range(200):
+        service.values.clear()
+        request, failed = service._request, []
+
+        def two_fail(what, carry_out, n=n, request=request, failed=failed):
+            failed.append(what)
+            if n < len(failed) and len([what for what in failed[n:] if what in ("get", "delete")]) <= 2:
+                if kind == AFTER:
+                    carry_out()
+                raise ConnectionResetError(104, "the connection was reset")
+            return request(what, carry_out)
+
+        service._request = two_fail
+        try:
+            zcore.copy(source, Apart(service, n_requests=1), destination_path="g/x", threads=1)
+        except zcore.StoreError:
+            pass
+        del service._request
+        try:
+            assert zcore.open(Apart(service), path="g/x")[...].tolist() == NEW.tolist()
+        except (zcore.NodeNotFoundError, zcore.MetadataError) as error:
+            assert type(error) is zcore.NodeNotFoundError or MARK in str(error)
+        if len(failed) <= n:
+            break
+    assert 10 < n < 199

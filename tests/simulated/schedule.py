@@ -1,0 +1,453 @@
+"""One schedule: what the writers call, what came of it, and whether docs/remote.md allows that.
+
+Each element that is written is a number of its own: 1000 times the number of the call, plus its place among the
+values of the call. So what is read tells who wrote it. A call has a begin and an end in the service's time; a call that
+raised has no end, as its requests may still be carried out.
+"""
+import itertools
+import math
+import re
+import traceback
+import warnings
+from dataclasses import dataclass, field
+from random import Random
+from unittest import mock
+
+import numpy as np
+
+import zcore
+from tests.simulated.service import Connection, Faults, Simulation
+from zcore.engine.stamps import MAX_TRIES
+from zcore.hierarchy.unfinished import MARK
+from zcore.stores.remote.store import RemoteStore
+
+FOREVER = math.inf
+N_COLUMNS = 2
+FORMATS = ({"zarr_format": 3}, {"zarr_format": 2}, {"zarr_format": 3, "shards": (8, N_COLUMNS)})
+
+
+@dataclass
+class Call:
+    number: int
+    writer: int
+    verb: str
+    args: tuple
+    begin: int
+    end: float = FOREVER
+    value: object = None
+    error: BaseException | None = None
+    n_faults: int = 0
+    attributes: dict = field(default_factory=dict)
+
+    def __str__(self):
+        came = f"raised {type(self.error).__name__}: {self.error}" if self.error else f"returned {_short(self.value)}"
+        return (f"{self.begin:5}-{self.end:<5} {self.number}: writer {self.writer} {self.verb}"
+                f"{self.args} {came} ({self.n_faults} faults)")
+
+    @property
+    def is_ok(self):
+        return self.error is None
+
+
+def _short(value):
+    if isinstance(value, np.ndarray):
+        return "".join(str(value[:, 0].tolist() if value.ndim == 2 else value.tolist()))
+    return repr(value)
+
+
+class Wrong(AssertionError):
+    """The history breaks a promise."""
+
+
+def check(is_right, *words):
+    if not is_right:
+        raise Wrong(" ".join(map(str, words)))
+
+
+class Schedule:
+    """The writers of one seed, their calls, and the judge of their history."""
+
+    def __init__(self, seed):
+        self.random = random = Random(seed)
+        self.faults = Faults(random)
+        self.simulation = Simulation(random, self.faults)
+        self.calls = []
+        self.numbers = itertools.count(1)
+        self.n_writers = random.choice((1, 2, 2, 2, 3, 3, 4, 5, 8))
+        self.format = random.choice(FORMATS)
+        # Only one process may shrink, delete and overwrite, and only where listings are current.
+        self.has_first = random.random() < 0.4 and not self.faults.stale
+        self.stores = [self.store(i) for i in range(self.n_writers)]
+
+    def store(self, number):
+        store = RemoteStore(Connection(self.simulation, number), n_requests=1)
+        # Else the trial is part of the schedule.
+        store._honors_conditions = self.faults.tags and self.random.random() < 0.9
+        return store
+
+    def call(self, writer, verb, args, function, **more):
+        """Call a function as a writer, and note it."""
+        call = Call(next(self.numbers), writer, verb, args, self.simulation.clock, **more)
+        self.calls.append(call)
+        faults = self.simulation.n_faults.get(writer, 0)
+        try:
+            call.value = function(call.number)
+            call.end = self.simulation.clock
+        except zcore.ZcoreError as error:
+            call.error = error
+        except Exception as error:
+            call.error = error
+            traceback.print_exc()
+            raise Wrong(f"{verb}{args}: {type(error).__name__}: {error}") from error
+        finally:
+            call.n_faults = self.simulation.n_faults.get(writer, 0) - faults
+        return call
+
+    def run(self):
+        randbytes = Random(self.random.random()).randbytes
+        with (mock.patch("zcore.engine.requests.pause", lambda i: None), mock.patch("os.urandom", randbytes),
+              warnings.catch_warnings()):
+            warnings.simplefilter("ignore")
+            self.prepare()
+            self.simulation.run([lambda i=i: self.work(i, Random(self.random.random()))
+                                 for i in range(self.n_writers)])
+            self.judge()
+
+    def fresh(self):
+        store = self.store("")
+        store._honors_conditions = self.faults.tags
+        return store
+
+    def check_errors(self, allowed):
+        """A call without a fault raises only what is allowed, a function of the call."""
+        for call in self.calls:
+            if call.error is not None and "simulated: " not in str(call.error):
+                check(allowed(call), f"an error without a reason: {call}")
+
+
+def values_of(number, n_rows):
+    return 1000 * number + np.arange(n_rows * N_COLUMNS, dtype="i4").reshape(n_rows, N_COLUMNS)
+
+
+class OneArray(Schedule):
+    """Appends, writes, attributes, reads and copies of one array; the first writer may resize it."""
+
+    def prepare(self):
+        random = self.random
+        self.n_old = random.randrange(12)
+        self.chunk = random.choice((2, 3, 4)) if "shards" not in self.format else random.choice((2, 4))
+        self.lock = True if self.faults.tags else None
+        if self.lock is None:
+            # Without conditions there is one writer, and nothing comes late.
+            self.faults.kinds = ["lost", "refused", "twice"]
+            self.has_first = False
+        chunks = (self.chunk, random.choice((1, N_COLUMNS)))
+        settings = {**self.format, "chunks": chunks}
+        if "shards" in settings:
+            settings["chunks"] = (self.chunk, N_COLUMNS)
+        store = self.fresh()
+        zcore.create_group(store, **{k: v for k, v in self.format.items() if k == "zarr_format"})
+        number = next(self.numbers)
+        zcore.create_array(store, name="x", data=values_of(number, self.n_old), fill_value=0, lock=self.lock,
+                           threads=1, **settings)
+        self.old = Call(number, -1, "write", (0, self.n_old, 0, N_COLUMNS), -1, 0)
+        self.calls.append(self.old)
+        if self.faults.tags and random.random() < 0.2:
+            zcore.consolidate_metadata(store)
+
+    def work(self, me, random):
+        opened = None
+        store = self.stores[me]
+        verbs = ["append"] * 3 + ["write"] * 3 + ["read"] * 2 + ["attributes", "forget", "open", "copy", "consolidate",
+                                                               "copy to", "refresh"]
+        if self.lock is None:
+            verbs = verbs if me == 0 else ["read", "open"]
+            verbs = [verb for verb in verbs if verb in ("append", "write", "read", "open", "refresh")]
+        elif self.has_first and me == 0:
+            verbs += ["resize"] * 4
+        if self.faults.stale:
+            # A copy takes the chunks that are listed.
+            verbs = [verb for verb in verbs if not verb.startswith("copy")]
+        keys = []
+        for _ in range(random.randrange(1, 6)):
+            verb = random.choice(verbs) if opened is not None else "open"
+            if verb == "open":
+                def open_it(number):
+                    return zcore.open(store, mode="r+", path="x", threads=1, lock=self.lock)
+                call = self.call(me, "open", (), open_it)
+                opened = call.value if call.is_ok else opened
+                if call.is_ok:
+                    call.value = None
+                continue
+            n = opened.shape[0]
+            if verb == "append":
+                k = random.randrange(1, 2 * self.chunk + 2)
+                self.call(me, "append", (k,), lambda number, k=k: opened.append(values_of(number, k))[0] - k)
+            elif verb == "write":
+                limit = n
+                if not limit:
+                    continue
+                a = random.randrange(limit)
+                b = random.randrange(a, limit) + 1
+                if random.random() < 0.4:
+                    a, b = a - a % self.chunk, min(limit, a - a % self.chunk + self.chunk * random.randrange(1, 3))
+                c, d = random.choice(((0, 2), (0, 2), (0, 1), (1, 2)))
+                self.call(me, "write", (a, b, c, d), lambda number, a=a, b=b, c=c, d=d: opened.__setitem__(
+                    (slice(a, b), slice(c, d)), values_of(number, b - a)[:, c:d]))
+            elif verb == "read":
+                self.call(me, "read", (), lambda number: opened[...])
+            elif verb == "refresh":
+                self.call(me, "refresh", (), lambda number: opened.refresh().shape)
+            elif verb == "attributes":
+                keys.append(f"k{next(self.numbers)}")
+                self.call(me, "attributes", (keys[-1],), lambda number: opened.attrs.__setitem__(keys[-1], number))
+            elif verb == "forget" and keys:
+                self.call(me, "forget", (keys[-1],), lambda number: opened.attrs.pop(keys.pop(), None) and None)
+            elif verb == "resize":
+                m = random.randrange(n + 5)
+                self.call(me, "resize", (m,), lambda number, m=m: opened.resize((m, N_COLUMNS)))
+            elif verb == "consolidate":
+                self.call(me, "consolidate", (), lambda number: zcore.consolidate_metadata(store) and None)
+            elif verb == "copy":
+                self.call(me, "copy", (), lambda number: zcore.copy(
+                    store, zcore.MemoryStore(), path="x", threads=1)[...])
+            elif verb == "copy to":
+                name = f"c{next(self.numbers)}"
+                self.call(me, "copy to", (name,), lambda number, name=name: zcore.copy(
+                    store, store, path="x", destination_path=name, threads=1) is None)
+
+    @property
+    def unit(self):
+        """Rows of a stored object."""
+        return self.format["shards"][0] if "shards" in self.format else self.chunk
+
+    # the judge
+
+    def judge(self):
+        calls = self.calls
+        resizes = [call for call in calls if call.verb == "resize"]
+
+        def allowed(call):
+            # An append that raised has given its rows back.
+            is_shrunk = resizes or any([one.verb == "append" and not one.is_ok for one in calls])
+            if is_shrunk and call.verb in ("write", "read", "copy", "copy to") and re.search(
+                    "shrunk|replaced during|changed|outside", str(call.error)):
+                return True
+            return call.verb in ("consolidate",)
+
+        self.check_errors(allowed)
+        store = self.fresh()
+        last = zcore.open(store, path="x", mode="r", threads=1)
+        self.writes = [call for call in calls if call.verb in ("write", "append", "resize")]
+        is_exact = self.lock is not None or "shards" not in self.format
+        for call in calls:
+            if call.verb in ("read", "copy") and call.is_ok:
+                self.check_read(call.value, call.begin, call.end, call, is_exact)
+            elif call.verb == "copy to":
+                try:
+                    copied = zcore.open(store, path=call.args[0], mode="r", threads=1)[...]
+                except (zcore.NodeNotFoundError, zcore.MetadataError) as error:
+                    check(not call.is_ok and (type(error) is zcore.NodeNotFoundError or MARK in str(error)),
+                          call, error)
+                else:
+                    self.check_read(copied, call.begin, call.end, call, is_exact)
+        n = last.shape[0]
+        self.check_read(last[...], FOREVER, FOREVER, "the last read", is_exact)
+        self.check_attributes(dict(last.attrs))
+        if not resizes and self.lock is not None:
+            self.check_rows(n, last[...])
+        report = zcore.verify(store, path="x")
+        check(set(report.by_kind) <= {"left-over"}, "verify finds", report)
+
+    def covers(self, call, row, column):
+        """Return whether a call that returned has set an element."""
+        if call.verb == "write":
+            a, b, c, d = call.args
+            return a <= row < b and c <= column < d
+        if call.verb == "append":
+            return call.is_ok and call.value <= row < call.value + call.args[0]
+        return row >= call.args[0]
+
+    def check_read(self, found, begin, end, who, is_exact):
+        for (row, column), value in np.ndenumerate(found):
+            value = int(value)
+            over = [call for call in self.writes if self.covers(call, row, column)]
+            number, place = divmod(value, 1000)
+            where = f"{who}: {value} in row {row}, column {column}"
+            if value == 0:
+                writers = [Call(0, -1, "nothing", (), -1, -1),
+                           *[call for call in over if call.verb == "resize" and call.begin < end]]
+            else:
+                writers = [call for call in self.writes if call.number == number and call.begin < end]
+                check(writers, where, "was not written by anybody")
+                writer = writers[0]
+                check(place % N_COLUMNS == column, where, "is from another column")
+                if writer.verb == "write" or writer.is_ok:
+                    start = writer.value if writer.verb == "append" else writer.args[0]
+                    check(writer in over and place // N_COLUMNS == row - start, where, "is from another place")
+                else:
+                    # An append that raised; whose rows are others' by now.
+                    for call in over:
+                        if call.verb == "append" and call.end < begin and not any(
+                                one.verb == "resize" and one.end > min(call.begin, writer.begin)
+                                for one in self.writes):
+                            check(False, where, f"is of an append that raised, in the place of {call}")
+            if is_exact:
+                is_right = any([not any([call.end < begin and call.begin > writer.end for call in over])
+                                for writer in writers])
+                check(is_right, where, "was overwritten, or lost:", *over)
+
+    def check_attributes(self, found):
+        for call in self.calls:
+            if call.verb != "attributes":
+                continue
+            key = call.args[0]
+            forgotten = [one for one in self.calls if one.verb == "forget" and one.args[0] == key
+                         and one.begin >= call.begin]
+            if call.is_ok and not forgotten:
+                check(found.get(key) == call.number, f"attribute {key} is lost: {call}")
+            if call.is_ok and any(one.is_ok for one in forgotten):
+                check(key not in found, f"attribute {key} is back: {call}")
+            check(found.get(key, call.number) in [one.number for one in self.calls
+                                                  if one.verb == "attributes" and one.args[0] == key],
+                  f"attribute {key} is {found.get(key)}: {call}")
+
+    def check_rows(self, n, found):
+        """Appends that returned have their rows alone; others leave rows only where that is documented."""
+        appends = [call for call in self.calls if call.verb == "append"]
+        owned = set(range(self.n_old))
+        for call in appends:
+            if call.is_ok:
+                rows = set(range(call.value, call.value + call.args[0]))
+                check(not owned & rows, f"two appends have the same rows: {call}")
+                owned |= rows
+        check(max(owned, default=-1) < n, f"the shape {n} lacks rows of an append that returned")
+        # They are given back only while the document is that of the append.
+        changes = [call for call in self.calls if call.verb in ("append", "attributes", "forget")]
+        excused = sum([call.args[0] for call in appends if not call.is_ok and (
+            call.n_faults >= MAX_TRIES or any([one.writer != call.writer and one.end > call.begin
+                                               for one in changes]))])
+        filled = [row for row in range(n) if row not in owned and not found[row].all()]
+        check(len(filled) <= excused, f"rows {filled} have fill values, {excused} are excused")
+
+
+class Nodes(Schedule):
+    """Creations, and the first writer may also overwrite and delete. A shape belongs to one creation alone."""
+
+    PATHS = ("n", "g/m")
+
+    def prepare(self):
+        self.faults.tags = True
+        for store in self.stores:
+            store._client.swaps = True
+        if self.random.random() < 0.5:
+            zcore.create_group(self.fresh(), zarr_format=self.format["zarr_format"])
+        self.source = zcore.array(values_of(0, 4), zarr_format=self.format["zarr_format"])
+
+    def create(self, store, path, number, has_data, overwrite):
+        rows = number
+        settings = {**self.format, "chunks": (4, N_COLUMNS)}
+        kind = {"data": values_of(number, rows)} if has_data else {"shape": (rows, N_COLUMNS), "dtype": "i4"}
+        zcore.create_array(store, name=path, **kind, attributes={"number": number}, overwrite=overwrite, threads=1,
+                           fill_value=0, **settings)
+
+    def work(self, me, random):
+        store = self.stores[me]
+        is_first = self.has_first and me == 0
+        verbs = ["create"] * 4 + ["read"] * 3 + ["attributes", "copy to", "consolidate"]
+        if is_first:
+            verbs += ["overwrite", "delete"] * 2
+        for _ in range(random.randrange(1, 5)):
+            verb, path = random.choice(verbs), random.choice(self.PATHS)
+            has_data = random.random() < 0.6
+            if verb in ("create", "overwrite"):
+                # A chunk that comes late would mix with the chunks of the node that replaces this one.
+                self.simulation.keep_in_time(me, self.has_first)
+                self.call(me, verb, (path, has_data), lambda number, path=path, has_data=has_data, verb=verb:
+                          self.create(store, path, number, has_data, verb == "overwrite"))
+            elif verb == "delete":
+                self.simulation.keep_in_time(me, True)
+                self.call(me, verb, (path,), lambda number, path=path: zcore.open_group(
+                    store, "r+").__delitem__(path))
+            elif verb == "read":
+                self.call(me, verb, (path,), lambda number, path=path: zcore.open_array(
+                    store, "r", path=path, threads=1)[...])
+            elif verb == "attributes":
+                self.call(me, verb, (path,), lambda number, path=path: zcore.open_array(
+                    store, "r+", path=path, threads=1).attrs.__setitem__(f"k{number}", number))
+            elif verb == "copy to":
+                self.simulation.keep_in_time(me, self.has_first)
+                self.call(me, verb, (path,), lambda number, path=path: zcore.copy(
+                    zcore.array(values_of(number, number), zarr_format=self.format["zarr_format"], chunks=(4, 2)),
+                    store, destination_path=path, threads=1) is None)
+            elif verb == "consolidate":
+                self.call(me, verb, (), lambda number: zcore.consolidate_metadata(store) and None)
+            self.simulation.keep_in_time(me, False)
+
+    def judge(self):
+        def allowed(call):
+            text = str(call.error)
+            if type(call.error) in (zcore.NodeNotFoundError, zcore.NodeExistsError):
+                return True
+            if MARK in text:
+                return call.verb not in ("create", "overwrite", "delete")
+            if call.verb in ("create", "copy to") and "no document says of which node" in text:
+                return True
+            return call.verb == "consolidate" or self.has_first and re.search("replaced|meanwhile|shrunk|no document",
+                                                                              text)
+
+        self.check_errors(allowed)
+        for call in self.calls:
+            if call.verb == "read" and call.is_ok:
+                self.check_content(call.value, call)
+        for path in self.PATHS:
+            made = [call for call in self.calls if call.verb in ("create", "overwrite", "copy to")
+                    and call.args[0] == path]
+            removed = [call for call in self.calls if call.verb in ("delete", "overwrite") and call.args[0] == path]
+            winners = [call for call in made if call.is_ok and call.verb != "overwrite"]
+            check(len(winners) <= 1 + len(removed), "two creations have won:", *winners)
+            try:
+                opened = zcore.open_array(self.fresh(), "r", path=path, threads=1)
+                found = opened[...]
+            except (zcore.NodeNotFoundError, zcore.MetadataError) as error:
+                check(type(error) is zcore.NodeNotFoundError or MARK in str(error), error)
+                check(not winners or removed, f"{path} is gone: {error}", *winners)
+                if not removed:
+                    check(all([not call.is_ok for call in made]), error)
+                continue
+            self.check_content(found, f"the last read of {path}")
+            if winners and not removed:
+                check(len(found) == winners[0].number, f"{path} is not that of {winners[0]}")
+            if not removed:
+                for call in self.calls:
+                    if call.verb == "attributes" and call.args[0] == path and call.is_ok:
+                        check(opened.attrs.get(f"k{call.number}") == call.number, f"an attribute is lost: {call}")
+
+    def check_content(self, found, who):
+        number = len(found)
+        made = [call for call in self.calls if call.number == number
+                and call.verb in ("create", "overwrite", "copy to")]
+        check(made, f"{who}: nobody has made an array of {number} rows")
+        has_data = made[0].verb == "copy to" or made[0].args[1]
+        expected = values_of(number, number) if has_data else np.zeros((number, N_COLUMNS), "i4")
+        check(np.array_equal(found, expected), f"{who}: not the elements of {made[0]}: {found.tolist()}")
+
+
+def schedule_of(seed):
+    return (OneArray if Random(seed).random() < 0.7 else Nodes)(seed)
+
+
+def run(seed, log=None):
+    """Run a schedule. Return None, or what is wrong, as text."""
+    schedule = schedule_of(seed)
+    schedule.simulation.log = log
+    try:
+        schedule.run()
+    except Wrong as wrong:
+        return (f"seed {seed}: {wrong}\n  " + "\n  ".join(map(str, schedule.calls)))
+    except BaseException as error:
+        return (f"seed {seed}: {''.join(traceback.format_exception(error))}\n  "
+                + "\n  ".join(map(str, schedule.calls)))
+    return None
+
+
