@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from tests.crash.power import block_log
@@ -31,9 +32,11 @@ _SYSTEMS = {
 SYSTEMS = tuple(_SYSTEMS)
 
 
+@cache
 def missing(system: str) -> str | None:
-    """Return what this machine lacks to try a file system, or None."""
-    make = _SYSTEMS[system][0][0]
+    """Return what this machine lacks to try a file system, or None. It is tried once."""
+    make, size, _ = _SYSTEMS[system]
+    make = make[0]
     if not sys.platform.startswith("linux") or os.geteuid() != 0:
         return "only root on Linux mounts file systems"
     for program in (make, "losetup", "mount", "umount"):
@@ -44,6 +47,16 @@ def missing(system: str) -> str | None:
     with open("/proc/filesystems") as names:
         if system not in names.read().split():
             return f"the kernel has no {system}"
+    try:
+        with tempfile.TemporaryDirectory(dir=_memory()) as work:
+            image = os.path.join(work, "image")
+            with open(image, "wb") as file:
+                file.truncate(size)
+            subprocess.run(_SYSTEMS[system][0] + [image], check=True, capture_output=True)
+            with _logging(image, os.path.join(work, "log")) as disk, mounted(system, disk):
+                pass
+    except (OSError, subprocess.SubprocessError, AssertionError) as exc:
+        return f"this process cannot mount {system} from a loop device: {exc}"
     return None
 
 

@@ -212,7 +212,9 @@ def test_a_write_of_the_last_rows_keeps_those_of_an_append(settings, monkeypatch
     store, appended = Apart(service, n_requests=1), []
     array, other = zcore.open(store, mode="r+", threads=1), zcore.open(Apart(service), mode="r+")
     for name in ("set", "set_if_same"):
-        def put(*args, put=getattr(store, name)):
+        real = getattr(store, name)
+
+        def put(*args, put=real):
             if not appended:
                 appended.append(other.append(np.full((2, 5), 2, "i4")))
             return put(*args)
