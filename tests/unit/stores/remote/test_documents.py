@@ -1,4 +1,5 @@
 """Several processes that change the documents of one hierarchy at a service: none loses anything."""
+import functools
 import threading
 
 import numpy as np
@@ -212,14 +213,12 @@ def test_a_write_of_the_last_rows_keeps_those_of_an_append(settings, monkeypatch
     store, appended = Apart(service, n_requests=1), []
     array, other = zcore.open(store, mode="r+", threads=1), zcore.open(Apart(service), mode="r+")
     for name in ("set", "set_if_same"):
-        real = getattr(store, name)
-
-        def put(*args, put=real):
+        def put_later(*args, put):
             if not appended:
                 appended.append(other.append(np.full((2, 5), 2, "i4")))
             return put(*args)
 
-        monkeypatch.setattr(store, name, put)
+        monkeypatch.setattr(store, name, functools.partial(put_later, put=getattr(store, name)))
     array[...] = 1
     assert zcore.open(service)[...].tolist() == [[1] * 5] * 6 + [[2] * 5] * 2 and appended
 
