@@ -17,6 +17,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, NamedTuple
 
+from zcore.engine.stamps import follows
 from zcore.engine.views import is_trusted
 from zcore.errors import StoreError
 from zcore.kernel.io.documents import OpenFile
@@ -170,7 +171,8 @@ class Freshness:
                 return False
             # First the document, then the witnesses: what erases an array erases its document first.
             self.view = binding.look_alike(view, self._box)
-            if not compares and not any(self._is_there(*one) for one in self._witnesses.items()):
+            if not (follows(self.view.raw, view.raw) if compares else
+                    any(self._is_there(*one) for one in self._witnesses.items())):
                 return False
         if self.view is not view or self.files is not None:
             self._note()

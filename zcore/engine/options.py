@@ -95,7 +95,7 @@ class Options:
 
     def locks_of(self, store: Store, path: str, document: str) -> ObjectLocks:
         """Return the `ObjectLocks` of a node: the same for all handles of this process with the same kind of locks."""
-        return store.file_locks(path, document) if self.lock == "file" else store.locks(path, document)
+        return store.locks(path, document, self.lock == "file")
 
     def as_keywords(self) -> dict[str, Any]:
         """Return the options as a dict of keywords."""

@@ -42,6 +42,15 @@ def stamped(raw: bytes, old: bytes | None = None) -> bytes:
     return b"\n".join((raw, *_stamps(old or b"")[1 - MAX_KEPT:], new))
 
 
+def follows(raw: bytes, old: bytes) -> bool:
+    """Return whether a document may be that of the same node as `old`, changed since: it has the last stamp of `old`.
+
+    A document without stamps, by another program, tells nothing.
+    """
+    stamps = _stamps(old)
+    return not stamps or stamps[-1] in _stamps(raw)
+
+
 def put_stamped(store: Store, key: str, value: bytes, identity: Identity | None,
                 put: Callable[[], Identity | bool | None] | None = None) -> Identity | None:
     """Replace a document by `value`, which `stamped` has made, if it still has `identity`; see `Store.set_if_same`.

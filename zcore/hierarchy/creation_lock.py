@@ -15,7 +15,7 @@ from zcore.errors import LockError, NodeNotFoundError, StoreError
 from zcore.kernel.io.documents import Descriptor
 from zcore.kernel.io.files import TEMP_PREFIX
 from zcore.kernel.io.object_locks import Held, locks_of
-from zcore.stores.directory.store import DirectoryStore
+from zcore.stores.folders import Folders
 from zcore.stores.keys import prefix_of
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class Place(Held):
         for _ in range(_MAX_TRIES):
             try:
                 if self._makes:
-                    self._store.make_directory(prefix_of(self._path))
+                    self._store.folders.make_directory(prefix_of(self._path))
                 if self._lock():
                     return self
             except (FileNotFoundError, NotADirectoryError):
@@ -109,7 +109,7 @@ class Place(Held):
         if not is_locked or not self._has_name():
             return False
         if self._has_lock_file:
-            self._hold = self._store.file_locks(self._path, None).whole()
+            self._hold = self._store.locks(self._path, None, by_files=True).whole()
             self._hold.__enter__()
             return self._has_name()
         self._keep()
@@ -161,10 +161,10 @@ class Place(Held):
     def set(self, name: str, value: bytes) -> None:
         """Set a value beside the document of the node, wherever a move has taken the directory."""
         key = prefix_of(self._path) + name
-        if self._held is None or not isinstance(self._store, DirectoryStore):
+        if self._held is None:
             self._store.set(key, value)
         else:
-            self._store.set_at(self._held.fd, key, value)
+            self._store.folders.set_at(self._held.fd, key, value)
 
     def is_here(self) -> bool:
         """Return whether the directory still has its name."""
@@ -272,7 +272,7 @@ def hold_tree(store: Store, path: str, options: Options, *others: str,
     `is_whole`: what is below the paths is deleted or moved, so nothing is created or deleted there meanwhile. In a
     store with files, `Place` finds out about a move, and no call waits for another one far below.
     """
-    if not options.lock or isinstance(store, DirectoryStore) or store.locks(path, "").directory is not None:
+    if not options.lock or isinstance(store, Folders):
         return contextlib.nullcontext()
     paths = path, *others
     above = [above for one in paths for above in _above(one)]

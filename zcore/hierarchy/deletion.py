@@ -98,7 +98,7 @@ def delete(store: Store, path: str, options: Options) -> bool:
           consolidated.dropped(store, path, itself=True)):
         # Another call may have deleted it before the place was held.
         is_ours = place is not None and bool(lookup.standing(store, path)) and _erase(store, path, options)
-    store.prune(prefix_of(path))     # the lock had kept it
+    store.folders.prune(prefix_of(path))     # the lock had kept it
     return is_ours
 
 
@@ -147,7 +147,7 @@ def _below(store, path):
             if place != path and any([_is_of(place[len(prefix_of(path)):], node)
                                       for node in _standing(store, place, [*listing.keys, *listing.unreachable])]):
                 found.append(place)
-            elif place == path or not store.is_link(prefix):
+            elif place == path or not store.folders.is_link(prefix):
                 pending += [below[:-1] for below in listing.prefixes]
     return sorted(found, key=lambda name: (name.count("/"), name)), n_looks if pending else None
 
@@ -157,7 +157,7 @@ def unlink(store: Store, path: str) -> bool:
 
     The root of a store is followed, as `zcore.open` does.
     """
-    if not store.is_link(prefix_of(path)):
+    if not store.folders.is_link(prefix_of(path)):
         return False
     with consolidated.dropped(store, path):
         store.delete(path)
@@ -177,13 +177,13 @@ def make_way(store: Store, path: str, format: Format, metadata: ArrayMetadata | 
     clear_left_over(store, prefix, format, metadata)
     if isinstance(metadata, ArrayMetadata):
         # An empty directory may have the name of a future chunk.
-        store.prune(prefix + metadata.chunk_keys.folder(metadata.ndim), below=True)
+        store.folders.prune(prefix + metadata.chunk_keys.folder(metadata.ndim), below=True)
 
 
 def check_way(store: Store, path: str, format: Format, metadata: ArrayMetadata | GroupMetadata) -> None:
     """Raise StoreError if `make_way` would, because something cannot be listed or erased, before it erases anything."""
     prefix = prefix_of(path)
-    if not store.is_empty(prefix) and not store.is_link(prefix):
+    if not store.is_empty(prefix) and not store.folders.is_link(prefix):
         _check_new(store, prefix, format, metadata)
         if _is_node(store, path):
             _erasable(store, path, is_replaced=True)
@@ -242,10 +242,10 @@ def _check_erasable(store, prefix, format, metadata):
     `metadata` are None if they are damaged. Unless they are a group's, every directory below `prefix` is listed. So
     a directory that cannot be listed is an error, too.
     """
-    store.check_no_special(prefix, _documents_beside(format))
+    store.folders.check_no_special(prefix, _documents_beside(format))
     if isinstance(metadata, GroupMetadata):
         return
-    for key in store.list_special(prefix):
+    for key in store.folders.list_special(prefix):
         # Nothing is erased behind a link.
         if (metadata is not None and _may_be_chunk(key[len(prefix):], metadata)
                 and link_on_the_way(store, prefix, key, {}) is None):
@@ -300,7 +300,7 @@ def _erase_all(store, path, pending, options, is_replaced, is_first):
     is_ours = False
     while pending:
         place = pending.pop()
-        if place != path and store.is_link(prefix_of(place)):
+        if place != path and store.folders.is_link(prefix_of(place)):
             store.delete(place)
             is_ours = True
             continue
@@ -322,7 +322,7 @@ def _erase_all(store, path, pending, options, is_replaced, is_first):
                     pending += [below for below, _ in nodes_at(store, place, takes_links=False)]
             is_ours |= any([was_there for was_there, _ in erased])
         if place != path:
-            store.prune(prefix_of(place))
+            store.folders.prune(prefix_of(place))
     return is_ours
 
 
@@ -348,7 +348,7 @@ def nodes_at(store: Store, path: str, *, is_replaced: bool = False, takes_links:
     while pending:
         place = pending.pop()
         prefix = prefix_of(place)
-        if place != path and store.is_link(prefix):
+        if place != path and store.folders.is_link(prefix):
             if _leads_to_nodes(store, prefix):
                 yield place, []
             continue
@@ -370,7 +370,7 @@ def nodes_at(store: Store, path: str, *, is_replaced: bool = False, takes_links:
             continue
         if found or (takes_links and place == path):
             # Members on an unmounted disk would reappear when it is mounted.
-            yield from [(name, []) for name in listing.unreachable if store.is_link(name + "/")]
+            yield from [(name, []) for name in listing.unreachable if store.folders.is_link(name + "/")]
         pending += [below[:-1] for below in reversed(listing.prefixes)]
 
 
@@ -434,7 +434,7 @@ def _names_of_chunks(store, prefix, metadata):
     if not isinstance(metadata, ArrayMetadata):
         return
     keys, n, folder = metadata.chunk_keys, len(prefix), prefix + metadata.chunk_keys.folder(metadata.ndim)
-    if folder != prefix and not _is_reachable(store.check_reachable, folder):
+    if folder != prefix and not _is_reachable(store.folders.check_reachable, folder):
         yield folder[:-1]
         return
     for key in store.list_prefix(folder):
@@ -471,7 +471,7 @@ def clear(store: Store, prefix: str, format: Format, metadata: ArrayMetadata | G
                 store.erase(key)
             else:
                 store.delete(link)
-        store.prune(prefix + metadata.chunk_keys.folder(metadata.ndim))
+        store.folders.prune(prefix + metadata.chunk_keys.folder(metadata.ndim))
 
 
 def left_over(store: Store, prefix: str, format: Format, metadata: ArrayMetadata | GroupMetadata) -> Iterator[str]:
@@ -497,7 +497,7 @@ def link_on_the_way(store: Store, prefix: str, key: str, links: dict[str, bool])
     while end >= 0:
         directory = key[:end + 1]
         if directory not in links:
-            links[directory] = store.is_link(directory)
+            links[directory] = store.folders.is_link(directory)
         if links[directory]:
             return key[:end]
         end = key.find("/", end + 1)

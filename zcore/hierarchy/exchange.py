@@ -20,7 +20,6 @@ from zcore.formats import FORMAT_OF, format_of
 from zcore.hierarchy import consolidated, lookup
 from zcore.hierarchy.creation_lock import Place, hold_nodes, is_held
 from zcore.model.metadata import ArrayMetadata, GroupMetadata
-from zcore.stores.base import directory_at
 from zcore.stores.directory import cleanup
 from zcore.stores.directory.beside import Beside
 from zcore.stores.directory.store import DirectoryStore
@@ -46,9 +45,9 @@ def directory_of(store: Store, path: str) -> str | None:
 
     It cannot be a link, a mount, or a directory above the current one, which others know.
     """
-    if not isinstance(store, DirectoryStore) or (type(store) is not DirectoryStore and directory_at(store) is None):
+    directory = store.folders.directory_of(path)
+    if directory is None:
         return None
-    directory = store.directory_of(path)
     try:
         if (os.path.islink(directory) or os.path.ismount(directory)
                 or not all([os.access(one, os.W_OK | os.X_OK) for one in (directory, os.path.dirname(directory))

@@ -55,6 +55,7 @@ from zcore.model.value import Same
 from zcore.stores.base import AtMost, directory_at
 from zcore.stores.directory.beside import Beside
 from zcore.stores.directory.store import DirectoryStore
+from zcore.stores.folders import Folders
 from zcore.stores.keys import prefix_of
 from zcore.stores.memory import MemoryStore
 
@@ -157,9 +158,9 @@ def create(store: Store, path: str, format: Format, metadata: ArrayMetadata | Gr
                     if overwrite:
                         deletion.make_way(store, path, format, metadata, options)
                 if not options.lock:
-                    store.make_directory(prefix)     # no lock has made it, or kept it
+                    store.folders.make_directory(prefix)     # no lock has made it, or kept it
                 if kind is ArrayBinding and format.chunk_directory is not None:
-                    store.make_directory(f"{prefix}{format.chunk_directory}/")
+                    store.folders.make_directory(f"{prefix}{format.chunk_directory}/")
                 if attributes_document is not None:
                     _set_attributes(store, path, place, format.attributes_document, attributes_document)
                 if data is not None and store.swaps:
@@ -232,7 +233,7 @@ def _create_at_once(store, path, format, kind, document, attributes_document, vi
     is_same = False
     try:
         # The group is looked for again under the lock of the new directory. A later deletion of it finds this node.
-        identity = store.make_directory_with(prefix_of(path), names, values, options.lock is not None,
+        identity = store.folders.make_directory_with(prefix_of(path), names, values, options.lock is not None,
                                              format.group_document if options.lock and path else None)
         is_same = all([look.is_same() for look in above])
     finally:
@@ -338,7 +339,7 @@ def _rendered(format, metadata):
 
 def check_replaceable(store: Store, path: str, overwrite: bool) -> None:
     """Raise NodeExistsError if there is a node that this version does not replace, or only nodes below."""
-    if not overwrite or not store.is_link(prefix_of(path)):     # a link is replaced, wherever it leads
+    if not overwrite or not store.folders.is_link(prefix_of(path)):     # a link is replaced, wherever it leads
         lookup.check_replaceable(store, path)
         if overwrite:
             deletion.check_no_nodes_below(store, path)
@@ -407,7 +408,7 @@ def move(store: Store, source: str, destination: str, options: Options) -> None:
             while not _move(store, source, destination, options):
                 pass
     except NodeNotFoundError:
-        store.prune(prefix_of(source))     # a call that waited had kept it
+        store.folders.prune(prefix_of(source))     # a call that waited had kept it
         raise
 
 
@@ -427,7 +428,7 @@ def _move(store, source, destination, options):
     with (consolidated.dropped(store, source, itself=True), consolidated.dropped(store, destination),
           contextlib.ExitStack() as held):
         # A lock of the destination would make its directory.
-        if store.locks(source, found[0].document).directory is not None:
+        if isinstance(store, Folders):
             place = held.enter_context(Place(store, source, "", options, is_kept=True, makes=False))
             held.enter_context(hold_nodes(store, found, options))
             if place is None or _has_lost_groups(store, destination, found[0].format):
@@ -451,9 +452,9 @@ def _move(store, source, destination, options):
             if error.errno != errno.ENOENT or lookup.standing(store, source):
                 raise
             # A group above was moved before.
-            store.prune(prefix_of(destination.rpartition("/")[0]))
+            store.folders.prune(prefix_of(destination.rpartition("/")[0]))
             raise _gone(store, source) from error
-    store.prune(prefix_of(source))
+    store.folders.prune(prefix_of(source))
     # The group above may have been deleted since it was looked at.
     if lookup.standing(store, destination):
         create_ancestors(store, destination, found[0].format, options)
@@ -746,7 +747,7 @@ def _outside(binding, metadata, shape, objects):
         else:
             continue
         # Otherwise the error would come when it is erased or reset, after the document has changed.
-        binding.store.check_no_special("", (key,))
+        binding.store.folders.check_no_special("", (key,))
         link = deletion.link_on_the_way(binding.store, binding.prefix, key, links)
         if link is not None:
             raise StoreError(f"{link!r} of {binding.store!r} is a link to a directory: the chunks there may belong "

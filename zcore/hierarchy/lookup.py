@@ -338,7 +338,7 @@ def standing(store: Store, path: str, failed: Callable[[StoreError], object] | N
             failed(error)
             is_told = True
     if not found and not is_told:
-        store.check_reachable(prefix)
+        store.folders.check_reachable(prefix)
     return [Standing(store, path, format_of(FORMAT_OF[document]), document) for document in found]
 
 
@@ -350,7 +350,7 @@ def stands(store: Store, path: str) -> bool:
     try:
         return bool(standing(store, path))
     except StoreError:
-        if not store.is_link(prefix_of(path)):
+        if not store.folders.is_link(prefix_of(path)):
             raise
         return True
 
@@ -370,13 +370,13 @@ def check_no_special(store: Store, path: str, format: Format) -> None:
     remove it, even with `overwrite`.
     """
     names = _ANY if format.has_inline_attributes else (*_ANY, format.attributes_document)
-    store.check_no_special(prefix_of(path), names)
+    store.folders.check_no_special(prefix_of(path), names)
 
 
 def members(store: Store, path: str) -> Iterator[str]:
     """Iterate over the paths of the members of `path`: its children without links to a directory above them."""
     for child in children(store, path):
-        if not store.leads_up(child + "/"):
+        if not store.folders.leads_up(child + "/"):
             yield child
 
 
@@ -435,7 +435,7 @@ def may_be_nodes(store: Store, path: str) -> list[str]:
     A FIFO, a socket or a device is never a node.
     """
     found = store.list_dir(prefix_of(path))
-    return sorted([*found.prefixes, *[f"{name}/" for name in found.unreachable if store.is_link(f"{name}/")]])
+    return sorted([*found.prefixes, *[f"{name}/" for name in found.unreachable if store.folders.is_link(f"{name}/")]])
 
 
 def is_damage(error: BaseException) -> bool:

@@ -269,7 +269,7 @@ class Group(Node):
                 yield name, found
                 continue
             node = self._member(found)
-            if type(node) is Group and node.store.leads_up(node._binding.prefix):
+            if type(node) is Group and node.store.folders.leads_up(node._binding.prefix):
                 continue     # as in `lookup.members`
             yield name, node
 

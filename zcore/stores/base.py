@@ -28,6 +28,7 @@ from zcore import workers
 from zcore.buffers import flat_view
 from zcore.errors import ReadOnlyError, ZcoreError
 from zcore.kernel.io.object_locks import ObjectLocks, locks_of
+from zcore.stores.folders import NO_FOLDERS, Folders
 from zcore.stores.keys import POSIX, check_key, check_prefix
 
 if TYPE_CHECKING:
@@ -183,6 +184,8 @@ class Store(ABC):
         compare-and-swap, `set_if_same`.
     is_transaction : bool
         Nobody else sees a change before all are committed, as in a session of Icechunk.
+    folders : Folders
+        What only a file system has: directories and links (`zcore.stores.folders`).
     """
 
     read_only: bool = True
@@ -193,6 +196,7 @@ class Store(ABC):
     lists: bool = True
     swaps: bool = False
     is_transaction: bool = False
+    folders: Folders = NO_FOLDERS
 
     @property
     def label(self) -> str:
@@ -308,10 +312,10 @@ class Store(ABC):
     def existing(self, prefix: str, names: Sequence[str]) -> builtins.list[str]:
         """Return those of `names` for which ``prefix + name`` is a key with a value.
 
-        This need not check whether `prefix` itself is unreachable: `check_reachable` does that.
+        This need not check whether `prefix` itself is unreachable: `Folders.check_reachable` does that.
         """
         keys = [prefix + check_key(name, self.key_flavour) for name in names]
-        return [name for name, size in zip(names, self._together(self.getsize, keys), strict=True) if size is not None]
+        return [name for name, size in zip(names, together(self, self.getsize, keys), strict=True) if size is not None]
 
     def get_first(self, prefix: str, names: Sequence[str], limit: int) -> tuple[int, bytes, Identity | None] | None:
         """Return the first of several keys that has a value: its index, up to `limit` bytes, and the identity.
@@ -339,7 +343,7 @@ class Store(ABC):
         Raises : InvalidKeyError, by the call, if `prefix` is not one.
         """
         check_prefix(prefix, self.key_flavour)
-        return ((key, None) for key in self._walk(prefix))
+        return ((key, None) for key in _walk(self, prefix))
 
     def set_if_not_exists(self, key: str, value: Buffer) -> bool:
         """Make `value` the value of a missing key; return whether that was done.
@@ -389,7 +393,7 @@ class Store(ABC):
 
     def get_buffer(self, key: str, byte_range: ByteRange | None = None) -> bytes | memoryview | None:
         """Return the same as `get`. A memoryview of bytes that nobody changes saves a copy, where the store has one."""
-        return self._get_buffer(key, byte_range)
+        return self.get(key, byte_range)
 
     def exists(self, key: str) -> bool:
         """Return whether `key` has a value.
@@ -406,13 +410,13 @@ class Store(ABC):
         requests = [(check_key(key, self.key_flavour), byte_range) for key, byte_range in requests]
         for _, byte_range in requests:
             resolve_range(byte_range, 0)
-        return self._together(lambda request: self.get(*request), requests)
+        return together(self, lambda request: self.get(*request), requests)
 
     def get_parts_with_identity(
         self, key: str, parts: Iterable[ByteRange]
     ) -> builtins.list[tuple[bytes, Identity | None] | None]:
         """Return what `get_with_identity` returns for each of several parts of a value."""
-        return self._together(lambda part: self.get_with_identity(key, part), list(parts))
+        return together(self, lambda part: self.get_with_identity(key, part), list(parts))
 
     def list(self) -> Iterator[str]:
         """Return an iterator over all keys."""
@@ -501,94 +505,18 @@ class Store(ABC):
         """Return the location of the node at `path`, for messages."""
         return f"{path} in {self!r}" if path else repr(self)
 
-    def locks(self, path: str, document: str) -> ObjectLocks:
+    def locks(self, path: str, document: str | None, by_files: bool = False) -> ObjectLocks:
         """Return the locks under which the objects of the node at `path` are replaced.
 
-        `document` is the name of its metadata document. All handles of this process get the same locks.
+        `document` is the name of its metadata document. All handles of this process get the same locks. If the store
+        has files and `by_files`, they hold among processes by lock files. Then None as the document is the lock under
+        which a node comes or goes at `path`.
         """
         return locks_of((self._lock_name, path))
-
-    def file_locks(self, path: str, document: str | None) -> ObjectLocks:
-        """Return what `locks` does, but the locks hold among processes by lock files, if the store has files.
-
-        Without a document, it is the lock under which a node comes or goes at `path`.
-        """
-        return self.locks(path, document)
-
-    # For file systems, where a prefix is a directory. `DirectoryStore` overrides these.
 
     def is_empty(self, prefix: str) -> bool:
         """Return whether no name is below `prefix`, not even one that is no key but would conflict with one."""
         return not any(self.list_dir(prefix))
-
-    def check_reachable(self, prefix: str) -> None:
-        """Raise StoreError if `prefix` is unreachable: then it is unknown which keys are below it."""
-        check_prefix(prefix, self.key_flavour)
-
-    def check_no_special(self, prefix: str, names: Sequence[str]) -> None:
-        """Raise StoreError if one of the keys is a FIFO, a socket or a device, which must not be replaced.
-
-        `set` does not check this. The keys are ``prefix + name`` for each of `names`.
-        """
-        for name in names:
-            check_key(prefix + name, self.key_flavour)
-
-    def list_special(self, prefix: str) -> Iterator[str]:
-        """Iterate over the names below `prefix` that `check_no_special` refuses.
-
-        Every directory below `prefix` is listed. So a directory that cannot be listed is an error here, too.
-        """
-        for _ in self.list_prefix(prefix):
-            pass
-        return iter(())
-
-    def make_directory(self, prefix: str) -> None:
-        """Make the directory of `prefix`, without any key; a store without directories does nothing.
-
-        Raises
-        ------
-        InvalidKeyError
-            `prefix` is not one.
-        KeyConflictError
-            The directory, or one above it, has the name of a key.
-        """
-        self._check_writable("make_directory", prefix)
-        check_prefix(prefix, self.key_flavour)
-
-    def make_directory_with(self, prefix: str, names: Sequence[str], values: Sequence[bytes],
-                            is_locked: bool, above: str | None) -> Identity | tuple[()] | None:
-        """Make the directory of `prefix`, where nothing is, and set ``prefix + name`` for each of `names` in turn.
-
-        Returns the identity of the last one, which is empty if it is not known. None if the last one was not set. Then
-        `make_directory` and `set` do it, or raise the reason.
-
-        Parameters
-        ----------
-        prefix : str
-            The directory above exists.
-        names, values : sequence
-            At most two.
-        is_locked : bool
-            Lock the directory (`flock`) meanwhile.
-        above : str, optional
-            A name that has to be in the directory above once this one is locked.
-        """
-        self._check_writable("make_directory_with", prefix)
-        return None
-
-    def prune(self, prefix: str, below: bool = False) -> None:
-        """Remove the empty directories that an erased prefix leaves in some stores: at, above and maybe `below` it."""
-        check_prefix(prefix, self.key_flavour)
-
-    def is_link(self, prefix: str) -> bool:
-        """Return whether `prefix` is a link, so that erasing it does not erase the keys below it."""
-        check_prefix(prefix, self.key_flavour)
-        return False
-
-    def leads_up(self, prefix: str) -> bool:
-        """Return whether `prefix` is a link to one of its own prefixes, where a walk would never end."""
-        check_prefix(prefix, self.key_flavour)
-        return False
 
     # Shared by the stores of zcore
 
@@ -597,39 +525,8 @@ class Store(ABC):
         """The name that all handles of one store have in common."""
         return self.uri or id(self)
 
-    def _walk(self, prefix):
-        pending = [prefix]
-        entered = set()
-        while pending:
-            item = pending.pop()
-            if item and item[-1] != "/":
-                yield item
-            elif self._may_enter(item, entered):
-                found = self.list_dir(item)
-                pending += sorted([*found.keys, *found.prefixes, *found.unreachable], reverse=True)
-
-    def _may_enter(self, prefix, entered):
-        """Return whether a walk enters `prefix`; `entered` is a set that lives as long as the walk."""
-        return True
-
-    def _together(self, work, items):
-        """Return ``work(item)`` for each item; at the same time where answers take long."""
-        if self.n_requests > 1 and len(items) > 1:
-            return workers.aside(run_together, work, items, self.n_requests)
-        return [work(item) for item in items]
-
-    def _get_buffer(self, key, byte_range):
-        return self.get(key, byte_range)
-
     def _set_parts(self, key, parts):
-        self.set(key, self._with_parts(key, parts))
-
-    def _with_parts(self, key, parts):
-        value = bytearray(self.get(key) or b"")
-        value += bytes(max(0, max(stop for _, stop, _ in parts) - len(value)))
-        for start, stop, view in parts:
-            value[start:stop] = view
-        return value
+        self.set(key, with_parts(self.get(key), parts))
 
     def _check_writable(self, action, key=None):
         _changes[0] += 1
@@ -686,7 +583,7 @@ def outcomes(store: Store, work: Callable[[Any], Any], items: Sequence[Any], *, 
     most = n_at_once(store)
     first, n, n_before = 0, _N_FIRST if ahead else most, n_changes()
     while most and first < len(items):
-        for i, outcome in enumerate(store._together(tried, items[first:first + n]), first):
+        for i, outcome in enumerate(together(store, tried, items[first:first + n]), first):
             if ahead and n_changes() != n_before:
                 most, first = 0, i
                 break
@@ -704,6 +601,13 @@ def n_at_once(store: Store) -> int:
 def n_changes() -> int:
     """Return a number that grows with each change that this process begins by a method of any store."""
     return _changes[0]
+
+
+def together(store: Store, work: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+    """Return ``work(item)`` for each item; at the same time where answers take long."""
+    if store.n_requests > 1 and len(items) > 1:
+        return workers.aside(run_together, work, items, store.n_requests)
+    return [work(item) for item in items]
 
 
 def run_together(work: Callable[[Any], Any], items: Sequence[Any], n_threads: int) -> list[Any]:
@@ -751,6 +655,27 @@ def resolve_range(byte_range: ByteRange | None, size: int) -> tuple[int, int]:
         return max(0, size - length), size
     start = min(start, size)
     return start, size if length is None else min(start + length, size)
+
+
+def with_parts(value: bytes | None, parts: Sequence[tuple[int, int, Buffer]]) -> bytearray:
+    """Return a value with each part (start, stop, bytes) in its place: see `Store.set_partial_values`."""
+    changed = bytearray(value or b"")
+    changed += bytes(max(0, max(stop for _, stop, _ in parts) - len(changed)))
+    for start, stop, view in parts:
+        changed[start:stop] = view
+    return changed
+
+
+def _walk(store, prefix):
+    pending = [prefix]
+    entered = set()
+    while pending:
+        item = pending.pop()
+        if item and item[-1] != "/":
+            yield item
+        elif store.folders.may_enter(item, entered):
+            found = store.list_dir(item)
+            pending += sorted([*found.keys, *found.prefixes, *found.unreachable], reverse=True)
 
 
 def _check_disjoint(key, parts):

@@ -14,7 +14,7 @@ from zcore.errors import KeyConflictError
 from zcore.kernel.io.documents import Tickets
 from zcore.kernel.io.object_locks import ObjectLocks
 from zcore.model.value import as_bool
-from zcore.stores.base import ByteRange, Identity, Listing, Store, resolve_range
+from zcore.stores.base import ByteRange, Identity, Listing, Store, resolve_range, with_parts
 from zcore.stores.keys import check_key, check_prefix
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ class MemoryStore(Store):
 
     def _set_parts(self, key, parts):
         with self._locks.whole():
-            self._put_held(key, bytes(self._with_parts(key, parts)), exclusive=False)
+            self._put_held(key, bytes(with_parts(self.get(key), parts)), exclusive=False)
 
     def _put(self, key, value, exclusive):
         check_key(key)

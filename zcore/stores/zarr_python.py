@@ -13,7 +13,7 @@ from zarr.core.sync import sync
 from zarr.storage import LocalStore
 
 from zcore.errors import StoreError, ZcoreError
-from zcore.stores.base import AtMost, Listing, Store, Within, resolve_range
+from zcore.stores.base import AtMost, Listing, Store, Within, resolve_range, together
 from zcore.stores.keys import check_key, check_prefix
 from zcore.stores.openers import DIRECTORY, loaded
 
@@ -160,7 +160,7 @@ class ZarrPythonStore(Store):
 
     def existing(self, prefix: str, names: Sequence[str]) -> list[str]:
         keys = [check_key(prefix + name) for name in names]
-        found = self._together(self._exists, keys)
+        found = together(self, self._exists, keys)
         return [name for name, exists in zip(names, found, strict=True) if exists]
 
     def _exists(self, key):

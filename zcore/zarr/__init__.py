@@ -292,8 +292,8 @@ class ZcoreCodecPipeline(CodecPipeline):
         if type(getter) is not StorePath or zcore.config.lock == "off":
             return None
         store = store_of_zarr(self.store, loop=loop)
-        locks = store.file_locks if zcore.config.lock == "file" else store.locks
-        return locks(_split(self._form, getter.path)[0], self._form.document)
+        path = _split(self._form, getter.path)[0]
+        return store.locks(path, self._form.document, zcore.config.lock == "file")
 
 
 def _key_of(path, spec, loop):

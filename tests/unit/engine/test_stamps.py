@@ -131,3 +131,20 @@ def test_other_readers_read_stamped_documents(zarr_format, tmp_path):
     opened = zarr.open_array(tmp_path / "a", mode="r")
     assert opened[...].tolist() == [*range(6), *range(3)] and dict(opened.attrs) == {"b": 1, "c": [2]}
     assert any(value.endswith((b" ", b"\t")) for value, _ in service.values.values())
+
+
+def test_a_read_while_the_array_is_replaced_by_one_of_the_same_kind():
+    """The chunk is asked for when the old one is erased, and the new one is not there yet."""
+    service = Service()
+    a = zcore.create_array(service, name="a", data=np.arange(1, 5), chunks=4)
+    get, replaced = service.get, []
+
+    def get_late(name, byte_range):
+        if name != "a/c/0" or replaced:
+            return get(name, byte_range)
+        replaced.append(name)
+        service.values.clear()
+        zcore.create_array(service, name="a", data=np.arange(11, 15), chunks=4)
+
+    service.get = get_late
+    assert a[...].tolist() == [11, 12, 13, 14] and replaced

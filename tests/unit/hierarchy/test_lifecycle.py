@@ -613,8 +613,8 @@ def test_chunks_beside_a_document_out_of_reach_are_no_left_overs(tmp_path, zarr_
 def test_a_document_that_cannot_be_locked_any_more_does_not_survive(tmp_path):
     """A network file system may say of a document that is there that it has lost hold of it."""
     class LosingStore(zcore.DirectoryStore):
-        def locks(self, path, document):
-            locks = super().locks(path, document)
+        def locks(self, path, document, by_files=False):
+            locks = super().locks(path, document, by_files)
             if path != "child":
                 return locks
             lost = mock.Mock(directory=locks.directory)

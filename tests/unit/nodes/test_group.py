@@ -310,7 +310,7 @@ def test_a_node_that_is_replaced_by_one_of_another_kind(group):
 @pytest.mark.parametrize("at_once", [True, False])
 def test_what_was_created_is_not_taken_for_what_replaces_it_at_once(group, store, monkeypatch, at_once):
     """Where nothing is, a store makes it by one call; else, and in other stores, it takes steps."""
-    place, make_with = lifecycle.Place, type(store).make_directory_with
+    place, make_with = lifecycle.Place, type(store.folders).make_directory_with
 
     def make_and_replace(*arguments):
         monkeypatch.undo()
@@ -330,7 +330,7 @@ def test_what_was_created_is_not_taken_for_what_replaces_it_at_once(group, store
         monkeypatch.setattr(type(store), "make_directory_with", make_and_replace)
     else:
         monkeypatch.setattr(lifecycle, "Place", hold_until_another_comes)
-        monkeypatch.setattr(type(store), "make_directory_with", lambda *_: None)
+        monkeypatch.setattr(type(store.folders), "make_directory_with", lambda *_: None)
     created = group.create_array("a", shape=4, dtype="i4")
     assert (created.shape, created.dtype, group["a"].dtype) == ((4,), np.int32, np.float64)
 

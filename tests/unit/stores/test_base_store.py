@@ -8,6 +8,7 @@ import zcore
 from zcore.errors import ReadOnlyError
 from zcore.stores import OBJECTS, Listing, Store, openers
 from zcore.stores.base import BlockStore
+from zcore.stores.folders import NO_FOLDERS
 from zcore.stores.memory import MemoryStore
 from zcore.tools.copy.document_last import DocumentsLast, Staged
 
@@ -88,16 +89,24 @@ def test_the_author_of_a_store_knows_fifteen_methods_at_the_most():
 
 
 def test_no_store_overrides_what_follows_from_those():
-    """`DirectoryStore` alone has directories, links and renames. `MemoryStore` moves in one step, as a rename does."""
+    """Only `DirectoryStore` renames. `MemoryStore` moves in one step, as a rename does; `RemoteStore` spares a copy."""
     stores = [openers.loaded(kind.opener) for kind in openers.KINDS if kind.opener is not None]
     followed = {name for name, value in vars(Store).items() if inspect.isfunction(value) and name[0] != "_"}
     followed.difference_update(REQUIRED, OPTIONAL)
     assert "exists" in followed and "list_prefix" in followed
     for kind in {*stores, MemoryStore, BlockStore} - {zcore.DirectoryStore}:
-        assert followed.intersection(vars(kind)) <= ({"move"} if kind is MemoryStore else set()), kind
-    # What keeps the documents of another store back passes on where that is, and that it has directories.
+        allowed = {MemoryStore: {"move"}, zcore.RemoteStore: {"get_buffer"}}.get(kind, set())
+        assert followed.intersection(vars(kind)) <= allowed, kind
+    # What keeps the documents of another store back passes on where that is.
     for kind in (DocumentsLast, Staged):
-        assert followed.intersection(vars(kind)) <= {"describe", "make_directory"}
+        assert followed.intersection(vars(kind)) <= {"describe"}
+
+
+def test_only_a_file_system_has_folders():
+    assert Store.folders is NO_FOLDERS
+    methods = {name for name, value in vars(type(NO_FOLDERS)).items() if inspect.isfunction(value)}
+    assert "make_directory" in methods and not methods.intersection(dir(Store))
+    assert methods <= set(vars(zcore.DirectoryStore))
 
 
 def test_a_store_without_set_is_read_only():

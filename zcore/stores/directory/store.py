@@ -26,9 +26,10 @@ from zcore.kernel.io.new_directory import new_directory
 from zcore.kernel.io.object_locks import ObjectLocks, locks_of
 from zcore.model.value import as_bool
 from zcore.replacing import NO_FILE
-from zcore.stores.base import OBJECTS, ByteRange, Directory, Identity, Listing, Objects, Store
+from zcore.stores.base import OBJECTS, ByteRange, Directory, Identity, Listing, Objects, Store, directory_at
 from zcore.stores.directory import atomic, beside, cleanup, listing, spelling
 from zcore.stores.directory.reading import check_absent, is_special_file, read_file, stat_file
+from zcore.stores.folders import Folders
 from zcore.stores.keys import NATIVE, POSIX, check_key, check_prefix, key_to_path, prefix_of
 from zcore.stores.openers import kind_of
 from zcore.trust.base_path import absolute_base
@@ -45,7 +46,7 @@ _CASE_SENSITIVE = set()
 _DOCUMENTS = frozenset(("zarr.json", ".zarray", ".zgroup", ".zattrs", "__zmeta__"))
 
 
-class DirectoryStore(Store):
+class DirectoryStore(Folders, Store):
     """The files below a directory as keys and values.
 
     Parameters
@@ -138,6 +139,10 @@ class DirectoryStore(Store):
         options = {name: getattr(self, name) for name in ("read_only", "fsync", "confined", "allow_aliases")}
         return _rebuild, (type(self), self.path, options)
 
+    @property
+    def folders(self) -> Folders:
+        return self
+
     # Reading
 
     def get(self, key: str, byte_range: ByteRange | None = None) -> bytes | None:
@@ -155,11 +160,15 @@ class DirectoryStore(Store):
     def describe(self, path: str) -> str:
         return os.path.join(self.path, path) if path else self.path
 
-    def directory_of(self, path: str) -> str:
+    def directory_of(self, path: str) -> str | None:
         """Return the absolute directory of the node at `path`. It may be a link; the store's own directory is resolved.
+
+        None in a store that is derived from this one, and does not say where its files are (`locate`).
 
         Raises : StoreError, if a link on its way leads out of a store that is confined.
         """
+        if type(self) is not DirectoryStore and directory_at(self) is None:
+            return None
         directory = self._directory_of(prefix_of(path))
         if not path:
             return os.path.realpath(directory) if os.path.islink(directory) else directory
@@ -187,17 +196,17 @@ class DirectoryStore(Store):
 
     def _check_absent(self, path, action, name):
         """Raise StoreError if `path`, which could not be found, is unreachable and not absent."""
-        with self._faults(action, name):
+        try:
             check_absent(path)
+        except OSError as exc:
+            raise self._fault(exc, action, name) from exc
 
-    def locks(self, path: str, document: str) -> ObjectLocks:
+    def locks(self, path: str, document: str | None, by_files: bool = False) -> ObjectLocks:
         directory = os.path.join(self.path, path) if path else self.path
-        return locks_of((directory, document), directory, document)
-
-    def file_locks(self, path: str, document: str | None) -> ObjectLocks:
+        if not by_files:
+            return locks_of((directory, document), directory, document)
         from zcore.stores.directory.lock_file import NODE, PLACE, LockFile  # few programs need it
 
-        directory = os.path.join(self.path, path) if path else self.path
         if document is None:
             return locks_of((directory, PLACE), file=partial(LockFile, directory, PLACE))
         return locks_of((directory, document, NODE), directory, document, partial(LockFile, directory, NODE))
@@ -257,7 +266,7 @@ class DirectoryStore(Store):
         except OSError as exc:
             raise self._fault(exc, "list", prefix) from exc
 
-    def _may_enter(self, prefix, entered):
+    def may_enter(self, prefix: str, entered: set[tuple[int, int]]) -> bool:
         return not prefix or listing.may_enter(self._directory_of(prefix), self.path, entered)
 
     def check_reachable(self, prefix: str) -> None:
@@ -323,7 +332,6 @@ class DirectoryStore(Store):
             raise self._fault(exc, "write", key) from exc
 
     def set_at(self, directory: int, key: str, value: Buffer) -> None:
-        """Set a key whose directory is open as the descriptor `directory`, wherever a move has taken that."""
         self._check_writable("set", key)
         self._put(key, lambda path: atomic.write_file_at(directory, os.path.basename(path), flat_view(value),
                                                          fsync=self.fsync))
@@ -344,7 +352,7 @@ class DirectoryStore(Store):
         pending, entered = [prefix], set()
         while pending:
             below = pending.pop()
-            if self._may_enter(below, entered):
+            if self.may_enter(below, entered):
                 found = self.list_dir(below)
                 pending += reversed(found.prefixes)
                 yield from [key for key in found.unreachable if self._is_special(key)]
@@ -361,7 +369,8 @@ class DirectoryStore(Store):
             return not os.path.islink(path)
 
     def make_directory(self, prefix: str) -> None:
-        super().make_directory(prefix)
+        self._check_writable("make_directory", prefix)
+        check_prefix(prefix, self.key_flavour)
         directory = self._writable_path(prefix[:-1]) if prefix else self.path
         # Unlike a file, a directory that is a link is not replaced.
         self._check_confined(directory, prefix)
@@ -374,7 +383,7 @@ class DirectoryStore(Store):
 
     def make_directory_with(self, prefix: str, names: Sequence[str], values: Sequence[bytes],
                             is_locked: bool, above: str | None) -> Identity | tuple[()] | None:
-        super().make_directory_with(prefix, names, values, is_locked, above)
+        self._check_writable("make_directory_with", prefix)
         directory = self._directory_of(prefix)
         if self._ignores_case is None:
             with contextlib.suppress(OSError):

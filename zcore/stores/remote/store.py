@@ -182,10 +182,10 @@ class RemoteStore(Store):
             Any error except a missing object: no permission, an error of the server, no answer in time, or fewer bytes
             than promised.
         """
-        value = self._get_buffer(key, byte_range)
+        value = self.get_buffer(key, byte_range)
         return None if value is None else bytes(value)
 
-    def _get_buffer(self, key, byte_range):
+    def get_buffer(self, key: str, byte_range: ByteRange | None = None) -> bytes | memoryview | None:
         answer = self._read(check_key(key), byte_range)
         return None if answer is None else answer.data
 

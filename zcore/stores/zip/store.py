@@ -17,7 +17,7 @@ from zcore.errors import StoreError, UnsupportedError, warn
 from zcore.kernel.refs.table import ReferenceTable
 from zcore.model.value import as_bool
 from zcore.ranges import FAR_NBYTES, Ahead, LocalFile
-from zcore.stores.base import OBJECTS, ByteRange, FileParts, Identity, Listing, Objects, resolve_range
+from zcore.stores.base import OBJECTS, ByteRange, FileParts, Identity, Listing, Objects, resolve_range, with_parts
 from zcore.stores.keys import check_key, check_prefix, prefix_of
 from zcore.stores.memory import MemoryStore
 from zcore.stores.one_file import HERE, IN_PYTHON, FileStore
@@ -286,7 +286,7 @@ class ZipStore(FileStore):
 
     def _set_parts(self, key, parts):
         with self._held():
-            self._put_held(key, self._with_parts(key, parts), exclusive=False)
+            self._put_held(key, with_parts(self.get(key), parts), exclusive=False)
 
     def _put(self, key, value, exclusive):
         view = flat_view(value)

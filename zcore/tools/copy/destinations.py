@@ -35,7 +35,6 @@ from zcore.hierarchy.lifecycle import read_attributes
 from zcore.kernel.io.object_locks import Held
 from zcore.replacing import hidden_beside, keep, put, status_of
 from zcore.stores import openers
-from zcore.stores.base import directory_at
 from zcore.stores.directory import beside, cleanup, listing
 from zcore.stores.directory.store import DirectoryStore
 from zcore.stores.keys import TEMPORARY, prefix_of
@@ -230,7 +229,7 @@ def sink_of(destination: StoreLike, path: str, order: Mapping[str, Any], overwri
     is_node = _check_free(store, path, overwrite)
     lifecycle.missing_above(store, path, format, Options())     # an array above is an error before anything is copied
     with contextlib.ExitStack() as stack:
-        place = directory_of(store, path)
+        place = store.folders.directory_of(path)
         if place is None:
             work, inner = Unmarked(), stack.enter_context(document_last.made_in(
                 store, path, is_node, overwrite, format.array_document if is_array else format.group_document))
@@ -267,16 +266,9 @@ def recover_at(destination: StoreLike, path: str) -> None:
             recover(store, lookup.path_of(path))
 
 
-def directory_of(store: Store, path: str) -> str | None:
-    """Return the directory of the node at a path, if another directory can take its name; else None."""
-    if isinstance(store, DirectoryStore) and (type(store) is DirectoryStore or directory_at(store) is not None):
-        return store.directory_of(path)
-    return None
-
-
 def recover(store: Store, path: str) -> None:
     """Finish or remove a copy to a path that was cut off. Then the old node or the new one is there."""
-    place = directory_of(store, path)
+    place = store.folders.directory_of(path)
     if place is None:
         document_last.recover(store, path)
     elif beside.recover(staging.container_of(place)) is not None:
@@ -295,7 +287,7 @@ def _check_free(store, path, overwrite, is_held=False):
         lookup.check_replaceable(store, path)
         return True
     lookup.check_free(store, path)
-    place = directory_of(store, path)
+    place = store.folders.directory_of(path)
     if place is None:
         may_hold_nodes = any(document_last.is_document(key) for key in store.list_prefix(prefix_of(path)))
         is_free = not may_hold_nodes
@@ -331,12 +323,12 @@ def _directory(store, path, place, order, is_node, overwrite, format):
     except Exception as exc:
         if not work.is_here():
             work.discard()
-            store.prune(prefix_of(path))
+            store.folders.prune(prefix_of(path))
             raise StoreError(f"a group above {place} was moved, replaced or deleted while it was copied to; copy again",
                              key=place, errno=errno.ESTALE) from exc
         if not _may_go_on(exc):
             work.discard()     # the same copy would fail again
-            store.prune(prefix_of(path.rpartition("/")[0]))
+            store.folders.prune(prefix_of(path.rpartition("/")[0]))
         raise
     except KeyboardInterrupt as exc:
         exc.add_note("the same copy, begun again, goes on where this one stopped")

@@ -175,9 +175,6 @@ class DocumentsLast(Store):
         self._documents.erase(key)
         self._inner.erase(self._prefix + key)
 
-    def make_directory(self, prefix: str) -> None:
-        self._inner.make_directory(self._prefix + prefix)
-
     def documents(self) -> dict[str, bytes]:
         """Return the documents by their keys."""
         return {key: value for key in self._documents.list() if (value := self._documents.get(key)) is not None}

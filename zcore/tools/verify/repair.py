@@ -85,7 +85,7 @@ def erase_foreign(store: Store, options: Options, key: str, path: str, erase: Ca
             return False
         erase(key)
     if between:
-        store.prune(f"{between[0]}/")     # the locks had kept it
+        store.folders.prune(f"{between[0]}/")     # the locks had kept it
     return True
 
 
@@ -194,4 +194,4 @@ def belongs(store: Store, key: str, path: str) -> bool:
 
 def is_behind_link(store: Store, name: str) -> bool:
     """Return whether a key or prefix lies in a directory that is a link: it may belong to another hierarchy."""
-    return any([store.is_link(name[:i + 1]) for i, sign in enumerate(name[:-1]) if sign == "/"])
+    return any([store.folders.is_link(name[:i + 1]) for i, sign in enumerate(name[:-1]) if sign == "/"])

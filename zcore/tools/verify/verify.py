@@ -264,14 +264,14 @@ class _Verification:
                 self._note_key(key, path, known.__contains__)
         for key in found.unreachable if is_told else ():
             if key[len(prefix):] not in known and (error := self._why_unreachable(key)) is not None:
-                if self.store.is_link(f"{key}/"):
+                if self.store.folders.is_link(f"{key}/"):
                     # It could be a node.
                     self._note_unreachable(key, path, error)
                 else:
                     self._note_key(key, path, known.__contains__, error)
         below = []
         for inner in found.prefixes:
-            if self.store.leads_up(inner) or inner == document_last.STAGING:
+            if self.store.folders.leads_up(inner) or inner == document_last.STAGING:
                 continue
             if self._has_nodes(inner):
                 below.append(inner[:-1])
@@ -441,7 +441,7 @@ class _Verification:
             try:
                 n_bytes += self.store.getsize(key) or 0
             except StoreError as error:
-                if self.store.is_link(f"{key}/"):
+                if self.store.folders.is_link(f"{key}/"):
                     n_unreachable += 1
                     self._note_unreachable(key, path, error)
                     continue

@@ -58,7 +58,7 @@ def _found(text, recursive):
     if not path and (directory := directory_at(store)) is not None and os.path.islink(directory):
         directory, path = os.path.split(directory)
         store = zcore.DirectoryStore(directory, check_base=False)
-    is_link = store.is_link(f"{path}/" if path else "")
+    is_link = store.folders.is_link(f"{path}/" if path else "")
     # Not opened: a damaged node can go, too.
     if not lookup.stands(store, path):
         raise zcore.NodeNotFoundError(deletion.no_node(store, path), path=path)
