@@ -444,7 +444,8 @@ class Nodes(Schedule):
                     call.number == n or self.has_first and call.number > n):
                 has_data = call.verb == "copy to" or call.args[1]
                 made.append(values_of(call.number, n) if has_data else np.zeros((n, N_COLUMNS), "i4"))
-        check(any([np.array_equal(found, one) for one in made]), f"{who}: not the elements of one array: {found.tolist()}")
+        check(any([np.array_equal(found, one) for one in made]),
+              f"{who}: not the elements of one array: {found.tolist()}")
 
 
 def schedule_of(seed):
