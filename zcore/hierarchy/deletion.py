@@ -26,6 +26,7 @@ from zcore.hierarchy import consolidated, exchange, lookup
 from zcore.hierarchy.creation_lock import Place, hold_nodes, hold_tree, is_held
 from zcore.model.metadata import ArrayMetadata, GroupMetadata
 from zcore.stores.base import n_at_once
+from zcore.stores.folders import Folders
 from zcore.stores.keys import prefix_of
 
 if TYPE_CHECKING:
@@ -245,6 +246,8 @@ def _check_erasable(store, prefix, format, metadata):
     store.folders.check_no_special(prefix, _documents_beside(format))
     if isinstance(metadata, GroupMetadata):
         return
+    if not isinstance(store, Folders):
+        list(store.list_prefix(prefix))
     for key in store.folders.list_special(prefix):
         # Nothing is erased behind a link.
         if (metadata is not None and _may_be_chunk(key[len(prefix):], metadata)

@@ -597,6 +597,23 @@ def counted(call, calls):
     return lambda *arguments, **keywords: calls.append(None) or call(*arguments, **keywords)
 
 
+def test_what_a_store_without_directories_cannot_list_is_told_before_a_node_is_deleted():
+    class Unlisted(zcore.MemoryStore):
+        def list_dir(self, prefix):
+            if prefix == "g/a/c/":
+                raise zcore.StoreError("no permission", key=prefix)
+            return super().list_dir(prefix)
+
+    store = Unlisted()
+    group = zcore.create_group(store)
+    for name in ("a", "b"):
+        group.create_array(f"g/{name}", data=[1, 2], zarr_format=3)
+    for change in (lambda: group.__delitem__("g"), lambda: group.create_group("g", overwrite=True)):
+        with pytest.raises(zcore.StoreError, match="no permission"):
+            change()
+        assert list(group["g"]) == ["a", "b"] and group["g/b"][...].tolist() == [1, 2]
+
+
 @pytest.mark.parametrize("shape", ["deep", "wide"])
 def test_a_deletion_costs_what_there_is(tmp_path, shape, monkeypatch):
     """As many calls as there are nodes, times a few, whether they lie side by side or one in the other."""
