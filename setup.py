@@ -66,7 +66,7 @@ UNCHECKED, CHECKED = dict.fromkeys(CHECKS, False), dict.fromkeys(CHECKS, True)
 # A class that is pickled has `__reduce__`. The others have fields that Python cannot see: it refuses to pickle them,
 # without the methods that Cython would generate. Functions are plain ones of C, without the attributes of Python's: the
 # stubs beside the modules have their signatures.
-ALWAYS = {"auto_pickle": False, "binding": False}
+ALWAYS = {"auto_pickle": False}
 # A float that an integer does not hold is no part of `undefined`, and its cast is.
 SANITIZERS = ["-fsanitize=address,undefined,float-cast-overflow",
               "-fno-sanitize-recover=undefined,float-cast-overflow"]

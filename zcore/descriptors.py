@@ -3,8 +3,17 @@
 Python handles signals when a call written in C has returned. After `fd = os.open(...)` that is before `fd` is assigned:
 the exception then leaves a descriptor that nobody closes, and the disk space of a file that is removed stays in use.
 """
+from __future__ import annotations
+
 import os
 from functools import partial
+
+TYPE_CHECKING = False      # of typing, without its import time
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, TypeVar
+
+    _Opened = TypeVar("_Opened", bound=int | None)
 
 
 def open_descriptor(path: str | os.PathLike[str], flags: int, mode: int = 0o666, dir_fd: int | None = None) -> int:
@@ -12,12 +21,12 @@ def open_descriptor(path: str | os.PathLike[str], flags: int, mode: int = 0o666,
 
     Assign the result at once: no signal is handled when a function written in Python returns.
     """
-    return _held(os.open if dir_fd is None else partial(os.open, dir_fd=dir_fd), path, flags, mode)
+    return held(os.open if dir_fd is None else partial(os.open, dir_fd=dir_fd), path, flags, mode)
 
 
 def duplicate(fd: int) -> int:
     """Return `os.dup` of a descriptor, as `open_descriptor` does that of a file."""
-    return _held(os.dup, fd)
+    return held(os.dup, fd)
 
 
 def identity_of(status: os.stat_result) -> tuple[int, int, int, int, int]:
@@ -25,13 +34,15 @@ def identity_of(status: os.stat_result) -> tuple[int, int, int, int, int]:
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
-def _held(function, *arguments):
-    held = []
+def held(function: Callable[..., _Opened], *arguments: Any) -> _Opened:
+    """Return what a function written in C returns, a descriptor or None; see `open_descriptor`."""
+    opened: list[Any] = []
     try:
         # One call in C opens the file and puts the descriptor into the list.
-        held.extend(map(function, *[(argument,) for argument in arguments]))
+        opened.extend(map(function, *[(argument,) for argument in arguments]))
     except BaseException:
-        for fd in held:
-            os.close(fd)
+        for fd in opened:
+            if fd is not None:
+                os.close(fd)
         raise
-    return held[0]
+    return opened[0]

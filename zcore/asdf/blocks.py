@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Sequence
+from copy import copy
 from typing import TYPE_CHECKING, TypeVar, overload
 
 import numpy as np
@@ -325,16 +326,17 @@ class BlockList(Sequence[Block]):
     @property
     def fault(self) -> AsdfFormatError | None:
         """The AsdfFormatError that the walk ended with, or None."""
-        fault = self.found.fault
-        if fault is None or fault.path is not None:
-            return fault
+        if self.found.fault is None:
+            return None
+        # A copy: the traceback of what is raised would keep all that the caller has.
+        fault = copy(self.found.fault)
         fault.path = fault.place = self.path
         fault.message = f"block {fault.block}: {fault.message}"
         return fault
 
     def __len__(self) -> int:
         if self.fault is not None:
-            raise self.fault.with_traceback(None)
+            raise self.fault
         return len(self.found.offsets)
 
     @overload

@@ -229,7 +229,8 @@ def by_skipping(source: ByteSource, first: int) -> Found:
                 _check_no_header(source, end)
     except AsdfFormatError as exc:
         exc.block = len(offsets)
-        return Found(offsets, exc, offset, False)
+        # Its traceback would keep what the callers have.
+        return Found(offsets, exc.with_traceback(None), offset, False)
     return Found(offsets, None, end, False)
 
 

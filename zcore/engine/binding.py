@@ -713,7 +713,7 @@ class ArrayBinding(NodeBinding):
         if not self.store.swaps or not self.options.lock or self.options.missing == "raise":
             return None
         shape = tuple([end_of_objects(metadata, axis) for axis in range(metadata.ndim)])
-        return None if shape == metadata.shape else metadata.resized(shape)
+        return metadata.resized(shape) if shape != metadata.shape and self.store.can_swap() else None
 
     def _look_for_write(self, box, values, field):
         view = self.look()

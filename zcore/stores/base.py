@@ -366,6 +366,10 @@ class Store(ABC):
         """
         self._refuse("set_if_same", key)
 
+    def can_swap(self) -> bool:
+        """Return whether `set_if_same` works, which a service may have to show."""
+        return self.swaps
+
     def erase_values(self, keys: Iterable[str]) -> None:
         """Remove several keys; if one is invalid, none is removed. See `erase`."""
         self._check_writable("erase_values")

@@ -184,7 +184,7 @@ _NAME_OF_FORMAT = {
 
 BloscHeaderInfo = namedtuple("BloscHeaderInfo", (
     "compressor", "shuffle", "memcpyed", "typesize", "nbytes", "blocksize", "cbytes", "n_blocks", "is_split", "version",
-    "versionlz", "flags"))
+    "versionlz", "flags"), module=__name__)
 BloscHeaderInfo.__doc__ = """The header of one chunk, as fields and in words.
 
 Attributes

@@ -4,6 +4,7 @@ from typing import Any
 
 from zcore.kernel.codec.program import Program
 from zcore.kernel.plan.cache import Cache
+from zcore.kernel.select.tasks import Tasks
 
 MAX_LEVELS: int
 INDICES: IndexCache
@@ -31,3 +32,6 @@ class ShardProgram:
 
 class IndexCache(Cache):
     def info(self) -> dict[str, int]: ...
+
+class ShardLevels:
+    def __init__(self, tasks: Tasks) -> None: ...

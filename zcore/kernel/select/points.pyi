@@ -1,7 +1,16 @@
-"""For type checkers: what `boxes.pyx` has for Python."""
+"""For type checkers: what `points.pyx` has for Python."""
 from collections.abc import Sequence
+from typing import Any
+
+import numpy.typing as npt
 
 from zcore.kernel.select.box import Box
+
+def checked(indices: npt.NDArray[Any], length: int, dimension: int) -> tuple[npt.NDArray[Any], int | None]: ...
+
+class Points:
+    def __init__(self, shape: Sequence[int], shapes: Sequence[tuple[int, ...]],
+                 groups: Sequence[tuple[tuple[int, ...], Any]], edges: tuple[Any, ...] | None = None) -> None: ...
 
 class Boxes:
     n: int

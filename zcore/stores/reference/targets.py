@@ -5,7 +5,7 @@ import os
 import stat
 from typing import TYPE_CHECKING
 
-from zcore.descriptors import open_descriptor
+from zcore.descriptors import held, open_descriptor
 from zcore.errors import OutOfMemoryError, ReferenceTargetError
 from zcore.kernel.io.documents import open_again
 from zcore.stores.base import resolve_range
@@ -125,7 +125,7 @@ class Targets(AllowedTargets):
         """Open an allowed local target for reading, and return the descriptor."""
         # The resolved path stays allowed. `open_again` opens it only if the path still leads to it.
         paths = self._paths.get(url)
-        fd = None if paths is None else open_again(*paths)
+        fd = None if paths is None else held(open_again, *paths)
         if fd is not None:
             return fd
         named = self._named_path(key, url)

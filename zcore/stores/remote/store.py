@@ -75,6 +75,7 @@ class RemoteStore(Store):
     """
 
     swaps = True
+    _can_swap: bool | None = None     # not asked yet
 
     def __init__(self, source: Any, *, path: str = "", read_only: bool = False, n_requests: int = N_REQUESTS,
                  **options: Any) -> None:
@@ -290,6 +291,15 @@ class RemoteStore(Store):
             return self._identity_of(key, len(flat_view(value)), self._put(key, value, tag))
         except ConditionError:
             return None
+
+    def can_swap(self) -> bool:
+        if self._can_swap is None:
+            try:
+                self._check_conditions()
+                self._can_swap = True
+            except LockError:
+                self._can_swap = False
+        return self._can_swap
 
     def _put(self, key, value, condition=None):
         """Return the tag of the object that was written; raises ConditionError."""
