@@ -89,9 +89,12 @@ def put_stamped(store: Store, key: str, value: bytes, identity: Identity | None,
     raise lost
 
 
-def put_new(store: Store, key: str, raw: bytes) -> bool:
-    """Put the first document of a node; return False if there is one already. See `Store.set_if_not_exists`."""
+def put_new(store: Store, key: str, raw: bytes) -> bytes | None:
+    """Put the first document of a node, and return it as it is stored; None if there is one already.
+
+    See `Store.set_if_not_exists`.
+    """
     if not store.swaps:
-        return store.set_if_not_exists(key, raw)
+        return raw if store.set_if_not_exists(key, raw) else None
     value = stamped(raw)
-    return put_stamped(store, key, value, None, lambda: store.set_if_not_exists(key, value)) is not None
+    return None if put_stamped(store, key, value, None, lambda: store.set_if_not_exists(key, value)) is None else value

@@ -176,8 +176,10 @@ def create(store: Store, path: str, format: Format, metadata: ArrayMetadata | Gr
                     if (not store.swaps and (is_replaced or overwrite) or store.is_transaction
                             or directory_at(store) is not None):
                         place.set(name, document)
-                    elif not put_new(store, prefix + name, document):
+                    elif (raw := put_new(store, prefix + name, document)) is None:
                         raise _created_meanwhile(store, path)
+                    else:
+                        view = view._replace(raw=raw)
                 except StoreError as error:
                     if error.errno != errno.ENOENT or place.is_here():
                         raise
@@ -284,14 +286,15 @@ def _create_in_service(store, path, format, document, view, data, options):
     except LockError:
         pass
     if identity is None:
-        if not put_new(store, key, document):
+        if (raw := put_new(store, key, document)) is None:
             raise _created_meanwhile(store, path)
-        binding = _bound(ArrayBinding, store, path, format, options, view)
+        binding = _bound(ArrayBinding, store, path, format, options, view._replace(raw=raw))
         binding.write(box, data)
         return binding
-    made, view = view, view._replace(raw=place, identity=identity, trusted=True)
+    made = view._replace(raw=stamped(document, place))
+    view = view._replace(raw=place, identity=identity, trusted=True)
     plan = ArrayBinding(store, path, format, options, view).write_once(view, box, data)
-    if plan.stale or put_stamped(store, key, stamped(document, place), identity) is None:
+    if plan.stale or put_stamped(store, key, made.raw, identity) is None:
         raise StoreError(f"another process has replaced the array at {store.describe(path)} while its elements were "
                          "written", key=key)
     return _bound(ArrayBinding, store, path, format, options, made)
