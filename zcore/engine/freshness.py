@@ -70,7 +70,7 @@ class Freshness:
         Raised here and by all methods, if the array was deleted, replaced by one with other objects, or shrunk.
     """
 
-    files = None         # those that are held open; None until the first look
+    files: list[OpenFile] | None = None     # that are held open; None until the first look
     _is_held = False     # the document is held open
     _is_old = False
     _witnesses = None

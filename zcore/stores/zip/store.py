@@ -113,7 +113,7 @@ class ZipStore(FileStore):
             self.path: str = os.path.abspath(os.fspath(path))
             self._members = {}
             self._names = MemoryStore()
-            self.fsync = config.fsync if fsync is None else as_bool(fsync, "fsync")
+            self.fsync: bool = config.fsync if fsync is None else as_bool(fsync, "fsync")
             self._writer = ZipWriter(self.path, mode == "x", compression, self.fsync)
 
     def __repr__(self) -> str:
