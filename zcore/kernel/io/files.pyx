@@ -796,7 +796,7 @@ def settle_below(str directory not None):
 
 
 def barrier(int fd):
-    """Wait until the names in an open directory, and data in it that were settled, are on the disk. Raises : OSError."""
+    """Wait until the names in an open directory, and settled data in it, are on the disk. Raises : OSError."""
     cdef int error
     with nogil:
         error = errno if zc_barrier(fd, True) != 0 else 0
