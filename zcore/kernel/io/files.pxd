@@ -135,6 +135,6 @@ cdef int object_erase(int dirfd, const char *name, Status *status) noexcept nogi
 # there are many, that is left to `settle_all`, which waits for all changes in the file system of a directory.
 cdef int staging_settle(Staging *staging, Status *status) noexcept nogil
 cdef int settle_all(int dirfd, Status *status) noexcept nogil
-# Waits until all that was settled, and the names in a directory, are on the disk: OK or a code. Also the names below it,
-# unless it is alone.
+# Waits until all that was settled, and the names in a directory, are on the disk: OK or a code. Also the names below
+# it, unless it is alone.
 cdef int pass_barrier(int dirfd, bint is_alone, Status *status) noexcept nogil
