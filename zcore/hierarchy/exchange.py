@@ -139,8 +139,12 @@ def _check_no_special(directory, names):
     for name in names:
         mode = os.lstat(os.path.join(directory, name)).st_mode
         if not (stat.S_ISREG(mode) or stat.S_ISLNK(mode) or stat.S_ISDIR(mode)):
-            raise StoreError(f"{name!r} in {directory} is neither a file nor a directory: it is not erased, and "
-                             "nothing was changed", key=name, errno=errno.ESPIPE)
+            raise _not_erased(directory, name)
+
+
+def _not_erased(directory, name):
+    return StoreError(f"{os.path.join(directory, name)} is neither a file nor a directory: it is not erased, and "
+                      "nothing was changed", key=name, errno=errno.ESPIPE)
 
 
 def _link(source, target, names):
@@ -282,8 +286,7 @@ class _Belongings:
             else:
                 is_owned = False
                 if self.owns(name) or self._leads_to_chunks(name):
-                    raise StoreError(f"{entry.path} is neither a file nor a directory: it is not erased, and nothing "
-                                     "was changed", key=name, errno=errno.ESPIPE)
+                    raise _not_erased(self._store.path, name)
             if not is_owned:
                 found.append(name)
         return found

@@ -134,6 +134,8 @@ cdef extern from *:
     #endif
     }
 
+    static int zc_settle_all(int fd) { return zc_disk_of(fd) == ZC_NO_DISK ? 0 : zc_sync_files(fd); }
+
     static int zc_barrier(int fd, int is_alone)
     {
         int disk = zc_disk_of(fd);
@@ -163,7 +165,7 @@ cdef extern from *:
     #endif
     }
     """
-    int zc_sync_files(int fd) nogil
+    int zc_settle_all(int fd) nogil
     ssize_t zc_preadv(int fd, const Piece *pieces, int n, int64_t offset) nogil
     const char *ZC_TEMP_PREFIX
     const char *ZC_TEMP_NAME
@@ -622,16 +624,15 @@ cdef int _disk_of(int dirfd, Staging *staging) noexcept nogil:
 cdef int _settle_before_it_replaces(int dirfd, Staging *staging) noexcept nogil:
     """Settle the staged file, which is to replace an object: 0 or an errno."""
     cdef int error
-    cdef int fd = staging.fd
     if staging.is_settled or _disk_of(dirfd, staging) == ZC_NO_DISK:
         return 0
-    if fd < 0:
-        fd = openat(dirfd, staging.name, O_WRONLY | O_CLOEXEC)
-        if fd < 0:
+    if staging.fd < 0:
+        staging.fd = openat(dirfd, staging.name, O_WRONLY | O_CLOEXEC)
+        if staging.fd < 0:
             return errno
-    error = errno if zc_settle(fd, staging.disk) != 0 else 0
-    if fd != staging.fd:
-        close(fd)
+    error = errno if zc_settle(staging.fd, staging.disk) != 0 else 0
+    close(staging.fd)
+    staging.fd = -1
     return error
 
 
@@ -745,9 +746,7 @@ cdef int object_erase(int dirfd, const char *name, Status *status) noexcept nogi
 
 
 cdef int settle_all(int dirfd, Status *status) noexcept nogil:
-    if zc_disk_of(dirfd) != ZC_NO_DISK and zc_sync_files(dirfd) != 0:
-        return fail_errno(status, IO_WRITE, errno)
-    return OK
+    return fail_errno(status, IO_WRITE, errno) if zc_settle_all(dirfd) != 0 else OK
 
 
 cdef int pass_barrier(int dirfd, bint is_alone, Status *status) noexcept nogil:
@@ -762,8 +761,12 @@ def settle(int fd):
     cdef int error
     with nogil:
         error = errno if zc_settle(fd, zc_disk_of(fd)) != 0 else 0
+    _check(error)
+
+
+cdef _check(int error, str path=None):
     if error:
-        raise OSError(error, os.strerror(error))
+        raise OSError(error, os.strerror(error), path)
 
 
 def settle_below(str directory not None):
@@ -800,8 +803,7 @@ def barrier(int fd):
     cdef int error
     with nogil:
         error = errno if zc_barrier(fd, True) != 0 else 0
-    if error:
-        raise OSError(error, os.strerror(error))
+    _check(error)
 
 
 def sync_files(str directory not None):
@@ -809,7 +811,6 @@ def sync_files(str directory not None):
     cdef int fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     cdef int error
     with nogil:
-        error = errno if zc_disk_of(fd) != ZC_NO_DISK and zc_sync_files(fd) != 0 else 0
+        error = errno if zc_settle_all(fd) != 0 else 0
         close(fd)
-    if error:
-        raise OSError(error, os.strerror(error), directory)
+    _check(error, directory)
