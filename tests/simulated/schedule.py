@@ -106,8 +106,9 @@ class Schedule:
 
     def run(self):
         randbytes = Random(self.random.random()).randbytes
+        # The service answers at once: a thread beside each request of the main thread would double the time.
         with (mock.patch("zcore.engine.requests.pause", lambda i: None), mock.patch("os.urandom", randbytes),
-              warnings.catch_warnings()):
+              mock.patch("zcore.workers.aside", lambda function, *args: function(*args)), warnings.catch_warnings()):
             warnings.simplefilter("ignore")
             self.prepare()
             self.simulation.run([lambda i=i: self.work(i, Random(self.random.random()))
