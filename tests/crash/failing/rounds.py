@@ -25,6 +25,7 @@ from tests.crash.failing.faulty import FAULTY
 from tests.crash.failing.state import Observer, same, store_state
 from tests.crash.failing.verbs import MENDED, UNSAFE, VERBS
 from tests.descriptors import descriptors
+from zcore.stores.directory import lock_file
 
 # As in failing.c. AGAIN and SIGNAL are calls that a signal has ended.
 KINDS = {"CALLS": 0, "MEMORY": 1, "SHORT": 2, "GONE": 3, "FULL": 4, "HALF": 5, "AGAIN": 0, "SIGNAL": 0}
@@ -76,6 +77,9 @@ class Rounds:
         for folder in (self.place, self.pristine):
             shutil.rmtree(folder, ignore_errors=True)
         os.makedirs(self.place)
+        if zcore.config.lock == "file":
+            with lock_file.LockFile(self.place, lock_file.NODE).hold():
+                pass     # its thread and its socket are those of the process, and stay
         self.verb.make(self.place)
         shutil.copytree(self.place, self.pristine, symlinks=True)
         self.old = self.look({})
