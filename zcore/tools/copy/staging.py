@@ -104,8 +104,7 @@ class Building(beside.Beside):
     def _take_over(self):
         """Go on with the content if it was begun with the same request; else begin anew."""
         self.between = self.name_of("between")
-        path = os.path.join(self.container, "request")
-        # Without a node the process was killed when it was done.
+        path = self._request_path
         if os.path.isdir(self.node) and os.path.exists(path) and _content(path) == self._request:
             self.is_begun = True
             for directory in (self.node, self.between):
@@ -115,6 +114,26 @@ class Building(beside.Beside):
         for name in sorted(os.listdir(self.container), key=lambda name: name != "request"):
             cleanup.remove(os.path.join(self.container, name))
         self._write(path, self._request)
+
+    @property
+    def _request_path(self):
+        return os.path.join(self.container, "request")
+
+    def put(self, replace: bool) -> None:
+        """Give the copy its name; see `Beside.put`.
+
+        The request goes first: afterwards `node` is the directory that was replaced, and nobody may go on with that.
+        """
+        with beside.faults("make", self.place):
+            copy = os.stat(self.node).st_ino
+            os.unlink(self._request_path)
+        try:
+            super().put(replace)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                if os.stat(self.node).st_ino == copy:
+                    self._write(self._request_path, self._request)
+            raise
 
     def _write(self, path, content):
         fd = open_descriptor(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC)

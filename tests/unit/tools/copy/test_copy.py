@@ -10,6 +10,7 @@ import pytest
 import zcore
 from zcore.engine.binding import ArrayBinding
 from zcore.errors import UnsupportedError
+from zcore.stores.directory import beside
 from zcore.tools.copy import copy as copy_module
 from zcore.tools.copy import transfer
 from zcore.tools.copy.staging import Building
@@ -525,6 +526,34 @@ def test_marks_tell_nothing_once_the_copy_has_its_name(tmp_path, monkeypatch):
             zcore.copy(source, tmp_path / "b", chunks=(23, 1))
     assert np.array_equal(zcore.copy(source, tmp_path / "b", chunks=(23, 1), overwrite=True)[...], VALUES)
     assert sorted(os.listdir(tmp_path)) == ["a", "b"]
+
+
+@pytest.mark.parametrize("has_exchange", [True, False])
+@pytest.mark.parametrize("kind", ["array", "group"])
+def test_what_a_copy_has_replaced_is_not_gone_on_with(kind, has_exchange, tmp_path, monkeypatch):
+    if not has_exchange:
+        monkeypatch.setattr(beside, "exchange", lambda *_: (_ for _ in ()).throw(OSError(errno.EINVAL, "")))
+    for name, factor in (("a", 1), ("b", 2)):
+        if kind == "group":
+            zcore.create_group(tmp_path / name)
+        zcore.create_array(tmp_path / name, name="x" if kind == "group" else "", data=VALUES * factor, chunks=(2, 19))
+    with monkeypatch.context() as patch:
+        patch.setattr(Building, "discard", lambda self, state: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            zcore.copy(tmp_path / "a", tmp_path / "b", overwrite=True)
+    new = zcore.copy(tmp_path / "a", tmp_path / "b", overwrite=True)
+    assert np.array_equal((new["x"] if kind == "group" else new)[...], VALUES)
+    assert sorted(os.listdir(tmp_path)) == ["a", "b"]
+
+
+def test_a_copy_that_does_not_get_its_name_is_gone_on_with(tmp_path, monkeypatch):
+    source, put = zcore.create_array(tmp_path / "a", data=VALUES, chunks=(2, 19)), beside.Beside.put
+    monkeypatch.setattr(beside.Beside, "put", lambda *_: (_ for _ in ()).throw(zcore.StoreError("x", errno=errno.EIO)))
+    with pytest.raises(zcore.StoreError):
+        zcore.copy(source, tmp_path / "b")
+    monkeypatch.setattr(beside.Beside, "put", put)
+    monkeypatch.setattr(transfer.Moves, "__call__", lambda *_: (_ for _ in ()).throw(AssertionError))
+    assert np.array_equal(zcore.copy(source, tmp_path / "b")[...], VALUES)
 
 
 @pytest.mark.parametrize("cut", ["another copy", "the end"])
