@@ -87,7 +87,8 @@ class _Job:
         except _AbandonedError:
             return
         except BaseException as exception:
-            self.exception = exception
+            if self.exception is None:     # else another one has failed first, and has stopped this one
+                self.exception = exception
             self.abandoned = True
             self.cancel()
         finally:
@@ -181,9 +182,11 @@ def _run(job, n_threads):
             _jobs.put(job)
         job.work(True)
         failed = False
-    except BaseException:
+    except BaseException as exception:
         job.cancel()
-        raise
+        if job.exception is None or not isinstance(exception, Exception):
+            raise
+        # Another thread has failed first, and has stopped this one.
     finally:
         _thread.job = outer
         job.close(failed)

@@ -121,6 +121,25 @@ def test_an_exception_of_the_caller_comes_out_after_the_helpers_have_left():
     assert tasks.stopped and len(gone) == 1
 
 
+@pytest.mark.parametrize("fails_first", [0, 1, 2])
+def test_the_first_exception_comes_out(fails_first):
+    """Those that it stops raise, too: that they were stopped."""
+    at, numbers = threading.Barrier(3), iter([1, 2])
+
+    def fail(task, main):
+        number = 0 if main else next(numbers)
+        at.wait(60)
+        if number == fails_first:
+            raise KeyError(task)
+        while not tasks.stopped:
+            time.sleep(0)
+        raise ValueError("stopped")
+
+    tasks = Tasks(3, fail)
+    with pytest.raises(KeyError):
+        workers.run(tasks, 3, tasks.cancel)
+
+
 def test_the_pool_survives_an_exception():
     for _ in range(5):
         with pytest.raises(ZeroDivisionError):

@@ -688,16 +688,9 @@ def _append_in_service(binding, exclusive, box, values, axis, metadata):
     # Includes rows up to the end of the last object: these values do not cover it, and others may write the rest.
     end = end_of_objects(metadata, axis)
     padded = metadata.resized(tuple([end if d == axis else n for d, n in enumerate(metadata.shape)]))
-    rows = set()
-    if end_of_objects(old, axis) > old.shape[axis]:
-        rows.add(old.shape[axis])
-    if end > metadata.shape[axis]:
-        rows.add(metadata.shape[axis] - 1)
-    one_row = tuple([1 if d == axis else n for d, n in enumerate(values.shape)])
-    for row in sorted(rows):
-        starts = tuple([row if d == axis else start for d, start in enumerate(box.starts)])
-        binding.write_once(exclusive.view, Box(starts, box.steps, one_row), None, exclusive=True, metadata=padded,
-                           old_shape=old.shape, check=exclusive.check)
+    # A shrink that was cut off, or a write meanwhile, may have left objects there.
+    binding.write_once(exclusive.view, box, None, exclusive=True, metadata=padded, old_shape=old.shape,
+                       check=exclusive.check)
     exclusive.replace_metadata(metadata)
     try:
         binding.write_once(exclusive.view, box, values, exclusive=True, metadata=padded)

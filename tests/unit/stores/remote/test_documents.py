@@ -205,6 +205,24 @@ def test_what_a_killed_change_left_is_no_element(n):
     assert zcore.open(service)[:, 0].tolist() == [7] * 6 + [5] * n + [-1] * (14 - n)
 
 
+@pytest.mark.parametrize("n", [2, 6, 9])
+def test_nor_is_it_while_rows_are_reserved(n, monkeypatch):
+    service = obstore.store.MemoryStore()
+    store = RemoteStore(service, n_requests=1)
+    array = zcore.create_array(store, data=np.full((20, 2), 7, "i4"), chunks=(4, 1), fill_value=-1)
+    store.set("zarr.json", store.get("zarr.json").replace(b"20", b"8"))
+    seen = []
+    for name in ("set_if_not_exists", "set_if_same"):
+        def put(*args, put=getattr(store, name)):
+            seen.append(zcore.open(service)[8:, 1].tolist())
+            return put(*args)
+
+        monkeypatch.setattr(store, name, put)
+    array.refresh().append(np.full((n, 2), 5, "i4"))
+    assert {value for values in seen for value in values} in ({-1}, {-1, 5})
+    assert zcore.open(service)[:, 1].tolist() == [7] * 8 + [5] * n
+
+
 @pytest.mark.parametrize("settings", [{"chunks": (4, 5)}, {"chunks": (2, 5), "shards": (8, 5)}])
 def test_a_write_of_the_last_rows_keeps_those_of_an_append(settings, monkeypatch):
     """Another process appends to the object right before it is put."""
