@@ -267,6 +267,12 @@ class LockError(StoreError):
     """
 
 
+class WriterError(StoreError):
+    """What a `Writer` was given could not be stored; it waits there. `frames` are the numbers of those of `append`."""
+
+    frames: range | None
+
+
 class ReferenceTargetError(StoreError):
     """The target of a reference is missing, too short, or not allowed."""
 

@@ -353,7 +353,14 @@ class Exclusive(Held):
         binding = self._binding
         raw = binding.render(binding.format, metadata)
         if self._hold is not None and self._hold.dir_fd >= 0:
-            identity = self._hold.replace(raw, token=int.from_bytes(os.urandom(8)), fsync=binding.store.fsync)
+            try:
+                identity = self._hold.replace(raw, token=int.from_bytes(os.urandom(8)), fsync=binding.store.fsync)
+            except ZcoreError:
+                # It may have its name, although it is not on the disk.
+                if (identity := self._hold.identity_if(raw)) is not None:
+                    self.view = binding.view_of(raw, identity)
+                    binding.adopt(self.view)
+                raise
         elif self._hold is not None and binding.store.swaps:
             raw = stamped(raw, self.view.raw)
             identity = put_stamped(binding.store, binding.document, raw, self.view.identity)

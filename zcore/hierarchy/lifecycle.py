@@ -639,19 +639,25 @@ def lengthen(binding: ArrayBinding, shape: tuple[int, ...], check: Callable[[tup
         exclusive.replace_metadata(exclusive.metadata.resized(shape))
 
 
-def append(binding: ArrayBinding, values: npt.NDArray[Any], axis: int) -> tuple[int, ...]:
+def append(binding: ArrayBinding, values: npt.NDArray[Any] | Callable[[int], npt.NDArray[Any] | None], axis: int,
+           appended: Callable[[int], object] = int) -> tuple[int, ...]:
     """Append `values`, an ndarray of the stored type, along `axis`; return the new shape.
+
+    `values` may be a function, which is called under the lock with the length that the array has; None appends nothing.
+    ``appended(n)`` is called as soon as the array has the rows, whatever fails later.
 
     Appends of several threads and processes happen one after the other, each as a whole. A kill leaves the old length.
     In a service the rows are reserved first: a kill may leave rows with the fill value, and so may an error if another
     process has changed the document meanwhile, or if the service does not answer at all (`zcore.engine.stamps`).
     """
-    return until_won(lambda: _append(binding, values, axis))
+    return until_won(lambda: _append(binding, values, axis, appended))
 
 
-def _append(binding, values, axis):
+def _append(binding, values, axis, appended):
     with binding.exclusive() as exclusive:
         metadata = exclusive.metadata
+        if callable(values) and (values := values(metadata.shape[axis] if axis < metadata.ndim else 0)) is None:
+            return metadata.shape
         if values.dtype != metadata.dtype or not axis < metadata.ndim:
             raise StoreError(f"{binding.document}: the array was replaced by another one since it was opened; open it "
                              "again", key=binding.document)
@@ -664,10 +670,15 @@ def _append(binding, values, axis):
         with consolidated.dropped(binding.store, binding.path, itself=True, format=binding.format):
             if _compares(binding):
                 _append_in_service(binding, exclusive, box, values, axis, metadata)
+                appended(values.shape[axis])
                 return metadata.shape
             # Every object that the new elements touch is replaced or erased, so no old values appear in them.
             binding.write_once(exclusive.view, box, values, exclusive=exclusive, metadata=metadata, old_shape=old)
-            exclusive.replace_metadata(metadata)
+            try:
+                exclusive.replace_metadata(metadata)
+            finally:
+                if exclusive.metadata.shape == metadata.shape:
+                    appended(values.shape[axis])
         return metadata.shape
 
 

@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from zcore.model.metadata import ArrayMetadata
     from zcore.nodes.astype import Casted
     from zcore.nodes.lazy import LazyIndexer
-    from zcore.typing import Elements, Fields, Memory, Missing, Selection, Shape
+    from zcore.nodes.writer import Writer
+    from zcore.typing import CacheSize, Elements, Fields, Memory, Missing, Selection, Shape
 
     _Out = TypeVar("_Out", bound=Memory)
 
@@ -734,12 +735,50 @@ class Array(Node):
         (1, 2, 2)
         """
         self._binding.check_writable()
+        return lifecycle.append(self._binding, cast_to(read_whole(data), self.dtype), self._axis(axis))
+
+    def writer(self, axis: SupportsIndex = 0, *, queue: CacheSize | None = None) -> Writer:
+        """Return a `Writer`, which takes frames one by one and stores whole chunks or shards in the background.
+
+        Parameters
+        ----------
+        axis : int
+            The frames follow each other along this one; negative ones count from the last.
+        queue : int or str, optional
+            Bytes of frames that wait to be stored, such as ``"1 GiB"``; a call that gives more waits. By default 64 MiB,
+            or two rows of chunks or shards if that is more, up to 1 GiB. If a row is larger than the queue, its chunks
+            are stored in parts.
+
+        Raises
+        ------
+        ValueError, TypeError
+            There is no such axis; the queue is no size.
+        ReadOnlyError
+            The array was opened for reading.
+
+        Examples
+        --------
+        >>> import zcore
+        >>> stack = zcore.create_array(zcore.MemoryStore(), shape=(0, 2, 2), chunks=(8, 2, 2), dtype="u2")
+        >>> with stack.writer() as w:
+        ...     for i in range(20):
+        ...         w.append(np.full((2, 2), i, "u1"))
+        >>> stack.shape
+        (20, 2, 2)
+        """
+        from zcore.nodes.writer import Writer
+
+        self._binding.check_writable()
+        return Writer(self, self._axis(axis), queue)
+
+    def _axis(self, axis):
+        """Return a caller's axis as a number from 0 on."""
         if isinstance(axis, bool) or not hasattr(axis, "__index__"):
             raise TypeError(f"axis is {axis!r:.60}, expected an integer")
         axis = axis.__index__()
         if not -self.ndim <= axis < self.ndim:
             raise ValueError(f"axis is {axis}, the array has {self.ndim} dimensions")
-        return lifecycle.append(self._binding, cast_to(read_whole(data), self.dtype), axis % self.ndim)
+        return axis % self.ndim
 
     # zarr-python's kinds of selection
     #
