@@ -403,7 +403,10 @@ def below(store: Store, path: str, format: Format | None, options: Options, *,
             if node is None and format is not None:
                 node = find(store, child, None, options, only_finished=only_finished)
             if isinstance(node, ZcoreError):
-                raise node
+                try:
+                    raise node
+                finally:
+                    node = found = None     # its traceback leads here, and would keep the store open
             if node is None:
                 continue     # deleted since it was listed
             yield child, node
