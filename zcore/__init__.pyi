@@ -53,9 +53,12 @@ from zcore.errors import StoreError as StoreError
 from zcore.errors import TruncatedError as TruncatedError
 from zcore.errors import UnknownCodecError as UnknownCodecError
 from zcore.errors import UnsupportedError as UnsupportedError
+from zcore.errors import WriterError as WriterError
 from zcore.errors import ZcoreError as ZcoreError
 from zcore.nodes.array import Array as Array
 from zcore.nodes.group import Group as Group
+from zcore.nodes.group_writer import GroupWriter as GroupWriter
+from zcore.nodes.writer import Writer as Writer
 from zcore.stores.asdf.store import AsdfStore as AsdfStore
 from zcore.stores.directory.store import DirectoryStore as DirectoryStore
 from zcore.stores.memory import MemoryStore as MemoryStore

@@ -18,8 +18,8 @@ pytest.importorskip("zarr")
 
 import dask  # noqa: E402
 
+from zcore.nodes.appending import Growing, appending  # noqa: E402
 from zcore.xarray import to_zarr  # noqa: E402
-from zcore.xarray.appending import Growing, appending  # noqa: E402
 
 LAZY = pytest.mark.parametrize("lazy", [False, True])
 

@@ -243,7 +243,7 @@ class OneArray(Schedule):
         store = self.fresh()
         last = zcore.open(store, path="x", mode="r", threads=1)
         self.writes = [call for call in calls if call.verb in ("write", "append", "resize")]
-        self.n_least = min([call.args[0] for call in resizes], default=FOREVER)
+        self.n_least = min([self.n_old, *[call.args[0] for call in resizes]]) if resizes else FOREVER
         is_exact = self.lock is not None or "shards" not in self.format
         for call in calls:
             if call.verb in ("read", "copy") and call.is_ok:

@@ -618,10 +618,10 @@ class ArrayBinding(NodeBinding):
             plan.raise_failure(view.chain.step_names)
 
     def _reader(self, view, plan, chunks, tasks=None):
-        """Return the `Reader` of a plan: for its next tasks, or for `tasks`."""
-        from zcore.engine.requests import Reader
+        """Return the `PlanReader` of a plan: for its next tasks, or for `tasks`."""
+        from zcore.engine.requests import PlanReader
 
-        return Reader(self.store, self.prefix, view, plan, chunks, tasks)
+        return PlanReader(self.store, self.prefix, view, plan, chunks, tasks)
 
     def look_alike(self, view: ArrayView, box: Selected) -> ArrayView:
         """Read the document again and return its `View`.
@@ -789,10 +789,10 @@ class ArrayBinding(NodeBinding):
 
         work = None
         if not native:
-            from zcore.engine.requests import Writer
+            from zcore.engine.requests import PlanWriter
 
-            work = Writer(self, view, plan, locks, stands, check,
-                          is_new=exclusive is True and old_shape is None)
+            work = PlanWriter(self, view, plan, locks, stands, check,
+                              is_new=exclusive is True and old_shape is None)
         file_lock = None if locks is None else locks.file
         try:
             if file_lock is None:

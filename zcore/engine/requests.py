@@ -47,7 +47,7 @@ class _Replaced(Exception):
     """A shard was replaced between the reads of two of its parts."""
 
 
-class Reader:
+class PlanReader:
     """Passes the objects of a plan that reads to the kernel; one call is the work of one thread.
 
     Parameters
@@ -194,7 +194,7 @@ def _blocks(feed, source, key, task, identity, size, blocks, max_block=MAX_BLOCK
     return None if wanted is None else (size, blocks)
 
 
-class Writer:
+class PlanWriter:
     """Replaces the objects of a plan that writes; one call is the work of one thread.
 
     Parameters

@@ -745,9 +745,9 @@ class Array(Node):
         axis : int
             The frames follow each other along this one; negative ones count from the last.
         queue : int or str, optional
-            Bytes of frames that wait to be stored, such as ``"1 GiB"``; a call that gives more waits. By default 64 MiB,
-            or two rows of chunks or shards if that is more, up to 1 GiB. If a row is larger than the queue, its chunks
-            are stored in parts.
+            Bytes of frames that wait to be stored, such as ``"1 GiB"``; a call that gives more waits. By default
+            64 MiB, or two rows of chunks or shards if that is more, up to 1 GiB. If a row is larger than the queue,
+            its chunks are stored in parts.
 
         Raises
         ------

@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 
     from zcore.engine.binding import GroupBinding
     from zcore.model.metadata import GroupMetadata
+    from zcore.nodes.group_writer import GroupWriter
     from zcore.nodes.keywords import FilledKeywords, FormKeywords, GroupKeywords, MemberKeywords, TypedKeywords
-    from zcore.typing import DTypeLike, Elements, Shape
+    from zcore.typing import CacheSize, DTypeLike, Elements, Shape
 
     _Default = TypeVar("_Default")
     _Found = TypeVar("_Found")
@@ -503,6 +504,42 @@ class Group(Node):
 
         self._binding.check_writable()
         return creation.found_or_made(find, make, path)
+
+    def writer(self, dimension: str, *, queue: CacheSize | None = None) -> GroupWriter:
+        """Return a `GroupWriter`, which appends along a dimension to all arrays of this group that have it.
+
+        Parameters
+        ----------
+        dimension : str
+            A name among the ``dimension_names`` of the arrays, or in their attribute ``_ARRAY_DIMENSIONS``.
+        queue : int or str, optional
+            See `Array.writer`; for all arrays together.
+
+        Raises
+        ------
+        NodeNotFoundError
+            No array has the dimension.
+        ValueError
+            The arrays have different lengths along it.
+        ReadOnlyError
+            The group was opened for reading.
+
+        Examples
+        --------
+        >>> import numpy as np, zcore
+        >>> g = zcore.create_group(zcore.MemoryStore())
+        >>> t = g.create_array("time", shape=(0,), chunks=(100,), dtype="f8", dimension_names=["time"])
+        >>> x = g.create_array("x", shape=(0, 3), chunks=(10, 3), dtype="f4", dimension_names=["time", None])
+        >>> with g.writer("time") as w:
+        ...     for i in range(25):
+        ...         w.append({"time": i / 2, "x": np.full(3, i, "f4")})
+        >>> g["x"].shape, g["time"][24]
+        ((25, 3), np.float64(12.0))
+        """
+        from zcore.nodes.group_writer import GroupWriter
+
+        self._binding.check_writable()
+        return GroupWriter(self, dimension, queue)
 
     def move(self, source: str, destination: str) -> None:
         """Move the member `source` to another path below the group; create missing groups above it.

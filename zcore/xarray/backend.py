@@ -12,7 +12,7 @@ from xarray.conventions import decode_cf_variables
 
 import zcore
 from zcore.errors import warn
-from zcore.xarray.appending import home_of, length_before
+from zcore.nodes.appending import home_of, length_before
 from zcore.xarray.variables import Dimensions, StoredVariable, shown, variable_of
 
 if TYPE_CHECKING:

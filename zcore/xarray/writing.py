@@ -26,8 +26,8 @@ import zcore
 from zcore.formats.zarr_v2.chain import to_chain
 from zcore.hierarchy import consolidated as copies
 from zcore.hierarchy import lifecycle
+from zcore.nodes.appending import Growing, appending, home_of, take_back
 from zcore.stores.keys import prefix_of
-from zcore.xarray.appending import Growing, appending, home_of, take_back
 from zcore.xarray.backend import members_of, place_of
 from zcore.xarray.faithful import checked
 from zcore.xarray.still_read import Write, check_not_deleted, check_not_overwritten
@@ -524,7 +524,8 @@ def _existing(place, path, mode, zarr_format, append_dim):
     if zarr_format is not None and node.zarr_format != zarr_format:
         raise ValueError(f"{node.store.describe(path)} has the format {node.zarr_format}, not {zarr_format}")
     if append_dim is not None:
-        take_back(place, path, append_dim, dims_of(members_of(node)[0]))
+        take_back(zcore.open_group(place, "r+", path=path, use_consolidated=False),
+                  lambda: zcore.open_group(place, path=path), append_dim, dims_of(members_of(node)[0]))
     return node
 
 

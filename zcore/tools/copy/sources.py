@@ -10,12 +10,13 @@ from zcore.engine.binding import GroupBinding
 from zcore.engine.freshness import Freshness
 from zcore.engine.options import Options
 from zcore.errors import SelectionError, StoreError
+from zcore.formats.zarr_v2.new import NAMES_ATTRIBUTE
 from zcore.hierarchy import consolidated, lookup
 from zcore.hierarchy.lifecycle import read_attributes
 from zcore.nodes.array import Array
 from zcore.nodes.group import Group
 from zcore.stores import openers
-from zcore.tools.copy.translate import NAMES_ATTRIBUTE, inner_chain
+from zcore.tools.copy.translate import inner_chain
 from zcore.tools.source import Source, SourceArray, SourceGroup
 from zcore.tools.stored import MAX_LOOKS, Way
 

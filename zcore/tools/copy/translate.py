@@ -17,6 +17,7 @@ from zcore.engine.views import same_chunks
 from zcore.errors import IncompleteCopyWarning, UnsupportedError, warn
 from zcore.formats import format_of
 from zcore.formats.json_documents import check_attributes
+from zcore.formats.zarr_v2.new import NAMES_ATTRIBUTE
 from zcore.formats.zarr_v3.chain import parse_codec
 from zcore.hierarchy.creation import compressors_for
 from zcore.model.metadata import CodecSpec, has_varying_items
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from zcore.tools.source import SourceArray, SourceGroup
     from zcore.typing import Chunks, Order, Shards
 
-NAMES_ATTRIBUTE = "_ARRAY_DIMENSIONS"     # the names of dimensions in Zarr v2, as xarray writes them
 MISSING_ATTRIBUTE = "_FillValue"     # the value of missing elements in netCDF
 _SHUFFLE = "numcodecs.shuffle"
 

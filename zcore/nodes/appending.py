@@ -16,12 +16,17 @@ from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import zcore
+from zcore.errors import ZcoreError
 from zcore.hierarchy import lifecycle
+from zcore.nodes.array import Array
 from zcore.stores.keys import prefix_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    import numpy.typing as npt
+
+    from zcore.nodes.group import Group
 
 # The record is in a directory of its own, since locks are those of a node.
 _RECORD = ".zcore_append", "record"
@@ -32,12 +37,12 @@ class Growing:
 
     Parameters
     ----------
-    array : zcore.Array
+    array : Array
     old, new : tuple of int
         Its shapes.
     """
 
-    def __init__(self, array: zcore.Array, old: tuple[int, ...], new: tuple[int, ...]) -> None:
+    def __init__(self, array: Array, old: tuple[int, ...], new: tuple[int, ...]) -> None:
         self._made_of = array, old, new
         self._target = None
         self._is_longer = False
@@ -52,7 +57,7 @@ class Growing:
     def __setitem__(self, key: Any, value: Any) -> None:
         if self._target is None:
             array, old, new = self._made_of
-            self._target = zcore.Array(lifecycle.GrowingBinding(array._binding, old, new))
+            self._target = Array(lifecycle.GrowingBinding(array._binding, old, new))
         self._target[key] = value
 
     def make_room(self) -> None:
@@ -63,6 +68,16 @@ class Growing:
     def reserve(self) -> None:
         """Let the document say now that the elements are there."""
         lifecycle.resize(self._made_of[0]._binding, self.shape, self._check)
+
+    def append(self, values: npt.NDArray[Any], axis: int) -> None:
+        """Write the elements and let the document say that they are there."""
+        array, old, _ = self._made_of
+
+        def at(length):
+            self._check(old[:axis] + (length,) + old[axis + 1:])
+            return values
+
+        lifecycle.append(array._binding, at, axis)
 
     def lengthen(self) -> None:
         """Let the document say that the elements are there."""
@@ -91,14 +106,14 @@ def home_of(dims_of: Mapping[str, tuple[str, ...]], dim: str) -> str:
 
 
 @contextmanager
-def appending(home: zcore.Array, dim: str, length: int, grown: Iterable[Growing] = ()) -> Iterator[None]:
+def appending(home: Array, dim: str, length: int, grown: Iterable[Growing] = ()) -> Iterator[None]:
     """Return a context manager for an append, with a record of it that is removed in the end.
 
     Other appends wait for it, except those of other processes at a service, and in a session of Icechunk.
 
     Parameters
     ----------
-    home : zcore.Array
+    home : Array
         See `home_of`; open for writing.
     dim : str
     length : int
@@ -133,7 +148,7 @@ def _taken_back(grown, after=None):
     try:
         yield
     except BaseException:
-        with suppress(zcore.ZcoreError):
+        with suppress(ZcoreError):
             for one in grown:
                 one.take_back()
             if after is not None:
@@ -141,15 +156,15 @@ def _taken_back(grown, after=None):
         raise
 
 
-def take_back(place: Any, path: str, dim: str, dims_of: Mapping[str, tuple[str, ...]]) -> None:
+def take_back(group: Group, shown: Callable[[], Group], dim: str, dims_of: Mapping[str, tuple[str, ...]]) -> None:
     """Go back to the length that readers find, if an append was cut off while arrays got their new shapes.
 
     Parameters
     ----------
-    place : object
-        What `zcore.open` takes.
-    path : str
-        Of the group.
+    group : Group
+        Open for writing, as the documents of its arrays are now.
+    shown : callable
+        Returns the group as readers open it.
     dim : str
         Of the append.
     dims_of : dict
@@ -157,15 +172,14 @@ def take_back(place: Any, path: str, dim: str, dims_of: Mapping[str, tuple[str, 
     """
     if not any([dim in dims for dims in dims_of.values()]):
         return
-    group = zcore.open_group(place, "r+", path=path, use_consolidated=False)
     home = group[home_of(dims_of, dim)]
     if (length := length_before(home, dim)) is None:
         return
     with appending(home, dim, length):
         # Copies of the metadata are what readers find. Without one they find arrays of two lengths.
-        shown = zcore.open_group(place, path=path)
-        if length == min([shown[name].shape[dims.index(dim)] for name, dims in dims_of.items()
-                          if dim in dims and name in shown]):
+        found = shown()
+        if length == min([found[name].shape[dims.index(dim)] for name, dims in dims_of.items()
+                          if dim in dims and name in found]):
             for name, dims in dims_of.items():
                 if dim in dims and (array := group[name]).shape[dims.index(dim)] > length:
                     array.resize([length if other == dim else n for other, n in zip(dims, array.shape, strict=True)])
@@ -179,7 +193,7 @@ def _locks(home):
     return home._binding.options.locks_of(home.store, prefix_of(home.path) + _RECORD[0], _RECORD[1])
 
 
-def length_before(home: zcore.Array, dim: str) -> int | None:
+def length_before(home: Array, dim: str) -> int | None:
     """Return the length that a dimension had before the last append, if that is at work, or was cut off; else None."""
     raw = home.store.get(_key_of(home))
     try:

@@ -1,0 +1,170 @@
+"""`GroupWriter`: appends to all arrays of a group that have one dimension, in the background, all of them together.
+
+The rows of all arrays wait in rings. What fills a unit of the array with the longest ones is appended to each array,
+under the record of `zcore.nodes.appending`: after a kill, the next writer goes back to what readers found. The
+coordinate of the dimension gets its new length last, so it never has a row that another array lacks.
+"""
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from zcore.errors import LockError, NodeNotFoundError
+from zcore.formats.zarr_v2.new import NAMES_ATTRIBUTE
+from zcore.nodes.appending import Growing, appending, home_of, take_back
+from zcore.nodes.streams import Ring, StreamWriter, n_of_units, rows_in
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from zcore.nodes.array import Array
+    from zcore.nodes.group import Group
+    from zcore.typing import CacheSize, Elements
+
+_MAX_TRIES = 64      # others may append at the same time
+
+
+class GroupWriter(StreamWriter):
+    """Appends rows to all arrays of a group that have a dimension; made by `Group.writer`.
+
+    Calls and errors are those of `Writer`. At a service, one process at a time may append.
+
+    Attributes
+    ----------
+    group : Group
+    dimension : str
+    arrays : dict of str to Array
+        Those that have it.
+    """
+
+    def __init__(self, group: Group, dimension: str, queue: CacheSize | None) -> None:
+        self.group: Group = group
+        self.dimension: str = dimension
+        found = {name: array for name, array in group.arrays() if dimension in _dims_of(array)}
+        if not found:
+            raise NodeNotFoundError(f"{group._binding.describe()} has no array with a dimension {dimension!r}",
+                                    path=group.path)
+        dims = {name: _dims_of(array) for name, array in found.items()}
+        take_back(group, lambda: group, dimension, dims)
+        # The coordinate comes last, before it what else has this dimension alone.
+        order = sorted(found, key=lambda name: (name == dimension, len(dims[name]) == 1, name))
+        self.arrays: dict[str, Array] = {name: found[name].refresh() for name in order}
+        self._axes = {name: dims[name].index(dimension) for name in order}
+        self._home = self.arrays[home_of(dims, dimension)]
+        lengths = {name: array.shape[self._axes[name]] for name, array in self.arrays.items()}
+        if len(set(lengths.values())) > 1:
+            raise ValueError(f"{group._binding.describe()}: the arrays have different lengths along {dimension!r}, so "
+                             f"nothing can be appended to them together: {lengths}")
+        self._widest = max(order, key=lambda name: self._metadata(name).chunk_shape[self._axes[name]])
+        unit = self._metadata(self._widest).chunk_shape[self._axes[self._widest]]
+        nbytes = sum([math.prod(array.shape[:axis] + array.shape[axis + 1:]) * array.itemsize for array, axis
+                      in zip(self.arrays.values(), self._axes.values(), strict=True)])
+        self._n_rows, _ = rows_in(queue, nbytes, unit)
+        self._rings = {name: Ring(array._binding, self._axes[name], self._n_rows)
+                       for name, array in self.arrays.items()}
+        self._first = self._tail = self._head = self._wanted = self._length = lengths[order[0]]
+        super().__init__(group._binding.describe())
+
+    def __repr__(self) -> str:
+        state = "closed" if self._is_closed else f"{self.n_given} rows given, {self.n_stored} stored"
+        return f"<zcore.GroupWriter of {self._place}, {len(self.arrays)} arrays along {self.dimension!r}, {state}>"
+
+    @property
+    def n_given(self) -> int:
+        """Rows that `append` has taken."""
+        return self._head - self._first
+
+    @property
+    def n_stored(self) -> int:
+        """Rows that `append` has taken and the arrays have. Number 0 is the first one given."""
+        return self._tail - self._first
+
+    def append(self, values: Mapping[str, Elements]) -> None:
+        """Take one row, or several, for each of the arrays. They are copied. Waits while the queue is full.
+
+        Parameters
+        ----------
+        values : mapping of str to array_like
+            By the name of the array, as `Writer.append` takes them; for all arrays the same number of rows.
+
+        Raises
+        ------
+        TypeError, ValueError
+            An array is missing or unknown, a type does not cast safely, or a shape does not fit.
+        WriterError
+            Rows that were given before could not be stored. The next call tries again.
+        """
+        if set(values) != set(self.arrays):
+            raise ValueError(f"values are for {sorted(values)}, expected some for each of {sorted(self.arrays)}")
+        rows = {name: ring.rows_of(values[name]) for name, ring in self._rings.items()}
+        numbers = {name: len(found) for name, found in rows.items()}
+        n_rows = numbers[self._widest]
+        if set(numbers.values()) != {n_rows}:
+            raise ValueError(f"the arrays get different numbers of rows: {numbers}")
+        with self._entered():
+            self._report()
+            taken = 0
+            while taken < n_rows:
+                self._wait(lambda: self._head - self._tail < self._n_rows)
+                n = min([ring.put(self._head, rows[name][taken:], self._tail) for name, ring in self._rings.items()])
+                taken += n
+                self._head += n
+                self._start()
+
+    def _flush(self):
+        self._wanted = self._head
+        self._wait(lambda: self._tail >= self._wanted)
+        self._report()
+        for array in self.arrays.values():
+            array.refresh()
+
+    def _n_ready(self, length):
+        given = self._head - self._tail
+        if not given:
+            return 0
+        n = n_of_units(self._metadata(self._widest), self._axes[self._widest], length, given,
+                       max(1, self._n_rows // 2), self._n_rows - self._tail % self._n_rows)
+        return n or (given if self._tail < self._wanted or given == self._n_rows else 0)
+
+    def _metadata(self, name):
+        return self.arrays[name]._binding.metadata
+
+    def _is_ready(self):
+        return self._n_ready(self._length) > 0
+
+    def _store_some(self):
+        axis = self._axes[next(name for name, array in self.arrays.items() if array is self._home)]
+        for _ in range(_MAX_TRIES):
+            self._length = length = self._home.refresh().shape[axis]
+            n, grown = self._n_ready(length), []
+            if not n:
+                return
+            with appending(self._home, self.dimension, length, grown):
+                if self._home.refresh().shape[axis] != length:
+                    continue     # another one has appended before this one had the record
+                for name, array in self.arrays.items():
+                    old, axis = array.refresh().shape, self._axes[name]
+                    new = old[:axis] + (old[axis] + n,) + old[axis + 1:]
+                    grown.append(Growing(array, old[:axis] + (length,) + old[axis + 1:], new))
+                    grown[-1].append(self._rings[name].get(self._tail, n), axis)
+            self._length += n
+            self._tail += n
+            self._tell()
+            return
+        raise LockError(f"{self._place}: others were faster in each of {_MAX_TRIES} attempts to append",
+                        key=self._place)
+
+    def _left(self):
+        frames = self._frames_left
+        return [f"rows {frames[0]} to {frames[-1]}"] if frames else []
+
+    @property
+    def _frames_left(self):
+        return range(self.n_stored, self.n_given)
+
+
+def _dims_of(array: Array) -> tuple[Any, ...]:
+    """Return the names of the dimensions of an array; in Zarr v2 an attribute has them, as xarray writes it."""
+    names = array.dimension_names or array.attrs.get(NAMES_ATTRIBUTE) or ()
+    return tuple(names) if isinstance(names, (list, tuple)) and len(names) == array.ndim else ()

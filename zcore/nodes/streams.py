@@ -1,0 +1,316 @@
+"""What the writers of frames have in common: a thread of the background, and rings of frames that wait for it.
+
+The caller waits for the background only while the queue is full, and in `flush`. What an error has left unstored stays
+in the writer; the error comes once, at the next call, which tries again.
+"""
+from __future__ import annotations
+
+import atexit
+import os
+import weakref
+from _queue import SimpleQueue
+from _thread import allocate_lock, get_ident
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from zcore import workers
+from zcore.errors import LockError, StoreError, WriterError, ZcoreError, warn
+from zcore.indexing.assign import cast_to, check_complete, in_memory
+from zcore.nodes.array import allocated, read_whole
+from zcore.text.sizes import room_of
+
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Any, Self
+
+    import numpy.typing as npt
+
+    from zcore.engine.binding import ArrayBinding
+    from zcore.model.metadata import ArrayMetadata
+    from zcore.typing import CacheSize
+
+_QUEUE = 64 << 20        # bytes that wait by default, or two units, up to
+_MAX_QUEUE = 1 << 30
+_TEXT = "TUSO"
+_open = weakref.WeakSet()
+
+
+class StreamWriter:
+    """What is given in calls, and stored by a thread of the background; the base of `Writer` and `GroupWriter`.
+
+    A subclass says what is ready to be stored (`_is_ready`), stores some of it (`_store_some`), stores all (`_flush`),
+    and what is left (`_left`). Positions and lists are changed by one side alone: the caller's, which holds `_gate`, or
+    the background's, of which there is one thread at a time.
+    """
+
+    def __init__(self, place: str) -> None:
+        self._place = place
+        self._failure = None
+        self._is_busy = self._is_closed = False
+        self._gate, self._inside = allocate_lock(), None
+        self._guard = allocate_lock()
+        self._news = SimpleQueue()   # something when the background has come further
+        self._pid = os.getpid()
+        _open.add(self)
+
+    def _is_ready(self) -> bool:
+        raise NotImplementedError
+
+    def _store_some(self) -> None:
+        raise NotImplementedError
+
+    def _flush(self) -> None:
+        raise NotImplementedError
+
+    def _left(self) -> list[str]:
+        """Return what is not stored, for a message."""
+        raise NotImplementedError
+
+    @property
+    def _frames_left(self) -> range:
+        raise NotImplementedError
+
+    def flush(self) -> None:
+        """Store all that was given, and return when it can be read; on the disk with ``fsync``.
+
+        What fills no unit is stored as a part of it, and completed later. The handle has the new shape then.
+
+        Raises : WriterError, if something could not be stored. It stays in the writer, and the next call tries again.
+        """
+        with self._entered():
+            self._report()
+            self._flush()
+
+    def close(self) -> None:
+        """Flush, and take nothing more; a second call does nothing. After an error, the writer stays open."""
+        if not self._is_closed and self._pid == os.getpid():
+            with self._entered():
+                self._failure = None      # told by what follows, if it is still so
+                self._flush()
+                self._is_closed = True
+        _open.discard(self)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, exception: BaseException | None,
+                 traceback: TracebackType | None) -> None:
+        try:
+            self.close()
+        except ZcoreError as error:
+            if exception is None:
+                raise
+            exception.add_note(str(error))
+
+    def __del__(self) -> None:
+        if getattr(self, "_pid", None) != os.getpid() or self._is_closed:
+            return     # it was never made, or is another process's
+        text = f"{self!r} was not closed" if self._left() else ""
+        try:
+            self.close()
+        except ZcoreError as error:
+            warn(f"{text}: {error}")     # in any case
+        else:
+            if text:
+                warn(text, ResourceWarning)
+
+    # the caller's side
+
+    @contextmanager
+    def _entered(self):
+        if self._pid != os.getpid():
+            raise StoreError(f"{self!r} belongs to the process that made it, not to one that was forked since",
+                             key=self._place)
+        if self._inside == get_ident():
+            raise LockError(f"{self!r} is called in the middle of another call of the same thread, as by a signal "
+                            "handler", key=self._place)
+        with self._gate:
+            if self._is_closed:
+                raise ValueError(f"{self!r} is closed")
+            self._inside = get_ident()
+            try:
+                yield
+            finally:
+                self._inside = None
+
+    def _report(self):
+        """Raise what has failed since the last call, once. Later calls try again."""
+        failure, self._failure = self._failure, None
+        if failure is None:
+            return
+        left = self._left()
+        what = " and ".join(left[:4]) + (f" and {len(left) - 4} more" if len(left) > 4 else "")
+        text = f"{what} are not stored, and wait in the writer" if left else "all was stored"
+        try:
+            raise WriterError(f"{text}; the next call tries again: {failure}", place=self._place,
+                              frames=self._frames_left, errno=getattr(failure, "errno", None)) from failure
+        finally:
+            failure = None     # its traceback leads here
+
+    def _wait(self, is_over):
+        """Wait until something is so; raises what fails meanwhile."""
+        while not is_over():
+            self._report()
+            self._start()
+            self._news.get()     # what came before the look leads to one more look
+
+    # the background's side
+
+    def _start(self):
+        """Have a thread store what is ready, unless one is at it."""
+        with self._guard:
+            if self._is_busy or self._failure is not None or not self._is_ready():
+                return
+            self._is_busy = True
+        try:
+            workers.later(self._store, self._ended)
+        except RuntimeError:
+            # No more threads, or the interpreter is shutting down.
+            try:
+                self._store()
+            except Exception as error:
+                self._ended(None, error)
+
+    def _store(self):
+        while True:
+            with self._guard:
+                if not self._is_ready():
+                    # In one step with the look: what comes from now on starts a thread again.
+                    self._is_busy = False
+                    return
+            self._store_some()
+
+    def _ended(self, value, exception):
+        if exception is not None:
+            with self._guard:
+                self._failure, self._is_busy = exception, False
+        self._tell()
+
+    def _tell(self):
+        if self._news.empty():
+            self._news.put(None)
+
+
+class Ring:
+    """Frames of one array that wait, numbered from any number on. The axis is the first one here.
+
+    Parameters
+    ----------
+    binding : ArrayBinding
+    axis : int
+    n_rows : int
+        Frames for which there is room.
+
+    Attributes
+    ----------
+    dtype : numpy.dtype
+    """
+
+    def __init__(self, binding: ArrayBinding, axis: int, n_rows: int) -> None:
+        shape = binding.metadata.shape
+        self.dtype: np.dtype[Any] = binding.metadata.dtype
+        self._axis = axis
+        self._frame_shape = shape[:axis] + shape[axis + 1:]
+        self.n_rows: int = n_rows
+        self._rows = allocated((n_rows, *self._frame_shape), self.dtype)
+
+    def rows_of(self, frames: Any) -> npt.NDArray[Any]:
+        """Return one frame, or several, as an ndarray with the axis in front, whose type casts safely."""
+        values = safe(frames, self.dtype)
+        if not isinstance(values, np.ndarray) or self.dtype.kind in _TEXT or self.dtype.names is not None:
+            values = cast_to(values, self.dtype)
+        axis = self._axis
+        if values.ndim == len(self._frame_shape):
+            values = np.expand_dims(values, axis)
+        if (values.ndim != len(self._frame_shape) + 1
+                or values.shape[:axis] + values.shape[axis + 1:] != self._frame_shape):
+            raise ValueError(f"a frame has shape {self._frame_shape}, cannot append values of shape {values.shape} "
+                             f"along axis {axis}")
+        return np.moveaxis(values, axis, 0)
+
+    def put(self, head: int, rows: npt.NDArray[Any], tail: int) -> int:
+        """Take rows as number `head` and the next ones, as far as there is room in one piece; return how many.
+
+        `tail`: the first row that waits.
+        """
+        at = head % self.n_rows
+        n = min(len(rows), self.n_rows - (head - tail), self.n_rows - at)
+        self._rows[at:at + n] = rows[:n]
+        return n
+
+    def get(self, first: int, n: int) -> npt.NDArray[Any]:
+        """Return `n` rows from number `first` on, as a part of the array."""
+        at = first % self.n_rows
+        rows = self._rows[at:at + n]
+        if len(rows) < n:
+            rows = np.concatenate([rows, self._rows[:n - len(rows)]])
+        return np.moveaxis(rows, 0, self._axis)
+
+
+def rows_in(queue: CacheSize | None, row_nbytes: int, unit: int) -> tuple[int, int]:
+    """Return how many rows a queue has room for, whole units if it has room for one; and its bytes.
+
+    `queue`: see `Array.writer`.
+    """
+    row_nbytes = max(1, row_nbytes)
+    nbytes = max(_QUEUE, min(2 * unit * row_nbytes, _MAX_QUEUE)) if queue is None else room_of(queue, "queue")
+    n_rows = max(1, nbytes // row_nbytes)
+    return n_rows - n_rows % unit if n_rows > unit else n_rows, nbytes
+
+
+def safe(values: Any, dtype: np.dtype[Any]) -> Any:
+    """Return values whose type casts safely, unless they are Python's own or text: these are looked at later.
+
+    Raises : TypeError.
+    """
+    values = read_whole(values)
+    if hasattr(values, "__array__") and not isinstance(values, (np.ndarray, np.generic)):
+        values = in_memory(values)
+    if isinstance(values, (np.ndarray, np.generic)):
+        check_complete(values, dtype.kind in _TEXT)
+        if dtype.kind not in _TEXT and not np.can_cast(values.dtype, dtype, "safe"):
+            raise TypeError(f"values of type {values.dtype} do not cast safely to {dtype}, the type of the array; "
+                            "astype casts them anyway")
+    return values
+
+
+def floor(metadata: ArrayMetadata, axis: int, row: int) -> int:
+    """Return where the unit begins that has a row: the end of the one before."""
+    return _unit_of(metadata, axis, row)[0]
+
+
+def ceil(metadata: ArrayMetadata, axis: int, row: int) -> int:
+    """Return where the unit ends that has a row."""
+    return sum(_unit_of(metadata, axis, row))
+
+
+def _unit_of(metadata, axis, row):
+    """Return the first row and the number of rows of the unit that has a row, in the array or behind its end."""
+    if metadata.edges is None or metadata.edges[axis] is None:
+        length = metadata.chunk_shape[axis]
+        return row - row % length, length
+    edges = metadata.edges[axis].covering(row + 1)
+    return edges.place(edges.count(row + 1) - 1)
+
+
+def n_of_units(metadata: ArrayMetadata, axis: int, length: int, given: int, most: int, in_piece: int) -> int:
+    """Return how many of the rows that were `given` for the end of an array of a length fill units.
+
+    At most `most` and, if that is possible, `in_piece`, but one unit at least.
+    """
+    n = floor(metadata, axis, length + given) - length
+    if n <= 0:
+        return 0
+    for limit in (most, in_piece):
+        if n > limit:
+            n = max(floor(metadata, axis, length + limit), ceil(metadata, axis, length)) - length
+    return n
+
+
+@atexit.register
+def _close_all():
+    for writer in list(_open):
+        with suppress(Warning):
+            writer.__del__()

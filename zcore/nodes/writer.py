@@ -1,0 +1,305 @@
+"""`Writer`: takes frames one by one, gathers whole units of storage, and stores them while the caller computes.
+
+A unit is what a store has as one object along the axis: a row of chunks, or of shards. Rows wait in a ring. A thread of
+the background appends those that end a unit, several units in one step if they have come meanwhile. It asks for the
+length of the array under the lock of the append, so several writers of one array do not get in each other's way. Boxes
+that fill units in any order wait in a `_Tile` each, which is stored when all of it was given.
+
+Nothing is stored in part before `flush`, unless the queue is full.
+"""
+from __future__ import annotations
+
+import itertools
+import math
+from typing import TYPE_CHECKING
+
+from zcore.engine.binding import ArrayBinding
+from zcore.errors import SelectionError
+from zcore.hierarchy import lifecycle
+from zcore.indexing.assign import assigned
+from zcore.kernel.select.box import Box, basic
+from zcore.nodes.array import allocated
+from zcore.nodes.streams import Ring, StreamWriter, n_of_units, rows_in, safe
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    import numpy.typing as npt
+
+    from zcore.model.metadata import ArrayMetadata
+    from zcore.nodes.array import Array
+    from zcore.typing import BasicSelection, CacheSize, Elements
+
+
+class Writer(StreamWriter):
+    """Appends frames to an array, and writes boxes, in the background; made by `Array.writer`.
+
+    As a context manager it flushes at the end, also if an exception comes. The methods may be called by any thread. A
+    forked child has nothing of what waits.
+
+    Attributes
+    ----------
+    array : Array
+    axis : int
+
+    Examples
+    --------
+    >>> import numpy as np, zcore
+    >>> stack = zcore.create_array(zcore.MemoryStore(), shape=(0, 4, 4), chunks=(10, 4, 4), dtype="u2")
+    >>> with stack.writer() as w:
+    ...     for i in range(25):
+    ...         w.append(np.full((4, 4), i, "u1"))
+    >>> stack.shape, stack[24, 0, 0]
+    ((25, 4, 4), np.uint16(24))
+    """
+
+    def __init__(self, array: Array, axis: int, queue: CacheSize | None) -> None:
+        binding = array._binding
+        self.array: Array = array
+        self.axis: int = axis
+        # Of its own: what this one sees of the document is what its own thread has seen or written.
+        self._binding = ArrayBinding(binding.store, binding.path, binding.format, binding.options)
+        metadata = self._binding.metadata
+        shape = metadata.shape
+        self._row_nbytes = math.prod(shape[:axis] + shape[axis + 1:]) * metadata.itemsize
+        n_rows, self._room = rows_in(queue, self._row_nbytes, metadata.chunk_shape[axis])
+        self._ring = Ring(self._binding, axis, n_rows)
+        # Positions: frame 0 comes to the end of the array as it is now.
+        self._first = self._tail = self._head = self._wanted = self._length = shape[axis]
+        self._tiles = {}             # by the index of the unit
+        self._whole = []             # tiles to be stored
+        super().__init__(binding.describe())
+
+    def __repr__(self) -> str:
+        state = "closed" if self._is_closed else f"{self.n_given} frames given, {self.n_stored} stored"
+        return f"<zcore.Writer of {self.array._binding.describe()}, axis {self.axis}, {state}>"
+
+    @property
+    def n_given(self) -> int:
+        """Frames that `append` has taken."""
+        return self._head - self._first
+
+    @property
+    def n_stored(self) -> int:
+        """Frames that `append` has taken and the array has. Number 0 is the first one given."""
+        return self._tail - self._first
+
+    @property
+    def n_waiting(self) -> int:
+        """Bytes that wait to be stored."""
+        tiles = [*self._tiles.values(), *self._whole]
+        return (self._head - self._tail) * self._row_nbytes + sum([tile.values.nbytes for tile in tiles])
+
+    def append(self, frames: Elements) -> None:
+        """Take one frame, or several along the axis. They are copied, so the caller may use the memory again.
+
+        Waits while the queue is full.
+
+        Parameters
+        ----------
+        frames : array_like
+            Of the array's dimensions, or without the axis: then it is one frame. Any type that casts safely (NumPy,
+            ``casting="safe"``) to that of the array; Python's numbers, if the type holds them.
+
+        Raises
+        ------
+        TypeError, ValueError
+            The type does not cast safely, or the shape is not that of frames.
+        WriterError
+            Frames or boxes that were given before could not be stored. These are not taken; the next call tries again.
+        """
+        rows = self._ring.rows_of(frames)
+        with self._entered():
+            self._report()
+            while len(rows):
+                self._wait(lambda: self._head - self._tail < self._ring.n_rows)
+                n = self._ring.put(self._head, rows, self._tail)
+                rows = rows[n:]
+                self._head += n
+                self._start()
+
+    def write(self, selection: BasicSelection, values: Elements) -> None:
+        """Take the elements of a box. A unit is stored when all of it was given; the rest at `flush`.
+
+        Parameters
+        ----------
+        selection : int, slice, ... or tuple of them
+            As in brackets, slices of step 1, inside the array with the frames that were appended so far.
+        values : array_like
+            Broadcast to the selection; types as for `append`.
+
+        Raises
+        ------
+        SelectionError
+            The selection is no box of step 1, or lies outside.
+        TypeError, ValueError
+            The type does not cast safely, or the shape does not fit.
+        WriterError
+            See `append`.
+        """
+        with self._entered():
+            self._report()
+            shape = list(self._binding.metadata.shape)
+            shape[self.axis] = max(shape[self.axis], self._length + self._head - self._tail)
+            box = basic(selection, tuple(shape))
+            if box is None or any([step != 1 and count > 1 for step, count in zip(box.steps, box.counts, strict=True)]):
+                raise SelectionError("a writer takes boxes: integers, slices of step 1 and an ellipsis")
+            values = assigned(safe(values, self._ring.dtype), self._ring.dtype, box.shape, box.way)
+            values = (values if box.expand is None else values[box.expand]).reshape(box.counts)
+            if box.starts[self.axis] + box.counts[self.axis] > self._binding.metadata.shape[self.axis]:
+                self._flush_rows()
+            for coords, starts, stops in _units(self._binding.metadata, box):
+                self._put(coords, starts, stops, values[tuple([
+                    slice(start - first, stop - first) for start, stop, first
+                    in zip(starts, stops, box.starts, strict=True)])])
+
+    def _flush(self):
+        for coords in list(self._tiles):
+            self._whole.append(self._tiles.pop(coords))
+        self._flush_rows()
+        self._wait(lambda: not self._whole)
+        self._report()
+        self.array.refresh()
+
+    def _flush_rows(self):
+        self._wanted = self._head
+        self._wait(lambda: self._tail >= self._wanted)
+
+    def _put(self, coords, starts, stops, values):
+        tile = self._tiles.get(coords)
+        if tile is not None and not tile.has(stops):
+            self._whole.append(self._tiles.pop(coords))     # the array has grown since
+            tile = None
+        if tile is None:
+            self._wait(lambda: self.n_waiting <= self._room or not self._whole)
+            if self._tiles and self.n_waiting > self._room:
+                self._whole.append(self._tiles.pop(next(iter(self._tiles))))     # the oldest, in part
+            tile = self._tiles[coords] = _Tile(self._binding.metadata, coords)
+        tile.add(starts, stops, values)
+        if not tile.n_left:
+            self._whole.append(self._tiles.pop(coords))
+        self._start()
+
+    def _is_ready(self):
+        return bool(self._whole) or self._n_ready(self._length) > 0
+
+    def _store_some(self):
+        while self._whole:
+            self._whole[0].store(self._binding)
+            self._whole.pop(0)
+            self._tell()
+        if self._n_ready(self._length) > 0:
+            lifecycle.append(self._binding, self._rows, self.axis, self._appended)
+
+    def _left(self):
+        frames = self._frames_left
+        return [*([f"frames {frames[0]} to {frames[-1]}"] if frames else ()),
+                *[f"the box {list(zip(*box, strict=True))}" for tile in [*self._whole, *self._tiles.values()]
+                  for box in tile.boxes]]
+
+    @property
+    def _frames_left(self):
+        return range(self.n_stored, self.n_given)
+
+    def _rows(self, length):
+        """Return the rows to append to an array of this length; None if they are no unit yet."""
+        self._length = length
+        n = self._n_ready(length)
+        if not n:
+            return None
+        return self._ring.get(self._tail, n)
+
+    def _appended(self, n):
+        self._length += n
+        self._tail += n
+        self._tell()
+
+    def _n_ready(self, length):
+        """Return how many rows to append next, to an array of this length: whole units, up to half of the queue."""
+        given, ring = self._head - self._tail, self._ring
+        if not given:
+            return 0
+        n = n_of_units(self._binding.metadata, self.axis, length, given, max(1, ring.n_rows // 2),
+                       ring.n_rows - self._tail % ring.n_rows)
+        return n or (given if self._tail < self._wanted or given == ring.n_rows else 0)
+
+
+class _Tile:
+    """The elements of one unit that were given so far.
+
+    Attributes
+    ----------
+    values : ndarray
+        Of the part of the unit that lies in the array.
+    boxes : list of (starts, stops)
+        What was given, boxes that do not overlap.
+    n_left : int
+        Elements that were not given.
+    """
+
+    def __init__(self, metadata: ArrayMetadata, coords: tuple[int, ...]) -> None:
+        self._starts, lengths = metadata.place_of(coords)
+        counts = [min(length, end - start) for start, length, end
+                  in zip(self._starts, lengths, metadata.shape, strict=True)]
+        self.values: npt.NDArray[Any] = allocated(tuple(counts), metadata.dtype)
+        self.boxes: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
+        self.n_left: int = self.values.size
+
+    def has(self, stops: tuple[int, ...]) -> bool:
+        """Return whether a box in the unit that ends there lies in the part that is kept."""
+        return all(map(int.__le__, stops, map(int.__add__, self._starts, self.values.shape)))
+
+    def add(self, starts: tuple[int, ...], stops: tuple[int, ...], values: npt.NDArray[Any]) -> None:
+        """Note the elements of a box, which lies in the unit."""
+        new = [(starts, stops)]
+        for box in self.boxes:
+            new = [part for one in new for part in _without(one, box)]
+        self.values[self._inside(starts, stops)] = values
+        self.boxes += new
+        self.n_left -= sum([math.prod(map(int.__sub__, stops, starts)) for starts, stops in new])
+
+    def store(self, binding: ArrayBinding) -> None:
+        """Write what was given."""
+        boxes = self.boxes if self.n_left else [(self._starts, tuple(map(int.__add__, self._starts,
+                                                                         self.values.shape)))]
+        for starts, stops in boxes:
+            counts = tuple(map(int.__sub__, stops, starts))
+            binding.write(Box(starts, (1,) * len(starts), counts), self.values[self._inside(starts, stops)])
+
+    def _inside(self, starts, stops):
+        return tuple([slice(start - first, stop - first) for start, stop, first
+                      in zip(starts, stops, self._starts, strict=True)])
+
+
+def _without(box, other):
+    """Return a list of boxes: what of a box does not lie in another one."""
+    (starts, stops), (first, last) = box, other
+    if any([start >= b or stop <= a for start, stop, a, b in zip(starts, stops, first, last, strict=True)]):
+        return [box]
+    parts, starts, stops = [], list(starts), list(stops)
+    for d in range(len(starts)):
+        if starts[d] < first[d]:
+            parts.append((tuple(starts), (*stops[:d], first[d], *stops[d + 1:])))
+            starts[d] = first[d]
+        if stops[d] > last[d]:
+            parts.append(((*starts[:d], last[d], *starts[d + 1:]), tuple(stops)))
+            stops[d] = last[d]
+    return parts
+
+
+def _units(metadata: ArrayMetadata, box: Box) -> Iterator[tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]]:
+    """Iterate over the units that a box of step 1 touches: index, and starts and stops of what lies in it."""
+    if not math.prod(box.counts):
+        return
+    ranges = []
+    for d, (start, count) in enumerate(zip(box.starts, box.counts, strict=True)):
+        if metadata.edges is None or metadata.edges[d] is None:
+            ranges.append(range(start // metadata.chunk_shape[d], -(-(start + count) // metadata.chunk_shape[d])))
+        else:
+            ranges.append(range(metadata.edges[d].count(start + 1) - 1, metadata.edges[d].count(start + count)))
+    for coords in itertools.product(*ranges):
+        origins, lengths = metadata.place_of(coords)
+        yield coords, tuple(map(max, origins, box.starts)), tuple([
+            min(origin + length, start + count) for origin, length, start, count
+            in zip(origins, lengths, box.starts, box.counts, strict=True)])
