@@ -3,6 +3,7 @@
 xarray finds `ZcoreBackend` by its entry point; nothing needs to be imported.
 """
 from zcore.xarray.backend import ZcoreBackend
+from zcore.xarray.streaming import DatasetWriter, writer
 from zcore.xarray.writing import to_zarr
 
-__all__ = ["ZcoreBackend", "to_zarr"]
+__all__ = ["DatasetWriter", "ZcoreBackend", "to_zarr", "writer"]

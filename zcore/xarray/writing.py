@@ -119,7 +119,7 @@ def to_zarr(ds: Dataset | DataTree, store: StoreLike,
             old = None
         else:
             old = _existing(place, path, mode, zarr_format, append_dim)
-        draft = _Draft(path, old, zarr_format or 3, mode, append_dim, region, safe_chunks, align_chunks,
+        draft = Draft(path, old, zarr_format or 3, mode, append_dim, region, safe_chunks, align_chunks,
                        write_empty_chunks)
         part = draft._validate_and_autodetect_region(part)
         draft._validate_encoding(encodings)
@@ -177,7 +177,7 @@ def _parts(ds, encoding, append_dim, region, write_inherited_coords):
             for path, node in nodes.items()]
 
 
-class _Draft(ZarrStore):
+class Draft(ZarrStore):
     """xarray's writer of Zarr over a group that is not there yet: it decides, and notes what is to be done.
 
     Parameters
@@ -362,6 +362,15 @@ class _Draft(ZarrStore):
                 self._grids.setdefault(name, {})[key] = [
                     list(part) if isinstance(part, (tuple, list)) else part for part in value]
                 encoding[key] = tuple([max(part) if isinstance(part, (tuple, list)) else part for part in value])
+
+    def encoded(self, ds):
+        """Return by name the elements of the variables of a dataset that would be appended; notes nothing."""
+        self._targets, self.writer = [], _NotingWriter()
+        _validate_dataset_names(ds)
+        self.coords = frozenset(ds.coords)
+        dump_to_store(ds, self, self.writer)
+        grown = {target for target in self._targets if target.shape != target._found}
+        return {target.name: np.asarray(source) for source, target, _ in self.writer.noted if target in grown}
 
     def writes(self):
         """Return all that is to be written, a list of `Write`."""
