@@ -1,5 +1,5 @@
-"""The command ``python -m benchmarks``: run, list, report, codecs, asdf, pipelines, datasets, embedding, checkpoint,
-kernels, instructions and lines."""
+"""The command ``python -m benchmarks``: run, list, report, codecs, asdf, pipelines, datasets, streams, embedding,
+checkpoint, kernels, instructions and lines."""
 import argparse
 import json
 import subprocess
@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 from benchmarks import adapters
-from benchmarks.comparisons import asdf_files, checkpoint, codecs, datasets, embedding, kernels, pipelines
+from benchmarks.comparisons import asdf_files, checkpoint, codecs, datasets, embedding, kernels, pipelines, streams
 from benchmarks.counts import instructions, lines
 from benchmarks.harness import machine, runner
 from benchmarks.inputs import data
@@ -106,6 +106,7 @@ def _parser():
     for name, repeats, what in (("asdf", 7, "read and write ASDF files beside the asdf package"),
                                 ("pipelines", 7, "read and write by zarr-python with each codec pipeline"),
                                 ("datasets", 9, "open and read datasets of xarray with each engine"),
+                                ("streams", 9, "store frames that come one by one"),
                                 ("embedding", 9, "reads by zcore.h in C beside a bare loop and HDF5"),
                                 ("checkpoint", 9, "checkpoints of MPI ranks by zcore.h and by parallel HDF5")):
         command = commands.add_parser(name, help=what)
@@ -232,6 +233,9 @@ def main(argv=None):
         return int(any(timing.failed for timing in measured[0]))
     if arguments.command == "pipelines":
         print(pipelines.render(pipelines.measure(arguments.repeats, arguments.quick), pipelines.lost()))
+        return 0
+    if arguments.command == "streams":
+        print(streams.render(streams.measure(arguments.repeats, arguments.quick)))
         return 0
     if arguments.command == "datasets":
         print(datasets.render(datasets.measure(arguments.repeats, arguments.quick), datasets.lost()))

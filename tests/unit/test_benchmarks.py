@@ -22,7 +22,7 @@ pytest.importorskip("blosc")
 
 from benchmarks import __main__ as command
 from benchmarks import adapters
-from benchmarks.comparisons import asdf_files, checkpoint, codecs, datasets, embedding, kernels, pipelines
+from benchmarks.comparisons import asdf_files, checkpoint, codecs, datasets, embedding, kernels, pipelines, streams
 from benchmarks.counts import instructions, lines
 from benchmarks.harness import machine, runner
 from benchmarks.inputs import data, encodings, fixtures, object_server, reference_sets
@@ -698,6 +698,14 @@ def test_engines_of_xarray_are_compared():
     text = datasets.render(datasets.measure(repeats=1, quick=True), datasets.lost(n=20_000, n_threads=4))
     assert "| open 20 variables, v3, consolidated |" in text
     assert text.splitlines()[-1].split("|")[2].strip() == "0"
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_streams_are_stored(monkeypatch):
+    monkeypatch.setattr(streams, "ENCODINGS", {"raw": None, "zstd": "zstd"})
+    monkeypatch.setattr(streams, "LAYOUTS", {"chunks of 32 frames": streams.LAYOUTS["chunks of 32 frames"]})
+    text = streams.render(streams.measure(repeats=1, quick=True))
+    assert "| frames | zcore, writer | zcore, append |" in text and "| zstd, chunks of 32 frames |" in text
 
 
 def test_asdf_files_are_read_and_written():

@@ -3,13 +3,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-from xarray.backends.writers import dump_to_store
-
 import zcore
 from zcore.nodes.group_writer import GroupWriter
 from zcore.xarray.backend import place_of
-from zcore.xarray.writing import Draft
+from zcore.xarray.writing import encoder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,8 +27,7 @@ class DatasetWriter(GroupWriter):
     def __init__(self, group: zcore.Group, dim: str, queue: CacheSize | None) -> None:
         self._is_consolidated = group.metadata.consolidated is not None
         group.refresh()
-        # Encodes as the stored variables are; it is never carried out.
-        self._draft = Draft(group.path, group, group.zarr_format, "a-", dim, None, False, False, None)
+        self._encoded = encoder(group, dim)
         super().__init__(group, dim, queue)
 
     def append(self, ds: Dataset) -> None:  # type: ignore[override]
@@ -49,7 +45,7 @@ class DatasetWriter(GroupWriter):
         WriterError
             See `zcore.GroupWriter.append`.
         """
-        super().append(self._draft.encoded(ds))
+        super().append(self._encoded(ds))
 
     def _flush(self):
         super()._flush()

@@ -34,7 +34,7 @@ from zcore.xarray.still_read import Write, check_not_deleted, check_not_overwrit
 from zcore.xarray.variables import Dimensions, dims_of, variable_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any, Literal
 
     from zcore.storage import StoreLike
@@ -119,7 +119,7 @@ def to_zarr(ds: Dataset | DataTree, store: StoreLike,
             old = None
         else:
             old = _existing(place, path, mode, zarr_format, append_dim)
-        draft = Draft(path, old, zarr_format or 3, mode, append_dim, region, safe_chunks, align_chunks,
+        draft = _Draft(path, old, zarr_format or 3, mode, append_dim, region, safe_chunks, align_chunks,
                        write_empty_chunks)
         part = draft._validate_and_autodetect_region(part)
         draft._validate_encoding(encodings)
@@ -141,6 +141,11 @@ def to_zarr(ds: Dataset | DataTree, store: StoreLike,
     import dask
 
     return dask.delayed(_second)(written, made[0])
+
+
+def encoder(group: zcore.Group, append_dim: str) -> Callable[[Dataset], dict[str, Any]]:
+    """Return a function that encodes a dataset for an append to the variables of a group; see `_Draft.encoded`."""
+    return _Draft(group.path, group, group.zarr_format, "a-", append_dim, None, False, False, None).encoded
 
 
 def _finish(drafts, made, consolidated):
@@ -177,7 +182,7 @@ def _parts(ds, encoding, append_dim, region, write_inherited_coords):
             for path, node in nodes.items()]
 
 
-class Draft(ZarrStore):
+class _Draft(ZarrStore):
     """xarray's writer of Zarr over a group that is not there yet: it decides, and notes what is to be done.
 
     Parameters

@@ -57,8 +57,8 @@ def test_the_coordinate_is_never_ahead(tmp_path):
 
     def looked(*args):
         result = append(*args)
-        lengths = [zcore.open(tmp_path / "g", path=name).shape[axis] for name, axis in (("x", 0), ("y", 1), ("time", 0))]
-        seen.append(lengths)
+        seen.append([zcore.open(tmp_path / "g", path=name).shape[axis]
+                     for name, axis in (("x", 0), ("y", 1), ("time", 0))])
         return result
 
     lifecycle.append = looked
