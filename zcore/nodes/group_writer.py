@@ -115,7 +115,8 @@ class GroupWriter(StreamWriter):
     def _flush(self):
         self._wanted = self._head
         self._wait(lambda: self._tail >= self._wanted)
-        self._report()
+
+    def _refresh(self):
         for array in self.arrays.values():
             array.refresh()
 

@@ -6,6 +6,8 @@ in the writer; the error comes once, at the next call, which tries again.
 from __future__ import annotations
 
 import atexit
+import errno
+import errno
 import os
 import weakref
 from _queue import SimpleQueue
@@ -48,7 +50,7 @@ class StreamWriter:
     def __init__(self, place: str) -> None:
         self._place = place
         self._failure = None
-        self._is_busy = self._is_closed = False
+        self._is_busy = self._is_closed = self._is_aborted = False
         self._gate, self._inside = allocate_lock(), None
         self._guard = allocate_lock()
         self._news = SimpleQueue()   # something when the background has come further
@@ -62,6 +64,10 @@ class StreamWriter:
         raise NotImplementedError
 
     def _flush(self) -> None:
+        raise NotImplementedError
+
+    def _refresh(self) -> None:
+        """Let the caller's handles see what was stored."""
         raise NotImplementedError
 
     def _left(self) -> list[str]:
@@ -81,14 +87,24 @@ class StreamWriter:
         """
         with self._entered():
             self._report()
-            self._flush()
+            self._flush_whole()
 
     def close(self) -> None:
         """Flush, and take nothing more; a second call does nothing. After an error, the writer stays open."""
         if not self._is_closed and self._pid == os.getpid():
             with self._entered():
                 self._failure = None      # told by what follows, if it is still so
-                self._flush()
+                self._flush_whole()
+                self._is_closed = True
+        _open.discard(self)
+
+    def abort(self) -> None:
+        """Drop what waits, and take nothing more. What is being stored at the moment is waited for."""
+        if not self._is_closed and self._pid == os.getpid():
+            with self._entered():
+                self._is_aborted = True
+                while self._is_busy:
+                    self._news.get()
                 self._is_closed = True
         _open.discard(self)
 
@@ -144,10 +160,17 @@ class StreamWriter:
         what = " and ".join(left[:4]) + (f" and {len(left) - 4} more" if len(left) > 4 else "")
         text = f"{what} are not stored, and wait in the writer" if left else "all was stored"
         try:
-            raise WriterError(f"{text}; the next call tries again: {failure}", place=self._place,
-                              frames=self._frames_left, errno=getattr(failure, "errno", None)) from failure
+            number = errno.ENOMEM if isinstance(failure, MemoryError) else getattr(failure, "errno", None)
+            raise WriterError(f"{text}; the next call tries again: {str(failure) or type(failure).__name__}",
+                              place=self._place, frames=self._frames_left, errno=number) from failure
         finally:
             failure = None     # its traceback leads here
+
+    def _flush_whole(self):
+        self._flush()
+        self._wait(lambda: not self._is_busy)     # it may hold a lock still
+        self._report()
+        self._refresh()
 
     def _wait(self, is_over):
         """Wait until something is so; raises what fails meanwhile."""
@@ -176,7 +199,7 @@ class StreamWriter:
     def _store(self):
         while True:
             with self._guard:
-                if not self._is_ready():
+                if self._is_aborted or not self._is_ready():
                     # In one step with the look: what comes from now on starts a thread again.
                     self._is_busy = False
                     return

@@ -159,7 +159,8 @@ class Writer(StreamWriter):
             self._whole.append(self._tiles.pop(coords))
         self._flush_rows()
         self._wait(lambda: not self._whole)
-        self._report()
+
+    def _refresh(self):
         self.array.refresh()
 
     def _flush_rows(self):

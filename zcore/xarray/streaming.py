@@ -47,8 +47,8 @@ class DatasetWriter(GroupWriter):
         """
         super().append(self._encoded(ds))
 
-    def _flush(self):
-        super()._flush()
+    def _refresh(self):
+        super()._refresh()
         if self._is_consolidated and self.group.refresh().metadata.consolidated is None:
             zcore.consolidate_metadata(self.group.store, path=self.group.path)
 

@@ -50,6 +50,26 @@ def nothing(base):
     """Make no file."""
 
 
+def _stream(array):
+    writer = array.writer()
+    try:
+        for _ in range(3):
+            writer.append(np.ones(8))
+        writer.close()
+    finally:
+        writer.abort()
+
+
+def _tiles(array):
+    writer = array.writer()
+    try:
+        for i in range(0, 8, 2):
+            writer.write(slice(i, i + 2), 700 + VALUES[i:i + 2])
+        writer.close()
+    finally:
+        writer.abort()
+
+
 def _array_verbs(kind, options):
     """Every change of an array, in one format."""
     def make(base):
@@ -69,6 +89,8 @@ def _array_verbs(kind, options):
     add("shrink", on(lambda a: a.resize((5, 3))))
     add("grow", on(lambda a: a.resize((20, 9))))
     add("append", on(lambda a: a.append(np.ones((3, 8)))), changes=True)
+    add("append by a writer", on(_stream), changes=True)
+    add("tiles by a writer", on(_tiles), is_whole=False)
     add("attributes", on(lambda a: a.attrs.__setitem__("new", 2)))
     add("create", lambda base, kept: new(base + "/y", **options), twice=zcore.NodeExistsError)
     add("create with data", lambda base, kept: new(base + "/y", data=VALUES, **options), twice=zcore.NodeExistsError)

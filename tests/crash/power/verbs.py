@@ -110,6 +110,12 @@ def _append_within(folder, fsync):
     _group(folder, fsync)["w"].append(_NEW)
 
 
+def _append_frames(folder, fsync):
+    with _group(folder, fsync)["a"].writer() as writer:
+        for frame in _NEW:
+            writer.append(frame)
+
+
 def _make_wide(folder):
     zcore.open_group(_store(folder), mode="a").create_array("w", data=_OLD, chunks=(4, 64, 64), compressors=None)
 
@@ -221,6 +227,7 @@ VERBS = {
     "resize": Verb(_make, _resize, _look),
     "append": Verb(_make, _append, _look),
     "append to a chunk that is not full": Verb(_make_wide, _append_within, _look),
+    "append by a writer": Verb(_make, _append_frames, _look),
     "append to a dataset": Verb(_make_dataset, _append_to_dataset, _look, True),
     "attributes": Verb(_make, _attributes, _look),
     "consolidate_metadata": Verb(_make, _consolidate, _look_consolidated),

@@ -337,6 +337,26 @@ def test_an_exception_in_the_block_and_one_of_the_store():
     assert np.array_equal(array.refresh()[...], frames(10))
 
 
+@pytest.mark.parametrize("fails", [False, True])
+def test_what_is_given_up(fails):
+    array = stack(store := Failing())
+    w = array.writer()
+    w.append(frames(5))
+    w.flush()
+    store.fails = fails
+    w.append(frames(1 if not fails else 5, 5))
+    if fails:
+        with pytest.raises(zcore.WriterError):
+            w.flush()
+    w.abort()
+    w.abort()
+    w.close()
+    store.fails = False
+    del w
+    gc.collect()
+    assert np.array_equal(array.refresh()[...], frames(5))
+
+
 def test_closed():
     array = stack()
     w = array.writer()

@@ -626,9 +626,9 @@ cdef int _settle_before_it_replaces(int dirfd, Staging *staging) noexcept nogil:
     cdef int error
     if staging.is_settled or _disk_of(dirfd, staging) == ZC_NO_DISK:
         return 0
-    if staging.fd < 0:
+    while staging.fd < 0:
         staging.fd = openat(dirfd, staging.name, O_WRONLY | O_CLOEXEC)
-        if staging.fd < 0:
+        if staging.fd < 0 and errno != EINTR:
             return errno
     error = errno if zc_settle(staging.fd, staging.disk) != 0 else 0
     close(staging.fd)
