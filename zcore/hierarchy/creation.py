@@ -12,6 +12,7 @@ import numpy as np
 
 from zcore import blosc
 from zcore.codecs.chain import codec_of
+from zcore.engine.binding import ArrayBinding, GroupBinding
 from zcore.engine.options import Options
 from zcore.errors import NodeExistsError, UnsupportedError, ZcoreError
 from zcore.formats import format_of
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from zcore.engine.binding import ArrayBinding, GroupBinding
     from zcore.formats.base import Format
     from zcore.stores.base import Store
     from zcore.typing import Attributes, Chunks, DTypeLike, Elements, Shape
@@ -89,6 +89,16 @@ class NewNode:
             deletion.check_way(store, path, self.format, self.metadata)
         else:
             lifecycle.check_free(store, path, self.format, self.metadata, self.attributes, options, self.data)
+
+    @property
+    def parts(self) -> tuple[Format, ArrayMetadata | GroupMetadata, Mapping[str, Any] | None, Any]:
+        """The attributes, in this order."""
+        return self.format, self.metadata, self.attributes, self.data
+
+    def opened(self, store: Store, path: str, options: Options) -> Any:
+        """Return the binding of the node after its creation."""
+        return (ArrayBinding if isinstance(self.metadata, ArrayMetadata) else GroupBinding)(
+            store, path, self.format, options)
 
     def put(self, store: Store, path: str, options: Options, overwrite: bool) -> Any:
         """Create the node, and return its binding."""
@@ -288,13 +298,23 @@ def create_all(store: Store, path: str, new: Mapping[str, NewNode], options: Opt
     `new` are the nodes by their paths relative to `path`, groups before their members.
     """
     places = {name: f"{prefix_of(path)}{name}" if name else path for name in new}
+    trees = {}      # the nodes by the topmost one above them
     for name, node in new.items():
         above = [other for other in _above(name) if other in new]
         for other in above:
             if isinstance(new[other].metadata, ArrayMetadata):
                 raise NodeExistsError(f"{other!r} is an array, {name!r} cannot be below it", path=places[name])
         node.check(store, places[name], options, overwrite, is_topmost=not above)
-    return [(name, node.put(store, places[name], options, overwrite)) for name, node in new.items()]
+        trees.setdefault([name, *above][-1], []).append(name)
+    made = {}
+    for top, names in trees.items():
+        n = len(prefix_of(top))
+        if overwrite and len(names) > 1 and lifecycle.replace(
+                store, places[top], [(name[n:], *new[name].parts) for name in names], options):
+            made.update([(name, new[name].opened(store, places[name], options)) for name in names])
+        else:
+            made.update([(name, new[name].put(store, places[name], options, overwrite)) for name in names])
+    return [(name, made[name]) for name in new]
 
 
 def _above(path):

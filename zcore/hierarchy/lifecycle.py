@@ -140,8 +140,8 @@ def create(store: Store, path: str, format: Format, metadata: ArrayMetadata | Gr
                 # If that is impossible, or something comes there meanwhile that is not replaced, the steps below tell.
                 with contextlib.suppress(exchange.NoExchangeError, NodeExistsError):
                     with consolidated.dropped(store, path, itself=is_replaced, is_below=is_below, format=format):
-                        is_made = _make_beside(store, path, directory, format, metadata, attributes, data, options,
-                                               overwrite)
+                        is_made = _make_beside(store, path, directory, [("", format, metadata, attributes, data)],
+                                               options, overwrite)
                     if is_made and not _has_lost_groups(store, path, format):
                         return kind(store, path, format, options)
                     continue     # a group above was moved or deleted
@@ -195,15 +195,35 @@ def create(store: Store, path: str, format: Format, metadata: ArrayMetadata | Gr
         return _bound(kind, store, path, format, options, view)
 
 
-def _make_beside(store, path, directory, format, metadata, attributes, data, options, overwrite):
-    """Create a node beside `directory`, and put it in its place; return False if the groups above were moved meanwhile.
+def replace(store: Store, path: str, new: list[tuple[str, Format, ArrayMetadata | GroupMetadata,
+                                                    Mapping[str, Any] | None, npt.NDArray[Any] | None]],
+            options: Options) -> bool:
+    """Replace the node at `path`, and all below it, by several new ones in one step; return whether that was done.
+
+    `new` are the node, as ``""``, and those below it: relative path, format, metadata, attributes and data; see
+    `create`. If that is impossible, or there is no node, nothing was changed.
+    """
+    directory = exchange.directory_of(store, path)
+    if directory is None or not lookup.standing(store, path, lookup.pass_over_damage):
+        return False
+    create_ancestors(store, path, new[0][1], options)
+    with (contextlib.suppress(exchange.NoExchangeError, NodeExistsError),
+          consolidated.dropped(store, path, itself=True)):
+        return _make_beside(store, path, directory, new, options, True) and not _has_lost_groups(store, path, new[0][1])
+    return False
+
+
+def _make_beside(store, path, directory, new, options, overwrite):
+    """Create nodes beside `directory`, and put them in its place; return False if the groups above were moved meanwhile.
 
     Raises : NodeExistsError, if something is there that is not replaced.
     """
     with Beside(directory, store.fsync) as work:
         try:
-            create(DirectoryStore(work.node, fsync=False), "", format, metadata, attributes,
-                   options.changed({"lock": False}), data=data, is_below=True)
+            inner = DirectoryStore(work.node, fsync=False)
+            for name, format, metadata, attributes, data in new:
+                create(inner, name, format, metadata, attributes, options.changed({"lock": False}), data=data,
+                       is_below=True)
             exchange.put(store, path, work, options, overwrite)
         except StoreError:
             if work.is_here():

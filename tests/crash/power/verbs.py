@@ -153,6 +153,15 @@ def _write_part(folder, fsync):
     _group(folder, fsync)["a"][:, 3:20] = _NEW[:, 3:20]
 
 
+def _save_group(folder, data=_OLD):
+    zcore.save_group(_store(folder), a=data, b=data + 1, overwrite=True)
+
+
+def _save_group_over(folder, fsync):
+    zcore.config.fsync = fsync
+    _save_group(folder, _NEW)
+
+
 def _archive(folder, data=_OLD):
     zcore.save_array(os.path.join(folder, "file.zip"), data, **_FORM)
 
@@ -226,6 +235,7 @@ VERBS = {
     "consolidate_metadata": Verb(_make, _consolidate, _look_consolidated),
     "write chunks again": Verb(_make, _write, _look, True),
     "write parts of chunks": Verb(_make, _write_part, _look, True),
+    "save over a group": Verb(_save_group, _save_group_over, _look),
     "save an archive": Verb(lambda folder: None, _archive_over, _look_at_archive),
     "save over an archive": Verb(_archive, _archive_over, _look_at_archive),
     "asdf.write over a file": Verb(_asdf, _asdf_over, _look_at_asdf),
