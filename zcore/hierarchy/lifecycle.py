@@ -214,7 +214,7 @@ def replace(store: Store, path: str, new: list[tuple[str, Format, ArrayMetadata 
 
 
 def _make_beside(store, path, directory, new, options, overwrite):
-    """Create nodes beside `directory`, and put them in its place; return False if the groups above were moved meanwhile.
+    """Create nodes beside `directory`, and put them in its place; return False if groups above were moved meanwhile.
 
     Raises : NodeExistsError, if something is there that is not replaced.
     """

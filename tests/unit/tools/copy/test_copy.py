@@ -12,7 +12,7 @@ from zcore.engine.binding import ArrayBinding
 from zcore.errors import UnsupportedError
 from zcore.stores.directory import beside
 from zcore.tools.copy import copy as copy_module
-from zcore.tools.copy import transfer
+from zcore.tools.copy import staging, transfer
 from zcore.tools.copy.staging import Building
 
 RNG = np.random.default_rng(5)
@@ -515,6 +515,20 @@ def test_another_copy_begins_anew(tmp_path, monkeypatch):
     source.attrs["changed"] = True
     new = zcore.copy(source, tmp_path / "b", chunks=(9, 9))
     assert np.array_equal(new[...], source[...]) and new.attrs["changed"]
+
+
+@pytest.mark.parametrize("fsync", [False, True])
+def test_a_copy_begins_anew_after_a_power_cut(tmp_path, monkeypatch, fsync):
+    """Its files may have lost their data."""
+    source = zcore.create_array(tmp_path / "a", data=VALUES, chunks=(10, 10), compressors=None)
+    with monkeypatch.context() as patch:
+        patch.setattr(Building, "put", lambda self, replace: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            zcore.copy(source, tmp_path / "b", fsync=fsync)
+    for chunk in tmp_path.glob(".*/node.*/c/*/*"):
+        chunk.write_bytes(b"")
+    monkeypatch.setattr(staging, "_boot", lambda: "another")
+    assert np.array_equal(zcore.copy(source, tmp_path / "b", fsync=fsync)[...], VALUES)
 
 
 def test_marks_tell_nothing_once_the_copy_has_its_name(tmp_path, monkeypatch):
