@@ -514,6 +514,7 @@ def bits(elements):
     return elements.tolist() if elements.dtype.kind in "TO" else elements.tobytes()
 
 
+@pytest.mark.thinned(2, "form", "fill", "in_memory")
 @pytest.mark.parametrize("form", [{}, {"shards": (4, 4)}, {"order": "F"}, {"zarr_format": 2}], ids=str)
 @pytest.mark.parametrize("fill", FILLS)
 @pytest.mark.parametrize("in_memory", [False, True])

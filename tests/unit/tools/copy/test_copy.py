@@ -52,6 +52,7 @@ def original(tmp_path_factory):
                               attributes=ATTRIBUTES, dimension_names=NAMES, fill_value=0)
 
 
+@pytest.mark.thinned(2, "first", "there")
 @pytest.mark.parametrize("there", FAMILIES)
 @pytest.mark.parametrize("first", FAMILIES)
 def test_every_family_to_every_other_and_back(first, there, original, tmp_path):
@@ -78,6 +79,7 @@ TYPES = ["?", "u1", ">i2", "<u8", "<f2", ">f8", "<c16", "<M8[s]", "<m8[D]", "S5"
          [("a", "<i2"), ("b", "<f4")]]
 
 
+@pytest.mark.thinned(3, "dtype", "there")
 @pytest.mark.parametrize("dtype", TYPES, ids=str)
 @pytest.mark.parametrize("there", ["v3", "sharded", "v2", "zmeta", "zip", "npy", "npz", "hdf5", "asdf"])
 def test_every_type(dtype, there, tmp_path):
@@ -171,6 +173,7 @@ def test_objects_outside_the_grid_stay_where_they_are(tmp_path):
 
 # what is asked for
 
+@pytest.mark.thinned(2, "sharded", "wanted", "memory")
 @pytest.mark.parametrize("memory", [900, "1 GB"])
 @pytest.mark.parametrize("wanted", [
     {"chunks": (23, 1)}, {"chunks": (1, 19)}, {"chunks": (7, 9)}, {"shards": (20, 40), "chunks": (5, 5)},
