@@ -58,7 +58,7 @@ def pytest_collection(session):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
-    """Mark what is slow: most cases of thinned tests, and where slow tests run those of hypothesis, with all examples."""
+    """Mark most cases of thinned tests as slow, and where slow tests run those of hypothesis, with all examples."""
     numbers = collections.defaultdict(dict)      # of the values that a parameter of a test has, as they come
     for item in items:
         if thinned := item.get_closest_marker("thinned"):

@@ -356,7 +356,7 @@ def cases(*lists, quick, stride=1):
 
 
 @pytest.mark.parametrize("path, comes_next, fault, stride", cases(
-    ["", "x/y"], NEXT, [ONE, ALL], quick=[("", NEXT[0], ALL), ("x/y", NEXT[1], ALL), ("x/y", NEXT[2], ONE)]))
+    ["", "x/y"], NEXT, [ONE, ALL], quick=[("", NEXT[0], ALL), ("x/y", NEXT[1], ALL), ("x/y", NEXT[2], ONE)], stride=3))
 def test_replacement_in_a_store_fails_at_every_call(path, comes_next, fault, stride):
     """The old node stands, or the new one; or it does as soon as somebody comes by."""
     source = make_new(zcore.MemoryStore())
