@@ -4,6 +4,7 @@ The functions return bindings, from which `zcore.api` and `zcore.nodes.group` ma
 """
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -16,7 +17,7 @@ from zcore.engine.binding import ArrayBinding, GroupBinding
 from zcore.engine.options import Options
 from zcore.errors import NodeExistsError, UnsupportedError, ZcoreError
 from zcore.formats import format_of
-from zcore.hierarchy import deletion, lifecycle, lookup
+from zcore.hierarchy import deletion, exchange, lifecycle, lookup
 from zcore.hierarchy.creation_lock import hold_tree
 from zcore.indexing.assign import cast_to, check_complete, in_memory
 from zcore.model.fill_value import fill_bytes, in_order_of_bits
@@ -89,11 +90,6 @@ class NewNode:
             deletion.check_way(store, path, self.format, self.metadata)
         else:
             lifecycle.check_free(store, path, self.format, self.metadata, self.attributes, options, self.data)
-
-    @property
-    def parts(self) -> tuple[Format, ArrayMetadata | GroupMetadata, Mapping[str, Any] | None, Any]:
-        """The attributes, in this order."""
-        return self.format, self.metadata, self.attributes, self.data
 
     def opened(self, store: Store, path: str, options: Options) -> Any:
         """Return the binding of the node after its creation."""
@@ -308,13 +304,25 @@ def create_all(store: Store, path: str, new: Mapping[str, NewNode], options: Opt
         trees.setdefault([name, *above][-1], []).append(name)
     made = {}
     for top, names in trees.items():
-        n = len(prefix_of(top))
-        if overwrite and len(names) > 1 and lifecycle.replace(
-                store, places[top], [(name[n:], *new[name].parts) for name in names], options):
+        if overwrite and len(names) > 1 and _replaced(
+                store, places[top], {name[len(prefix_of(top)):]: new[name] for name in names}, options):
             made.update([(name, new[name].opened(store, places[name], options)) for name in names])
         else:
             made.update([(name, new[name].put(store, places[name], options, overwrite)) for name in names])
     return [(name, made[name]) for name in new]
+
+
+def _replaced(store, path, new, options):
+    """Replace a node and all below it in one step; return False, with nothing changed, if that is impossible."""
+    with (contextlib.suppress(exchange.NoExchangeError, NodeExistsError),
+          lifecycle.replacing(store, path, options) as inner):
+        if inner is None:
+            return False
+        for name, node in new.items():
+            lifecycle.create(inner, name, node.format, node.metadata, node.attributes,
+                             options.changed({"lock": False}), data=node.data, is_below=True)
+        return True
+    return False
 
 
 def _above(path):

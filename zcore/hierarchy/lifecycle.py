@@ -60,7 +60,7 @@ from zcore.stores.keys import prefix_of
 from zcore.stores.memory import MemoryStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from typing import Any
 
     import numpy.typing as npt
@@ -140,8 +140,8 @@ def create(store: Store, path: str, format: Format, metadata: ArrayMetadata | Gr
                 # If that is impossible, or something comes there meanwhile that is not replaced, the steps below tell.
                 with contextlib.suppress(exchange.NoExchangeError, NodeExistsError):
                     with consolidated.dropped(store, path, itself=is_replaced, is_below=is_below, format=format):
-                        is_made = _make_beside(store, path, directory, [("", format, metadata, attributes, data)],
-                                               options, overwrite)
+                        is_made = _make_beside(store, path, directory, format, metadata, attributes, data, options,
+                                               overwrite)
                     if is_made and not _has_lost_groups(store, path, format):
                         return kind(store, path, format, options)
                     continue     # a group above was moved or deleted
@@ -195,35 +195,33 @@ def create(store: Store, path: str, format: Format, metadata: ArrayMetadata | Gr
         return _bound(kind, store, path, format, options, view)
 
 
-def replace(store: Store, path: str, new: list[tuple[str, Format, ArrayMetadata | GroupMetadata,
-                                                    Mapping[str, Any] | None, npt.NDArray[Any] | None]],
-            options: Options) -> bool:
-    """Replace the node at `path`, and all below it, by several new ones in one step; return whether that was done.
+@contextlib.contextmanager
+def replacing(store: Store, path: str, options: Options) -> Iterator[DirectoryStore | None]:
+    """Return a context manager of a store whose root replaces the node at `path`, with all below it, in the end.
 
-    `new` are the node, as ``""``, and those below it: relative path, format, metadata, attributes and data; see
-    `create`. If that is impossible, or there is no node, nothing was changed.
+    It gives None if there is no node, or if the store cannot replace it in one step. After an error the old node stays.
+
+    Raises : NoExchangeError, in the end, if files that belong to no node cannot stay; nothing was changed.
     """
     directory = exchange.directory_of(store, path)
     if directory is None or not lookup.standing(store, path, lookup.pass_over_damage):
-        return False
-    create_ancestors(store, path, new[0][1], options)
-    with (contextlib.suppress(exchange.NoExchangeError, NodeExistsError),
-          consolidated.dropped(store, path, itself=True)):
-        return _make_beside(store, path, directory, new, options, True) and not _has_lost_groups(store, path, new[0][1])
-    return False
+        yield None
+        return
+    with Beside(directory, store.fsync) as work:
+        yield DirectoryStore(work.node, fsync=False)
+        with consolidated.dropped(store, path, itself=True):
+            exchange.put(store, path, work, options)
 
 
-def _make_beside(store, path, directory, new, options, overwrite):
-    """Create nodes beside `directory`, and put them in its place; return False if groups above were moved meanwhile.
+def _make_beside(store, path, directory, format, metadata, attributes, data, options, overwrite):
+    """Create a node beside `directory`, and put it in its place; return False if the groups above were moved meanwhile.
 
     Raises : NodeExistsError, if something is there that is not replaced.
     """
     with Beside(directory, store.fsync) as work:
         try:
-            inner = DirectoryStore(work.node, fsync=False)
-            for name, format, metadata, attributes, data in new:
-                create(inner, name, format, metadata, attributes, options.changed({"lock": False}), data=data,
-                       is_below=True)
+            create(DirectoryStore(work.node, fsync=False), "", format, metadata, attributes,
+                   options.changed({"lock": False}), data=data, is_below=True)
             exchange.put(store, path, work, options, overwrite)
         except StoreError:
             if work.is_here():

@@ -2,6 +2,8 @@
 from __future__ import annotations
 
 import os
+import warnings
+import zlib
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -128,6 +130,27 @@ def _append_to_dataset(folder, fsync):
     zcore.xarray.to_zarr(new, _store(folder), append_dim="t")
 
 
+def _look_at_dataset(folder):
+    """Return what readers find with and without a copy of the metadata: all variables are old, or all are new."""
+    import xarray
+
+    found = {}
+    for consolidated in (True, False):
+        with warnings.catch_warnings(action="ignore"):     # of an append that was cut off
+            ds = xarray.open_dataset(_store(folder), engine="zcore", consolidated=consolidated)
+        found[str(consolidated)] = str({name: (ds[name].shape, zlib.crc32(ds[name].values.tobytes()))
+                                        for name in sorted(ds.variables)})
+    return found
+
+
+def _overwrite_dataset(folder, fsync):
+    import xarray
+
+    new = xarray.Dataset({"a": (("t", "y", "x"), _NEW[:4])}, coords={"t": np.arange(4.0)})
+    zcore.config.fsync = fsync
+    zcore.xarray.to_zarr(new, _store(folder), mode="w", encoding={"a": {"chunks": _CHUNKS}})
+
+
 def _attributes(folder, fsync):
     _group(folder, fsync)["a"].attrs.update(title="a" * 5000)
 
@@ -230,7 +253,8 @@ VERBS = {
     "resize": Verb(_make, _resize, _look),
     "append": Verb(_make, _append, _look),
     "append to a chunk that is not full": Verb(_make_wide, _append_within, _look),
-    "append to a dataset": Verb(_make_dataset, _append_to_dataset, _look, True),
+    "append to a dataset": Verb(_make_dataset, _append_to_dataset, _look_at_dataset, True),
+    "write over a dataset": Verb(_make_dataset, _overwrite_dataset, _look_at_dataset),
     "attributes": Verb(_make, _attributes, _look),
     "consolidate_metadata": Verb(_make, _consolidate, _look_consolidated),
     "write chunks again": Verb(_make, _write, _look, True),
