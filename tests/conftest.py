@@ -2,11 +2,14 @@
 
 Warnings are errors and `slow` is left out by default; both are said in pyproject.toml.
 """
+import collections
+import contextlib
 import gc
+import importlib
 import os
-import shutil
 import signal
-import tempfile
+import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import hypothesis
@@ -21,16 +24,10 @@ hypothesis.settings.register_profile("all", derandomize=True, deadline=None, dat
 hypothesis.settings.register_profile("a fifth", hypothesis.settings.get_profile("all"), max_examples=20)
 
 
-# Else each of these interpreters compiles all of zcore again, where the user's environment says that none shall write
-# what it has compiled. They write it to a folder of this run.
-_compiled = tempfile.mkdtemp(prefix="zcore-tests.") if os.environ.pop("PYTHONDONTWRITEBYTECODE", None) else None
-if _compiled:
-    os.environ["PYTHONPYCACHEPREFIX"] = _compiled
-
-
-def pytest_unconfigure():
-    if _compiled:
-        shutil.rmtree(_compiled, ignore_errors=True)
+# Else each of these interpreters compiles all of zcore again, and each worker all tests, where the user's environment
+# says that none shall write what it has compiled.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -50,13 +47,27 @@ def pytest_configure(config):
     hypothesis.settings.load_profile("all" if runs_slow_tests(config) else "a fifth")
 
 
+def pytest_collection(session):
+    """Let each worker import another part of the tests first: it finds the assertions of the others rewritten."""
+    if worker := getattr(session.config, "workerinput", None):
+        files = sorted(path for place in session.config.args for path in Path(place).resolve().rglob("test_*.py"))
+        for path in files[int(worker["workerid"][2:])::worker["workercount"]]:
+            with contextlib.suppress(Exception, pytest.skip.Exception):     # collecting it says what is wrong
+                importlib.import_module(".".join(path.relative_to(session.config.rootpath).with_suffix("").parts))
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
-    """Where slow tests run, those of hypothesis are among them: they have all of their examples there."""
-    if runs_slow_tests(config):
-        for item in items:
-            if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
+    """Mark most cases of thinned tests as slow, and where slow tests run those of hypothesis, with all examples."""
+    numbers = collections.defaultdict(dict)      # of the values that a parameter of a test has, as they come
+    for item in items:
+        if thinned := item.get_closest_marker("thinned"):
+            n, *names = thinned.args
+            seen = {name: numbers[item.function, name] for name in names}
+            if sum(seen[name].setdefault(id(item.callspec.params[name]), len(seen[name])) for name in names) % n:
                 item.add_marker("slow")
+        if runs_slow_tests(config) and getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
+            item.add_marker("slow")
 
 
 def pytest_ignore_collect(collection_path):

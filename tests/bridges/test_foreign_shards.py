@@ -182,6 +182,7 @@ def swapping():
     Swapping.turn = Swapping.new = None
 
 
+@pytest.mark.thinned(3, "opened", "form", "turn", "change")
 @OPENED
 @ALL_FORMS
 @pytest.mark.parametrize("turn", [1, 2, 3])

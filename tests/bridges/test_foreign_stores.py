@@ -65,6 +65,7 @@ STORES = pytest.mark.parametrize("make", [memory, strict, sized, fsspec_memory, 
                                           obstore_local, icechunk])
 
 
+@pytest.mark.thinned(2, "zarr_format", "make", "opened")
 @OPENED
 @STORES
 @pytest.mark.parametrize("zarr_format", [2, 3])
@@ -124,6 +125,7 @@ RANGES = [(0, 0), (0, 3), (0, 10), (0, 99), (3, 4), (3, 99), (10, 1), (99, 1), (
           (10, None), (99, None), (None, 0), (None, 4), (None, 10), (None, 99), (0, 2**70), (2**70, 2**70)]
 
 
+@pytest.mark.thinned(4, "make", "byte_range")
 @STORES
 @pytest.mark.parametrize("byte_range", RANGES, ids=str)
 def test_a_range_is_cut_at_the_end_of_the_value(tmp_path, make, byte_range):

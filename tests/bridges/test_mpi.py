@@ -203,6 +203,7 @@ class TestErrors:
         assert [type(error) for error in found] == [zcore.ReadOnlyError] * 2
 
 
+@pytest.mark.thinned(3, "nbytes", "keywords")
 @pytest.mark.parametrize("keywords", [{}, {"shards": (6, 10)}, {"chunks": ((3, 5, 9), (12,))}])
 @pytest.mark.parametrize("nbytes", [1, 300, 1 << 26])
 def test_boxes_that_share_objects(tmp_path, monkeypatch, keywords, nbytes):

@@ -658,6 +658,29 @@ class TestWrite:
         with pytest.raises(ValueError, match="unexpected encoding"):
             to_zarr(weather(), tmp_path, "w", encoding={"big": {"speed": 3}})
 
+    @pytest.mark.parametrize("group", ["", "g/h"])
+    def test_the_old_dataset_stays_until_the_new_one_is_written(self, tmp_path, group):
+        def block(number):
+            assert by_zcore(tmp_path, group=group).identical(old)
+            if number[1, 0] > fails_at:
+                raise ZeroDivisionError
+            return number * 2
+
+        values = np.arange(8.0).reshape(4, 2)
+        to_zarr(xr.Dataset({"a": (("t", "x"), values), "b": 4}), tmp_path, group=group)
+        old, fails_at = by_zcore(tmp_path, group=group).load(), 5
+        new = xr.Dataset({"a": (("t", "x"), values)}).chunk({"t": 2})
+        new["a"] = new["a"].copy(data=new["a"].data.map_blocks(block, dtype="f8", meta=np.zeros((0, 0))))
+        with pytest.raises(ZeroDivisionError):
+            to_zarr(new, tmp_path, "w", group=group)
+        assert by_zcore(tmp_path, group=group).identical(old)
+        fails_at = 9
+        written = to_zarr(new, tmp_path, "w", group=group)
+        assert written.path == group and np.array_equal(written["a"][...], 2 * values)
+        assert "b" not in by_zcore(tmp_path, group=group) and zcore.verify(tmp_path).ok
+        assert zcore.open_group(tmp_path).metadata.consolidated is not None
+        assert sorted(path.name for path in tmp_path.glob(".*")) == []
+
     def test_unequal_chunks_are_written_again(self, tmp_path):
         group = zcore.open_group(tmp_path / "a", "w")
         group.create_array("a", data=np.arange(10), chunks=[[2, 3, 5]], dimension_names=("t",))

@@ -99,6 +99,7 @@ def written(tmp_path, old, encoding, new, lazy, zarr_format=3, mode="append"):
     return before, lambda: to_zarr(ds, tmp_path, **({"append_dim": "t"} if mode == "append" else {"mode": mode}))
 
 
+@pytest.mark.thinned(2, "old", "lazy", "zarr_format")
 @pytest.mark.parametrize("zarr_format", [2, 3])
 @pytest.mark.parametrize("lazy", [False, True])
 @pytest.mark.parametrize(("old", "encoding", "new", "error"), WRONG.values(), ids=WRONG)
@@ -116,6 +117,7 @@ def test_what_does_not_fit(tmp_path, old, encoding, new, error, lazy, zarr_forma
         assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
 
 
+@pytest.mark.thinned(2, "old", "lazy", "mode")
 @pytest.mark.parametrize("lazy", [False, True])
 @pytest.mark.parametrize("mode", ["r+", "a"])
 @pytest.mark.parametrize(("old", "encoding", "new", "error"), WRONG.values(), ids=WRONG)
@@ -125,6 +127,7 @@ def test_what_does_not_fit_over_stored_values(tmp_path, old, encoding, new, erro
         write()
 
 
+@pytest.mark.thinned(2, "old", "lazy", "zarr_format")
 @pytest.mark.parametrize("zarr_format", [2, 3])
 @pytest.mark.parametrize("lazy", [False, True])
 @pytest.mark.parametrize(("old", "encoding", "new"), RIGHT.values(), ids=RIGHT)
@@ -146,6 +149,7 @@ def test_what_fits(tmp_path, old, encoding, new, lazy, zarr_format):
 
 
 class TestCoordinates:
+    @pytest.mark.thinned(2, "change", "mode", "lazy")
     @pytest.mark.parametrize("lazy", [False, True])
     @pytest.mark.parametrize("mode", ["a", "a-"])
     @pytest.mark.parametrize("change", [

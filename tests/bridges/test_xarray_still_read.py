@@ -81,6 +81,7 @@ DERIVED = {
 
 
 class TestReplaced:
+    @pytest.mark.thinned(2, "derive", "engine")
     @ENGINES
     @pytest.mark.parametrize("derive", DERIVED.values(), ids=DERIVED)
     def test_whatever_was_made_of_it(self, tmp_path, derive, engine):
@@ -97,6 +98,7 @@ class TestReplaced:
     }
     SOURCES = SPELLINGS | {"group": zcore.open_group, "array": lambda path: zcore.open(path)["t"]}
 
+    @pytest.mark.thinned(4, "source", "target")
     @pytest.mark.parametrize("target", SPELLINGS.values(), ids=SPELLINGS)
     @pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
     def test_however_it_is_spelled(self, tmp_path, monkeypatch, source, target):
@@ -124,6 +126,7 @@ class TestReplaced:
             found = xr.open_dataset(tmp_path / "a", engine="zcore", group=target)
             xr.testing.assert_equal(found, made())
 
+    @pytest.mark.thinned(2, "make", "engine")
     @pytest.mark.parametrize("make", [
         lambda path: zcore.MemoryStore(), lambda path: zarr.storage.MemoryStore(),
         lambda path: zarr.storage.LocalStore(path), lambda path: zcore.zarr.Store(path, read_only=False),
@@ -215,6 +218,7 @@ class TestReplaced:
             xr.testing.assert_equal(xr.open_dataset(tmp_path / "a", engine="zcore"), made())
 
 
+@pytest.mark.thinned(2, "change", "engine")
 @ENGINES
 @pytest.mark.parametrize(("change", "keywords", "is_refused"), [
     (lambda ds: ds, {"mode": "a"}, False),

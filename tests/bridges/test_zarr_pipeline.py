@@ -72,6 +72,7 @@ ORTHOGONAL = [
 SHAPE = (23, 31)
 
 
+@pytest.mark.thinned(2, "make_store", "shards", "dtype")
 @pytest.mark.filterwarnings("ignore:.*does not have a Zarr V3 specification", "ignore:.*byte order")
 @pytest.mark.parametrize("make_store", [MemoryStore, LocalStore], ids=["memory", "local"])
 @pytest.mark.parametrize("zarr_format, shards", [(2, None), (3, None), (3, (8, 12))])

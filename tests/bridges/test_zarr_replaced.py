@@ -87,6 +87,7 @@ def check(array, store):
             assert objects(store) == before
 
 
+@pytest.mark.thinned(3, "store", "change", "first")
 @pytest.mark.parametrize("first", ["read", "written"])
 @pytest.mark.parametrize("change", OTHERS)
 def test_another_array_in_its_place_is_an_error(store, change, first):
@@ -100,6 +101,7 @@ def test_another_array_in_its_place_is_an_error(store, change, first):
     np.testing.assert_array_equal(other[...], NUMBERS.reshape(other.shape))
 
 
+@pytest.mark.thinned(2, "store", "change")
 @pytest.mark.parametrize("change", OTHERS)
 def test_before_the_first_use_as_well(store, change):
     keywords, changed = OTHERS[change]

@@ -126,6 +126,7 @@ def check_kills(ending, how, n_kills, folder):
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.thinned(2, "ending", "how")
 @pytest.mark.parametrize("how", ["kill", "ctrl-c"])
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_a_copy_that_ends_early_leaves_the_old_file_or_the_new_one(ending, how, tmp_path):

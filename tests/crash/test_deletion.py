@@ -19,6 +19,7 @@ print(json.dumps(rounds(path, **given)))
 """
 
 
+@pytest.mark.thinned(2, "call", "zarr_format")
 @pytest.mark.parametrize("n_rounds", [3, pytest.param(200, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("zarr_format", [3, 2])
 @pytest.mark.parametrize("call", CALLS)

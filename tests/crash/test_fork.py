@@ -172,6 +172,7 @@ print(codes)
     assert np.all(zcore.open(place)[...] == 2)
 
 
+@pytest.mark.thinned(2, "what", "threads")
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("what", ["chunks", "shards", "parts of shards"])
 def test_a_fork_in_the_middle_of_a_write(place, crew, what, threads):

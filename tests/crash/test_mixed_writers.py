@@ -168,6 +168,7 @@ def store(request, place):
     return zcore.MemoryStore() if request.param == "memory" else directory(place, request.param)
 
 
+@pytest.mark.thinned(2, "store", "shares_handle")
 @pytest.mark.parametrize("shares_handle", [True, False], ids=["one-handle", "handles"])
 def test_threads_with_a_resizer(store, shares_handle, n_rounds):
     array = create(store, 60)
@@ -176,6 +177,7 @@ def test_threads_with_a_resizer(store, shares_handle, n_rounds):
     check(store, results, n_rounds)
 
 
+@pytest.mark.thinned(2, "store", "shares_handle")
 @pytest.mark.parametrize("shares_handle", [True, False], ids=["one-handle", "handles"])
 def test_threads_with_appenders(store, shares_handle, n_rounds):
     array = create(store, OWNED_ROWS)

@@ -117,6 +117,7 @@ WAITS = {
 }
 
 
+@pytest.mark.thinned(2, "wait", "environment")
 @BOTH_WAYS
 @pytest.mark.parametrize("wait", WAITS)
 def test_while_another_process_holds_the_array(place, crew, environment, wait):

@@ -181,6 +181,7 @@ REPLACEMENTS = {
 }
 
 
+@pytest.mark.thinned(3, "variant", "replacement", "change")
 @pytest.mark.parametrize("change", ["write", "read", "append"])
 @pytest.mark.parametrize("replacement", REPLACEMENTS)
 def test_an_array_that_was_replaced(store, lock, replacement, change):

@@ -94,6 +94,7 @@ def read(array):
     return out.tobytes()
 
 
+@pytest.mark.thinned(2, "way", "name")
 @pytest.mark.parametrize(("name", "typesize", "chunk"), list(some_by_default()))
 def test_every_length(tmp_path, way, name, typesize, chunk):
     """ZM-CHK-05, ZM-CHK-11: a file of 0 ... cbytes + 8 bytes is an error unless it is the chunk."""

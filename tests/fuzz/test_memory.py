@@ -147,6 +147,7 @@ def test_decompress_asks_for_what_a_header_claims_and_no_more(tmp_path):
     ) == ["True"]
 
 
+@pytest.mark.thinned(2, "way", "n_mb")
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("n_mb", [100, 900, 1500, 1900])
 def test_one_block_of_600_megabytes_under_a_limit(tmp_path, way, n_mb):

@@ -53,6 +53,7 @@ def outcome(read):
         return type(error), error.message, tuple([repr(getattr(error, name)) for name in error.fields])
 
 
+@pytest.mark.thinned(2, "order", "cname", "shuffle")
 @pytest.mark.parametrize(("cname", "shuffle"), CODECS)
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_parts_are_those_of_whole_chunks(tmp_path, cname, shuffle, order):
@@ -103,6 +104,7 @@ def bounds_of_blocks(raw):
     return list(zip(starts, ends, strict=True)), header.blocksize
 
 
+@pytest.mark.thinned(2, "shuffle", "cname")
 @pytest.mark.parametrize("cname", ["lz4", "zstd", "zlib", "blosclz"])
 @pytest.mark.parametrize("shuffle", [0, 1, 2])
 def test_damage_is_found_in_blocks_that_are_needed(tmp_path, cname, shuffle):

@@ -45,6 +45,7 @@ def blocks(shape, chunks):
         yield ".".join(map(str, coords)), tuple(slice(i * c, (i + 1) * c) for i, c in zip(coords, chunks, strict=True))
 
 
+@pytest.mark.thinned(2, "store", "dtype")
 @SHARES
 @pytest.mark.parametrize("dtype", TYPES)
 def test_what_zcore_writes_python_blosc_decodes(request, store, dtype, n_shares):
@@ -65,6 +66,7 @@ def test_what_zcore_writes_python_blosc_decodes(request, store, dtype, n_shares)
             assert outside.tobytes() == bytes(outside.nbytes)
 
 
+@pytest.mark.thinned(2, "store", "dtype")
 @SHARES
 @pytest.mark.parametrize("dtype", TYPES)
 def test_what_python_blosc_writes_zcore_reads(request, store, dtype, n_shares):

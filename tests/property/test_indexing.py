@@ -311,6 +311,7 @@ def test_many_points(tmp_path, dtype, kind):
             assert array[...].tobytes() == model.tobytes()
 
 
+@pytest.mark.thinned(3, "place", "kind")
 @pytest.mark.parametrize("kind", KINDS)
 def test_dense_masks(place, kind):
     """Masks that stay masks, of all dimensions or of some, beside slices; and chunks in which they are never true."""

@@ -265,11 +265,13 @@ class TestFixtures:
 
 
 class TestAdapters:
+    @pytest.mark.thinned(2, "library", "shape")
     @pytest.mark.parametrize(("shape", "chunks"), SHAPES)
     def test_library_reads_and_writes_what_the_fixture_says(self, library, tmp_path, shape, chunks):
         encoding = "lz4" if library.knows("lz4") else encodings.REFERENCES
         self.check(library, tmp_path, Layout(shape, chunks, None, encoding))
 
+    @pytest.mark.thinned(4, "library", "encoding", "shards")
     @pytest.mark.parametrize("shards", [None, (8, 20)])
     @pytest.mark.parametrize("encoding", [name for name in encodings.ENCODINGS if name != "lz4"])
     def test_library_knows_the_encodings_that_it_says(self, library, tmp_path, encoding, shards):
@@ -280,6 +282,7 @@ class TestAdapters:
             pytest.skip("Zarr v2 has no shards")
         self.check(library, tmp_path, layout)
 
+    @pytest.mark.thinned(3, "library", "spelling")
     @pytest.mark.parametrize("spelling", ["plain", "templates", "gen"])
     def test_library_opens_sets_as_they_are_spelled(self, library, tmp_path, spelling):
         if "set" not in library.kinds:

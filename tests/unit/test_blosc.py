@@ -18,6 +18,7 @@ def content(n):
     return (np.arange(n) // 9 % 256).astype("u1").tobytes()
 
 
+@pytest.mark.thinned(3, "cname", "shuffle")
 @pytest.mark.parametrize(("cname", "shuffle"), list(itertools.product(COMPRESSORS, (0, 1, 2))))
 def test_both_ways_with_python_blosc(cname, shuffle):
     for n, typesize, clevel in itertools.product(
@@ -100,6 +101,7 @@ def test_out():
             blosc.decompress(chunk, wrong)
 
 
+@pytest.mark.thinned(3, "typesize", "cname")
 @pytest.mark.parametrize("typesize", (1, 4, 17, *(pytest.param(n, marks=pytest.mark.slow) for n in (3, 8, 300))))
 @pytest.mark.parametrize(("cname", "clevel"), (("lz4", 1), ("lz4", 5), ("blosclz", 9), ("lz4hc", 2), ("zlib", 1),
                                                ("zstd", 1), ("zstd", 6)))
@@ -130,6 +132,7 @@ def test_blocks_of_zstd(clevel, blocksize, n_threads):
     assert blosc.header(asked).blocksize == 1 << 16
 
 
+@pytest.mark.thinned(2, "typesize", "cname")
 @pytest.mark.parametrize("cname", ["lz4", "zstd"])
 @pytest.mark.parametrize("typesize", [1, 4, 300])
 def test_threads_and_blocks_of_a_few_bytes(cname, typesize):

@@ -44,6 +44,7 @@ def writer(request):
     return name, write
 
 
+@pytest.mark.thinned(3, "writer", "mode")
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o604])
 def test_what_is_replaced_keeps_its_mode(tmp_path, writer, mode):
     """A private file became readable for all: 0600 became 0644, and a directory 0755."""

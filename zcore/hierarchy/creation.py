@@ -4,6 +4,7 @@ The functions return bindings, from which `zcore.api` and `zcore.nodes.group` ma
 """
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -12,10 +13,11 @@ import numpy as np
 
 from zcore import blosc
 from zcore.codecs.chain import codec_of
+from zcore.engine.binding import ArrayBinding, GroupBinding
 from zcore.engine.options import Options
 from zcore.errors import NodeExistsError, UnsupportedError, ZcoreError
 from zcore.formats import format_of
-from zcore.hierarchy import deletion, lifecycle, lookup
+from zcore.hierarchy import deletion, exchange, lifecycle, lookup
 from zcore.hierarchy.creation_lock import hold_tree
 from zcore.indexing.assign import cast_to, check_complete, in_memory
 from zcore.model.fill_value import fill_bytes, in_order_of_bits
@@ -33,7 +35,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from zcore.engine.binding import ArrayBinding, GroupBinding
     from zcore.formats.base import Format
     from zcore.stores.base import Store
     from zcore.typing import Attributes, Chunks, DTypeLike, Elements, Shape
@@ -89,6 +90,11 @@ class NewNode:
             deletion.check_way(store, path, self.format, self.metadata)
         else:
             lifecycle.check_free(store, path, self.format, self.metadata, self.attributes, options, self.data)
+
+    def opened(self, store: Store, path: str, options: Options) -> Any:
+        """Return the binding of the node after its creation."""
+        return (ArrayBinding if isinstance(self.metadata, ArrayMetadata) else GroupBinding)(
+            store, path, self.format, options)
 
     def put(self, store: Store, path: str, options: Options, overwrite: bool) -> Any:
         """Create the node, and return its binding."""
@@ -288,13 +294,35 @@ def create_all(store: Store, path: str, new: Mapping[str, NewNode], options: Opt
     `new` are the nodes by their paths relative to `path`, groups before their members.
     """
     places = {name: f"{prefix_of(path)}{name}" if name else path for name in new}
+    trees = {}      # the nodes by the topmost one above them
     for name, node in new.items():
         above = [other for other in _above(name) if other in new]
         for other in above:
             if isinstance(new[other].metadata, ArrayMetadata):
                 raise NodeExistsError(f"{other!r} is an array, {name!r} cannot be below it", path=places[name])
         node.check(store, places[name], options, overwrite, is_topmost=not above)
-    return [(name, node.put(store, places[name], options, overwrite)) for name, node in new.items()]
+        trees.setdefault([name, *above][-1], []).append(name)
+    made = {}
+    for top, names in trees.items():
+        if overwrite and len(names) > 1 and _replaced(
+                store, places[top], {name[len(prefix_of(top)):]: new[name] for name in names}, options):
+            made.update([(name, new[name].opened(store, places[name], options)) for name in names])
+        else:
+            made.update([(name, new[name].put(store, places[name], options, overwrite)) for name in names])
+    return [(name, made[name]) for name in new]
+
+
+def _replaced(store, path, new, options):
+    """Replace a node and all below it in one step; return False, with nothing changed, if that is impossible."""
+    with (contextlib.suppress(exchange.NoExchangeError, NodeExistsError),
+          lifecycle.replacing(store, path, options) as inner):
+        if inner is None:
+            return False
+        for name, node in new.items():
+            lifecycle.create(inner, name, node.format, node.metadata, node.attributes,
+                             options.changed({"lock": False}), data=node.data, is_below=True)
+        return True
+    return False
 
 
 def _above(path):

@@ -60,7 +60,7 @@ from zcore.stores.keys import prefix_of
 from zcore.stores.memory import MemoryStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from typing import Any
 
     import numpy.typing as npt
@@ -193,6 +193,24 @@ def create(store: Store, path: str, format: Format, metadata: ArrayMetadata | Gr
         if lookup.standing(store, path):
             create_ancestors(store, path, format, options)
         return _bound(kind, store, path, format, options, view)
+
+
+@contextlib.contextmanager
+def replacing(store: Store, path: str, options: Options) -> Iterator[DirectoryStore | None]:
+    """Return a context manager of a store whose root replaces the node at `path`, with all below it, in the end.
+
+    It gives None if there is no node, or if the store cannot replace it in one step. After an error the old node stays.
+
+    Raises : NoExchangeError, in the end, if files that belong to no node cannot stay; nothing was changed.
+    """
+    directory = exchange.directory_of(store, path)
+    if directory is None or not lookup.standing(store, path, lookup.pass_over_damage):
+        yield None
+        return
+    with Beside(directory, store.fsync) as work:
+        yield DirectoryStore(work.node, fsync=False)
+        with consolidated.dropped(store, path, itself=True):
+            exchange.put(store, path, work, options)
 
 
 def _make_beside(store, path, directory, format, metadata, attributes, data, options, overwrite):

@@ -12,6 +12,7 @@ At a service locks do not hold back other processes, so documents get their shap
 from __future__ import annotations
 
 import json
+import os
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -131,10 +132,13 @@ def appending(home: Array, dim: str, length: int, grown: Iterable[Growing] = ())
         store.set_if_not_exists(key, raw)
         with ExitStack() as stack:
             try:
-                stack.enter_context(_locks(home).whole())
+                hold = stack.enter_context(_locks(home).whole())
             except FileNotFoundError:
                 continue     # the append that it waited for has ended
             if store.get(key) == raw:
+                if hold.dir_fd >= 0:
+                    # Once more: what is replaced is settled. After a power cut it is whole if documents are changed.
+                    hold.replace(raw, token=int.from_bytes(os.urandom(8)))
                 with _taken_back(grown, partial(store.erase, key)):
                     yield
                 store.erase(key)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import atexit
 import errno
-import errno
 import os
 import weakref
 from _queue import SimpleQueue

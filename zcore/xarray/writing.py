@@ -6,7 +6,7 @@ until everything is checked; then the draft is carried out.
 """
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
@@ -23,11 +23,13 @@ from xarray.backends.zarr import (
 from xarray.coding.strings import check_vlen_dtype
 
 import zcore
+from zcore.engine.options import Options
 from zcore.formats.zarr_v2.chain import to_chain
 from zcore.hierarchy import consolidated as copies
 from zcore.hierarchy import lifecycle
 from zcore.nodes.appending import Growing, appending, home_of, take_back
 from zcore.stores.keys import prefix_of
+from zcore.stores.openers import store_of
 from zcore.xarray.backend import members_of, place_of
 from zcore.xarray.faithful import checked
 from zcore.xarray.still_read import Write, check_not_deleted, check_not_overwritten
@@ -59,7 +61,8 @@ def to_zarr(ds: Dataset | DataTree, store: StoreLike,
         What `zcore.open` takes for writing: a directory, a URL, a store.
     mode : {"w", "w-", "a", "a-", "r+"}, optional
         As in xarray. ``"w"`` replaces a group with all nodes below it, ``"w-"`` creates one, ``"a"`` adds and
-        overwrites variables, ``"a-"`` overwrites only those with `append_dim`, ``"r+"`` changes values alone.
+        overwrites variables, ``"a-"`` overwrites only those with `append_dim`, ``"r+"`` changes values alone. In a
+        directory, ``"w"`` replaces the group when all is written, unless `compute` is false.
     group : str, optional
         Path of the group, the root by default. The root of a tree becomes this group.
     encoding : dict, optional
@@ -129,12 +132,20 @@ def to_zarr(ds: Dataset | DataTree, store: StoreLike,
     if any([draft.overwrites for draft in drafts]):
         check_not_overwritten(place, [write for draft in drafts for write in draft.writes()])
     with ExitStack() as stack:
+        inner = stack.enter_context(_replacing(place, top)) if mode == "w" and compute else None
         # Groups before those in them.
-        made = [draft.carry_out(place, stack, compute) for draft in drafts]
-        if append_dim is None:
+        made = [draft.carry_out(place, draft.path, stack, compute) if inner is None else
+                draft.carry_out(inner, draft.path[len(prefix_of(top)):], stack, compute) for draft in drafts]
+        # Copies of the metadata are in the root of the store.
+        is_first = append_dim is None and (inner is None or not top)
+        if is_first:
             _finish(drafts, made, consolidated)
         written = [draft.writer.written(compute, chunkmanager_store_kwargs) for draft in drafts]
         if append_dim is not None:
+            _finish(drafts, made, consolidated)
+    if inner is not None:
+        made = [draft.opened(place, "r+", draft.path) for draft in drafts]
+        if not is_first:
             _finish(drafts, made, consolidated)
     if compute:
         return made[0]
@@ -146,6 +157,16 @@ def to_zarr(ds: Dataset | DataTree, store: StoreLike,
 def encoder(group: zcore.Group, append_dim: str) -> Callable[[Dataset], dict[str, Any]]:
     """Return a function that encodes a dataset for an append to the variables of a group; see `_Draft.encoded`."""
     return _Draft(group.path, group, group.zarr_format, "a-", append_dim, None, False, False, None).encoded
+
+
+def _replacing(place, path):
+    """Return `lifecycle.replacing` of the group at a path; it gives None where there is none in a directory."""
+    try:
+        if isinstance(zcore.open(place, path=path).store, zcore.DirectoryStore):
+            return lifecycle.replacing(store_of(place, False), path, Options())
+    except zcore.ZcoreError:
+        pass
+    return nullcontext()
 
 
 def _finish(drafts, made, consolidated):
@@ -201,7 +222,7 @@ class _Draft(ZarrStore):
                  write_empty_chunks):
         if old is not None:
             zarr_format = old.zarr_format
-        self._path = path
+        self.path = path
         self._tried = zcore.create_group(zcore.MemoryStore(), path=path, zarr_format=zarr_format)
         # What xarray asks a group for (2026.7 and older for the synchronizer, too).
         asked = SimpleNamespace(read_only=False, path="", synchronizer=None, metadata=self._tried.metadata)
@@ -379,7 +400,7 @@ class _Draft(ZarrStore):
 
     def writes(self):
         """Return all that is to be written, a list of `Write`."""
-        return [Write(source, self._given.get(target.name, source), prefix_of(self._path) + target.name,
+        return [Write(source, self._given.get(target.name, source), prefix_of(self.path) + target.name,
                       target.starts_of(region)) for source, target, region in self.writer.noted]
 
     # Which is done now.
@@ -394,8 +415,12 @@ class _Draft(ZarrStore):
         """Whether arrays that are there get longer."""
         return any([target.growing is not None for target in self._targets])
 
-    def carry_out(self, place, stack, compute):
-        """Create the arrays, write what is in memory, and return the group.
+    def opened(self, place, mode, path, **keywords):
+        """Return the group at a path."""
+        return zcore.open_group(place, mode, path=path, write_empty_chunks=bool(self._write_empty), **keywords)
+
+    def carry_out(self, place, path, stack, compute):
+        """Create the arrays, write what is in memory, and return the group, which is at a path.
 
         Elements that are appended are not in the documents before `finish`, unless they are computed later, or at a
         service, or in a session of Icechunk, which takes no chunks beyond a shape. The `stack` keeps other appends out.
@@ -403,9 +428,8 @@ class _Draft(ZarrStore):
         Raises : StoreError, if an array has another shape by now than the draft was made for.
         """
         mode = "a" if self._mode == "a-" else self._mode
-        group = zcore.open_group(place, mode, path=self._path, zarr_format=None if mode == "r+" else self._format,
-                                 attributes=None if mode == "r+" else self._attributes,
-                                 write_empty_chunks=bool(self._write_empty))
+        new = {} if mode == "r+" else {"zarr_format": self._format, "attributes": self._attributes}
+        group = self.opened(place, mode, path, **new)
         for target in self._targets:
             target.find(group)
         if self.grows:

@@ -2,6 +2,8 @@
 from __future__ import annotations
 
 import os
+import warnings
+import zlib
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -134,6 +136,27 @@ def _append_to_dataset(folder, fsync):
     zcore.xarray.to_zarr(new, _store(folder), append_dim="t")
 
 
+def _look_at_dataset(folder):
+    """Return what readers find with and without a copy of the metadata: all variables are old, or all are new."""
+    import xarray
+
+    found = {}
+    for consolidated in (True, False):
+        with warnings.catch_warnings(action="ignore"):     # of an append that was cut off
+            ds = xarray.open_dataset(_store(folder), engine="zcore", consolidated=consolidated)
+        found[str(consolidated)] = str({name: (ds[name].shape, zlib.crc32(ds[name].values.tobytes()))
+                                        for name in sorted(ds.variables)})
+    return found
+
+
+def _overwrite_dataset(folder, fsync):
+    import xarray
+
+    new = xarray.Dataset({"a": (("t", "y", "x"), _NEW[:4])}, coords={"t": np.arange(4.0)})
+    zcore.config.fsync = fsync
+    zcore.xarray.to_zarr(new, _store(folder), mode="w", encoding={"a": {"chunks": _CHUNKS}})
+
+
 def _attributes(folder, fsync):
     _group(folder, fsync)["a"].attrs.update(title="a" * 5000)
 
@@ -157,6 +180,15 @@ def _make_empty(folder):
 
 def _write_part(folder, fsync):
     _group(folder, fsync)["a"][:, 3:20] = _NEW[:, 3:20]
+
+
+def _save_group(folder, data=_OLD):
+    zcore.save_group(_store(folder), a=data, b=data + 1, overwrite=True)
+
+
+def _save_group_over(folder, fsync):
+    zcore.config.fsync = fsync
+    _save_group(folder, _NEW)
 
 
 def _archive(folder, data=_OLD):
@@ -228,11 +260,13 @@ VERBS = {
     "append": Verb(_make, _append, _look),
     "append to a chunk that is not full": Verb(_make_wide, _append_within, _look),
     "append by a writer": Verb(_make, _append_frames, _look),
-    "append to a dataset": Verb(_make_dataset, _append_to_dataset, _look, True),
+    "append to a dataset": Verb(_make_dataset, _append_to_dataset, _look_at_dataset, True),
+    "write over a dataset": Verb(_make_dataset, _overwrite_dataset, _look_at_dataset),
     "attributes": Verb(_make, _attributes, _look),
     "consolidate_metadata": Verb(_make, _consolidate, _look_consolidated),
     "write chunks again": Verb(_make, _write, _look, True),
     "write parts of chunks": Verb(_make, _write_part, _look, True),
+    "save over a group": Verb(_save_group, _save_group_over, _look),
     "save an archive": Verb(lambda folder: None, _archive_over, _look_at_archive),
     "save over an archive": Verb(_archive, _archive_over, _look_at_archive),
     "asdf.write over a file": Verb(_asdf, _asdf_over, _look_at_asdf),

@@ -79,6 +79,7 @@ BROKEN_OUTPUT = [
 ]
 
 
+@pytest.mark.thinned(3, "output", "arguments")
 @pytest.mark.parametrize("arguments", ["demo a.npy --no-picture", "demo --help", "--version"])
 @pytest.mark.parametrize(("output", "code", "complaint"), BROKEN_OUTPUT)
 def test_output_that_goes_nowhere(save, shell, arguments, output, code, complaint):

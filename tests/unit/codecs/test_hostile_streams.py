@@ -184,6 +184,7 @@ def bomb_of(name):
     return codec_named(name).encode(bytes(20_000_000))
 
 
+@pytest.mark.thinned(2, "outer", "inner")
 @pytest.mark.parametrize("inner", STREAMS)
 @pytest.mark.parametrize("outer", STREAMS)
 def test_a_stream_in_a_stream_is_bounded_by_the_inner_one(inner, outer):

@@ -46,6 +46,7 @@ def place_of(z):
     return z._binding.locks().directory
 
 
+@pytest.mark.thinned(2, "array", "is_young")
 @pytest.mark.parametrize("n_boxes", [30, pytest.param(600, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("is_young", [True, False])
 def test_random_boxes_are_read_and_written(array, is_young, n_boxes):

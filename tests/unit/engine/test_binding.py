@@ -514,6 +514,7 @@ def bits(elements):
     return elements.tolist() if elements.dtype.kind in "TO" else elements.tobytes()
 
 
+@pytest.mark.thinned(2, "form", "fill", "in_memory")
 @pytest.mark.parametrize("form", [{}, {"shards": (4, 4)}, {"order": "F"}, {"zarr_format": 2}], ids=str)
 @pytest.mark.parametrize("fill", FILLS)
 @pytest.mark.parametrize("in_memory", [False, True])
@@ -544,9 +545,9 @@ def test_an_undefined_fill_value_is_stored(store):
 
 
 def test_absent_chunks_stay_absent_at_no_cost(tmp_path):
-    """A terabyte in chunks of a gigabyte."""
+    """A terabyte in chunks of 100 megabytes."""
     for store in (tmp_path, zcore.MemoryStore()):
-        for form in ({"chunks": 10**9}, {"chunks": 10**6, "shards": 10**9}):
+        for form in ({"chunks": 10**8}, {"chunks": 10**6, "shards": 10**8}):
             a = zcore.create_array(store, shape=10**12, dtype="u1", fill_value=7, overwrite=True, **form)
             a[10**9:10**9 + 5] = 8
             a[:] = 7

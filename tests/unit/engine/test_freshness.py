@@ -63,6 +63,7 @@ class Rounds:
         return result, self.n - n
 
 
+@pytest.mark.thinned(3, "store", "age", "replaced_by", "zarr_format")
 @pytest.mark.parametrize("zarr_format", FORMATS)
 @pytest.mark.parametrize("replaced_by", ["the same document", "other attributes", "a longer one"])
 def test_a_read_during_a_replacement_by_equal_chunks_is_of_one_array(store, age, monkeypatch, zarr_format, replaced_by):

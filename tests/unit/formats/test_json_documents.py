@@ -113,6 +113,7 @@ SHARED = {
 }
 
 
+@pytest.mark.thinned(2, "zarr_format", "name")
 @pytest.mark.parametrize("name", SHARED)
 @pytest.mark.parametrize("zarr_format", [2, 3])
 def test_values_that_share_parts_are_refused_before_they_are_written(name, zarr_format):

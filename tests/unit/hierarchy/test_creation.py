@@ -77,6 +77,7 @@ def old_group(store, zarr_format=3):
     return content(store)
 
 
+@pytest.mark.thinned(2, "store", "call", "zarr_format")
 @pytest.mark.parametrize("zarr_format", [3, 2])
 @each("bad", BAD_ARRAYS)
 @pytest.mark.parametrize("call", CALLS | OPENING)
@@ -237,6 +238,7 @@ WAYS = {
 }
 
 
+@pytest.mark.thinned(2, "store", "stray", "way")
 @pytest.mark.parametrize(("stray", "way"), [(stray, way) for stray in STRAY for way in WAYS[STRAY[stray][2]]])
 def test_what_a_lost_node_has_left_is_not_erased_unasked(store, stray, way):
     zarr_format, key, kind = STRAY[stray]
@@ -401,6 +403,7 @@ def at_a_service():
     return zcore.RemoteStore(pytest.importorskip("obstore.store").MemoryStore())
 
 
+@pytest.mark.thinned(2, "change", "new_store")
 @pytest.mark.parametrize("n_rounds", [24, pytest.param(120, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("new_store", [zcore.MemoryStore, MovesByKey, at_a_service])
 @pytest.mark.parametrize("change", ["create", "overwrite", "assign", "delete"])

@@ -76,7 +76,7 @@ def test_an_array_in_a_group_costs_so_many_system_calls(parts, zarr_format, path
     assert not [line for line in calls if line.startswith(("unlink", "rmdir"))], "on some disks, these are slow"
 
 
-@pytest.mark.parametrize("zarr_format", [3, 2])
+@pytest.mark.parametrize("zarr_format", [3, pytest.param(2, marks=pytest.mark.slow)])
 def test_the_cost_of_a_path_grows_as_its_depth(parts, zarr_format):
     """Each missing group was looked for from below, and each look went up to what is there: the square of the depth."""
     depths = 20, 40, 80

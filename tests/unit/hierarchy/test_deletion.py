@@ -59,6 +59,7 @@ REPLACE = {
 }
 
 
+@pytest.mark.thinned(2, "store", "replace", "zarr_format", "path")
 @pytest.mark.parametrize("path", ["", "g"])
 @pytest.mark.parametrize("zarr_format", WITH_GROUPS)
 @pytest.mark.parametrize("replace", REPLACE)
@@ -240,6 +241,7 @@ def test_an_item_that_is_assigned_in_the_place_of_an_array(zarr_format):
     assert cut_at_each_change(functools.partial(MAKE["item"], zarr_format=zarr_format), store_of, check) > 5
 
 
+@pytest.mark.thinned(2, "zarr_format", "separators", "shape")
 @pytest.mark.parametrize("shape", [(), 5, (3, 5), (3, 5, 2)])
 @pytest.mark.parametrize("separators", ["..", "//", "./", "/."])
 @pytest.mark.parametrize("zarr_format", WITH_GROUPS)

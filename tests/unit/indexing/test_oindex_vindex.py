@@ -55,6 +55,7 @@ def outcome(function, *arguments):
 
 # Fields
 
+@pytest.mark.thinned(3, "place", "kind")
 @pytest.mark.parametrize("kind", KINDS)
 def test_fields(place, kind):
     dtype = STRUCTURE if kind in (2, "zmeta") else PLAIN

@@ -222,6 +222,7 @@ def test_transposed_shards_are_cut_in_the_order_of_their_dimensions():
         create(zcore.MemoryStore(), (6, 9), [[2, 4], [6, 2, 1]], codecs=[turned, sharding])
 
 
+@pytest.mark.thinned(3, "store", "edges")
 @pytest.mark.parametrize("edges", [
     [0, 10], [-3, 13], [[0, 5], 10], [[5, 0], 10], [[2, 2**62], 3], [[2**62, 2], 1], [1, [2, 2**62]], [2**63, 1],
     [2, [1, 2**63 - 1]], [2**70, 3], [1, 2], [], [[]], [[1, 2, 3]], [1.0, 9], [None, 10], ["5", 5], [[True, 2], 9],

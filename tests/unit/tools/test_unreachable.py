@@ -87,6 +87,7 @@ def tools(store, target):
             lambda: zcore.references(store), lambda: zcore.references(store, path="a"))
 
 
+@pytest.mark.thinned(2, "store", "form", "kind")
 @pytest.mark.parametrize("kind", ["nowhere", "fifo", "/dev/null"])
 def test_a_chunk(group, form, kind, tmp_path):
     """It is listed, counted, and an error to whoever wants its bytes; no repair takes it away."""
@@ -110,6 +111,7 @@ def files_below(base):
     return {path: path.read_bytes() if path.is_file() else path.lstat().st_mode for path in base.rglob("*")}
 
 
+@pytest.mark.thinned(2, "store", "form", "what")
 @pytest.mark.parametrize("what", ["chunk", "directory", "attributes"])
 def test_a_fifo_is_refused_before_anything_is_deleted(group, form, what, tmp_path):
     store = group.store
@@ -167,6 +169,7 @@ def test_a_fifo_behind_a_link_is_in_no_ones_way(tmp_path):
     assert list(group) == [] and (tmp_path / "elsewhere/1/1").is_fifo()
 
 
+@pytest.mark.thinned(2, "store", "form", "kind")
 @pytest.mark.parametrize("kind", ["nowhere", "fifo"])
 def test_a_directory_of_chunks(group, form, kind, tmp_path):
     """Nobody can tell which chunks there are: to list them is an error."""
@@ -233,6 +236,7 @@ def test_attributes_in_a_document_of_their_own(tmp_path):
     assert problems(tmp_path / "h", repair=("foreign", "left-over"))[0] == {("unreachable", "a/.zattrs")}
 
 
+@pytest.mark.thinned(2, "store", "form", "target")
 @pytest.mark.parametrize("target", ["nowhere", "m"], ids=["nowhere", "circle"])
 def test_a_member(group, form, tmp_path, target):
     """A link that leads nowhere may be a node."""

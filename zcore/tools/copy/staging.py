@@ -44,7 +44,7 @@ def _label_of(place):
 def _boot():
     """Return a text that changes when the machine is started again, if the system has one.
 
-    Files that were written before may not have reached the disk.
+    Files that were written before may not have reached the disk: those of a copy are settled when all are there.
     """
     with contextlib.suppress(OSError):
         return _content("/proc/sys/kernel/random/boot_id").decode().strip()
@@ -90,7 +90,7 @@ class Building(beside.Beside):
 
     def __init__(self, place: str, request: Mapping[str, Any], fsync: bool = False) -> None:
         super().__init__(place, fsync, _label_of(place))
-        self._request = json.dumps(request if fsync else {**request, "boot": _boot()}, sort_keys=True).encode() + b"\n"
+        self._request = json.dumps({**request, "boot": _boot()}, sort_keys=True).encode() + b"\n"
         self.between: str = ""
         self.is_begun: bool = False
         try:

@@ -88,6 +88,7 @@ def test_array_has_its_elements_along_the_chain(name):
     assert_expected(name, array, read(directory, array))
 
 
+@pytest.mark.thinned(2, "name", "way")
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", sorted(EXPECTED))
 def test_array_is_read(name, way):

@@ -29,6 +29,7 @@ def test_versions():
     assert {"blosclz", "lz4", "lz4hc", "zlib", "zstd"} <= set(versions["compressors"])
 
 
+@pytest.mark.thinned(5, "typesize", "cname")
 @pytest.mark.parametrize("cname", [name for name in compress.COMPRESSORS if compress.can_compress(name)])
 @pytest.mark.parametrize("typesize", [1, 2, 3, 8, 16, 24, 255])
 def test_blocks_of_every_size(cname, typesize):

@@ -231,7 +231,8 @@ def test_replace_that_fails_leaves_document_and_lock(tmp_path, pair):
     assert os.listdir(tmp_path) == [DOCUMENT]
 
 
-def test_replace_whose_file_is_taken_away_leaves_document_and_lock(tmp_path):
+@pytest.mark.parametrize("n_rounds", [250, pytest.param(2000, marks=pytest.mark.slow)])
+def test_replace_whose_file_is_taken_away_leaves_document_and_lock(tmp_path, n_rounds):
     """Whoever clears up may take the file of a living writer for one that a killed one left."""
     locks = ObjectLocks(str(tmp_path), DOCUMENT)
     (tmp_path / DOCUMENT).write_bytes(b"0")
@@ -247,7 +248,7 @@ def test_replace_whose_file_is_taken_away_leaves_document_and_lock(tmp_path):
     thread.start()
     try:
         with locks.whole() as hold:
-            for i in range(1000):
+            for i in range(n_rounds):
                 before = (tmp_path / DOCUMENT).read_bytes()
                 try:
                     hold.replace(b"%d" % i, token=7)

@@ -136,6 +136,7 @@ def test_a_damaged_chunk_is_not_kept(tmp_path, store_of):
     assert cache.info()["chunks"] == cache.info()["hits"] == 0
 
 
+@pytest.mark.thinned(2, "store_of", "order", "dtype")
 @pytest.mark.parametrize("dtype", ["?", "i1", ">u2", "<f8", ">c16", "<M8[s]", "S5", "<U3", "V7", "f2",
                                    [("a", "<i4"), ("b", "?")]], ids=str)
 @pytest.mark.parametrize("order", ["C", "F"])

@@ -24,6 +24,7 @@ def make(path, chunks, dtype="f4", **options):
     return values
 
 
+@pytest.mark.thinned(2, "options", "chunks", "threads")
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("chunks", CHUNKS.values(), ids=CHUNKS)
 @pytest.mark.parametrize("options", [
@@ -116,6 +117,7 @@ def test_a_row_reads_a_row(tmp_path):
     assert n_read(np.s_[:, 3]) > 70 * 1000 * 8
 
 
+@pytest.mark.thinned(2, "address", "index")
 @pytest.mark.parametrize(("chunks", "index"), [
     ((1, 2048, 1024), ...),                                            # each chunk in one run
     ((3, 1024, 512), (slice(None), slice(5, None), slice(None))),      # runs of 2 KB

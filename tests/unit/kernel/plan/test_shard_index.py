@@ -356,6 +356,7 @@ def test_what_is_no_file_is_no_shard(sharded, tmp_path):
 
 # Threads.
 
+@pytest.mark.thinned(3, "codecs", "threads")
 @pytest.mark.parametrize("threads", [1, 2, 5])
 @pytest.mark.parametrize("codecs", [[LITTLE], [LITTLE, BLOSC], [LITTLE, BLOSC, CRC], [shards_of(16, 32)],
                                     [shards_of(64, 64, shards_of(8, 32), location="start")]])

@@ -27,6 +27,7 @@ def small_writes_are_shared(monkeypatch):
     monkeypatch.setattr("zcore.engine.binding.MIN_SHARED_NBYTES", 0)
 
 
+@pytest.mark.thinned(2, "shards", "compressors")
 @pytest.mark.parametrize("compressors", [None, {"name": "zstd", "configuration": {"level": 3}}])
 @pytest.mark.parametrize("shards", [(96, 80), (96, 40), (48, 40), (16, 8)])
 def test_bytes_do_not_depend_on_the_number_of_threads(tmp_path, shards, compressors):

@@ -124,6 +124,7 @@ def test_transposing_planes_of_whole_and_broken_tiles(shape, itemsize):
             assert room[..., -3:].tobytes() == before
 
 
+@pytest.mark.thinned(3, "gap", "itemsize", "offset")
 @pytest.mark.parametrize("offset", [0, 1, 4, 16, 48, 60])
 @pytest.mark.parametrize("itemsize", [1, 2, 4, 8, 16, 6])
 @pytest.mark.parametrize("gap", [0, 4])

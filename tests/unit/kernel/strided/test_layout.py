@@ -62,6 +62,7 @@ def everything(shape):
     return (slice(None),) * len(shape)
 
 
+@pytest.mark.thinned(3, "memory", "order", "endian", "compressors")
 @pytest.mark.parametrize("compressors", COMPRESSED.values(), ids=COMPRESSED)
 @pytest.mark.parametrize("endian", ["little", "big"])
 @pytest.mark.parametrize("order", [None, *itertools.permutations(range(3))])

@@ -314,6 +314,7 @@ def test_longest_texts_that_are_allowed():
 DIMENSIONS = {"i": {"start": -3, "stop": 9, "step": 4}, "j": [7, 0, 7], "k": {"stop": 1}, "m": {"stop": 4}}
 
 
+@pytest.mark.thinned(2, "text", "size")
 @pytest.mark.parametrize("size", [3, 1000])
 @pytest.mark.parametrize("text", [
     "a", "{{u}}", "{{i}}", "{{m}}{{i}}", "{{j}}/{{j}}", "{{k}}", "{{ '%03d' % m }}.{{i}}", "{{ '%d-%d' % (i, m) }}%",

@@ -89,6 +89,7 @@ def test_rows(folder):
                 array[40:]
 
 
+@pytest.mark.thinned(3, "separator", "path", "record_size")
 @pytest.mark.parametrize("separator", [".", "/", None])
 @pytest.mark.parametrize("path", ["", "x/", "deep/er/x/"])
 @pytest.mark.parametrize("record_size", [1, 5, 7, 1000])

@@ -37,6 +37,7 @@ def block(i):
     return np.full((3, 5), i + 1, "i4") * 10 + np.arange(3, dtype="i4")[:, None]
 
 
+@pytest.mark.thinned(2, "places", "settings")
 @pytest.mark.parametrize("settings", [
     {"chunks": (4, 5)}, {"chunks": (2, 5), "shards": (8, 5)}, {"chunks": (3, 5)}, {"chunks": ([2, 5], 5)},
 ], ids=["misaligned", "shards", "aligned", "rectilinear"])
@@ -291,6 +292,7 @@ def test_nodes_that_are_made_at_once_below_consolidated_metadata(places, zarr_fo
                                                                              for i in range(3)]}
 
 
+@pytest.mark.thinned(2, "seed", "settings")
 @pytest.mark.parametrize("settings", [{"chunks": (3, 4)}, {"chunks": (1, 2), "shards": (4, 4)},
                                       {"chunks": ([2, 5, 3], 4)}], ids=["chunks", "shards", "rectilinear"])
 @pytest.mark.parametrize("seed", range(4))

@@ -350,6 +350,7 @@ def store_of(library, url):
 LIBRARIES = pytest.mark.parametrize("library", ["obstore", "fsspec", "fsspec in a directory"])
 
 
+@pytest.mark.thinned(3, "status", "library")
 @LIBRARIES
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_a_redirect_to_where_nothing_is_does_not_read_as_the_fill_value(example, library, status):

@@ -12,7 +12,7 @@ from zcore.engine.binding import ArrayBinding
 from zcore.errors import UnsupportedError
 from zcore.stores.directory import beside
 from zcore.tools.copy import copy as copy_module
-from zcore.tools.copy import transfer
+from zcore.tools.copy import staging, transfer
 from zcore.tools.copy.staging import Building
 
 RNG = np.random.default_rng(5)
@@ -52,6 +52,7 @@ def original(tmp_path_factory):
                               attributes=ATTRIBUTES, dimension_names=NAMES, fill_value=0)
 
 
+@pytest.mark.thinned(2, "first", "there")
 @pytest.mark.parametrize("there", FAMILIES)
 @pytest.mark.parametrize("first", FAMILIES)
 def test_every_family_to_every_other_and_back(first, there, original, tmp_path):
@@ -78,6 +79,7 @@ TYPES = ["?", "u1", ">i2", "<u8", "<f2", ">f8", "<c16", "<M8[s]", "<m8[D]", "S5"
          [("a", "<i2"), ("b", "<f4")]]
 
 
+@pytest.mark.thinned(3, "dtype", "there")
 @pytest.mark.parametrize("dtype", TYPES, ids=str)
 @pytest.mark.parametrize("there", ["v3", "sharded", "v2", "zmeta", "zip", "npy", "npz", "hdf5", "asdf"])
 def test_every_type(dtype, there, tmp_path):
@@ -171,6 +173,7 @@ def test_objects_outside_the_grid_stay_where_they_are(tmp_path):
 
 # what is asked for
 
+@pytest.mark.thinned(2, "sharded", "wanted", "memory")
 @pytest.mark.parametrize("memory", [900, "1 GB"])
 @pytest.mark.parametrize("wanted", [
     {"chunks": (23, 1)}, {"chunks": (1, 19)}, {"chunks": (7, 9)}, {"shards": (20, 40), "chunks": (5, 5)},
@@ -515,6 +518,20 @@ def test_another_copy_begins_anew(tmp_path, monkeypatch):
     source.attrs["changed"] = True
     new = zcore.copy(source, tmp_path / "b", chunks=(9, 9))
     assert np.array_equal(new[...], source[...]) and new.attrs["changed"]
+
+
+@pytest.mark.parametrize("fsync", [False, True])
+def test_a_copy_begins_anew_after_a_power_cut(tmp_path, monkeypatch, fsync):
+    """Its files may have lost their data."""
+    source = zcore.create_array(tmp_path / "a", data=VALUES, chunks=(10, 10), compressors=None)
+    with monkeypatch.context() as patch:
+        patch.setattr(Building, "put", lambda self, replace: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            zcore.copy(source, tmp_path / "b", fsync=fsync)
+    for chunk in tmp_path.glob(".*/node.*/c/*/*"):
+        chunk.write_bytes(b"")
+    monkeypatch.setattr(staging, "_boot", lambda: "another")
+    assert np.array_equal(zcore.copy(source, tmp_path / "b", fsync=fsync)[...], VALUES)
 
 
 def test_marks_tell_nothing_once_the_copy_has_its_name(tmp_path, monkeypatch):

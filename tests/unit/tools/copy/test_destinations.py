@@ -32,6 +32,7 @@ def fail(error):
     return call
 
 
+@pytest.mark.thinned(3, "place", "error", "step")
 @pytest.mark.parametrize("step", ["array", "end", "close", "group"])
 @pytest.mark.parametrize("error", [OSError(errno.EIO, "first"), RuntimeError("first"), KeyboardInterrupt("first")],
                          ids=lambda error: type(error).__name__)

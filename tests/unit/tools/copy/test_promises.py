@@ -356,7 +356,7 @@ def cases(*lists, quick, stride=1):
 
 
 @pytest.mark.parametrize("path, comes_next, fault, stride", cases(
-    ["", "x/y"], NEXT, [ONE, ALL], quick=[("", NEXT[0], ALL), ("x/y", NEXT[1], ALL), ("x/y", NEXT[2], ONE)]))
+    ["", "x/y"], NEXT, [ONE, ALL], quick=[("", NEXT[0], ALL), ("x/y", NEXT[1], ALL), ("x/y", NEXT[2], ONE)], stride=3))
 def test_replacement_in_a_store_fails_at_every_call(path, comes_next, fault, stride):
     """The old node stands, or the new one; or it does as soon as somebody comes by."""
     source = make_new(zcore.MemoryStore())
@@ -763,6 +763,7 @@ CHANGES = {delete: zcore.NodeNotFoundError, delete_group: zcore.NodeNotFoundErro
            shrink: zcore.SelectionError, grow: None, change_attributes: None, erase_chunk: None}
 
 
+@pytest.mark.thinned(2, "change", "wanted", "there")
 @pytest.mark.parametrize("there", ["memory", "directory"])
 @pytest.mark.parametrize("wanted", [{}, {"chunks": (4, 4), "memory": 2000}], ids=["objects", "slabs"])
 @pytest.mark.parametrize("change", CHANGES)
@@ -790,6 +791,7 @@ def test_source_changes_at_every_object(change, wanted, there, tmp_path):
         assert not any(name.startswith(".") for name in os.listdir(tmp_path))
 
 
+@pytest.mark.thinned(2, "there", "wanted", "by")
 @pytest.mark.parametrize("by", ["create_array", "copy"])
 @pytest.mark.parametrize("wanted", [{}, {"chunks": (4, 4), "memory": 2000}], ids=["objects", "slabs"])
 @pytest.mark.parametrize("there", ["memory", "directory"])

@@ -142,6 +142,7 @@ def test_a_group(service, zarr_format):
     assert made["b/c"][...].tolist() == OLD.tolist() and zcore.verify(Apart(service), path="x").ok
 
 
+@pytest.mark.thinned(2, "zarr_format", "kind")
 @pytest.mark.parametrize("kind", [BEFORE, AFTER])
 def test_a_copy_whose_requests_fail_cannot_be_opened_in_part(service, zarr_format, kind):
     """Two requests in a row fail, wherever: then its document stays, or what is read is whole."""

@@ -37,6 +37,7 @@ def test_files_that_are_cut_off(path, call):
             call(path, zcore.MemoryStore())
 
 
+@pytest.mark.thinned(2, "place", "raised")
 @pytest.mark.parametrize("raised", [RuntimeError("x"), KeyError("x"), ValueError("x"), TypeError("x"), OSError(5, "x"),
                                     UnicodeDecodeError("utf-8", b"\xff", 0, 1, "x"), MemoryError(), OverflowError("x")])
 @pytest.mark.parametrize("place", ["Dataset.__getitem__", "Dataset.shape", "Dataset.fillvalue", "Group.__iter__",

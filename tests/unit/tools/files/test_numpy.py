@@ -166,6 +166,7 @@ def test_paths_in_files_are_paths_of_nodes(ending, tmp_path):
 
 # written
 
+@pytest.mark.thinned(2, "ending", "shape", "order")
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("shape, chunks", [((90, 80), (7, 9)), ((5, 6, 7), (2, 6, 3)), ((400_000,), (1000,)),
                                            ((3, 1, 40_000), (1, 1, 40_000)), ((), ()), ((0, 3), (1, 1))])

@@ -50,6 +50,7 @@ KINDS = ["i1", "<u2", ">i4", "<i8", ">u8", "<f2", ">f4", "<f8", "?", "<c8", ">c1
          [("a", "<i4"), ("b", ">f8"), ("c", "S3")], [("z", "<c8"), ("in", [("x", "u1"), ("y", ">i2")])]]
 
 
+@pytest.mark.thinned(3, "dtype", "options")
 @pytest.mark.parametrize("dtype", KINDS, ids=str)
 @pytest.mark.parametrize("options", [
     {}, {"chunks": (3, 4)}, {"chunks": (3, 4), "compression": "gzip", "shuffle": True},

@@ -590,6 +590,7 @@ OTHERS = [(FLAT, DEEP), (DEEP, FLAT), (DEEP, {**DEEP, "zarr_format": 2}), ({**DE
           (DEEP, {**DEEP, "zarr_format": "zmeta"}), ({"shape": 40, "chunks": 10, "dtype": "i4"}, DEEP)]
 
 
+@pytest.mark.thinned(2, "old", "moment", "path", "repair")
 @pytest.mark.parametrize("path, repair", [("x", False), ("", ("foreign", "left-over", "damaged", "truncated"))])
 @pytest.mark.parametrize("moment", ["_list_objects", "look_again", "remove"])
 @pytest.mark.parametrize("old, new", OTHERS)
