@@ -113,13 +113,13 @@ def _append_within(folder, fsync):
 
 
 def _append_frames(folder, fsync):
-    with _group(folder, fsync)["a"].writer() as writer:
+    with _group(folder, fsync)["w"].writer() as writer:
         for frame in _NEW:
             writer.append(frame)
 
 
-def _make_wide(folder):
-    zcore.open_group(_store(folder), mode="a").create_array("w", data=_OLD, chunks=(4, 64, 64), compressors=None)
+def _make_wide(folder, n=4):
+    zcore.open_group(_store(folder), mode="a").create_array("w", data=_OLD, chunks=(n, 64, 64), compressors=None)
 
 
 def _make_dataset(folder):
@@ -259,7 +259,7 @@ VERBS = {
     "resize": Verb(_make, _resize, _look),
     "append": Verb(_make, _append, _look),
     "append to a chunk that is not full": Verb(_make_wide, _append_within, _look),
-    "append by a writer": Verb(_make, _append_frames, _look),
+    "append by a writer": Verb(lambda folder: _make_wide(folder, 100), _append_frames, _look),
     "append to a dataset": Verb(_make_dataset, _append_to_dataset, _look_at_dataset, True),
     "write over a dataset": Verb(_make_dataset, _overwrite_dataset, _look_at_dataset),
     "attributes": Verb(_make, _attributes, _look),
