@@ -185,6 +185,7 @@ class TestErrors:
 
         found = ranks(3, work)
         assert [(type(error), error.errno) for error in found] == [(zcore.StoreError, 28)] * 3
+        assert zcore.open(tmp_path / "a").shape == (4, 2)
 
     def test_that_no_pickle_holds(self, tmp_path):
         class Odd(Exception):

@@ -28,9 +28,11 @@ import numpy as np
 
 import zcore
 from zcore.errors import StoreError
+from zcore.hierarchy import consolidated
 from zcore.indexing.assign import cast_to
 from zcore.kernel.io.files import sync_files
 from zcore.mpi.exchange import Exchange, bounds_of, write_in_turns
+from zcore.nodes.appending import Growing
 
 if TYPE_CHECKING:
     from typing import Any, Unpack
@@ -185,7 +187,7 @@ def resize(comm: Any, array: zcore.Array, shape: Shape) -> None:
 def append(comm: Any, array: zcore.Array, values: npt.ArrayLike, axis: int = 0) -> tuple[int, ...]:
     """Add elements of all ranks behind the last ones along an axis, in the order of ranks; returns the new shape.
 
-    The array is made longer once, and then all ranks write at the same time. A rank may have no elements. While ranks
+    All ranks write at the same time, and then the array is made longer once. A rank may have no elements. While ranks
     append, no other program may append to the array.
 
     Parameters
@@ -206,7 +208,8 @@ def append(comm: Any, array: zcore.Array, values: npt.ArrayLike, axis: int = 0) 
     ValueError
         The values of a rank do not fit; then nothing is changed.
     StoreError
-        A rank could not write. The array is longer then, and new elements that were not written have the fill value.
+        A rank could not write. The array has its old shape then. At a service it is made longer first: there it stays
+        longer, and new elements that were not written have the fill value.
     """
     error = None
     n = 0
@@ -225,20 +228,25 @@ def append(comm: Any, array: zcore.Array, values: npt.ArrayLike, axis: int = 0) 
     _agree(comm, error)
     lengths = comm.allgather(n)
 
-    def grow():
-        array.refresh()
-        shape = list(array.shape)
-        shape[axis] += sum(lengths)
-        array.resize(tuple(shape))
-
-    _change(comm, array, grow)
-    start = array.shape[axis] - sum(lengths) + sum(lengths[:comm.Get_rank()])
+    _change(comm, array, array.refresh)
+    old, binding = array.shape, array._binding
+    growing = Growing(array, old, (*old[:axis], old[axis] + sum(lengths), *old[axis + 1:]))
+    is_first = binding.store.swaps or binding.store.is_transaction
+    _change(comm, array, growing.reserve if is_first else growing.make_room)
+    start = old[axis] + sum(lengths[:comm.Get_rank()])
     try:
         if n:
-            array[(slice(None),) * axis + (slice(start, start + n),)] = values
+            (array if is_first else growing)[(slice(None),) * axis + (slice(start, start + n),)] = values
     except Exception as exc:
         error = exc
     _agree(comm, error)
+
+    def lengthen():
+        with consolidated.dropped(binding.store, binding.path, itself=True, format=binding.format):
+            growing.lengthen()
+
+    if not is_first:
+        _change(comm, array, lengthen)
     return array.shape
 
 

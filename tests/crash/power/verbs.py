@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import zcore
+import zcore.mpi
 import zcore.xarray
 
 if TYPE_CHECKING:
@@ -106,6 +107,17 @@ def _resize(folder, fsync):
 
 def _append(folder, fsync):
     _group(folder, fsync)["a"].append(_NEW)
+
+
+class _One:
+    """A communicator of MPI of one rank."""
+
+    Get_rank, Get_size = int, lambda self: 1
+    bcast, allgather = lambda self, value, root=0: value, lambda self, value: [value]
+
+
+def _append_by_mpi(folder, fsync):
+    zcore.mpi.append(_One(), _group(folder, fsync)["a"], _NEW)
 
 
 def _append_within(folder, fsync):
@@ -258,6 +270,7 @@ VERBS = {
     "del": Verb(_make, _delete, _look),
     "resize": Verb(_make, _resize, _look),
     "append": Verb(_make, _append, _look),
+    "append by MPI": Verb(_make, _append_by_mpi, _look),
     "append to a chunk that is not full": Verb(_make_wide, _append_within, _look),
     "append by a writer": Verb(lambda folder: _make_wide(folder, 100), _append_frames, _look),
     "append to a dataset": Verb(_make_dataset, _append_to_dataset, _look_at_dataset, True),
