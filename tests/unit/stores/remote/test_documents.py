@@ -321,3 +321,43 @@ def test_changes_of_the_shape_are_those_of_numpy(settings, seed):
             model[box] = array[box] = step
         assert array.shape == model.shape and np.array_equal(array[...], model)
         assert np.array_equal(zcore.open(array.store)[...], model)
+
+
+@pytest.mark.parametrize("settings", [{"chunks": (4, 5)}, {"chunks": (2, 5), "shards": (8, 5)}])
+def test_writers_of_several_processes(places, settings):
+    zcore.create_array(places(), shape=(0, 5), dtype="i4", fill_value=-1, **settings)
+    stores = [places() for _ in range(3)]
+
+    def work(me):
+        with zcore.open(stores[me], mode="r+").writer(queue=400) as w:
+            for i in range(24):
+                w.append(np.full(5, me * 100 + i, "i4"))
+                if i % 10 == me:
+                    w.flush()
+
+    run_threads(3, work)
+    found = zcore.open(places())[...]
+    assert (found == found[:, :1]).all()
+    for me in range(3):
+        assert [value % 100 for value in found[:, 0].tolist() if value // 100 == me] == list(range(24))
+
+
+def test_a_writer_whose_requests_fail(monkeypatch):
+    store = RemoteStore(obstore.store.MemoryStore())
+    w = zcore.create_array(store, shape=(0, 5), dtype="i4", chunks=(4, 5), fill_value=-1).writer()
+
+    def fail(key, *args):
+        raise StoreError("no room", key=key)
+
+    for i in range(6):
+        w.append(np.full(5, i, "i4"))
+    w.flush()
+    with monkeypatch.context() as patch:
+        for name in ("set", "set_if_same", "set_if_not_exists"):
+            patch.setattr(store, name, fail)
+        for i in range(6, 14):
+            w.append(np.full(5, i, "i4"))
+        with pytest.raises(zcore.WriterError, match="frames 6 to 13 are not stored"):
+            w.flush()
+    w.close()
+    assert w.array[:, 0].tolist() == list(range(14))
