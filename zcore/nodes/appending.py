@@ -17,7 +17,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from zcore.errors import ZcoreError
+from zcore.errors import LockError, ZcoreError
 from zcore.hierarchy import lifecycle
 from zcore.nodes.array import Array
 from zcore.stores.keys import prefix_of
@@ -146,7 +146,7 @@ def appending(home: Array, dim: str, length: int, grown: Iterable[Growing] = ())
                 store.erase(key)
                 return
             store.erase(key)     # of one that was cut off
-    raise zcore.LockError(f"{key}: the record of an append is gone as soon as it is made", key=key)
+    raise LockError(f"{key}: the record of an append is gone as soon as it is made", key=key)
 
 
 @contextmanager
