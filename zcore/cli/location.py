@@ -5,6 +5,7 @@ hierarchy is opened from the top of that, so that a change reaches the consolida
 """
 from __future__ import annotations
 
+import contextlib
 import os
 
 import zcore
@@ -14,7 +15,8 @@ from zcore.stores.openers import PARQUET_DOCUMENT
 
 TYPE_CHECKING = False      # of typing, without its import time
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Iterator
+    from typing import Any, BinaryIO
 
     from zcore.typing import Mode
 
@@ -83,6 +85,22 @@ def _in_a_set(text):
             break
         names.insert(0, name)
     return None
+
+
+@contextlib.contextmanager
+def replaced(path: str) -> Iterator[BinaryIO]:
+    """Return a context manager of a file, which gets its name when it is complete; a pipe is written directly.
+
+    So a file of the name is always complete.
+    """
+    from zcore.asdf.writing import replacing
+
+    if os.path.exists(path) and not os.path.isfile(path):
+        with open(path, "wb") as file:
+            yield file
+    else:
+        with replacing(path) as fd, open(fd, "wb", closefd=False) as file:
+            yield file
 
 
 def _from_the_top(directory):

@@ -12,6 +12,7 @@ import dask.array
 import numpy as np
 
 import zcore
+from zcore.kernel.select.box import count_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -104,7 +105,7 @@ def store(source: dask.array.Array, target: zcore.Array, region: slice | tuple[s
     """
     target.store  # noqa: B018  (anything but an array is an AttributeError before a task is made)
     box = _checked_region(region, target.shape)
-    expected = tuple([len(range(*part.indices(length))) for part, length in zip(box, target.shape, strict=True)])
+    expected = tuple([count_of(*part.indices(length)) for part, length in zip(box, target.shape, strict=True)])
     if source.shape != expected:
         raise ValueError(f"the source has shape {source.shape}, the region {expected} of an array of {target.shape}")
     target._binding.check_writable()

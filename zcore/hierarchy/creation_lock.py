@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 # If a new directory vanishes at once, another process pruned it, which cannot happen this often. Or the file system
 # does not allow directories there, like /proc.
-_MAX_TRIES = 100
+MAX_TRIES = 100
 # Seconds between two tries to take a lock that another call holds.
 _FIRST_PAUSE, _LAST_PAUSE = 0.0002, 0.01
 
@@ -74,7 +74,7 @@ class Place(Held):
                 self._hold = locks_of((id(self._store), self._path, "place")).whole()
                 self._hold.__enter__()
             return self
-        for _ in range(_MAX_TRIES):
+        for _ in range(MAX_TRIES):
             try:
                 if self._makes:
                     self._store.folders.make_directory(prefix_of(self._path))

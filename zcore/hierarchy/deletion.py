@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 from zcore.errors import InvalidKeyError, NodeExistsError, NodeNotFoundError, StoreError
 from zcore.formats import FORMAT_OF, format_of
 from zcore.hierarchy import consolidated, exchange, lookup
-from zcore.hierarchy.creation_lock import Place, hold_nodes, hold_tree, is_held
+from zcore.hierarchy.creation_lock import MAX_TRIES, Place, hold_nodes, hold_tree, is_held
 from zcore.model.metadata import ArrayMetadata, GroupMetadata
 from zcore.stores.base import n_at_once
 from zcore.stores.folders import Folders
@@ -46,13 +46,19 @@ _is_chunk_of_any = re.compile(r"(?:c|(?:c[./])?[0-9]+(?:[./][0-9]+)*)", re.ASCII
 @contextlib.contextmanager
 def hold_all(store: Store, path: str, options: Options) -> Iterator[None]:
     """Return a context manager that excludes all other writers from the node at `path` and from all below it."""
-    while True:
+    for _ in range(MAX_TRIES):
         is_kept = _stands(store, path)
         with Place(store, path, "", options, is_kept=is_kept), hold_all_nodes(store, path, options):
             # Another call may have deleted it before the place was held. Then nothing prevents pruning.
             if not is_kept or _stands(store, path):
                 yield
                 return
+    raise _restless(store, path)
+
+
+def _restless(store, path):
+    return StoreError(f"cannot lock {store.describe(path)}: each look at its documents finds others",
+                      key=prefix_of(path))
 
 
 def _stands(store, path):
@@ -62,16 +68,22 @@ def _stands(store, path):
 @contextlib.contextmanager
 def hold_all_nodes(store: Store, path: str, options: Options) -> Iterator[None]:
     """Return a context manager that does the same for a caller who holds the place at `path`."""
-    while True:
+    before, n_left = None, MAX_TRIES
+    while n_left:
         with contextlib.ExitStack() as stack:
             found = _documents_at(store, path)
+            documents = [node.document for node in found]
+            # Others may make and delete nodes for long. But if nothing has changed, this try may end as the last one.
+            n_left = n_left - 1 if documents == before else MAX_TRIES
+            before = documents
             try:
                 stack.enter_context(hold_nodes(store, found, options))
             except NodeNotFoundError:
                 continue     # deleted in between
-            if [node.document for node in _documents_at(store, path)] == [node.document for node in found]:
+            if [node.document for node in _documents_at(store, path)] == documents:
                 yield
                 return
+    raise _restless(store, path)
 
 
 def _documents_at(store, path):

@@ -45,7 +45,7 @@ from zcore.errors import (
 from zcore.formats import DOCUMENTS
 from zcore.formats.json_documents import MAX_NBYTES, check_attributes, check_whole_characters
 from zcore.hierarchy import consolidated, deletion, exchange, lookup
-from zcore.hierarchy.creation_lock import Place, hold_nodes, hold_tree
+from zcore.hierarchy.creation_lock import MAX_TRIES, Place, hold_nodes, hold_tree
 from zcore.hierarchy.deletion import clear as clear  # callers find creation and deletion in this module
 from zcore.hierarchy.deletion import delete as delete
 from zcore.hierarchy.unfinished import unfinished
@@ -123,7 +123,7 @@ def create(store: Store, path: str, format: Format, metadata: ArrayMetadata | Gr
             return binding
     if not is_below:
         check_replaceable(store, path, overwrite)
-    while True:
+    for _ in range(MAX_TRIES):
         if overwrite and missing_above(store, path, format, options):
             deletion.check_way(store, path, format, metadata)
         create_ancestors(store, path, format, options)
@@ -193,6 +193,12 @@ def create(store: Store, path: str, format: Format, metadata: ArrayMetadata | Gr
         if lookup.standing(store, path):
             create_ancestors(store, path, format, options)
         return _bound(kind, store, path, format, options, view)
+    raise _loses_groups(store, path)
+
+
+def _loses_groups(store, path):
+    return StoreError(f"cannot create {store.describe(path)}: a group above it is gone as soon as it is found or made",
+                      key=prefix_of(path))
 
 
 @contextlib.contextmanager
@@ -426,8 +432,8 @@ def move(store: Store, source: str, destination: str, options: Options) -> None:
     """
     try:
         with hold_tree(store, source, options, destination):
-            while not _move(store, source, destination, options):
-                pass
+            if not any(_move(store, source, destination, options) for _ in range(MAX_TRIES)):
+                raise _loses_groups(store, destination)
     except NodeNotFoundError:
         store.folders.prune(prefix_of(source))     # a call that waited had kept it
         raise
@@ -496,8 +502,8 @@ def kind_of(node: lookup.Standing) -> str:
     return "a damaged node" if metadata is None else "an array" if isinstance(metadata, ArrayMetadata) else "a group"
 
 
-def create_ancestors(store: Store, path: str, format: Format, options: Options) -> None:
-    """Create missing groups above `path`, from the root down.
+def create_ancestors(store: Store, path: str, format: Format, options: Options, n_left: int = MAX_TRIES) -> None:
+    """Create missing groups above `path`, from the root down, and again, `n_left` times, if they are missing then.
 
     Raises
     ------
@@ -519,7 +525,9 @@ def create_ancestors(store: Store, path: str, format: Format, options: Options) 
         # They, and the group above them, may have been moved or deleted since.
         for one in (*missing, path):
             if not lookup.standing(store, one.rpartition("/")[0]):
-                create_ancestors(store, one, format, options)
+                if n_left == 0:
+                    raise _loses_groups(store, one)
+                create_ancestors(store, one, format, options, n_left - 1)
 
 
 def _stands_as_group(store, path):

@@ -18,7 +18,7 @@ import numpy as np
 
 from zcore.errors import HugeIndexError, SelectionError
 from zcore.indexing.product import Product, dense
-from zcore.kernel.select.box import Box, basic, in_bounds
+from zcore.kernel.select.box import Box, basic, count_of, in_bounds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 VALID = ("only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer or boolean arrays are "
          "valid indices")
-_LOWEST, _HIGHEST = np.iinfo(np.intp).min, np.iinfo(np.intp).max
+_LOWEST, _HIGHEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
 
 def indexed(selection: Any, shape: tuple[int, ...]) -> Product | Box:
@@ -73,7 +73,7 @@ def indexed(selection: Any, shape: tuple[int, ...]) -> Product | Box:
                 slices.append((0, 1, length))
         elif isinstance(index, slice):
             start, stop, step = index.indices(shape[d])
-            count = len(range(start, stop, step))
+            count = count_of(start, stop, step)
             result.append((d, (count,)))
             slices.append((start, step if count > 1 else 1, count))
         elif isinstance(index, int):
@@ -84,7 +84,7 @@ def indexed(selection: Any, shape: tuple[int, ...]) -> Product | Box:
             result.append((d, (n,)))
             slices += [None] * index.ndim
         elif index.dtype == bool:
-            found = index.nonzero() if index.ndim else (np.zeros(int(index), np.intp),)
+            found = index.nonzero() if index.ndim else (np.zeros(int(index), np.int64),)
             arrays.append((tuple(range(d, d + index.ndim)), found))
             slices += [None] * index.ndim
         else:
@@ -101,7 +101,7 @@ def indexed(selection: Any, shape: tuple[int, ...]) -> Product | Box:
 
 
 def normal_index(index: Any) -> NormalIndex:
-    """Return an index as None, Ellipsis, slice, int, or ndarray of bool or intp.
+    """Return an index as None, Ellipsis, slice, int, or ndarray of bool or int64.
 
     Raises : SelectionError, if it is invalid; ValueError, for a ragged list.
     """
@@ -117,7 +117,7 @@ def normal_index(index: Any) -> NormalIndex:
     kind = array.dtype.kind
     if array.size == 0 and array.ndim and not isinstance(index, np.ndarray) and kind == "f":
         # An empty list has no type of its own.
-        return array.astype(np.intp)
+        return array.astype(np.int64)
     if kind == "b":
         return array
     if kind not in "iu":
@@ -125,12 +125,12 @@ def normal_index(index: Any) -> NormalIndex:
                              if isinstance(index, np.ndarray) else f"{VALID}, found {type(index).__name__}")
     if not array.ndim:
         return int(array)
-    if array.size and not np.can_cast(array.dtype, np.intp):
+    if array.size and not np.can_cast(array.dtype, np.int64):
         # A cast would turn the largest numbers into negative ones, which count from the end.
         for number in (int(array.min()), int(array.max())):
             if not _LOWEST <= number <= _HIGHEST:
                 raise HugeIndexError(f"index {number} is out of bounds for any array")
-    return array.astype(np.intp, copy=False)
+    return array.astype(np.int64, copy=False)
 
 
 def _is_alone(mask, indices):

@@ -14,7 +14,7 @@ import numpy as np
 from zcore.errors import SelectionError
 from zcore.indexing.numpy import joined, normal_index
 from zcore.indexing.product import Product, dense
-from zcore.kernel.select.box import in_bounds
+from zcore.kernel.select.box import count_of, in_bounds
 
 if TYPE_CHECKING:
     from typing import Any
@@ -43,7 +43,7 @@ def orthogonal(selection: Any, shape: tuple[int, ...]) -> Product:
             slices.append((in_bounds(index, d, length), 1, 1))
         elif isinstance(index, slice):
             start, stop, step = index.indices(length)
-            count = len(range(start, stop, step))
+            count = count_of(start, stop, step)
             slices.append((start, step if count > 1 else 1, count))
             result.append((d, (count,)))
         else:

@@ -22,6 +22,7 @@ Examples
 from __future__ import annotations
 
 import bisect
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -288,7 +289,7 @@ def write(comm: Any, array: zcore.Array, box: tuple[slice, ...] | None, values: 
     binding = array._binding
     alone = zcore.Array(type(binding)(binding.store, binding.path, binding.format,
                                       binding.options.changed({"lock": None}), binding.view))
-    nbytes = array.dtype.itemsize * int(np.prod([max(lengths, default=1) for lengths in array.write_chunk_sizes]))
+    nbytes = array.dtype.itemsize * math.prod([max(lengths, default=1) for lengths in array.write_chunk_sizes])
     _agree(comm, write_in_turns(comm, plan, elements, alone.__setitem__, alone.__getitem__, nbytes))
 
 

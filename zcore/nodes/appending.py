@@ -17,7 +17,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from zcore.errors import ZcoreError
+from zcore.errors import LockError, ZcoreError
 from zcore.hierarchy import lifecycle
 from zcore.nodes.array import Array
 from zcore.stores.keys import prefix_of
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 # The record is in a directory of its own, since locks are those of a node.
 _RECORD = ".zcore_append", "record"
+# Other appends end meanwhile, each of them once.
+_MAX_TRIES = 1000
 
 
 class Growing:
@@ -128,7 +130,7 @@ def appending(home: Array, dim: str, length: int, grown: Iterable[Growing] = ())
             yield
         return
     raw = json.dumps({"dimension": dim, "length": length}).encode()
-    while True:
+    for _ in range(_MAX_TRIES):
         store.set_if_not_exists(key, raw)
         with ExitStack() as stack:
             try:
@@ -144,6 +146,7 @@ def appending(home: Array, dim: str, length: int, grown: Iterable[Growing] = ())
                 store.erase(key)
                 return
             store.erase(key)     # of one that was cut off
+    raise LockError(f"{key}: the record of an append is gone as soon as it is made", key=key)
 
 
 @contextmanager

@@ -54,6 +54,16 @@ def test_extract(path, capsys, tmp_path):
     assert command.main(["asdf", "extract", path, "7", str(target)]) == 1
 
 
+def test_extract_replaces_a_file_in_one_step(path, tmp_path):
+    target = tmp_path / "out"
+    target.write_bytes(b"old")
+    with open(target, "rb") as reader:
+        assert command.main(["asdf", "extract", path, "/n", str(target)]) == 0
+        assert reader.read() == b"old"
+    assert command.main(["asdf", "extract", path, "/n", path]) == 0
+    assert np.array_equal(np.load(path), np.arange(5))
+
+
 def test_explode_and_implode(path, capsys, tmp_path):
     assert command.main(["asdf", "explode", path]) == 0
     written = capsys.readouterr().out.splitlines()
@@ -129,7 +139,7 @@ def test_what_was_written_for_programs(path, run, tmp_path):
     (["info", "http://e.org/a.asdf"], "'http://e.org/a.asdf' is remote, and only local ASDF files are read"),
     (["blocks", "text"], "{folder}/text: the first line is b'no ASDF', expected '#ASDF' and a version such as 1.0.0"),
     (["extract", "a.asdf", "-3", "o"], "{folder}/a.asdf: there is no block -1, the file has 2"),
-    (["extract", "a.asdf", "0", "no/o"], "no such file or directory: 'no/o'"),
+    (["extract", "a.asdf", "0", "no/o"], "cannot write no/o: No such file or directory"),
     (["extract", "a.asdf", "/list", "o"],
      "{folder}/a.asdf has no array '/list'; its arrays are /x/a~1b, /list/0, /n"),
     (["implode", "none.asdf", "o"], "there is no file {folder}/none.asdf"),

@@ -269,8 +269,9 @@ def test_what_json_would_alter_or_cannot_hold_is_not_written(members, error):
 
 
 def test_a_value_that_json_lacks_is_shown_with_its_type():
-    with pytest.raises(TypeError, match="^b'x' of type bytes is no JSON value$"):
+    with pytest.raises(TypeError) as caught:
         render_json({"a": b"x"})
+    assert str(caught.value) == "b'x' of type bytes is no JSON value"     # json may add notes, which say where
     with pytest.raises(TypeError, match=r"^attribute 'a': b'x' of type bytes is no JSON value$"):
         check_attributes({"b": 1, "a": [b"x"]}, {})
     with pytest.raises(TypeError, match=r"^attribute 'a': array\(\[0, 1\]\) of type ndarray .*tolist\(\)"):

@@ -273,7 +273,7 @@ def test_a_node_beside_an_unreachable_document_of_another_one(tmp_path):
 
 
 def test_a_directory_that_is_pruned_each_time_it_is_made(tmp_path, monkeypatch):
-    monkeypatch.setattr(creation_lock, "_MAX_TRIES", 3)
+    monkeypatch.setattr(creation_lock, "MAX_TRIES", 3)
     made = []
     monkeypatch.setattr(zcore.DirectoryStore, "make_directory", lambda self, prefix: made.append(prefix))
     with pytest.raises(zcore.StoreError, match="it, or a file in it, is gone as soon as it is made"):

@@ -11,7 +11,7 @@ are then put together, or decodes the blocks that it takes. The bytes are those 
 from cpython.buffer cimport PyBUF_READ
 from cpython.bytearray cimport PyByteArray_FromStringAndSize
 from cpython.memoryview cimport PyMemoryView_FromMemory
-from libc.stdlib cimport free, malloc
+from libc.stdlib cimport free
 from libc.string cimport memcmp, memcpy, memmove, memset, strstr
 
 from zcore import errors
@@ -25,6 +25,7 @@ from zcore.kernel.codec.shuffle cimport unbitshuffle_block, unshuffle_block
 from zcore.kernel.codec.table cimport (
     CodecFunctions, Contexts, Step, Workspace, add_codec, copy_bytes, raised_in, stream_bound,
 )
+from zcore.kernel.memory cimport zc_new
 from zcore.kernel.numbers cimport load_u32, store_u32
 from zcore.kernel.status cimport (
     BLOSC_DECODE, BLOSC_ENCODE, BLOSC_LACKS, BLOSC_NBYTES, BLOSC_SNAPPY, NO_MEMORY, OK, STREAM_DAMAGED, STREAM_ENCODE,
@@ -227,7 +228,7 @@ cdef int blosc_decode(const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t
         return fail(status, BLOSC_SNAPPY, 2, 0, header.flags >> 5)
     n_threads = min(n_threads, <int>min(n_blocks(&header), <int64_t>ZC_MAX_THREADS))
     if n_threads > 1 and has_decoder(header.flags >> 5):
-        scratch = <uint8_t *>malloc(<size_t>n_threads * header.blocksize)
+        scratch = <uint8_t *>zc_new(n_threads, header.blocksize)
         if scratch != NULL:
             code = _decode_together(src, &header, dst, scratch, n_threads, status)
             free(scratch)
@@ -252,7 +253,7 @@ cdef bint _has_room(const BloscHeader *header) noexcept nogil:
     cdef void *room
     if header.blocksize <= SMALL_BLOCK_NBYTES:
         return True
-    room = malloc(2 * <size_t>header.blocksize + 4 * <size_t>header.typesize + 4096)
+    room = zc_new(2 * <int64_t>header.blocksize + 4 * <int64_t>header.typesize + 4096, 1)
     free(room)
     return room != NULL
 
@@ -262,7 +263,7 @@ cdef struct Decoding:          # a chunk of which threads decode the blocks
     const BloscHeader *header
     uint8_t *dst
     uint8_t *scratch           # a block for each thread
-    int64_t n_threads          # threads, blocks and failures so far
+    int64_t n_threads          # threads, blocks and failures so far; no order, as the caller waits for the threads
     int64_t n_begun
     int64_t n_failed
     Status *status
@@ -306,7 +307,7 @@ cdef struct Encoding:          # a chunk of which threads encode the pieces
     int64_t typesize
     int64_t asked              # size of a block, or of a stream of it, that c-blosc gets; 0: it chooses
     int64_t blocksize          # what it makes of that
-    int64_t n_begun
+    int64_t n_begun            # no order, as above
     int n_pieces
     Piece pieces[64]
 

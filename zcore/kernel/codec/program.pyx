@@ -21,6 +21,7 @@ from zcore.kernel.codec.table cimport (
 )
 from zcore.kernel.codec import blosc_blocks, checksums, compress, filters, shuffle
 from zcore.kernel.io.files cimport FAILED, Buffer, buffer_free, buffer_reserve
+from zcore.kernel.memory cimport MAX_NBYTES
 from zcore.kernel.numbers cimport load_u32, store_u32
 from zcore.kernel.status cimport (
     BLOSC_SNAPPY, CHECKSUM, CHECKSUM_SHORT, CHUNK_SIZE, ITEMS, NO_MEMORY, OK, RAISED, STREAM_LONG, Status, fail,
@@ -348,7 +349,7 @@ cdef class Program:
         MemoryError
             There is no memory for `n_bytes` bytes.
         """
-        if n_bytes >= MAX_ENCODED:
+        if n_bytes >= min(MAX_ENCODED, MAX_NBYTES):
             raise MemoryError
         # Not bytearray(n), which writes zeros: untouched memory costs nothing if the object is damaged.
         cdef bytearray out = PyByteArray_FromStringAndSize(NULL, n_bytes)

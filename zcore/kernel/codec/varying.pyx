@@ -12,7 +12,7 @@ from zcore.errors import CodecError
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.unicode cimport PyUnicode_AsUTF8AndSize, PyUnicode_AsUTF8String, PyUnicode_DecodeUTF8
 from libc.stdint cimport int64_t, uint8_t, uint64_t
-from libc.stdlib cimport free, malloc
+from libc.stdlib cimport free
 from libc.string cimport memcpy
 
 cdef extern from *:
@@ -22,6 +22,7 @@ cdef extern from *:
 
 cimport numpy as cnp
 
+from zcore.kernel.memory cimport MAX_NBYTES, zc_new
 from zcore.kernel.numbers cimport load_u32, store_u32
 
 cdef extern from "numpy/arrayobject.h":
@@ -251,6 +252,9 @@ def pack_items(list items not None, exact, to_bytes, str codec not None):
         _check_number(codec, size, "bytes of an item")
         n_bytes += SIZE_NBYTES + size
         encoded.append(item)
+    # One item may be there many times, so all of them may be more than the memory.
+    if n_bytes > MAX_NBYTES:
+        raise MemoryError
     row = PyBytes_FromStringAndSize(NULL, n_bytes)
     dst = <uint8_t *>PyBytes_AS_STRING(row)
     store_u32(dst, n_items)
@@ -292,7 +296,7 @@ def pack_text(cnp.ndarray items not None, str codec not None):
                 break
             n_bytes += SIZE_NBYTES + item.size
         if code == DONE:
-            row = <uint8_t *>malloc(n_bytes)
+            row = <uint8_t *>zc_new(n_bytes, 1)
             if row == NULL:
                 code = NO_MEMORY
             else:

@@ -15,7 +15,7 @@ from cpython.bytes cimport PyBytes_AsString, PyBytes_GET_SIZE
 from cpython.memoryview cimport PyMemoryView_FromMemory
 from cpython.pycapsule cimport PyCapsule_New
 from cpython.ref cimport Py_DECREF, Py_INCREF
-from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t, intptr_t
+from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t, intptr_t, uintptr_t
 from libc.stdio cimport snprintf
 from libc.stdlib cimport calloc, llabs
 from libc.string cimport memcpy
@@ -23,6 +23,7 @@ from libc.string cimport memcpy
 from zcore.capi cimport *
 from zcore.kernel.atomics cimport zc_add, zc_back_off, zc_load, zc_store, zc_swap_if
 from zcore.kernel.embed.transfers cimport Transfers
+from zcore.kernel.memory cimport MAX_NBYTES
 from zcore.kernel.select.tasks cimport Selected
 from zcore.kernel.strided.copy cimport MAX_NDIM
 
@@ -48,6 +49,8 @@ cdef enum:
     MAX_BLOCKS = 1024
     INDEX_BITS = 20
 
+cdef int64_t LAST_GENERATION = (<uintptr_t>-1 >> 1) >> INDEX_BITS      # a handle has no more bits, and is positive
+
 cdef enum Asked:
     RESIZE
     REFRESH
@@ -56,8 +59,8 @@ cdef enum Asked:
 
 cdef struct Slot:
     int64_t generation         # how often the slot was used; the open handle, if any, has this number
-    int64_t n_inside           # calls that are using it
-    int64_t is_open            # 0 or 1
+    int64_t n_inside           # calls that are using it; 0 acquires what they did, before the handle is freed
+    int64_t is_open            # 0 or 1, which releases the generation and the handle
     void *handle               # a Handle
     int64_t next_free          # index + 1; 0: none
 
@@ -69,9 +72,9 @@ cdef struct Call:              # one call that is using a slot, on the stack of 
     Call *outer
 
 cdef Slot *_blocks[MAX_BLOCKS]
-cdef int64_t _n_slots = 0
+cdef int64_t _n_slots = 0      # releases a new block
 cdef int64_t _first_free = 0
-cdef int64_t _guard = 0        # spin lock of the slots
+cdef int64_t _guard = 0        # spin lock of the slots: the exchange acquires what the store of 0 has released
 
 _calls = None
 _CODES = {
@@ -302,8 +305,9 @@ cdef void _free(const zcore_array *array) noexcept nogil:
     while not zc_swap_if(&_guard, 0, 1):
         pass
     global _first_free
-    slot.next_free = _first_free
-    _first_free = <int64_t><intptr_t>array & ((1 << INDEX_BITS) - 1)
+    if slot.generation < LAST_GENERATION:
+        slot.next_free = _first_free
+        _first_free = <int64_t><intptr_t>array & ((1 << INDEX_BITS) - 1)
     zc_store(&_guard, 0)
 
 
@@ -585,6 +589,8 @@ cdef int _move(Slot *slot, const Selected *box, char *data, const int64_t *strid
                     low += strides[d] * (box.counts[d] - 1)
                 else:
                     high += strides[d] * (box.counts[d] - 1)
+            if high - low > MAX_NBYTES:
+                raise ValueError("the box has more bytes than there can be in memory")
             flags = PyBUF_READ if is_write else PyBUF_WRITE
             memory = PyMemoryView_FromMemory(data + low, high - low, flags)
             call = _calls.write if is_write else _calls.read
@@ -756,4 +762,4 @@ for _i, _name in enumerate((
         "open", "create", "from_object", "close", "ndim", "shape", "chunk_shape", "object_shape", "get_dtype", "read",
         "write", "resize", "refresh", "get_attrs", "set_attr", "sync")):
     # They follow each other in the table, as in the header.
-    ADDRESSES["zcore_" + _name] = <intptr_t>(<void **>&_table.open)[_i]
+    ADDRESSES["zcore_" + _name] = <uintptr_t>(<void **>&_table.open)[_i]

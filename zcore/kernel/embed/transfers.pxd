@@ -17,7 +17,7 @@ cdef class Transfers:
     cdef int dirfd             # directory of the objects, for reading; -1: there are none
     cdef int file              # that the elements lie in, or -1
     cdef Identity identity     # of that file
-    cdef int64_t is_trusted    # no other document can have the document's identity
+    cdef int64_t is_trusted    # no other document can have the document's identity; no order: it becomes true once
     cdef PlanPool readers
     cdef PlanPool writers      # None: every write is left undone
     cdef int64_t n_inside      # calls that use this; the caller counts them

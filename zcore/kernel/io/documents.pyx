@@ -274,7 +274,7 @@ cdef class Tickets:
     (1, 2)
     """
 
-    cdef int64_t last
+    cdef int64_t last          # no order: each number is given once
     cdef cython.pymutex adopting
 
     def next(self):

@@ -10,12 +10,13 @@ import stat
 from libc.errno cimport EEXIST, EINTR, EISDIR, ENAMETOOLONG, ENOENT, ENOTDIR, ESPIPE, errno
 from libc.stdint cimport INT64_MAX
 from libc.stdio cimport snprintf
-from libc.stdlib cimport free, realloc
+from libc.stdlib cimport free
 from libc.string cimport memcpy, strlen, strrchr
 from posix.fcntl cimport AT_FDCWD, O_CLOEXEC, O_CREAT, O_EXCL, O_NOCTTY, O_NONBLOCK, O_RDONLY, O_WRONLY, openat
 from posix.stat cimport S_ISDIR, S_ISLNK, S_ISREG
 from posix.unistd cimport close, pread, pwrite
 
+from zcore.kernel.memory cimport zc_resized
 from zcore.kernel.status cimport (
     CHUNK_LONG, IO_MKDIR, IO_OPEN, IO_READ, IO_RENAME, IO_UNLINK, IO_WRITE, NO_MEMORY, OK, SHARD_CUT, WANTED, Status,
     fail, fail_errno,
@@ -23,8 +24,8 @@ from zcore.kernel.status cimport (
 
 cdef extern from *:
     """
+    #include "memory.h"
     #include <stdio.h>
-    #include <stdlib.h>
     #include <sys/mman.h>
     #include <sys/stat.h>
     #include <sys/uio.h>
@@ -66,12 +67,12 @@ cdef extern from *:
     #ifdef MADV_HUGEPAGE
         if (n_bytes > (int64_t)1 << 21) {
             void *data = 0;
-            if (posix_memalign(&data, (size_t)1 << 21, (size_t)n_bytes)) return 0;
+            if (!zc_fits(n_bytes, 1) || posix_memalign(&data, (size_t)1 << 21, (size_t)n_bytes)) return 0;
             madvise(data, (size_t)n_bytes, MADV_HUGEPAGE);
             return data;
         }
     #endif
-        return malloc((size_t)n_bytes);
+        return zc_new(n_bytes, 1);
     }
 
     /* System calls, repeated after a signal. On a network file system, any of them can be interrupted. */
@@ -170,8 +171,8 @@ cdef extern from *:
     const char *ZC_TEMP_PREFIX
     const char *ZC_TEMP_NAME
     ctypedef struct c_stat "struct stat":
-        unsigned long st_dev
-        unsigned long st_ino
+        uint64_t st_dev
+        uint64_t st_ino
         unsigned int st_mode
         int64_t st_size
     int64_t ZC_MTIME_NS(c_stat s) nogil
@@ -243,14 +244,16 @@ cdef int buffer_reserve(Buffer *buffer, int64_t n_bytes, Status *status) noexcep
 
 cdef int buffer_extend(Buffer *buffer, int64_t n_bytes, int64_t n_more, Status *status) noexcept nogil:
     cdef uint8_t *data
-    if n_bytes + n_more <= buffer.capacity:
+    if n_more <= buffer.capacity - n_bytes:
         return OK
     if n_bytes == 0:
         return buffer_reserve(buffer, n_more, status)
+    if n_more > INT64_MAX // 2 - n_bytes:
+        return fail(status, NO_MEMORY, 0, n_more, 0)
     # At least twice the content, so that many small additions do not move it each time. The system moves large
     # memory by its pages, without copying.
     n_more = max(n_bytes + n_more, 2 * n_bytes)
-    data = <uint8_t *>realloc(buffer.data, <size_t>n_more)
+    data = <uint8_t *>zc_resized(buffer.data, n_more, 1)
     if data == NULL:
         return fail(status, NO_MEMORY, 0, n_more, 0)
     buffer.data = data

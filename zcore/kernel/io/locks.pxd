@@ -17,6 +17,8 @@ cdef enum:
     N_STRIPES = 256
 
 cdef struct LockTable:
+    # To take `gate` or a stripe acquires what its former holder has released. The other counters decide who goes first:
+    # they need no order, as a wrong moment costs one more wait.
     int64_t gate               # number of holders of objects, or minus the thread that holds the whole range
     int64_t waiting            # threads that wait for the whole range; new holders of objects let them go first ...
     int64_t queued             # ... and wait in a queue

@@ -48,7 +48,7 @@ cdef int64_t RANGE_START = <int64_t>1 << 62
 cdef int64_t RANGE_MASK = (<int64_t>1 << 61) - 1
 
 # Descriptors that are open for locking, plus 1. The child of a fork closes its copies; otherwise a lock of the parent
-# would live as long as the child.
+# would live as long as the child. No order: a slot has its number and nothing else, and the child has no other thread.
 cdef int64_t _open_fds[N_SLOTS]
 
 
@@ -377,6 +377,7 @@ cdef int holder_replace(Holder *holder, const uint8_t *data, int64_t n_bytes, St
 
 
 cdef void section_enter(int64_t *guard) noexcept nogil:
+    # The exchange acquires what was done in the section, and the store of 0 releases it.
     cdef int64_t own = n_forks() + 1
     cdef int64_t held = 0
     while not zc_swap_if(guard, held, own):

@@ -11,20 +11,26 @@ from zcore import errors
 
 cimport cython
 from cpython.exc cimport PyErr_CheckSignals
-from libc.errno cimport ENOENT
+from libc.errno cimport ENOENT, ESTALE
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.string cimport memcmp, memset
 from posix.unistd cimport close
 
+from zcore.kernel.atomics cimport zc_back_off
 from zcore.kernel.io.files cimport (
     TAKEN, Buffer, Identity, Staging, buffer_free, n_forks, object_commit, object_read, object_stage, pass_barrier,
-    staging_init, staging_settle,
+    same_identity, staging_init, staging_settle,
 )
 from zcore.kernel.io.locks cimport (
     Holder, LockTable, close_copies, holder_close, holder_open, holder_replace, key_hash, lock_object, lock_whole,
     unlock_object, unlock_whole,
 )
 from zcore.kernel.status cimport INTERRUPTED, OK, STALE, Status, make_error, status_clear
+
+
+cdef enum:
+    # Tries that find the same file: it was not replaced in between. They take a quarter of a second.
+    MAX_SAME = 256
 
 
 cdef int _poll_signals(void *context) noexcept with gil:
@@ -99,12 +105,15 @@ cdef class _Hold:
         cdef const char *document
         cdef uint64_t hash = 0
         cdef bytes key
+        cdef Identity before
+        cdef int n_same = 0
         self.document = os.fsencode(self.locks.document) if self.locks.document is not None else b""
         document = self.document
         if self.key is not None:
             key = self.key.encode()
             hash = key_hash(key)
         status_clear(&status)
+        memset(&before, 0, sizeof(Identity))
         while True:
             self.generation = n_forks()
             if self.locks.directory is not None:
@@ -120,25 +129,36 @@ cdef class _Hold:
                 self.held = True
                 if self._is_at():
                     return None
-                # The directory was moved while we waited: the lock is that of a node at another path.
-                self._release()
-                continue
-            if code == STALE and status.sys_errno == ENOENT and not self._is_at():
-                # Another directory has got its name since it was opened.
+            # Again, if the document was replaced while we waited, or another directory has got the name of its own.
+            elif code != STALE or (status.sys_errno and (status.sys_errno != ENOENT or self._is_at())):
                 self._close()
-                status_clear(&status)
-                continue
-            self._close()
-            if code == INTERRUPTED:
-                exception, self.exception = self.exception, None
-                raise exception
-            if code == STALE and status.sys_errno == 0:
-                # The document was replaced while we waited: lock the new one.
-                status_clear(&status)
-                continue
-            if code == STALE:
-                raise FileNotFoundError(status.sys_errno, os.strerror(status.sys_errno), self.locks.document)
-            raise make_error(&status, self._name(), None, None, None, ())
+                if code == INTERRUPTED:
+                    exception, self.exception = self.exception, None
+                    raise exception
+                if code == STALE:
+                    raise FileNotFoundError(status.sys_errno, os.strerror(status.sys_errno), self.locks.document)
+                raise make_error(&status, self._name(), None, None, None, ())
+            n_same = n_same + 1 if same_identity(&self.holder.identity, &before) else 0
+            before = self.holder.identity
+            if n_same == MAX_SAME:
+                self._refuse()
+            self._release()
+            status_clear(&status)
+            PyErr_CheckSignals()
+            with nogil:
+                zc_back_off(n_same)
+
+    cdef object _refuse(self):
+        """Raise LockError: the name of the open document leads to another file for good, though no one replaces it."""
+        looks = os.fstat(self.dirfd), os.stat(self.locks.directory)
+        if self.holder.fd >= 0 and os.path.samestat(*looks):
+            looks = os.fstat(self.holder.fd), os.stat(self._name())
+        opened, named = [(look.st_dev, look.st_ino, look.st_size, look.st_mtime_ns, look.st_ctime_ns)
+                         for look in looks]
+        raise errors.LockError(
+            f"{self._name()} cannot be locked: for the file system, the open file and its name have different "
+            f"identities (device, inode, size, times of change): {opened} and {named}; lock=None writes without locks",
+            key=self._name(), errno=ESTALE)
 
     cdef object _is_at(self):
         """Return whether the directory of the locked document still has its name."""

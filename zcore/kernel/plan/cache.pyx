@@ -8,10 +8,11 @@ thread reads it lives until the reader releases it.
 import os
 
 cimport cython
-from libc.stdlib cimport free, malloc
+from libc.stdlib cimport free
 
 from zcore.kernel.atomics cimport zc_add, zc_back_off, zc_load, zc_store, zc_swap_if, zc_wall_ns
 from zcore.kernel.io.files cimport same_identity
+from zcore.kernel.memory cimport zc_new
 
 cdef extern from "pythread.h" nogil:
     unsigned long PyThread_get_thread_ident()
@@ -21,11 +22,11 @@ cdef enum:
 
 cdef void *_caches = NULL      # list of all caches
 cdef int64_t _guard = 0        # spin lock of that list
-cdef int64_t _forker = 0       # the thread that holds all locks while it forks
+cdef int64_t _forker = 0       # the thread that holds all locks while it forks; needs no order: it finds its own number
 
 
 cdef Kept *kept_new(int64_t n_bytes) noexcept nogil:
-    cdef Kept *kept = <Kept *>malloc(<size_t>(<int64_t>sizeof(Kept) + n_bytes))
+    cdef Kept *kept = <Kept *>zc_new(<int64_t>(<uint64_t>n_bytes + sizeof(Kept)), 1)
     if kept != NULL:
         kept.n_bytes = n_bytes
         kept.n_holders = 1
@@ -35,11 +36,13 @@ cdef Kept *kept_new(int64_t n_bytes) noexcept nogil:
 
 
 cdef void kept_release(Kept *kept) noexcept nogil:
+    # Releases what this holder did, and acquires what all others did before the last one frees it.
     if zc_add(&kept.n_holders, -1) == 1:
         free(kept)
 
 
 cdef void _enter(int64_t *guard) noexcept nogil:
+    # The exchange acquires what was done under the guard, and the store of 0 releases it.
     cdef int64_t n = 0
     while not zc_swap_if(guard, 0, 1):
         zc_back_off(n)

@@ -17,6 +17,7 @@ from libc.string cimport memset
 
 from zcore import errors
 
+from zcore.kernel.memory cimport zc_new_zeros
 from zcore.kernel.plan.cache cimport identity_of
 from zcore.kernel.codec.table cimport workspace_exception
 from zcore.kernel.strided.copy cimport MAX_NDIM
@@ -49,7 +50,7 @@ cdef class _Buffers:
 
     def __cinit__(self, Py_ssize_t n):
         self.n = 0
-        self.views = <Py_buffer *>calloc(n + 1, sizeof(Py_buffer))
+        self.views = <Py_buffer *>zc_new_zeros(n + 1, sizeof(Py_buffer))
         if self.views == NULL:
             raise MemoryError
 
@@ -134,8 +135,8 @@ cdef class Feed:
         cdef Py_ssize_t i
         cdef _Buffers held = _Buffers(n)
         cdef const Py_buffer *view
-        cdef int64_t *numbers = <int64_t *>calloc(n, sizeof(int64_t))
-        cdef Object *passed = <Object *>calloc(n, sizeof(Object))
+        cdef int64_t *numbers = <int64_t *>zc_new_zeros(n, sizeof(int64_t))
+        cdef Object *passed = <Object *>zc_new_zeros(n, sizeof(Object))
         try:
             if n and (numbers == NULL or passed == NULL):
                 raise MemoryError

@@ -90,11 +90,11 @@ cdef class Plan(Tasks):
     cdef int64_t form          # how chunks are encoded
     cdef bint keeps            # also caches chunks that are decoded now
     # the run
-    cdef int64_t n_begun
+    cdef int64_t n_begun       # no order: each task is taken once, and the plan is not changed meanwhile
     cdef int64_t n_lanes       # objects are taken in turn from so many stretches of their order
-    cdef int64_t stop
-    cdef int64_t n_forks       # when its run began
-    cdef int64_t n_helpers     # threads in it, without those that wait for it
+    cdef int64_t stop          # no order: the reason is read when all threads have returned
+    cdef int64_t n_forks       # when its run began; no order: a number
+    cdef int64_t n_helpers     # threads in it, without those that wait for it; no order: only a fork makes it matter
     cdef int64_t first         # tasks before this one were done by an earlier plan, except those in `again`
     cdef int64_t n_again
     cdef int64_t *again
@@ -145,7 +145,7 @@ cdef class PlanPool:
     cdef object make           # returns a new plan, of a selection of nothing
     cdef int n_slots
     cdef void *plans[MAX_PLANS]            # the plan of each slot, NULL until one is needed
-    cdef int64_t is_used[MAX_PLANS]
+    cdef int64_t is_used[MAX_PLANS]        # 1 acquires the plan as 0 has released it
 
     # Returns an idle plan, which only the caller uses until `give_back`; NULL, if all are used or none can be made. It
     # takes the GIL only to make one.

@@ -16,7 +16,7 @@ cimport cython
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.ref cimport PyObject, Py_INCREF, Py_XDECREF
 from libc.errno cimport EINTR, ENOENT, ENOTDIR, errno
-from libc.stdlib cimport free, malloc, realloc
+from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 from posix.fcntl cimport AT_FDCWD, openat
 from posix.unistd cimport close
@@ -26,6 +26,7 @@ from zcore.kernel.codec.program cimport Program
 from zcore.kernel.codec.table cimport workspace_exception, workspace_free
 from zcore.kernel.io.files cimport buffer_free, n_forks
 from zcore.kernel.io.locks cimport section_enter
+from zcore.kernel.memory cimport zc_new, zc_resized
 from zcore.kernel.select.open_array cimport OpenArray, document_hold, document_is_old, document_stands
 from zcore.kernel.plan.shard_index cimport ShardLevels, ShardProgram
 from zcore.kernel.refs.extents cimport Extents
@@ -228,7 +229,7 @@ cdef class Plan(Tasks):
         return 0
 
     cdef bint is_cut_off(self) noexcept nogil:
-        return self.n_forks != n_forks() and (self.encodes or zc_load(&self.n_helpers) > 0)
+        return zc_load(&self.n_forks) != n_forks() and (self.encodes or zc_load(&self.n_helpers) > 0)
 
     cdef bint is_poll_due(self, const Worker *worker) noexcept nogil:
         return worker.main and zc_now_ns() - worker.last_poll_ns > POLL_NS
@@ -306,7 +307,7 @@ cdef class Plan(Tasks):
         if not main:
             zc_add(&self.n_helpers, 1)
         elif zc_load(&self.n_helpers) == 0:
-            self.n_forks = n_forks()
+            zc_store(&self.n_forks, n_forks())
         if self.open_worker(&worker) == OK:
             self._loop(&worker)
         else:
@@ -448,7 +449,7 @@ cdef int _resume(Plan plan, Plan before) except -1:
     plan.first = before.first + (before.n_begun - before.n_again if before.n_begun > before.n_again else 0)
     plan.n_again = before.n_deferred + n_left
     if plan.n_again:
-        plan.again = <int64_t *>malloc(plan.n_again * sizeof(int64_t))
+        plan.again = <int64_t *>zc_new(plan.n_again, sizeof(int64_t))
         if plan.again == NULL:
             raise MemoryError
         if before.n_deferred:
@@ -462,7 +463,7 @@ cdef int _set_tasks(Plan plan, object tasks) except -1:
     cdef int64_t i
     plan.first = plan.n_tasks
     plan.n_again = len(tasks)
-    plan.again = <int64_t *>malloc((plan.n_again + 1) * sizeof(int64_t))
+    plan.again = <int64_t *>zc_new(plan.n_again + 1, sizeof(int64_t))
     if plan.again == NULL:
         raise MemoryError
     for i in range(plan.n_again):
@@ -504,7 +505,7 @@ cdef int _defer(Plan plan, int64_t task) noexcept nogil:
     cdef int code = OK
     section_enter(&plan.guard)
     if plan.n_deferred == plan.max_deferred:
-        grown = <int64_t *>realloc(plan.deferred_tasks, (2 * plan.max_deferred + 64) * sizeof(int64_t))
+        grown = <int64_t *>zc_resized(plan.deferred_tasks, 2 * plan.max_deferred + 64, sizeof(int64_t))
         if grown == NULL:
             code = NO_MEMORY
         else:

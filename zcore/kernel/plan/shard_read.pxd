@@ -18,9 +18,9 @@ cdef struct Shard:             # a shard whose selected chunks are read; levels 
     Extent *extents            # of these chunks, in the order of the bytes
 
 cdef struct OpenShard:
-    int64_t shard              # number of the shard in the plan; -1: a free slot
-    int64_t state
-    int64_t n_left             # groups of its chunks that are not done
+    int64_t shard              # number of the shard in the plan; -1: a free slot, and releases it
+    int64_t state              # READY, GONE and UNREADABLE release the fields below
+    int64_t n_left             # groups of its chunks that are not done; the last one acquires what the others did
     Buffer extents
     Shard read
 
@@ -37,7 +37,7 @@ cdef class ShardReader:
     cdef IndexCache cache
     cdef int64_t n_places
     cdef OpenShard *places
-    cdef int64_t n_inside      # threads that run the plan
+    cdef int64_t n_inside      # threads that run the plan; the last one acquires what the others did
     cdef int64_t guard         # spin lock of `places`
 
     # Follows the plan's selection and number of threads: OK or NO_MEMORY.

@@ -16,12 +16,13 @@ Groups are cut in the order of the chunks in the file, and neighbouring chunks a
 """
 cimport cython
 from libc.stdint cimport UINT64_MAX, int64_t, uint8_t, uint64_t
-from libc.stdlib cimport calloc, free
+from libc.stdlib cimport free
 from libc.string cimport memset
 
 from zcore.kernel.atomics cimport zc_add, zc_back_off, zc_load, zc_store, zc_swap_if
 from zcore.kernel.io.files cimport Buffer, Content, buffer_free, buffer_reserve, content_at
 from zcore.kernel.io.locks cimport section_enter
+from zcore.kernel.memory cimport zc_new_zeros
 from zcore.kernel.plan.decode cimport begin_kept, decode_chunk, end_kept, place_fill, place_kept
 from zcore.kernel.plan.fetch cimport fetch_close, fetch_identity, fetch_open
 from zcore.kernel.plan.plan cimport Object, Plan, PlanOptions, Worker
@@ -91,7 +92,7 @@ cdef class ShardReader:
         n_places = min(n_threads + 1, plan.n_tasks)
         if n_places > self.n_places:
             _free_places(self)
-            self.places = <OpenShard *>calloc(n_places, sizeof(OpenShard))
+            self.places = <OpenShard *>zc_new_zeros(n_places, sizeof(OpenShard))
             if self.places == NULL:
                 return NO_MEMORY
             self.n_places = n_places
@@ -203,8 +204,11 @@ cdef void _free_places(ShardReader self) noexcept nogil:
 
 cdef void _close_all(ShardReader self) noexcept nogil:
     cdef int64_t i
+    # Another thread may have entered a plan that has stopped, and be the last one that leaves it, too.
+    section_enter(&self.guard)
     for i in range(self.n_places):
         fetch_close(&self.places[i].read.object)
+    zc_store(&self.guard, 0)
 
 
 # open shards

@@ -9,7 +9,7 @@ from zcore.kernel.status cimport Status
 
 
 cdef struct Slot:              # a part that is encoded and not yet added
-    int64_t ready
+    int64_t ready              # 1 releases the fields below to the owner, 0 the slot to helpers, with `n_added`
     int64_t n_bytes
     Buffer encoded
 
@@ -17,10 +17,10 @@ cdef struct Crew:              # an object whose parts are being encoded, on its
     void *job
     int64_t n_parts
     int64_t n_slots
-    int64_t n_begun
-    int64_t n_added
-    int64_t n_helpers          # threads beside the owner that use it
-    int64_t failure            # 0; 1 while `status` is being filled; then 2
+    int64_t n_begun            # no order: each number is taken once
+    int64_t n_added            # releases slots: a helper acquires it before it fills one again
+    int64_t n_helpers          # threads beside the owner that use it; 0 acquires what they did, before it is freed
+    int64_t failure            # 0; 1 while `status` is being filled; then 2, which releases that
     Status status
     void *exception            # exception of a codec in Python, if that failed
     Slot *slots
@@ -32,7 +32,7 @@ cdef class ShardWriter:
     cdef int n_crew            # maximum threads that run the plan
     cdef Crew **crews          # slots for as many, NULL for a free one
     cdef int64_t guard         # spin lock of the slots
-    cdef int64_t n_open        # tasks in progress
+    cdef int64_t n_open        # tasks in progress; no order: a crew is found under the guard
     cdef bint parts_are_encoded    # False: parts without any codec are only copied, so helpers would not help
 
     # Follows a plan that is begun anew: OK or NO_MEMORY.

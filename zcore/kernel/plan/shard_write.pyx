@@ -33,6 +33,7 @@ from zcore.kernel.io.files cimport (
     stage_open, stage_write,
 )
 from zcore.kernel.io.locks cimport section_enter
+from zcore.kernel.memory cimport zc_new_zeros
 from zcore.kernel.plan.encode cimport encode_covered_chunk, encode_merged_chunk, is_inside, merge_chunk
 from zcore.kernel.plan.fetch cimport fetch_close, fetch_identity, fetch_open
 from zcore.kernel.plan.plan cimport FILLED, SAME, Object, Plan, Worker
@@ -619,7 +620,7 @@ cdef int _run_parts(ShardWriter self, Plan plan, Job *job, int64_t n_parts, Work
     crew.n_parts = n_parts
     crew.n_slots = min(SLOTS_PER_THREAD * self.n_crew, n_parts // 2)
     if self.n_crew > 1 and crew.n_slots > 1 and self.parts_are_encoded:
-        crew.slots = <Slot *>calloc(crew.n_slots, sizeof(Slot))
+        crew.slots = <Slot *>zc_new_zeros(crew.n_slots, sizeof(Slot))
     if crew.slots == NULL or not _show(self, &crew):
         free(crew.slots)
         return _run_alone(self, plan, job, n_parts, worker)

@@ -35,6 +35,7 @@ cdef extern from "numpy/arrayobject.h":
     bint PyArray_IsIntegerScalar(object value)
 
 cdef extern from "Python.h":
+    const int64_t MAX_INDEX "PY_SSIZE_T_MAX"
     ctypedef struct PySliceObject:
         PyObject *start
         PyObject *stop
@@ -190,7 +191,7 @@ cdef bint _select(SmallReads self, object selection, Selected *box, bint *is_kep
         if d < n_given:
             index = indices[d]
             if type(index) is slice:
-                if not _is_plain(index):
+                if not _is_plain(index) or self.opened.shape[d] > MAX_INDEX:
                     return False
                 PySlice_Unpack(index, &start, &stop, &step)
                 box.counts[d] = PySlice_AdjustIndices(self.opened.shape[d], &start, &stop, step)

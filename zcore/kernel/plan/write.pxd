@@ -13,7 +13,7 @@ cdef class WritePlan(Plan):
     cdef uint64_t token
     cdef int64_t n_workers
     cdef bint settles          # no later change of a name reaches the disk before the objects
-    cdef int64_t has_many      # 1: more objects than are settled one by one
+    cdef int64_t has_many      # 1: more objects than are settled one by one; no order: read after all workers
     cdef int room              # for files that a worker keeps open until they are settled
     cdef readonly bint is_fill  # all elements are one in memory, the fill value, and objects of it are not stored
 

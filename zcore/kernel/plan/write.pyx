@@ -95,7 +95,7 @@ cdef class WritePlan(Plan):
     cdef int open_worker(self, Worker *worker) noexcept nogil:
         cdef int code
         # Each worker has its own temporary names.
-        cdef uint64_t token = self.token + <uint64_t>zc_add(&self.n_workers, 1)
+        cdef uint64_t token = self.token + <uint64_t>zc_add(&self.n_workers, 1)     # no order: it only counts
         cdef const char *document = self.opened.document
         cdef int dirfd = self.dirfd if document != NULL else -1
         worker.keeps_filled = self.opened.keep_filled

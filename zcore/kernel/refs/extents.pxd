@@ -27,7 +27,7 @@ cdef class Extents:
     cdef int64_t n_prefix
     cdef object open_target
     cdef object exception      # exception of a signal handler that was raised while a target was opened
-    cdef int64_t is_interrupted
+    cdef int64_t is_interrupted            # releases the exception
     cdef int64_t guard         # spin lock of the fields below
     cdef int64_t n_files
     cdef int64_t max_open      # maximum targets that all plans hold open

@@ -7,12 +7,13 @@ left to Python as well, which looks again and raises the error.
 """
 cimport cython
 from libc.stdint cimport int64_t, uint8_t
-from libc.stdlib cimport free, malloc
+from libc.stdlib cimport free
 from libc.string cimport memcpy, memset, strlen
 
 from zcore.kernel.atomics cimport zc_add, zc_store
 from zcore.kernel.io.locks cimport section_enter
 from zcore.kernel.io.files cimport identify_fd, object_close
+from zcore.kernel.memory cimport zc_new
 from zcore.kernel.refs.table cimport INLINE, WHOLE, Reference, ReferenceTable
 from zcore.kernel.status cimport INTERRUPTED, MISSING, OK
 from zcore.kernel.select.open_array cimport MAX_KEY
@@ -30,7 +31,7 @@ cdef enum:
     MAX_KNOWN = 1024           # targets that a plan has opened, or tried to
 
 cdef uint8_t[1] nothing        # address of the bytes of an empty object
-cdef int64_t n_held = 0        # targets held open by all plans
+cdef int64_t n_held = 0        # targets held open by all plans; no order: it only counts
 
 
 @cython.final
@@ -66,7 +67,7 @@ cdef class Extents:
         self.n_slots = 1
         while self.n_slots < 2 * n_targets:
             self.n_slots *= 2
-        self.files = <File *>malloc(self.n_slots * sizeof(File))
+        self.files = <File *>zc_new(self.n_slots, sizeof(File))
         if self.files == NULL:
             raise MemoryError
         for i in range(self.n_slots):

@@ -14,9 +14,10 @@ cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.stdint cimport INT64_MAX, int64_t, uint8_t
-from libc.stdlib cimport free, realloc
+from libc.stdlib cimport free
 from libc.string cimport memchr, memcmp, memcpy, strlen
 
+from zcore.kernel.memory cimport zc_resized
 from zcore.kernel.refs.table cimport WHOLE, ReferenceTable, is_key
 
 cdef extern from *:
@@ -81,7 +82,7 @@ cdef class Scratch:
         """Make room for n bytes and keep the content."""
         cdef void *data
         if n >= self.capacity:
-            data = realloc(self.data, <size_t>(2 * n + 64))
+            data = zc_resized(self.data, 2 * n + 64, 1)
             if data == NULL:
                 raise MemoryError
             self.data = <uint8_t *>data

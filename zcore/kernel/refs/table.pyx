@@ -15,9 +15,10 @@ cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport INT64_MAX, int64_t, uint32_t, uint64_t, uint8_t
-from libc.stdlib cimport free, malloc, realloc
+from libc.stdlib cimport free
 from libc.string cimport memchr, memcmp, memcpy, memset
 
+from zcore.kernel.memory cimport zc_new, zc_resized
 from zcore.kernel.select.grid cimport Span
 from zcore.kernel.select.tasks cimport Tasks
 from zcore.kernel.strided.copy cimport MAX_NDIM
@@ -36,8 +37,14 @@ cdef extern from *:
     /* XOR of both halves of a product. Collisions depend on the seed, so no document can choose them. */
     static inline uint64_t zc_mix(uint64_t a, uint64_t b)
     {
+    #ifdef __SIZEOF_INT128__
         __uint128_t product = (__uint128_t)a * b;
         return (uint64_t)product ^ (uint64_t)(product >> 64);
+    #else
+        uint64_t a_low = (uint32_t)a, a_high = a >> 32, b_low = (uint32_t)b, b_high = b >> 32;
+        uint64_t middle = a_high * b_low + (a_low * b_low >> 32), carried = a_low * b_high + (uint32_t)middle;
+        return a * b ^ (a_high * b_high + (middle >> 32) + (carried >> 32));
+    #endif
     }
 
     static inline uint64_t zc_hash_bytes(uint64_t seed, const uint8_t *data, int64_t n)
@@ -413,8 +420,8 @@ cdef class ReferenceTable:
         cdef int *other
         if self.order != NULL:
             return 0
-        order = <int *>malloc((self.n_rows + 1) * sizeof(int))
-        other = <int *>malloc((self.n_rows + 1) * sizeof(int))
+        order = <int *>zc_new(self.n_rows + 1, sizeof(int))
+        other = <int *>zc_new(self.n_rows + 1, sizeof(int))
         if order == NULL or other == NULL:
             free(order)
             free(other)
@@ -445,7 +452,7 @@ cdef int _check_room(ReferenceTable self, int64_t n_slots) except -1:
 cdef int _repack(ReferenceTable self) except -1:
     """Free inline bytes that no key uses; otherwise each rewrite of a chunk would take more memory."""
     cdef int64_t capacity = self.n_data - self.n_unused
-    cdef uint8_t *data = <uint8_t *>malloc(capacity + 1)
+    cdef uint8_t *data = <uint8_t *>zc_new(capacity + 1, 1)
     cdef int64_t at = 0
     cdef int64_t i
     cdef Reference *row
@@ -470,7 +477,7 @@ cdef int _grow_slots(ReferenceTable self, int64_t n_slots) except -1:
     cdef Slot *slots
     cdef int64_t i, at
     n_slots = max(<int64_t>MIN_ROWS, n_slots)
-    slots = <Slot *>malloc(n_slots * sizeof(Slot))
+    slots = <Slot *>zc_new(n_slots, sizeof(Slot))
     if slots == NULL:
         raise _no_memory(n_slots * sizeof(Slot))
     memset(slots, 0xFF, n_slots * sizeof(Slot))     # the row of each is -1
@@ -596,11 +603,10 @@ cdef void *_grown(void *data, int64_t *capacity, int64_t n, int64_t itemsize) ex
     if n <= capacity[0] and data != NULL:
         return data
     n = max(n, 2 * capacity[0], <int64_t>MIN_ROWS)
-    if n <= INT64_MAX // itemsize:
-        data = realloc(data, <size_t>(n * itemsize))
-        if data != NULL:
-            capacity[0] = n
-            return data
+    data = zc_resized(data, n, itemsize)
+    if data != NULL:
+        capacity[0] = n
+        return data
     raise _no_memory(n * <object>itemsize)
 
 
@@ -777,8 +783,8 @@ cdef class RecordTable(ReferenceTable):
     cdef int _take(self, list numbers, list files) except -1:
         cdef int64_t i
         cdef int64_t n = len(files)
-        self.numbers = <int64_t *>malloc((n + 1) * sizeof(int64_t))
-        self.rows_of = <Rows *>malloc((n + 1) * sizeof(Rows))
+        self.numbers = <int64_t *>zc_new(n + 1, sizeof(int64_t))
+        self.rows_of = <Rows *>zc_new(n + 1, sizeof(Rows))
         if self.numbers == NULL or self.rows_of == NULL:
             raise MemoryError
         for i in range(n):

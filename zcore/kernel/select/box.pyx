@@ -117,7 +117,7 @@ def basic(selection, tuple shape not None):
     for index in indices:
         if type(index) is slice:
             start, stop, step = index.indices(shape[d])
-            count = len(range(start, stop, step))
+            count = _count_of(start, stop, step)
             starts.append(start)
             # With one element the step does not matter, and it may exceed 64 bits.
             steps.append(step if count > 1 else 1)
@@ -140,6 +140,22 @@ def basic(selection, tuple shape not None):
         steps.append(1)
         counts.append(length)
     return Box(tuple(starts), tuple(steps), tuple(counts), dropped, len(dropped) == ndim and not has_ellipsis)
+
+
+def count_of(start, stop, step):
+    """Return the length of a range, also if it is more than Python's `len` may return.
+
+    >>> count_of(5, -1, -2), count_of(0, 2**63, 3), count_of(4, 0, 1)
+    (3, 3074457345618258603, 0)
+    """
+    return _count_of(start, stop, step)
+
+
+cdef inline object _count_of(object start, object stop, object step):
+    try:
+        return len(range(start, stop, step))
+    except OverflowError:
+        return (stop - start + step + (-1 if step > 0 else 1)) // step
 
 
 def in_bounds(index, Py_ssize_t dimension, length):

@@ -18,8 +18,9 @@ Compiled, because it runs once per dimension for every chunk of every read and w
 integers; no floating point, and no intermediate result is larger than `length`.
 """
 from libc.stdint cimport int64_t, uint64_t
-from libc.stdlib cimport free, malloc
+from libc.stdlib cimport free
 
+from zcore.kernel.memory cimport zc_new
 from zcore.kernel.select.rectilinear cimport Run, run_of
 
 
@@ -51,7 +52,7 @@ cdef int axis_init_runs(Axis *axis, const Run *runs, int64_t n, int64_t length, 
     first = run_of(runs, n, axis.start, False)
     axis.first_chunk = runs[first].first + (axis.start - runs[first].origin) // runs[first].edge
     axis.n_runs = run_of(runs, n, axis.start + (count - 1) * axis.step, False) - first + 1
-    axis.before = <int64_t *>malloc((axis.n_runs + 1) * sizeof(int64_t))
+    axis.before = <int64_t *>zc_new(axis.n_runs + 1, sizeof(int64_t))
     if axis.before == NULL:
         return -1
     axis.runs = runs + first

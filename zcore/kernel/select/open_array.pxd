@@ -14,7 +14,7 @@ cdef enum:
     MAX_DIGITS = 20            # of the index of a chunk
 
 cdef struct Opened:
-    int64_t n_holders
+    int64_t n_holders          # the last release acquires what all others did before it frees this
     void *owner                # a tuple of the Python objects that the pointers below lead to
     # the chunk grid
     int ndim
@@ -55,7 +55,7 @@ cdef struct Opened:
     bint missing_raises        # an absent object is an error if its elements are needed
     bint keep_filled           # objects that hold only the fill value are stored
     bint fsync                 # sync objects to disk before a write returns
-    int64_t disk               # what the directory is on, see `Staging`; -1: not known yet
+    int64_t disk               # what the directory is on, see `Staging`; -1: not known yet. No order: a number
 
 
 # Add and drop a reference. The last one frees the struct, and takes the GIL for the owner.

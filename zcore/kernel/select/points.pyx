@@ -12,9 +12,10 @@ from zcore.errors import SelectionError, UnsupportedError
 cimport cython
 cimport numpy as cnp
 from libc.stdint cimport INT64_MAX, int64_t, uint8_t
-from libc.stdlib cimport calloc, free, malloc
+from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
+from zcore.kernel.memory cimport zc_new, zc_new_zeros
 from zcore.kernel.select.grid cimport Axis, Span, axis_span
 from zcore.kernel.select.radix_sort cimport bounds_of, order_of
 from zcore.kernel.select.rectilinear cimport Edges, Run, run_of
@@ -31,7 +32,7 @@ def checked(indices, int64_t length, int dimension):
 
     Parameters
     ----------
-    indices : ndarray of intp
+    indices : ndarray of int64
         Negative indices count from the end.
     length : int
         Length of the dimension.
@@ -174,8 +175,8 @@ cdef class Points:
         cdef int e, k
         for key in range(n_keys):
             n += counts[key] != 0
-        bounds = group.bounds[last] = <int64_t *>malloc((n + 1) * sizeof(int64_t))
-        group.samples = <int64_t *>malloc(n * group.n_dims * sizeof(int64_t))
+        bounds = group.bounds[last] = <int64_t *>zc_new(n + 1, sizeof(int64_t))
+        group.samples = <int64_t *>zc_new(n, group.n_dims * sizeof(int64_t))
         if bounds == NULL or group.samples == NULL:
             return False
         group.n_runs[last] = n
@@ -238,7 +239,7 @@ cdef class Points:
             raise UnsupportedError("points in shards that have more than 2**63 chunks between them",
                                    feature="points in so many chunks")
         n_keys = product
-        keys = <int64_t *>malloc(group.n * sizeof(int64_t))
+        keys = <int64_t *>zc_new(group.n, sizeof(int64_t))
         if keys == NULL:
             raise MemoryError
         try:
@@ -370,7 +371,7 @@ cdef class Points:
             shape = [1] * self.ndim
             shape[d] = spans[d].count
             if self.group_of[d] < 0:
-                places = np.arange(spans[d].count)
+                places = np.arange(spans[d].count, dtype=np.int64)
                 inside[d] = (spans[d].start + places * axes[d].step).reshape(shape)
                 outside[d] = (spans[d].out + places * axes[d].out_step).reshape(shape)
                 continue
@@ -481,9 +482,9 @@ cdef bint _add_mask(Points self, Group *group, mask) except -1:
     if n_ranks > group.n or product * FEW_POINTS > group.n:
         return False
     n_keys = product
-    group.ranks = <int64_t *>malloc((n_ranks + 1) * sizeof(int64_t))
-    counts = <int64_t *>calloc(n_keys, sizeof(int64_t))
-    firsts = <int64_t *>malloc(n_keys * sizeof(int64_t))
+    group.ranks = <int64_t *>zc_new(n_ranks + 1, sizeof(int64_t))
+    counts = <int64_t *>zc_new_zeros(n_keys, sizeof(int64_t))
+    firsts = <int64_t *>zc_new(n_keys, sizeof(int64_t))
     try:
         if group.ranks == NULL or counts == NULL or firsts == NULL:
             raise MemoryError
@@ -594,7 +595,7 @@ cdef bint _covers_group(Points self, const Group *group, const Span *spans) noex
         n_valid *= spans[group.dims[e]].valid
     if n < n_valid or group.mask != NULL:
         return n == n_valid
-    found = <uint8_t *>calloc(n_valid // 8 + 1, 1)
+    found = <uint8_t *>zc_new_zeros(n_valid // 8 + 1, 1)
     if found == NULL:
         return False
     for i in range(first, first + n):
@@ -616,7 +617,7 @@ cdef object _found(Points self, const Group *group, const Span *spans):
     cdef cnp.npy_intp n = leading.count
     cdef int e
     if group.order == NULL:
-        places = np.arange(leading.first, leading.first + n)
+        places = np.arange(leading.first, leading.first + n, dtype=np.int64)
     else:
         places = cnp.PyArray_SimpleNewFromData(1, &n, cnp.NPY_INT64, &group.order[leading.first]).copy()
     return places, [self.vectors[group.dims[e]][places] - spans[group.dims[e]].origin
@@ -639,7 +640,7 @@ cdef tuple _mesh_boxes(Points self, const Span *spans):
             counts.append(boxes.part_of(box, d, low, self.chunk_end(d, low), &first, &out))
             firsts.append(first - spans[d].origin)
             outs.append(out)
-        places = np.indices(counts).reshape(self.ndim, -1)
+        places = np.indices(counts, np.int64).reshape(self.ndim, -1)
         outside[0].append(np.full(places.shape[1], box))
         for d in range(self.ndim):
             side = &boxes.sides[box * self.ndim + d]
@@ -739,7 +740,7 @@ cdef class Boxes:
         self.shape = boxes[0].shape
         self.ndim = len(boxes[0].counts)
         assert 0 < self.ndim <= MAX_NDIM and self.sides == NULL
-        self.sides = <Side *>calloc(self.n * self.ndim, sizeof(Side))
+        self.sides = <Side *>zc_new_zeros(self.n, self.ndim * sizeof(Side))
         if self.sides == NULL:
             raise MemoryError
         highest = [0] * self.ndim

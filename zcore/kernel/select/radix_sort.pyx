@@ -4,8 +4,10 @@
 The caller frees the returned memory.
 """
 from libc.stdint cimport int64_t
-from libc.stdlib cimport free, malloc
+from libc.stdlib cimport free
 from libc.string cimport memset
+
+from zcore.kernel.memory cimport zc_new
 
 cdef enum:
     # Bits of a digit for few, some, and many keys: more counters pay off for more keys.
@@ -37,7 +39,7 @@ cdef int64_t *bounds_of(const int64_t *keys, const int64_t *order, const int64_t
                 n_runs[0] += 1
             last = key
         if bounds == NULL:
-            bounds = <int64_t *>malloc((n_runs[0] + 1) * sizeof(int64_t))
+            bounds = <int64_t *>zc_new(n_runs[0] + 1, sizeof(int64_t))
             if bounds == NULL:
                 return NULL
     bounds[n_runs[0]] = n if finer == NULL else finer[n]
@@ -53,9 +55,9 @@ cdef int64_t *order_of(const int64_t *keys, int64_t n, int64_t n_keys) noexcept 
     cdef int bits = FEW_BITS if n < SOME_KEYS else SOME_BITS if n < MANY_KEYS else MANY_BITS
     cdef int shift = 0
     cdef int64_t size = <int64_t>1 << bits
-    cdef int64_t *counts = <int64_t *>malloc(size * sizeof(int64_t))
-    cdef int64_t *before = <int64_t *>malloc(n * sizeof(int64_t))
-    cdef int64_t *after = <int64_t *>malloc(n * sizeof(int64_t))
+    cdef int64_t *counts = <int64_t *>zc_new(size, sizeof(int64_t))
+    cdef int64_t *before = <int64_t *>zc_new(n, sizeof(int64_t))
+    cdef int64_t *after = <int64_t *>zc_new(n, sizeof(int64_t))
     cdef int64_t *other
     cdef int64_t i, digit, total
     if counts == NULL or before == NULL or after == NULL:

@@ -12,9 +12,10 @@ from zcore.errors import SelectionError
 cimport cython
 from cpython.long cimport PyLong_AsLongLongAndOverflow
 from libc.stdint cimport INT64_MAX
-from libc.stdlib cimport free, malloc, realloc
+from libc.stdlib cimport free
 from libc.string cimport memcmp
 
+from zcore.kernel.memory cimport zc_new, zc_resized
 
 cdef int64_t run_of(const Run *runs, int64_t n, int64_t i, bint is_chunk) noexcept nogil:
     cdef int64_t low = 0
@@ -143,7 +144,7 @@ cdef class Edges:
         cdef Run *fitting
         if n_entries == 0:
             raise ValueError("expected at least one chunk")
-        self.table = <Run *>malloc((n_entries + 1) * sizeof(Run))
+        self.table = <Run *>zc_new(n_entries + 1, sizeof(Run))
         if self.table == NULL:
             raise MemoryError
         for entry in entries:
@@ -161,7 +162,7 @@ cdef class Edges:
             first += count
         self.table[self.n_runs] = Run(0, origin, first)
         if self.n_runs < n_entries:
-            fitting = <Run *>realloc(self.table, (self.n_runs + 1) * sizeof(Run))
+            fitting = <Run *>zc_resized(self.table, self.n_runs + 1, sizeof(Run))
             if fitting != NULL:
                 self.table = fitting
 

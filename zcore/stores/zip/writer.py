@@ -65,6 +65,8 @@ _VERSION, _VERSION_OF_ZIP64 = 20, 45
 _ENTRY = struct.Struct("<4s4B4HL2L5H2L")
 _ENTRY_SIGNATURE = b"PK\x01\x02"
 _MAX_COUNT = 0xFFFF
+# What is gone so often as soon as it is made never stands.
+_MAX_TRIES = 100
 
 
 def is_document(key: str) -> bool:
@@ -308,12 +310,13 @@ class _File(NewFile):
     """The new file of an archive. It is locked as long as its writer lives."""
 
     def __init__(self, archive, fsync):
-        while True:
+        for _ in range(_MAX_TRIES):
             super().__init__(archive, fsync=fsync, label=_label_of(archive))
             # Another writer of this archive may take it for a left-over before it is locked.
             if _is_locked(self.fd) is not False and os.path.exists(self.temporary):
                 return
             self.discard()
+        raise StoreError(f"cannot write {archive}: its temporary file is gone as soon as it is made", key=archive)
 
 
 def _remove_left_over(folder, start):

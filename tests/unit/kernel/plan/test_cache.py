@@ -396,7 +396,7 @@ print(peak() - before, array._binding.options.chunks.info()["chunks"])
 
 
 def test_memory_is_what_was_granted_and_a_chunk_a_thread(tmp_path):
-    zcore.create_array(tmp_path, data=np.arange(64)[:, None].repeat(1 << 17, axis=1), chunks=(1, 1 << 17))
+    zcore.create_array(tmp_path, data=np.arange(64.0)[:, None].repeat(1 << 17, axis=1), chunks=(1, 1 << 17))
     done = subprocess.run([sys.executable, "-c", MEASURED, str(tmp_path)], check=True, capture_output=True, text=True)
     grown, n_chunks = map(int, done.stdout.split())
     assert n_chunks == 7

@@ -13,13 +13,15 @@ import zcore
 from tests.both_ways import WAYS, directory
 from tests.descriptors import descriptors
 from zcore.errors import ChunkError, NodeNotFoundError, SelectionError, StoreError
+from zcore.indexing.numpy import indexed
 from zcore.kernel.codec.program import Program
 from zcore.kernel.plan.plan import PlanOptions
 from zcore.kernel.plan.read import ReadPlan
 from zcore.kernel.plan.shard_index import ShardProgram
 from zcore.kernel.plan.write import WritePlan
-from zcore.kernel.select.box import Box, whole
+from zcore.kernel.select.box import Box, basic, whole
 from zcore.kernel.select.open_array import OpenArray
+from zcore.kernel.select.points import Boxes
 
 TEMPLATE = (b"data/", b".", b".x")
 
@@ -46,6 +48,14 @@ def test_tasks_are_the_chunks_of_the_box_in_order():
     assert [plan.task(i)[:2] for i in range(4)] == [
         ("data/0.1.x", (0, 1)), ("data/0.2.x", (0, 2)), ("data/1.1.x", (1, 1)), ("data/1.2.x", (1, 2))]
     assert plan.task(0)[2:] == ((slice(3, 4, 1), slice(1, 3, 1)), (slice(0, 1, 1), slice(0, 2, 1)), False)
+
+
+def test_elements_that_lie_further_apart_than_32_bits_count():
+    shape, far = (4, 2**34), np.s_[7:2**33:2**32]
+    array = OpenArray(shape, (1, 2**34), program=None, fill=bytes(4), template=TEMPLATE)
+    for selection in (indexed(([3, 0, 2], far), shape), Boxes([basic((3, far), shape)])):
+        inside = WritePlan(array, selection, None, PlanOptions(token=1)).task(0)[2]
+        assert inside[1].ravel().tolist() == [7, 7 + 2**32]
 
 
 @pytest.mark.parametrize(("start", "step", "count", "expected"), [

@@ -39,6 +39,18 @@ def small(array, selection):
     return array._binding.small.get(selection)
 
 
+def test_an_array_is_longer_than_an_index_of_python_on_any_machine(tmp_path):
+    zcore.create_array(tmp_path, shape=2**33 + 10, chunks=16, dtype="i4", fill_value=-1)
+    array = warm(zcore.open(tmp_path, mode="r+"))
+    for i in (5, 2**31, 2**32 + 5, 2**33 + 9):
+        array[i] = i % 1000
+    for i in (5, 2**31, 2**32 + 5, 2**33 + 9, -1):
+        expected = i % (2**33 + 10) % 1000
+        assert array[i] == array[i:i + 3 if i >= 0 else None][0] == array[[i]] == array.oindex[[i]] == expected
+    assert array[5:2**32 + 6:2**32].tolist() == [5, (2**32 + 5) % 1000]
+    assert array[-3:].tolist() == [-1, -1, (2**33 + 9) % 1000]
+
+
 SELECTIONS = [
     (0, 0), (9, 5), (-1, -6), (np.int64(3), np.uint8(2)), 4, (4,), (slice(None), 3), (slice(2, 9, 3), slice(None)),
     slice(None, None, -1), (slice(8, 0, -3), slice(-1, -4, -1)), (3, slice(1, 5)), (slice(1, 2, 2**70), 0), (),

@@ -13,8 +13,6 @@ Examples:
 """
 from __future__ import annotations
 
-import contextlib
-import os
 import sys
 
 from zcore.cli import location
@@ -53,29 +51,13 @@ def run(arguments: argparse.Namespace) -> int:
                          "program")
     shape, pieces = pieces_of(array, parse_selection(arguments.selection))
     if arguments.out:
-        with _replaced(arguments.out) as file:
+        with location.replaced(arguments.out) as file:
             _write(file, form, array, shape, pieces)
     else:
         sys.stdout.flush()
         _write(sys.stdout.buffer, form, array, shape, pieces)
         sys.stdout.buffer.flush()
     return 0
-
-
-@contextlib.contextmanager
-def _replaced(path):
-    """Return a context manager of a file, which gets its name when it is complete; a pipe is written directly.
-
-    So a file of the name is always complete.
-    """
-    from zcore.asdf.writing import replacing
-
-    if os.path.exists(path) and not os.path.isfile(path):
-        with open(path, "wb") as file:
-            yield file
-    else:
-        with replacing(path) as fd, open(fd, "wb", closefd=False) as file:
-            yield file
 
 
 def _write(file, form, array, shape, pieces):

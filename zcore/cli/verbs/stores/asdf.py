@@ -13,6 +13,7 @@ Examples:
 from __future__ import annotations
 
 from zcore import asdf
+from zcore.cli import location
 from zcore.cli.show import machine
 from zcore.cli.show.printed import plural, table
 from zcore.errors import ZcoreError
@@ -131,12 +132,12 @@ def _extract(arguments):
     with asdf.open(arguments.path) as file:
         if arguments.what.removeprefix("-").isdecimal():
             data = file.blocks[int(arguments.what)].read()
-            with open(arguments.target, "wb") as target:
+            with location.replaced(arguments.target) as target:
                 target.write(data)
         else:
             elements = _array_called(file, arguments.what).elements()
             # To the file, and not its name, which would get an ending.
-            with open(arguments.target, "wb") as target:
+            with location.replaced(arguments.target) as target:
                 np.save(target, elements, allow_pickle=False)
     _tell_of(arguments, [arguments.target])
 
