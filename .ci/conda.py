@@ -218,7 +218,7 @@ def main(into):
         for python in RENDERED:
             named = [(made.recipe.package.name, str(made.recipe.package.version), made.variant.get("python"))
                      for made in rendered(python)]
-            if sorted(named) != [("zcore", version, f"{python}.*"), ("zcore-devel", version, f"{python}.*")]:
+            if sorted(named) != [("zcore-array", version, f"{python}.*"), ("zcore-devel", version, f"{python}.*")]:
                 sys.exit(f"the recipe is rendered for Python {python} as {named}")
         print(f"rendered for Python {', '.join(RENDERED)}", flush=True)
         channel = Channel(work / "channel", rattler_build)

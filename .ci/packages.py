@@ -98,14 +98,14 @@ def make_sdist(python, work, into):
             (tree / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, tree / name)
     run([python, "-m", "build", "--sdist", "--no-isolation", "--outdir", into, tree])
-    (archive,) = into.glob("zcore-*.tar.gz")
+    (archive,) = into.glob("zcore_array-*.tar.gz")
     with tarfile.open(archive) as found:
         found.extractall(work, filter="data")
     unpacked = work / archive.name.removesuffix(".tar.gz")
     held = {path.relative_to(unpacked).as_posix() for path in unpacked.rglob("*") if path.is_file()}
     missing = sorted(name for name in set(listed) - held if not NOT_IN_SDIST.match(name) and (ROOT / name).is_file())
     made = sorted(name for name in held - set(listed) if name not in ("PKG-INFO", "setup.cfg")
-                  and not name.startswith("zcore.egg-info/"))
+                  and not name.startswith("zcore_array.egg-info/"))
     if missing or made:
         sys.exit(f"{archive.name} lacks {missing}, and has {made}, which the repository has not")
     print(f"{archive.name}: {archive.stat().st_size} bytes, {len(held)} files", flush=True)
@@ -154,7 +154,7 @@ def check(wheel):
         (metadata,) = [name for name in names if name.endswith(".dist-info/METADATA")]
         version = email.message_from_bytes(archive.read(metadata))["Version"]
         extensions = [Path(folder, name) for name in names if name.endswith(".so") and name.startswith("zcore/")]
-        brought = {Path(name).name for name in names if name.startswith("zcore.libs/")}
+        brought = {Path(name).name for name in names if name.startswith("zcore_array.libs/")}
         needed, searched = set(), set()
         for path in extensions if sys.platform.startswith("linux") else ():
             exported, libraries, paths = linked(path)
@@ -198,7 +198,7 @@ def check_refusal(python, sdist, work):
     shutil.copy(sdist, index)
     found = {name: value for name, value in os.environ.items() if name != "CC"}
     done = subprocess.run([python, "-m", "pip", "install", "--isolated", "--no-index", "--find-links", index,
-                           "--no-build-isolation", "--no-deps", "zcore"], capture_output=True, text=True,
+                           "--no-build-isolation", "--no-deps", "zcore-array"], capture_output=True, text=True,
                           env={**found, "PATH": str(Path(python).parent)})
     said = [line.strip() for line in (done.stdout + done.stderr).splitlines() if NO_COMPILER.fullmatch(line.strip())]
     if not done.returncode or len(set(said)) != 1:

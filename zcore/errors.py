@@ -171,12 +171,12 @@ class UnsupportedError(ZcoreError, NotImplementedError):
 
 
 def install_of(extra: str) -> str:
-    """Return the command that installs an extra, for all advice.
+    """Return the command that installs an extra, for all advice: of this distribution, "zcore" is another project's.
 
     >>> install_of("remote")
-    'python -m pip install "zcore[remote]"'
+    'python -m pip install "zcore-array[remote]"'
     """
-    return f'python -m pip install "zcore[{extra}]"'
+    return f'python -m pip install "zcore-array[{extra}]"'
 
 
 class Needing:

@@ -161,7 +161,7 @@ def test_show_config_refuses_other_modes():
 
 def test_version_is_that_of_the_distribution():
     try:
-        installed = importlib.metadata.version("zcore")
+        installed = importlib.metadata.version("zcore-array")
     except importlib.metadata.PackageNotFoundError:
         pytest.skip("zcore is not installed here, only on the path")
     assert installed == zcore.config.__version__

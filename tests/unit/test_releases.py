@@ -25,6 +25,18 @@ def test_version_stands_in_one_file():
     assert project["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "zcore.config.__version__"}
 
 
+def test_nothing_sends_anyone_to_the_other_project_of_this_name():
+    """Of the package index, which has another `zcore`: the distribution is `zcore-array`."""
+    files = [path for folder in ("zcore", "docs", "conda", "examples", "tests/unit/cli") for suffix in
+             (".py", ".md", ".ipynb", ".yaml", ".txt") for path in (ROOT / folder).rglob(f"*{suffix}")]
+    other = re.compile(r"""install (-\S+ )*["'`]?zcore(?![\w-])(?! first| in| from)|["'`]zcore\[""")
+    found = [f"{path.relative_to(ROOT)}: {match[0]}" for path in [*files, ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
+             for match in other.finditer(path.read_text("utf-8"))]
+    assert found == []
+    assert other.search('pip install "zcore[remote]"') and other.search("pip install -U zcore\n")
+    assert tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["name"] == "zcore-array"
+
+
 def test_changes_are_listed_in_their_form():
     lines = (ROOT / "CHANGELOG.md").read_text("utf-8").splitlines()
     releases = [line for line in lines if line.startswith("## ")]

@@ -32,7 +32,7 @@ def test_an_extra_that_is_missing(run, monkeypatch):
     code, out, err = run("doctor")
     assert code == 0 and "An extra that is absent is no fault" in out
     assert ("absent  extra remote: no_such_module not installed; for URLs "
-            '(python -m pip install "zcore[remote]")\n' in out)
+            '(python -m pip install "zcore-array[remote]")\n' in out)
 
 
 def test_an_absent_extra_is_named_and_how_to_get_it(run, monkeypatch):
@@ -45,7 +45,7 @@ def test_an_absent_extra_is_named_and_how_to_get_it(run, monkeypatch):
     for extra, packages in declared().items():
         assert [doctor.PACKAGES.get(module, module).strip("'") for module in EXTRAS[extra][0]] == [
             package.partition(">")[0] for package in packages]
-        assert found[extra].endswith(f' (python -m pip install "zcore[{extra}]")')
+        assert found[extra].endswith(f' (python -m pip install "zcore-array[{extra}]")')
 
 
 def test_a_folder(run, tmp_path):

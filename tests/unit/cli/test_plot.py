@@ -156,6 +156,6 @@ def test_without_matplotlib_the_terminal_is_left(shell, array):
     done = shell("export PYTHONPATH=.:$PYTHONPATH; zcore plot a.zarr >terminal; zcore plot a.zarr --out p.png")
     assert done.returncode == 1 and done.stderr == (
         "zcore plot: a picture in a file (without --out it is drawn in the terminal) needs matplotlib, which is not "
-        'installed: python -m pip install "zcore[plot]"\n')
+        'installed: python -m pip install "zcore-array[plot]"\n')
     with open("terminal") as file:
         assert "@" in file.read()
