@@ -166,3 +166,11 @@ def test_an_archive_without_a_node_says_only_that(tmp_path):
         archive.writestr("c/d.txt", "x")
     with pytest.raises(NodeNotFoundError, match="holds no node$"):
         zcore.open(tmp_path / "x.zip")
+
+
+@pytest.mark.parametrize("fsync", ["no", 0, []])
+@pytest.mark.parametrize("name", ["a.zip", "a.npy", "a.asdf", "a"])
+def test_fsync_of_a_copy_is_true_or_false(tmp_path, name, fsync):
+    with pytest.raises(TypeError, match="fsync is"):
+        zcore.copy(zcore.array([1]), tmp_path / name, fsync=fsync)
+    assert os.listdir(tmp_path) == []

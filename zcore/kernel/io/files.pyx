@@ -7,7 +7,9 @@ All differences between operating systems in handling files are in this module.
 import os
 import stat
 
-from libc.errno cimport EEXIST, EINTR, EISDIR, ENAMETOOLONG, ENOENT, ENOTDIR, ESPIPE, errno
+from libc.errno cimport (
+    EACCES, EEXIST, EINTR, EISDIR, EMFILE, ENAMETOOLONG, ENFILE, ENOENT, ENOTDIR, EPERM, ESPIPE, errno,
+)
 from libc.stdint cimport INT64_MAX
 from libc.stdio cimport snprintf
 from libc.stdlib cimport free
@@ -146,8 +148,8 @@ cdef extern from *:
     #endif
         /* The journal is one for all: it is written up to the last change of this directory, with all that came before.
            So if the changes were below, this one is changed once more. */
-        if (!is_alone && (disk >= ZC_BTRFS || futimens(fd, 0) != 0)) return zc_sync_files(fd);
-        return zc_fsync(fd);
+        if (!is_alone && (futimens(fd, 0) != 0 || disk >= ZC_BTRFS) && zc_sync_files(fd) != 0) return -1;
+        return zc_fsync(fd);     /* of a FUSE file system, syncfs may not reach the server */
     }
 
     /* renameat that fails with EEXIST if the new name exists, or, with `exchanges`, exchanges the two names. Other
@@ -569,6 +571,10 @@ cdef int _open_temporary(int dirfd, const char *name, Staging *staging, Status *
         attempt += 1
         if errno == EINTR or (errno == EEXIST and attempt < 100):
             continue
+        if (errno == EMFILE or errno == ENFILE) and staging.n_unsettled:
+            staging.has_many = True
+            _let_go(staging)
+            continue
         # A directory may be missing, or an erasure may prune it between our mkdir and our open.
         if errno == ENOENT and n_dir and attempt < 100:
             if _make_parents(dirfd, name, status) != OK and status.sys_errno != ENOENT:
@@ -777,28 +783,38 @@ def settle_below(str directory not None):
     cdef list opened = []
     cdef int fd = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
     cdef int disk = zc_disk_of(fd)
+    cdef bint is_few
     close(fd)
     if disk == ZC_NO_DISK:
         return
     try:
-        for folder, _, names in os.walk(directory):
-            for name in names:
-                if len(opened) == MAX_SETTLED:
-                    return sync_files(directory)
-                path = os.path.join(folder, name)
-                if not stat.S_ISREG(os.lstat(path).st_mode):
-                    continue
-                try:
-                    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-                except PermissionError:
-                    return sync_files(directory)
-                opened.append(fd)
-                zc_start_settling(fd)
-        for fd in opened:
+        is_few = _open_below(directory, opened)
+        for fd in opened if is_few else ():
             settle(fd)
     finally:
         for fd in opened:
             close(fd)     # nothing was written to it
+    if not is_few:
+        sync_files(directory)
+
+
+cdef bint _open_below(str directory, list opened) except -1:
+    """Open the files in and below a directory; return False if they are many, or one cannot be opened."""
+    for folder, _, names in os.walk(directory):
+        for name in names:
+            path = os.path.join(folder, name)
+            if not stat.S_ISREG(os.lstat(path).st_mode):
+                continue
+            if len(opened) == MAX_SETTLED:
+                return False
+            try:
+                opened.append(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+            except OSError as exc:
+                if exc.errno in (EACCES, EPERM, EMFILE, ENFILE):
+                    return False
+                raise
+            zc_start_settling(opened[len(opened) - 1])
+    return True
 
 
 def barrier(int fd):

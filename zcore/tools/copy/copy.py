@@ -143,7 +143,7 @@ def copy(source: StoreLike | Array | Group, destination: StoreLike, *, path: str
             losses.leave_out(what, name)
         with sink_of(place, destination_path, job, overwrite, root_format,
                      isinstance(opened.nodes[0][1], SourceArray), zarr_format, losses, threads,
-                     config.fsync if fsync is None else fsync) as (sink, work):
+                     config.fsync if fsync is None else as_bool(fsync, "fsync")) as (sink, work):
             arrays = [node for _, node in opened.nodes if isinstance(node, SourceArray)]
             told = Progress(progress, sum(_nbytes(array, wanted) for array in arrays))
             made, maker = {}, _Maker(sink, wanted, losses, path if opened.leaves_out else None)

@@ -1,7 +1,9 @@
 """Objects in files, through plans that read and write one: sizes, temporary files, and what the system refuses."""
+import contextlib
 import errno
 import json
 import os
+import resource
 import subprocess
 import sys
 import threading
@@ -212,3 +214,29 @@ def test_all_files_below_are_settled(tmp_path, n):
     assert descriptors() == before
     with pytest.raises(FileNotFoundError):
         settle_below(str(tmp_path / "missing"))
+
+
+@pytest.mark.parametrize("change", ["append", "overwrite"])
+def test_few_descriptors_are_enough_to_settle_many_files(tmp_path, change):
+    """In memory nothing is settled, and this tests nothing."""
+    data = np.arange(60.0)
+    zcore.create_array(tmp_path / "a", data=data[:2], chunks=1, compressors=None)
+    array = zcore.open(tmp_path / "a", mode="r+", threads=1)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(int(fd) for fd in os.listdir("/dev/fd")) + 20, hard))
+    taken = []
+    try:
+        with contextlib.suppress(OSError):
+            while True:
+                taken.append(os.open(tmp_path, os.O_RDONLY))
+        for _ in range(14):
+            os.close(taken.pop())
+        if change == "append":
+            array.append(data[2:])
+        else:
+            zcore.create_array(tmp_path / "a", data=data, chunks=1, overwrite=True)
+    finally:
+        for fd in taken:
+            os.close(fd)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert np.array_equal(zcore.load(tmp_path / "a"), data)
