@@ -243,7 +243,7 @@ class OneArray(Schedule):
         store = self.fresh()
         last = zcore.open(store, path="x", mode="r", threads=1)
         self.writes = [call for call in calls if call.verb in ("write", "append", "resize")]
-        self.n_least = min([self.n_old, *[call.args[0] for call in resizes]]) if resizes else FOREVER
+        self.n_least = min([self.n_old, *[call.args[0] for call in resizes]])
         is_exact = self.lock is not None or "shards" not in self.format
         for call in calls:
             if call.verb in ("read", "copy") and call.is_ok:
@@ -282,9 +282,9 @@ class OneArray(Schedule):
             if value == 0:
                 writers = [Call(0, -1, "nothing", (), -1, -1),
                            *[call for call in over if call.verb == "resize" and call.begin < end]]
-                # Or the row was one of an append that raised, which has given it back, and was added again.
-                writers += [call for call in self.writes if call.verb == "append" and not call.is_ok
-                            and call.begin < end and row >= self.n_least]
+                # A write may have found a row that an append has given back since, as it has failed.
+                over = [call for call in over if call.verb != "write" or row < self.n_least or not any(
+                    one.verb == "append" and not one.is_ok and one.begin < call.end for one in self.writes)]
             else:
                 writers = [call for call in self.writes if call.number == number and call.begin < end]
                 check(writers, where, "was not written by anybody")
