@@ -13,10 +13,13 @@ cdef extern from "zcore.h" nogil:
     int ZCORE_METADATA, ZCORE_UNSUPPORTED, ZCORE_UNKNOWN_CODEC, ZCORE_SELECTION, ZCORE_HUGE_INDEX, ZCORE_STORE
     int ZCORE_INVALID_KEY, ZCORE_KEY_CONFLICT, ZCORE_READ_ONLY, ZCORE_NOT_A_DIRECTORY_STORE, ZCORE_LOCK
     int ZCORE_REFERENCE_TARGET, ZCORE_REFERENCE_FORMAT, ZCORE_ASDF_FORMAT, ZCORE_CHUNK, ZCORE_CHUNK_MEMORY
-    int ZCORE_CODEC, ZCORE_CHECKSUM, ZCORE_SHARD_INDEX, ZCORE_TRUNCATED
+    int ZCORE_CODEC, ZCORE_CHECKSUM, ZCORE_SHARD_INDEX, ZCORE_TRUNCATED, ZCORE_WRITER
     int ZCORE_ARGUMENT, ZCORE_CLOSED, ZCORE_NOT_STARTED, ZCORE_ABI, ZCORE_NO_PYTHON, ZCORE_INTERRUPTED, ZCORE_PYTHON
 
     ctypedef struct zcore_array:
+        pass
+
+    ctypedef struct zcore_writer:
         pass
 
     ctypedef struct zcore_error:
@@ -52,6 +55,14 @@ cdef extern from "zcore.h" nogil:
         int64_t (*get_attrs)(zcore_array *, char *, int64_t, zcore_error *) noexcept
         int (*set_attr)(zcore_array *, const char *, const char *, zcore_error *) noexcept
         int (*sync)(zcore_array *, zcore_error *) noexcept
+        zcore_writer *(*writer_open)(zcore_array *, int, const char *, zcore_error *) noexcept
+        int (*writer_append)(zcore_writer *, const void *, int64_t, const int64_t *, zcore_error *) noexcept
+        int (*writer_write)(zcore_writer *, const int64_t *, const int64_t *, const void *, const int64_t *,
+                            zcore_error *) noexcept
+        int (*writer_flush)(zcore_writer *, zcore_error *) noexcept
+        int (*writer_close)(zcore_writer *, zcore_error *) noexcept
+        int (*writer_abort)(zcore_writer *, zcore_error *) noexcept
+        int64_t (*writer_n_given)(const zcore_writer *) noexcept
 
     int zcore_start(zcore_error *error)
     zcore_array *zcore_open(const char *place, const char *mode, const char *options, zcore_error *error)
@@ -72,6 +83,15 @@ cdef extern from "zcore.h" nogil:
     int64_t zcore_get_attrs(zcore_array *array, char *json, int64_t size, zcore_error *error)
     int zcore_set_attr(zcore_array *array, const char *name, const char *json, zcore_error *error)
     int zcore_sync(zcore_array *array, zcore_error *error)
+    zcore_writer *zcore_writer_open(zcore_array *array, int axis, const char *options, zcore_error *error)
+    int zcore_writer_append(zcore_writer *writer, const void *data, int64_t n_frames, const int64_t *strides,
+                            zcore_error *error)
+    int zcore_writer_write(zcore_writer *writer, const int64_t *start, const int64_t *count, const void *data,
+                           const int64_t *strides, zcore_error *error)
+    int zcore_writer_flush(zcore_writer *writer, zcore_error *error)
+    int zcore_writer_close(zcore_writer *writer, zcore_error *error)
+    int zcore_writer_abort(zcore_writer *writer, zcore_error *error)
+    int64_t zcore_writer_n_given(const zcore_writer *writer)
 
 
 cdef extern from "zcore.h":

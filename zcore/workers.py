@@ -48,6 +48,7 @@ _idle = []           # where threads wait that make a call for another thread, w
 _later = SimpleQueue()
 _n_later = _n_pending = 0      # threads that make these calls; calls that are not over
 _n_forks = 0         # between the first process and this one
+_pid = os.getpid()
 _waited_at = []      # queues at which threads wait for others; in a child something comes at once
 
 
@@ -342,6 +343,8 @@ def later(function: Callable[[], _Result], done: Callable[[_Result | None, BaseE
     raised: StoppedError if it was stopped.
     """
     global _n_later, _n_pending
+    if _pid != os.getpid():
+        _after_fork_in_child()     # of a fork that Python was not told of
     stop = Stop()
     with _lock:
         if _n_pending >= _n_later and _n_later < MAX_LATER:
@@ -412,7 +415,8 @@ def _serve(jobs):
 
 
 def _after_fork_in_child():
-    global _lock, _jobs, _n_threads, _idle, _later, _n_later, _n_pending, _n_forks
+    global _lock, _jobs, _n_threads, _idle, _later, _n_later, _n_pending, _n_forks, _pid
+    _pid = os.getpid()
     _n_forks += 1
     _idle = []
     _later = SimpleQueue()

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from zcore.engine.views import View
     from zcore.kernel.embed.transfers import Transfers
+    from zcore.nodes.writer import Writer
     from zcore.typing import Mode
 
     Described: TypeAlias = tuple[View, tuple[int, ...], tuple[int, ...], tuple[int, ...], str, str, int, bytes,
@@ -132,6 +133,28 @@ def _box(array, starts, steps, counts, memory, offset, strides):
         raise SelectionError(f"start {starts}, step {steps}, count {counts} do not lie in an array of shape "
                              f"{array.shape}; zcore_refresh takes over another shape")
     return box, np.ndarray(counts, array.dtype, memory, offset, strides)
+
+
+def writer(array: Array, shape: tuple[int, ...], axis: int, options: str | None) -> Writer:
+    """Open a writer. `shape` is that of the handle of the array, by which the caller has memory for frames."""
+    opened = array.writer(axis, **_keywords(options))
+    axis, metadata = opened.axis, opened._binding.metadata
+    if metadata.dtype != array.dtype or metadata.shape != shape[:axis] + (metadata.shape[axis],) + shape[axis + 1:]:
+        raise SelectionError(f"the array has shape {metadata.shape}, type {metadata.dtype}; the handle shape {shape}, "
+                             f"type {array.dtype}; zcore_refresh takes over another shape")
+    return opened
+
+
+def append(writer: Writer, starts: tuple[int, ...], steps: tuple[int, ...], counts: tuple[int, ...],
+           memory: memoryview, offset: int, strides: tuple[int, ...], threads: int | None) -> None:
+    """Give frames to a writer, from the caller's memory; the other arguments have no meaning."""
+    writer.append(np.ndarray(counts, writer._ring.dtype, memory, offset, strides))
+
+
+def write_box(writer: Writer, starts: tuple[int, ...], steps: tuple[int, ...], counts: tuple[int, ...],
+              memory: memoryview, offset: int, strides: tuple[int, ...], threads: int | None) -> None:
+    """Give a box to a writer, from the caller's memory."""
+    writer.write_box(Box(starts, steps, counts), np.ndarray(counts, writer._ring.dtype, memory, offset, strides))
 
 
 def resize(array: Array, shape: tuple[int, ...]) -> None:

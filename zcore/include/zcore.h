@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 /* Grows when functions are added at the end of the table. A newer library serves an older header. */
-#define ZCORE_ABI_VERSION 1
+#define ZCORE_ABI_VERSION 2
 #define ZCORE_MAX_NDIM 32
 
 #ifdef __cplusplus
@@ -50,6 +50,7 @@ enum {
     ZCORE_CHECKSUM = 23,
     ZCORE_SHARD_INDEX = 24,
     ZCORE_TRUNCATED = 25,
+    ZCORE_WRITER = 26,                   /* what a writer was given is not stored yet */
     ZCORE_ARGUMENT = 40,                 /* a NULL pointer, a negative count, a wrong keyword */
     ZCORE_CLOSED = 41,                   /* the handle was closed, or never was one */
     ZCORE_NOT_STARTED = 42,              /* neither zcore_import nor zcore_start was called with success */
@@ -60,6 +61,7 @@ enum {
 };
 
 typedef struct zcore_array zcore_array;  /* an open array; may be shared by threads */
+typedef struct zcore_writer zcore_writer; /* stores frames in the background; may be shared by threads */
 
 typedef struct {
     int code;                            /* 0: all is well */
@@ -97,6 +99,13 @@ typedef struct {
     int64_t (*get_attrs)(zcore_array *, char *, int64_t, zcore_error *);
     int (*set_attr)(zcore_array *, const char *, const char *, zcore_error *);
     int (*sync)(zcore_array *, zcore_error *);
+    zcore_writer *(*writer_open)(zcore_array *, int, const char *, zcore_error *);
+    int (*writer_append)(zcore_writer *, const void *, int64_t, const int64_t *, zcore_error *);
+    int (*writer_write)(zcore_writer *, const int64_t *, const int64_t *, const void *, const int64_t *, zcore_error *);
+    int (*writer_flush)(zcore_writer *, zcore_error *);
+    int (*writer_close)(zcore_writer *, zcore_error *);
+    int (*writer_abort)(zcore_writer *, zcore_error *);
+    int64_t (*writer_n_given)(const zcore_writer *);
 } zcore_api;
 
 /* One for all files of a program or module, whichever of them is linked first. */
@@ -273,6 +282,61 @@ static inline int zcore_set_attr(zcore_array *array, const char *name, const cha
 static inline int zcore_sync(zcore_array *array, zcore_error *error)
 {
     return zcore_is_started(error) ? zcore_table->sync(array, error) : -1;
+}
+
+/* Opens a writer, which takes frames one by one and stores whole chunks or shards in the background, while the caller
+   computes. The frames follow each other along `axis`; -1 is the last one. `options`: a JSON object of keywords of
+   zcore.Array.writer, such as "{\"queue\": \"1 GiB\"}", or NULL. The writer needs the handle of the array no longer. */
+static inline zcore_writer *zcore_writer_open(zcore_array *array, int axis, const char *options, zcore_error *error)
+{
+    return zcore_is_started(error) ? zcore_table->writer_open(array, axis, options, error) : NULL;
+}
+
+/* Takes `n_frames` frames for the end of the array. They are copied, and a call waits only while the queue is full. Along
+   the other dimensions a frame is as long as `zcore_shape` said when the writer was opened. `strides`: in bytes of the
+   memory, for each dimension of the array, NULL for C order. 0 or -1.
+
+   ZCORE_WRITER, here and below: something that was given could not be stored, and waits in the writer; the sentence has
+   the numbers of these frames. The next call tries again. Then one frame is not taken, of several maybe some: see
+   `zcore_writer_n_given`. */
+static inline int zcore_writer_append(zcore_writer *writer, const void *data, int64_t n_frames, const int64_t *strides,
+                                      zcore_error *error)
+{
+    if (!zcore_is_started(error)) return -1;
+    return zcore_table->writer_append(writer, data, n_frames, strides, error);
+}
+
+/* Takes a box, which lies in the array with the frames that were appended so far. A chunk or shard is stored when all of
+   it was given; the rest by `zcore_writer_flush`. 0 or -1. */
+static inline int zcore_writer_write(zcore_writer *writer, const int64_t *start, const int64_t *count, const void *data,
+                                     const int64_t *strides, zcore_error *error)
+{
+    return zcore_is_started(error) ? zcore_table->writer_write(writer, start, count, data, strides, error) : -1;
+}
+
+/* Stores all that was given. When it returns, all can be read, and the handle of the array has the new shape. 0 or -1. */
+static inline int zcore_writer_flush(zcore_writer *writer, zcore_error *error)
+{
+    return zcore_is_started(error) ? zcore_table->writer_flush(writer, error) : -1;
+}
+
+/* The same, and closes the writer; NULL, or one that is closed, is no error. After an error, it stays open with all that
+   could not be stored: close it again, or abort. What waits in a writer that is never closed is lost. 0 or -1. */
+static inline int zcore_writer_close(zcore_writer *writer, zcore_error *error)
+{
+    return zcore_is_started(error) ? zcore_table->writer_close(writer, error) : -1;
+}
+
+/* Closes a writer, and drops what waits. NULL, or one that is closed, is no error. 0 or -1. */
+static inline int zcore_writer_abort(zcore_writer *writer, zcore_error *error)
+{
+    return zcore_is_started(error) ? zcore_table->writer_abort(writer, error) : -1;
+}
+
+/* Number of frames that `zcore_writer_append` has taken so far; -1 of a writer that was closed. */
+static inline int64_t zcore_writer_n_given(const zcore_writer *writer)
+{
+    return zcore_table != NULL ? zcore_table->writer_n_given(writer) : -1;
 }
 
 #ifdef __cplusplus

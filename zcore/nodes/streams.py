@@ -20,6 +20,7 @@ from zcore import workers
 from zcore.errors import LockError, StoreError, WriterError, ZcoreError, warn
 from zcore.indexing.assign import cast_to, check_complete, in_memory
 from zcore.nodes.array import allocated, read_whole
+from zcore.text.characters import fault_of_text
 from zcore.text.sizes import room_of
 
 if TYPE_CHECKING:
@@ -91,16 +92,17 @@ class StreamWriter:
     def close(self) -> None:
         """Flush, and take nothing more; a second call does nothing. After an error, the writer stays open."""
         if not self._is_closed and self._pid == os.getpid():
-            with self._entered():
+            with self._entered(closes=True):
                 self._failure = None      # told by what follows, if it is still so
-                self._flush_whole()
-                self._is_closed = True
+                if not self._is_closed:   # by another thread, meanwhile
+                    self._flush_whole()
+                    self._is_closed = True
         _open.discard(self)
 
     def abort(self) -> None:
         """Drop what waits, and take nothing more. What is being stored at the moment is waited for."""
         if not self._is_closed and self._pid == os.getpid():
-            with self._entered():
+            with self._entered(closes=True):
                 self._is_aborted = True
                 while self._is_busy:
                     self._news.get()
@@ -134,7 +136,7 @@ class StreamWriter:
     # the caller's side
 
     @contextmanager
-    def _entered(self):
+    def _entered(self, closes=False):
         if self._pid != os.getpid():
             raise StoreError(f"{self!r} belongs to the process that made it, not to one that was forked since",
                              key=self._place)
@@ -142,7 +144,7 @@ class StreamWriter:
             raise LockError(f"{self!r} is called in the middle of another call of the same thread, as by a signal "
                             "handler", key=self._place)
         with self._gate:
-            if self._is_closed:
+            if self._is_closed and not closes:
                 raise ValueError(f"{self!r} is closed")
             self._inside = get_ident()
             try:
@@ -243,6 +245,8 @@ class Ring:
         values = safe(frames, self.dtype)
         if not isinstance(values, np.ndarray) or self.dtype.kind in _TEXT or self.dtype.names is not None:
             values = cast_to(values, self.dtype)
+        if fault := fault_of_text(values):
+            raise ValueError(fault)      # nothing after it would be stored either
         axis = self._axis
         if values.ndim == len(self._frame_shape):
             values = np.expand_dims(values, axis)

@@ -20,6 +20,7 @@ from zcore.indexing.assign import assigned
 from zcore.kernel.select.box import Box, basic
 from zcore.nodes.array import allocated
 from zcore.nodes.streams import Ring, StreamWriter, n_of_units, rows_in, safe
+from zcore.text.characters import fault_of_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -146,13 +147,13 @@ class Writer(StreamWriter):
             if box is None or any([step != 1 and count > 1 for step, count in zip(box.steps, box.counts, strict=True)]):
                 raise SelectionError("a writer takes boxes: integers, slices of step 1 and an ellipsis")
             values = assigned(safe(values, self._ring.dtype), self._ring.dtype, box.shape, box.way)
-            values = (values if box.expand is None else values[box.expand]).reshape(box.counts)
-            if box.starts[self.axis] + box.counts[self.axis] > self._binding.metadata.shape[self.axis]:
-                self._flush_rows()
-            for coords, starts, stops in _units(self._binding.metadata, box):
-                self._put(coords, starts, stops, values[tuple([
-                    slice(start - first, stop - first) for start, stop, first
-                    in zip(starts, stops, box.starts, strict=True)])])
+            self._put_box(box, (values if box.expand is None else values[box.expand]).reshape(box.counts))
+
+    def write_box(self, box: Box, values: npt.NDArray[Any]) -> None:
+        """Take the elements of a box of step 1, in an array of its counts; see `write`."""
+        with self._entered():
+            self._report()
+            self._put_box(box, safe(values, self._ring.dtype))
 
     def _flush(self):
         for coords in list(self._tiles):
@@ -166,6 +167,19 @@ class Writer(StreamWriter):
     def _flush_rows(self):
         self._wanted = self._head
         self._wait(lambda: self._tail >= self._wanted)
+
+    def _put_box(self, box, values):
+        if fault := fault_of_text(values):
+            raise ValueError(fault)
+        if box.starts[self.axis] + box.counts[self.axis] > self._binding.metadata.shape[self.axis]:
+            self._flush_rows()
+        if not box.fits(self._binding.metadata.shape):
+            raise SelectionError(f"start {box.starts}, count {box.counts} do not lie in an array of shape "
+                                 f"{self._binding.metadata.shape}")
+        for coords, starts, stops in _units(self._binding.metadata, box):
+            self._put(coords, starts, stops, values[tuple([
+                slice(start - first, stop - first) for start, stop, first
+                in zip(starts, stops, box.starts, strict=True)])])
 
     def _put(self, coords, starts, stops, values):
         tile = self._tiles.get(coords)

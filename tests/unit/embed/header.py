@@ -33,6 +33,13 @@ _TYPES = {
     "get_attrs": (c.c_int64, c.c_void_p, c.c_char_p, c.c_int64, _error),
     "set_attr": (c.c_int, c.c_void_p, c.c_char_p, c.c_char_p, _error),
     "sync": (c.c_int, c.c_void_p, _error),
+    "writer_open": (c.c_void_p, c.c_void_p, c.c_int, c.c_char_p, _error),
+    "writer_append": (c.c_int, c.c_void_p, c.c_void_p, c.c_int64, _lengths, _error),
+    "writer_write": (c.c_int, c.c_void_p, _lengths, _lengths, c.c_void_p, _lengths, _error),
+    "writer_flush": (c.c_int, c.c_void_p, _error),
+    "writer_close": (c.c_int, c.c_void_p, _error),
+    "writer_abort": (c.c_int, c.c_void_p, _error),
+    "writer_n_given": (c.c_int64, c.c_void_p),
 }
 call = {name: (c.PYFUNCTYPE if name == "from_object" else c.CFUNCTYPE)(*types)(zcore.embed.addresses[f"zcore_{name}"])
         for name, types in _TYPES.items()}
@@ -101,3 +108,29 @@ class Handle:
         found = (c.c_int64 * 64)()
         call[name](self.number, found)
         return tuple(found[:call["ndim"](self.number)])
+
+
+class WriterHandle:
+    """A writer of an open array, with the calls as methods."""
+
+    def __init__(self, handle, axis=0, options=None):
+        self.number = asked("writer_open", handle.number, axis, options)
+
+    def append(self, data, n_frames, strides=None):
+        asked("writer_append", self.number, data.ctypes.data, n_frames, numbers(strides))
+
+    def write(self, start, data, strides=None):
+        asked("writer_write", self.number, numbers(start), numbers(data.shape), data.ctypes.data, numbers(strides))
+
+    def flush(self):
+        asked("writer_flush", self.number)
+
+    def close(self):
+        asked("writer_close", self.number)
+
+    def abort(self):
+        asked("writer_abort", self.number)
+
+    @property
+    def n_given(self):
+        return call["writer_n_given"](self.number)

@@ -1,5 +1,5 @@
 # cython: language_level=3, cdivision=True, freethreading_compatible=True
-"""The functions behind `zcore.h`: handles of open arrays for callers that hold no GIL.
+"""The functions behind `zcore.h`: handles of open arrays and their writers, for callers that hold no GIL.
 
 Compiled because these callers are C. A read or write of an array in a directory goes to its `Transfers` and needs no
 Python. Everything else, and everything that `Transfers` leaves undone, goes to the callables from `install`, with the
@@ -8,6 +8,8 @@ GIL.
 A handle is not an address but a number: the index of a slot, and how often the slot was used. So a closed handle is
 always distinguished from an open one, and no freed memory is accessed.
 """
+from contextlib import suppress
+
 from zcore import errors
 
 cimport cython
@@ -57,15 +59,31 @@ cdef enum Asked:
     SET_ATTRIBUTE
     SYNC
 
+cdef enum Ended:
+    FLUSH
+    CLOSE
+    ABORT
+
+cdef enum Kind:                # what a handle stands for
+    NOTHING                    # it was closed
+    AN_ARRAY
+    A_WRITER
+
+cdef enum Moved:
+    READ
+    WRITE
+    APPEND                     # to a writer, as the next one
+    WRITE_BOX
+
 cdef struct Slot:
     int64_t generation         # how often the slot was used; the open handle, if any, has this number
     int64_t n_inside           # calls that are using it; 0 acquires what they did, before the handle is freed
-    int64_t is_open            # 0 or 1, which releases the generation and the handle
+    int64_t kind               # a Kind, which releases the generation and the handle
     void *handle               # a Handle
     int64_t next_free          # index + 1; 0: none
 
 cdef struct Call:              # one call that is using a slot, on the stack of its thread
-    const zcore_array *array
+    const void *number         # the handle
     Slot *slot
     void *transfers            # what it has borrowed, or NULL
     bint closes                # the handle was closed inside of it, so it frees the handle when it leaves
@@ -89,7 +107,7 @@ _CODES = {
     errors.ReferenceFormatError: ZCORE_REFERENCE_FORMAT, errors.AsdfFormatError: ZCORE_ASDF_FORMAT,
     errors.ChunkError: ZCORE_CHUNK, errors.ChunkMemoryError: ZCORE_CHUNK_MEMORY, errors.CodecError: ZCORE_CODEC,
     errors.ChecksumError: ZCORE_CHECKSUM, errors.ShardIndexError: ZCORE_SHARD_INDEX,
-    errors.TruncatedError: ZCORE_TRUNCATED,
+    errors.TruncatedError: ZCORE_TRUNCATED, errors.WriterError: ZCORE_WRITER,
     KeyboardInterrupt: ZCORE_INTERRUPTED, MemoryError: ZCORE_OUT_OF_MEMORY, ValueError: ZCORE_ARGUMENT,
     TypeError: ZCORE_ARGUMENT, BaseException: ZCORE_PYTHON,
 }
@@ -103,20 +121,22 @@ def install(calls):
     calls : module or object
         With ``open(place, mode, options)`` and ``create(place, shape, chunks, dtype, options)``, which return an array;
         ``described(array)``, see `Handle`; ``read(array, box, memory, offset, strides)``, ``write``, ``resize``,
-        ``refresh``, ``attributes``, ``set_attribute``, ``sync``.
+        ``refresh``, ``attributes``, ``set_attribute``, ``sync``; ``writer(array, shape, axis, options)``, which returns
+        a writer; ``append(writer, box, memory, offset, strides)``, ``write_box``.
     """
     global _calls
     _calls = calls
 
 
 cdef class Handle:
-    """The array behind a handle.
+    """The array behind a handle, or the writer: that has `of`, and keeps the lengths and the type it was opened with.
 
     The lengths, the type and the `Transfers` are those of the array as of the handle's last look. They are changed
     in a critical section (with a GIL, under the GIL) and under `guard`, and read under `guard`.
     """
 
-    cdef object array
+    cdef object array          # or a Writer
+    cdef Handle of             # of the array that a writer writes
     cdef object seen           # `update` compares it to find changes
     cdef Transfers transfers   # None: each call takes the GIL
     cdef void *current         # the same, for calls without the GIL
@@ -191,31 +211,44 @@ cdef bint _is_used(Transfers transfers):
 
 # handles
 
-cdef Slot *_slot_of(const zcore_array *array) noexcept nogil:
+cdef Slot *_slot_of(const void *number) noexcept nogil:
     """Return the slot of a handle, open or not; NULL if the number never was a handle."""
-    cdef int64_t number = <int64_t><intptr_t>array
-    cdef int64_t index = (number & ((1 << INDEX_BITS) - 1)) - 1
-    if number <= 0 or index < 0 or index >= zc_load(&_n_slots):
+    cdef int64_t index = (<int64_t><intptr_t>number & ((1 << INDEX_BITS) - 1)) - 1
+    if <int64_t><intptr_t>number <= 0 or index < 0 or index >= zc_load(&_n_slots):
         return NULL
     return &_blocks[index // BLOCK][index % BLOCK]
 
 
 cdef Slot *_enter(const zcore_array *array, Call *call, zcore_error *error) noexcept nogil:
     """Begin a call: return the slot of an open handle, which is there until `_leave`; else NULL, with the error."""
-    cdef Slot *slot = _slot_of(array)
+    cdef Slot *slot = _enter_as(AN_ARRAY, array, call)
+    if slot == NULL and array == NULL:
+        _fail(error, ZCORE_ARGUMENT, "the array is NULL")
+    elif slot == NULL:
+        _fail(error, ZCORE_CLOSED, "the array was closed, or never was one")
+    return slot
+
+
+cdef Slot *_enter_writer(const zcore_writer *writer, Call *call, zcore_error *error) noexcept nogil:
+    cdef Slot *slot = _enter_as(A_WRITER, writer, call)
+    if slot == NULL and writer == NULL:
+        _fail(error, ZCORE_ARGUMENT, "the writer is NULL")
+    elif slot == NULL:
+        _fail(error, ZCORE_CLOSED, "the writer was closed, or never was one")
+    return slot
+
+
+cdef Slot *_enter_as(Kind kind, const void *number, Call *call) noexcept nogil:
+    cdef Slot *slot = _slot_of(number)
     global zc_innermost
     if slot != NULL:
-        call.array, call.slot, call.transfers, call.closes = array, slot, NULL, False
+        call.number, call.slot, call.transfers, call.closes = number, slot, NULL, False
         call.outer = <Call *>zc_innermost
         zc_innermost = <void *>call
         zc_add(&slot.n_inside, 1)
-        if zc_load(&slot.generation) == <int64_t><intptr_t>array >> INDEX_BITS and zc_load(&slot.is_open):
+        if zc_load(&slot.generation) == <int64_t><intptr_t>number >> INDEX_BITS and zc_load(&slot.kind) == kind:
             return slot
         _leave(call)
-    if array == NULL:
-        _fail(error, ZCORE_ARGUMENT, "the array is NULL")
-    else:
-        _fail(error, ZCORE_CLOSED, "the array was closed, or never was one")
     return NULL
 
 
@@ -224,17 +257,36 @@ cdef void _leave(Call *call) noexcept nogil:
     zc_innermost = <void *>call.outer
     zc_add(&call.slot.n_inside, -1)
     if call.closes:
-        _free(call.array)
+        _free(call.number)
 
 
 cdef zcore_array *_new_handle(object array) except NULL:
     cdef Handle handle = Handle.__new__(Handle)
-    cdef Slot *slot
-    cdef Slot *block
-    cdef int64_t index
     handle.array = array
     handle.retired = []
     handle.update()
+    return <zcore_array *>_number_of(handle, AN_ARRAY)
+
+
+cdef zcore_writer *_new_writer(Handle of, int axis, str options) except NULL:
+    cdef Handle handle = Handle.__new__(Handle)
+    of.update()
+    while not zc_swap_if(&of.guard, 0, 1):
+        pass
+    handle.ndim, handle.shape, handle.dtype = of.ndim, of.shape, of.dtype
+    zc_store(&of.guard, 0)
+    handle.of = of
+    handle.array = _calls.writer(of.array, tuple([handle.shape[d] for d in range(handle.ndim)]), axis, options)
+    # Any number of frames.
+    handle.shape[<int>handle.array.axis] = INT64_MAX
+    return <zcore_writer *>_number_of(handle, A_WRITER)
+
+
+cdef void *_number_of(Handle handle, Kind kind) except NULL:
+    """Give a slot to a new handle; return the number."""
+    cdef Slot *slot
+    cdef Slot *block
+    cdef int64_t index
     while not zc_swap_if(&_guard, 0, 1):
         pass
     global _first_free, _n_slots
@@ -246,7 +298,7 @@ cdef zcore_array *_new_handle(object array) except NULL:
             block = _blocks[_n_slots // BLOCK]
         if block == NULL:
             zc_store(&_guard, 0)
-            raise errors.OutOfMemoryError("no memory for one more open array")
+            raise errors.OutOfMemoryError("no memory for one more handle")
         zc_add(&_n_slots, 1)
         index = _n_slots - 1
     else:
@@ -257,13 +309,17 @@ cdef zcore_array *_new_handle(object array) except NULL:
     Py_INCREF(handle)
     slot.handle = <void *>handle
     zc_store(&slot.generation, slot.generation + 1)
-    zc_store(&slot.is_open, 1)
-    return <zcore_array *><intptr_t>(slot.generation << INDEX_BITS | (index + 1))
+    zc_store(&slot.kind, kind)
+    return <void *><intptr_t>(slot.generation << INDEX_BITS | (index + 1))
 
 
 cdef void _close(zcore_array *array) noexcept nogil:
-    cdef Slot *slot = _slot_of(array)
-    cdef int64_t generation = <int64_t><intptr_t>array >> INDEX_BITS
+    _close_as(AN_ARRAY, array)
+
+
+cdef void _close_as(Kind kind, const void *number) noexcept nogil:
+    cdef Slot *slot = _slot_of(number)
+    cdef int64_t generation = <int64_t><intptr_t>number >> INDEX_BITS
     cdef Call *call = <Call *>zc_innermost
     cdef Call *outermost = NULL
     cdef bint closes = False
@@ -271,8 +327,8 @@ cdef void _close(zcore_array *array) noexcept nogil:
         return
     while not zc_swap_if(&_guard, 0, 1):
         pass
-    if slot.is_open and slot.generation == generation:
-        zc_store(&slot.is_open, 0)
+    if slot.kind == kind and slot.generation == generation:
+        zc_store(&slot.kind, NOTHING)
         closes = True
     zc_store(&_guard, 0)
     if not closes:
@@ -285,12 +341,12 @@ cdef void _close(zcore_array *array) noexcept nogil:
         # A signal handler closes what its own thread is using.
         outermost.closes = True
     else:
-        _free(array)
+        _free(number)
 
 
-cdef void _free(const zcore_array *array) noexcept nogil:
+cdef void _free(const void *number) noexcept nogil:
     """Wait until no call uses a handle that was closed, and free its slot."""
-    cdef Slot *slot = _slot_of(array)
+    cdef Slot *slot = _slot_of(number)
     cdef PyThreadState *python = _leave_python()
     cdef void *handle
     cdef int64_t n_waits = 0
@@ -307,7 +363,7 @@ cdef void _free(const zcore_array *array) noexcept nogil:
     global _first_free
     if slot.generation < LAST_GENERATION:
         slot.next_free = _first_free
-        _first_free = <int64_t><intptr_t>array & ((1 << INDEX_BITS) - 1)
+        _first_free = <int64_t><intptr_t>number & ((1 << INDEX_BITS) - 1)
     zc_store(&_guard, 0)
 
 
@@ -395,6 +451,17 @@ cdef int _raised(zcore_error *error, object exception) noexcept:
     except:  # noqa: E722 (the only clause that cannot raise itself)
         pass
     return _fail(error, ZCORE_PYTHON, "an exception that has no words")
+
+
+cdef int _refused(Handle handle, zcore_error *error, object exception) noexcept:
+    """`_raised`, of a call that was in the writer when another one closed it."""
+    _raised(error, exception)
+    try:
+        if error != NULL and error.code == ZCORE_ARGUMENT and handle.of is not None and handle.array._is_closed:
+            _fail(error, ZCORE_CLOSED, "the writer was closed")
+    except:  # noqa: E722 (the only clause that cannot raise itself)
+        pass
+    return -1
 
 
 cdef str _text(const char *text, str name):
@@ -575,9 +642,9 @@ cdef bint _overlaps(Handle handle, const Selected *box, const int64_t *strides) 
     return False
 
 
-cdef int _move(Slot *slot, const Selected *box, char *data, const int64_t *strides, bint is_write, int n_threads,
+cdef int _move(Slot *slot, const Selected *box, char *data, const int64_t *strides, Moved what, int n_threads,
                zcore_error *error) noexcept with gil:
-    """Read or write with the GIL, if `Transfers` does not support it or has failed."""
+    """Give elements to a writer; or read or write with the GIL, if `Transfers` does not support it or has failed."""
     cdef Handle handle = <Handle>slot.handle
     cdef int64_t low = 0
     cdef int64_t high = handle.dtype.itemsize
@@ -591,18 +658,19 @@ cdef int _move(Slot *slot, const Selected *box, char *data, const int64_t *strid
                     high += strides[d] * (box.counts[d] - 1)
             if high - low > MAX_NBYTES:
                 raise ValueError("the box has more bytes than there can be in memory")
-            flags = PyBUF_READ if is_write else PyBUF_WRITE
+            flags = PyBUF_WRITE if what == READ else PyBUF_READ
             memory = PyMemoryView_FromMemory(data + low, high - low, flags)
-            call = _calls.write if is_write else _calls.read
+            call = (_calls.read, _calls.write, _calls.append, _calls.write_box)[<int>what]
             starts = tuple([box.starts[d] for d in range(handle.ndim)])
             steps = tuple([box.steps[d] for d in range(handle.ndim)])
             counts = tuple([box.counts[d] for d in range(handle.ndim)])
             all_strides = tuple([strides[d] for d in range(handle.ndim)])
             call(handle.array, starts, steps, counts, memory, -low, all_strides, n_threads or None)
-            handle.update()
+            if handle.of is None:
+                handle.update()
             return 0
         except BaseException as exception:
-            return _raised(error, exception)
+            return _refused(handle, error, exception)
     except:  # noqa: E722 (the only clause that cannot raise itself)
         pass
     return -1
@@ -616,6 +684,7 @@ cdef int _transfer(zcore_array *array, const int64_t *start, const int64_t *coun
     cdef Selected box
     cdef int64_t all_strides[MAX_NDIM]
     cdef int64_t n_items
+    cdef Moved what = WRITE if is_write else READ
     cdef void *transfers
     cdef int code = 0
     cdef bint done = False
@@ -638,7 +707,7 @@ cdef int _transfer(zcore_array *array, const int64_t *start, const int64_t *coun
             give_back(&call)
         _enter_python(python)
         if not done:
-            code = _move(slot, &box, data, all_strides, is_write, n_threads, error)
+            code = _move(slot, &box, data, all_strides, what, n_threads, error)
     if code == 0:
         _fail(error, ZCORE_OK, "")
     _leave(&call)
@@ -734,6 +803,128 @@ cdef int _sync(zcore_array *array, zcore_error *error) noexcept nogil:
     return _ask(array, SYNC, NULL, NULL, NULL, error)
 
 
+cdef zcore_writer *_writer_open(zcore_array *array, int axis, const char *options,
+                                zcore_error *error) noexcept with gil:
+    cdef Call call
+    cdef Slot *slot = _enter(array, &call, error)
+    cdef zcore_writer *writer = NULL
+    if slot == NULL:
+        return NULL
+    try:
+        try:
+            keywords = None if options == NULL else options.decode()
+            writer = _new_writer(<Handle>slot.handle, axis, keywords)
+            _fail(error, ZCORE_OK, "")
+        except BaseException as exception:
+            _raised(error, exception)
+    except:  # noqa: E722 (the only clause that cannot raise itself)
+        pass
+    _leave(&call)
+    return writer
+
+
+cdef int _writer_append(zcore_writer *writer, const void *data, int64_t n_frames, const int64_t *strides,
+                        zcore_error *error) noexcept nogil:
+    return _give(writer, APPEND, NULL, NULL, n_frames, data, strides, error)
+
+
+cdef int _writer_write(zcore_writer *writer, const int64_t *start, const int64_t *count, const void *data,
+                       const int64_t *strides, zcore_error *error) noexcept nogil:
+    return _give(writer, WRITE_BOX, start, count, 0, data, strides, error)
+
+
+cdef int _give(zcore_writer *writer, Moved what, const int64_t *start, const int64_t *count, int64_t n_frames,
+               const void *data, const int64_t *strides, zcore_error *error) noexcept nogil:
+    """Give a writer a box, or frames, whose number stands for `start` and `count`."""
+    cdef Call call
+    cdef Slot *slot = _enter_writer(writer, &call, error)
+    cdef Selected box
+    cdef int64_t starts[MAX_NDIM]
+    cdef int64_t counts[MAX_NDIM]
+    cdef int64_t all_strides[MAX_NDIM]
+    cdef int64_t n_items
+    cdef int d
+    cdef int code
+    if slot == NULL:
+        return -1
+    if what == APPEND:
+        for d in range((<Handle>slot.handle).ndim):
+            starts[d], counts[d] = 0, (<Handle>slot.handle).shape[d]
+            if counts[d] == INT64_MAX:
+                counts[d] = n_frames
+        start, count = starts, counts
+    code = _select(<Handle>slot.handle, start, count, NULL, data, strides, 0, &box, all_strides, &n_items, error)
+    if code == 0 and n_items == 0:
+        # No byte is looked at, but frames without elements are frames.
+        data = <const void *>&box
+        for d in range((<Handle>slot.handle).ndim):
+            all_strides[d] = 0
+    if code == 0:
+        code = _move(slot, &box, <char *>data, all_strides, what, 0, error)
+    if code == 0:
+        _fail(error, ZCORE_OK, "")
+    _leave(&call)
+    return code
+
+
+cdef int _writer_flush(zcore_writer *writer, zcore_error *error) noexcept nogil:
+    return _end(writer, FLUSH, error)
+
+
+cdef int _writer_close(zcore_writer *writer, zcore_error *error) noexcept nogil:
+    return _end(writer, CLOSE, error)
+
+
+cdef int _writer_abort(zcore_writer *writer, zcore_error *error) noexcept nogil:
+    return _end(writer, ABORT, error)
+
+
+cdef int _end(zcore_writer *writer, Ended how, zcore_error *error) noexcept with gil:
+    """Store all that a writer was given, or drop it."""
+    cdef Call call
+    cdef Slot *slot = _enter_writer(writer, &call, error)
+    cdef Handle handle
+    cdef int code = -1
+    if slot == NULL:
+        return -1 if how == FLUSH else _fail(error, ZCORE_OK, "") + 1
+    try:
+        try:
+            handle = <Handle>slot.handle
+            if how == FLUSH:
+                handle.array.flush()
+            elif how == CLOSE:
+                handle.array.close()
+            else:
+                handle.array.abort()
+            code = 0
+            _fail(error, ZCORE_OK, "")
+            # If the array was replaced, its own handle says so.
+            with suppress(errors.ZcoreError):
+                handle.of.update()
+        except BaseException as exception:
+            code = _refused(<Handle>slot.handle, error, exception)
+    except:  # noqa: E722 (the only clause that cannot raise itself)
+        pass
+    if how != FLUSH and code == 0:
+        _close_as(A_WRITER, writer)
+    _leave(&call)
+    return code
+
+
+cdef int64_t _writer_n_given(const zcore_writer *writer) noexcept with gil:
+    cdef Call call
+    cdef Slot *slot = _enter_writer(writer, &call, NULL)
+    cdef int64_t n = -1
+    if slot == NULL:
+        return -1
+    try:
+        n = (<Handle>slot.handle).array.n_given
+    except:  # noqa: E722 (the only clause that cannot raise itself)
+        pass
+    _leave(&call)
+    return n
+
+
 cdef zcore_api _table
 _table.abi_version = ZCORE_ABI_VERSION
 _table.n_bytes = sizeof(zcore_api)
@@ -753,6 +944,13 @@ _table.refresh = _refresh
 _table.get_attrs = _get_attrs
 _table.set_attr = _set_attr
 _table.sync = _sync
+_table.writer_open = _writer_open
+_table.writer_append = _writer_append
+_table.writer_write = _writer_write
+_table.writer_flush = _writer_flush
+_table.writer_close = _writer_close
+_table.writer_abort = _writer_abort
+_table.writer_n_given = _writer_n_given
 
 CAPSULE = PyCapsule_New(<void *>&_table, "zcore.embed._C_API", NULL)
 # Address of each function by its name in `zcore.h`, for numba, cffi and ctypes.
@@ -760,6 +958,7 @@ ADDRESSES = {}
 cdef int _i
 for _i, _name in enumerate((
         "open", "create", "from_object", "close", "ndim", "shape", "chunk_shape", "object_shape", "get_dtype", "read",
-        "write", "resize", "refresh", "get_attrs", "set_attr", "sync")):
+        "write", "resize", "refresh", "get_attrs", "set_attr", "sync", "writer_open", "writer_append", "writer_write",
+        "writer_flush", "writer_close", "writer_abort", "writer_n_given")):
     # They follow each other in the table, as in the header.
     ADDRESSES["zcore_" + _name] = <uintptr_t>(<void **>&_table.open)[_i]
