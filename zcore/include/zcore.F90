@@ -11,6 +11,13 @@
 !   call zcore_write(array, field, start=[1, 1, t], error=error)
 !   call zcore_close(array)
 !
+! A writer takes frames one by one, and stores them in the background while the program computes:
+!
+!   type(zcore_writer) :: writer
+!   writer = zcore_writer_open(array)
+!   call zcore_writer_append(writer, field)
+!   call zcore_writer_close(writer)
+!
 ! Every `error` may be left out: then a failure ends the program with its sentence. Build: this file, with
 ! `python -m zcore.embed --fortran`, and the flags of `python -m zcore.embed --libs`.
 module zcore
@@ -21,6 +28,8 @@ module zcore
   public :: zcore_array, zcore_error, zcore_start, zcore_open, zcore_create, zcore_close, zcore_ndim, zcore_shape
   public :: zcore_chunk_shape, zcore_object_shape, zcore_dtype, zcore_read, zcore_write, zcore_resize, zcore_refresh
   public :: zcore_get_attrs, zcore_set_attr, zcore_sync, zcore_is_open
+  public :: zcore_writer, zcore_writer_open, zcore_writer_append, zcore_writer_write, zcore_writer_flush
+  public :: zcore_writer_close, zcore_writer_abort, zcore_writer_n_given
 
   integer, parameter :: i8 = c_int64_t
   integer, parameter :: max_ndim = 64
@@ -50,6 +59,14 @@ module zcore
     character(kind=c_char) :: kind, byte_order
     integer(c_int64_t) :: itemsize
     character(kind=c_char) :: name(32)
+  end type
+
+  type :: zcore_writer                 ! stores frames in the background; may be shared by threads
+    private
+    type(c_ptr) :: handle = c_null_ptr
+    type(c_dtype) :: dtype
+    integer :: axis = 0
+    integer(i8), allocatable :: frame(:)     ! the array's shape when the writer was opened
   end type
 
   interface
@@ -145,6 +162,43 @@ module zcore
       type(c_ptr), value :: array
       type(c_error) :: error
     end function
+    type(c_ptr) function f_writer_open(array, axis, options, error) bind(c, name="zcore_f_writer_open")
+      import
+      type(c_ptr), value :: array, options
+      integer(c_int), value :: axis
+      type(c_error) :: error
+    end function
+    integer(c_int) function f_writer_append(writer, data, n_frames, error) bind(c, name="zcore_f_writer_append")
+      import
+      type(c_ptr), value :: writer, data
+      integer(c_int64_t), value :: n_frames
+      type(c_error) :: error
+    end function
+    integer(c_int) function f_writer_write(writer, start, count, data, error) bind(c, name="zcore_f_writer_write")
+      import
+      type(c_ptr), value :: writer, data
+      integer(c_int64_t), intent(in) :: start(*), count(*)
+      type(c_error) :: error
+    end function
+    integer(c_int) function f_writer_flush(writer, error) bind(c, name="zcore_f_writer_flush")
+      import
+      type(c_ptr), value :: writer
+      type(c_error) :: error
+    end function
+    integer(c_int) function f_writer_close(writer, error) bind(c, name="zcore_f_writer_close")
+      import
+      type(c_ptr), value :: writer
+      type(c_error) :: error
+    end function
+    integer(c_int) function f_writer_abort(writer, error) bind(c, name="zcore_f_writer_abort")
+      import
+      type(c_ptr), value :: writer
+      type(c_error) :: error
+    end function
+    integer(c_int64_t) function f_writer_n_given(writer) bind(c, name="zcore_f_writer_n_given")
+      import
+      type(c_ptr), value :: writer
+    end function
   end interface
 
   ! zcore_read(array, data [, start] [, step] [, threads] [, error]): the elements from `start` on, every `step`-th, as
@@ -155,6 +209,15 @@ module zcore
   end interface
   interface zcore_write
     module procedure write_i1, write_i2, write_i4, write_i8, write_r4, write_r8, write_c8, write_c16, write_bool
+  end interface
+
+  ! zcore_writer_append(writer, data [, error]): one frame, of a rank less than the array's, or several along the writer's
+  ! axis. zcore_writer_write(writer, data [, start] [, error]): a box from `start` on, in the array with the frames so far.
+  interface zcore_writer_append
+    module procedure append_i1, append_i2, append_i4, append_i8, append_r4, append_r8, append_c8, append_c16, append_bool
+  end interface
+  interface zcore_writer_write
+    module procedure box_i1, box_i2, box_i4, box_i8, box_r4, box_r8, box_c8, box_c16, box_bool
   end interface
 
 contains
@@ -320,6 +383,71 @@ contains
     if (f_sync(array%handle, found) /= 0) call report(found, error)
   end subroutine
 
+  function zcore_writer_open(array, axis, options, error) result(writer)
+    ! `axis`: the dimension along which frames follow each other, by default the last. `options`: a JSON object of keywords
+    ! of zcore.Array.writer. The writer needs `array` no longer.
+    type(zcore_array), intent(in) :: array
+    integer, intent(in), optional :: axis
+    character(len=*), intent(in), optional :: options
+    type(zcore_error), intent(out), optional :: error
+    type(zcore_writer) :: writer
+    type(c_error) :: found
+    character(kind=c_char), allocatable, target :: text(:)
+    type(c_ptr) :: at
+    at = pointer_to(options, text)
+    writer%frame = zcore_shape(array)
+    writer%axis = size(writer%frame)
+    if (present(axis)) writer%axis = axis
+    if (zcore_ndim(array) < 0) then
+      call complain(argument, "the array is not open", error)
+      return
+    else if (writer%axis < 1 .or. writer%axis > size(writer%frame)) then
+      call complain(argument, "the array has no dimension of this number", error)
+      return
+    end if
+    call f_get_dtype(array%handle, writer%dtype)
+    writer%handle = f_writer_open(array%handle, int(size(writer%frame) - writer%axis, c_int), at, found)
+    if (.not. c_associated(writer%handle)) call report(found, error)
+  end function
+
+  subroutine zcore_writer_flush(writer, error)
+    ! Stores all that was given; when it returns, all can be read.
+    type(zcore_writer), intent(in) :: writer
+    type(zcore_error), intent(out), optional :: error
+    type(c_error) :: found
+    if (f_writer_flush(writer%handle, found) /= 0) call report(found, error)
+  end subroutine
+
+  subroutine zcore_writer_close(writer, error)
+    ! The same, and closes the writer. After an error it stays open with what could not be stored.
+    type(zcore_writer), intent(inout) :: writer
+    type(zcore_error), intent(out), optional :: error
+    type(c_error) :: found
+    if (f_writer_close(writer%handle, found) == 0) then
+      writer%handle = c_null_ptr
+    else
+      call report(found, error)
+    end if
+  end subroutine
+
+  subroutine zcore_writer_abort(writer, error)
+    ! Closes the writer, and drops what waits.
+    type(zcore_writer), intent(inout) :: writer
+    type(zcore_error), intent(out), optional :: error
+    type(c_error) :: found
+    if (f_writer_abort(writer%handle, found) == 0) then
+      writer%handle = c_null_ptr
+    else
+      call report(found, error)
+    end if
+  end subroutine
+
+  integer(c_int64_t) function zcore_writer_n_given(writer)
+    ! Number of frames that zcore_writer_append has taken so far; -1 of a writer that is closed.
+    type(zcore_writer), intent(in) :: writer
+    zcore_writer_n_given = f_writer_n_given(writer%handle)
+  end function
+
   ! one read and one write for each type, of any rank
 
   subroutine read_i1(array, data, start, step, threads, error)
@@ -466,6 +594,191 @@ contains
     call move(.true., array, "b", 1, int(shape(data), i8), c_loc(data), start, step, threads, error)
   end subroutine
 
+  subroutine append_i1(writer, data, error)
+    type(zcore_writer), intent(in) :: writer
+    integer(c_int8_t), dimension(..), intent(in), target, contiguous :: data
+    type(zcore_error), intent(out), optional :: error
+    call give(.true., writer, "iu", 1, int(shape(data), i8), c_loc(data), error=error)
+  end subroutine
+
+  subroutine append_i2(writer, data, error)
+    type(zcore_writer), intent(in) :: writer
+    integer(c_int16_t), dimension(..), intent(in), target, contiguous :: data
+    type(zcore_error), intent(out), optional :: error
+    call give(.true., writer, "iu", 2, int(shape(data), i8), c_loc(data), error=error)
+  end subroutine
+
+  subroutine append_i4(writer, data, error)
+    type(zcore_writer), intent(in) :: writer
+    integer(c_int32_t), dimension(..), intent(in), target, contiguous :: data
+    type(zcore_error), intent(out), optional :: error
+    call give(.true., writer, "iu", 4, int(shape(data), i8), c_loc(data), error=error)
+  end subroutine
+
+  subroutine append_i8(writer, data, error)
+    type(zcore_writer), intent(in) :: writer
+    integer(c_int64_t), dimension(..), intent(in), target, contiguous :: data
+    type(zcore_error), intent(out), optional :: error
+    call give(.true., writer, "iumM", 8, int(shape(data), i8), c_loc(data), error=error)
+  end subroutine
+
+  subroutine append_r4(writer, data, error)
+    type(zcore_writer), intent(in) :: writer
+    real(c_float), dimension(..), intent(in), target, contiguous :: data
+    type(zcore_error), intent(out), optional :: error
+    call give(.true., writer, "f", 4, int(shape(data), i8), c_loc(data), error=error)
+  end subroutine
+
+  subroutine append_r8(writer, data, error)
+    type(zcore_writer), intent(in) :: writer
+    real(c_double), dimension(..), intent(in), target, contiguous :: data
+    type(zcore_error), intent(out), optional :: error
+    call give(.true., writer, "f", 8, int(shape(data), i8), c_loc(data), error=error)
+  end subroutine
+
+  subroutine append_c8(writer, data, error)
+    type(zcore_writer), intent(in) :: writer
+    complex(c_float_complex), dimension(..), intent(in), target, contiguous :: data
+    type(zcore_error), intent(out), optional :: error
+    call give(.true., writer, "c", 8, int(shape(data), i8), c_loc(data), error=error)
+  end subroutine
+
+  subroutine append_c16(writer, data, error)
+    type(zcore_writer), intent(in) :: writer
+    complex(c_double_complex), dimension(..), intent(in), target, contiguous :: data
+    type(zcore_error), intent(out), optional :: error
+    call give(.true., writer, "c", 16, int(shape(data), i8), c_loc(data), error=error)
+  end subroutine
+
+  subroutine append_bool(writer, data, error)
+    type(zcore_writer), intent(in) :: writer
+    logical(c_bool), dimension(..), intent(in), target, contiguous :: data
+    type(zcore_error), intent(out), optional :: error
+    call give(.true., writer, "b", 1, int(shape(data), i8), c_loc(data), error=error)
+  end subroutine
+
+  subroutine box_i1(writer, data, start, error)
+    type(zcore_writer), intent(in) :: writer
+    integer(c_int8_t), dimension(..), intent(in), target, contiguous :: data
+    integer, intent(in), optional :: start(:)
+    type(zcore_error), intent(out), optional :: error
+    call give(.false., writer, "iu", 1, int(shape(data), i8), c_loc(data), start, error)
+  end subroutine
+
+  subroutine box_i2(writer, data, start, error)
+    type(zcore_writer), intent(in) :: writer
+    integer(c_int16_t), dimension(..), intent(in), target, contiguous :: data
+    integer, intent(in), optional :: start(:)
+    type(zcore_error), intent(out), optional :: error
+    call give(.false., writer, "iu", 2, int(shape(data), i8), c_loc(data), start, error)
+  end subroutine
+
+  subroutine box_i4(writer, data, start, error)
+    type(zcore_writer), intent(in) :: writer
+    integer(c_int32_t), dimension(..), intent(in), target, contiguous :: data
+    integer, intent(in), optional :: start(:)
+    type(zcore_error), intent(out), optional :: error
+    call give(.false., writer, "iu", 4, int(shape(data), i8), c_loc(data), start, error)
+  end subroutine
+
+  subroutine box_i8(writer, data, start, error)
+    type(zcore_writer), intent(in) :: writer
+    integer(c_int64_t), dimension(..), intent(in), target, contiguous :: data
+    integer, intent(in), optional :: start(:)
+    type(zcore_error), intent(out), optional :: error
+    call give(.false., writer, "iumM", 8, int(shape(data), i8), c_loc(data), start, error)
+  end subroutine
+
+  subroutine box_r4(writer, data, start, error)
+    type(zcore_writer), intent(in) :: writer
+    real(c_float), dimension(..), intent(in), target, contiguous :: data
+    integer, intent(in), optional :: start(:)
+    type(zcore_error), intent(out), optional :: error
+    call give(.false., writer, "f", 4, int(shape(data), i8), c_loc(data), start, error)
+  end subroutine
+
+  subroutine box_r8(writer, data, start, error)
+    type(zcore_writer), intent(in) :: writer
+    real(c_double), dimension(..), intent(in), target, contiguous :: data
+    integer, intent(in), optional :: start(:)
+    type(zcore_error), intent(out), optional :: error
+    call give(.false., writer, "f", 8, int(shape(data), i8), c_loc(data), start, error)
+  end subroutine
+
+  subroutine box_c8(writer, data, start, error)
+    type(zcore_writer), intent(in) :: writer
+    complex(c_float_complex), dimension(..), intent(in), target, contiguous :: data
+    integer, intent(in), optional :: start(:)
+    type(zcore_error), intent(out), optional :: error
+    call give(.false., writer, "c", 8, int(shape(data), i8), c_loc(data), start, error)
+  end subroutine
+
+  subroutine box_c16(writer, data, start, error)
+    type(zcore_writer), intent(in) :: writer
+    complex(c_double_complex), dimension(..), intent(in), target, contiguous :: data
+    integer, intent(in), optional :: start(:)
+    type(zcore_error), intent(out), optional :: error
+    call give(.false., writer, "c", 16, int(shape(data), i8), c_loc(data), start, error)
+  end subroutine
+
+  subroutine box_bool(writer, data, start, error)
+    type(zcore_writer), intent(in) :: writer
+    logical(c_bool), dimension(..), intent(in), target, contiguous :: data
+    integer, intent(in), optional :: start(:)
+    type(zcore_error), intent(out), optional :: error
+    call give(.false., writer, "b", 1, int(shape(data), i8), c_loc(data), start, error)
+  end subroutine
+
+  subroutine give(appends, writer, kinds, itemsize, lengths, data, start, error)
+    ! Gives a writer frames, or a box; see `move`.
+    logical, intent(in) :: appends
+    type(zcore_writer), intent(in) :: writer
+    character(len=*), intent(in) :: kinds
+    integer, intent(in) :: itemsize
+    integer(i8), intent(in) :: lengths(:)
+    type(c_ptr), intent(in) :: data
+    integer, intent(in), optional :: start(:)
+    type(zcore_error), intent(out), optional :: error
+    type(c_error) :: found
+    integer(i8) :: first(max_ndim), box(max_ndim)
+    integer :: n, code
+    if (.not. c_associated(writer%handle)) then
+      call complain(argument, "the writer is not open", error)
+      return
+    end if
+    n = size(writer%frame)
+    first = 0
+    if (size(lengths) == n) then
+      box(:n) = lengths
+    else if (appends .and. size(lengths) == n - 1) then
+      box(:n) = [lengths(:writer%axis - 1), 1_i8, lengths(writer%axis:)]
+    else
+      call complain(argument, "the array has another rank than the data", error)
+      return
+    end if
+    if (.not. is_of(writer%dtype, kinds, itemsize)) then
+      call complain(mismatch, "the array has elements of another type: " // from_c(writer%dtype%name), error)
+      return
+    end if
+    if (appends) then
+      if (any(box(:n) /= writer%frame .and. [(code, code = 1, n)] /= writer%axis)) then
+        call complain(argument, "the frames have another shape than the array", error)
+        return
+      end if
+      code = f_writer_append(writer%handle, data, box(writer%axis), found)
+    else
+      if (present(start)) then
+        if (size(start) /= n) then
+          call complain(argument, "start has another number of dimensions than the array", error)
+          return
+        end if
+        first(:n) = reversed(start) - 1
+      end if
+      code = f_writer_write(writer%handle, first, box(n:1:-1), data, found)
+    end if
+    if (code /= 0) call report(found, error)
+  end subroutine
+
   subroutine move(is_write, array, kinds, itemsize, lengths, data, start, step, threads, error)
     ! Reads or writes a box. `kinds`: letters of NumPy that the caller's type may have in the array.
     logical, intent(in) :: is_write
@@ -506,7 +819,7 @@ contains
       steps(:n) = reversed(step)
     end if
     call f_get_dtype(array%handle, dtype)
-    if (index(kinds, dtype%kind) == 0 .or. dtype%itemsize /= itemsize .or. is_swapped(dtype)) then
+    if (.not. is_of(dtype, kinds, itemsize)) then
       call complain(mismatch, "the array has elements of another type: " // from_c(dtype%name), error)
       return
     end if
@@ -518,11 +831,14 @@ contains
     if (code /= 0) call report(found, error)
   end subroutine
 
-  logical function is_swapped(dtype)
+  logical function is_of(dtype, kinds, itemsize)
+    ! Whether the array's elements are what the caller's type holds, in the machine's byte order.
     type(c_dtype), intent(in) :: dtype
-    logical :: is_little
-    is_little = ichar(transfer(1_c_int32_t, "a")) == 1
-    is_swapped = (dtype%byte_order == ">" .and. is_little) .or. (dtype%byte_order == "<" .and. .not. is_little)
+    character(len=*), intent(in) :: kinds
+    integer, intent(in) :: itemsize
+    character :: swapped
+    swapped = merge(">", "<", ichar(transfer(1_c_int32_t, "a")) == 1)
+    is_of = index(kinds, dtype%kind) /= 0 .and. dtype%itemsize == itemsize .and. dtype%byte_order /= swapped
   end function
 
   integer(c_int) function number(threads)

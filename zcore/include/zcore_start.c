@@ -239,3 +239,19 @@ int zcore_f_set_attr(zcore_array *a, const char *name, const char *json, zcore_e
     return zcore_set_attr(a, name, json, e);
 }
 int zcore_f_sync(zcore_array *a, zcore_error *e) { return zcore_sync(a, e); }
+zcore_writer *zcore_f_writer_open(zcore_array *a, int axis, const char *options, zcore_error *e)
+{
+    return zcore_writer_open(a, axis, options, e);
+}
+int zcore_f_writer_append(zcore_writer *w, const void *data, int64_t n_frames, zcore_error *e)
+{
+    return zcore_writer_append(w, data, n_frames, NULL, e);
+}
+int zcore_f_writer_write(zcore_writer *w, const int64_t *start, const int64_t *count, const void *data, zcore_error *e)
+{
+    return zcore_writer_write(w, start, count, data, NULL, e);
+}
+int zcore_f_writer_flush(zcore_writer *w, zcore_error *e) { return zcore_writer_flush(w, e); }
+int zcore_f_writer_close(zcore_writer *w, zcore_error *e) { return zcore_writer_close(w, e); }
+int zcore_f_writer_abort(zcore_writer *w, zcore_error *e) { return zcore_writer_abort(w, e); }
+int64_t zcore_f_writer_n_given(const zcore_writer *w) { return zcore_writer_n_given(w); }

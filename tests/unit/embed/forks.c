@@ -1,7 +1,8 @@
 /* Forks by a signal handler in the middle of each kind of call, and closes the handle in both processes.
 
    forks ARRAY HOW: HOW is "python" (a handler of Python forks), "c" (a handler of C), "close" (a handler of C, which
-   closes the handle at once), or "threads" (no handler; this thread forks while others read). */
+   closes the handle at once), "threads" (no handler; this thread forks while others read), or "writer" (no handler; the
+   child has nothing of a writer, and opens its own). */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
@@ -95,6 +96,34 @@ static int read_in_threads(void)
     return status;
 }
 
+static int fork_with_a_writer(void)
+{
+    int (*ensure)(void) = (int (*)(void))dlsym(RTLD_DEFAULT, "PyGILState_Ensure");
+    void (*release)(int) = (void (*)(int))dlsym(RTLD_DEFAULT, "PyGILState_Release");
+    double data[N] = {0};
+    zcore_error error;
+    zcore_writer *writer = zcore_writer_open(array, 0, NULL, &error);
+    int status = 0, state;
+    pid_t child;
+    if (zcore_writer_append(writer, data, N, NULL, &error) != 0 || zcore_writer_flush(writer, &error) != 0
+        || zcore_writer_append(writer, data, 7, NULL, &error) != 0)
+        return puts(error.message), 1;
+    state = ensure();            /* else a thread of the writer may have it, which is not in the child */
+    child = fork();
+    release(state);
+    alarm(20);
+    if (child == 0) {
+        if (zcore_writer_append(writer, data, 1, NULL, &error) != -1 || error.code != ZCORE_STORE) _exit(1);
+        if (zcore_writer_close(writer, &error) != 0) _exit(2);
+        writer = zcore_writer_open(array, 0, NULL, &error);
+        if (zcore_writer_append(writer, data, 5, NULL, &error) != 0) _exit(3);
+        _exit(zcore_writer_close(writer, &error) != 0);
+    }
+    wait(&status);
+    if (zcore_writer_close(writer, &error) != 0) return puts(error.message), 1;
+    return status;
+}
+
 /* Makes one call, and returns whether both processes came through it. */
 static int fork_inside(const char *what)
 {
@@ -129,6 +158,7 @@ int main(int n_arguments, char **arguments)
     if (zcore_start(&error) != 0 || (array = zcore_open(place, "r+", NULL, &error)) == NULL)
         return puts(error.message), 1;
     if (strcmp(how, "threads") == 0) return read_in_threads();
+    if (strcmp(how, "writer") == 0) return fork_with_a_writer();
     run(SCRIPT);
     if (strcmp(how, "python") == 0) run("signal.signal(signal.SIGUSR1, handle)");
     else signal(SIGUSR1, handle);

@@ -183,6 +183,39 @@ def test_errors_in_fortran(tmp_path):
     assert "zcore: " in run(program, tmp_path / "a", "stop", status=1)
 
 
+@needs("cc")
+def test_a_camera_in_c(tmp_path):
+    program = build(tmp_path, "cc", EXAMPLES / "camera.c", "-O2", "-Wextra")
+    for _ in range(2):
+        assert run(program, tmp_path / "a", 53) == "all is stored\n"
+    i, j = np.ogrid[:64, :64]
+    assert np.array_equal(zcore.open(tmp_path / "a")[...], np.tile(np.arange(53), 2)[:, None, None] + i * j)
+
+
+@needs("gfortran")
+def test_waves_in_fortran(tmp_path):
+    program = build(tmp_path, "gfortran -std=f2018 -cpp", EXAMPLES / "waves.f90")
+    assert run(program, tmp_path / "a", 37) == "37 steps\n"
+    before = now = np.zeros((30, 40))
+    now[14, 19] = 1
+    for found in zcore.open(tmp_path / "a")[...]:
+        assert np.allclose(found, now, rtol=0, atol=1e-12)
+        around = sum([np.roll(now, shift, axis) for shift in (1, -1) for axis in (0, 1)])
+        before, now = now, 2 * now - before + 0.25 * (around - 4 * now)
+
+
+@needs("gfortran")
+def test_a_writer_in_fortran(tmp_path):
+    program = build(tmp_path, "gfortran -std=f2018 -fcheck=all", SOURCE / "writer.f90")
+    assert run(program, tmp_path / "a").splitlines() == [
+        "4 the array has elements of another type: float64", "40 the array has another rank than the data",
+        "40 the frames have another shape than the array",
+        "9 start (0, 0, 0), count (5, 3, 4) do not lie in an array of shape (0, 3, 4)",
+        "40 start has another number of dimensions than the array", "40 the writer is not open",
+        "40 the writer is NULL", "40 the array has no dimension of this number",
+        "40 ValueError: queue is -1, expected a number of bytes, 0 or more and less than 2**62", "40 the array is not open"]
+
+
 @needs("c++")
 def test_strides_in_cpp(tmp_path):
     program = build(tmp_path, "c++ -std=c++17", EXAMPLES / "strided.cpp", "-Wextra")
@@ -230,13 +263,15 @@ def test_handles_that_are_opened_and_closed_leave_nothing_behind(tmp_path, n):
 
 
 @needs("cc")
-@pytest.mark.parametrize("how", ["python", "c", "close", "threads"])
+@pytest.mark.parametrize("how", ["python", "c", "close", "threads", "writer"])
 def test_a_fork_in_the_middle_of_a_call(tmp_path, how):
     """Both processes come back from the call, and close the handle: no call is counted twice, none is forgotten."""
     # Of the first one, no call needs Python.
     compressor = {"id": "zlib" if how == "threads" else "bz2", "level": 1}
     zcore.create_array(tmp_path / "a", data=np.arange(1000.0), chunks=(100,), zarr_format=2, compressors=compressor)
     run(build(tmp_path, "cc", SOURCE / "forks.c", "-O1", "-D_GNU_SOURCE", "-ldl", "-lpthread"), tmp_path / "a", how)
+    if how == "writer":
+        assert zcore.open(tmp_path / "a").shape == (2012,)     # with 5 of the child
 
 
 @needs("cc")
