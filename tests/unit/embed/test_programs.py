@@ -213,7 +213,8 @@ def test_a_writer_in_fortran(tmp_path):
         "9 start (0, 0, 0), count (5, 3, 4) do not lie in an array of shape (0, 3, 4)",
         "40 start has another number of dimensions than the array", "40 the writer is not open",
         "40 the writer is NULL", "40 the array has no dimension of this number",
-        "40 ValueError: queue is -1, expected a number of bytes, 0 or more and less than 2**62", "40 the array is not open"]
+        "40 ValueError: queue is -1, expected a number of bytes, 0 or more and less than 2**62",
+        "40 the array is not open"]
 
 
 @needs("c++")
