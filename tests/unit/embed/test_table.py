@@ -144,7 +144,7 @@ def test_no_dimensions(tmp_path):
     zcore.create_array(tmp_path / "a", shape=(), dtype="i8")[()] = 7
     with Handle(tmp_path / "a") as handle:
         assert handle.read(None, (), "i8") == 7
-        handle.move("write", None, None, np.array(9))
+        handle.move("write", None, None, np.array(9, "i8"))
     assert zcore.open(tmp_path / "a")[()] == 9
 
 

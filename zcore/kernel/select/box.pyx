@@ -145,17 +145,16 @@ def basic(selection, tuple shape not None):
 def count_of(start, stop, step):
     """Return the length of a range, also if it is more than Python's `len` may return.
 
-    >>> count_of(5, -1, -2), count_of(0, 2**63, 3), count_of(4, 0, 1)
-    (3, 3074457345618258603, 0)
+    >>> count_of(5, -1, -2), count_of(0, 2**33, 3), count_of(4, 0, 1)
+    (3, 2863311531, 0)
     """
     return _count_of(start, stop, step)
 
 
 cdef inline object _count_of(object start, object stop, object step):
-    try:
-        return len(range(start, stop, step))
-    except OverflowError:
-        return (stop - start + step + (-1 if step > 0 else 1)) // step
+    if sizeof(Py_ssize_t) == 8:
+        return len(range(start, stop, step))     # no dimension is longer
+    return max(0, (stop - start + step + (-1 if step > 0 else 1)) // step)
 
 
 def in_bounds(index, Py_ssize_t dimension, length):
