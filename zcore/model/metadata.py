@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 MAX_NDIM = 64  # of numpy.ndarray
 MAX_LENGTH = 2**63 - 1
+# The attribute for the names of dimensions where a format has none, as xarray writes it.
+NAMES_ATTRIBUTE = "_ARRAY_DIMENSIONS"
 
 
 def shape_of(lengths: Shape) -> tuple[int, ...]:

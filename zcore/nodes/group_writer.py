@@ -10,7 +10,7 @@ import math
 from typing import TYPE_CHECKING
 
 from zcore.errors import LockError, NodeNotFoundError
-from zcore.formats.zarr_v2.new import NAMES_ATTRIBUTE
+from zcore.model.metadata import NAMES_ATTRIBUTE
 from zcore.nodes.appending import Growing, appending, home_of, take_back
 from zcore.nodes.streams import Ring, StreamWriter, n_of_units, rows_in
 

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from zcore.typing import Attributes, Chunks, DTypeLike, Order, Shape
 
-NAMES_ATTRIBUTE = "_ARRAY_DIMENSIONS"     # the names of dimensions, as xarray writes them
 DEFAULT_COMPRESSOR: dict[str, Any] = {  # zarr-python 2's
     "id": "blosc", "cname": "lz4", "clevel": 5, "shuffle": 1, "blocksize": 0}
 _OBJECT = np.dtype(object)

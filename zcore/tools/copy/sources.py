@@ -10,9 +10,9 @@ from zcore.engine.binding import GroupBinding
 from zcore.engine.freshness import Freshness
 from zcore.engine.options import Options
 from zcore.errors import SelectionError, StoreError
-from zcore.formats.zarr_v2.new import NAMES_ATTRIBUTE
 from zcore.hierarchy import consolidated, lookup
 from zcore.hierarchy.lifecycle import read_attributes
+from zcore.model.metadata import NAMES_ATTRIBUTE
 from zcore.nodes.array import Array
 from zcore.nodes.group import Group
 from zcore.stores import openers

@@ -17,10 +17,9 @@ from zcore.engine.views import same_chunks
 from zcore.errors import IncompleteCopyWarning, UnsupportedError, warn
 from zcore.formats import format_of
 from zcore.formats.json_documents import check_attributes
-from zcore.formats.zarr_v2.new import NAMES_ATTRIBUTE
 from zcore.formats.zarr_v3.chain import parse_codec
 from zcore.hierarchy.creation import compressors_for
-from zcore.model.metadata import CodecSpec, has_varying_items
+from zcore.model.metadata import NAMES_ATTRIBUTE, CodecSpec, has_varying_items
 from zcore.model.named_codecs import named_codec
 
 if TYPE_CHECKING:
