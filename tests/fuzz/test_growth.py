@@ -534,7 +534,7 @@ cases("http", answered, {
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", CASES)
 def test_no_parser_takes_more_than_its_input(name):
-    check(*CASES[name], 0.001)
+    check(*CASES[name], 0.0005)
 
 
 @pytest.mark.slow

@@ -50,6 +50,7 @@ class Failing(zcore.MemoryStore):
 
 # order and layouts
 
+@pytest.mark.thinned(3, "layout", "queue")
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("queue", [None, 80, 1000])
 def test_frames_of_random_sizes(layout, queue):
