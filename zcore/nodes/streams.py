@@ -12,6 +12,7 @@ import weakref
 from _queue import SimpleQueue
 from _thread import allocate_lock, get_ident
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -184,20 +185,34 @@ class StreamWriter:
 
     def _start(self):
         """Have a thread store what is ready, unless one is at it."""
-        with self._guard:
-            if self._is_busy or self._failure is not None or not self._is_ready():
-                return
-            self._is_busy = True
+        asked = object()
         try:
-            workers.later(self._store, self._ended)
-        except RuntimeError:
-            # No more threads, or the interpreter is shutting down.
-            try:
-                self._store()
-            except Exception as error:
-                self._ended(None, error)
+            with self._guard:
+                if self._is_busy or self._failure is not None or not self._is_ready():
+                    return
+                self._is_busy = asked
+            workers.later(partial(self._store, asked), self._ended)
+        except BaseException as exception:
+            # No more threads; or Ctrl-C, and it is not known how far this has come.
+            with self._guard:
+                if self._is_busy is asked:
+                    self._is_busy = False
+            if not isinstance(exception, RuntimeError):
+                raise
+            self._store_here()
 
-    def _store(self):
+    def _store_here(self):
+        self._is_busy = asked = object()
+        try:
+            self._store(asked)
+        except Exception as error:
+            self._ended(None, error)
+
+    def _store(self, asked):
+        with self._guard:
+            if self._is_busy is not asked:
+                return     # the one who asked has been interrupted, and asks again
+            self._is_busy = True
         while True:
             with self._guard:
                 if self._is_aborted or not self._is_ready():

@@ -108,7 +108,8 @@ class Writer(StreamWriter):
         TypeError, ValueError
             The type does not cast safely, or the shape is not that of frames.
         WriterError
-            Frames or boxes that were given before could not be stored. These are not taken; the next call tries again.
+            Frames or boxes that were given before could not be stored. One frame is not taken then, of several perhaps
+            some (`n_given`); the next call tries again.
         """
         rows = self._ring.rows_of(frames)
         with self._entered():

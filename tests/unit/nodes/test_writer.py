@@ -436,6 +436,29 @@ def test_a_signal_handler_in_the_middle_of_a_call():
     assert len(seen) == 1 and np.array_equal(array[...], frames(5))
 
 
+@pytest.mark.parametrize("is_queued", [False, True])
+def test_ctrl_c_while_the_background_is_called(monkeypatch, is_queued):
+    later, left = streams.workers.later, [1]
+
+    def interrupted(*args):
+        if left:
+            left.pop()
+            if is_queued:
+                later(*args)
+            raise KeyboardInterrupt
+        return later(*args)
+
+    monkeypatch.setattr(streams.workers, "later", interrupted)
+    array = stack()
+    w = array.writer()
+    with pytest.raises(KeyboardInterrupt):
+        w.append(frames(7))
+    for i in range(7, 20):
+        w.append(frames(1, i))
+    w.close()
+    assert np.array_equal(array[...], frames(20))
+
+
 def test_threads_that_cannot_be_had(monkeypatch):
     def later(*_):
         raise RuntimeError("can't start new thread")
