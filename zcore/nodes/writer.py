@@ -142,9 +142,11 @@ class Writer(StreamWriter):
         """
         with self._entered():
             self._report()
-            shape = list(self._binding.metadata.shape)
-            shape[self.axis] = max(shape[self.axis], self._length + self._head - self._tail)
-            box = basic(selection, tuple(shape))
+            try:
+                box = basic(selection, self._shape())
+            except SelectionError:
+                self._binding.reload()     # it may have been resized
+                box = basic(selection, self._shape())
             if box is None or any([step != 1 and count > 1 for step, count in zip(box.steps, box.counts, strict=True)]):
                 raise SelectionError("a writer takes boxes: integers, slices of step 1 and an ellipsis")
             values = assigned(safe(values, self._ring.dtype), self._ring.dtype, box.shape, box.way)
@@ -155,6 +157,12 @@ class Writer(StreamWriter):
         with self._entered():
             self._report()
             self._put_box(box, safe(values, self._ring.dtype))
+
+    def _shape(self):
+        """Return the shape with the frames that wait."""
+        shape = list(self._binding.metadata.shape)
+        shape[self.axis] = max(shape[self.axis], self._length + self._head - self._tail)
+        return tuple(shape)
 
     def _flush(self):
         for coords in list(self._tiles):

@@ -226,6 +226,15 @@ def test_a_box_that_fills_a_unit_with_others_is_stored_once():
     assert np.array_equal(array[...], np.arange(14)[:, None, None] * np.arange(4) * np.ones((5, 1)))
 
 
+def test_a_box_in_rows_that_were_added_meanwhile():
+    array = stack(n=1)
+    with array.writer() as w:
+        for i in range(1, 20):
+            array.resize(i + 1, 5, 4)
+            w.write(i, frames(1, i)[0])
+    assert np.array_equal(array[...], frames(20))
+
+
 def test_what_is_no_box():
     array = stack(n=14)
     with array.writer() as w:
