@@ -84,6 +84,9 @@ class Freshness:
             self.view, self._witnesses = found
             if (self._witnesses == {} and not self.view.trusted) or not box.fits(self.view.metadata.shape):
                 self.look()
+        elif self.view.identity is None and binding.locks().directory is not None:
+            # A copy of the document. An equal one may come into its place, whose objects are others.
+            self.view = binding.look_alike(self.view, box)
 
     def look(self) -> None:
         """Read the document again, and look for witnesses."""

@@ -260,3 +260,23 @@ def test_a_document_that_has_grown_old_is_held_no_more(tmp_path, monkeypatch):
     for _ in range(3):
         assert array[...].tolist() == [1] * 8
     assert len(held) == 4 and array._binding.view.trusted
+
+
+@pytest.mark.parametrize("zarr_format", [3, 2])
+def test_a_read_by_a_copy_of_the_document_is_of_one_array(tmp_path, age, monkeypatch, zarr_format):
+    """The old directory, in which the read has begun, is emptied; the document in its place is equal to the copy."""
+    def make(value):
+        zcore.create_array(tmp_path, name="x", data=[value] * 4, chunks=2, zarr_format=zarr_format, overwrite=True)
+
+    def replaces(run, *arguments):
+        if values:
+            make(values.pop())
+        return run(*arguments)
+
+    make(1)
+    zcore.consolidate_metadata(tmp_path, zarr_format=zarr_format)
+    array, values = zcore.open_group(tmp_path)["x"], [2]
+    assert array._binding.view.identity is None
+    monkeypatch.setattr(engine.ArrayBinding, "_run", lambda *arguments, run=engine.ArrayBinding._run: (
+        run(*arguments) if arguments[0] is not array._binding else replaces(run, *arguments)))
+    assert array[...].tolist() == [2, 2, 2, 2] and not values
