@@ -24,13 +24,15 @@ from zcore.text.characters import fault_of_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
+    from typing import Any, TypeAlias
 
     import numpy.typing as npt
 
     from zcore.model.metadata import ArrayMetadata
     from zcore.nodes.array import Array
     from zcore.typing import BasicSelection, CacheSize, Elements
+
+    Bounds: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]     # starts and stops of a box
 
 
 class Writer(StreamWriter):
@@ -68,7 +70,7 @@ class Writer(StreamWriter):
         self._ring = Ring(self._binding, axis, n_rows)
         # Positions: frame 0 comes to the end of the array as it is now.
         self._first = self._tail = self._head = self._wanted = self._length = shape[axis]
-        self._tiles = {}             # by the index of the unit
+        self._tiles = {}             # by the units, a box of their indices; no two overlap
         self._whole = []             # tiles to be stored
         super().__init__(binding.describe())
 
@@ -165,8 +167,8 @@ class Writer(StreamWriter):
         return tuple(shape)
 
     def _flush(self):
-        for coords in list(self._tiles):
-            self._whole.append(self._tiles.pop(coords))
+        for units in list(self._tiles):
+            self._whole.append(self._tiles.pop(units))
         self._flush_rows()
         self._wait(lambda: not self._whole)
 
@@ -183,26 +185,30 @@ class Writer(StreamWriter):
         if box.starts[self.axis] + box.counts[self.axis] > self._binding.metadata.shape[self.axis]:
             self._flush_rows()
         if not box.fits(self._binding.metadata.shape):
+            self._binding.reload()     # it may have been resized
+        if not box.fits(self._binding.metadata.shape):
             raise SelectionError(f"start {box.starts}, count {box.counts} do not lie in an array of shape "
                                  f"{self._binding.metadata.shape}")
-        for coords, starts, stops in _units(self._binding.metadata, box):
-            self._put(coords, starts, stops, values[tuple([
+        for units, starts, stops in _units(self._binding.metadata, box, self._room // 2):
+            self._put(units, starts, stops, values[tuple([
                 slice(start - first, stop - first) for start, stop, first
                 in zip(starts, stops, box.starts, strict=True)])])
 
-    def _put(self, coords, starts, stops, values):
-        tile = self._tiles.get(coords)
+    def _put(self, units, starts, stops, values):
+        tile = self._tiles.get(units)
         if tile is not None and not tile.has(stops):
-            self._whole.append(self._tiles.pop(coords))     # the array has grown since
+            self._whole.append(self._tiles.pop(units))     # the array has grown since
             tile = None
         if tile is None:
+            for other in [other for other in self._tiles if _without(units, other) != [units]]:
+                self._whole.append(self._tiles.pop(other))     # before what is written to the same units from now on
             self._wait(lambda: self.n_waiting <= self._room or not self._whole)
             if self._tiles and self.n_waiting > self._room:
                 self._whole.append(self._tiles.pop(next(iter(self._tiles))))     # the oldest, in part
-            tile = self._tiles[coords] = _Tile(self._binding.metadata, coords)
+            tile = self._tiles[units] = _Tile(self._binding.metadata, units)
         tile.add(starts, stops, values)
         if not tile.n_left:
-            self._whole.append(self._tiles.pop(coords))
+            self._whole.append(self._tiles.pop(units))
         self._start()
 
     def _is_ready(self):
@@ -250,38 +256,43 @@ class Writer(StreamWriter):
 
 
 class _Tile:
-    """The elements of one unit that were given so far.
+    """The elements of one unit, or of a box of units, that were given so far.
 
     Attributes
     ----------
     values : ndarray
-        Of the part of the unit that lies in the array.
+        Of the part of the units that lies in the array.
     boxes : list of (starts, stops)
         What was given, boxes that do not overlap.
     n_left : int
         Elements that were not given.
     """
 
-    def __init__(self, metadata: ArrayMetadata, coords: tuple[int, ...]) -> None:
-        self._starts, lengths = metadata.place_of(coords)
-        counts = [min(length, end - start) for start, length, end
-                  in zip(self._starts, lengths, metadata.shape, strict=True)]
+    def __init__(self, metadata: ArrayMetadata, units: Bounds) -> None:
+        self._starts = metadata.place_of(units[0])[0]
+        ends = map(int.__add__, *metadata.place_of([stop - 1 for stop in units[1]]))
+        counts = map(int.__sub__, map(min, ends, metadata.shape), self._starts)
         self.values: npt.NDArray[Any] = allocated(tuple(counts), metadata.dtype)
-        self.boxes: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
+        self.boxes: list[Bounds] = []
         self.n_left: int = self.values.size
 
     def has(self, stops: tuple[int, ...]) -> bool:
-        """Return whether a box in the unit that ends there lies in the part that is kept."""
+        """Return whether a box in the units that ends there lies in the part that is kept."""
         return all(map(int.__le__, stops, map(int.__add__, self._starts, self.values.shape)))
 
     def add(self, starts: tuple[int, ...], stops: tuple[int, ...], values: npt.NDArray[Any]) -> None:
-        """Note the elements of a box, which lies in the unit."""
+        """Note the elements of a box, which lies in the units."""
         new = [(starts, stops)]
         for box in self.boxes:
             new = [part for one in new for part in _without(one, box)]
         self.values[self._inside(starts, stops)] = values
-        self.boxes += new
         self.n_left -= sum([math.prod(map(int.__sub__, stops, starts)) for starts, stops in new])
+        for box in new:
+            # Frames that come in order stay one box for each dimension.
+            while self.boxes and (both := _joined(self.boxes[-1], box)):
+                del self.boxes[-1]
+                box = both
+            self.boxes.append(box)
 
     def store(self, binding: ArrayBinding) -> None:
         """Write what was given."""
@@ -312,18 +323,42 @@ def _without(box, other):
     return parts
 
 
-def _units(metadata: ArrayMetadata, box: Box) -> Iterator[tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]]:
-    """Iterate over the units that a box of step 1 touches: index, and starts and stops of what lies in it."""
+def _joined(box, other):
+    """Return two boxes as one, if the other one lies behind the first along one dimension; else None."""
+    (starts, stops), (first, last) = box, other
+    differ = [d for d in range(len(starts)) if starts[d] != first[d] or stops[d] != last[d]]
+    return (starts, last) if len(differ) == 1 and stops[differ[0]] == first[differ[0]] else None
+
+
+def _units(metadata: ArrayMetadata, box: Box, room: int) -> Iterator[tuple[Bounds, tuple[int, ...], tuple[int, ...]]]:
+    """Iterate over the units that a box of step 1 touches: their indices, and starts and stops of what lies in them.
+
+    Units that the box covers along a dimension are one, as those of a frame, if they have no more bytes than `room`.
+    """
     if not math.prod(box.counts):
         return
-    ranges = []
-    for d, (start, count) in enumerate(zip(box.starts, box.counts, strict=True)):
-        if metadata.edges is None or metadata.edges[d] is None:
-            ranges.append(range(start // metadata.chunk_shape[d], -(-(start + count) // metadata.chunk_shape[d])))
+    stops = tuple(map(int.__add__, box.starts, box.counts))
+    first = tuple([_unit(metadata, d, start) for d, start in enumerate(box.starts)])
+    last = tuple([_unit(metadata, d, stop - 1) for d, stop in enumerate(stops)])
+    origins, lengths = metadata.place_of(first)
+    ends = list(map(min, map(int.__add__, *metadata.place_of(last)), metadata.shape))
+    nbytes, ranges = math.prod(lengths) * metadata.itemsize, []
+    for d in reversed(range(len(stops))):
+        n = last[d] + 1 - first[d]
+        if n > 1 and box.starts[d] == origins[d] and stops[d] == ends[d] and nbytes * n <= room:
+            nbytes *= n
         else:
-            ranges.append(range(metadata.edges[d].count(start + 1) - 1, metadata.edges[d].count(start + count)))
-    for coords in itertools.product(*ranges):
-        origins, lengths = metadata.place_of(coords)
-        yield coords, tuple(map(max, origins, box.starts)), tuple([
-            min(origin + length, start + count) for origin, length, start, count
-            in zip(origins, lengths, box.starts, box.counts, strict=True)])
+            n = 1
+        ranges.insert(0, range(first[d], last[d] + 1, n))
+    for begins in itertools.product(*ranges):
+        behind = tuple([begin + units.step for begin, units in zip(begins, ranges, strict=True)])
+        origins = metadata.place_of(begins)[0]
+        ends = map(int.__add__, *metadata.place_of([i - 1 for i in behind]))
+        yield (begins, behind), tuple(map(max, origins, box.starts)), tuple(map(min, ends, stops))
+
+
+def _unit(metadata, d, i):
+    """Return the index of the unit along a dimension that has an element."""
+    if metadata.edges is None or metadata.edges[d] is None:
+        return i // metadata.chunk_shape[d]
+    return metadata.edges[d].count(i + 1) - 1

@@ -226,6 +226,27 @@ def test_a_box_that_fills_a_unit_with_others_is_stored_once():
     assert np.array_equal(array[...], np.arange(14)[:, None, None] * np.arange(4) * np.ones((5, 1)))
 
 
+def test_units_that_a_box_covers_are_one_until_another_box_comes():
+    array = stack(n=14, chunks=(7, 5, 2))
+    expected = array[...]
+    with array.writer() as w:
+        for box in (np.s_[:4], np.s_[2:6, :, 2:], np.s_[5:9, 1:, 1:3], np.s_[6:], np.s_[:3, :2]):
+            expected[box] += 100
+            w.write(box, expected[box])
+    assert np.array_equal(array[...], expected)
+
+
+def test_frames_in_order_are_one_box():
+    array = stack(n=14, chunks=(14, 5, 4))
+    with array.writer() as w:
+        for i in range(10):
+            for j in range(5):
+                w.write((i, j), np.full(4, i, "u4"))
+        (tile,) = w._tiles.values()
+        assert tile.boxes == [((0, 0, 0), (10, 5, 4))]
+    assert np.array_equal(array[:10], np.arange(10)[:, None, None] * np.ones((5, 4)))
+
+
 def test_a_box_in_rows_that_were_added_meanwhile():
     array = stack(n=1)
     with array.writer() as w:
