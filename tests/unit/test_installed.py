@@ -142,7 +142,7 @@ def test_what_a_package_needs_itself_is_no_missing_package(exception):
 
 def test_an_extra_that_is_missing():
     with pytest.raises(UnsupportedError, match="^this needs Yaml, which is not installed: python -m pip install "
-                                               r'"zcore\[asdf\]"$'):
+                                               r'"zcore-array\[asdf\]"$'):
         with Needing("this needs", "no_such_module", "asdf", "trees", "Yaml"):
             import no_such_module  # noqa: F401
 

@@ -321,7 +321,7 @@ def test_without_pyyaml(monkeypatch):
     monkeypatch.setitem(sys.modules, "yaml", None)
     assert load(b"") == {}
     for call in (lambda: load(document("a: 1")), lambda: dump({"a": 1}, None)):
-        with pytest.raises(UnsupportedError, match='"zcore.asdf."') as caught:
+        with pytest.raises(UnsupportedError, match='"zcore-array.asdf."') as caught:
             call()
         assert caught.value.feature == "the trees of ASDF files"
 

@@ -87,7 +87,7 @@ def test_codecs_that_run_code_are_never_made(name, is_installed, monkeypatch):
 
 def test_without_the_package_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "numcodecs", None)
-    with pytest.raises(UnsupportedError, match='needs numcodecs, .* "zcore.numcodecs."') as caught:
+    with pytest.raises(UnsupportedError, match='needs numcodecs, .* "zcore-array.numcodecs."') as caught:
         codec_of("numcodecs.quantize", {"digits": 2, "dtype": "f8"})
     assert caught.value.feature == "numcodecs"
     for name in ("zlib", "lz4", "shuffle", "bz2", "json2", "fletcher32"):

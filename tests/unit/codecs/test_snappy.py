@@ -137,7 +137,7 @@ def test_missing_library_names_the_extra(store, monkeypatch):
     for call in (lambda: array[...], lambda: array[3], lambda: array.__setitem__(3, 1), lambda: array.resize(150)):
         with pytest.raises(zcore.UnsupportedError,
                            match="__zdata__/0.blosc: .* needs cramjam, which is not installed: .* install "
-                                 r'"zcore\[snappy\]"$') as caught:
+                                 r'"zcore-array\[snappy\]"$') as caught:
             call()
         assert caught.value.feature == "snappy"
     assert array.shape == (150,), "a shrink is done with its document; the border is reset by the next change"
@@ -197,5 +197,5 @@ def test_single_chunks_without_the_library(monkeypatch):
         pytest.skip("this c-blosc has snappy")
     chunk = snappy_chunk(content(100).tobytes(), 1, 50, NOT_SPLIT)
     monkeypatch.setitem(sys.modules, "cramjam", None)
-    with pytest.raises(zcore.UnsupportedError, match=r"zcore\[snappy\]"):
+    with pytest.raises(zcore.UnsupportedError, match=r"zcore-array\[snappy\]"):
         blosc.decompress(chunk)

@@ -168,6 +168,6 @@ def test_types_of_ml_dtypes(name):
 def test_package_that_is_missing_is_named(monkeypatch):
     """V3-XDT-10, V3-TIER-3"""
     monkeypatch.setitem(sys.modules, "ml_dtypes", None)
-    with pytest.raises(UnsupportedError, match=r"'uint4' needs ml_dtypes, .* \"zcore\[ml\]\"") as caught:
+    with pytest.raises(UnsupportedError, match=r"'uint4' needs ml_dtypes, .* \"zcore-array\[ml\]\"") as caught:
         parse_data_type(struct(("a", named("raw_bytes", length_bytes=1)), ("b", {"name": "uint4"})), "=")
     assert caught.value.feature == "ml_dtypes"

@@ -604,7 +604,7 @@ def test_without_pyarrow(folder, monkeypatch):
     refs = small_set(folder, raw=[b"a"])
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
-    with pytest.raises(UnsupportedError, match='"zcore.parquet."'):
+    with pytest.raises(UnsupportedError, match='"zcore-array.parquet."'):
         ReferenceStore(refs).get("x/0")
 
 

@@ -149,7 +149,7 @@ def test_without_jinja2_it_is_named(without_jinja2):
     """RF-TPL-08: what takes jinja2 names the extra."""
     templates = Templates(SEED)
     assert templates.render("{{u}}{{ u }}") == "server.domain/pathserver.domain/path"
-    with pytest.raises(UnsupportedError, match='url: .* needs jinja2, .* "zcore.references."'):
+    with pytest.raises(UnsupportedError, match='url: .* needs jinja2, .* "zcore-array.references."'):
         templates.render("{{ u ~ 'x' }}")
 
 

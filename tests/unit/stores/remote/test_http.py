@@ -279,7 +279,7 @@ def test_a_child_of_a_parent_that_has_only_imported_obstore(example):
 def test_without_obstore_the_error_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "obstore.store", None)
     for url in ("https://h/x", "s3://bucket/x"):
-        with pytest.raises(zcore.UnsupportedError, match='"zcore.remote."'):
+        with pytest.raises(zcore.UnsupportedError, match='"zcore-array.remote."'):
             zcore.open(url)
 
 

@@ -536,7 +536,7 @@ def test_files_that_are_none(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="unsupported="):
         references_from_hdf5(tmp_path / "a.h5", unsupported="warn")
     monkeypatch.setitem(sys.modules, "h5py", None)
-    with pytest.raises(UnsupportedError, match='"zcore.hdf5."'):
+    with pytest.raises(UnsupportedError, match='"zcore-array.hdf5."'):
         references_from_hdf5(tmp_path / "a.h5")
 
 
