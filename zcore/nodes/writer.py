@@ -13,6 +13,8 @@ import itertools
 import math
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from zcore.engine.binding import ArrayBinding
 from zcore.errors import SelectionError
 from zcore.hierarchy import lifecycle
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
     from zcore.typing import BasicSelection, CacheSize, Elements
 
     Bounds: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]     # starts and stops of a box
+
+_MAX_JOINED = 4 << 20      # bytes of small tiles that are stored as one
 
 
 class Writer(StreamWriter):
@@ -216,11 +220,25 @@ class Writer(StreamWriter):
 
     def _store_some(self):
         while self._whole:
-            self._whole[0].store(self._binding)
-            self._whole.pop(0)
+            n, tile = self._next()
+            tile.store(self._binding)
+            del self._whole[:n]
             self._tell()
         if self._n_ready(self._length) > 0:
             lifecycle.append(self._binding, self._rows, self.axis, self._appended)
+
+    def _next(self):
+        """Return how many of the tiles that wait are stored next, and these as one: small ones behind each other."""
+        first, *others = self._whole
+        tiles, box, nbytes = [first], first.bounds, first.values.nbytes
+        for tile in others:
+            nbytes += tile.values.nbytes
+            both = _joined(box, tile.bounds)
+            if both is None or nbytes > _MAX_JOINED or tiles[-1].n_left or tile.n_left:
+                break
+            tiles.append(tile)
+            box = both
+        return len(tiles), first if len(tiles) == 1 else _Tile.joined(tiles, box)
 
     def _left(self):
         frames = self._frames_left
@@ -276,6 +294,20 @@ class _Tile:
         self.boxes: list[Bounds] = []
         self.n_left: int = self.values.size
 
+    @classmethod
+    def joined(cls, tiles: list[_Tile], box: Bounds) -> _Tile:
+        """Return one that has the elements of whole tiles, which lie behind each other and fill a box."""
+        self = cls.__new__(cls)
+        self._starts, self.boxes, self.n_left = box[0], [box], 0
+        axis = next(d for d, start in enumerate(tiles[1]._starts) if start != box[0][d])
+        self.values = np.concatenate([tile.values for tile in tiles], axis)
+        return self
+
+    @property
+    def bounds(self) -> Bounds:
+        """Starts and stops of the part of the units that lies in the array."""
+        return self._starts, tuple(map(int.__add__, self._starts, self.values.shape))
+
     def has(self, stops: tuple[int, ...]) -> bool:
         """Return whether a box in the units that ends there lies in the part that is kept."""
         return all(map(int.__le__, stops, map(int.__add__, self._starts, self.values.shape)))
@@ -296,9 +328,7 @@ class _Tile:
 
     def store(self, binding: ArrayBinding) -> None:
         """Write what was given."""
-        boxes = self.boxes if self.n_left else [(self._starts, tuple(map(int.__add__, self._starts,
-                                                                         self.values.shape)))]
-        for starts, stops in boxes:
+        for starts, stops in self.boxes if self.n_left else [self.bounds]:
             counts = tuple(map(int.__sub__, stops, starts))
             binding.write(Box(starts, (1,) * len(starts), counts), self.values[self._inside(starts, stops)])
 
@@ -337,28 +367,25 @@ def _units(metadata: ArrayMetadata, box: Box, room: int) -> Iterator[tuple[Bound
     """
     if not math.prod(box.counts):
         return
-    stops = tuple(map(int.__add__, box.starts, box.counts))
-    first = tuple([_unit(metadata, d, start) for d, start in enumerate(box.starts)])
-    last = tuple([_unit(metadata, d, stop - 1) for d, stop in enumerate(stops)])
-    origins, lengths = metadata.place_of(first)
-    ends = list(map(min, map(int.__add__, *metadata.place_of(last)), metadata.shape))
-    nbytes, ranges = math.prod(lengths) * metadata.itemsize, []
-    for d in reversed(range(len(stops))):
-        n = last[d] + 1 - first[d]
-        if n > 1 and box.starts[d] == origins[d] and stops[d] == ends[d] and nbytes * n <= room:
-            nbytes *= n
+    nbytes, ranges = math.prod(metadata.chunk_shape) * metadata.itemsize, []
+    for d in reversed(range(len(box.starts))):
+        start, stop = box.starts[d], box.starts[d] + box.counts[d]
+        if metadata.edges is None or metadata.edges[d] is None:
+            length = metadata.chunk_shape[d]
+            edges = [i * length for i in range(start // length, -(-stop // length) + 1)]
+            first = start // length
         else:
-            n = 1
-        ranges.insert(0, range(first[d], last[d] + 1, n))
-    for begins in itertools.product(*ranges):
-        behind = tuple([begin + units.step for begin, units in zip(begins, ranges, strict=True)])
-        origins = metadata.place_of(begins)[0]
-        ends = map(int.__add__, *metadata.place_of([i - 1 for i in behind]))
-        yield (begins, behind), tuple(map(max, origins, box.starts)), tuple(map(min, ends, stops))
-
-
-def _unit(metadata, d, i):
-    """Return the index of the unit along a dimension that has an element."""
-    if metadata.edges is None or metadata.edges[d] is None:
-        return i // metadata.chunk_shape[d]
-    return metadata.edges[d].count(i + 1) - 1
+            unequal = metadata.edges[d]
+            first = unequal.count(start + 1) - 1
+            last = unequal.count(stop) - 1
+            edges = [*[unequal.place(i)[0] for i in range(first, last + 1)], sum(unequal.place(last))]
+        n = len(edges) - 1
+        if n > 1 and start == edges[0] and stop in (edges[-1], metadata.shape[d]) and nbytes * n <= room:
+            nbytes *= n
+            parts = [(first, first + n, start, stop)]
+        else:
+            parts = [(first + i, first + i + 1, max(start, edges[i]), min(stop, edges[i + 1])) for i in range(n)]
+        ranges.insert(0, parts)
+    for parts in itertools.product(*ranges):
+        begins, behind, starts, stops = zip(*parts, strict=True)
+        yield (begins, behind), starts, stops

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import zcore
+from zcore.engine.binding import ArrayBinding
 from zcore.hierarchy import consolidated
 from zcore.nodes import streams
 
@@ -233,6 +234,30 @@ def test_units_that_a_box_covers_are_one_until_another_box_comes():
         for box in (np.s_[:4], np.s_[2:6, :, 2:], np.s_[5:9, 1:, 1:3], np.s_[6:], np.s_[:3, :2]):
             expected[box] += 100
             w.write(box, expected[box])
+    assert np.array_equal(array[...], expected)
+
+
+def test_whole_boxes_that_wait_are_stored_together(monkeypatch):
+    array, gate, sizes = stack(n=14, chunks=(1, 5, 4)), threading.Event(), []
+    write = ArrayBinding.write
+
+    def waits(self, box, values):
+        gate.wait(60)
+        sizes.append(len(values))
+        write(self, box, values)
+
+    monkeypatch.setattr(ArrayBinding, "write", waits)
+    with array.writer() as w:
+        for i in (0, 1, 2, 3, 5, 6, 13, 12):
+            w.write(i, i)
+        w.write((7, slice(2)), 7)
+        w.write(8, 8)
+        gate.set()
+    assert sum(sizes) == 10 and len(sizes) <= 7
+    expected = frames(14)
+    for i in (0, 1, 2, 3, 5, 6, 8, 12, 13):
+        expected[i] = i
+    expected[7, :2] = 7
     assert np.array_equal(array[...], expected)
 
 
