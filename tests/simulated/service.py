@@ -45,7 +45,7 @@ class Simulation:
         self.tags = itertools.count(1)
         self.is_free = True           # requests are carried out at once
         self.log = None               # a list: what happened, to be shown
-        self.n_faults = {}
+        self.faults_of = {}           # by writer: what was asked when its requests failed
         self._waiting, self._late, self._last, self._listings = {}, [], None, [()]
         self._over = allocate_lock()
         self._never_late = set()
@@ -57,7 +57,7 @@ class Simulation:
         self._over.acquire()
         for number, work in enumerate(works):
             request = self._waiting[number] = _Request("begin", None, False)
-            self.n_faults[number] = 0
+            self.faults_of[number] = []
             threading.Thread(target=self._thread, args=(work, request, failed), daemon=True).start()
         self._pass_on(None)
         self._over.acquire()
@@ -135,7 +135,7 @@ class Simulation:
         if kind in ("done", "twice"):
             request.value = request.deed()
             return
-        self.n_faults[number] += 1
+        self.faults_of[number].append(request.what)
         if request.changes and kind != "refused":
             def deed():
                 try:

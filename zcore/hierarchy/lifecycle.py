@@ -286,7 +286,7 @@ def _set_attributes(store, path, place, name, document):
     key = prefix_of(path) + name
     if not store.swaps:
         place.set(name, document)
-    elif not store.set_if_not_exists(key, document) and store.get(key) != document:
+    elif put_new(store, key, document) is None and (store.get(key) or b"").rstrip(b" \t\n") != document.rstrip():
         raise _created_meanwhile(store, path)
 
 
@@ -521,7 +521,7 @@ def create_ancestors(store: Store, path: str, format: Format, options: Options, 
                 # Locked, because an array may be being created here. Its document comes after its elements.
                 with Place(store, one, format.group_document, options):
                     if not _stands_as_group(store, one):
-                        store.set_if_not_exists(prefix_of(one) + format.group_document, document)
+                        put_new(store, prefix_of(one) + format.group_document, document)
         # They, and the group above them, may have been moved or deleted since.
         for one in (*missing, path):
             if not lookup.standing(store, one.rpartition("/")[0]):
