@@ -85,8 +85,9 @@ class Freshness:
             if (self._witnesses == {} and not self.view.trusted) or not box.fits(self.view.metadata.shape):
                 self.look()
         elif self.view.identity is None and binding.locks().directory is not None:
-            # A copy of the document. An equal one may come into its place, whose objects are others.
+            # The document was read from consolidated metadata. It has no identity, so a replacement would go unnoticed.
             self.view = binding.look_alike(self.view, box)
+            self._note()
 
     def look(self) -> None:
         """Read the document again, and look for witnesses."""

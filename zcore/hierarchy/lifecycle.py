@@ -153,21 +153,21 @@ def create(store: Store, path: str, format: Format, metadata: ArrayMetadata | Gr
                 check_free(store, path, format, metadata, attributes, options, data)
             is_replaced = not is_free and bool(lookup.standing(store, path, failed))
             with consolidated.dropped(store, path, itself=is_replaced, is_below=is_below, format=format):
-                if not is_free:
-                    lookup.check_no_special(store, path, format)
-                    if overwrite:
-                        deletion.make_way(store, path, format, metadata, options)
-                if not options.lock:
-                    store.folders.make_directory(prefix)     # no lock has made it, or kept it
-                if kind is ArrayBinding and format.chunk_directory is not None:
-                    store.folders.make_directory(f"{prefix}{format.chunk_directory}/")
-                if attributes_document is not None:
-                    _set_attributes(store, path, place, format.attributes_document, attributes_document)
-                if data is not None and store.swaps:
-                    return _create_in_service(store, path, format, document, view, data, options)
-                if data is not None and store.is_transaction:
-                    store.set(prefix + name, document)     # without it Icechunk takes no chunk
                 try:
+                    if not is_free:
+                        lookup.check_no_special(store, path, format)
+                        if overwrite:
+                            deletion.make_way(store, path, format, metadata, options)
+                    if not options.lock:
+                        store.folders.make_directory(prefix)     # no lock has made it, or kept it
+                    if kind is ArrayBinding and format.chunk_directory is not None:
+                        store.folders.make_directory(f"{prefix}{format.chunk_directory}/")
+                    if attributes_document is not None:
+                        _set_attributes(store, path, place, format.attributes_document, attributes_document)
+                    if data is not None and store.swaps:
+                        return _create_in_service(store, path, format, document, view, data, options)
+                    if data is not None and store.is_transaction:
+                        store.set(prefix + name, document)     # without it Icechunk takes no chunk
                     if data is not None:
                         # The place is held, and there is no array that another writer could have opened.
                         ArrayBinding(store, path, format, options, view).write_once(view, whole(metadata.shape), data,
@@ -180,8 +180,8 @@ def create(store: Store, path: str, format: Format, metadata: ArrayMetadata | Gr
                         raise _created_meanwhile(store, path)
                     else:
                         view = view._replace(raw=raw)
-                except StoreError as error:
-                    if error.errno != errno.ENOENT or place.is_here():
+                except (NodeNotFoundError, StoreError) as error:
+                    if getattr(error, "errno", errno.ENOENT) != errno.ENOENT or place.is_here():
                         raise
                     continue     # a group above was deleted, and the directory with it
             if store.swaps:
@@ -229,7 +229,7 @@ def _make_beside(store, path, directory, format, metadata, attributes, data, opt
             create(DirectoryStore(work.node, fsync=False), "", format, metadata, attributes,
                    options.changed({"lock": False}), data=data, is_below=True)
             exchange.put(store, path, work, options, overwrite)
-        except StoreError:
+        except (NodeNotFoundError, StoreError):
             if work.is_here():
                 raise
             return False

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from zcore.errors import LockError, NodeNotFoundError
 from zcore.model.metadata import NAMES_ATTRIBUTE
 from zcore.nodes.appending import Growing, appending, home_of, take_back
-from zcore.nodes.streams import Ring, StreamWriter, n_of_units, rows_in
+from zcore.nodes.streams import Ring, StreamWriter, rows_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,6 +38,8 @@ class GroupWriter(StreamWriter):
         Those that have it.
     """
 
+    _noun = "rows"
+
     def __init__(self, group: Group, dimension: str, queue: CacheSize | None) -> None:
         self.group: Group = group
         self.dimension: str = dimension
@@ -51,7 +53,8 @@ class GroupWriter(StreamWriter):
         order = sorted(found, key=lambda name: (name == dimension, len(dims[name]) == 1, name))
         self.arrays: dict[str, Array] = {name: found[name].refresh() for name in order}
         self._axes = {name: dims[name].index(dimension) for name in order}
-        self._home = self.arrays[home_of(dims, dimension)]
+        self._home_name = home_of(dims, dimension)
+        self._home = self.arrays[self._home_name]
         lengths = {name: array.shape[self._axes[name]] for name, array in self.arrays.items()}
         if len(set(lengths.values())) > 1:
             raise ValueError(f"{group._binding.describe()}: the arrays have different lengths along {dimension!r}, so "
@@ -60,25 +63,13 @@ class GroupWriter(StreamWriter):
         unit = self._metadata(self._widest).chunk_shape[self._axes[self._widest]]
         nbytes = sum([math.prod(array.shape[:axis] + array.shape[axis + 1:]) * array.itemsize for array, axis
                       in zip(self.arrays.values(), self._axes.values(), strict=True)])
-        self._n_rows, _ = rows_in(queue, nbytes, unit)
-        self._rings = {name: Ring(array._binding, self._axes[name], self._n_rows)
-                       for name, array in self.arrays.items()}
-        self._first = self._tail = self._head = self._wanted = self._length = lengths[order[0]]
-        super().__init__(group._binding.describe())
+        n_rows, _ = rows_in(queue, nbytes, unit)
+        self._rings = {name: Ring(array._binding, self._axes[name], n_rows) for name, array in self.arrays.items()}
+        super().__init__(group._binding.describe(), lengths[order[0]], n_rows)
 
     def __repr__(self) -> str:
         state = "closed" if self._is_closed else f"{self.n_given} rows given, {self.n_stored} stored"
         return f"<zcore.GroupWriter of {self._place}, {len(self.arrays)} arrays along {self.dimension!r}, {state}>"
-
-    @property
-    def n_given(self) -> int:
-        """Rows that `append` has taken."""
-        return self._head - self._first
-
-    @property
-    def n_stored(self) -> int:
-        """Rows that `append` has taken and the arrays have. Number 0 is the first one given."""
-        return self._tail - self._first
 
     def append(self, values: Mapping[str, Elements]) -> None:
         """Take one row, or several, for each of the arrays. They are copied. Waits while the queue is full.
@@ -104,38 +95,20 @@ class GroupWriter(StreamWriter):
             raise ValueError(f"the arrays get different numbers of rows: {numbers}")
         with self._entered():
             self._report()
-            taken = 0
-            while taken < n_rows:
-                self._wait(lambda: self._head - self._tail < self._n_rows)
-                n = min([ring.put(self._head, rows[name][taken:], self._tail) for name, ring in self._rings.items()])
-                taken += n
-                self._head += n
-                self._start()
-
-    def _flush(self):
-        self._wanted = self._head
-        self._wait(lambda: self._tail >= self._wanted)
+            self._put_rows([(ring, rows[name]) for name, ring in self._rings.items()], n_rows)
 
     def _refresh(self):
         for array in self.arrays.values():
             array.refresh()
 
-    def _n_ready(self, length):
-        given = self._head - self._tail
-        if not given:
-            return 0
-        n = n_of_units(self._metadata(self._widest), self._axes[self._widest], length, given,
-                       max(1, self._n_rows // 2), self._n_rows - self._tail % self._n_rows)
-        return n or (given if self._tail < self._wanted or given == self._n_rows else 0)
+    def _unit_of(self):
+        return self._metadata(self._widest), self._axes[self._widest]
 
     def _metadata(self, name):
         return self.arrays[name]._binding.metadata
 
-    def _is_ready(self):
-        return self._n_ready(self._length) > 0
-
     def _store_some(self):
-        axis = self._axes[next(name for name, array in self.arrays.items() if array is self._home)]
+        axis = self._axes[self._home_name]
         for _ in range(_MAX_TRIES):
             self._length = length = self._home.refresh().shape[axis]
             n, grown = self._n_ready(length), []
@@ -149,20 +122,10 @@ class GroupWriter(StreamWriter):
                     new = old[:axis] + (old[axis] + n,) + old[axis + 1:]
                     grown.append(Growing(array, old[:axis] + (length,) + old[axis + 1:], new))
                     grown[-1].append(self._rings[name].get(self._tail, n), axis)
-            self._length += n
-            self._tail += n
-            self._tell()
+            self._appended(n)
             return
         raise LockError(f"{self._place}: others were faster in each of {_MAX_TRIES} attempts to append",
                         key=self._place)
-
-    def _left(self):
-        frames = self._frames_left
-        return [f"rows {frames[0]} to {frames[-1]}"] if frames else []
-
-    @property
-    def _frames_left(self):
-        return range(self.n_stored, self.n_given)
 
 
 def _dims_of(array: Array) -> tuple[Any, ...]:

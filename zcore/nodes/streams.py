@@ -41,15 +41,29 @@ _open = weakref.WeakSet()
 
 
 class StreamWriter:
-    """What is given in calls, and stored by a thread of the background; the base of `Writer` and `GroupWriter`.
+    """Takes rows in calls and stores them by a thread of the background; the base of `Writer` and `GroupWriter`.
 
-    A subclass says what is ready to be stored (`_is_ready`), stores some of it (`_store_some`), stores all (`_flush`),
-    and what is left (`_left`). Positions and lists are changed by one side alone: the caller's, which holds `_gate`, or
-    the background's, of which there is one thread at a time.
+    A subclass has the rings, names the array whose chunks are the units (`_unit_of`), and stores rows (`_store_some`).
+    Each position and each list is changed by one side alone: by the caller's, which holds `_gate`, or by the
+    background's, which has one thread at a time.
+
+    Parameters
+    ----------
+    place : str
+        For messages.
+    length : int
+        Length of the array or arrays along the axis.
+    n_rows : int
+        Rows for which the rings have room.
     """
 
-    def __init__(self, place: str) -> None:
+    _noun = "frames"
+
+    def __init__(self, place: str, length: int, n_rows: int) -> None:
         self._place = place
+        self._n_rows = n_rows
+        # Positions of rows. Row `_first` comes to the end of the array as it is now.
+        self._first = self._tail = self._head = self._wanted = self._length = length
         self._failure = None
         self._is_busy = self._is_closed = self._is_aborted = False
         self._gate, self._inside = allocate_lock(), None
@@ -58,26 +72,35 @@ class StreamWriter:
         self._pid = os.getpid()
         _open.add(self)
 
-    def _is_ready(self) -> bool:
+    @property
+    def n_given(self) -> int:
+        """Number of frames or rows that `append` has taken."""
+        return self._head - self._first
+
+    @property
+    def n_stored(self) -> int:
+        """Number of these that are stored. They are stored in order."""
+        return self._tail - self._first
+
+    def _unit_of(self) -> tuple[ArrayMetadata, int]:
+        """Return the metadata of the array whose chunks or shards are the units, and the axis there."""
         raise NotImplementedError
 
     def _store_some(self) -> None:
-        raise NotImplementedError
-
-    def _flush(self) -> None:
+        """Store some of the rows that are ready; the background calls it."""
         raise NotImplementedError
 
     def _refresh(self) -> None:
         """Let the caller's handles see what was stored."""
         raise NotImplementedError
 
+    def _is_ready(self) -> bool:
+        """Return whether the background has something to store."""
+        return self._n_ready(self._length) > 0
+
     def _left(self) -> list[str]:
         """Return what is not stored, for a message."""
-        raise NotImplementedError
-
-    @property
-    def _frames_left(self) -> range:
-        raise NotImplementedError
+        return [f"{self._noun} {self.n_stored} to {self.n_given - 1}"] if self._head > self._tail else []
 
     def flush(self) -> None:
         """Store all that was given, and return when it can be read; on the disk with ``fsync``.
@@ -129,7 +152,7 @@ class StreamWriter:
         try:
             self.close()
         except ZcoreError as error:
-            warn(f"{text}: {error}")     # in any case
+            warn(f"{text}: {error}")     # not a ResourceWarning, which is hidden by default: frames are lost
         else:
             if text:
                 warn(text, ResourceWarning)
@@ -164,7 +187,7 @@ class StreamWriter:
         try:
             number = errno.ENOMEM if isinstance(failure, MemoryError) else getattr(failure, "errno", None)
             raise WriterError(f"{text}; the next call tries again: {str(failure) or type(failure).__name__}",
-                              place=self._place, frames=self._frames_left, errno=number) from failure
+                              place=self._place, frames=range(self.n_stored, self.n_given), errno=number) from failure
         finally:
             failure = None     # its traceback leads here
 
@@ -173,6 +196,20 @@ class StreamWriter:
         self._wait(lambda: not self._is_busy)     # it may hold a lock still
         self._report()
         self._refresh()
+
+    def _put_rows(self, rows, n):
+        """Put `n` rows into each ring; waits while these are full. `rows`: pairs of a ring and its rows."""
+        while n:
+            self._wait(lambda: self._head - self._tail < self._n_rows)
+            taken = min([ring.put(self._head, given[-n:], self._tail) for ring, given in rows])
+            n -= taken
+            self._head += taken
+            self._start()
+
+    def _flush(self):
+        """Store all rows."""
+        self._wanted = self._head
+        self._wait(lambda: self._tail >= self._wanted)
 
     def _wait(self, is_over):
         """Wait until something is so; raises what fails meanwhile."""
@@ -220,6 +257,20 @@ class StreamWriter:
                     self._is_busy = False
                     return
             self._store_some()
+
+    def _n_ready(self, length):
+        """Return how many rows to append next, to an array of this length: whole units, up to half of the queue."""
+        given, n_rows = self._head - self._tail, self._n_rows
+        if not given:
+            return 0
+        n = n_of_units(*self._unit_of(), length, given, max(1, n_rows // 2), n_rows - self._tail % n_rows)
+        return n or (given if self._tail < self._wanted or given == n_rows else 0)
+
+    def _appended(self, n):
+        """Note that the array has `n` rows more."""
+        self._length += n
+        self._tail += n
+        self._tell()
 
     def _ended(self, value, exception):
         if exception is not None:
@@ -317,16 +368,6 @@ def safe(values: Any, dtype: np.dtype[Any]) -> Any:
     return values
 
 
-def floor(metadata: ArrayMetadata, axis: int, row: int) -> int:
-    """Return where the unit begins that has a row: the end of the one before."""
-    return _unit_of(metadata, axis, row)[0]
-
-
-def ceil(metadata: ArrayMetadata, axis: int, row: int) -> int:
-    """Return where the unit ends that has a row."""
-    return sum(_unit_of(metadata, axis, row))
-
-
 def _unit_of(metadata, axis, row):
     """Return the first row and the number of rows of the unit that has a row, in the array or behind its end."""
     if metadata.edges is None or metadata.edges[axis] is None:
@@ -341,13 +382,11 @@ def n_of_units(metadata: ArrayMetadata, axis: int, length: int, given: int, most
 
     At most `most` and, if that is possible, `in_piece`, but one unit at least.
     """
-    n = floor(metadata, axis, length + given) - length
-    if n <= 0:
-        return 0
+    n = _unit_of(metadata, axis, length + given)[0] - length
     for limit in (most, in_piece):
         if n > limit:
-            n = max(floor(metadata, axis, length + limit), ceil(metadata, axis, length)) - length
-    return n
+            n = max(_unit_of(metadata, axis, length + limit)[0], sum(_unit_of(metadata, axis, length))) - length
+    return max(0, n)
 
 
 @atexit.register

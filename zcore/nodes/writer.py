@@ -21,7 +21,7 @@ from zcore.hierarchy import lifecycle
 from zcore.indexing.assign import assigned
 from zcore.kernel.select.box import Box, basic
 from zcore.nodes.array import allocated
-from zcore.nodes.streams import Ring, StreamWriter, n_of_units, rows_in, safe
+from zcore.nodes.streams import Ring, StreamWriter, rows_in, safe
 from zcore.text.characters import fault_of_text
 
 if TYPE_CHECKING:
@@ -72,25 +72,13 @@ class Writer(StreamWriter):
         self._row_nbytes = math.prod(shape[:axis] + shape[axis + 1:]) * metadata.itemsize
         n_rows, self._room = rows_in(queue, self._row_nbytes, metadata.chunk_shape[axis])
         self._ring = Ring(self._binding, axis, n_rows)
-        # Positions: frame 0 comes to the end of the array as it is now.
-        self._first = self._tail = self._head = self._wanted = self._length = shape[axis]
         self._tiles = {}             # by the units, a box of their indices; no two overlap
         self._whole = []             # tiles to be stored
-        super().__init__(binding.describe())
+        super().__init__(binding.describe(), shape[axis], n_rows)
 
     def __repr__(self) -> str:
         state = "closed" if self._is_closed else f"{self.n_given} frames given, {self.n_stored} stored"
         return f"<zcore.Writer of {self.array._binding.describe()}, axis {self.axis}, {state}>"
-
-    @property
-    def n_given(self) -> int:
-        """Frames that `append` has taken."""
-        return self._head - self._first
-
-    @property
-    def n_stored(self) -> int:
-        """Frames that `append` has taken and the array has. Number 0 is the first one given."""
-        return self._tail - self._first
 
     @property
     def n_waiting(self) -> int:
@@ -120,12 +108,7 @@ class Writer(StreamWriter):
         rows = self._ring.rows_of(frames)
         with self._entered():
             self._report()
-            while len(rows):
-                self._wait(lambda: self._head - self._tail < self._ring.n_rows)
-                n = self._ring.put(self._head, rows, self._tail)
-                rows = rows[n:]
-                self._head += n
-                self._start()
+            self._put_rows([(self._ring, rows)], len(rows))
 
     def write(self, selection: BasicSelection, values: Elements) -> None:
         """Take the elements of a box. A unit is stored when all of it was given; the rest at `flush`.
@@ -148,11 +131,7 @@ class Writer(StreamWriter):
         """
         with self._entered():
             self._report()
-            try:
-                box = basic(selection, self._shape())
-            except SelectionError:
-                self._binding.reload()     # it may have been resized
-                box = basic(selection, self._shape())
+            box = basic(selection, self._shape())
             if box is None or any([step != 1 and count > 1 for step, count in zip(box.steps, box.counts, strict=True)]):
                 raise SelectionError("a writer takes boxes: integers, slices of step 1 and an ellipsis")
             values = assigned(safe(values, self._ring.dtype), self._ring.dtype, box.shape, box.way)
@@ -162,10 +141,13 @@ class Writer(StreamWriter):
         """Take the elements of a box of step 1, in an array of its counts; see `write`."""
         with self._entered():
             self._report()
+            self._shape()
             self._put_box(box, safe(values, self._ring.dtype))
 
     def _shape(self):
-        """Return the shape with the frames that wait."""
+        """Return the shape with the frames that wait; look at the document if the handle has been resized."""
+        if any(map(int.__gt__, self.array.shape, self._binding.metadata.shape)):
+            self._binding.reload()
         shape = list(self._binding.metadata.shape)
         shape[self.axis] = max(shape[self.axis], self._length + self._head - self._tail)
         return tuple(shape)
@@ -173,23 +155,17 @@ class Writer(StreamWriter):
     def _flush(self):
         for units in list(self._tiles):
             self._whole.append(self._tiles.pop(units))
-        self._flush_rows()
+        super()._flush()
         self._wait(lambda: not self._whole)
 
     def _refresh(self):
         self.array.refresh()
 
-    def _flush_rows(self):
-        self._wanted = self._head
-        self._wait(lambda: self._tail >= self._wanted)
-
     def _put_box(self, box, values):
         if fault := fault_of_text(values):
             raise ValueError(fault)
         if box.starts[self.axis] + box.counts[self.axis] > self._binding.metadata.shape[self.axis]:
-            self._flush_rows()
-        if not box.fits(self._binding.metadata.shape):
-            self._binding.reload()     # it may have been resized
+            super()._flush()
         if not box.fits(self._binding.metadata.shape):
             raise SelectionError(f"start {box.starts}, count {box.counts} do not lie in an array of shape "
                                  f"{self._binding.metadata.shape}")
@@ -215,8 +191,11 @@ class Writer(StreamWriter):
             self._whole.append(self._tiles.pop(units))
         self._start()
 
+    def _unit_of(self):
+        return self._binding.metadata, self.axis
+
     def _is_ready(self):
-        return bool(self._whole) or self._n_ready(self._length) > 0
+        return bool(self._whole) or super()._is_ready()
 
     def _store_some(self):
         while self._whole:
@@ -224,7 +203,7 @@ class Writer(StreamWriter):
             tile.store(self._binding)
             del self._whole[:n]
             self._tell()
-        if self._n_ready(self._length) > 0:
+        if super()._is_ready():
             lifecycle.append(self._binding, self._rows, self.axis, self._appended)
 
     def _next(self):
@@ -241,36 +220,14 @@ class Writer(StreamWriter):
         return len(tiles), first if len(tiles) == 1 else _Tile.joined(tiles, box)
 
     def _left(self):
-        frames = self._frames_left
-        return [*([f"frames {frames[0]} to {frames[-1]}"] if frames else ()),
-                *[f"the box {list(zip(*box, strict=True))}" for tile in [*self._whole, *self._tiles.values()]
-                  for box in tile.boxes]]
-
-    @property
-    def _frames_left(self):
-        return range(self.n_stored, self.n_given)
+        return super()._left() + [f"the box {list(zip(*box, strict=True))}"
+                                  for tile in [*self._whole, *self._tiles.values()] for box in tile.boxes]
 
     def _rows(self, length):
         """Return the rows to append to an array of this length; None if they are no unit yet."""
         self._length = length
         n = self._n_ready(length)
-        if not n:
-            return None
-        return self._ring.get(self._tail, n)
-
-    def _appended(self, n):
-        self._length += n
-        self._tail += n
-        self._tell()
-
-    def _n_ready(self, length):
-        """Return how many rows to append next, to an array of this length: whole units, up to half of the queue."""
-        given, ring = self._head - self._tail, self._ring
-        if not given:
-            return 0
-        n = n_of_units(self._binding.metadata, self.axis, length, given, max(1, ring.n_rows // 2),
-                       ring.n_rows - self._tail % ring.n_rows)
-        return n or (given if self._tail < self._wanted or given == ring.n_rows else 0)
+        return self._ring.get(self._tail, n) if n else None
 
 
 class _Tile:
@@ -310,7 +267,7 @@ class _Tile:
 
     def has(self, stops: tuple[int, ...]) -> bool:
         """Return whether a box in the units that ends there lies in the part that is kept."""
-        return all(map(int.__le__, stops, map(int.__add__, self._starts, self.values.shape)))
+        return all(map(int.__le__, stops, self.bounds[1]))
 
     def add(self, starts: tuple[int, ...], stops: tuple[int, ...], values: npt.NDArray[Any]) -> None:
         """Note the elements of a box, which lies in the units."""

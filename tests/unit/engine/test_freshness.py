@@ -280,3 +280,17 @@ def test_a_read_by_a_copy_of_the_document_is_of_one_array(tmp_path, age, monkeyp
     monkeypatch.setattr(engine.ArrayBinding, "_run", lambda *arguments, run=engine.ArrayBinding._run: (
         run(*arguments) if arguments[0] is not array._binding else replaces(run, *arguments)))
     assert array[...].tolist() == [2, 2, 2, 2] and not values
+
+
+def test_a_member_of_a_consolidated_group_has_its_document_read_once(tmp_path, monkeypatch):
+    """At the first read, which gives it an identity. Later ones only look whether it is still the same."""
+    zcore.create_array(tmp_path, name="x", data=np.arange(4), chunks=2)
+    zcore.consolidate_metadata(tmp_path)
+    for path in tmp_path.rglob("*"):
+        os.utime(path, (1e9, 1e9))
+    array, looks = zcore.open_group(tmp_path)["x"], []
+    look = engine.NodeBinding.look
+    monkeypatch.setattr(engine.NodeBinding, "look", lambda binding: looks.append(1) or look(binding))
+    for _ in range(5):
+        assert array[...].tolist() == [0, 1, 2, 3]
+    assert len(looks) == 1

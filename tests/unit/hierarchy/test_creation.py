@@ -1,6 +1,7 @@
 """A node is created as a whole or not at all: what can be checked is checked before the first byte changes."""
 import functools
 import os
+import shutil
 import sys
 import threading
 import time
@@ -13,8 +14,9 @@ from tests import both_ways
 from tests.each import each
 from zcore.engine.binding import ArrayBinding
 from zcore.formats import NODE_DOCUMENTS
-from zcore.hierarchy import creation
+from zcore.hierarchy import creation, lifecycle
 from zcore.stores.base import Store
+from zcore.stores.directory import atomic
 
 
 @pytest.fixture(params=["directory", "memory"])
@@ -592,6 +594,43 @@ def test_a_group_that_is_deleted_while_an_array_is_created_below(tmp_path, durin
     during_creation(lambda: zcore.open_group(tmp_path / "g", mode="r+", lock=lock).__delitem__("s"))
     assert dict(zcore.open_group(tmp_path / "g").members(None)).keys() == {"s", "s/a"}
     assert zcore.verify(tmp_path).problems == []
+
+
+@pytest.mark.parametrize("lock", [True, "file"])
+@pytest.mark.parametrize("keywords", [{"shape": 4, "dtype": "i4"}, {"data": np.arange(4)}], ids=str)
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_a_group_that_is_deleted_before_a_step_of_a_creation_below(tmp_path, monkeypatch, zarr_format, keywords, lock):
+    """Before each file that is written, and each directory that is made, in turn. The array is made again, whole."""
+    steps, when = [], None
+
+    def watched(call):
+        def watched_call(*arguments, **options):
+            if root is not None:
+                steps.append(call.__name__)
+                if len(steps) == when:
+                    os.rename(root / "g", root / "moved")
+                    shutil.rmtree(root / "moved")
+            return call(*arguments, **options)
+        return watched_call
+
+    for where, name in ((atomic, "write_file_at"), (zcore.DirectoryStore, "make_directory"),
+                        (zcore.DirectoryStore, "set"), (ArrayBinding, "write_once")):
+        monkeypatch.setattr(where, name, watched(getattr(where, name)))
+    monkeypatch.setattr(lifecycle, "_create_at_once", lambda *arguments: None)     # as where a step of it fails
+    for when in range(50):
+        root = None
+        zcore.create_group(tmp_path / str(when), path="g", zarr_format=zarr_format)
+        del steps[:]
+        root = tmp_path / str(when)
+        z = zcore.create_array(root, name="g/a", chunks=2, attributes={"x": 1}, lock=lock, zarr_format=zarr_format,
+                               **keywords)
+        assert (dict(z.attrs), z.shape) == ({"x": 1}, (4,))
+        assert np.array_equal(z[...], keywords.get("data", np.zeros(4)))
+        assert zcore.open_array(root, path="g/a").shape == (4,)
+        assert zcore.verify(root).problems == []
+        if len(steps) < when:
+            break
+    assert 2 < when < 49
 
 
 def test_a_group_that_becomes_an_array_meanwhile_has_nothing_below(tmp_path, during_creation):

@@ -41,7 +41,7 @@ LOOK_SECONDS, MAX_BREAK = 0.25, 1.0
 MIN_PAUSE, MAX_PAUSE = 0.0005, 0.01     # between two tries to get a lock
 # The threads of a process share a lock, and it takes the lock again and again. After this time it leaves it to others.
 MAX_TURN_SECONDS = 1.0
-# What is gone so often as soon as it is made never stands: some file systems, such as /proc, make nothing.
+# A directory that is gone after each of so many tries cannot be made at all, as in /proc.
 _MAX_TRIES = 100
 
 

@@ -65,7 +65,7 @@ _VERSION, _VERSION_OF_ZIP64 = 20, 45
 _ENTRY = struct.Struct("<4s4B4HL2L5H2L")
 _ENTRY_SIGNATURE = b"PK\x01\x02"
 _MAX_COUNT = 0xFFFF
-# What is gone so often as soon as it is made never stands.
+# A file that is gone after each of so many tries cannot be made at all.
 _MAX_TRIES = 100
 
 
