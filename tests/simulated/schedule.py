@@ -150,13 +150,13 @@ class OneArray(Schedule):
     def prepare(self):
         random = self.random
         self.n_old = random.randrange(12)
-        self.resizes = self.has_first and random.random() < 0.3
         self.chunk = random.choice((2, 3, 4)) if "shards" not in self.format else random.choice((2, 4))
         self.lock = True if self.faults.tags else None
         if self.lock is None:
             # Without conditions there is one writer, and nothing comes late.
             self.faults.kinds = ["lost", "refused", "twice"]
             self.has_first = False
+        self.resizes = self.has_first and random.random() < 0.3
         chunks = (self.chunk, random.choice((1, N_COLUMNS)))
         settings = {**self.format, "chunks": chunks}
         if "shards" in settings:
@@ -183,8 +183,9 @@ class OneArray(Schedule):
             verbs = [verb for verb in verbs if verb in ("append", "write", "read", "open", "refresh")]
         elif self.has_first and me == 0:
             verbs += ["resize"] * 4
-            if self.resizes:
-                verbs = ["resize"] * 6 + ["append", "refresh", "read"] * 2
+        if self.resizes:
+            # What a shrink that was cut off has left may show while rows are appended.
+            verbs = ["resize"] * 6 + ["append", "refresh"] * 2 if me == 0 else ["append", "attributes", "copy", "copy"]
         if self.faults.stale:
             # A copy takes the chunks that are listed.
             verbs = [verb for verb in verbs if not verb.startswith("copy")]
