@@ -17,12 +17,13 @@ import numpy as np
 
 import zcore
 from tests.simulated.service import Connection, Faults, Simulation
-from zcore.engine.stamps import MAX_KEPT, MAX_TRIES
 from zcore.formats import FORMAT_OF
 from zcore.hierarchy.unfinished import MARK
 from zcore.stores.remote.store import RemoteStore
 
 FOREVER = math.inf
+# docs/remote.md, "Writers": requests without an answer that make an error, and changes of others.
+MAX_TRIES, MAX_KEPT = 4, 8
 N_COLUMNS = 2
 FORMATS = (*[{"zarr_format": 3}] * 2, *[{"zarr_format": 2}] * 2, *[{"zarr_format": 3, "shards": (8, N_COLUMNS)}] * 2,
            {"zarr_format": "zmeta"})
@@ -155,6 +156,7 @@ class OneArray(Schedule):
             # Without conditions there is one writer, and nothing comes late.
             self.faults.kinds = ["lost", "refused", "twice"]
             self.has_first = False
+        self.resizes = self.has_first and random.random() < 0.3
         chunks = (self.chunk, random.choice((1, N_COLUMNS)))
         settings = {**self.format, "chunks": chunks}
         if "shards" in settings:
@@ -181,11 +183,14 @@ class OneArray(Schedule):
             verbs = [verb for verb in verbs if verb in ("append", "write", "read", "open", "refresh")]
         elif self.has_first and me == 0:
             verbs += ["resize"] * 4
+        if self.resizes:
+            # What a shrink that was cut off has left may show while rows are appended.
+            verbs = ["resize"] * 6 + ["append", "refresh"] * 2 if me == 0 else ["append", "attributes", "copy", "copy"]
         if self.faults.stale:
             # A copy takes the chunks that are listed.
             verbs = [verb for verb in verbs if not verb.startswith("copy")]
         keys = []
-        for _ in range(random.randrange(1, 6)):
+        for _ in range(random.randrange(1, 15 if self.resizes and me == 0 else 6)):
             verb = random.choice(verbs) if opened is not None else "open"
             if verb == "open":
                 def open_it(number):
@@ -193,7 +198,7 @@ class OneArray(Schedule):
                 call = self.call(me, "open", (), open_it)
                 opened = call.value if call.is_ok else opened
                 if call.is_ok:
-                    call.value = None
+                    call.value = opened.shape
                 continue
             n = opened.shape[0]
             if verb == "append":
@@ -247,7 +252,7 @@ class OneArray(Schedule):
             # An append that raised has given its rows back.
             is_shrunk = resizes or any([one.verb == "append" and not one.is_ok for one in calls])
             if is_shrunk and call.verb in ("write", "read", "copy", "copy to") and re.search(
-                    "shrunk|replaced during|changed|outside", str(call.error)):
+                    "shrunk|replaced during|changed|outside|nothing of it stayed", str(call.error)):
                 return True
             return call.verb in ("consolidate",)
 
@@ -287,14 +292,16 @@ class OneArray(Schedule):
         return row >= call.args[0]
 
     def is_beyond(self, call, row):
-        """Return whether an append has found the array to be shorter: what was in the row before is gone."""
-        return call.verb == "append" and call.is_ok and row >= call.value + call.args[0]
+        """Return whether a call has found the array to be shorter: what was in the row before is gone."""
+        if call.verb == "append":
+            return call.is_ok and row >= call.value + call.args[0]
+        return call.verb in ("open", "refresh") and call.is_ok and row >= call.value[0]
 
     def check_read(self, found, begin, end, who, is_exact):
         for (row, column), value in np.ndenumerate(found):
             value = int(value)
             over = [call for call in self.writes if self.covers(call, row, column)]
-            beyond = [call for call in self.writes if self.is_beyond(call, row)]
+            beyond = [call for call in self.calls if self.is_beyond(call, row)]
             number, place = divmod(value, 1000)
             where = f"{who}: {value} in row {row}, column {column}"
             if value == 0:
@@ -397,9 +404,12 @@ class Nodes(Schedule):
         elif self.has_first:
             # While one overwrites, no other one may create there.
             verbs = ["read"] * 5 + ["attributes", "consolidate"]
-        for _ in range(random.randrange(1, 7)):
-            verb, path = random.choice(verbs), random.choice(self.PATHS)
-            has_data = random.random() < 0.6
+        if self.n_alike:
+            # Only chunks tell one array from another: many reads during many overwrites.
+            verbs = ["overwrite"] if is_first else ["read"]
+        for _ in range(random.randrange(1, 13 if self.n_alike else 7)):
+            verb, path = random.choice(verbs), random.choice(self.PATHS[:1 if self.n_alike else None])
+            has_data = random.random() < (0.95 if self.n_alike else 0.6)
             if verb in ("create", "overwrite"):
                 # A chunk that comes late would mix with the chunks of the node that replaces this one.
                 self.simulation.keep_in_time(me, self.has_first)

@@ -28,14 +28,16 @@ def test_a_seed_says_all():
 @pytest.mark.parametrize("patched, first", [
     ("zcore.engine.binding.put_stamped", 0),
     ("zcore.stores.remote.store.RemoteStore._put", 0),
+    ("zcore.engine.stamps.MAX_TRIES", 0),
 ])
 def test_the_judge_finds_what_is_wrong(monkeypatch, patched, first):
-    """Without stamps, and without conditions."""
+    """Without stamps, without conditions, and with one request for each change."""
     from zcore.stores.remote.store import RemoteStore
 
     put = RemoteStore._put
     monkeypatch.setattr(patched, {
         "put_stamped": lambda store, key, value, identity: store.set_if_same(key, value, identity),
         "_put": lambda self, key, value, condition=None: put(self, key, value),
+        "MAX_TRIES": 1,
     }[patched.rpartition(".")[2]])
     assert any(run(seed) is not None for seed in range(first, first + 1000))

@@ -53,6 +53,16 @@ def test_a_lost_answer(store, is_done):
     assert store.get("zarr.json") == value
 
 
+@pytest.mark.parametrize("is_done", [False, True])
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_a_lost_answer_about_a_group_above_or_attributes(store, is_done, zarr_format):
+    losing(store, is_done=is_done)      # the group at the root comes first
+    zcore.create_array(store, name="a", shape=(3,), dtype="i4", attributes={"b": 1}, zarr_format=zarr_format)
+    losing(store, is_done=is_done)      # in Zarr v2 the attributes
+    zcore.create_array(store, name="c", shape=(3,), dtype="i4", attributes={"b": 1}, zarr_format=zarr_format)
+    assert [dict(zcore.open(store, path=name).attrs) for name in "ac"] == [{"b": 1}] * 2
+
+
 def test_another_writer_was_faster_after_a_lost_answer(store):
     first, second = stamped(DOCUMENT), stamped(b"{}")
     losing(store, is_done=False, meanwhile=lambda: store._client.values.update({"zarr.json": (second, -1)}))
