@@ -1,5 +1,6 @@
 """Files and directories that are replaced keep their mode and owner; a link that leads to one stays a link."""
 import os
+import resource
 import stat
 
 import numpy as np
@@ -162,3 +163,18 @@ def test_what_is_no_file_is_not_replaced(tmp_path, writer, is_link):
         write(tmp_path / name)
     assert stat.S_ISFIFO(os.lstat(fifo).st_mode) and sorted(os.listdir(tmp_path)) == sorted({name, "disk"})
     assert os.listdir(tmp_path / "disk") == [name] * is_link
+
+
+def test_an_error_names_what_was_to_be_replaced(tmp_path, writer):
+    """Not only the temporary file beside it. No file may have more than four bytes."""
+    name, write = writer
+    old(tmp_path / name)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4, limits[1]))
+        with pytest.raises(zcore.StoreError) as caught:
+            write(tmp_path / name)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    text = str(caught.value)
+    assert str(tmp_path / name) in text or text.startswith(f"cannot write {name!r} of DirectoryStore({str(tmp_path)!r}")

@@ -96,13 +96,13 @@ class NewNode:
         return (ArrayBinding if isinstance(self.metadata, ArrayMetadata) else GroupBinding)(
             store, path, self.format, options)
 
-    def put(self, store: Store, path: str, options: Options, overwrite: bool) -> Any:
-        """Create the node, and return its binding."""
+    def put(self, store: Store, path: str, options: Options, overwrite: bool, *, is_below: bool = False) -> Any:
+        """Create the node, and return its binding; see `lifecycle.create`."""
         lookup.check_new_names(path, self.format)
         try:
             with hold_tree(store, path, options, is_whole=overwrite):
                 return lifecycle.create(store, path, self.format, self.metadata, self.attributes, options,
-                                        data=self.data, overwrite=overwrite)
+                                        data=self.data, overwrite=overwrite, is_below=is_below)
         except ZcoreError as error:
             error.locate(store.describe(path))
             raise
@@ -319,8 +319,7 @@ def _replaced(store, path, new, options):
         if inner is None:
             return False
         for name, node in new.items():
-            lifecycle.create(inner, name, node.format, node.metadata, node.attributes,
-                             options.changed({"lock": False}), data=node.data, is_below=True)
+            node.put(inner, name, options.changed({"lock": False}), False, is_below=True)
         return True
     return False
 

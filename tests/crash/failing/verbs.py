@@ -95,9 +95,9 @@ def _array_verbs(kind, options):
     add("create", lambda base, kept: new(base + "/y", **options), twice=zcore.NodeExistsError)
     add("create with data", lambda base, kept: new(base + "/y", data=VALUES, **options), twice=zcore.NodeExistsError)
     add("overwrite", lambda base, kept: new(base + "/x", data=2 * VALUES, attributes={"new": 2}, overwrite=True,
-                                            **options), is_whole=False, may_vanish=True)
+                                            **options))
     add("overwrite and sync", lambda base, kept: new(base + "/x", data=2 * VALUES, attributes={"new": 2}, fsync=True,
-                                                     overwrite=True, **options), is_whole=False, may_vanish=True)
+                                                     overwrite=True, **options))
 
 
 def _group_verbs(kind, zarr_format):
@@ -129,18 +129,18 @@ def _group_verbs(kind, zarr_format):
         is_whole=False)
     add("require", on(lambda g: (g.require_group("n"), g.require_array("b/e", shape=4, dtype="i4"))), is_whole=False)
     add("attributes", on(lambda g: g.attrs.__setitem__("new", 2)), make_consolidated)
-    add("assign", on(lambda g: g.__setitem__("a", 2 * VALUES)), is_whole=False, may_vanish=True)
+    add("assign", on(lambda g: g.__setitem__("a", 2 * VALUES)))
     add("delete an array", on(lambda g: g.__delitem__("a")), make_consolidated, twice=zcore.NodeNotFoundError)
-    add("delete a group", on(lambda g: g.__delitem__("b")), make_consolidated, twice=zcore.NodeNotFoundError,
-        is_whole=False)
+    add("delete a group", on(lambda g: g.__delitem__("b")), make_consolidated, twice=zcore.NodeNotFoundError)
     add("move", on(lambda g: g.move("b", "z")), make_consolidated,
         twice=(zcore.NodeNotFoundError, zcore.NodeExistsError))
     add("consolidate", lambda base, kept: zcore.consolidate_metadata(base + "/g"))
     add("overwrite", lambda base, kept: zcore.create_group(base + "/g", zarr_format=zarr_format, overwrite=True,
-                                                           attributes={"new": 2}), make_consolidated, is_whole=False,
-        may_vanish=True)
+                                                           attributes={"new": 2}), make_consolidated)
     add("hierarchy", lambda base, kept: zcore.save_group(base + "/s", zarr_format=zarr_format, overwrite=True,
                                                           a=VALUES, b=2 * VALUES), is_whole=False)
+    add("hierarchy over a group", lambda base, kept: zcore.save_group(base + "/g", zarr_format=zarr_format,
+                                                                      overwrite=True, a=VALUES, b=2 * VALUES))
 
 
 def damage(base):

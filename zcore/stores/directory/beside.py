@@ -22,7 +22,7 @@ import os
 from typing import TYPE_CHECKING
 
 from zcore import config
-from zcore.errors import NodeExistsError, StoreError
+from zcore.errors import NodeExistsError, StoreError, ZcoreError
 from zcore.kernel.io.documents import Descriptor
 from zcore.kernel.io.files import exchange, settle_below
 from zcore.kernel.io.object_locks import Held
@@ -204,6 +204,11 @@ class Beside(Held):
                     cleanup.remove_directory(os.readlink(f"/proc/self/fd/{self._lock.fd}"))
                 recover(self.container, removes=True)
 
+    def name_place(self, exception: BaseException | None) -> None:
+        """Have an error of the work name the place, which its caller knows."""
+        if isinstance(exception, ZcoreError):
+            exception.place = (exception.place or self.node).replace(self.node, self.place)
+
     def leave(self) -> None:
         """Unlock the container, which stays."""
         if self._lock is not None:
@@ -211,6 +216,7 @@ class Beside(Held):
             self._lock = None
 
     def release(self, exception: BaseException | None) -> None:
+        self.name_place(exception)
         if self._lock is not None and not self._is_discarded:
             with contextlib.nullcontext() if exception is None else contextlib.suppress(StoreError):
                 self.discard("abandoned" if exception else "completed")

@@ -326,6 +326,7 @@ def _directory(store, path, place, order, is_node, overwrite, format):
             store.folders.prune(prefix_of(path))
             raise StoreError(f"a group above {place} was moved, replaced or deleted while it was copied to; copy again",
                              key=place, errno=errno.ESTALE) from exc
+        work.name_place(exc)
         if not _may_go_on(exc):
             work.discard()     # the same copy would fail again
             store.folders.prune(prefix_of(path.rpartition("/")[0]))
