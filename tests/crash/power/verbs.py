@@ -130,6 +130,42 @@ def _append_frames(folder, fsync):
             writer.append(frame)
 
 
+def _make_rows(folder):
+    group = zcore.open_group(_store(folder), mode="a")
+    for name in ("a", "t"):
+        group.create_array(name, data=_OLD, chunks=(100, 64, 64), compressors=None, dimension_names=("t", "y", "x"))
+
+
+def _append_rows(folder, fsync):
+    with _group(folder, fsync).writer("t") as writer:
+        for frame in _NEW:
+            writer.append({"a": frame, "t": frame})
+
+
+def _look_at_rows(folder):
+    """Return how many rows the coordinate has. The other array has them too, and may have more."""
+    group = zcore.open_group(_store(folder), mode="r")
+    both = np.concatenate([_OLD, _NEW])
+    for array in (group["t"], group["a"]):
+        assert (array[...] == both[:len(array)]).all(), array
+    assert len(group["t"]) <= len(group["a"])
+    return len(group["t"])
+
+
+def _references(folder, n=6):
+    zcore.ReferenceStore.of({f"x/{i}": bytes([i] * 1000) for i in range(n)}).save(os.path.join(folder, "set.json"))
+
+
+def _references_over(folder, fsync):
+    zcore.config.fsync = fsync
+    _references(folder, 60)
+
+
+def _look_at_references(folder):
+    store = zcore.ReferenceStore(os.path.join(folder, "set.json"))
+    return {key: store.get(key) for key in store.list()}
+
+
 def _make_wide(folder, n=4):
     zcore.open_group(_store(folder), mode="a").create_array("w", data=_OLD, chunks=(n, 64, 64), compressors=None)
 
@@ -273,6 +309,7 @@ VERBS = {
     "append by MPI": Verb(_make, _append_by_mpi, _look),
     "append to a chunk that is not full": Verb(_make_wide, _append_within, _look),
     "append by a writer": Verb(lambda folder: _make_wide(folder, 100), _append_frames, _look),
+    "append by a writer of a group": Verb(_make_rows, _append_rows, _look_at_rows),
     "append to a dataset": Verb(_make_dataset, _append_to_dataset, _look_at_dataset, True),
     "write over a dataset": Verb(_make_dataset, _overwrite_dataset, _look_at_dataset),
     "attributes": Verb(_make, _attributes, _look),
@@ -280,6 +317,7 @@ VERBS = {
     "write chunks again": Verb(_make, _write, _look, True),
     "write parts of chunks": Verb(_make, _write_part, _look, True),
     "save over a group": Verb(_save_group, _save_group_over, _look),
+    "references over a set": Verb(_references, _references_over, _look_at_references),
     "save an archive": Verb(lambda folder: None, _archive_over, _look_at_archive),
     "save over an archive": Verb(_archive, _archive_over, _look_at_archive),
     "asdf.write over a file": Verb(_asdf, _asdf_over, _look_at_asdf),
