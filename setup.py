@@ -21,22 +21,31 @@ or flags, and an in-place build copies an extension only where it is newer.
 """
 import hashlib
 import importlib.metadata
+import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
 import sys
 import sysconfig
 import tempfile
+import tomllib
 from pathlib import Path
 
 import Cython
 import Cython.Build
 import numpy
 from setuptools import Extension, setup
+from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_ext import build_ext
 
 LIBRARIES = ("blosc", "zstd", "lz4", "z")
+# Licence and origin of each library that a wheel may contain; `licenses/` has the texts. c-blosc contains FastLZ and
+# bitshuffle, which are under MIT.
+ORIGINS = {"c-blosc": ("BSD-3-Clause AND MIT", "blosc/c-blosc"), "zstd": ("BSD-3-Clause", "facebook/zstd"),
+           "lz4": ("BSD-2-Clause", "lz4/lz4"), "zlib": ("Zlib", "madler/zlib"),
+           "libdeflate": ("MIT", "ebiggers/libdeflate")}
 # What links libdeflate, in the order of preference.
 LIBDEFLATE = {"bundled": ("-l:libdeflate.a", "-ldeflate"), "system": ("-ldeflate",)}
 PROBE = """
@@ -253,6 +262,50 @@ class BuildKernel(build_ext):
         self.compiler.create_static_lib(objects, START, output_dir=str(root / "zcore/lib"))
 
 
+class WheelWithContents(bdist_wheel):
+    """A wheel says which libraries it contains (PEP 770); `write_wheelfile` is the last step before it is packed."""
+
+    def write_wheelfile(self, folder, **keywords):
+        super().write_wheelfile(folder, **keywords)
+        if LIBS == "bundled" and Path(self.bdist_dir or "", "zcore/kernel").is_dir():
+            sboms = Path(folder, "sboms")
+            sboms.mkdir(exist_ok=True)
+            bill = bill_of_materials(self.distribution.get_version(), linked_versions(self.bdist_dir))
+            (sboms / "zcore.cdx.json").write_text(json.dumps(bill, indent=1) + "\n")
+
+
+def linked_versions(package):
+    """Return the versions of the C libraries in the zcore of a folder, by name, as they say themselves."""
+    code = "import json, zcore.kernel.codec.compress as c; print(json.dumps(c.library_versions()))"
+    found = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(package).resolve()), *filter(None, sys.path)])}
+    versions = json.loads(subprocess.check_output([sys.executable, "-c", code], env=found, cwd=package))
+    name, _, version = versions["deflate"].partition(" ")
+    return {**{name: versions[name] for name in ORIGINS if name in versions}, **({name: version} if version else {})}
+
+
+def bill_of_materials(version, libraries):
+    """Return the bill of a wheel in the form of CycloneDX: itself, and the libraries in it."""
+    def component(name, version, purl, **more):
+        return {"type": "library", "bom-ref": purl, "name": name, "version": version, "purl": purl, **more}
+
+    components = [component(name, found, f"pkg:github/{ORIGINS[name][1]}@{found}",
+                            licenses=[{"expression": ORIGINS[name][0]}]) for name, found in libraries.items()]
+    wheel = component("zcore-array", version, f"pkg:pypi/zcore-array@{version}")
+    return {"bomFormat": "CycloneDX", "specVersion": "1.6", "version": 1, "metadata": {"component": wheel},
+            "components": components,
+            "dependencies": [{"ref": wheel["purl"], "dependsOn": [part["purl"] for part in components]}]}
+
+
+def page_of_index(readme, site):
+    """Return README for a package index, where relative links lead nowhere: into the `site` of the docs, or to text."""
+    def linked(found):
+        page = re.fullmatch(r"docs/([\w/-]+)\.md(#[\w-]+)?", found[2])
+        return f"[{found[1]}]({site}/{page[1]}.html{page[2] or ''})" if site and page else found[1]
+
+    readme = re.sub(r"!\[[^\]]*\]\((?!https?:)[^)]+\)\n*", "", readme)
+    return re.sub(r"\[([^\]]+)\]\((?!https?:)([^)]+)\)", linked, readme)
+
+
 def without_unwinding(archive, folder):
     """Return a copy of an archive without the tables that `SMALL` leaves out; itself, if there is no objcopy."""
     if shutil.which("objcopy") is None:
@@ -279,9 +332,13 @@ def build_stamp(variant, libs, deflate):
 if __name__ == "__main__":
     VARIANT, LIBS = chosen_variant(), chosen_libs()
     DEFLATE = chosen_deflate(LIBS)
+    PROJECT = tomllib.loads(Path("pyproject.toml").read_text("utf-8"))["project"]
     setup(
+        long_description=page_of_index(Path("README.md").read_text("utf-8"),
+                                       PROJECT.get("urls", {}).get("Documentation")),
+        long_description_content_type="text/markdown",
         ext_modules=[make_extension(source, VARIANT, LIBS, DEFLATE) for source in kernel_sources()],
-        cmdclass={"build_ext": BuildKernel},
+        cmdclass={"build_ext": BuildKernel, "bdist_wheel": WheelWithContents},
         options={"build": {"build_base": build_base(VARIANT, LIBS, DEFLATE)},
                  "build_ext": {"parallel": chosen_jobs()}},
     )

@@ -153,6 +153,7 @@ def check(wheel):
                   and name != "zcore/include/zcore_start.c"]
         (metadata,) = [name for name in names if name.endswith(".dist-info/METADATA")]
         version = email.message_from_bytes(archive.read(metadata))["Version"]
+        faults += contents(archive, metadata.rpartition("/")[0])
         extensions = [Path(folder, name) for name in names if name.endswith(".so") and name.startswith("zcore/")]
         brought = {Path(name).name for name in names if name.startswith("zcore_array.libs/")}
         needed, searched = set(), set()
@@ -174,6 +175,19 @@ def check(wheel):
         faults.append("it has no extension")
     if faults:
         sys.exit(f"{wheel.name}: {'; '.join(faults)}")
+
+
+def contents(archive, info):
+    """Return what is wrong with the licences and with the bill of materials of a wheel whose metadata lie in `info`."""
+    held = {name.removeprefix(f"{info}/licenses/") for name in archive.namelist()}
+    expected = {"LICENSE", *[f"licenses/{path.name}" for path in (ROOT / "licenses").iterdir()]}
+    bill = json.loads(archive.read(f"{info}/sboms/zcore.cdx.json"))
+    parts = {part["name"]: part["version"] for part in bill["components"]}
+    print(f"in it: {', '.join(f'{name} {version}' for name, version in parts.items())}", flush=True)
+    return [*[f"it lacks {name}" for name in expected - held],
+            *[f"its bill lacks {name}" for name in {"c-blosc", "zstd", "lz4", "zlib"} - set(parts)],
+            *[f"the version of {name} is {version!r}" for name, version in parts.items()
+              if not re.match(r"\d+\.\d+", version)]]
 
 
 def linked(path):

@@ -63,6 +63,7 @@ cdef extern from "zcore.h" nogil:
         int (*writer_close)(zcore_writer *, zcore_error *) noexcept
         int (*writer_abort)(zcore_writer *, zcore_error *) noexcept
         int64_t (*writer_n_given)(const zcore_writer *) noexcept
+        int (*expect)(zcore_array *, const char *, int, zcore_error *) noexcept
 
     int zcore_start(zcore_error *error)
     zcore_array *zcore_open(const char *place, const char *mode, const char *options, zcore_error *error)
@@ -74,6 +75,7 @@ cdef extern from "zcore.h" nogil:
     void zcore_chunk_shape(const zcore_array *array, int64_t *chunks)
     void zcore_object_shape(const zcore_array *array, int64_t *chunks)
     void zcore_get_dtype(const zcore_array *array, zcore_dtype *dtype)
+    int zcore_expect(zcore_array *array, const char *dtype, int ndim, zcore_error *error)
     int zcore_read(zcore_array *array, const int64_t *start, const int64_t *count, const int64_t *step, void *data,
                    const int64_t *strides, int n_threads, zcore_error *error)
     int zcore_write(zcore_array *array, const int64_t *start, const int64_t *count, const int64_t *step,

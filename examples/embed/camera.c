@@ -21,6 +21,7 @@ int main(int n_arguments, char **arguments)
     static uint16_t frame[N * N];
     const char *place = n_arguments > 1 ? arguments[1] : "camera.zarr";
     int n_frames = n_arguments > 2 ? atoi(arguments[2]) : 100;
+    int64_t found[3];
     const int64_t shape[3] = {0, N, N}, chunks[3] = {CHUNK, N, N};
     zcore_error error;
     zcore_array *array;
@@ -31,7 +32,9 @@ int main(int n_arguments, char **arguments)
     array = zcore_open(place, "r+", NULL, &error);
     if (array == NULL && error.code == ZCORE_NODE_NOT_FOUND)
         array = zcore_create(place, 3, shape, chunks, "uint16", NULL, &error);
-    if (array == NULL) return puts(error.message), 1;
+    if (array == NULL || zcore_expect(array, "uint16", 3, &error) != 0) return puts(error.message), 1;
+    zcore_shape(array, found);
+    if (found[1] != N || found[2] != N) return puts("the frames of this array have another shape"), 1;
     writer = zcore_writer_open(array, 0, NULL, &error);
     zcore_close(array);
     if (writer == NULL) return puts(error.message), 1;

@@ -83,6 +83,7 @@ int main(int n_arguments, char **arguments)
     zcore_array *array;
     zcore_error error;
     char text[64];
+    const char *colon;
     int done = 0, first, rows;
 
 #ifdef USE_MPI
@@ -94,7 +95,8 @@ int main(int n_arguments, char **arguments)
     rows = N * (rank + 1) / n_ranks - first;
     field = malloc(2 * (rows + 2) * N * sizeof(double));
     next = field + (rows + 2) * N;
-    if (field == NULL || zcore_start(&error) != 0) stop("cannot start", &error);
+    if (field == NULL) return 1;
+    if (zcore_start(&error) != 0) stop("cannot start", &error);
 
     /* One rank looks whether there is an array, and creates it; then all open it. */
     if (rank == 0) {
@@ -107,8 +109,10 @@ int main(int n_arguments, char **arguments)
     wait_for_all();
     array = zcore_open(place, "r+", NULL, &error);
     if (array == NULL) stop("cannot open", &error);
+    if (zcore_expect(array, "float64", 2, &error) != 0) stop("another array", &error);
     if (zcore_get_attrs(array, text, sizeof text, &error) < 0) stop("cannot read", &error);
-    done = atoi(strchr(text, ':') + 1);
+    colon = strchr(text, ':');
+    done = colon != NULL ? atoi(colon + 1) : 0;
     if (done > 0) {
         const int64_t start[2] = {first, 0}, count[2] = {rows, N};
         if (zcore_read(array, start, count, NULL, field + N, NULL, 0, &error) != 0) stop("cannot read", &error);

@@ -5,7 +5,7 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
 from zcore.capi cimport (
-    zcore_array, zcore_close, zcore_error, zcore_from_object, zcore_import, zcore_read, zcore_write,
+    zcore_array, zcore_close, zcore_error, zcore_expect, zcore_from_object, zcore_import, zcore_read, zcore_write,
 )
 
 zcore_import()
@@ -20,12 +20,17 @@ def solve(array, int steps, int every):
     cdef int code = 0
     cdef int k
     cdef double *field = <double *>malloc(2 * n * n * sizeof(double))
-    cdef zcore_array *handle = zcore_from_object(<void *>array, &error)
-    if field == NULL or handle == NULL:
+    cdef zcore_array *handle
+    if field == NULL:
+        raise MemoryError
+    handle = zcore_from_object(<void *>array, &error)
+    if handle == NULL:
         free(field)
         raise RuntimeError(error.message.decode())
     with nogil:
-        code = zcore_read(handle, origin, shape, NULL, field, NULL, 0, &error)
+        code = zcore_expect(handle, "f8", 2, &error)
+        if code == 0:
+            code = zcore_read(handle, origin, shape, NULL, field, NULL, 0, &error)
         for k in range(1, steps + 1):
             if code != 0:
                 break

@@ -10,6 +10,8 @@ import zcore.embed
 _lengths, _pointer = ctypes.POINTER(ctypes.c_int64), ctypes.c_void_p
 read = ctypes.CFUNCTYPE(ctypes.c_int, _pointer, _pointer, _pointer, _pointer, _pointer, _pointer, ctypes.c_int,
                         _pointer)(zcore.embed.addresses["zcore_read"])
+expect = ctypes.CFUNCTYPE(ctypes.c_int, _pointer, ctypes.c_char_p, ctypes.c_int, _pointer)(
+    zcore.embed.addresses["zcore_expect"])
 from_object = ctypes.PYFUNCTYPE(_pointer, ctypes.py_object, _pointer)(zcore.embed.addresses["zcore_from_object"])
 close = ctypes.CFUNCTYPE(None, _pointer)(zcore.embed.addresses["zcore_close"])
 
@@ -33,6 +35,9 @@ def main(place):
     array = zcore.open(place)
     handle = from_object(array, None)
     try:
+        # The windows are memory of this type, and `start` and `count` have one number.
+        if expect(handle, b"f8", 1, None) != 0:
+            raise SystemExit(f"{array!r} is not one-dimensional float64")
         found, n_failed = means(handle, array.shape[0], 10, 100)
     finally:
         close(handle)

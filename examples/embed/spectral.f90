@@ -36,7 +36,7 @@ program spectral
   ! One rank creates the array, or makes it longer; then all open it.
   if (rank == 0) then
     array = zcore_open(place, "r+", error=error)
-    if (error%code == 2) then
+    if (error%code == zcore_e_node_not_found) then
       array = zcore_create(place, [nx, ny, nz, nv, 0], "complex128", chunks=[nx, ny, nz, nv, 1])
     else if (error%code /= 0) then
       error stop "cannot open"

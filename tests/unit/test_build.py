@@ -5,9 +5,11 @@ import importlib.metadata
 import importlib.util
 import itertools
 import os
+import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from types import SimpleNamespace
@@ -99,6 +101,37 @@ def test_archive_is_linked_into_one_extension_only(setup_script):
     assert [stem for stem, extension in made.items() if extension.extra_objects] == ["compress"]
     assert made["compress"].extra_objects[0].endswith("libblosc.a")
     assert all(extension.libraries == [] for extension in made.values())
+
+
+def test_a_wheel_names_the_libraries_in_it(setup_script):
+    found = setup_script.linked_versions(KERNEL.parents[1])
+    bill = setup_script.bill_of_materials("1.2.3", found)
+    parts = {part["name"]: part["version"] for part in bill["components"]}
+    built = library_versions()
+    assert {name: built[name] for name in ("c-blosc", "zstd", "lz4", "zlib")}.items() <= parts.items()
+    assert parts.get("libdeflate") == (built["deflate"].partition(" ")[2] or None)
+    assert bill["metadata"]["component"]["purl"] == "pkg:pypi/zcore-array@1.2.3"
+    assert bill["dependencies"][0]["dependsOn"] == [part["bom-ref"] for part in bill["components"]]
+    assert {part["licenses"][0]["expression"] for part in bill["components"]} <= {
+        licence for licence, _ in setup_script.ORIGINS.values()}
+
+
+def test_the_texts_of_all_licences_are_there(setup_script):
+    texts = {path.stem: path.read_text("utf-8") for path in (SETUP.parent / "licenses").iterdir()}
+    assert set(texts) == {*setup_script.ORIGINS, "fastlz", "bitshuffle"}
+    assert all("Copyright" in text for text in texts.values())
+    project = tomllib.loads(SETUP.with_name("pyproject.toml").read_text("utf-8"))["project"]
+    named = {name for licence, _ in setup_script.ORIGINS.values() for name in licence.split(" AND ")}
+    assert set(project["license"].split(" AND ")) == named
+
+
+def test_links_of_readme_on_an_index(setup_script):
+    readme = "![it](docs/plots/a.svg)\n\n[a](docs/x/y.md), [b](docs/z.md#at-the-end), [c](LICENSE), [d](https://h/e)"
+    assert setup_script.page_of_index(readme, None) == "a, b, c, [d](https://h/e)"
+    assert setup_script.page_of_index(readme, "https://docs") == (
+        "[a](https://docs/x/y.html), [b](https://docs/z.html#at-the-end), c, [d](https://h/e)")
+    page = setup_script.page_of_index(SETUP.with_name("README.md").read_text("utf-8"), None)
+    assert re.findall(r"\]\((?!https?:)[^)]*\)", page) == []
 
 
 def test_system_libraries_replace_the_archive(setup_script):

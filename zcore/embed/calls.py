@@ -14,6 +14,7 @@ from zcore import config, create_array, open_array
 from zcore.engine.binding import ArrayBinding
 from zcore.errors import ArrayMismatchError, SelectionError, UnsupportedError
 from zcore.formats.zarr_v3.dtypes import render_data_type
+from zcore.hierarchy.lookup import check_is_asked_for
 from zcore.kernel.io.files import sync_files
 from zcore.kernel.select.box import Box
 from zcore.model.metadata import has_varying_items
@@ -179,6 +180,15 @@ def set_attribute(array: Array, name: str, value: str | None) -> None:
         del array.attrs[name]
     else:
         array.attrs[name] = json.loads(value)
+
+
+def expect(array: Array, dtype: str, ndim: int) -> None:
+    """Raise ArrayMismatchError unless the caller's memory, and its lists of `ndim` numbers, fit the array."""
+    binding = array._binding
+    check_is_asked_for(binding, None, None, dtype, ...)
+    if array.ndim != ndim:
+        raise ArrayMismatchError(f"{binding.describe()} has {array.ndim} dimensions, {ndim} were asked for",
+                                 path=binding.path, asked={"ndim": ndim}, found={"ndim": array.ndim})
 
 
 def sync(array: Array) -> None:

@@ -30,13 +30,33 @@ module zcore
   public :: zcore_get_attrs, zcore_set_attr, zcore_sync, zcore_is_open
   public :: zcore_writer, zcore_writer_open, zcore_writer_append, zcore_writer_write, zcore_writer_flush
   public :: zcore_writer_close, zcore_writer_abort, zcore_writer_n_given
+  public :: zcore_e_ok, zcore_e_error, zcore_e_node_not_found, zcore_e_node_exists, zcore_e_array_mismatch
+  public :: zcore_e_out_of_memory, zcore_e_metadata, zcore_e_unsupported, zcore_e_unknown_codec, zcore_e_selection
+  public :: zcore_e_huge_index, zcore_e_store, zcore_e_invalid_key, zcore_e_key_conflict, zcore_e_read_only
+  public :: zcore_e_not_a_directory_store, zcore_e_lock, zcore_e_reference_target, zcore_e_reference_format
+  public :: zcore_e_asdf_format, zcore_e_chunk, zcore_e_chunk_memory, zcore_e_codec, zcore_e_checksum
+  public :: zcore_e_shard_index, zcore_e_truncated, zcore_e_writer, zcore_e_argument, zcore_e_closed
+  public :: zcore_e_not_started, zcore_e_abi, zcore_e_no_python, zcore_e_interrupted, zcore_e_python
 
   integer, parameter :: i8 = c_int64_t
   integer, parameter :: max_ndim = 64
   ! From it follows the interpreter that this file is installed for.
   character(len=*), parameter :: here = &
     __FILE__
-  integer(c_int), parameter :: mismatch = 4, argument = 40    ! ZCORE_ARRAY_MISMATCH, ZCORE_ARGUMENT
+
+  enum, bind(c)                        ! codes of `zcore_error`, as zcore.h explains them
+    enumerator :: zcore_e_ok = 0, zcore_e_error = 1, zcore_e_node_not_found = 2, zcore_e_node_exists = 3
+    enumerator :: zcore_e_array_mismatch = 4, zcore_e_out_of_memory = 5, zcore_e_metadata = 6
+    enumerator :: zcore_e_unsupported = 7, zcore_e_unknown_codec = 8, zcore_e_selection = 9
+    enumerator :: zcore_e_huge_index = 10, zcore_e_store = 11, zcore_e_invalid_key = 12
+    enumerator :: zcore_e_key_conflict = 13, zcore_e_read_only = 14, zcore_e_not_a_directory_store = 15
+    enumerator :: zcore_e_lock = 16, zcore_e_reference_target = 17, zcore_e_reference_format = 18
+    enumerator :: zcore_e_asdf_format = 19, zcore_e_chunk = 20, zcore_e_chunk_memory = 21
+    enumerator :: zcore_e_codec = 22, zcore_e_checksum = 23, zcore_e_shard_index = 24
+    enumerator :: zcore_e_truncated = 25, zcore_e_writer = 26, zcore_e_argument = 40, zcore_e_closed = 41
+    enumerator :: zcore_e_not_started = 42, zcore_e_abi = 43, zcore_e_no_python = 44
+    enumerator :: zcore_e_interrupted = 45, zcore_e_python = 46
+  end enum
 
   type :: zcore_array                  ! an open array; may be shared by threads
     private
@@ -44,7 +64,7 @@ module zcore
   end type
 
   type :: zcore_error
-    integer :: code = 0                ! 0: all is well; else one of the numbers in zcore.h
+    integer :: code = zcore_e_ok       ! 0: all is well
     integer :: sys_errno = 0
     character(len=1000) :: message = ""
   end type
@@ -117,6 +137,13 @@ module zcore
       type(c_ptr), value :: array
       type(c_dtype) :: dtype
     end subroutine
+    integer(c_int) function f_expect(array, dtype, ndim, error) bind(c, name="zcore_f_expect")
+      import
+      type(c_ptr), value :: array
+      character(kind=c_char), intent(in) :: dtype(*)
+      integer(c_int), value :: ndim
+      type(c_error) :: error
+    end function
     integer(c_int) function f_read(array, start, count, step, data, strides, threads, error) &
         bind(c, name="zcore_f_read")
       import
@@ -259,10 +286,11 @@ contains
     cut = c_null_ptr
     if (present(chunks)) then
       if (size(chunks) /= size(shape)) then
-        call complain(argument, "chunks and shape have different numbers of dimensions", error)
+        call refuse_length("chunks", size(chunks), size(shape), error)
         return
       end if
-      lengths = reversed(chunks)
+      allocate(lengths(size(chunks)))
+      lengths(:) = reversed(chunks)
       if (size(lengths) > 0) cut = c_loc(lengths)
     end if
     at = pointer_to(options, text)
@@ -328,7 +356,7 @@ contains
     type(zcore_error), intent(out), optional :: error
     type(c_error) :: found
     if (size(shape) /= zcore_ndim(array)) then
-      call complain(argument, "the array has another number of dimensions than the shape", error)
+      call refuse_length("shape", size(shape), zcore_ndim(array), error)
     else if (f_resize(array%handle, reversed(shape), found) /= 0) then
       call report(found, error)
     end if
@@ -399,10 +427,11 @@ contains
     writer%axis = size(writer%frame)
     if (present(axis)) writer%axis = axis
     if (zcore_ndim(array) < 0) then
-      call complain(argument, "the array is not open", error)
+      call complain(zcore_e_argument, "the array is not open", error)
       return
     else if (writer%axis < 1 .or. writer%axis > size(writer%frame)) then
-      call complain(argument, "the array has no dimension of this number", error)
+      call complain(zcore_e_argument, "axis is " // as_text(int(writer%axis, i8)) // ", expected 1 to " // &
+                    as_text(size(writer%frame, kind=i8)), error)
       return
     end if
     call f_get_dtype(array%handle, writer%dtype)
@@ -741,9 +770,9 @@ contains
     type(zcore_error), intent(out), optional :: error
     type(c_error) :: found
     integer(i8) :: first(max_ndim), box(max_ndim)
-    integer :: n, code
+    integer :: n, d, code
     if (.not. c_associated(writer%handle)) then
-      call complain(argument, "the writer is not open", error)
+      call complain(zcore_e_argument, "the writer is not open", error)
       return
     end if
     n = size(writer%frame)
@@ -753,23 +782,28 @@ contains
     else if (appends .and. size(lengths) == n - 1) then
       box(:n) = [lengths(:writer%axis - 1), 1_i8, lengths(writer%axis:)]
     else
-      call complain(argument, "the array has another rank than the data", error)
+      call complain(zcore_e_array_mismatch, "the data have rank " // as_text(size(lengths, kind=i8)) // ", the array has " // &
+                    as_text(int(n, i8)), error)
       return
     end if
     if (.not. is_of(writer%dtype, kinds, itemsize)) then
-      call complain(mismatch, "the array has elements of another type: " // from_c(writer%dtype%name), error)
+      call complain(zcore_e_array_mismatch, "the data are " // name_of(kinds, itemsize) // ", the array has elements of " // &
+                    "type " // from_c(writer%dtype%name), error)
       return
     end if
     if (appends) then
-      if (any(box(:n) /= writer%frame .and. [(code, code = 1, n)] /= writer%axis)) then
-        call complain(argument, "the frames have another shape than the array", error)
-        return
-      end if
+      do d = 1, n
+        if (d /= writer%axis .and. box(d) /= writer%frame(d)) then
+          call complain(zcore_e_argument, "dimension " // as_text(int(d, i8)) // " of the data has length " // &
+                        as_text(box(d)) // ", that of the array " // as_text(writer%frame(d)), error)
+          return
+        end if
+      end do
       code = f_writer_append(writer%handle, data, box(writer%axis), found)
     else
       if (present(start)) then
         if (size(start) /= n) then
-          call complain(argument, "start has another number of dimensions than the array", error)
+          call refuse_length("start", size(start), n, error)
           return
         end if
         first(:n) = reversed(start) - 1
@@ -797,31 +831,30 @@ contains
     first = 0
     steps = 1
     if (zcore_ndim(array) < 0) then
-      call complain(argument, "the array is not open", error)
+      call complain(zcore_e_argument, "the array is not open", error)
       return
     end if
-    if (n /= zcore_ndim(array)) then
-      call complain(argument, "the array has another rank than the data", error)
-      return
+    call f_get_dtype(array%handle, dtype)
+    if (n /= zcore_ndim(array) .or. .not. is_of(dtype, kinds, itemsize)) then
+      ! The sentence has the place, and what is there.
+      if (f_expect(array%handle, to_c(name_of(kinds, itemsize)), int(n, c_int), found) /= 0) then
+        call report(found, error)
+        return
+      end if
     end if
     if (present(start)) then
       if (size(start) /= n) then
-        call complain(argument, "start has another number of dimensions than the array", error)
+        call refuse_length("start", size(start), n, error)
         return
       end if
       first(:n) = reversed(start) - 1
     end if
     if (present(step)) then
       if (size(step) /= n) then
-        call complain(argument, "step has another number of dimensions than the array", error)
+        call refuse_length("step", size(step), n, error)
         return
       end if
       steps(:n) = reversed(step)
-    end if
-    call f_get_dtype(array%handle, dtype)
-    if (.not. is_of(dtype, kinds, itemsize)) then
-      call complain(mismatch, "the array has elements of another type: " // from_c(dtype%name), error)
-      return
     end if
     if (is_write) then
       code = f_write(array%handle, first, lengths(n:1:-1), c_loc(steps), data, c_null_ptr, number(threads), found)
@@ -839,6 +872,22 @@ contains
     character :: swapped
     swapped = merge(">", "<", ichar(transfer(1_c_int32_t, "a")) == 1)
     is_of = index(kinds, dtype%kind) /= 0 .and. dtype%itemsize == itemsize .and. dtype%byte_order /= swapped
+  end function
+
+  function name_of(kinds, itemsize) result(name)
+    ! NumPy's name of the caller's type, such as "f8".
+    character(len=*), intent(in) :: kinds
+    integer, intent(in) :: itemsize
+    character(len=:), allocatable :: name
+    name = kinds(1:1) // as_text(int(itemsize, i8))
+  end function
+
+  function as_text(n) result(text)
+    integer(i8), intent(in) :: n
+    character(len=:), allocatable :: text
+    character(len=20) :: written
+    write (written, "(i0)") n
+    text = trim(written)
   end function
 
   integer(c_int) function number(threads)
@@ -889,6 +938,15 @@ contains
       r(i:i) = text(i)
     end do
   end function
+
+  subroutine refuse_length(name, found, expected, error)
+    ! Of a list of numbers, one for each dimension.
+    character(len=*), intent(in) :: name
+    integer, intent(in) :: found, expected
+    type(zcore_error), intent(out), optional :: error
+    call complain(zcore_e_argument, name // " has " // as_text(int(found, i8)) // " numbers, expected " // &
+                  as_text(int(expected, i8)), error)
+  end subroutine
 
   subroutine complain(code, message, error)
     integer(c_int), intent(in) :: code

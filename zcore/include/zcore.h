@@ -106,6 +106,7 @@ typedef struct {
     int (*writer_close)(zcore_writer *, zcore_error *);
     int (*writer_abort)(zcore_writer *, zcore_error *);
     int64_t (*writer_n_given)(const zcore_writer *);
+    int (*expect)(zcore_array *, const char *, int, zcore_error *);
 } zcore_api;
 
 /* One for all files of a program or module, whichever of them is linked first. */
@@ -236,7 +237,16 @@ static inline void zcore_get_dtype(const zcore_array *array, zcore_dtype *dtype)
     if (zcore_table != NULL) zcore_table->get_dtype(array, dtype);
 }
 
-/* Read a box into `data`, or write it from there. `start` and `count` in elements; `step` NULL for 1, negative steps
+/* Checks that the array is what the program's memory is made for. `dtype`: NumPy's or Zarr's name, such as "f8" or
+   "float64", in the machine's byte order unless it says another. `ndim`: how many numbers `start` and `count` have. A handle
+   keeps both, so one check is enough. 0, or -1 with ZCORE_ARRAY_MISMATCH. */
+static inline int zcore_expect(zcore_array *array, const char *dtype, int ndim, zcore_error *error)
+{
+    return zcore_is_started(error) ? zcore_table->expect(array, dtype, ndim, error) : -1;
+}
+
+/* Read a box into `data`, or write it from there. They trust `data` to hold elements of the array's type: call
+   `zcore_expect` once before. `start` and `count` in elements; `step` NULL for 1, negative steps
    allowed: `start` is then the highest element. `strides` in bytes of the memory, for each dimension, NULL for C order.
    `n_threads`: 0 for the setting, 1 for none but the caller's. 0 or -1. After an error of a read, `data` may be filled
    in part; after an error of a write, each chunk is either old or new. */

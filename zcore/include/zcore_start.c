@@ -218,6 +218,10 @@ void zcore_f_shape(const zcore_array *a, int64_t *shape) { zcore_shape(a, shape)
 void zcore_f_chunk_shape(const zcore_array *a, int64_t *chunks) { zcore_chunk_shape(a, chunks); }
 void zcore_f_object_shape(const zcore_array *a, int64_t *chunks) { zcore_object_shape(a, chunks); }
 void zcore_f_get_dtype(const zcore_array *a, zcore_dtype *dtype) { zcore_get_dtype(a, dtype); }
+int zcore_f_expect(zcore_array *a, const char *dtype, int ndim, zcore_error *e)
+{
+    return zcore_expect(a, dtype, ndim, e);
+}
 int zcore_f_read(zcore_array *a, const int64_t *start, const int64_t *count, const int64_t *step, void *data,
                  const int64_t *strides, int n_threads, zcore_error *e)
 {

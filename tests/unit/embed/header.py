@@ -40,6 +40,7 @@ _TYPES = {
     "writer_close": (c.c_int, c.c_void_p, _error),
     "writer_abort": (c.c_int, c.c_void_p, _error),
     "writer_n_given": (c.c_int64, c.c_void_p),
+    "expect": (c.c_int, c.c_void_p, c.c_char_p, c.c_int, _error),
 }
 call = {name: (c.PYFUNCTYPE if name == "from_object" else c.CFUNCTYPE)(*types)(zcore.embed.addresses[f"zcore_{name}"])
         for name, types in _TYPES.items()}

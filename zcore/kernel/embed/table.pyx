@@ -58,6 +58,7 @@ cdef enum Asked:
     REFRESH
     SET_ATTRIBUTE
     SYNC
+    EXPECT
 
 cdef enum Ended:
     FLUSH
@@ -121,8 +122,8 @@ def install(calls):
     calls : module or object
         With ``open(place, mode, options)`` and ``create(place, shape, chunks, dtype, options)``, which return an array;
         ``described(array)``, see `Handle`; ``read(array, box, memory, offset, strides)``, ``write``, ``resize``,
-        ``refresh``, ``attributes``, ``set_attribute``, ``sync``; ``writer(array, shape, axis, options)``, which returns
-        a writer; ``append(writer, box, memory, offset, strides)``, ``write_box``.
+        ``refresh``, ``attributes``, ``set_attribute``, ``sync``, ``expect``; ``writer(array, shape, axis, options)``,
+        which returns a writer; ``append(writer, box, memory, offset, strides)``, ``write_box``.
     """
     global _calls
     _calls = calls
@@ -176,9 +177,9 @@ cdef int _adopt(Handle self, tuple described) except -1:
     cdef bytes name
     cdef int d
     seen, shape, chunks, objects, kind, byte_order, itemsize, name, transfers = described
-    if self.seen is not None and (len(shape), ord(kind), itemsize) != (self.ndim, self.dtype.kind,
-                                                                       self.dtype.itemsize):
-        # The caller's memory fits the old number of lengths and the old element size.
+    if self.seen is not None and (len(shape), ord(kind), ord(byte_order), itemsize) != (
+            self.ndim, self.dtype.kind, self.dtype.byte_order, self.dtype.itemsize):
+        # The caller's memory fits the old number of lengths and the old elements.
         raise errors.StoreError("the array was replaced by one of another type or number of dimensions; open it "
                                 "again")
     if len(shape) > ZCORE_MAX_NDIM:
@@ -754,7 +755,7 @@ cdef int64_t _get_attrs(zcore_array *array, char *json, int64_t size, zcore_erro
 
 cdef int _ask(zcore_array *array, Asked what, const int64_t *shape, const char *name, const char *json,
               zcore_error *error) noexcept with gil:
-    """Do what needs Python; `shape`, `name` and `json` are its arguments."""
+    """Do what needs Python; `shape`, `name` and `json` are its arguments, for `EXPECT` a number and a type."""
     cdef Call call
     cdef Slot *slot = _enter(array, &call, error)
     cdef Handle handle
@@ -774,6 +775,8 @@ cdef int _ask(zcore_array *array, Asked what, const int64_t *shape, const char *
             elif what == SET_ATTRIBUTE:
                 attribute = _text(name, "name")
                 _calls.set_attribute(handle.array, attribute, None if json == NULL else json.decode())
+            elif what == EXPECT:
+                _calls.expect(handle.array, _text(name, "dtype"), shape[0])
             else:
                 _calls.sync(handle.array)
             handle.update()
@@ -801,6 +804,11 @@ cdef int _set_attr(zcore_array *array, const char *name, const char *json, zcore
 
 cdef int _sync(zcore_array *array, zcore_error *error) noexcept nogil:
     return _ask(array, SYNC, NULL, NULL, NULL, error)
+
+
+cdef int _expect(zcore_array *array, const char *dtype, int ndim, zcore_error *error) noexcept nogil:
+    cdef int64_t number = ndim
+    return _ask(array, EXPECT, &number, dtype, NULL, error)
 
 
 cdef zcore_writer *_writer_open(zcore_array *array, int axis, const char *options,
@@ -951,6 +959,7 @@ _table.writer_flush = _writer_flush
 _table.writer_close = _writer_close
 _table.writer_abort = _writer_abort
 _table.writer_n_given = _writer_n_given
+_table.expect = _expect
 
 CAPSULE = PyCapsule_New(<void *>&_table, "zcore.embed._C_API", NULL)
 # Address of each function by its name in `zcore.h`, for numba, cffi and ctypes.
@@ -959,6 +968,6 @@ cdef int _i
 for _i, _name in enumerate((
         "open", "create", "from_object", "close", "ndim", "shape", "chunk_shape", "object_shape", "get_dtype", "read",
         "write", "resize", "refresh", "get_attrs", "set_attr", "sync", "writer_open", "writer_append", "writer_write",
-        "writer_flush", "writer_close", "writer_abort", "writer_n_given")):
+        "writer_flush", "writer_close", "writer_abort", "writer_n_given", "expect")):
     # They follow each other in the table, as in the header.
     ADDRESSES["zcore_" + _name] = <uintptr_t>(<void **>&_table.open)[_i]
