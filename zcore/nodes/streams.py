@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import atexit
 import errno
+import math
 import os
 import weakref
 from _queue import SimpleQueue
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 _QUEUE = 64 << 20        # bytes that wait by default, or two units, up to
 _MAX_QUEUE = 1 << 30
 _TEXT = "TUSO"
+_RANKS = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}     # of kinds of numbers: what a kind holds, the later ones hold too
 _open = weakref.WeakSet()
 
 
@@ -144,6 +146,9 @@ class StreamWriter:
             if exception is None:
                 raise
             exception.add_note(str(error))
+
+    def __reduce__(self) -> Any:
+        raise TypeError(f"{self!r} has frames and a thread of its own, so it can be neither copied nor pickled")
 
     def __del__(self) -> None:
         if getattr(self, "_pid", None) != os.getpid() or self._is_closed:
@@ -353,7 +358,7 @@ def rows_in(queue: CacheSize | None, row_nbytes: int, unit: int) -> tuple[int, i
 
 
 def safe(values: Any, dtype: np.dtype[Any]) -> Any:
-    """Return values whose type casts safely, unless they are Python's own or text: these are looked at later.
+    """Return values whose type casts safely. What Python's own numbers need is found out here; text is looked at later.
 
     Raises : TypeError.
     """
@@ -362,9 +367,14 @@ def safe(values: Any, dtype: np.dtype[Any]) -> Any:
         values = in_memory(values)
     if isinstance(values, (np.ndarray, np.generic)):
         check_complete(values, dtype.kind in _TEXT)
-        if dtype.kind not in _TEXT and not np.can_cast(values.dtype, dtype, "safe"):
-            raise TypeError(f"values of type {values.dtype} do not cast safely to {dtype}, the type of the array; "
-                            "astype casts them anyway")
+        is_safe, found = dtype.kind in _TEXT or np.can_cast(values.dtype, dtype, "safe"), values.dtype
+    else:
+        # Python's numbers have no size, and NumPy looks whether an integer fits when it makes the array.
+        found = np.asarray(values).dtype if dtype.kind in _RANKS else dtype
+        is_safe = found in (dtype, object) or _RANKS.get(found.kind, math.inf) <= _RANKS[dtype.kind]
+    if not is_safe:
+        raise TypeError(f"values of type {found} do not cast safely to {dtype}, the type of the array; astype casts "
+                        "them anyway")
     return values
 
 

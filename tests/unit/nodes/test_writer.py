@@ -1,7 +1,9 @@
 """`Writer`: what was given is stored once, in order, whatever comes between; nothing is dropped without a word."""
+import copy
 import errno
 import gc
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -126,7 +128,7 @@ def test_what_casts_safely():
             w.append(np.ones((5, 4), dtype))
         w.append(np.ones((5, 4), int).tolist())
         w.append(zcore.array(np.ones((2, 5, 4), "u1")))
-        for wrong in (np.ones((5, 4)), np.ones((5, 4), "u4"), np.ones((5, 4), "i8")):
+        for wrong in (np.ones((5, 4)), np.ones((5, 4), "u4"), np.ones((5, 4), "i8"), np.full((5, 4), 1.5).tolist()):
             with pytest.raises(TypeError, match="safely"):
                 w.append(wrong)
         with pytest.raises(OverflowError):
@@ -137,6 +139,19 @@ def test_what_casts_safely():
         with pytest.raises(ValueError, match="masked"):
             w.append(np.ma.masked_equal(np.ones((5, 4), "i4"), 1))
     assert array.shape == (8, 5, 4) and (array[...] == 1).all()
+
+
+@pytest.mark.parametrize(("dtype", "fits", "fits_not"), [
+    ("?", [True, False], [2]), ("i1", [True, 127], [1.0]), ("u8", [2**64 - 1], [1.5]), ("f4", [1, 2.5], [1j]),
+    ("c8", [1, 2.5, 1j], ["1"])])
+def test_numbers_of_python(dtype, fits, fits_not):
+    array = zcore.create_array(zcore.MemoryStore(), shape=0, chunks=2, dtype=dtype)
+    with array.writer() as w:
+        w.append(fits)
+        for call in (w.append, lambda values: w.write(0, values[0])):
+            with pytest.raises((TypeError, ValueError)):
+                call(fits_not)
+    assert array[...].tolist() == np.array(fits, dtype).tolist()
 
 
 def test_the_memory_of_the_caller_is_free_again():
@@ -423,6 +438,12 @@ def test_closed():
         with pytest.raises(ValueError, match="closed"):
             call()
     assert "closed" in repr(w) and len(array) == 1
+
+
+@pytest.mark.parametrize("call", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_no_copies(call):
+    with stack().writer() as w, pytest.raises(TypeError, match="neither copied nor pickled"):
+        call(w)
 
 
 def test_a_writer_that_is_forgotten():
