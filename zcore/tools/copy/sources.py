@@ -47,6 +47,7 @@ class StoredArray(SourceArray):
         self.binding: ArrayBinding = binding
         self._selection = selection
         self._freshness = Freshness(binding, self.box)
+        self._is_watched = False
         self.metadata: ArrayMetadata = metadata
         self.zarr_format: Format = metadata.zarr_format
         self.fill_value: Any = metadata.fill_value
@@ -82,13 +83,16 @@ class StoredArray(SourceArray):
     def watched(self) -> Iterator[None]:
         try:
             self._freshness.begin()
+            self._is_watched = True
             yield
         finally:
             self._freshness.files = []     # no call, which Ctrl-C could keep from its end
 
     def check(self) -> None:
-        if not self._freshness.ends():
-            self._freshness.look()     # says what is wrong, if anything is
+        if self._is_watched and self._freshness.ends():
+            return
+        self._freshness.look()     # says what is wrong, if anything is
+        if self._is_watched:
             raise StoreError(f"{self.binding.document}: the array was replaced by another one while it was copied, or "
                              "nothing of it stayed the same while its document was replaced; copy again",
                              key=self.binding.document)
