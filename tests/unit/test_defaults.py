@@ -44,8 +44,8 @@ def test_messages_say_what_to_do(tmp_path):
             call(tmp_path / "typo")
     with pytest.raises(zcore.NodeNotFoundError, match="typo does not exist$"):
         zcore.open(tmp_path / "typo", mode="r+")
-    with pytest.raises(zcore.UnsupportedError, match=r"^'memory://a': .*'memory'.* MemoryStore\(\)"):
-        zcore.open("memory://a")
+    with pytest.raises(zcore.UnsupportedError, match=r"^'memories://a': .*'memories'.* MemoryStore\(\)"):
+        zcore.open("memories://a")
     zcore.open(tmp_path / "a", mode="w", shape=3, dtype="i4", cname="lz4")
     with pytest.raises(zcore.NodeNotFoundError, match="is a __zmeta__ array, zarr_format=3 was asked for"):
         zcore.open(tmp_path / "a", zarr_format=3)

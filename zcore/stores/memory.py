@@ -55,6 +55,12 @@ class MemoryStore(Store):
             self._put(key, value, exclusive=False)
         self.read_only: bool = as_bool(read_only, "read_only")
 
+    @classmethod
+    def named(cls, url: str) -> MemoryStore:
+        """Return the store of this process that has a name, as in ``memory://name``; without a name a new one."""
+        name = url.partition("://")[2].strip("/")
+        return _named.setdefault(name, cls()) if name else cls()
+
     def __repr__(self) -> str:
         return f"<MemoryStore at {id(self):#x}{', read-only' if self.read_only else ''}>"
 
@@ -227,5 +233,6 @@ def _part(value, byte_range):
     return value[start:stop]
 
 
+_named: dict[str, MemoryStore] = {}
 # Numbers of stores, never reused: caches by identity outlive a store, and another one may get its address.
 _numbers = Tickets()

@@ -14,6 +14,7 @@ import stat
 from collections.abc import Mapping
 from functools import cache, lru_cache
 from importlib import import_module
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from zcore import config
@@ -58,7 +59,11 @@ ZIP = Kind("zip archive", (".zip", ".ozx"), (b"PK\x03\x04", b"PK\x05\x06"), "zco
            "an archive is read, or made as a whole by mode 'w' or zcore.ZipStore(path, mode='w')", True)
 ASDF = Kind("ASDF file", (".asdf",), (b"#ASDF ",), "zcore.stores.asdf.store:AsdfStore",
             "an ASDF file is read, or changed by zcore.asdf.open(path, mode='rw')", True)
-REFERENCES = Kind("reference set", (".json",), (), _REFERENCE_STORE, _REFERENCES_ADVICE)     # and a mapping
+REFERENCES = Kind("reference set", (".json",), (), _REFERENCE_STORE, _REFERENCES_ADVICE)     # and a mapping of them
+# Of keys to bytes, or empty.
+MAPPING = Kind("mapping", opener="zcore.stores.mapping:MappingStore.of")
+# As the stores of zarr-python: None, ``memory://``, and ``memory://name`` of this process.
+MEMORY = Kind("store in memory", opener="zcore.stores.memory:MemoryStore.named")
 PARQUET = Kind("reference set in Parquet", (".parq", ".parquet"), (), _REFERENCE_STORE, _REFERENCES_ADVICE)
 HDF5 = Kind("HDF5 file", (".h5", ".hdf5", ".he5", ".nc", ".nc4"), (b"\x89HDF\r\n\x1a\n",), None,
             f"{_COPY_ADVICE}, and zcore.references_from_hdf5 makes a reference set of it")
@@ -69,10 +74,11 @@ REMOTE = Kind("remote store", opener="zcore.stores.remote.store:RemoteStore")
 ZARR_PYTHON = Kind("store of zarr-python", opener="zcore.stores.zarr_python:store_of_zarr")
 STORE = Kind("store")
 
-KINDS = (DIRECTORY, ZIP, ASDF, REFERENCES, PARQUET, HDF5, NPY, NPZ, REMOTE, ZARR_PYTHON, STORE)
+KINDS = (DIRECTORY, ZIP, ASDF, REFERENCES, PARQUET, HDF5, NPY, NPZ, MAPPING, MEMORY, REMOTE, ZARR_PYTHON, STORE)
 _BY_ENDING = {ending: kind for kind in KINDS for ending in kind.endings}
 _BY_MAGIC = {magic: kind for kind in KINDS for magic in kind.magics}
 _N_MAGIC = max(map(len, _BY_MAGIC))
+_MEMORY = "memory://"
 
 # Base classes of clients and foreign stores, and the libraries that define them.
 _LIBRARY_OF = {"Client": "zcore", "ObjectStoreMethods": "obstore", "AbstractFileSystem": "fsspec", "FSMap": "fsspec",
@@ -107,7 +113,12 @@ def kind_of(store_like: object) -> Kind | None:
         library = library_of(store_like)
         if library is not None:
             return ZARR_PYTHON if library == "zarr" else REMOTE
-        return REFERENCES if isinstance(store_like, Mapping) else None
+        if not isinstance(store_like, Mapping):
+            return None
+        value = next(iter(store_like.values()), b"")
+        return REFERENCES if value is None or isinstance(value, (str, list, tuple, int, Mapping)) else MAPPING
+    if store_like.startswith(_MEMORY):
+        return MEMORY
     if is_url(store_like):
         named = named_kind(store_like.partition("?")[0].rstrip("/"))
         return named if named is REFERENCES or named is PARQUET else REMOTE
@@ -167,7 +178,7 @@ def _kind_by_magic(path):
 def loaded(name: str) -> Any:
     """Import and return the class ``"module:name"``, such as the `opener` of a kind."""
     module, _, attribute = name.partition(":")
-    return getattr(import_module(module), attribute)
+    return attrgetter(attribute)(import_module(module))
 
 
 def store_of(store_like: Any, read_only: bool, fsync: bool | None = None, check_base: bool = True, *,
@@ -188,11 +199,12 @@ def store_of(store_like: Any, read_only: bool, fsync: bool | None = None, check_
         from zcore.model.value import as_bool  # which imports NumPy; the command's help needs neither
 
         fsync = as_bool(fsync, "fsync")
-    store_like = _as_text(store_like)
+    store_like = _MEMORY if store_like is None and not read_only else _as_text(store_like)
     if isinstance(store_like, str):
         if new is not None and names_archive(store_like):
             return loaded(ZIP.opener)(store_like, mode=new, fsync=fsync)
-        kind = kind_of(store_like) if read_only else REMOTE if is_url(store_like) else DIRECTORY
+        kind = (kind_of(store_like) if read_only else MEMORY if store_like.startswith(_MEMORY) else
+                REMOTE if is_url(store_like) else DIRECTORY)
     else:
         kind = kind_of(store_like)
     if kind is STORE:
@@ -211,8 +223,10 @@ def store_of(store_like: Any, read_only: bool, fsync: bool | None = None, check_
         raise TypeError("expected a path, a URI, a store, such as MemoryStore(), or a reference set, found "
                         f"{type(store_like).__name__}")
     if kind is REFERENCES and not read_only:
-        raise TypeError("a mapping is a reference set, which is read; a store in memory is MemoryStore(items), and a "
-                        "set that changes ReferenceStore(refs, read_only=False)")
+        raise TypeError("this mapping is a reference set, which is read; a mapping of bytes, or an empty one, is a "
+                        "store, and a set that changes ReferenceStore(refs, read_only=False)")
+    if fsync and kind in (MAPPING, MEMORY):
+        raise ValueError(f"{store_like!r:.200} is in memory, so fsync=True has no meaning")
     if kind is not None and kind is not DIRECTORY and kind.opener is not None:
         return loaded(kind.opener)(store_like)
     if fsync is None:

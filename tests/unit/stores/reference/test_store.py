@@ -313,8 +313,8 @@ def test_opened_by_name_or_as_a_mapping(folder):
     with pytest.raises(ReferenceTargetError, match="base="):
         zcore.open(document)["x"][...]
     assert (zcore.open(zcore.ReferenceStore(document, base=folder))["x"][:, 1] == values[:, 1]).all()
-    with pytest.raises(TypeError, match="MemoryStore"):
-        zcore.open({}, mode="w", shape=3, dtype="i4")
+    with pytest.raises(TypeError, match="reference set, which is read"):
+        zcore.open(document, mode="w", shape=3, dtype="i4")
     with pytest.raises(zcore.NotADirectoryStoreError):
         zcore.open(folder / "refs.json", mode="r+")
 
