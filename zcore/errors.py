@@ -327,3 +327,24 @@ class ShardIndexError(CodecError):
 
 class TruncatedError(ChunkError):
     """A stored object ends before the bytes it promises."""
+
+
+# As zarr-python calls them, for ``except``: `zarr.errors`, and PathNotFoundError of zarr-python 2.
+BaseZarrError = ZcoreError
+ArrayNotFoundError = GroupNotFoundError = PathNotFoundError = NodeNotFoundError
+ContainsArrayError = ContainsGroupError = ContainsArrayAndGroupError = NodeExistsError
+MetadataValidationError = NodeTypeValidationError = DataTypeValidationError = MetadataError
+ArrayIndexError = BoundsCheckError = NegativeStepError = VindexInvalidSelectionError = SelectionError
+ChunkNotFoundError = ChunkError
+
+
+class ZarrUserWarning(UserWarning):
+    """For filters of warnings that were written for zarr-python; zcore gives none of this kind and the next two."""
+
+
+class ZarrDeprecationWarning(DeprecationWarning):
+    """See `ZarrUserWarning`."""
+
+
+class UnstableSpecificationWarning(FutureWarning):
+    """See `ZarrUserWarning`."""

@@ -57,6 +57,7 @@ def is_plain(value):
     return value is None or isinstance(value, (str, bool, int, np.ndarray, np.generic, np.dtype))
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")     # of older names, as their rows say
 @pytest.mark.parametrize(("section", "name", "state", "line"), LINES, ids=[f"{s}-{n}" for s, n, _, _ in LINES])
 def test_line_runs(section, name, state, line, tmp_path, monkeypatch, capsys):
     (tmp_path / "mine").mkdir()

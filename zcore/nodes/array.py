@@ -202,8 +202,17 @@ class Array(Node):
 
     @property
     def compressors(self) -> tuple[Codec, ...]:
-        """The codecs of a chunk from bytes to bytes, a tuple, including checksums."""
-        return tuple([codec for codec in self._chunk_chain.codecs if codec.kind == "bytes_bytes"])
+        """The codecs of a chunk from bytes to bytes, a tuple.
+
+        Without a CRC-32C at the end, which new arrays have by ``checksum=True``; `codecs` has it.
+        """
+        codecs = [codec for codec in self._chunk_chain.codecs if codec.kind == "bytes_bytes"]
+        return tuple(codecs[:-1] if codecs and codecs[-1].name == "crc32c" else codecs)
+
+    @property
+    def compressor(self) -> Codec | None:
+        """The first of `compressors`, or None: the name of zarr-python 2, whose arrays have one."""
+        return next(iter(self.compressors), None)
 
     @property
     def _chunk_chain(self):

@@ -103,6 +103,20 @@ class Group(Node):
             raise NodeNotFoundError(f"{self._binding.describe()} has no member {name!r}", path=self._path_of(name))
         return self._member(found)
 
+    def get_array(self, path: str) -> Array:
+        """Return the array at a path below the group. Raises : NodeNotFoundError, if there is none, or a group."""
+        return self._member_of(path, Array, "array")
+
+    def get_group(self, path: str) -> Group:
+        """Return the group at a path below the group. Raises : NodeNotFoundError, if there is none, or an array."""
+        return self._member_of(path, Group, "group")
+
+    def _member_of(self, path, kind, what):
+        found = self[path]
+        if not isinstance(found, kind):
+            raise NodeNotFoundError(f"{path!r} in {self._binding.describe()} is no {what}", path=self._path_of(path))
+        return found
+
     def _member(self, found):
         if type(found) is ArrayBinding:
             return Array(found)
@@ -486,6 +500,21 @@ class Group(Node):
         Raises : NodeExistsError, if an array has this name.
         """
         return self._required(name, Group, lambda: self.create_group(name, **keywords))
+
+    def create_dataset(self, name: str, **keywords: Any) -> Array:
+        """Create an array: the name that h5py and zarr-python 2 have for `create_array`, as it warns."""
+        warn("create_dataset is create_array here", DeprecationWarning)
+        return self.create_array(name, **keywords)
+
+    def require_dataset(self, name: str, **keywords: Any) -> Array:
+        """Return an array, or create it: as `create_dataset`, for `require_array`."""
+        warn("require_dataset is require_array here", DeprecationWarning)
+        return self.require_array(name, **keywords)
+
+    def clear(self) -> None:
+        """Delete all members. Attributes stay."""
+        for name in list(self):
+            del self[name]
 
     def _required(self, name: str, kind: type[_Found], make: Callable[[], _Found],
                   check: Callable[[_Found], None] | None = None) -> _Found:
