@@ -36,6 +36,7 @@ from zcore.kernel.select.box import basic
 from zcore.nodes.array import Array
 from zcore.nodes.awaited import awaited
 from zcore.stores.zarr_python import N_REQUESTS, ZarrPythonStore, store_of_zarr
+from zcore.zarr.handed import array, group
 from zcore.zarr.selection import request_of
 from zcore.zarr.small_read import MAX_NBYTES, is_read
 from zcore.zarr.store import Store
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
     from zarr.core.buffer import Buffer, NDBuffer
     from zarr.core.metadata import ArrayV3Metadata
 
-__all__ = ["Store", "ZcoreCodecPipeline"]
+__all__ = ["Store", "ZcoreCodecPipeline", "array", "group"]
 
 
 class ZcoreCodecPipeline(CodecPipeline):

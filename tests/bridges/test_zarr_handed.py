@@ -1,0 +1,70 @@
+"""`zcore.zarr.array` and `group`: objects of zarr-python of the same place, with zcore's pipeline and locks."""
+import threading
+
+import numpy as np
+import pytest
+
+import zcore
+
+zarr = pytest.importorskip("zarr", minversion="3.1")
+import zcore.zarr  # noqa: E402
+
+
+@pytest.fixture(params=["directory", "memory", "mapping"])
+def place(request, tmp_path):
+    return {"directory": tmp_path / "s", "memory": zcore.MemoryStore(), "mapping": {}}[request.param]
+
+
+@pytest.fixture(autouse=True)
+def no_pipeline_of_ours():
+    with zarr.config.set({"codec_pipeline.path": zarr.config.get("codec_pipeline.path")}):
+        yield
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_an_array(place, zarr_format):
+    values = np.arange(24.0).reshape(4, 6)
+    z = zcore.create_array(place, name="g/a", data=values, chunks=(2, 3), zarr_format=zarr_format,
+                           attributes={"units": "K"})
+    theirs = zcore.zarr.array(z)
+    assert type(theirs) is zarr.Array and theirs.path == "g/a" and dict(theirs.attrs) == {"units": "K"}
+    assert np.array_equal(theirs[...], values)
+    assert type(theirs._async_array.codec_pipeline) is zcore.zarr.ZcoreCodecPipeline
+    theirs[0, 0] = 7
+    assert z[0, 0] == 7
+    with pytest.raises(ValueError, match="read.only"):
+        zcore.zarr.array(zcore.open(place, path="g/a"))[0, 0] = 1
+
+
+def test_a_group(place):
+    g = zcore.create_group(place, path="top", attributes={"title": "t"})
+    g.create_array("sub/a", data=np.arange(5))
+    theirs = zcore.zarr.group(g)
+    assert type(theirs) is zarr.Group and theirs.attrs["title"] == "t"
+    assert theirs["sub/a"][3] == 3
+    assert type(theirs["sub/a"]._async_array.codec_pipeline) is zcore.zarr.ZcoreCodecPipeline
+    theirs.create_array("b", data=np.arange(3))
+    assert g["b"][2] == 2
+
+
+def test_writes_of_both_lose_nothing(place):
+    z = zcore.create_array(place, shape=200, chunks=200, dtype="i4")
+    theirs = zcore.zarr.array(z)
+
+    def write(array, n):
+        for i in range(n, 200, 4):
+            array[i] = i
+
+    threads = [threading.Thread(target=write, args=(array, n)) for n, array in enumerate([z, theirs, z, theirs])]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert np.array_equal(z[...], np.arange(200))
+
+
+def test_what_is_read(tmp_path):
+    zcore.create_array(tmp_path / "old", data=np.arange(6), chunks=2, zarr_format="zmeta")
+    assert zcore.zarr.array(zcore.open(tmp_path / "old", mode="r+"))[4] == 4
+    zcore.asdf.write(tmp_path / "a.asdf", {"x": np.arange(3)})
+    assert zcore.zarr.group(zcore.open(tmp_path / "a.asdf"))["x"][2] == 2
