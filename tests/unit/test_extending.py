@@ -15,6 +15,7 @@ from tests.unit.stores.conformance import StoreConformance
 from zcore.__main__ import main
 from zcore.cli import parser
 from zcore.codecs import chain
+from zcore.model import foreign_dtypes
 
 
 def subclass(name, base, **names):
@@ -35,6 +36,8 @@ def in_the_tables(monkeypatch, tmp_path):
     """Add to each table the line that the page tells of."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(chain.CODECS, "rle", RleCodec)
+    for table in (foreign_dtypes._NAMES, foreign_dtypes._DOCUMENT_NAMES):
+        monkeypatch.setitem(table, "uint1", "uint1")
     monkeypatch.setitem(parser.VERBS, "count", ("elements.count", count.__doc__.partition(".")[0]))
 
 
