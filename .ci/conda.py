@@ -210,17 +210,22 @@ def main(into):
         work = Path(work)
         recipe = rattler_build.Stage0Recipe.from_file(copied_tree(work / "tree") / "conda/recipe.yaml")
 
-        def rendered(python):
+        def rendered(python, *platforms):
             return recipe.render(rattler_build.VariantConfig({
                 "python": [f"{python}.*"], "c_compiler": ["gcc"], "c_stdlib": ["sysroot"],
-                "c_stdlib_version": ["2.17"]}))
+                "c_stdlib_version": ["2.17"]}), *platforms)
 
         for python in RENDERED:
             named = [(made.recipe.package.name, str(made.recipe.package.version), made.variant.get("python"))
                      for made in rendered(python)]
             if sorted(named) != [("zcore-array", version, f"{python}.*"), ("zcore-devel", version, f"{python}.*")]:
                 sys.exit(f"the recipe is rendered for Python {python} as {named}")
-        print(f"rendered for Python {', '.join(RENDERED)}", flush=True)
+        other = rattler_build.RenderConfig(rattler_build.PlatformConfig(
+            build_platform="linux-64", host_platform="linux-aarch64", target_platform="linux-aarch64"))
+        needed = rendered(PYTHON, other)[0].recipe.requirements.to_dict()["build"]
+        if not {"python", "cross-python_linux-aarch64", "gcc_linux-aarch64"} <= set(needed):
+            sys.exit(f"to build for another machine, the recipe needs {needed}")
+        print(f"rendered for Python {', '.join(RENDERED)}, and for another machine", flush=True)
         channel = Channel(work / "channel", rattler_build)
         for add in (add_python, add_tools, add_from_index):
             add(channel)
@@ -235,6 +240,13 @@ def main(into):
             (path,) = map(Path, result.packages)
             package = rattler_build.Package.from_file(path)
             print(f"{path.name}: {path.stat().st_size} bytes; needs {', '.join(package.depends)}", flush=True)
+            if package.constrains:
+                sys.exit(f"it bars packages that it does not need: {package.constrains}")
+            if package.name == "zcore-devel":
+                exported = member(path, "info/run_exports.json")
+                print(f"what is built with it needs {exported}", flush=True)
+                if exported.get("weak") != [f"zcore-array >={version}"]:
+                    sys.exit("that is not the zcore of its version, or a newer one")
             results = package.run_tests(channel=[channel.url])
             for tested in results:
                 print("\n".join(tested.output) if isinstance(tested.output, list) else tested.output, flush=True)

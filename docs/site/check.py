@@ -81,6 +81,15 @@ def missing_words(site):
     return sorted(word for word in WORDS if word not in text)
 
 
+def is_searched(browser, page):
+    """Return whether the search of a page that is opened as a file finds a word."""
+    with tempfile.TemporaryDirectory() as profile:
+        shown = subprocess.run([browser, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={profile}",
+                                "--virtual-time-budget=10000", "--dump-dom", f"{page.as_uri()}?q=fsync"],
+                               check=True, capture_output=True, text=True, timeout=120).stdout
+    return 'class="md-search-result__item"' in shown
+
+
 def picture(browser, page, size, scheme, out):
     """Take a picture of the top of a page; return the mean brightness of each cell."""
     import matplotlib.image
@@ -134,7 +143,10 @@ def main():
         browser = next(filter(None, map(shutil.which, BROWSERS)), None)
         wrong = [f"a link leads nowhere: {link}" for link in broken]
         wrong += [f"the search does not find {word}" for word in missing]
-        wrong += [] if browser is None else compared(site, browser, arguments.write)
+        if browser is not None:
+            wrong += [f"{name}: its search finds nothing, where it is opened as a file" for name in PAGES
+                      if not is_searched(browser, site / f"{name}.html")]
+            wrong += compared(site, browser, arguments.write)
         n_pages = len(list(site.rglob("*.html")))
     print(*wrong, sep="\n", end="\n" * bool(wrong))
     pictures = "no browser, so no pictures" if browser is None else f"{len(PAGES) * len(SIZES) * len(SCHEMES)} pictures"

@@ -7,6 +7,7 @@ The page of all rules is made here, too.
 import importlib.util
 import posixpath
 import re
+import tomllib
 from pathlib import Path
 
 from mkdocs.structure.files import File
@@ -16,6 +17,15 @@ PAGES = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changes.md"}
 # Pages for maintainers: a search shows those for users first.
 INNER = re.compile(r"design|kernel\.md|conformance|contributing|changes|releasing|examples/")
 LANGUAGES = {".c": "c", ".cpp": "cpp", ".f90": "fortran", ".py": "python", ".pyx": "cython"}
+
+
+def on_config(config):
+    """Show the version in the head of each page, and the repository, if pyproject.toml names it."""
+    version = re.search(r'^__version__ = "(.+)"$', (ROOT / "zcore/config.py").read_text("utf-8"), re.MULTILINE)[1]
+    config.site_name = f"zcore {version}"
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    config.repo_url = project.get("urls", {}).get("Source")
+    return config
 
 
 def on_files(files, config):
@@ -59,6 +69,12 @@ def on_post_page(output, page, config):
     if not page.file.src_uri.endswith(".ipynb"):
         return output
     return re.sub(r'(href="[\w./-]+)\.(?:md|ipynb)(?=["#])', r"\1.html", output)
+
+
+def on_post_build(config):
+    """Write the search index as a script, too: a page that is opened as a file may fetch nothing else."""
+    index = Path(config.site_dir, "search", "search_index.json")
+    index.with_suffix(".js").write_text(f"var __index = {index.read_text('utf-8')}", "utf-8")
 
 
 def _from_docs(text):

@@ -15,6 +15,7 @@ from tests.unit.stores.conformance import StoreConformance
 from zcore.__main__ import main
 from zcore.cli import parser
 from zcore.codecs import chain
+from zcore.model import foreign_dtypes
 
 
 def subclass(name, base, **names):
@@ -26,6 +27,7 @@ def subclass(name, base, **names):
 
 
 RleCodec = module_of("zcore/codecs/rle.py").RleCodec
+XorCodec = module_of("zcore/codecs/xor.py").XorCodec
 SqliteStore = module_of("zcore/stores/sqlite.py").SqliteStore
 count = module_of("zcore/cli/verbs/elements/count.py")
 
@@ -35,10 +37,17 @@ def in_the_tables(monkeypatch, tmp_path):
     """Add to each table the line that the page tells of."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(chain.CODECS, "rle", RleCodec)
-    monkeypatch.setitem(parser.VERBS, "count", ("elements.count", count.__doc__.partition(".")[0]))
+    monkeypatch.setitem(chain.CODECS, "xor", XorCodec)
+    for table in (foreign_dtypes._NAMES, foreign_dtypes._DOCUMENT_NAMES):
+        monkeypatch.setitem(table, "uint1", "uint1")
+    monkeypatch.setitem(parser.VERBS, "count", eval(re.search(r'^   "count": (.*),$', PAGE, re.MULTILINE)[1]))
 
 
 class TestRle(subclass("TestRle", CodecConformance, RleCodec=RleCodec)):
+    pass
+
+
+class TestXor(subclass("TestXor", CodecConformance, XorCodec=XorCodec)):
     pass
 
 

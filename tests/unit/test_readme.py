@@ -1,6 +1,8 @@
 """README and docs: sessions run, examples compile, links and names lead somewhere."""
 import doctest
+import errno
 import inspect
+import os
 import re
 import shlex
 from functools import cache
@@ -187,3 +189,16 @@ def test_every_module_of_the_kernel_is_on_its_page():
     modules = {path.with_suffix("") for path in kernel.rglob("*.p[yx][xd]") if path.stem != "__init__"}
     named = [name for cell in cells for name in re.findall(r"`(\w+)`", cell)]
     assert sorted(named) == sorted([path.name for path in modules])
+
+
+def test_messages_of_troubleshooting_are_in_the_code():
+    """In the first column of its tables; those of the system are known by their names."""
+    page = (ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
+    messages = {part for row in re.findall(r"^\| (`[^|]*`) \|", page, re.MULTILINE)
+                for message in re.findall(r"`([^`]+)`", row) for part in message.split("…")}
+    system = {os.strerror(number) for number in (errno.ENOSPC, errno.EDQUOT)} | {"could not broadcast"}
+    files = [ROOT / "setup.py", *(ROOT / "zcore").rglob("*.py"), *(ROOT / "zcore").rglob("*.pyx")]
+    # Literals that follow each other are one.
+    code = re.sub(r'"\s*\n\s*(?:[rf]*")', "", "\n".join([path.read_text(encoding="utf-8") for path in files]))
+    missing = [message for message in messages - system if message.strip(" :") not in code]
+    assert len(messages) > 20 and missing == []
