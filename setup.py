@@ -10,8 +10,9 @@ ZCORE_DEFLATE : ``libdeflate`` or ``zlib``
     static archive.
 ZCORE_DEBUG : ``1``
     Cython's bounds checks on, C assertions on, no optimisation.
-ZCORE_SANITIZE : ``1``
-    The address and the undefined behaviour sanitizer; the process must preload the former (see `.ci/run`).
+ZCORE_SANITIZE : ``1`` or ``thread``
+    The address and the undefined behaviour sanitizer, or that of threads; the process must preload the first, or the
+    last (see `.ci/run` and `tests/campaign/threads.py`).
 CPU_COUNT : a number
     Modules that are generated and compiled at a time, as in builds of conda; by default the CPUs of this process.
 
@@ -96,22 +97,23 @@ VARIANTS = {
     "release": (UNCHECKED, SMALL, STRIPPED),
     "debug": (CHECKED, ["-O0", "-g", "-UNDEBUG"], []),
     "sanitize": (CHECKED, ["-O1", "-g", "-UNDEBUG", "-fno-omit-frame-pointer", *SANITIZERS], SANITIZERS),
+    "threads": (UNCHECKED, ["-O1", "-g", "-UNDEBUG", "-fno-omit-frame-pointer", "-fsanitize=thread"],
+                ["-fsanitize=thread"]),
 }
-
-
-def switch(name):
-    """Return whether the environment variable `name` is on: 1 or 0, and nothing else."""
-    value = os.environ.get(name) or "0"
-    if value not in ("0", "1"):
-        raise SystemExit(f"{name} must be 0 or 1, not {value!r}")
-    return value == "1"
+# What the environment asks for: (ZCORE_DEBUG, ZCORE_SANITIZE).
+CHOICES = {("0", "0"): "release", ("1", "0"): "debug", ("0", "1"): "sanitize", ("0", "thread"): "threads"}
 
 
 def chosen_variant():
     """Return the key of `VARIANTS` that the environment asks for."""
-    if switch("ZCORE_DEBUG") and switch("ZCORE_SANITIZE"):
+    debug, sanitize = (os.environ.get(name) or "0" for name in ("ZCORE_DEBUG", "ZCORE_SANITIZE"))
+    if debug not in ("0", "1"):
+        raise SystemExit(f"ZCORE_DEBUG must be 0 or 1, not {debug!r}")
+    if sanitize not in ("0", "1", "thread"):
+        raise SystemExit(f"ZCORE_SANITIZE must be 0, 1 or thread, not {sanitize!r}")
+    if (debug, sanitize) not in CHOICES:
         raise SystemExit("ZCORE_DEBUG and ZCORE_SANITIZE are two builds: set one of them")
-    return "debug" if switch("ZCORE_DEBUG") else "sanitize" if switch("ZCORE_SANITIZE") else "release"
+    return CHOICES[debug, sanitize]
 
 
 def chosen_jobs():

@@ -18,6 +18,10 @@ TYPE_CHECKING = False      # of typing, without its import time
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+# Words of the functions' messages, and those of the command.
+WORDS = {"overwrite=True (mode 'w')": "--overwrite", "overwrite=True": "--overwrite",
+         "pass zarr_format=3": "pass --zarr-format 3", "zcore.references_from_hdf5": "zcore refs make",
+         "zcore.copy": "zcore cp", "checksum=True": "--checksum"}
 BROKEN_PIPE = 141      # as of a program that SIGPIPE has ended
 
 
@@ -44,7 +48,10 @@ def main(argv: Iterable[str] | None = None) -> int:
             if not argv:
                 parser_of().print_help(sys.stderr)
                 raise SystemExit(2)
-            arguments = parser_of(verb_of(argv)).parse_args(argv)
+            arguments, unknown = parser_of(verb_of(argv)).parse_known_args(argv)
+            if unknown:
+                # By the parser of the verb, which shows its own usage.
+                arguments.refuse(f"unrecognized arguments: {' '.join(unknown)}")
             command, debug, failure = f"zcore {arguments.verb}", arguments.debug, arguments.failure
             with warnings.catch_warnings():
                 if not sys.warnoptions:
@@ -109,7 +116,10 @@ def _sentence(error):
 
 
 def _on_one_line(message):
-    return " ".join(str(message).split())
+    text = " ".join(str(message).split())
+    for words, own in WORDS.items():
+        text = text.replace(words, own)
+    return text
 
 
 if __name__ == "__main__":

@@ -198,6 +198,11 @@ def test_a_tiff_file_is_opened(tmp_path):
     with tifffile.imread(tmp_path / "a.tif", aszarr=True) as store:
         np.testing.assert_array_equal(zcore.open(store)[...], values)
         np.testing.assert_array_equal(by_zarr(store, "")[3:190, 70:], values[3:190, 70:])
+        np.testing.assert_array_equal(zcore.copy(store, zcore.MemoryStore())[...], values)
+    np.testing.assert_array_equal(zcore.open(tmp_path / "a.tif")[...], values)
+    (tmp_path / "b.tif").write_bytes((tmp_path / "a.tif").read_bytes()[:100])
+    with pytest.raises(zcore.StoreError, match="cannot read the TIFF file"):
+        zcore.open(tmp_path / "b.tif")
 
 
 def test_manifests_of_virtualizarr_are_opened(tmp_path):

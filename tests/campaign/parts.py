@@ -38,6 +38,8 @@ PARTS = (
     Part("unaligned writers", "threads and processes write parts of the same chunks, in all formats: no element is "
          "lost",
          ("python", "-m", "tests.crash.races.unaligned")),
+    Part("threads", "tests of locks, plans, caches, shards and readers that share, with the thread sanitizer",
+         ("python", "-m", "tests.campaign.threads")),
     Part("re-entry", "every public call from a signal handler, a `__del__`, an `__array__`, a coroutine, a forked "
          "child, and a thread at the end of the interpreter",
          ("python", "-m", "tests.crash.reentry")),

@@ -44,10 +44,8 @@ def setup_script(monkeypatch):
 
 def expected_variant():
     """Return the variant that the environment of the tests asks for, or None when it does not say."""
-    for name, variant in (("ZCORE_DEBUG", "debug"), ("ZCORE_SANITIZE", "sanitize")):
-        if os.environ.get(name) == "1":
-            return variant
-    return None
+    asked = (os.environ.get("ZCORE_DEBUG"), os.environ.get("ZCORE_SANITIZE"))
+    return {("1", None): "debug", (None, "1"): "sanitize", (None, "thread"): "threads"}.get(asked)
 
 
 def test_variant_is_the_one_asked_for():
@@ -66,7 +64,7 @@ def test_child_process_runs_the_same_build():
 
 
 @pytest.mark.skipif(shutil.which("nm") is None, reason="nm is not installed")
-@pytest.mark.skipif(build_info()["variant"] == "sanitize", reason="sanitizers export symbols of their own")
+@pytest.mark.skipif(build_info()["variant"] in ("sanitize", "threads"), reason="sanitizers export symbols of their own")
 @pytest.mark.parametrize("path", EXTENSIONS, ids=lambda path: path.name.split(".")[0])
 def test_extension_exports_its_init_function_alone(path):
     options = ["-gU"] if sys.platform == "darwin" else ["-D", "--defined-only"]
@@ -261,14 +259,15 @@ def test_filters_alone_are_compiled_without_floating_point_exceptions(setup_scri
 
 def test_each_combination_has_a_folder_and_a_stamp_of_its_own(setup_script):
     combinations = list(itertools.product(setup_script.VARIANTS, ("bundled", "system"), ("", "-ldeflate")))
-    assert len({setup_script.build_base(*each) for each in combinations}) == len(combinations) == 12
-    assert len({setup_script.build_stamp(*each) for each in combinations}) == 12
+    assert len({setup_script.build_base(*each) for each in combinations}) == len(combinations) == 16
+    assert len({setup_script.build_stamp(*each) for each in combinations}) == 16
 
 
 @pytest.mark.parametrize(("environment", "variant", "libs"), [
     ({}, "release", "bundled"),
     ({"ZCORE_DEBUG": "1"}, "debug", "bundled"),
     ({"ZCORE_DEBUG": "0", "ZCORE_SANITIZE": "1"}, "sanitize", "bundled"),
+    ({"ZCORE_SANITIZE": "thread"}, "threads", "bundled"),
     ({"ZCORE_DEBUG": "", "ZCORE_LIBS": "system"}, "release", "system"),
     ({"ZCORE_LIBS": ""}, "release", "bundled"),
 ])
@@ -280,8 +279,9 @@ def test_environment_chooses_the_build(setup_script, monkeypatch, environment, v
 
 @pytest.mark.parametrize(("environment", "words"), [
     ({"ZCORE_DEBUG": "yes"}, "ZCORE_DEBUG must be 0 or 1, not 'yes'"),
-    ({"ZCORE_SANITIZE": "2"}, "ZCORE_SANITIZE must be 0 or 1, not '2'"),
+    ({"ZCORE_SANITIZE": "2"}, "ZCORE_SANITIZE must be 0, 1 or thread, not '2'"),
     ({"ZCORE_DEBUG": "1", "ZCORE_SANITIZE": "1"}, "two builds"),
+    ({"ZCORE_DEBUG": "1", "ZCORE_SANITIZE": "thread"}, "two builds"),
     ({"ZCORE_LIBS": "shared"}, "ZCORE_LIBS must be bundled or system, not 'shared'"),
     ({"ZCORE_DEFLATE": "isal"}, "ZCORE_DEFLATE must be libdeflate or zlib, not 'isal'"),
 ])

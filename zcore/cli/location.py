@@ -11,7 +11,7 @@ import os
 import zcore
 from zcore.errors import NodeNotFoundError
 from zcore.formats import DOCUMENTS
-from zcore.stores.openers import PARQUET_DOCUMENT
+from zcore.stores import openers
 
 TYPE_CHECKING = False      # of typing, without its import time
 if TYPE_CHECKING:
@@ -21,17 +21,22 @@ if TYPE_CHECKING:
     from zcore.typing import Mode
 
 METAVAR = "PATH"
-HELP = ("array or group: a directory, URL, zip archive, reference set or ASDF file, or a node in it, such as "
-        "a.zip/2016/t2m")
+HELP = "array or group: a directory, URL or file, or a node in it, such as a.zip/2016/t2m"
 
 
 def opened(text: str, mode: Mode = "r", **keywords: Any) -> zcore.Array | zcore.Group:
     """Return the array or group that a PATH names; `mode` and `keywords` are those of `zcore.open`."""
     store, path = located(text)
+    if mode == "r" and (kind := openers.kind_of(store)) is not None and kind.opener is None:
+        # A file that is no store, such as one of HDF5.
+        from zcore.tools.copy.sources import open_source
+        from zcore.tools.files.store import SourceStore
+
+        store = SourceStore(open_source(store, path, None, None), store, kind.name, path)
     try:
         return zcore.open(store, mode, path=path, **keywords)
     except NodeNotFoundError:
-        if "://" not in text and not os.path.isfile(store) and not os.path.lexists(text):
+        if "://" not in text and isinstance(store, str) and not os.path.isfile(store) and not os.path.lexists(text):
             raise FileNotFoundError(f"{text} does not exist") from None
         raise
 
@@ -78,7 +83,7 @@ def _in_a_set(text):
     """
     head, names = text.rstrip(os.sep), []
     while head:
-        if os.path.isfile(os.path.join(head, PARQUET_DOCUMENT)) and not _is_node(head):
+        if os.path.isfile(os.path.join(head, openers.PARQUET_DOCUMENT)) and not _is_node(head):
             return head, "/".join(names)
         head, name = os.path.split(head)
         if not name:

@@ -85,7 +85,7 @@ def parser_of(*called: str | None) -> argparse.ArgumentParser:
             # Suppressed: the default of an action would undo a --debug before it.
             one.add_argument("--debug", action="store_true", default=argparse.SUPPRESS,
                              help="show the traceback of an error")
-        verb.set_defaults(debug=False, run=module.run, failure=getattr(module, "FAILURE", 1))
+        verb.set_defaults(debug=False, refuse=verb.error, run=module.run, failure=getattr(module, "FAILURE", 1))
     return parser
 
 

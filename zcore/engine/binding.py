@@ -888,6 +888,8 @@ def _moved_by(view, elements):
 
 def stored_chunks(store: Store, prefix: str, metadata: ArrayMetadata) -> Iterator[tuple[str, tuple[int, ...]]]:
     """Iterate over (key, chunk coordinates) of the objects below `prefix` that an array may have."""
+    if not store.lists:
+        raise StoreError(f"{store!r} has no listing, so it is unknown which chunks exist", key=prefix)
     keys, ndim = metadata.chunk_keys, len(metadata.shape)
     n = len(prefix)
     for key in store.list_prefix(prefix + keys.folder(ndim)):

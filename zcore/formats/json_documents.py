@@ -363,11 +363,10 @@ def _short(raw):
 
 
 def _scalar(value):
-    """Return the Python value of a NumPy scalar, which JSON's encoder does not know."""
-    if isinstance(value, np.generic) and value.dtype.kind in "biufU":
-        return value.item()
-    advice = "; the list that its tolist() returns may be one" if isinstance(value, np.ndarray) else ""
-    raise TypeError(f"{value!r:.60} of type {type(value).__name__} is no JSON value{advice}")
+    """Return the Python value of a NumPy scalar or array, which JSON's encoder does not know; dates as text."""
+    if isinstance(value, (np.generic, np.ndarray)) and value.dtype.kind in "biufUM":
+        return (value.astype(str) if value.dtype.kind == "M" else value).tolist()
+    raise TypeError(f"{value!r:.60} of type {type(value).__name__} is no JSON value")
 
 
 # Each match is an escape; the group is half of a pair.

@@ -8,6 +8,7 @@ cdef extern from "atomics.h" nogil:
     int64_t zc_add(int64_t *p, int64_t v)
     int zc_swap_if(int64_t *p, int64_t expected, int64_t desired)
     int64_t zc_this_thread()
+    void zc_pause()
     void zc_back_off(int64_t n)
     int64_t zc_now_ns()
     int64_t zc_wall_ns()

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from zcore.errors import MetadataError, UnsupportedError, warn
+from zcore.model.foreign_dtypes import is_foreign
 
 if TYPE_CHECKING:
     from typing import Any, Literal
@@ -194,6 +195,8 @@ def to_descr(dtype: np.dtype[Any]) -> str | list[list[Any]]:
 def _to_typestr(dtype):
     if dtype.subdtype is not None:
         raise ValueError(f"{dtype!r} is a subarray type: append its shape to the array's")
+    if is_foreign(dtype):
+        raise UnsupportedError(f"only Zarr v3 has the data type {dtype}", feature=f"data type {dtype}")
     text = dtype.str
     if dtype.kind not in "biufcSUVmM" or (dtype.kind in "fc" and dtype.itemsize not in _SIZES[dtype.kind]):
         raise _unsupported(str(dtype))

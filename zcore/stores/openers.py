@@ -69,12 +69,14 @@ HDF5 = Kind("HDF5 file", (".h5", ".hdf5", ".he5", ".nc", ".nc4"), (b"\x89HDF\r\n
             f"{_COPY_ADVICE}, and zcore.references_from_hdf5 makes a reference set of it")
 NPY = Kind(".npy file", (".npy",), (b"\x93NUMPY",), None, _COPY_ADVICE)
 NPZ = Kind(".npz file", (".npz",), (), None, _COPY_ADVICE)
+TIFF = Kind("TIFF file", (".tif", ".tiff"), (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+"),
+            "zcore.stores.zarr_python:store_of_tiff", _COPY_ADVICE)
 # URLs, by their scheme; and objects of obstore and fsspec, or with `get` and `get_range`.
 REMOTE = Kind("remote store", opener="zcore.stores.remote.store:RemoteStore")
 ZARR_PYTHON = Kind("store of zarr-python", opener="zcore.stores.zarr_python:store_of_zarr")
 STORE = Kind("store")
 
-KINDS = (DIRECTORY, ZIP, ASDF, REFERENCES, PARQUET, HDF5, NPY, NPZ, MAPPING, MEMORY, REMOTE, ZARR_PYTHON, STORE)
+KINDS = (DIRECTORY, ZIP, ASDF, REFERENCES, PARQUET, HDF5, NPY, NPZ, TIFF, MAPPING, MEMORY, REMOTE, ZARR_PYTHON, STORE)
 _BY_ENDING = {ending: kind for kind in KINDS for ending in kind.endings}
 _BY_MAGIC = {magic: kind for kind in KINDS for magic in kind.magics}
 _N_MAGIC = max(map(len, _BY_MAGIC))

@@ -4,6 +4,7 @@ from __future__ import annotations
 from asyncio import run_coroutine_threadsafe
 from inspect import CORO_CREATED, getcoroutinestate
 from typing import TYPE_CHECKING
+from weakref import finalize
 
 from zarr.abc.store import RangeByteRequest, SuffixByteRequest
 from zarr.abc.store import Store as ZarrStore
@@ -12,7 +13,7 @@ from zarr.core.buffer.cpu import buffer_prototype
 from zarr.core.sync import sync
 from zarr.storage import LocalStore
 
-from zcore.errors import StoreError, ZcoreError
+from zcore.errors import StoreError, UnsupportedError, ZcoreError
 from zcore.stores.base import AtMost, Listing, Store, Within, resolve_range, together
 from zcore.stores.keys import check_key, check_prefix
 from zcore.stores.openers import DIRECTORY, loaded
@@ -54,6 +55,25 @@ def store_of_zarr(store: ZarrStore, read_only: bool = False, loop: AbstractEvent
     return ZarrPythonStore(store, read_only, loop)
 
 
+def store_of_tiff(path: str) -> Store:
+    """Return the images of a TIFF file as a store, by the package tifffile.
+
+    Raises : UnsupportedError, if tifffile is not installed; StoreError, if it cannot read the file.
+    """
+    try:
+        import tifffile
+    except ModuleNotFoundError as exc:
+        raise UnsupportedError(f"{path!r:.200}: TIFF files need tifffile, which is not installed: python -m pip "
+                               "install tifffile", feature="TIFF files") from exc
+    try:
+        images = tifffile.imread(path, aszarr=True)
+    except (OSError, ValueError, tifffile.TiffFileError) as exc:
+        raise StoreError(f"cannot read the TIFF file {path!r:.200}: {exc}", key=path) from exc
+    store = store_of_zarr(images)
+    finalize(store, images.close)
+    return store
+
+
 class ZarrPythonStore(Store):
     """Keys and values of a store of zarr-python that is no directory; see `store_of_zarr`.
 
@@ -65,7 +85,8 @@ class ZarrPythonStore(Store):
     def __init__(self, store: ZarrStore, read_only: bool = False, loop: AbstractEventLoop | None = None) -> None:
         self.store: ZarrStore = store
         self.read_only: bool = read_only
-        self.lists: bool = store.supports_listing
+        # tifffile lists the documents alone: by its listing, all elements would be absent.
+        self.lists: bool = store.supports_listing and type(store).__module__.partition(".")[0] != "tifffile"
         # Stores of zarr-python with the same text are the same store, and share their locks.
         self.uri: str = str(store)
         # Of Icechunk.

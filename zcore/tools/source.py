@@ -128,6 +128,10 @@ class SourceArray:
         """Return a `Stored`, which tells what exists; None where only reading tells."""
         return None if self.binding is None else Stored(self.binding, self.box, self.dimensions)
 
+    def sizes(self) -> dict[tuple[int, ...], int] | None:
+        """Return the bytes of each chunk that the file has, by its coordinates; None where it has no chunks."""
+        return None
+
     def _read(self, box, out):
         """Read a box of the stored array into `out`, which has its counts."""
         raise NotImplementedError

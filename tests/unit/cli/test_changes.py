@@ -51,12 +51,13 @@ def test_a_value_that_is_no_json_there_is_an_error(run, weather):
 # create
 
 
-@pytest.mark.parametrize(("text", "expected"), [("48,90", (48, 90)), ("7", (7,)), ("", ()), ("0,1", (0, 1))])
+@pytest.mark.parametrize(("text", "expected"), [
+    ("48,90", (48, 90)), ("1x2", (1, 2)), ("7", (7,)), ("", ()), ("0,1", (0, 1))])
 def test_lengths(text, expected):
     assert lengths_of(text) == expected
 
 
-@pytest.mark.parametrize("text", ["a", "1;2", "1.5", "1x2"])
+@pytest.mark.parametrize("text", ["a", "1;2", "1.5", "1y2"])
 def test_what_are_no_lengths(text):
     with pytest.raises(ValueError, match="expected lengths"):
         lengths_of(text)

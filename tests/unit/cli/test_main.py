@@ -143,3 +143,21 @@ def test_names_that_are_no_text(save, shell):
     done = shell("LC_ALL=C.UTF-8 PYTHONIOENCODING=utf-8:strict zcore demo zon*.npy")
     assert (done.returncode, done.stderr) == (0, "")
     assert "zon\\udce9.npy\n" in done.stdout
+
+
+def test_a_mistyped_option_shows_the_usage_of_its_verb(capsys):
+    with pytest.raises(SystemExit) as caught:
+        command.main(["info", "a.zarr", "--chunk-map"])
+    err = capsys.readouterr().err
+    assert caught.value.code == 2 and err.startswith("usage: zcore info ") and "--chunk-map" in err
+
+
+def test_messages_have_the_words_of_the_command(run, save):
+    save("a.npy", np.arange(3))
+    assert run("cp", "a.npy", "a.zarr")[0] == 0
+    for arguments in (("cp", "a.npy", "a.zarr"), ("create", "a.zarr", "--shape", "10x10", "--dtype", "u1")):
+        code, _, err = run(*arguments)
+        assert code == 1 and "--overwrite" in err and "overwrite=True" not in err
+    assert "zcore cp converts it" in run("attrs", "a.npy", "--set", "a", "1")[2]
+    assert run("create", "b.zarr", "--shape", "10x10", "--dtype", "u1")[0] == 0
+    assert zcore.open("b.zarr").shape == (10, 10)

@@ -109,6 +109,40 @@ def test_a_module_in_cython_refuses_every_other_array(module, tmp_path, said):
     assert said in refused and str(tmp_path / "a") in refused
 
 
+@needs("c++")
+def test_the_writer_in_cpp(tmp_path):
+    """Its class, in a program that gives it ten frames."""
+    blocks = re.findall(r"^```cpp\n(.*?)^```$", (PAGES / "cpp.md").read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    source = tmp_path / "frames.cpp"
+    source.write_text(f"""#include <cstdio>
+#include <stdexcept>
+#include <vector>
+#include "zcore.h"
+{blocks[1]}
+int main(int, char **arguments)
+try {{
+    zcore_error error;
+    if (zcore_start(&error) != 0) throw std::runtime_error(error.message);
+    zcore_array *array = zcore_open(arguments[1], "r+", nullptr, &error);
+    Writer writer(array);
+    for (uint16_t i = 0; i < 10; i++) writer.append(std::vector<uint16_t>(6, i));
+    writer.close();
+    writer.close();
+}} catch (const std::exception &e) {{
+    std::fputs(e.what(), stderr);
+    return 1;
+}}
+""")
+    program = build(tmp_path, "c++ -std=c++17", source, "-Wextra", "-Werror")
+    z = zcore.create_array(tmp_path / "a", shape=(0, 2, 3), chunks=(4, 2, 3), dtype="u2")
+    run(program, tmp_path / "a")
+    z.refresh()
+    assert z[:, 1, 2].tolist() == list(range(10))
+    zcore.create_array(tmp_path / "other", shape=(0, 2, 3), chunks=(4, 2, 3), dtype="f8")
+    assert "float64 is there" in run(program, tmp_path / "other", status=1)
+    assert "the array is NULL" in run(program, tmp_path / "nothing", status=1)
+
+
 @needs("gfortran")
 def test_a_program_in_fortran(tmp_path):
     source = tmp_path / "temperatures.f90"

@@ -276,7 +276,8 @@ def test_every_class_of_error_has_a_code(monkeypatch, tmp_path):
     assert len(set(header.values())) == len(header)
     codes = {}
     for name, cls in vars(zcore.errors).items():
-        if isinstance(cls, type) and issubclass(cls, zcore.ZcoreError):
+        # Some have more names, those of zarr-python.
+        if isinstance(cls, type) and issubclass(cls, zcore.ZcoreError) and cls.__name__ == name:
             def fail(*_, cls=cls):
                 raise cls("no")
             monkeypatch.setattr(zcore.embed.calls, "open", fail)

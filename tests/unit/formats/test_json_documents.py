@@ -274,8 +274,8 @@ def test_a_value_that_json_lacks_is_shown_with_its_type():
     assert str(caught.value) == "b'x' of type bytes is no JSON value"     # json may add notes, which say where
     with pytest.raises(TypeError, match=r"^attribute 'a': b'x' of type bytes is no JSON value$"):
         check_attributes({"b": 1, "a": [b"x"]}, {})
-    with pytest.raises(TypeError, match=r"^attribute 'a': array\(\[0, 1\]\) of type ndarray .*tolist\(\)"):
-        check_attributes({"a": np.arange(2)}, {})
+    with pytest.raises(TypeError, match=r"^attribute 'a': array\(.*\) of type ndarray is no JSON value$"):
+        check_attributes({"a": np.zeros(1, "c8")}, {})
     with pytest.raises(TypeError, match="^attribute 'a': names of a JSON object are strings, not 1$"):
         check_attributes({"a": {1: 2}}, {})
 

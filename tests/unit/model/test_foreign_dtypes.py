@@ -5,6 +5,7 @@ import types
 import numpy as np
 import pytest
 
+import zcore
 from tests.each import each
 from zcore.errors import UnsupportedError
 from zcore.formats.zarr_v3.fill import parse_fill, render_fill
@@ -90,3 +91,13 @@ def test_types_without_a_name_in_documents():
 
     with pytest.raises(UnsupportedError, match="int1"):
         foreign_name(np.dtype(ml_dtypes.int1))
+
+
+@pytest.mark.parametrize("zarr_format", [2, "zmeta"])
+def test_only_zarr_v3_has_these_types(tmp_path, zarr_format):
+    """Other formats would store them as bytes, which read as another type."""
+    dtype = foreign_dtype("bfloat16")
+    for keywords in ({"shape": 2, "dtype": dtype}, {"data": np.ones(2, dtype)}):
+        with pytest.raises(UnsupportedError, match="only Zarr v3 has the data type bfloat16"):
+            zcore.create_array(tmp_path / "a", zarr_format=zarr_format, **keywords)
+    assert not (tmp_path / "a").exists()

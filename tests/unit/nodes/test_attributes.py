@@ -285,3 +285,16 @@ def test_threads_that_set_different_attributes_lose_none(array):
     for thread in threads:
         thread.join()
     assert len(array.attrs) == 40
+
+
+@pytest.mark.parametrize(("value", "stored"), [
+    (np.arange(3), [0, 1, 2]), (np.ones((1, 2), ">f4"), [[1.0, 1.0]]), (np.array(["a", "bc"]), ["a", "bc"]),
+    (np.array(3), 3), ({"a": [np.array([True])]}, {"a": [[True]]}), (np.datetime64("2016-02-29T12"), "2016-02-29T12"),
+    (np.array(["2016-02-29"], "M8[D]"), ["2016-02-29"])])
+@pytest.mark.parametrize("zarr_format", [2, 3, "zmeta"])
+def test_arrays_of_numpy_are_stored_as_lists(value, stored, zarr_format):
+    array = zcore.create_array(zcore.MemoryStore(), shape=1, dtype="i1", zarr_format=zarr_format)
+    array.attrs["a"] = value
+    assert array.attrs["a"] == stored
+    with pytest.raises(TypeError, match="no JSON value"):
+        array.attrs["a"] = np.array([1j])

@@ -35,6 +35,8 @@ def make(kind, path):
     elif kind is openers.HDF5:
         with pytest.importorskip("h5py").File(path, "w") as file:
             file["a"] = ELEMENTS
+    elif kind is openers.TIFF:
+        pytest.importorskip("tifffile").imwrite(path, ELEMENTS, metadata=None)
     elif kind is openers.ASDF:
         zcore.asdf.write(path, {"a": ELEMENTS})
     else:
@@ -71,7 +73,9 @@ def test_every_file_is_opened_or_the_error_says_by_what(kind, name, tmp_path):
                 attempt()
             assert kind.advice in str(caught.value)
         return
-    assert elements_of(zcore.open(path)) == elements_of(zcore.open_group(path)) == ELEMENTS.tolist()
+    assert elements_of(zcore.open(path)) == ELEMENTS.tolist()
+    if kind is not openers.TIFF:     # which holds one array
+        assert elements_of(zcore.open_group(path)) == ELEMENTS.tolist()
     assert zcore.verify(path).ok
     with pytest.raises(NotADirectoryStoreError) as caught:
         zcore.open(path, mode="a", shape=1, dtype="u1")
@@ -102,13 +106,13 @@ def test_a_copy_makes_the_kind_of_file_that_its_name_says(kind, name, tmp_path):
 def test_every_verb_knows_the_file(kind, name, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     make(kind, tmp_path / name)
-    for arguments in (["ls", name], ["info", name], ["verify", name], ["tree", name]):
-        assert main(arguments) == (1 if kind.opener is None else 0)
-        assert kind.opener is not None or kind.advice in capsys.readouterr().err
+    for verb in ("ls", "info", "tree"):
+        assert main([verb, name]) == 0
+    assert main(["verify", name]) == (1 if kind.opener is None else 0)
     capsys.readouterr()
     assert main(["cp", name, "copy.zarr"]) == 0
     assert elements_of(zcore.open("copy.zarr")) == ELEMENTS.tolist()
-    is_made = kind.opener is not None or kind is openers.HDF5
+    is_made = kind.opener is not None and kind is not openers.TIFF or kind is openers.HDF5
     assert main(["refs", "make", name, "--out", "set.json"]) == (0 if is_made else 1)
     if is_made:
         assert elements_of(zcore.open("set.json")) == ELEMENTS.tolist()

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any, TypeAlias
 
+    from zcore.tools.source import SourceArray
+
     Lengths: TypeAlias = int | Sequence[int | Sequence[int]]
     Coords: TypeAlias = tuple[int, ...]
     Sizes: TypeAlias = Mapping[Coords, int]     # the bytes of objects that exist
@@ -27,11 +29,19 @@ def short(path: str, node: zcore.Array | zcore.Group | zcore.ZcoreError) -> dict
     """Return the rows for a listing: a dict."""
     if isinstance(node, zcore.ZcoreError):
         return {"path": path, "kind": "error", "error": kind_of(node), "message": str(node)}
-    rows: dict[str, Any] = {"path": path, "kind": kind_of(node), "format": node.zarr_format}
+    rows: dict[str, Any] = {"path": path, "kind": kind_of(node),
+                            "format": getattr(node.store, "file_kind", node.zarr_format)}
     if isinstance(node, zcore.Array):
-        rows |= {"shape": node.shape, "dtype": type_name(node.dtype), "chunks": chunks_of(node),
+        source = source_of(node)
+        rows |= {"shape": node.shape, "dtype": type_name(node.dtype),
+                 "chunks": chunks_of(node) if source is None or source.chunks_of_objects != "auto" else None,
                  "shards": shards_of(node)}
     return rows
+
+
+def source_of(array: zcore.Array) -> SourceArray | None:
+    """Return an array of a file that is no store, as the file has it; None for any other array."""
+    return array.store.arrays[array.path] if hasattr(array.store, "file_kind") else None
 
 
 def chunks_of(array: zcore.Array) -> Sequence[Lengths]:
@@ -94,17 +104,20 @@ def full(node: zcore.Array | zcore.Group, sizes: Sizes | None = None) -> dict[st
         with contextlib.suppress(zcore.StoreError):
             sizes = stored_sizes(node)
     stored = None if sizes is None else sum(sizes.values())
+    has_chunks = rows["chunks"] is not None
+    source = source_of(node)
+    codecs = metadata.codecs if source is None else source.codecs or ()
     return rows | {
         "dimension_names": metadata.dimension_names,
         "fill_value": metadata.fill_value,
         "order": node.order,
-        "codecs": [{"name": spec.name, "configuration": spec.configuration} for spec in metadata.codecs],
+        "codecs": [{"name": spec.name, "configuration": spec.configuration} for spec in codecs],
         "nbytes": metadata.nbytes,
         "nbytes_stored": stored,
         "ratio": metadata.nbytes / stored if stored else None,
-        "object_grid": metadata.grid_shape,
-        "objects": metadata.n_chunks,
-        "objects_stored": None if sizes is None else len(sizes),
+        "object_grid": metadata.grid_shape if has_chunks else None,
+        "objects": metadata.n_chunks if has_chunks else None,
+        "objects_stored": None if sizes is None or not has_chunks else len(sizes),
         "attributes": node.attrs.asdict(),
     }
 

@@ -10,6 +10,7 @@ Some chunks cannot be handled this way: bit shuffle, compressors without a decod
 multiple of the item size. They are NOT_BLOCKWISE and go through c-blosc.
 """
 from libc.stdint cimport int64_t, uint8_t
+from libc.stdlib cimport free
 from libc.string cimport memcmp, memcpy
 
 from zcore.kernel.codec.blosc_header cimport (
@@ -17,8 +18,8 @@ from zcore.kernel.codec.blosc_header cimport (
     check_blocks, check_header, n_blocks, n_streams,
 )
 from zcore.kernel.codec.compress cimport (
-    BLOSC_MAX_NBYTES, BLOSC_OVERHEAD, LZ4, LZ4HC, ZLIB, ZSTD, blosc_decode, blosc_decode_within, blosc_encode,
-    decode_streams, encode_stream, format_of, has_decoder, own_blocksize, zstd_encoder, zstd_level,
+    BLOSC_MAX_NBYTES, BLOSC_OVERHEAD, LZ4, LZ4HC, ZC_OWN_SHUFFLES, ZLIB, ZSTD, blosc_decode, blosc_decode_within,
+    blosc_encode, decode_streams, encode_stream, format_of, has_decoder, own_blocksize, zstd_encoder, zstd_level,
     zstd_release,
 )
 from zcore.kernel.codec.compress import compressor_code
@@ -28,6 +29,7 @@ from zcore.kernel.codec.table cimport (
 from zcore.kernel.strided.copy cimport MAX_NDIM, Copy, Runs, copy_run, is_filled, run_offset
 from zcore.kernel.io.files cimport FAILED, Buffer, buffer_reserve
 from zcore.kernel.codec.shuffle cimport items_to_planes, planes_to_items, unbitshuffle_block
+from zcore.kernel.memory cimport zc_new
 from zcore.kernel.numbers cimport load_u32, store_u32
 from zcore.kernel.status cimport OK, Status, status_clear
 
@@ -573,6 +575,17 @@ cdef int64_t _bound(const Step *step, int64_t n_bytes, bint *is_exact) noexcept 
 cdef int64_t _encode(const Step *step, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t capacity,
                      Workspace *work, Status *status) noexcept nogil:
     cdef const Blosc *blosc = <const Blosc *>step.parameters
+    cdef int64_t n = NOT_BLOCKWISE
+    cdef uint8_t *scratch
+    cdef Runs run
+    if ZC_OWN_SHUFFLES and work.n_threads == 1 and blosc.typesize > 1 and n_bytes % blosc.typesize == 0:
+        run.itemsize, run.n_items, run.ndim = blosc.typesize, n_bytes // blosc.typesize, 0
+        scratch = <uint8_t *>zc_new(MAX_BLOCK_NBYTES, 1) if _can_gather(step, &run, n_bytes) else NULL
+        if scratch != NULL:
+            n = _gather_chunk(step, src, &run, n_bytes, dst, scratch, work)
+            free(scratch)
+        if n != NOT_BLOCKWISE:
+            return n
     # Not `capacity`: with more room, c-blosc makes chunks that are longer than stored ones.
     return blosc_encode(src, n_bytes, dst, n_bytes + BLOSC_OVERHEAD, blosc.compressor, blosc.level, blosc.shuffle,
                         blosc.typesize, blosc.blocksize, work.n_threads, status)

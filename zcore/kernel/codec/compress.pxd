@@ -9,6 +9,18 @@ from zcore.kernel.codec.table cimport Contexts
 from zcore.kernel.status cimport Status
 
 
+cdef extern from *:
+    """
+    /* Whether zcore shuffles, where it can, even if a chunk is contiguous: c-blosc has vectors for x86 alone. */
+    #if !defined(ZC_OWN_SHUFFLES) && !defined(__x86_64__) && !defined(__i386__)
+    #define ZC_OWN_SHUFFLES 1
+    #elif !defined(ZC_OWN_SHUFFLES)
+    #define ZC_OWN_SHUFFLES 0
+    #endif
+    """
+    const bint ZC_OWN_SHUFFLES
+
+
 cdef enum Compressor:
     BLOSCLZ = 0
     LZ4 = 1

@@ -211,6 +211,7 @@ cdef int blosc_decode(const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t
                       int n_threads, Status *status) noexcept nogil:
     cdef BloscHeader header
     cdef uint8_t *scratch
+    cdef bint is_own
     cdef int result
     cdef int code = check_header(src, n_bytes, dst_nbytes, itemsize, &header, status)
     if code != OK:
@@ -227,7 +228,8 @@ cdef int blosc_decode(const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t
     if not has_format(header.flags >> 5):
         return fail(status, BLOSC_SNAPPY, 2, 0, header.flags >> 5)
     n_threads = min(n_threads, <int>min(n_blocks(&header), <int64_t>ZC_MAX_THREADS))
-    if n_threads > 1 and has_decoder(header.flags >> 5):
+    is_own = ZC_OWN_SHUFFLES and header.flags & (FLAG_SHUFFLE | FLAG_BITSHUFFLE)
+    if (n_threads > 1 or is_own) and has_decoder(header.flags >> 5):
         scratch = <uint8_t *>zc_new(n_threads, header.blocksize)
         if scratch != NULL:
             code = _decode_together(src, &header, dst, scratch, n_threads, status)

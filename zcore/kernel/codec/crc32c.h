@@ -1,4 +1,4 @@
-/* CRC-32C in three ways: by a table, by the instruction of x86-64 (SSE4.2), by the instruction of ARMv8.
+/* CRC-32C by a table, or by the instruction of x86-64 (SSE4.2) or of ARMv8.
  *
  * The sum is the remainder of the message, as a polynomial over GF(2), divided by
  * P = x^32 + x^28 + x^27 + x^26 + x^25 + x^23 + x^22 + x^20 + x^19 + x^18 + x^14 + x^13 + x^11 + x^10 + x^9 + x^8 + x^6
@@ -34,6 +34,69 @@ static uint32_t zc_crc32c_by_table(uint32_t crc, const uint8_t *data, int64_t n)
 
 #include <immintrin.h>
 
+#define ZC_CRC32C_TARGET __attribute__((target("sse4.2")))
+#define ZC_CRC32C_STREAMS __attribute__((target("sse4.2,pclmul")))
+
+ZC_CRC32C_TARGET static inline uint64_t zc_crc32c_word(uint64_t crc, uint64_t word) { return _mm_crc32_u64(crc, word); }
+ZC_CRC32C_TARGET static inline uint32_t zc_crc32c_byte(uint32_t crc, uint8_t byte) { return _mm_crc32_u8(crc, byte); }
+
+ZC_CRC32C_STREAMS static inline uint64_t zc_crc32c_product(uint64_t a, uint64_t b)
+{
+    __m128i product = _mm_clmulepi64_si128(_mm_cvtsi64_si128((int64_t)a), _mm_cvtsi64_si128((int64_t)b), 0);
+    return (uint64_t)_mm_cvtsi128_si64(product);
+}
+
+#elif defined(__aarch64__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+
+#if defined(__linux__)
+#include <sys/auxv.h>
+#elif defined(__APPLE__)
+#include <sys/sysctl.h>
+#endif
+
+#define ZC_CRC32C_TARGET
+#define ZC_CRC32C_STREAMS
+
+/* Assembly, because compilers differ in how they offer instructions to a file that is built for plain ARMv8. */
+static inline uint64_t zc_crc32c_word(uint64_t crc, uint64_t word)
+{
+    __asm__(".arch_extension crc\n\tcrc32cx %w0, %w0, %x1" : "+r"(crc) : "r"(word));
+    return crc;
+}
+
+static inline uint32_t zc_crc32c_byte(uint32_t crc, uint8_t byte)
+{
+    __asm__(".arch_extension crc\n\tcrc32cb %w0, %w0, %w1" : "+r"(crc) : "r"((uint32_t)byte));
+    return crc;
+}
+
+static inline uint64_t zc_crc32c_product(uint64_t a, uint64_t b)
+{
+    typedef uint64_t pair __attribute__((vector_size(16)));
+    pair product = {a, 0}, factor = {b, 0};
+    __asm__(".arch_extension aes\n\tpmull %0.1q, %0.1d, %1.1d" : "+w"(product) : "w"(factor));
+    return product[0];
+}
+
+static int zc_has_armv8(const char *name, unsigned long bit)
+{
+#if defined(__linux__)
+    (void)name;
+    return (getauxval(AT_HWCAP) & bit) != 0;
+#elif defined(__APPLE__)
+    int value = 0;
+    size_t size = sizeof value;
+    (void)bit;
+    return sysctlbyname(name, &value, &size, NULL, 0) == 0 && value;
+#else
+    return 0;
+#endif
+}
+
+#endif
+
+#ifdef ZC_CRC32C_TARGET
+
 /* The instruction takes 3 cycles, and one can start per cycle, so three streams are summed side by side. */
 enum { ZC_CRC32C_LONG = 4096, ZC_CRC32C_SHORT = 128 };
 
@@ -64,31 +127,27 @@ static uint32_t zc_crc32c_power(uint64_t n)
     return result;
 }
 
-__attribute__((target("sse4.2")))
-static uint32_t zc_crc32c_one_stream(uint32_t crc, const uint8_t *data, int64_t n)
+ZC_CRC32C_TARGET static uint32_t zc_crc32c_one_stream(uint32_t crc, const uint8_t *data, int64_t n)
 {
     uint64_t sum = crc, word;
     for (; n >= 8; n -= 8, data += 8) {
         memcpy(&word, data, 8);
-        sum = _mm_crc32_u64(sum, word);
+        sum = zc_crc32c_word(sum, word);
     }
     crc = (uint32_t)sum;
     for (; n > 0; n--, data++)
-        crc = _mm_crc32_u8(crc, *data);
+        crc = zc_crc32c_byte(crc, *data);
     return crc;
 }
 
 /* crc * skip * x^33 mod P. The carry-less product of two reflected words is one bit too high in 64 bits, and the
- * instruction that reduces it multiplies by x^32; zc_crc32c_choose leaves both factors out of `skip`. */
-__attribute__((target("sse4.2,pclmul")))
-static inline uint32_t zc_crc32c_move(uint64_t crc, uint32_t skip)
+ * instruction that reduces it multiplies by x^32; zc_crc32c_streams leaves both factors out of `skip`. */
+ZC_CRC32C_STREAMS static inline uint32_t zc_crc32c_move(uint64_t crc, uint32_t skip)
 {
-    __m128i product = _mm_clmulepi64_si128(_mm_cvtsi64_si128((int64_t)crc), _mm_cvtsi64_si128(skip), 0);
-    return (uint32_t)_mm_crc32_u64(0, (uint64_t)_mm_cvtsi128_si64(product));
+    return (uint32_t)zc_crc32c_word(0, zc_crc32c_product(crc, skip));
 }
 
-__attribute__((target("sse4.2,pclmul")))
-static uint32_t zc_crc32c_three_streams(uint32_t crc, const uint8_t *data, int64_t n)
+ZC_CRC32C_STREAMS static uint32_t zc_crc32c_three_streams(uint32_t crc, const uint8_t *data, int64_t n)
 {
     while (n >= 3 * ZC_CRC32C_SHORT) {
         const int is_long = n >= 3 * ZC_CRC32C_LONG;
@@ -103,11 +162,11 @@ static uint32_t zc_crc32c_three_streams(uint32_t crc, const uint8_t *data, int64
                 __builtin_prefetch(data + 5 * ZC_CRC32C_LONG + i);
             }
             memcpy(&word, data + i, 8);
-            a = _mm_crc32_u64(a, word);
+            a = zc_crc32c_word(a, word);
             memcpy(&word, data + length + i, 8);
-            b = _mm_crc32_u64(b, word);
+            b = zc_crc32c_word(b, word);
             memcpy(&word, data + 2 * length + i, 8);
-            c = _mm_crc32_u64(c, word);
+            c = zc_crc32c_word(c, word);
         }
         crc = zc_crc32c_move(a, skip[0]) ^ zc_crc32c_move(b, skip[1]) ^ (uint32_t)c;
         data += 3 * length;
@@ -116,41 +175,16 @@ static uint32_t zc_crc32c_three_streams(uint32_t crc, const uint8_t *data, int64
     return zc_crc32c_one_stream(crc, data, n);
 }
 
-#elif defined(__aarch64__)
-
-#if defined(__linux__)
-#include <sys/auxv.h>
-#elif defined(__APPLE__)
-#include <sys/sysctl.h>
-#endif
-
-/* Assembly, because compilers differ in how they offer the instruction to a file that is built for plain ARMv8. */
-static uint32_t zc_crc32c_armv8(uint32_t crc, const uint8_t *data, int64_t n)
+/* Returns the function for a CPU that has the instruction, and maybe the product. */
+static zc_crc32c_function zc_crc32c_streams(int has_product)
 {
-    uint64_t word;
-    for (; n >= 8; n -= 8, data += 8) {
-        memcpy(&word, data, 8);
-#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-        word = __builtin_bswap64(word);
-#endif
-        __asm__(".arch_extension crc\n\tcrc32cx %w0, %w0, %x1" : "+r"(crc) : "r"(word));
+    if (!has_product)
+        return zc_crc32c_one_stream;
+    for (int stretches = 1; stretches <= 2; stretches++) {
+        zc_crc32c_skip_long[2 - stretches] = zc_crc32c_power(8 * ZC_CRC32C_LONG * stretches - 33);
+        zc_crc32c_skip_short[2 - stretches] = zc_crc32c_power(8 * ZC_CRC32C_SHORT * stretches - 33);
     }
-    for (; n > 0; n--, data++)
-        __asm__(".arch_extension crc\n\tcrc32cb %w0, %w0, %w1" : "+r"(crc) : "r"((uint32_t)*data));
-    return crc;
-}
-
-static int zc_has_armv8_crc32(void)
-{
-#if defined(__linux__)
-    return (getauxval(AT_HWCAP) & 1 << 7) != 0;    /* HWCAP_CRC32 */
-#elif defined(__APPLE__)
-    int value = 0;
-    size_t size = sizeof value;
-    return sysctlbyname("hw.optional.armv8_crc32", &value, &size, NULL, 0) == 0 && value;
-#else
-    return 0;
-#endif
+    return zc_crc32c_three_streams;
 }
 
 #endif
@@ -173,18 +207,12 @@ static zc_crc32c_function zc_crc32c_choose(const char **name)
     __builtin_cpu_init();
     if (__builtin_cpu_supports("sse4.2")) {
         *name = "sse4.2";
-        if (!__builtin_cpu_supports("pclmul"))
-            return zc_crc32c_one_stream;
-        for (int stretches = 1; stretches <= 2; stretches++) {
-            zc_crc32c_skip_long[2 - stretches] = zc_crc32c_power(8 * ZC_CRC32C_LONG * stretches - 33);
-            zc_crc32c_skip_short[2 - stretches] = zc_crc32c_power(8 * ZC_CRC32C_SHORT * stretches - 33);
-        }
-        return zc_crc32c_three_streams;
+        return zc_crc32c_streams(__builtin_cpu_supports("pclmul") != 0);
     }
-#elif defined(__aarch64__)
-    if (zc_has_armv8_crc32()) {
+#elif defined(ZC_CRC32C_TARGET)
+    if (zc_has_armv8("hw.optional.armv8_crc32", 1 << 7)) {             /* HWCAP_CRC32 */
         *name = "armv8";
-        return zc_crc32c_armv8;
+        return zc_crc32c_streams(zc_has_armv8("hw.optional.arm.FEAT_PMULL", 1 << 4));    /* HWCAP_PMULL */
     }
 #endif
     *name = "table";

@@ -23,7 +23,7 @@ from libc.stdlib cimport calloc, llabs
 from libc.string cimport memcpy
 
 from zcore.capi cimport *
-from zcore.kernel.atomics cimport zc_add, zc_back_off, zc_load, zc_store, zc_swap_if
+from zcore.kernel.atomics cimport zc_add, zc_back_off, zc_load, zc_pause, zc_store, zc_swap_if
 from zcore.kernel.embed.transfers cimport Transfers
 from zcore.kernel.memory cimport MAX_NBYTES
 from zcore.kernel.select.tasks cimport Selected
@@ -163,7 +163,7 @@ cdef class Handle:
     cdef void *borrow(self, Call *call) noexcept nogil:
         """Return the current `Transfers`, which stay valid until `give_back`; or NULL."""
         while not zc_swap_if(&self.guard, 0, 1):
-            pass
+            zc_pause()
         call.transfers = self.current
         if call.transfers != NULL:
             zc_add(&(<Transfers>call.transfers).n_inside, 1)
@@ -185,7 +185,7 @@ cdef int _adopt(Handle self, tuple described) except -1:
     if len(shape) > ZCORE_MAX_NDIM:
         raise errors.UnsupportedError(f"an array of {len(shape)} dimensions", feature="more dimensions than in C")
     while not zc_swap_if(&self.guard, 0, 1):
-        pass
+        zc_pause()
     self.ndim = <int>len(shape)
     for d in range(self.ndim):
         self.shape[d], self.chunks[d], self.objects[d] = shape[d], chunks[d], objects[d]
@@ -273,7 +273,7 @@ cdef zcore_writer *_new_writer(Handle of, int axis, str options) except NULL:
     cdef Handle handle = Handle.__new__(Handle)
     of.update()
     while not zc_swap_if(&of.guard, 0, 1):
-        pass
+        zc_pause()
     handle.ndim, handle.shape, handle.dtype = of.ndim, of.shape, of.dtype
     zc_store(&of.guard, 0)
     handle.of = of
@@ -289,7 +289,7 @@ cdef void *_number_of(Handle handle, Kind kind) except NULL:
     cdef Slot *block
     cdef int64_t index
     while not zc_swap_if(&_guard, 0, 1):
-        pass
+        zc_pause()
     global _first_free, _n_slots
     if _first_free == 0:
         block = NULL
@@ -327,7 +327,7 @@ cdef void _close_as(Kind kind, const void *number) noexcept nogil:
     if slot == NULL:
         return
     while not zc_swap_if(&_guard, 0, 1):
-        pass
+        zc_pause()
     if slot.kind == kind and slot.generation == generation:
         zc_store(&slot.kind, NOTHING)
         closes = True
@@ -360,7 +360,7 @@ cdef void _free(const void *number) noexcept nogil:
         handle, slot.handle = slot.handle, NULL
         Py_DECREF(<object>handle)
     while not zc_swap_if(&_guard, 0, 1):
-        pass
+        zc_pause()
     global _first_free
     if slot.generation < LAST_GENERATION:
         slot.next_free = _first_free
@@ -547,7 +547,7 @@ cdef void _lengths(const zcore_array *array, int which, int64_t *lengths) noexce
             _leave(&call)
         return
     while not zc_swap_if(&(<Handle>slot.handle).guard, 0, 1):
-        pass
+        zc_pause()
     if which == 0:
         found = (<Handle>slot.handle).shape
     elif which == 1:

@@ -23,7 +23,9 @@ from libc.string cimport memset
 from posix.fcntl cimport O_CLOEXEC, O_NOCTTY, O_RDONLY, O_RDWR, openat
 from posix.unistd cimport close
 
-from zcore.kernel.atomics cimport zc_add, zc_back_off, zc_load, zc_store, zc_swap_if, zc_this_thread
+from zcore.kernel.atomics cimport (
+    zc_add, zc_back_off, zc_load, zc_pause, zc_store, zc_swap_if, zc_this_thread,
+)
 from zcore.kernel.io.files cimport (
     TAKEN, Identity, count_fork, identify_fd, identify_name, n_forks, object_commit, object_drop, object_stage,
     same_identity,
@@ -381,6 +383,7 @@ cdef void section_enter(int64_t *guard) noexcept nogil:
     cdef int64_t own = n_forks() + 1
     cdef int64_t held = 0
     while not zc_swap_if(guard, held, own):
+        zc_pause()
         held = zc_load(guard)
         if held == own:
             held = 0

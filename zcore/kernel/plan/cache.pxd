@@ -31,7 +31,7 @@ cdef void kept_release(Kept *kept) noexcept nogil
 cdef class Cache:
     cdef int64_t guard         # spin lock of the fields below
     cdef readonly int64_t capacity
-    cdef int64_t max_nbytes    # content larger than this is not cached
+    cdef int64_t max_nbytes    # content larger than this is not cached; read without the guard, no order: a number
     cdef int64_t trusted_age_ns
     cdef int64_t n_bytes
     cdef int64_t n_kept

@@ -150,7 +150,7 @@ cdef class Cache:
         cdef Kept *dropped
         self._lock()
         self.capacity = capacity
-        self.max_nbytes = max_nbytes
+        zc_store(&self.max_nbytes, max_nbytes)
         dropped = _shrink(self, capacity)
         zc_store(&self.guard, 0)
         _release_row(dropped)
@@ -293,7 +293,7 @@ cdef class ChunkCache(Cache):
 
     cdef Kept *place(self, const Identity *identity, int64_t base, int64_t size, int64_t form,
                      int64_t n_bytes) noexcept nogil:
-        cdef Kept *kept = kept_new(n_bytes) if n_bytes <= self.max_nbytes else NULL
+        cdef Kept *kept = kept_new(n_bytes) if n_bytes <= zc_load(&self.max_nbytes) else NULL
         if kept != NULL:
             kept.identity = identity[0]
             kept.base = base

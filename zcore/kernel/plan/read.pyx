@@ -7,6 +7,7 @@ object that is stored without a codec, only the selected elements are fetched, s
 from libc.stdint cimport int64_t
 from libc.string cimport memset
 
+from zcore.kernel.atomics cimport zc_load
 from zcore.kernel.plan.cache cimport ChunkCache
 from zcore.kernel.io.files cimport Content, Identity, identify_fd, identify_name
 from zcore.kernel.plan.decode cimport begin_kept, decode_chunk, end_kept, place_fill, place_kept
@@ -108,7 +109,7 @@ cdef void _spread_files(ReadPlan plan, int n_threads) noexcept nogil:
 
 
 cdef bint _fits_cache(ReadPlan plan) noexcept nogil:
-    return plan.n_tasks > 0 and plan.task_nbytes <= plan.chunks.max_nbytes // plan.n_tasks
+    return plan.n_tasks > 0 and plan.task_nbytes <= zc_load(&plan.chunks.max_nbytes) // plan.n_tasks
 
 
 cdef bint _place_kept_object(ReadPlan plan, const char *key, const Span *spans, Worker *worker) noexcept nogil:

@@ -19,6 +19,7 @@ from cpython.slice cimport PySlice_AdjustIndices, PySlice_Unpack
 from libc.stdint cimport int64_t, uint8_t
 from posix.fcntl cimport AT_FDCWD
 
+from zcore.kernel.atomics cimport zc_load
 from zcore.kernel.plan.cache cimport ChunkCache, Kept, kept_release
 from zcore.kernel.io.files cimport Identity, identify_name
 from zcore.kernel.select.open_array cimport MAX_KEY, OpenArray, Opened, document_stands
@@ -223,7 +224,7 @@ cdef bint _find_element(SmallReads self, const Selected *box, uint8_t *item) noe
     cdef bint found = False
     cdef Identity identity
     cdef Kept *kept = NULL
-    if not self.has_elements or self.chunks is None or self.chunks.max_nbytes == 0:
+    if not self.has_elements or self.chunks is None or zc_load(&self.chunks.max_nbytes) == 0:
         return False
     with nogil:
         for d in range(self.opened.ndim):
@@ -250,7 +251,7 @@ cdef bint _read(SmallReads self, const Selected *box, char *data, const int64_t 
     if plan == NULL:
         return False
     try:
-        if self.chunks is not None and ((<ReadPlan>plan).chunks is None) == (self.chunks.max_nbytes > 0):
+        if self.chunks is not None and ((<ReadPlan>plan).chunks is None) == (zc_load(&self.chunks.max_nbytes) > 0):
             _change_cache(self, <ReadPlan>plan)
         with nogil:
             done = (run_anew(<ReadPlan>plan, box, data, strides, n_threads, False) and document_stands(self.opened))
@@ -261,7 +262,7 @@ cdef bint _read(SmallReads self, const Selected *box, char *data, const int64_t 
 
 cdef int _change_cache(SmallReads self, ReadPlan plan) except -1:
     """Let an idle plan use the cache, or not, since its capacity was changed."""
-    if self.chunks.max_nbytes:
+    if zc_load(&self.chunks.max_nbytes):
         plan.keep(self.chunks, self.form)
     else:
         plan.chunks = None

@@ -146,7 +146,7 @@ def copy(source: StoreLike | Array | Group, destination: StoreLike, *, path: str
                      config.fsync if fsync is None else as_bool(fsync, "fsync")) as (sink, work):
             arrays = [node for _, node in opened.nodes if isinstance(node, SourceArray)]
             told = Progress(progress, sum(_nbytes(array, wanted) for array in arrays))
-            made, maker = {}, _Maker(sink, wanted, losses, path if opened.leaves_out else None)
+            made, maker = {}, Maker(sink, wanted, losses, path if opened.leaves_out else None)
             if getattr(sink, "documents_first", False):
                 for name, node in opened.nodes:
                     made[name] = maker.make(name, node)
@@ -169,7 +169,7 @@ def copy(source: StoreLike | Array | Group, destination: StoreLike, *, path: str
     return _opened(destination, destination_path, threads)
 
 
-class _Maker:
+class Maker:
     """Makes the new nodes. Those that the destination cannot hold are left out, with all below them.
 
     `path` is that of the node in the source; None if nothing may be left out.
@@ -207,7 +207,7 @@ class _Maker:
 def _fill(source, target, memory, threads, work, name, progress, client):
     """Copy all elements to a new array."""
     binding = getattr(target, "binding", None)
-    if binding is not None and passes_on(source, target.binding.metadata):
+    if binding is not None and passes_on(source, target.binding.metadata) and source.binding.store.lists:
         pass_objects(source.binding, binding, work.is_begun, progress, client)
     else:
         Slabs(source, target, memory, threads, work, name, progress, client).run()

@@ -50,7 +50,14 @@ from zcore.tools.references.hdf5_attributes import (
     text_of,
     type_of,
 )
-from zcore.tools.references.hdf5_dataset import Texts, codecs_of, is_stored, missing_filters, references_of
+from zcore.tools.references.hdf5_dataset import (
+    Texts,
+    codecs_of,
+    is_stored,
+    missing_filters,
+    references_of,
+    stored_chunks,
+)
 from zcore.tools.source import Source, SourceArray, SourceGroup
 
 if TYPE_CHECKING:
@@ -192,6 +199,12 @@ class _Dataset(SourceArray):
     @property
     def object_shape(self):
         return super().object_shape if self._objects is None else self.kept(self._objects)
+
+    def sizes(self):
+        if self._objects is None:
+            return None if self._dataset.id.get_storage_size() else {}
+        with reading(self._path, self._dataset.name):
+            return {coords: nbytes for coords, (_, nbytes, _) in stored_chunks(self._dataset)[0].items()}
 
     def _read(self, box, out):
         if any([step < 0 for step in box.steps]):

@@ -84,7 +84,7 @@ def references_of(h5py: ModuleType, dataset: Any, prefix: str, scales: ScaleName
         return _copied(h5py, attributes, dataset, prefix, _chunks_of(dataset), dtype, max(max_inlined, dataset.nbytes))
     if properties.get_layout() == h5py.h5d.CHUNKED:
         chunks = dataset.chunks
-        extents, mask = _stored_chunks(dataset)
+        extents, mask = stored_chunks(dataset)
         filters, compressor = filters_of(properties, mask)
     else:
         chunks = _parts(dataset.shape, dtype.itemsize)
@@ -152,7 +152,7 @@ def _key(coords):
 
 # Places of the chunks
 
-def _stored_chunks(dataset):
+def stored_chunks(dataset: Any) -> tuple[dict[tuple[int, ...], tuple[int, int, bool]], int]:
     """Return the chunks that are stored, {coords: (offset, length, whether the mask is another)}, and their mask."""
     grid = _grid(dataset.shape, dataset.chunks)
     stored = []

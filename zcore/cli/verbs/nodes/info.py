@@ -37,6 +37,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     if arguments.chunks:
         node = location.opened_array(arguments.path)
+        if (source := facts.source_of(node)) is not None and source.chunks_of_objects == "auto":
+            raise ValueError(f"{arguments.path} has no chunks: its elements are one block of the file")
         sizes = facts.stored_sizes(node)
     else:
         node, sizes = location.opened(arguments.path), None
@@ -63,7 +65,8 @@ def _for_people(rows, node):
     from zcore.model.value import text_of
 
     yield "path", printable(f"{rows['store']}/{rows['path']}".rstrip("/"))
-    yield "format", f"{format_of(rows['format']).title} {rows['kind']}"
+    is_file = isinstance(rows["format"], str) and rows["format"] != "zmeta"
+    yield "format", f"{rows['format'] + ',' if is_file else format_of(rows['format']).title} {rows['kind']}"
     if rows["kind"] == "group":
         yield "below", f"{plural(rows['arrays'], 'array')}, {plural(rows['groups'], 'group')}"
         if rows["errors"]:
@@ -74,15 +77,19 @@ def _for_people(rows, node):
             yield "dimensions", printable(", ".join(name or "-" for name in rows["dimension_names"]))
         yield "type", printable(rows["dtype"])
         yield "fill value", printable(text_of(rows["fill_value"], str))
-        yield "chunks", lengths(rows["chunks"])
+        if rows["chunks"] is not None:
+            yield "chunks", lengths(rows["chunks"])
         if rows["shards"]:
             yield "shards", lengths(rows["shards"])
-        yield "codecs", printable(", ".join(map(repr, node._chunk_chain.codecs)) or "none")
+        codecs = [f"{codec['name']}({', '.join(f'{name}={value}' for name, value in codec['configuration'].items())})"
+                  for codec in rows["codecs"]] if is_file else map(repr, node._chunk_chain.codecs)
+        yield "codecs", printable(", ".join(codecs) or "none")
         yield "decoded", nbytes_text(rows["nbytes"])
         yield "stored", stored_text(rows)
-        objects = plural(rows["objects"], "shard" if rows["shards"] else "chunk")
-        present = "" if rows["objects_stored"] is None else f"{rows['objects_stored']} of "
-        yield "present" if present else "objects", f"{present}{objects}, in a grid of {lengths(rows['object_grid'])}"
+        if rows["chunks"] is not None:
+            objects = plural(rows["objects"], "shard" if rows["shards"] else "chunk")
+            known = "" if rows["objects_stored"] is None else f"{rows['objects_stored']} of "
+            yield "present" if known else "objects", f"{known}{objects}, in a grid of {lengths(rows['object_grid'])}"
     for i, (name, value) in enumerate(rows["attributes"].items()):
         shown = json.dumps(value, ensure_ascii=False)
         yield "" if i else "attributes", printable(f"{name} = {shown if len(shown) <= 200 else shown[:199] + '…'}")

@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
             rows.append(short(path, node))
             if rows[-1]["kind"] == "array" and arguments.long:
                 try:
-                    rows[-1]["nbytes_stored"] = node.nbytes_stored()
+                    rows[-1]["nbytes_stored"] = node.nbytes_stored() if node.store.lists else None
                 except zcore.StoreError:
                     # An object is unreachable.
                     rows[-1]["nbytes_stored"] = None
@@ -104,5 +104,6 @@ def _cells(row):
         kind = row["kind"] if row["kind"] == "group" else row["error"]
         return str(row.get("format", "")), kind, "", "", "", _name_of(row)
     shards = f" in shards of {lengths(row['shards'])}" if row["shards"] else ""
-    return (str(row["format"]), printable(row["dtype"]), lengths(row["shape"]), f"{lengths(row['chunks'])}{shards}",
+    return (str(row["format"]), printable(row["dtype"]), lengths(row["shape"]),
+            "-" if row["chunks"] is None else f"{lengths(row['chunks'])}{shards}",
             "?" if row["nbytes_stored"] is None else nbytes_text(row["nbytes_stored"]), _name_of(row))

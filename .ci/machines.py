@@ -1,0 +1,214 @@
+"""zcore on another machine: `python .ci/machines.py aarch64`, for aarch64, s390x, armhf, ppc64le and i386.
+
+Makes a small root file system of Debian's packages, which nothing is installed into, cross-compiles the kernel, and
+runs the foreign Python by qemu; i386 runs as it is. Both ways of the exchange of arrays (`tests/interop/exchange.py`)
+are tried, and with `--tests` the tests that an emulated machine has time for, or those that are named.
+
+The interpreter that runs this needs what builds zcore: Cython, NumPy and setuptools. Root is not needed. Exits with 2,
+and one sentence, where this machine lacks something else.
+"""
+import argparse
+import importlib.util
+import os
+import platform
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parents[1]
+SUITE = "trixie"       # the first one of Debian with NumPy 2
+PACKAGES = ("python3", "libpython3-dev", "python3-numpy", "python3-pytest", "python3-hypothesis", "python3-yaml",
+            "libblosc1", "libblosc-dev", "libzstd-dev", "liblz4-dev", "zlib1g-dev")
+# name: (Debian's architecture, its triplet, the emulator; none where this processor runs it)
+MACHINES = {
+    "aarch64": ("arm64", "aarch64-linux-gnu", "qemu-aarch64-static"),
+    "s390x": ("s390x", "s390x-linux-gnu", "qemu-s390x-static"),
+    "armhf": ("armhf", "arm-linux-gnueabihf", "qemu-arm-static"),
+    "ppc64le": ("ppc64el", "powerpc64le-linux-gnu", "qemu-ppc64le-static"),
+    "i386": ("i386", "i386-linux-gnu", None),
+}
+COMPILERS = {"i386": "i686-linux-gnu-gcc"}      # where its name is not that of the libraries' folder
+TESTS = ("tests/unit/kernel", "tests/unit/codecs", "tests/unit/formats", "tests/unit/indexing", "tests/unit/asdf",
+         "tests/unit/test_blosc.py")
+# Tests start interpreters by this name, and the kernel of this machine does not run a foreign one.
+SITE = """
+import os, sys
+sys.executable = os.environ["ZCORE_MACHINE_PYTHON"]
+"""
+PLUGIN = """
+from hypothesis import settings
+settings.register_profile("emulated", max_examples=5, deadline=None, database=None)
+settings.load_profile("emulated")
+"""
+
+
+class MissingError(Exception):
+    """This machine lacks something; the message is a sentence."""
+
+
+def stage(text):
+    print(f"=== {text} ({time.monotonic() - START:.0f} s so far)", flush=True)
+
+
+def run(*command, **keywords):
+    return subprocess.run([*map(str, command)], check=True, **keywords)
+
+
+def check(machine):
+    """Return the command of the C compiler, and that of the emulator or None."""
+    _, triplet, emulator = MACHINES[machine]
+    compiler = COMPILERS.get(machine, f"{triplet}-gcc")
+    if machine == "i386" and platform.machine() not in ("x86_64", "i686"):
+        emulator = "qemu-i386-static"
+    packages = {"apt-get": "apt", "dpkg-deb": "dpkg", compiler: compiler.rpartition("-")[2] + "-" +
+                compiler.rpartition("-")[0], emulator: "qemu-user-static"}
+    for command, package in packages.items():
+        if command and shutil.which(command) is None:
+            raise MissingError(f"{machine} needs {command}, which is not here (Debian: apt install {package})")
+    return compiler, emulator
+
+
+def fetch(machine, folder):
+    """Unpack the packages of another architecture, and all that they need, below a folder."""
+    names = subprocess.run(["apt-get", "indextargets", "--format", "$(REPO_URI) $(CODENAME)"], text=True,
+                           capture_output=True).stdout.split("\n")
+    mirror = next((line.split()[0] for line in names if "debian" in line and "security" not in line), None)
+    keys = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
+    if mirror is None or not keys.exists():
+        raise MissingError(f"{machine} needs a mirror of Debian among apt's sources, and {keys}")
+    state, root = folder / "apt", folder / "root"
+    for name in ("lists/partial", "cache/archives/partial", "etc/preferences.d"):
+        (state / name).mkdir(parents=True, exist_ok=True)
+    (state / "status").touch()
+    (state / "sources.list").write_text(f"deb [signed-by={keys}] {mirror} {SUITE} main\n")
+    options = {"APT::Architecture": MACHINES[machine][0], "APT::Architectures": MACHINES[machine][0],
+               "APT::Sandbox::User": "root", "Acquire::Languages": "none", "Dir::State": state,
+               "Dir::State::status": state / "status", "Dir::Cache": state / "cache", "Dir::Etc": state / "etc",
+               "Dir::Etc::sourcelist": state / "sources.list", "Dir::Etc::sourceparts": "-"}
+    apt = ["apt-get", "-qq", *(word for key, value in options.items() for word in ("-o", f"{key}={value}"))]
+    try:
+        run(*apt, "update")
+        run(*apt, "install", "-y", "--download-only", "--no-install-recommends", *PACKAGES)
+    except subprocess.CalledProcessError:
+        raise MissingError(f"{machine} needs packages of Debian {SUITE}, which apt-get cannot fetch here") from None
+    (root / "usr/lib").mkdir(parents=True, exist_ok=True)
+    if not (root / "lib").is_symlink():
+        (root / "lib").symlink_to("usr/lib")
+    for package in sorted((state / "cache/archives").glob("*.deb")):
+        run("dpkg-deb", "-x", package, root)
+    (folder / "fetched").touch()
+
+
+def build(machine, compiler, root, sources):
+    """Copy the package to a folder, and compile the kernel there."""
+    import Cython.Build
+    files = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=HERE, text=True,
+                           capture_output=True, check=True).stdout.splitlines()
+    for name in files:
+        if (HERE / name).is_file():
+            (sources / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(HERE / name, sources / name)
+    spec = importlib.util.spec_from_file_location("zcore_setup", HERE / "setup.py")
+    setup = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(setup)
+    here = Path.cwd()
+    os.chdir(sources)
+    extensions = [setup.make_extension(source, "release", "system") for source in setup.kernel_sources()]
+    extensions = Cython.Build.cythonize(
+        extensions, build_dir="build/cython", shared_utility_qualified_name=setup.SHARED, quiet=True,
+        nthreads=os.cpu_count(), compiler_directives={**setup.VARIANTS["release"][0], **setup.ALWAYS})
+    triplet = MACHINES[machine][1]
+    (python,) = (root / "usr/include").glob("python3.*")
+    numpy = root / "usr/lib/python3/dist-packages/numpy/_core/include"
+    flags = [f"--sysroot={root}", "-shared", "-fPIC", "-DNDEBUG", "-fwrapv", f"-I{numpy}", f"-I{python}",
+             f"-L{root}/usr/lib/{triplet}", f"-Wl,-rpath-link,{root}/usr/lib/{triplet}"]
+    if machine == "i386":
+        flags += ["-msse2", "-mfpmath=sse"]
+
+    def compile(extension):
+        target = Path(*extension.name.split(".")).with_suffix(".so")
+        source = Path(extension.sources[0])
+        if not target.exists() or target.stat().st_mtime < source.stat().st_mtime:
+            run(compiler, *flags, *(f"-I{name}" for name in extension.include_dirs[:2]),
+                *(f"-D{name}={value}" for name, value in extension.define_macros), *extension.extra_compile_args,
+                source, "-o", target, *extension.extra_link_args, *(f"-l{name}" for name in extension.libraries))
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(compile, extensions))
+    os.chdir(here)
+    return len(extensions)
+
+
+def make_python(machine, emulator, root, folder):
+    """Write a command that runs the foreign Python with what it needs, and return its path."""
+    libraries = root / "usr/lib" / MACHINES[machine][1]
+    (interpreter,) = (path for path in (root / "usr/bin").glob("python3.*") if path.suffix[1:].isdecimal())
+    path = os.pathsep.join(map(str, (libraries, libraries / "blas", libraries / "lapack")))
+    if emulator:
+        command = [emulator, "-L", root, "-E", f"LD_LIBRARY_PATH={path}", interpreter]
+    else:
+        (loader,) = (root / "usr/lib").glob("ld-linux*")
+        command = [loader, "--library-path", path, "--argv0", interpreter, interpreter]
+    (folder / "site").mkdir(exist_ok=True)
+    (folder / "site/sitecustomize.py").write_text(SITE)
+    (folder / "site/few_examples.py").write_text(PLUGIN)
+    python = folder / "python"
+    python.write_text(f"#!/bin/sh\nexport ZCORE_MACHINE_PYTHON={shlex.quote(str(python))}\n"
+                      f"exec {shlex.join(map(str, command))} \"$@\"\n")
+    python.chmod(0o755)
+    return python
+
+
+def exchange(python, environment, folder):
+    """Write arrays on each of the two machines, and read them on the other one."""
+    # What was built for this machine lies beside these sources; the other one's are a copy.
+    mine = {**os.environ, "PYTHONPATH": str(HERE)}
+    for writer, reader, name in (((sys.executable, HERE, mine), (python, folder / "sources", environment), "there"),
+                                 ((python, folder / "sources", environment), (sys.executable, HERE, mine), "here")):
+        shutil.rmtree(folder / name, ignore_errors=True)
+        (folder / name).mkdir()
+        for (command, where, env), verb in ((writer, "write"), (reader, "read")):
+            run(command, "-m", "tests.interop.exchange", verb, folder / name, cwd=where, env=env)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("machine", choices=MACHINES)
+    parser.add_argument("--work", type=Path, help="folder of what is made; by default build/machines")
+    parser.add_argument("--tests", nargs="*", help="run these tests, too; without a name, those in TESTS")
+    given = parser.parse_args()
+    folder = (given.work or HERE / "build/machines").resolve() / given.machine
+    try:
+        compiler, emulator = check(given.machine)
+        if not (folder / "fetched").exists():
+            stage("packages of Debian")
+            fetch(given.machine, folder)
+    except MissingError as error:
+        print(error)
+        return 2
+    stage("build")
+    root, sources = folder / "root", folder / "sources"
+    print(build(given.machine, compiler, root, sources), "modules")
+    python = make_python(given.machine, emulator, root, folder)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (folder / "site", sources)))}
+    stage("import")
+    run(python, "-c", "import sys, zcore; print(sys.byteorder, sys.maxsize); zcore.show_config()", cwd=sources,
+        env=environment)
+    stage("exchange")
+    exchange(python, environment, folder)
+    if given.tests is not None:
+        stage("tests")
+        command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "few_examples",
+                   "-o", "addopts=--import-mode=importlib", "-m", "not slow", *(given.tests or TESTS)]
+        return subprocess.run(command, cwd=sources, env=environment).returncode
+    stage("done")
+    return 0
+
+
+START = time.monotonic()
+if __name__ == "__main__":
+    sys.exit(main())

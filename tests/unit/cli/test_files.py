@@ -1,0 +1,100 @@
+"""Verbs that read also read files that are no stores: HDF5, .npy, .npz."""
+import json
+
+import numpy as np
+import pytest
+
+import zcore
+from zcore.tools.copy.sources import open_source
+from zcore.tools.files.store import SourceStore
+
+VALUES = np.arange(60, dtype="<f4").reshape(6, 10)
+
+
+@pytest.fixture
+def hdf5():
+    """Make the file `x.h5`: a group with a compressed dataset, of which a chunk is missing, and some others."""
+    h5py = pytest.importorskip("h5py")
+    with h5py.File("x.h5", "w") as file:
+        file.attrs["title"] = "weather"
+        made = file.create_dataset("g/t2m", shape=(6, 10), dtype="<f4", chunks=(4, 5), compression="gzip", fillvalue=-1)
+        made[:4] = VALUES[:4]
+        made[4:, :5] = VALUES[4:, :5]
+        made.attrs["units"] = "K"
+        file["names"] = np.array(["a", "bc"], object)
+        file["one"] = 3.5
+        file["links"] = np.array([made.ref], h5py.ref_dtype)
+    return "x.h5"
+
+
+def test_an_hdf5_file_is_listed_with_a_warning_for_what_is_no_array(run, hdf5):
+    code, out, complaint = run("tree", hdf5)
+    assert (code, out.splitlines()) == (0, [
+        "x.h5", "├── g", "│   └── t2m  6 x 10 float32", "├── names  2 StringDType()", "└── one  () float64"])
+    assert "is not complete without datasets with references" in complaint and "links" in complaint
+    assert run("ls", hdf5)[1] == "g/\nnames\none\n"
+    assert run("ls", "-l", "x.h5/g") == (
+        0, "format        type   shape  chunks     stored  name\n"
+           f"HDF5 file  float32  6 x 10   4 x 5  {sum(stored_sizes()):3} bytes  t2m\n", "")
+
+
+def stored_sizes():
+    """Return the sizes of the chunks of the dataset, as HDF5 says them."""
+    import h5py
+
+    with h5py.File("x.h5") as file:
+        dataset = file["g/t2m"]
+        return [dataset.id.get_chunk_info(i).size for i in range(dataset.id.get_num_chunks())]
+
+
+def test_a_dataset_is_described_as_the_file_has_it(run, hdf5):
+    rows = json.loads(run("info", "--json", "--chunks", "x.h5/g/t2m")[1])
+    assert (rows["format"], rows["path"], rows["chunks"], rows["objects"], rows["objects_stored"]) == (
+        "HDF5 file", "g/t2m", [4, 5], 4, 3)
+    assert rows["nbytes_stored"] == sum(stored_sizes()) and rows["fill_value"] == -1
+    assert rows["codecs"][-1] == {"name": "numcodecs.zlib", "configuration": {"level": 4}}
+    code, out, complaint = run("info", "x.h5/g/t2m")
+    assert (code, complaint) == (0, "") and "format      HDF5 file, array" in out and "numcodecs.zlib(level=4)" in out
+    assert "chunks" not in run("info", "x.h5/one")[1]
+    assert run("info", "--chunks", "x.h5/one")[0] == 1
+
+
+def test_elements_and_attributes_of_a_dataset(run, hdf5):
+    expected = VALUES.copy()
+    expected[4:, 5:] = -1
+    assert json.loads(run("cat", "--json", "x.h5/g/t2m")[1]) == expected.tolist()
+    assert run("cat", "x.h5/g/t2m", "5, 3:7") == (0, "53.0\n54.0\n-1.0\n-1.0\n", "")
+    assert run("cat", "x.h5/names")[1] == "a\nbc\n" and run("cat", "x.h5/one")[1] == "3.5\n"
+    assert run("attrs", "x.h5/g/t2m")[1] == 'units = "K"\n'
+    assert run("plot", "x.h5/g/t2m")[0] == 0
+    assert run("diff", "x.h5/g/t2m", "x.h5/g/t2m")[0] == 0
+
+
+def test_a_missing_dataset_and_one_that_is_no_array(run, hdf5):
+    assert run("cat", "x.h5/no") == (1, "", "zcore cat: x.h5 holds no 'no'\n")
+    assert run("cat", "x.h5/g")[0] == 1
+    assert "no array has" in run("info", "x.h5/links")[2]
+
+
+def test_numpy_files(run, save):
+    save("a.npy", VALUES[:, ::-1])
+    np.savez_compressed("z.npz", t2m=VALUES.T, n=np.arange(3))
+    assert json.loads(run("cat", "--json", "a.npy")[1]) == VALUES[:, ::-1].tolist()
+    assert json.loads(run("cat", "--json", "z.npz/t2m")[1]) == VALUES.T.tolist()
+    assert run("tree", "z.npz") == (0, "z.npz\n├── n  3 int64\n└── t2m  10 x 6 float32\n", "")
+    assert json.loads(run("info", "--json", "a.npy")[1])["nbytes_stored"] == VALUES.nbytes
+
+
+def test_a_source_is_read_in_any_parts(save):
+    """Chunks of the view are no parts of the file; edges, absent ones and other names are right, too."""
+    values = np.arange(3 * 700 * 900, dtype="i4").reshape(3, 700, 900)
+    save("a.npy", values)
+    store = SourceStore(open_source("a.npy", "", None, None), "a.npy", "", "")
+    array = zcore.open(store)
+    np.testing.assert_array_equal(array[1:, ::-3, 5:800], values[1:, ::-3, 5:800])
+    assert sum(size for _, size in store.list_sizes("")) == values.nbytes
+    assert store.get("c/9/9/9") is store.get("d") is store.getsize("c/9/9/9") is None
+    key = next(key for key, size in store.list_sizes("c/") if size)
+    assert store.get(key, (4, 8)) == store.get(key)[4:12]
+    with pytest.raises(zcore.ReadOnlyError):
+        array[0] = 0
