@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 PIPELINE = {"codec_pipeline.path": "zcore.zarr.ZcoreCodecPipeline"}
 
 
-def array(array: zcore.Array) -> zarr.Array:
+def array(array: zcore.Array) -> zarr.Array[Any]:
     """Return a `zarr.Array` of the same place, for libraries that take nothing else.
 
     It reads and writes by zcore's kernel, under the locks of zcore. An array in an ASDF file or an archive, or of the

@@ -175,11 +175,11 @@ class Maker:
     `path` is that of the node in the source; None if nothing may be left out.
     """
 
-    def __init__(self, sink, wanted, losses, path):
+    def __init__(self, sink: Any, wanted: Any, losses: Any, path: str | None) -> None:
         self._sink, self._wanted, self._losses, self._path = sink, wanted, losses, path
         self._absent = []
 
-    def make(self, name, node):
+    def make(self, name: str, node: Any) -> Any:
         """Make a node, and return the target of an array; None if the array is left out."""
         if any([name.startswith(f"{path}/") for path in self._absent]):
             return None
