@@ -48,7 +48,7 @@ def group(group: zcore.Group) -> zarr.Group:
 
 
 def _place_of(node: zcore.Array | zcore.Group) -> dict[str, Any]:
-    is_shown = node.zarr_format == "zmeta"
+    is_shown = node.zarr_format not in (2, 3)
     read_only = node.read_only or is_shown
     store = (LocalStore(node.store.path, read_only=read_only) if type(node.store) is DirectoryStore and not is_shown
              else Store(node.store, read_only=read_only))

@@ -61,11 +61,11 @@ def run(arguments: argparse.Namespace) -> int:
 def _for_people(rows, node):
     """Yield names and texts of the rows."""
     from zcore.cli.show.facts import stored_text
-    from zcore.formats import format_of
+    from zcore.formats import FORMAT_OF, format_of
     from zcore.model.value import text_of
 
     yield "path", printable(f"{rows['store']}/{rows['path']}".rstrip("/"))
-    is_file = isinstance(rows["format"], str) and rows["format"] != "zmeta"
+    is_file = rows["format"] not in FORMAT_OF.values()
     yield "format", f"{rows['format'] + ',' if is_file else format_of(rows['format']).title} {rows['kind']}"
     if rows["kind"] == "group":
         yield "below", f"{plural(rows['arrays'], 'array')}, {plural(rows['groups'], 'group')}"
