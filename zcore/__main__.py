@@ -116,10 +116,11 @@ def _sentence(error):
 
 
 def _on_one_line(message):
-    text = " ".join(str(message).split())
-    for words, own in WORDS.items():
-        text = text.replace(words, own)
-    return text
+    import re
+
+    # Not at the beginning or in a path, where the name of a file stands.
+    return re.sub(rf"(?!^)(?<![\w./'\"-])({'|'.join(map(re.escape, WORDS))})(?![\w/'\"-]|\.\w)",
+                  lambda found: WORDS[found[1]], " ".join(str(message).split()))
 
 
 if __name__ == "__main__":

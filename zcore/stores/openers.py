@@ -119,11 +119,9 @@ def kind_of(store_like: object) -> Kind | None:
             return None
         value = next(iter(store_like.values()), b"")
         return REFERENCES if value is None or isinstance(value, (str, list, tuple, int, Mapping)) else MAPPING
-    if store_like.startswith(_MEMORY):
-        return MEMORY
-    if is_url(store_like):
-        named = named_kind(store_like.partition("?")[0].rstrip("/"))
-        return named if named is REFERENCES or named is PARQUET else REMOTE
+    if (kind := _kind_of_url(store_like)) is not None:
+        named = named_kind(store_like.partition("?")[0].rstrip("/")) if kind is REMOTE else None
+        return named if named is REFERENCES or named is PARQUET else kind
     try:
         mode = os.stat(store_like).st_mode
     except (OSError, ValueError):
@@ -138,6 +136,11 @@ def kind_of(store_like: object) -> Kind | None:
     is_parquet = named_kind(store_like.rstrip("/")) is PARQUET and os.path.isfile(
         os.path.join(store_like, PARQUET_DOCUMENT))
     return PARQUET if is_parquet else DIRECTORY
+
+
+def _kind_of_url(text):
+    """Return what a URL names, unless it is a file; None for any other text."""
+    return MEMORY if text.startswith(_MEMORY) else REMOTE if is_url(text) else None
 
 
 def _as_text(store_like):
@@ -205,8 +208,7 @@ def store_of(store_like: Any, read_only: bool, fsync: bool | None = None, check_
     if isinstance(store_like, str):
         if new is not None and names_archive(store_like):
             return loaded(ZIP.opener)(store_like, mode=new, fsync=fsync)
-        kind = (kind_of(store_like) if read_only else MEMORY if store_like.startswith(_MEMORY) else
-                REMOTE if is_url(store_like) else DIRECTORY)
+        kind = kind_of(store_like) if read_only else _kind_of_url(store_like) or DIRECTORY
     else:
         kind = kind_of(store_like)
     if kind is STORE:
@@ -216,9 +218,9 @@ def store_of(store_like: Any, read_only: bool, fsync: bool | None = None, check_
             raise ValueError(f"{store_like!r} was made without fsync; pass fsync=True to the store, as in "
                              "DirectoryStore(path, fsync=True)")
         return store_like
+    if fsync and kind in (REMOTE, ZARR_PYTHON, MAPPING, MEMORY):
+        raise ValueError(f"{store_like!r:.200} is no directory, so fsync=True has no meaning")
     if kind is REMOTE or kind is ZARR_PYTHON:
-        if fsync:
-            raise ValueError(f"{store_like!r:.200} is no directory, so fsync=True has no meaning")
         store = loaded(kind.opener)(store_like, read_only=read_only)
         return _file_at(store) if read_only and kind is REMOTE else store
     if kind is None and not isinstance(store_like, str):
@@ -227,8 +229,6 @@ def store_of(store_like: Any, read_only: bool, fsync: bool | None = None, check_
     if kind is REFERENCES and not read_only:
         raise TypeError("this mapping is a reference set, which is read; a mapping of bytes, or an empty one, is a "
                         "store, and a set that changes ReferenceStore(refs, read_only=False)")
-    if fsync and kind in (MAPPING, MEMORY):
-        raise ValueError(f"{store_like!r:.200} is in memory, so fsync=True has no meaning")
     if kind is not None and kind is not DIRECTORY and kind.opener is not None:
         return loaded(kind.opener)(store_like)
     if fsync is None:

@@ -161,3 +161,5 @@ def test_messages_have_the_words_of_the_command(run, save):
     assert "zcore cp converts it" in run("attrs", "a.npy", "--set", "a", "1")[2]
     assert run("create", "b.zarr", "--shape", "10x10", "--dtype", "u1")[0] == 0
     assert zcore.open("b.zarr").shape == (10, 10)
+    for place in ("zcore.copy", "zcore.copy.zarr", "a/overwrite=True"):
+        assert place in run("info", place)[2]
