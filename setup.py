@@ -280,7 +280,7 @@ def linked_versions(package):
     """Return the versions of the C libraries in the zcore of a folder, by name, as they say themselves."""
     code = "import json, zcore.kernel.codec.compress as c; print(json.dumps(c.library_versions()))"
     found = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(package).resolve()), *filter(None, sys.path)])}
-    versions = json.loads(subprocess.check_output([sys.executable, "-c", code], env=found, cwd=package))
+    versions = json.loads(subprocess.check_output([sys.executable, "-B", "-c", code], env=found, cwd=package))
     name, _, version = versions["deflate"].partition(" ")
     return {**{name: versions[name] for name in ORIGINS if name in versions}, **({name: version} if version else {})}
 
