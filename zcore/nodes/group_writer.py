@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from zcore.errors import LockError, NodeNotFoundError
 from zcore.model.metadata import NAMES_ATTRIBUTE
-from zcore.nodes.appending import Growing, appending, home_of, take_back
+from zcore.nodes.appending import Growing, appending, home_of, length_before, take_back
 from zcore.nodes.streams import Ring, StreamWriter, rows_in
 
 if TYPE_CHECKING:
@@ -48,28 +48,38 @@ class GroupWriter(StreamWriter):
             raise NodeNotFoundError(f"{group._binding.describe()} has no array with a dimension {dimension!r}",
                                     path=group.path)
         dims = {name: _dims_of(array) for name, array in found.items()}
-        take_back(group, lambda: group, dimension, dims)
         # The coordinate comes last, before it what else has this dimension alone.
         order = sorted(found, key=lambda name: (name == dimension, len(dims[name]) == 1, name))
-        self.arrays: dict[str, Array] = {name: found[name].refresh() for name in order}
+        self.arrays: dict[str, Array] = {name: found[name] for name in order}
         self._axes = {name: dims[name].index(dimension) for name in order}
         self._home_name = home_of(dims, dimension)
         self._home = self.arrays[self._home_name]
-        lengths = {name: array.shape[self._axes[name]] for name, array in self.arrays.items()}
-        if len(set(lengths.values())) > 1:
-            raise ValueError(f"{group._binding.describe()}: the arrays have different lengths along {dimension!r}, so "
-                             f"nothing can be appended to them together: {lengths}")
+        length = self._common_length(dims)
         self._widest = max(order, key=lambda name: self._metadata(name).chunk_shape[self._axes[name]])
         unit = self._metadata(self._widest).chunk_shape[self._axes[self._widest]]
         nbytes = sum([math.prod(array.shape[:axis] + array.shape[axis + 1:]) * array.itemsize for array, axis
                       in zip(self.arrays.values(), self._axes.values(), strict=True)])
         n_rows, _ = rows_in(queue, nbytes, unit)
         self._rings = {name: Ring(array._binding, self._axes[name], n_rows) for name, array in self.arrays.items()}
-        super().__init__(group._binding.describe(), lengths[order[0]], n_rows)
+        super().__init__(group._binding.describe(), length, n_rows)
 
     def __repr__(self) -> str:
         state = "closed" if self._is_closed else f"{self.n_given} rows given, {self.n_stored} stored"
         return f"<zcore.GroupWriter of {self._place}, {len(self.arrays)} arrays along {self.dimension!r}, {state}>"
+
+    def _common_length(self, dims):
+        """Return the length that all arrays have. While another writer appends, some are longer than others."""
+        place, before = self.group._binding.describe(), None
+        for _ in range(_MAX_TRIES):
+            take_back(self.group, lambda: self.group, self.dimension, dims)
+            lengths = {name: array.refresh().shape[self._axes[name]] for name, array in self.arrays.items()}
+            if len(set(lengths.values())) == 1:
+                return lengths[self._home_name]
+            if lengths == before and length_before(self._home, self.dimension) is None:
+                raise ValueError(f"{place}: the arrays have different lengths along {self.dimension!r}, so nothing can "
+                                 f"be appended to them together: {lengths}")
+            before = lengths
+        raise LockError(f"{place}: others have appended during each of {_MAX_TRIES} looks at the arrays", key=place)
 
     def append(self, values: Mapping[str, Elements]) -> None:
         """Take one row, or several, for each of the arrays. They are copied. Waits while the queue is full.

@@ -140,6 +140,26 @@ def test_a_kill_between_two_arrays(tmp_path):
     assert zcore.verify(tmp_path / "g").ok
 
 
+def test_a_writer_that_is_made_while_another_one_appends(tmp_path, monkeypatch):
+    """Between the looks at two arrays, an append goes through; and once one array is longer for good."""
+    g, refresh, looks = group(tmp_path / "g"), zcore.Array.refresh, []
+
+    def refresh_and_append(array):
+        looks.append(array)
+        if len(looks) == 2:
+            with zcore.open_group(tmp_path / "g", "r+").writer("time") as w:
+                w.append(row(0))
+        return refresh(array)
+
+    monkeypatch.setattr(zcore.Array, "refresh", refresh_and_append)
+    with zcore.open_group(tmp_path / "g", "r+").writer("time") as w:
+        w.append(row(1))
+    check(g, 2)
+    g["x"].resize((3, 3))
+    with pytest.raises(ValueError, match="different lengths"):
+        zcore.open_group(tmp_path / "g", "r+").writer("time")
+
+
 def test_two_writers_of_one_group(tmp_path):
     g = group(tmp_path / "g")
 
