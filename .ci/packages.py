@@ -1,6 +1,7 @@
 """Build what the index gets, the source distribution and a wheel, as a user's machine would, and check both.
 
     python .ci/packages.py DIRECTORY          the sdist, and the wheel that is built from it, are left in DIRECTORY
+    python .ci/packages.py ready              fails while something is missing that a release has to have
     python .ci/packages.py test-installed SOURCE [NUMPY [TEST ...]]     tests of SOURCE on the installed zcore
     python .ci/packages.py newer              prints the newest Python of this machine, if it is newer than this one
     python .ci/packages.py test-numpys SOURCE NUMPY ...     builds SOURCE, and tests it with each of these minor NumPys
@@ -220,6 +221,17 @@ def check_refusal(python, sdist, work):
     print(f"with no compiler, pip says: {said[0]}", flush=True)
 
 
+def missing_of_a_release(root):
+    """Return what a source tree lacks before it can be released: names of facts that only a publisher knows."""
+    project = tomllib.loads(Path(root, "pyproject.toml").read_text("utf-8"))["project"]
+    version = re.search(r'^__version__ = "(.+)"$', Path(root, "zcore/config.py").read_text("utf-8"), re.MULTILINE)[1]
+    dated = re.search(rf"^## {re.escape(version)}, \d{{4}}-\d\d-\d\d$", Path(root, "CHANGELOG.md").read_text("utf-8"),
+                      re.MULTILINE)
+    return [*[f"pyproject.toml has no {name} in [project.urls]" for name in ("Source", "Documentation")
+              if name not in project.get("urls", {})],
+            *([] if dated else [f"CHANGELOG.md has no section of {version} with a date"])]
+
+
 def newer_python():
     """Return an interpreter of this machine that is newer than this one and has a GIL, or None."""
     named = os.environ.get("NEWER_PYTHON")
@@ -332,6 +344,8 @@ if __name__ == "__main__":
         test_installed(*sys.argv[2:])
     elif sys.argv[1:2] == ["test-numpys"] and len(sys.argv) >= 4:
         test_numpys(*sys.argv[2:])
+    elif sys.argv[1:] == ["ready"]:
+        sys.exit("\n".join(missing_of_a_release(ROOT)) or None)
     elif sys.argv[1:] == ["newer"]:
         print(newer_python() or "")
     elif len(sys.argv) == 2:

@@ -1,5 +1,6 @@
 """The version stands in one place, and every change is listed in the form that the list describes."""
 import re
+import runpy
 import tomllib
 from pathlib import Path
 
@@ -64,3 +65,20 @@ def test_no_hand_types_the_versions_that_ci_has_seen():
         assert not found, page.name
     assert n_marks == 3
     assert typed.search("| [dask](docs/bridges/dask.md) | 2026.8 |") and typed.search("Icechunk 1.1 uses it")
+
+
+@pytest.mark.skipif(not (ROOT / ".ci").exists(), reason="the scripts of CI are not there")
+def test_a_release_needs_addresses_and_a_date(tmp_path):
+    """No place of the project is known before somebody publishes it: the procedure asks for it, and stops without."""
+    missing = runpy.run_path(str(ROOT / ".ci/packages.py"))["missing_of_a_release"]
+    (tmp_path / "zcore").mkdir()
+    (tmp_path / "zcore/config.py").write_text('__version__ = "1.2.3"\n')
+    (tmp_path / "CHANGELOG.md").write_text("## Unreleased\n")
+    (tmp_path / "pyproject.toml").write_text("[project]\n")
+    assert missing(tmp_path) == ["pyproject.toml has no Source in [project.urls]",
+                                 "pyproject.toml has no Documentation in [project.urls]",
+                                 "CHANGELOG.md has no section of 1.2.3 with a date"]
+    (tmp_path / "CHANGELOG.md").write_text("## Unreleased\n\n## 1.2.3, 2026-12-01\n")
+    (tmp_path / "pyproject.toml").write_text('[project.urls]\nSource = "a"\nDocumentation = "b"\n')
+    assert missing(tmp_path) == []
+    assert "packages.py ready" in (ROOT / "docs/releasing.md").read_text("utf-8")
