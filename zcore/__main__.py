@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 # Words of the functions' messages, and those of the command.
 WORDS = {"overwrite=True (mode 'w')": "--overwrite", "overwrite=True": "--overwrite",
          "pass zarr_format=3": "pass --zarr-format 3", "zcore.references_from_hdf5": "zcore refs make",
+         "zcore.references(source).save(path)": "zcore refs make",
          "zcore.copy": "zcore cp", "checksum=True": "--checksum"}
 BROKEN_PIPE = 141      # as of a program that SIGPIPE has ended
 

@@ -24,7 +24,7 @@ from zcore.model.value import as_bool
 from zcore.nodes.array import Array
 from zcore.nodes.group import Group, node_of
 from zcore.stores.memory import MemoryStore
-from zcore.stores.openers import names_archive, store_of
+from zcore.stores.openers import check_directory, names_archive, store_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -372,12 +372,15 @@ def _new_archive(store, mode, path):
     NodeExistsError
         The mode creates, and there is a file.
     UnsupportedError
-        A part of an existing archive would be replaced.
+        A part of an existing archive would be replaced. Or the path of a new directory has the ending of a file.
     """
     if mode in ("r", "r+"):
         return None
     place = os.fspath(store) if isinstance(store, (str, os.PathLike)) else None
-    if not isinstance(place, str) or not names_archive(place):
+    if not isinstance(place, str):
+        return None
+    if not names_archive(place):
+        check_directory(place)
         return None
     if not os.path.lexists(place):
         return "w" if mode == "w" else "x"

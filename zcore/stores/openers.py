@@ -2,7 +2,7 @@
 
 A file is known by the ending of its name, in capital letters or not, and without an ending of the table by its first
 bytes. So the ending decides between ``.zip`` and ``.npz``, which begin alike. A file that does not exist yet, such as
-the destination of a copy, is known by its ending alone.
+the destination of a copy, is known by its ending alone. A new directory cannot have the ending of a file.
 
 A kind without an opener is no store. `zcore.copy` reads and writes such files by `zcore.tools.files`, which maps kinds
 to its own classes. To add a kind, add one row here.
@@ -18,7 +18,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from zcore import config
-from zcore.errors import StoreError
+from zcore.errors import StoreError, UnsupportedError
 from zcore.stores.base import Store
 
 
@@ -39,6 +39,8 @@ class Kind(NamedTuple):
         For a caller that expected a directory.
     is_far : bool
         The opener also takes a `RemoteStore` of a file's URL.
+    maker : str
+        For a caller that would make a directory of such a name.
     """
 
     name: str
@@ -47,36 +49,46 @@ class Kind(NamedTuple):
     opener: str | None = None
     advice: str | None = None
     is_far: bool = False
+    maker: str = "zcore does not write such files"
 
 
 _REFERENCE_STORE = "zcore.stores.reference.store:ReferenceStore"
 _REFERENCES_ADVICE = "a reference set is read, or changed as zcore.ReferenceStore(path, read_only=False)"
+_REFERENCES_MAKER = "zcore.references(source).save(path) writes such files"
 _COPY_ADVICE = "zcore.copy converts it"
+_COPY_MAKER = "zcore.copy writes such files"
 
 DIRECTORY = Kind("directory", opener="zcore.stores.directory.store:DirectoryStore")
 # `.ozx` is OME-Zarr in a zip file: RFC-9 of NGFF, "Specification", recommendation 6.
 ZIP = Kind("zip archive", (".zip", ".ozx"), (b"PK\x03\x04", b"PK\x05\x06"), "zcore.stores.zip.store:ZipStore",
            "an archive is read, or made as a whole by mode 'w' or zcore.ZipStore(path, mode='w')", True)
 ASDF = Kind("ASDF file", (".asdf",), (b"#ASDF ",), "zcore.stores.asdf.store:AsdfStore",
-            "an ASDF file is read, or changed by zcore.asdf.open(path, mode='rw')", True)
-REFERENCES = Kind("reference set", (".json",), (), _REFERENCE_STORE, _REFERENCES_ADVICE)     # and a mapping of them
+            "an ASDF file is read, or changed by zcore.asdf.open(path, mode='rw')", True, _COPY_MAKER)
+# And a mapping of them.
+REFERENCES = Kind("reference set", (".json",), (), _REFERENCE_STORE, _REFERENCES_ADVICE, maker=_REFERENCES_MAKER)
 # Of keys to bytes, or empty.
 MAPPING = Kind("mapping", opener="zcore.stores.mapping:MappingStore.of")
 # As the stores of zarr-python: None, ``memory://``, and ``memory://name`` of this process.
 MEMORY = Kind("store in memory", opener="zcore.stores.memory:MemoryStore.named")
-PARQUET = Kind("reference set in Parquet", (".parq", ".parquet"), (), _REFERENCE_STORE, _REFERENCES_ADVICE)
+PARQUET = Kind("reference set in Parquet", (".parq", ".parquet"), (), _REFERENCE_STORE, _REFERENCES_ADVICE,
+               maker=_REFERENCES_MAKER)
 HDF5 = Kind("HDF5 file", (".h5", ".hdf5", ".he5", ".nc", ".nc4"), (b"\x89HDF\r\n\x1a\n",), None,
-            f"{_COPY_ADVICE}, and zcore.references_from_hdf5 makes a reference set of it")
-NPY = Kind(".npy file", (".npy",), (b"\x93NUMPY",), None, _COPY_ADVICE)
-NPZ = Kind(".npz file", (".npz",), (), None, _COPY_ADVICE)
+            f"{_COPY_ADVICE}, and zcore.references_from_hdf5 makes a reference set of it", maker=_COPY_MAKER)
+NPY = Kind(".npy file", (".npy",), (b"\x93NUMPY",), None, _COPY_ADVICE, maker=_COPY_MAKER)
+NPZ = Kind(".npz file", (".npz",), (), None, _COPY_ADVICE, maker=_COPY_MAKER)
 TIFF = Kind("TIFF file", (".tif", ".tiff"), (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+"),
             "zcore.stores.zarr_python:store_of_tiff", _COPY_ADVICE)
+# An .hdf file may be of HDF4 or of HDF5, which its first bytes tell.
+FOREIGN = Kind("file of another format", (
+    ".csv", ".tsv", ".txt", ".xls", ".xlsx", ".mat", ".pkl", ".pickle", ".hdf", ".hdf4", ".n5", ".fits", ".grib", ".grb",
+    ".arrow", ".feather", ".db", ".tar", ".gz", ".png", ".jpg"), advice="zcore does not read such files")
 # URLs, by their scheme; and objects of obstore and fsspec, or with `get` and `get_range`.
 REMOTE = Kind("remote store", opener="zcore.stores.remote.store:RemoteStore")
 ZARR_PYTHON = Kind("store of zarr-python", opener="zcore.stores.zarr_python:store_of_zarr")
 STORE = Kind("store")
 
-KINDS = (DIRECTORY, ZIP, ASDF, REFERENCES, PARQUET, HDF5, NPY, NPZ, TIFF, MAPPING, MEMORY, REMOTE, ZARR_PYTHON, STORE)
+KINDS = (DIRECTORY, ZIP, ASDF, REFERENCES, PARQUET, HDF5, NPY, NPZ, TIFF, FOREIGN, MAPPING, MEMORY, REMOTE, ZARR_PYTHON,
+         STORE)
 _BY_ENDING = {ending: kind for kind in KINDS for ending in kind.endings}
 _BY_MAGIC = {magic: kind for kind in KINDS for magic in kind.magics}
 _N_MAGIC = max(map(len, _BY_MAGIC))
@@ -129,7 +141,9 @@ def kind_of(store_like: object) -> Kind | None:
     if stat.S_ISREG(mode):
         named = named_kind(store_like)
         # The ending of a set in Parquet is that of a directory.
-        return _kind_by_magic(store_like) if named is None or named is PARQUET else named
+        if named is None or named is PARQUET:
+            return _kind_by_magic(store_like)
+        return (named is FOREIGN and _kind_by_magic(store_like)) or named
     if not stat.S_ISDIR(mode):
         return None
     # The name first: most directories are then not looked into.
@@ -259,6 +273,17 @@ def _file_at(store):
 def names_archive(path: str) -> bool:
     """Return whether a path names an archive, which may not exist yet; a directory of that name is none."""
     return named_kind(path) is ZIP and ":" not in path and not os.path.isdir(path)
+
+
+def check_directory(path: str) -> None:
+    """Check that a path may be a new directory: no ending may promise a file.
+
+    Raises : UnsupportedError, if there is nothing yet, and the ending is that of a file.
+    """
+    kind = named_kind(path.rstrip("/"))
+    if kind is not None and kind is not ZIP and ":" not in path and not os.path.lexists(path):
+        raise UnsupportedError(f"{path}: zcore would make a directory, which cannot end with "
+                               f"{os.path.splitext(path)[1]}; {kind.maker}", feature=f"{kind.name}s as directories")
 
 
 @lru_cache(maxsize=64)

@@ -13,7 +13,7 @@ from zcore.tools.copy.destinations import SINKS, file_kind
 from zcore.tools.copy.sources import SOURCES
 
 ELEMENTS = np.arange(6, dtype="<i4").reshape(2, 3)
-FILE_KINDS = [kind for kind in openers.KINDS if kind.endings and kind is not openers.PARQUET]
+FILE_KINDS = [kind for kind in openers.KINDS if kind.endings and kind not in (openers.PARQUET, openers.FOREIGN)]
 ENDINGS = [(kind, ending) for kind in FILE_KINDS for ending in kind.endings]
 # One kind and one name of a file of it: each ending in small and capital letters, and no ending where bytes tell.
 NAMED = [(kind, spelled) for kind, ending in ENDINGS for spelled in ("x" + ending, "X" + ending.upper())]
@@ -118,6 +118,33 @@ def test_every_verb_knows_the_file(kind, name, tmp_path, monkeypatch, capsys):
         assert elements_of(zcore.open("set.json")) == ELEMENTS.tolist()
 
 
+@pytest.mark.parametrize("name", [spelled for kind in openers.KINDS if kind is not openers.ZIP
+                                  for ending in kind.endings for spelled in ("x" + ending, "X" + ending.upper())])
+def test_no_directory_gets_the_ending_of_a_file(name, tmp_path):
+    path, source = str(tmp_path / name), zcore.array(ELEMENTS)
+    attempts = [lambda: zcore.save(path, ELEMENTS), lambda: zcore.save(path, ELEMENTS, b=ELEMENTS),
+                lambda: zcore.create_array(path, shape=1, dtype="u1"), lambda: zcore.create_group(path),
+                lambda: zcore.open(path, "a", shape=1, dtype="u1"), lambda: zcore.open_group(path, "w-")]
+    if file_kind(path) is None:
+        attempts.append(lambda: zcore.copy(source, path))
+    for attempt in attempts:
+        with pytest.raises(zcore.UnsupportedError) as caught:
+            attempt()
+        assert os.path.splitext(name)[1] in str(caught.value) and not os.path.lexists(path)
+    # One that is there already stays usable.
+    zcore.save(zcore.DirectoryStore(path), ELEMENTS)
+    zcore.save(path, ELEMENTS + 1, overwrite=True)
+    assert zcore.load(path).tolist() == (ELEMENTS + 1).tolist()
+
+
+def test_a_file_of_a_foreign_ending_is_known_by_its_bytes(tmp_path):
+    assert openers.kind_of(make(openers.HDF5, tmp_path / "x.hdf")) is openers.HDF5
+    (tmp_path / "x.csv").write_text("1,2\n")
+    assert openers.kind_of(tmp_path / "x.csv") is openers.FOREIGN
+    with pytest.raises(NotADirectoryStoreError, match="does not read"):
+        zcore.open(tmp_path / "x.csv")
+
+
 @named([(openers.NPY, "x.npy"), (openers.NPY, "X.NPY"), (openers.NPY, "x"), (openers.NPZ, "X.NPZ")])
 def test_the_demo_knows_arrays_of_numpy(kind, name, tmp_path):
     from zcore.cli.verbs.demo import load
@@ -130,6 +157,9 @@ def test_cat_writes_the_kind_that_a_name_says(tmp_path, monkeypatch):
     make(openers.ZIP, "x.zip")
     assert main(["cat", "x.zip/a", "--out", "X.NPY"]) == 0
     assert np.load("X.NPY").tolist() == ELEMENTS.tolist()
+    for arguments in (["--out", "x.h5"], ["--out", "x.json"], ["--out", "y.npy", "--format", "raw"]):
+        assert main(["cat", "x.zip/a", *arguments]) == 1 and not os.path.exists(arguments[1])
+    assert main(["cat", "x.zip/a", "--out", "x.json", "--json"]) == main(["cat", "x.zip/a", "--out", "x.csv"]) == 0
 
 
 @pytest.mark.parametrize("ending", [spelled for ending in openers.PARQUET.endings for spelled in (ending,

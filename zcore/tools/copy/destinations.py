@@ -255,7 +255,11 @@ def file_kind(destination: StoreLike) -> openers.Kind | None:
 
 def destination_of(destination: StoreLike, fsync: bool | None) -> StoreLike:
     """Return the store of a destination, or the destination, if that is a file."""
-    return openers.store_of(destination, False, fsync) if file_kind(destination) is None else destination
+    if file_kind(destination) is not None:
+        return destination
+    if isinstance(destination, (str, os.PathLike)):
+        openers.check_directory(os.fspath(destination))
+    return openers.store_of(destination, False, fsync)
 
 
 def recover_at(destination: StoreLike, path: str) -> None:

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import warnings
 
 import zcore
@@ -9,6 +10,7 @@ from zcore.cli import location
 from zcore.cli.show import machine
 from zcore.errors import IncompleteCopyWarning
 from zcore.formats import NAMES, name_from
+from zcore.stores import openers
 
 TYPE_CHECKING = False      # of typing, without its import time
 if TYPE_CHECKING:
@@ -107,9 +109,6 @@ def _left_out():
 
 def _located(text):
     """Return a store as `zcore.copy` takes it, and the path in it; a file of another kind is one itself."""
-    from zcore.tools.copy.destinations import file_kind
-
     # Also in the directory of a group.
-    if file_kind(text) is not None:
-        return text, ""
-    return location.located(text)
+    is_file = openers.named_kind(text) is not None and not os.path.isdir(text)
+    return (text, "") if is_file else location.located(text)

@@ -40,11 +40,15 @@ def run(arguments: argparse.Namespace) -> int:
     """Write the elements."""
     from zcore.cli.selection import parse_selection, pieces_of
     from zcore.stores import openers
+    from zcore.tools.copy.destinations import SINKS
 
     if arguments.json and arguments.format not in (None, "text"):
         raise ValueError("--json and --format exclude each other")
-    by_name = "npy" if openers.named_kind(arguments.out or "") is openers.NPY else "text"
-    form = "json" if arguments.json else arguments.format or by_name
+    kind = openers.named_kind(arguments.out or "")
+    form = "json" if arguments.json else arguments.format or ("npy" if kind is openers.NPY else "text")
+    if kind not in (None, openers.FOREIGN) and form != {openers.NPY: "npy", openers.REFERENCES: "json"}.get(kind):
+        raise ValueError(f"{arguments.out} has the ending of a {kind.name}, and would be {form}"
+                         + ("; zcore cp writes one" if kind in SINKS else ""))
     array = location.opened_array(arguments.path)
     if form in ("npy", "raw") and not arguments.out and sys.stdout.isatty():
         raise ValueError(f"--format {form} cannot go to a terminal: name a file by --out, or send it to another "
