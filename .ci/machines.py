@@ -8,6 +8,7 @@ The interpreter that runs this needs what builds zcore: Cython, NumPy and setupt
 and one sentence, where this machine lacks something else.
 """
 import argparse
+import contextlib
 import importlib.util
 import os
 import platform
@@ -20,7 +21,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parents[1]
-SUITE = "trixie"       # the first one of Debian with NumPy 2
+# The first one of Debian with NumPy 2, and the next one, where a mirror lacks the first one's updates for this machine.
+SUITES = ("trixie", "forky")
 PACKAGES = ("python3", "libpython3-dev", "python3-numpy", "python3-pytest", "python3-hypothesis", "python3-yaml",
             "libblosc1", "libblosc-dev", "libzstd-dev", "liblz4-dev", "zlib1g-dev")
 # name: (Debian's architecture, its triplet, the emulator; none where this processor runs it)
@@ -73,34 +75,43 @@ def check(machine):
 
 
 def fetch(machine, folder):
-    """Unpack the packages of another architecture, and all that they need, below a folder."""
+    """Unpack the packages of another architecture, and all that they need, below a folder; return their suite."""
     names = subprocess.run(["apt-get", "indextargets", "--format", "$(REPO_URI) $(CODENAME)"], text=True,
                            capture_output=True).stdout.split("\n")
     mirror = next((line.split()[0] for line in names if "debian" in line and "security" not in line), None)
     keys = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
     if mirror is None or not keys.exists():
         raise MissingError(f"{machine} needs a mirror of Debian among apt's sources, and {keys}")
-    state, root = folder / "apt", folder / "root"
+    for suite in SUITES:
+        with contextlib.suppress(subprocess.CalledProcessError):
+            archives = download(machine, folder / f"apt-{suite}", f"[signed-by={keys}] {mirror} {suite}")
+            break
+    else:
+        raise MissingError(f"{machine} needs packages of Debian that apt-get cannot fetch here: of {SUITES}")
+    root = folder / "root"
+    (root / "usr/lib").mkdir(parents=True, exist_ok=True)
+    if not (root / "lib").is_symlink():
+        (root / "lib").symlink_to("usr/lib")
+    for package in sorted(archives.glob("*.deb")):
+        run("dpkg-deb", "-x", package, root)
+    (folder / "fetched").touch()
+    return suite
+
+
+def download(machine, state, source):
+    """Download the packages from a suite, and return their folder; `state` is where apt keeps what it knows."""
     for name in ("lists/partial", "cache/archives/partial", "etc/preferences.d"):
         (state / name).mkdir(parents=True, exist_ok=True)
     (state / "status").touch()
-    (state / "sources.list").write_text(f"deb [signed-by={keys}] {mirror} {SUITE} main\n")
+    (state / "sources.list").write_text(f"deb {source} main\n")
     options = {"APT::Architecture": MACHINES[machine][0], "APT::Architectures": MACHINES[machine][0],
                "APT::Sandbox::User": "root", "Acquire::Languages": "none", "Dir::State": state,
                "Dir::State::status": state / "status", "Dir::Cache": state / "cache", "Dir::Etc": state / "etc",
                "Dir::Etc::sourcelist": state / "sources.list", "Dir::Etc::sourceparts": "-"}
     apt = ["apt-get", "-qq", *(word for key, value in options.items() for word in ("-o", f"{key}={value}"))]
-    try:
-        run(*apt, "update")
-        run(*apt, "install", "-y", "--download-only", "--no-install-recommends", *PACKAGES)
-    except subprocess.CalledProcessError:
-        raise MissingError(f"{machine} needs packages of Debian {SUITE}, which apt-get cannot fetch here") from None
-    (root / "usr/lib").mkdir(parents=True, exist_ok=True)
-    if not (root / "lib").is_symlink():
-        (root / "lib").symlink_to("usr/lib")
-    for package in sorted((state / "cache/archives").glob("*.deb")):
-        run("dpkg-deb", "-x", package, root)
-    (folder / "fetched").touch()
+    run(*apt, "update")
+    run(*apt, "install", "-y", "--download-only", "--no-install-recommends", *PACKAGES)
+    return state / "cache/archives"
 
 
 def build(machine, compiler, root, sources):
@@ -186,7 +197,7 @@ def main():
         compiler, emulator = check(given.machine)
         if not (folder / "fetched").exists():
             stage("packages of Debian")
-            fetch(given.machine, folder)
+            print("from", fetch(given.machine, folder))
     except MissingError as error:
         print(error)
         return 2

@@ -20,7 +20,7 @@ import re
 from collections import deque
 from typing import TYPE_CHECKING
 
-from zcore.errors import InvalidKeyError, NodeExistsError, NodeNotFoundError, StoreError
+from zcore.errors import InvalidKeyError, LockError, NodeExistsError, NodeNotFoundError, StoreError
 from zcore.formats import FORMAT_OF, format_of
 from zcore.hierarchy import consolidated, exchange, lookup
 from zcore.hierarchy.creation_lock import MAX_TRIES, Place, hold_nodes, hold_tree, is_held
@@ -57,8 +57,8 @@ def hold_all(store: Store, path: str, options: Options) -> Iterator[None]:
 
 
 def _restless(store, path):
-    return StoreError(f"cannot lock {store.describe(path)}: each look at its documents finds others",
-                      key=prefix_of(path))
+    return LockError(f"cannot lock {store.describe(path)}: each look at its documents finds others",
+                     key=prefix_of(path))
 
 
 def _stands(store, path):

@@ -129,7 +129,7 @@ class ZipWriter:
             self._source = LocalFile(path, file=self._file)
         except OSError as exc:
             self.discard()
-            raise StoreError(f"cannot make {path}: {exc.strerror}", errno=exc.errno) from exc
+            raise StoreError(f"cannot make {path}: {exc.strerror or exc}", errno=exc.errno) from exc
 
     @property
     def is_open(self) -> bool:
