@@ -63,7 +63,8 @@ def __getattr__(name):
     if name in _MODULES or name in _MODULES_BY_NAME:
         return _import_module(f"zcore.{name}")
     if name not in _MODULE_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        told = _import_module("zcore.text.tried_names").told
+        raise AttributeError(told(f"module {__name__!r} has no attribute {name!r}", name), name=name)
     value = getattr(_import_module(_MODULE_OF[name]), name)
     globals()[name] = value
     return value

@@ -11,7 +11,7 @@ import os
 import sys
 import warnings
 
-from zcore.cli.parser import parser_of, verb_of
+from zcore.cli.parser import VERBS, meant, parser_of, refuse, verb_of
 from zcore.text.printable import printable
 
 TYPE_CHECKING = False      # of typing, without its import time
@@ -49,10 +49,12 @@ def main(argv: Iterable[str] | None = None) -> int:
             if not argv:
                 parser_of().print_help(sys.stderr)
                 raise SystemExit(2)
-            arguments, unknown = parser_of(verb_of(argv)).parse_known_args(argv)
+            verb = verb_of(argv)
+            if verb is not None and verb not in VERBS:
+                parser_of().error(f"there is no verb {verb!r}, `zcore --help` lists all{meant(verb, VERBS)}")
+            arguments, unknown = parser_of(verb).parse_known_args(argv)
             if unknown:
-                # By the parser of the verb, which shows its own usage.
-                arguments.refuse(f"unrecognized arguments: {' '.join(unknown)}")
+                refuse(arguments.parser, unknown)
             command, debug, failure = f"zcore {arguments.verb}", arguments.debug, arguments.failure
             with warnings.catch_warnings():
                 if not sys.warnoptions:

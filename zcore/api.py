@@ -25,6 +25,7 @@ from zcore.nodes.array import Array
 from zcore.nodes.group import Group, node_of
 from zcore.stores.memory import MemoryStore
 from zcore.stores.openers import check_directory, names_archive, store_of
+from zcore.text.tried_names import telling
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -79,6 +80,7 @@ def open(store: StoreLike, mode: Mode = "r", *, shape: None = None,
          **keywords: Unpack[OpenKeywords]) -> Array | Group: ...
 
 
+@telling
 def open(store: StoreLike, mode: Mode = "r", *, path: str | None = "", shape: Shape | None = None,
          chunks: Chunks = None, dtype: DTypeLike | None = None, fill_value: Any = ..., cname: Cname | None = None,
          clevel: int | None = None, shuffle: Shuffle | None = None, compressors: CodecsLike | str | None = "auto",
@@ -229,6 +231,7 @@ def _check_is_of_a_group(mode, **of_arrays):
         raise TypeError(f"mode {mode!r} creates an array and needs shape= and dtype=, as {given[0]}= is given")
 
 
+@telling
 def create_array(store: StoreLike, *, name: str | None = None, shape: Shape | None = None,
                  dtype: DTypeLike | None = None, data: Elements | None = None, chunks: Chunks = "auto",
                  shards: Shards | None = None, filters: CodecsLike | None = None, serializer: CodecLike | str = "auto",

@@ -62,3 +62,20 @@ def test_compressors_have_no_checksum_at_their_end(zarr_format):
     assert like.codecs == array.codecs
     plain = zcore.create_array({}, data=np.arange(9), compressors=None, zarr_format=zarr_format)
     assert plain.compressors == () and plain.compressor is None
+
+
+@pytest.mark.parametrize(("attempt", "words"), [
+    ("zcore.File", "zcore.open_group"), ("zcore.create_dataset", "zcore.create_array"),
+    ("group['sub/a'].mean()", "dask"),
+    ("zcore.create_array({}, shape=1, dtype='u1', maxshape=(None,))", "can be resized"),
+    ("zcore.zeros(3, compressor=None)", "compressors="),
+    ("group.create_array('x', shape=3, dtype='u1', compression='gzip')", "compressors="),
+    ("zcore.open({}, 'w', shape=3, dtype='u1', compression='gzip')", "compressors="),
+    ("zcore.xyzzy", "'xyzzy'"), ("group['sub/a'].xyzzy", "'xyzzy'"), ("zcore.zeros(3, xyzzy=1)", "'xyzzy'"),
+])
+def test_names_that_people_try_first_are_told_what_to_write(attempt, words, group):
+    with pytest.raises((AttributeError, TypeError)) as caught:
+        eval(attempt)
+    assert words in str(caught.value)
+    if "xyzzy" in attempt:
+        assert str(caught.value).endswith(words)

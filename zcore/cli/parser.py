@@ -14,6 +14,7 @@ from zcore.config import __version__
 TYPE_CHECKING = False      # of typing, without its import time
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import NoReturn
 
 # Of each verb the module in `zcore.cli.verbs`, and the first sentence of its docstring for the list of all verbs.
 VERBS = {
@@ -36,6 +37,14 @@ VERBS = {
     "doctor": ("doctor", "list the installed extras, try a folder's file system, and name the extra that a file needs"),
     "completion": ("completion", "print the completion of a shell for zcore"),
     "demo": ("demo", "write real data in every format zcore has, read them back, check every bit, and draw them"),
+}
+
+# Words of other programs, and those of this one.
+WORDS_OF_OTHERS = {
+    **dict.fromkeys(("list", "dir"), "ls"), **dict.fromkeys(("dump", "print", "head"), "cat"), "copy": "cp",
+    **dict.fromkeys(("show", "stat", "open"), "info"), **dict.fromkeys(("delete", "remove"), "rm"), "compare": "diff",
+    **dict.fromkeys(("check", "fsck"), "verify"), **dict.fromkeys(("--compression", "--codec"), "--compressor"),
+    "--format": "--zarr-format", "--force": "--overwrite", "--output": "--out", "--type": "--dtype",
 }
 
 EPILOG = """`zcore VERB --help` says more of each.
@@ -63,6 +72,35 @@ def verb_of(argv: Iterable[str]) -> str | None:
     return next((argument for argument in argv if not argument.startswith("-")), None)
 
 
+def meant(word: str, words: Iterable[str]) -> str:
+    """Return the question whether one of `words` was meant by a word that is none; empty if none is like it.
+
+    >>> meant("copy", ["ls", "cp"]), meant("tee", ["ls", "tree"]), meant("x", ["ls"])
+    ('; did you mean cp?', '; did you mean tree?', '')
+    """
+    from difflib import get_close_matches
+
+    words = list(words)
+    found = WORDS_OF_OTHERS.get(word)
+    if found not in words:
+        found = next(iter(get_close_matches(word, words, 1, 0.7)), None)
+    return "" if found is None else f"; did you mean {found}?"
+
+
+def refuse(verb: argparse.ArgumentParser, unknown: list[str]) -> NoReturn:
+    """End with the usage of a verb, and with the option that was meant, or the other verb that copies and has it."""
+    option, advice = unknown[0].partition("=")[0], ""
+    if option.startswith("--"):
+        others = parser_of("convert", "rechunk")._subparsers._group_actions[0].choices
+        owners = [name for name in others if option in _options_of(others[name])] if verb.prog == "zcore cp" else []
+        advice = f"; zcore {owners[0]} has it" if owners else meant(option, _options_of(verb))
+    verb.error(f"unrecognized arguments: {' '.join(unknown)}{advice}")
+
+
+def _options_of(verb):
+    return [option for one in _with_actions(verb) for option in one._option_string_actions]
+
+
 def parser_of(*called: str | None) -> argparse.ArgumentParser:
     """Return the parser of the command line, complete for the verbs that are `called`.
 
@@ -85,7 +123,7 @@ def parser_of(*called: str | None) -> argparse.ArgumentParser:
             # Suppressed: the default of an action would undo a --debug before it.
             one.add_argument("--debug", action="store_true", default=argparse.SUPPRESS,
                              help="show the traceback of an error")
-        verb.set_defaults(debug=False, refuse=verb.error, run=module.run, failure=getattr(module, "FAILURE", 1))
+        verb.set_defaults(debug=False, parser=verb, run=module.run, failure=getattr(module, "FAILURE", 1))
     return parser
 
 

@@ -27,6 +27,7 @@ from zcore.model.value import as_bool, text_of
 from zcore.stores.keys import prefix_of
 from zcore.stores.memory import MemoryStore
 from zcore.text.characters import fault_of_text
+from zcore.text.tried_names import told
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -139,7 +140,7 @@ def new_array(*, shape: Shape | None = None, dtype: DTypeLike | None = None, dat
         chunks = "auto"     # as h5py and zarr-python write it
     unknown = settings.keys() - _LEFT_OPEN.keys()
     if unknown:
-        raise TypeError(f"create_array() got an unexpected keyword argument {min(unknown)!r}")
+        raise TypeError(told(f"create_array() got an unexpected keyword argument {min(unknown)!r}", min(unknown)))
     if "checksum" in settings:
         settings["checksum"] = as_bool(settings["checksum"], "checksum")
     settings = {name: value for name, value in settings.items()

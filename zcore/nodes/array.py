@@ -23,6 +23,7 @@ from zcore.model.chunk_grid import chunk_regions, chunk_sizes, shown_chunks
 from zcore.model.metadata import shape_of
 from zcore.nodes.info import Info, type_name
 from zcore.nodes.node import Node
+from zcore.text.tried_names import SENTENCES, told
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -75,6 +76,11 @@ class Array(Node):
     if TYPE_CHECKING:
         @property
         def metadata(self) -> ArrayMetadata: ...
+    else:
+        def __getattr__(self, name):
+            if name in SENTENCES:
+                raise AttributeError(told(f"'Array' object has no attribute {name!r}", name), name=name, obj=self)
+            return object.__getattribute__(self, name)     # raises the error again, which a property may have raised
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -80,8 +80,8 @@ TIFF = Kind("TIFF file", (".tif", ".tiff"), (b"II*\0", b"MM\0*", b"II+\0", b"MM\
             "zcore.stores.zarr_python:store_of_tiff", _COPY_ADVICE)
 # An .hdf file may be of HDF4 or of HDF5, which its first bytes tell.
 FOREIGN = Kind("file of another format", (
-    ".csv", ".tsv", ".txt", ".xls", ".xlsx", ".mat", ".pkl", ".pickle", ".hdf", ".hdf4", ".n5", ".fits", ".grib", ".grb",
-    ".arrow", ".feather", ".db", ".tar", ".gz", ".png", ".jpg"), advice="zcore does not read such files")
+    ".csv", ".tsv", ".txt", ".xls", ".xlsx", ".mat", ".pkl", ".pickle", ".hdf", ".hdf4", ".n5", ".fits", ".grib",
+    ".grb", ".arrow", ".feather", ".db", ".tar", ".gz", ".png", ".jpg"), advice="zcore does not read such files")
 # URLs, by their scheme; and objects of obstore and fsspec, or with `get` and `get_range`.
 REMOTE = Kind("remote store", opener="zcore.stores.remote.store:RemoteStore")
 ZARR_PYTHON = Kind("store of zarr-python", opener="zcore.stores.zarr_python:store_of_zarr")

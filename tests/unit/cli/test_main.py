@@ -152,6 +152,18 @@ def test_a_mistyped_option_shows_the_usage_of_its_verb(capsys):
     assert caught.value.code == 2 and err.startswith("usage: zcore info ") and "--chunk-map" in err
 
 
+@pytest.mark.parametrize(("arguments", "words"), [
+    (["copy", "a", "b"], "did you mean cp?"), (["inof"], "did you mean info?"), (["xyzzy"], "lists all\n"),
+    (["create", "a", "--compression", "gzip"], "did you mean --compressor?"),
+    (["create", "a", "--chunsk=3"], "did you mean --chunks?"), (["ls", "--xyzzy"], "--xyzzy\n"),
+    (["cp", "a", "b", "--chunks", "3"], "zcore convert has it"), (["ls", "a", "b"], "unrecognized arguments: b\n"),
+])
+def test_what_was_meant(capsys, arguments, words):
+    with pytest.raises(SystemExit) as caught:
+        command.main(arguments)
+    assert caught.value.code == 2 and capsys.readouterr().err.endswith(words if "\n" in words else f"{words}\n")
+
+
 def test_messages_have_the_words_of_the_command(run, save):
     save("a.npy", np.arange(3))
     assert run("cp", "a.npy", "a.zarr")[0] == 0

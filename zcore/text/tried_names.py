@@ -1,0 +1,57 @@
+"""Names of h5py, zarr-python 2 and NumPy that people try first: a sentence for each, which the error of Python gets."""
+from __future__ import annotations
+
+import functools
+
+TYPE_CHECKING = False      # of typing, without its import time
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, TypeVar
+
+    _F = TypeVar("_F", bound=Callable[..., Any])
+
+_IN_MEMORY = "z[...] reads an array into memory, as an ndarray, which has it; dask.array.from_array(z) works in pieces"
+_FILE = "zcore.open_group(path, mode) opens a store, and zcore.copy makes one of an HDF5 file"
+_XARRAY = "xarray.open_dataset(path, engine='zcore') opens a dataset"
+_COMPRESSORS = "compressors= takes a codec or a name, as in compressors='gzip' or zcore.codecs.GzipCodec(level=4)"
+_RESIZED = "every array can be resized, so leave it out"
+_CREATE = "zcore.create_array(store, name=name, shape=shape, dtype=dtype) creates an array"
+_STORES = "zcore.storage has the stores under zarr-python's names"
+
+SENTENCES = {
+    "File": _FILE, "Dataset": "zcore.Array is the class", "create_dataset": _CREATE, "require_dataset": _CREATE,
+    "open_zarr": _XARRAY, "open_dataset": _XARRAY, "to_zarr": "zcore.xarray.to_zarr writes a dataset",
+    "Blosc": "zcore.codecs.BloscCodec is the codec", "savez": "zcore.save stores arrays", "rechunk":
+    "zcore.copy(source, destination, chunks=chunks) rechunks", **dict.fromkeys(
+        ("LocalStore", "FSStore", "FsspecStore", "ObjectStore", "NestedDirectoryStore", "TempStore"), _STORES),
+    "compression": _COMPRESSORS, "compressor": _COMPRESSORS, "compression_opts": _COMPRESSORS, "shuffle":
+    "compressors=zcore.codecs.BloscCodec(shuffle='shuffle') shuffles", "fletcher32":
+    "new arrays have a checksum, crc32c, unless checksum=False", "maxshape": _RESIZED, "fillvalue": "it is fill_value",
+    "synchronizer": "writers lock, so leave it out", "mode": "overwrite=True replaces what is there",
+    **dict.fromkeys(("mean", "sum", "min", "max", "std", "var", "any", "all", "T", "transpose", "reshape", "copy",
+                     "tolist", "to_numpy", "value"), _IN_MEMORY), "flush": "every write is stored when it returns",
+}
+
+
+def told(message: str, name: str) -> str:
+    """Return the message of an error about a name, with the sentence for that name.
+
+    >>> told("no attribute 'maxshape'", "maxshape")
+    "no attribute 'maxshape'; every array can be resized, so leave it out"
+    """
+    return f"{message}; {SENTENCES[name]}" if name in SENTENCES else message
+
+
+def telling(function: _F) -> _F:
+    """Return a function whose error for a keyword that it does not have says what to write instead."""
+    @functools.wraps(function)
+    def call(*arguments, **keywords):
+        try:
+            return function(*arguments, **keywords)
+        except TypeError as error:
+            _, is_unknown, name = str(error).partition("unexpected keyword argument '")
+            if is_unknown and ";" not in name:
+                error.args = (told(str(error), name.rstrip("'")),)
+            raise
+
+    return call
