@@ -156,7 +156,8 @@ def check_tools():
     command, header = compiler()[0], Path(sysconfig.get_path("include"), "Python.h")
     if shutil.which(command) is None:
         raise SystemExit(f"the build needs a C compiler, and {command} is not there: install one (Debian: apt "
-                         "install gcc; macOS: xcode-select --install), or install zcore from a wheel, which needs none")
+                         "install gcc python3-dev; macOS: xcode-select --install), or install zcore from a wheel, "
+                         "which needs none")
     if not header.is_file():
         raise SystemExit(f"the build needs the headers of Python, and there is no {header}: install them (Debian: apt "
                          "install python3-dev), or install zcore from a wheel, which needs none")
@@ -266,6 +267,10 @@ class BuildKernel(build_ext):
 
 class WheelWithContents(bdist_wheel):
     """A wheel says which libraries it contains (PEP 770); `write_wheelfile` is the last step before it is packed."""
+
+    def run(self):
+        check_tools()                  # before 400 lines say which files are copied
+        super().run()
 
     def write_wheelfile(self, folder, **keywords):
         super().write_wheelfile(folder, **keywords)
