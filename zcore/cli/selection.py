@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from zcore.nodes.array import Array
+    from zcore.nodes.lazy import LazyView
     from zcore.typing import Selection
 
 MAX_LETTERS = 100_000
@@ -70,20 +71,22 @@ def _integer(part):
     raise ValueError
 
 
-def pieces_of(array: Array, selection: Selection,
-              nbytes: int | None = None) -> tuple[tuple[int, ...], Iterator[npt.NDArray[Any]]]:
-    """Return the shape of the selected elements, and an iterator over pieces of them in C order.
+def selected(array: Array, selection: Selection) -> LazyView | npt.NDArray[Any]:
+    """Return the selected elements: a view of a box, which is not read yet, or the elements of any other selection."""
+    try:
+        return array.lazy[selection]
+    except SelectionError:
+        # The array reads it at once, or raises the same error.
+        return np.asarray(array[selection])
+
+
+def pieces_of(view: LazyView | npt.NDArray[Any], nbytes: int | None = None) -> Iterator[npt.NDArray[Any]]:
+    """Return an iterator over pieces of what `selected` returns, in C order.
 
     A box comes in pieces of about `nbytes` at the most, by default `SLAB_NBYTES`: of whole rows of chunks where these
     fit. Any other selection, such as one with lists, is one piece.
     """
-    try:
-        view = array.lazy[selection]
-    except SelectionError:
-        # The array reads it at once, or raises the same error.
-        whole = np.asarray(array[selection])
-        return whole.shape, iter([whole])
-    return view.shape, _pieces(view, nbytes or SLAB_NBYTES)
+    return iter([view]) if isinstance(view, np.ndarray) else _pieces(view, nbytes or SLAB_NBYTES)
 
 
 def _pieces(view, nbytes):

@@ -9,8 +9,8 @@ import pytest
 import zcore
 from tests.each import each
 from zcore.cli import selection as selections
-from zcore.cli.selection import parse_selection, pieces_of
-from zcore.cli.show.elements import write_bytes, write_json, write_text
+from zcore.cli.selection import parse_selection, pieces_of, selected
+from zcore.cli.show.elements import shortened, write_bytes, write_json, write_text
 
 
 @pytest.mark.parametrize(("text", "expected"), [
@@ -48,9 +48,9 @@ def test_pieces_make_up_the_selection(text, nbytes):
     array = zcore.create_array(zcore.MemoryStore(), data=data, chunks=(2, 3, 4))
     selection = parse_selection(text)
     expected = np.asarray(data[selection])
-    shape, pieces = pieces_of(array, selection, nbytes)
-    pieces = list(pieces)
-    assert shape == expected.shape
+    view = selected(array, selection)
+    pieces = list(pieces_of(view, nbytes))
+    assert view.shape == expected.shape
     np.testing.assert_array_equal(np.concatenate([piece.reshape(-1) for piece in pieces] or [expected.reshape(-1)]),
                                   expected.reshape(-1))
     if not {"[", "N"} & set(text):
@@ -61,7 +61,7 @@ def test_a_row_of_chunks_is_read_once(monkeypatch):
     array = zcore.create_array(zcore.MemoryStore(), data=np.arange(60).reshape(20, 3), chunks=(6, 3))
     asked = []
     monkeypatch.setattr(type(array), "__getitem__", lambda self, at: asked.append(at) or np.zeros(1))
-    list(pieces_of(array, ..., 8 * 3 * 13)[1])
+    list(pieces_of(selected(array, ...), 8 * 3 * 13))
     assert [at[0] for at in asked] == [slice(0, 12, 1), slice(12, 20, 1)]
 
 
@@ -166,3 +166,17 @@ def test_text_of_any_length_has_no_npy_file(run):
     assert run("cat", "a.zarr") == (0, "a\nbc\n", "")
     code, _, err = run("cat", "a.zarr", "--out", "a.npy")
     assert code == 1 and "no fixed length" in err
+
+
+@pytest.mark.parametrize("data", [
+    np.arange(5000.0), np.arange(60000, dtype="i4").reshape(30, 40, 50), np.arange(4000).reshape(4, 1000),
+    np.arange(8 * 7 * 100, dtype="c8").reshape(8, 7, 100), np.zeros(2000, "M8[s]"),
+])
+def test_a_large_array_is_shortened_as_numpy_shows_it(data):
+    array = zcore.create_array(zcore.MemoryStore(), data=data)
+    assert shortened(selected(array, ...)) == np.array2string(data, threshold=1000)
+
+
+def test_texts_of_a_shortened_array_cannot_control_a_terminal():
+    array = zcore.array(np.array(["\x1b[31m", "b"] * 600, dtype="T"))
+    assert shortened(selected(array, ...)) == r"[\x1b[31m b \x1b[31m ... b \x1b[31m b]"

@@ -154,3 +154,12 @@ def test_completion(shell, environment, shell_name, line, expected):
         file.write(shell(f"zcore completion {shell_name}").stdout)
     done = subprocess.run([shell_name, "-c", line], capture_output=True, text=True, env={**environment, "HOME": "."})
     assert (done.stdout.strip(), done.stderr) == (expected, "")
+
+
+def test_a_terminal_gets_the_ends_of_a_large_array(terminal, tmp_path):
+    zcore.save(tmp_path / "a.zarr", np.arange(1500))
+    path = tmp_path / "a.zarr"
+    assert terminal("cat", path, NO_COLOR="1").end() == (
+        0, "[   0    1    2 ... 1497 1498 1499]\r\n1500 elements, --all prints them\r\n")
+    assert terminal("cat", path, "--all").end()[1].count("\r\n") == 1500
+    assert terminal("cat", path, ":1000").end()[1].count("\r\n") == 1000

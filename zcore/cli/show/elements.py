@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 N_AT_ONCE = 1 << 14            # elements that are text in memory at a time
+N_ENDS = 3                     # elements at each end of a dimension that is shortened
 # Kinds whose elements NumPy writes with as many digits as it takes to tell them apart.
 NUMBERS = "biufcmM"
 
@@ -46,6 +47,27 @@ def write_text(file: BinaryIO, shape: tuple[int, ...], pieces: Iterable[npt.NDAr
             ends_row = done % row == 0
             file.write(" ".join(texts[start:stop]).encode() + (b"\n" if ends_row else b" "))
             start = stop
+
+
+def shortened(view: Any) -> str:
+    """Return the ends of a large array or view as NumPy prints them; only these are read."""
+    # One more than is shown, so that NumPy leaves something out.
+    values = _ends(view, view.ndim)
+    texts = {} if values.dtype.kind in NUMBERS else {"formatter": {"all": printable}}
+    if texts:
+        values = values.astype(object)
+    return np.array2string(values, threshold=0, edgeitems=N_ENDS, **texts)
+
+
+def _ends(view, ndim):
+    """Return the ends of the first dimensions of a view."""
+    if ndim == 0:
+        return np.asarray(view)
+    before = (slice(None),) * (ndim - 1)
+    if view.shape[ndim - 1] <= 2 * N_ENDS + 1:
+        return _ends(view, ndim - 1)
+    return np.concatenate([_ends(view[(*before, part)], ndim - 1)
+                           for part in (slice(N_ENDS + 1), slice(-N_ENDS, None))], axis=ndim - 1)
 
 
 def write_json(file: BinaryIO, shape: tuple[int, ...], pieces: Iterable[npt.NDArray[Any]]) -> None:

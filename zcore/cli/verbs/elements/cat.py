@@ -1,7 +1,8 @@
 """Print elements of an array, or write them to a file.
 
 A selection is written as between NumPy's brackets. Text has a line for each row, the last dimension, with blanks
-between the elements; an array of one dimension has a line for each element. Some 64 MB of an array of any size are in
+between the elements; an array of one dimension has a line for each element. A terminal gets the ends of a large array
+alone, as NumPy shows them, unless --all is given. Some 64 MB of an array of any size are in
 memory at a time, unless the selection has lists of indices. A selection that begins with a minus and has no blanks
 comes behind --, as in the last example.
 
@@ -13,15 +14,19 @@ Examples:
 """
 from __future__ import annotations
 
+import math
 import sys
 
 from zcore.cli import location
 from zcore.cli.show import machine
+from zcore.cli.show.colours import painted
+from zcore.cli.show.printed import lengths
 
 TYPE_CHECKING = False      # of typing, without its import time
 if TYPE_CHECKING:
     import argparse
 
+MAX_SHOWN = 1000               # elements that a terminal gets at once, as of NumPy
 FORMATS = ("text", "npy", "raw")
 
 
@@ -32,13 +37,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
                         help="as between NumPy's brackets (default: all)")
     parser.add_argument("--format", choices=FORMATS, help="text; a .npy file; or the bytes of the elements in C order "
                         "(default: by the name of the file, else text)")
+    parser.add_argument("--all", action="store_true", help="print all elements of a large array to a terminal, too")
     parser.add_argument("--out", metavar="FILE", help="where to (default: the standard output)")
     machine.add_option(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the elements."""
-    from zcore.cli.selection import parse_selection, pieces_of
+    from zcore.cli.selection import parse_selection, selected
     from zcore.stores import openers
     from zcore.tools.copy.destinations import SINKS
 
@@ -53,23 +59,30 @@ def run(arguments: argparse.Namespace) -> int:
     if form in ("npy", "raw") and not arguments.out and sys.stdout.isatty():
         raise ValueError(f"--format {form} cannot go to a terminal: name a file by --out, or send it to another "
                          "program")
-    shape, pieces = pieces_of(array, parse_selection(arguments.selection))
+    view = selected(array, parse_selection(arguments.selection))
     if arguments.out:
         with location.replaced(arguments.out) as file:
-            _write(file, form, array, shape, pieces)
+            _write(file, form, view)
+    elif form == "text" and sys.stdout.isatty() and not arguments.all and math.prod(view.shape) > MAX_SHOWN:
+        from zcore.cli.show.elements import shortened
+
+        print(shortened(view))
+        print(painted(f"{lengths(view.shape)} elements, --all prints them", "dim"))
     else:
         sys.stdout.flush()
-        _write(sys.stdout.buffer, form, array, shape, pieces)
+        _write(sys.stdout.buffer, form, view)
         sys.stdout.buffer.flush()
     return 0
 
 
-def _write(file, form, array, shape, pieces):
+def _write(file, form, view):
+    from zcore.cli.selection import pieces_of
     from zcore.cli.show import elements
 
+    shape, pieces = view.shape, pieces_of(view)
     if form == "text":
         elements.write_text(file, shape, pieces)
     elif form == "json":
         elements.write_json(file, shape, pieces)
     else:
-        elements.write_bytes(file, shape, pieces, array.dtype, with_header=form == "npy")
+        elements.write_bytes(file, shape, pieces, view.dtype, with_header=form == "npy")
