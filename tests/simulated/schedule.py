@@ -9,6 +9,7 @@ import math
 import re
 import traceback
 import warnings
+from contextlib import suppress
 from dataclasses import dataclass, field
 from random import Random
 from unittest import mock
@@ -111,7 +112,8 @@ class Schedule:
         randbytes = Random(self.random.random()).randbytes
         # The service answers at once: a thread beside each request of the main thread would double the time.
         with (mock.patch("zcore.engine.requests.pause", lambda i: None), mock.patch("os.urandom", randbytes),
-              mock.patch("zcore.workers.aside", lambda function, *args: function(*args)), warnings.catch_warnings()):
+              mock.patch("zcore.workers.aside", lambda function, *args: function(*args)),
+              mock.patch("zcore.workers.later", now), warnings.catch_warnings()):
             warnings.simplefilter("ignore")
             self.prepare()
             self.simulation.run([lambda i=i: self.work(i, Random(self.random.random()))
@@ -135,9 +137,30 @@ class Schedule:
                 check(n_others >= MAX_KEPT // 2, f"a change was not made again: {call}: {call.faults}")
 
 
+def now(function, done):
+    """Call a function of the background at once."""
+    value = exception = None
+    try:
+        value = function()
+    except Exception as error:
+        exception = error
+    done(value, exception)
+
+
 def is_change_of_document(what):
     """Whether a request puts a document on a condition."""
     return what[0].startswith("put ") and what[1].rpartition("/")[2] in (*FORMAT_OF, ".zattrs")
+
+
+def write_by_writer(array, selection, values):
+    w = array.writer()
+    if w._shape()[0] < selection[0].stop:
+        raise zcore.SelectionError("shrunk", dimension=0)     # the slice would be cut off, as in NumPy
+    try:
+        w.write(selection, values)
+        w.close()
+    finally:
+        w.abort()
 
 
 def values_of(number, n_rows):
@@ -176,16 +199,18 @@ class OneArray(Schedule):
     def work(self, me, random):
         opened = None
         store = self.stores[me]
-        verbs = ["append"] * 3 + ["write"] * 3 + ["read"] * 2 + ["attributes", "forget", "open", "copy", "consolidate",
-                                                               "copy to", "refresh"]
+        verbs = ["append"] * 2 + ["stream"] + ["write"] * 2 + ["tiles"] + ["read"] * 2 + [
+            "attributes", "forget", "open", "copy", "consolidate", "copy to", "refresh"]
         if self.lock is None:
             verbs = verbs if me == 0 else ["read", "open"]
-            verbs = [verb for verb in verbs if verb in ("append", "write", "read", "open", "refresh")]
+            verbs = [verb for verb in verbs if verb in ("append", "stream", "write", "tiles", "read", "open",
+                                                        "refresh")]
         elif self.has_first and me == 0:
             verbs += ["resize"] * 4
         if self.resizes:
             # What a shrink that was cut off has left may show while rows are appended.
-            verbs = ["resize"] * 6 + ["append", "refresh"] * 2 if me == 0 else ["append", "attributes", "copy", "copy"]
+            verbs = (["resize"] * 6 + ["append", "refresh"] * 2 if me == 0
+                     else ["append", "stream", "attributes", "copy", "copy"])
         if self.faults.stale:
             # A copy takes the chunks that are listed.
             verbs = [verb for verb in verbs if not verb.startswith("copy")]
@@ -204,7 +229,9 @@ class OneArray(Schedule):
             if verb == "append":
                 k = random.randrange(1, 2 * self.chunk + 2)
                 self.call(me, "append", (k,), lambda number, k=k: opened.append(values_of(number, k))[0] - k)
-            elif verb == "write":
+            elif verb == "stream":
+                self.stream(me, opened, random)
+            elif verb in ("write", "tiles"):
                 limit = n
                 if not limit:
                     continue
@@ -213,7 +240,8 @@ class OneArray(Schedule):
                 if random.random() < 0.4:
                     a, b = a - a % self.chunk, min(limit, a - a % self.chunk + self.chunk * random.randrange(1, 3))
                 c, d = random.choice(((0, 2), (0, 2), (0, 1), (1, 2)))
-                self.call(me, "write", (a, b, c, d), lambda number, a=a, b=b, c=c, d=d: opened.__setitem__(
+                write = opened.__setitem__ if verb == "write" else lambda *args: write_by_writer(opened, *args)
+                self.call(me, "write", (a, b, c, d), lambda number, a=a, b=b, c=c, d=d, write=write: write(
                     (slice(a, b), slice(c, d)), values_of(number, b - a)[:, c:d]))
             elif verb == "read":
                 self.call(me, "read", (), lambda number: opened[...])
@@ -236,6 +264,65 @@ class OneArray(Schedule):
                 name = f"c{next(self.numbers)}"
                 self.call(me, "copy to", (name,), lambda number, name=name: zcore.copy(
                     store, store, path="x", destination_path=name, threads=1) is None)
+
+    def stream(self, me, opened, random):
+        """Append frames by a writer. Each append in the background is a call of its own, with values of its own."""
+        call = self.call(me, "writer", (), lambda number: opened.writer())
+        if not call.is_ok:
+            return
+        w, call.value = call.value, None
+        faults = self.simulation.faults_of.setdefault(me, [])
+        part = None
+
+        def rows(length):
+            nonlocal part
+            found = type(w)._rows(w, length)
+            if part is not None and (found is None or part.args != (len(found),)):
+                self.calls.remove(part)     # a race was lost, and with the new length no unit is full
+                part = None
+            if found is None:
+                return None
+            check((found == np.arange(w.n_stored, w.n_stored + len(found))[:, None]).all(),
+                  f"{w} stores {found[:, 0]}")
+            if part is None:
+                part = Call(next(self.numbers), me, "append", (len(found),), self.simulation.clock)
+                self.calls.append(part)
+            part.value = length
+            return values_of(part.number, len(found))
+
+        def appended(n):
+            nonlocal part
+            part.end, part = self.simulation.clock, None
+            type(w)._appended(w, n)
+
+        def store_some():
+            nonlocal part
+            n_before = len(faults)
+            try:
+                type(w)._store_some(w)
+            except zcore.ZcoreError as error:
+                if part is not None:
+                    part.error, part.faults, part = error, faults[n_before:], None
+                raise
+
+        w._rows, w._appended, w._store_some = rows, appended, store_some
+        n_tries = random.randrange(1, 4)
+        for i in range(random.randrange(1, 3 * self.unit)):
+            is_last = random.random() < 0.1
+            for _ in range(n_tries):
+                with suppress(zcore.WriterError):
+                    if w.n_given == i:
+                        w.append(np.full((1, N_COLUMNS), i, "i4"))
+                    if is_last or random.random() < 0.1:
+                        w.flush()
+                        check(w.n_stored == w.n_given == i + 1, f"{w} after a flush")
+                    break
+            if is_last or w.n_given == i:
+                break
+        with suppress(zcore.WriterError):
+            w.close()
+            check(w.n_stored == w.n_given, f"{w}")
+        w.abort()
 
     @property
     def unit(self):

@@ -200,7 +200,11 @@ class StreamWriter:
         self._flush()
         self._wait(lambda: not self._is_busy)     # it may hold a lock still
         self._report()
-        self._refresh()
+        try:
+            self._refresh()
+        except ZcoreError as error:
+            self._failure = error
+            self._report()
 
     def _put_rows(self, rows, n):
         """Put `n` rows into each ring; waits while these are full. `rows`: pairs of a ring and its rows."""

@@ -166,15 +166,16 @@ class Writer(StreamWriter):
             raise ValueError(fault)
         if box.starts[self.axis] + box.counts[self.axis] > self._binding.metadata.shape[self.axis]:
             super()._flush()
-        if not box.fits(self._binding.metadata.shape):
+        metadata = self._binding.metadata     # one for all: the background may find the array resized meanwhile
+        if not box.fits(metadata.shape):
             raise SelectionError(f"start {box.starts}, count {box.counts} do not lie in an array of shape "
-                                 f"{self._binding.metadata.shape}")
-        for units, starts, stops in _units(self._binding.metadata, box, self._room // 2):
-            self._put(units, starts, stops, values[tuple([
+                                 f"{metadata.shape}")
+        for units, starts, stops in _units(metadata, box, self._room // 2):
+            self._put(metadata, units, starts, stops, values[tuple([
                 slice(start - first, stop - first) for start, stop, first
                 in zip(starts, stops, box.starts, strict=True)])])
 
-    def _put(self, units, starts, stops, values):
+    def _put(self, metadata, units, starts, stops, values):
         tile = self._tiles.get(units)
         if tile is not None and not tile.has(stops):
             self._whole.append(self._tiles.pop(units))     # the array has grown since
@@ -185,7 +186,7 @@ class Writer(StreamWriter):
             self._wait(lambda: self.n_waiting <= self._room or not self._whole)
             if self._tiles and self.n_waiting > self._room:
                 self._whole.append(self._tiles.pop(next(iter(self._tiles))))     # the oldest, in part
-            tile = self._tiles[units] = _Tile(self._binding.metadata, units)
+            tile = self._tiles[units] = _Tile(metadata, units)
         tile.add(starts, stops, values)
         if not tile.n_left:
             self._whole.append(self._tiles.pop(units))

@@ -387,6 +387,43 @@ def test_rows_that_are_there_are_not_appended_again(monkeypatch):
     assert np.array_equal(array.refresh()[...], frames(3))
 
 
+def test_a_handle_that_cannot_be_refreshed(monkeypatch):
+    """All is stored, and the error is that of a writer all the same."""
+    array = stack()
+
+    def refresh(self):
+        monkeypatch.undo()
+        raise zcore.StoreError("gone")
+
+    monkeypatch.setattr(zcore.Array, "refresh", refresh)
+    w = array.writer()
+    w.append(frames(3))
+    with pytest.raises(zcore.WriterError, match="all was stored.*gone"):
+        w.flush()
+    w.close()
+    assert np.array_equal(array[...], frames(3))
+
+
+def test_an_array_that_shrinks_between_a_box_and_its_units(monkeypatch):
+    """The background learns of it in the middle of a call."""
+    array = stack(n=14)
+    w = array.writer()
+    wait = w._wait
+
+    def shrunk(is_over):
+        zcore.open(array.store, "r+").resize(3, 5, 4)
+        w._binding.reload()
+        return wait(is_over)
+
+    monkeypatch.setattr(w, "_wait", shrunk)
+    w.write(slice(0, 14), frames(14) + 1)
+    monkeypatch.undo()
+    with pytest.raises(zcore.WriterError, match="shrunk"):
+        w.flush()
+    w.abort()
+    assert array.refresh().shape == (3, 5, 4)
+
+
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
 def test_an_exception_in_the_block(error):
     array = stack()
