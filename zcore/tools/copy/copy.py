@@ -16,6 +16,7 @@ from zcore.model.value import as_bool, check_kind
 from zcore.text.sizes import room_of
 from zcore.tools.copy.destinations import SINKS, destination_of, file_kind, recover_at, sink_of
 from zcore.tools.copy.sources import open_source
+from zcore.tools.copy.stacked import StackedSource
 from zcore.tools.copy.transfer import Progress, Slabs, pass_objects
 from zcore.tools.copy.translate import Losses, Wanted, passes_on
 from zcore.tools.source import SourceArray
@@ -31,8 +32,8 @@ if TYPE_CHECKING:
     from zcore.typing import CacheSize, Chunks, DTypeLike, Format, Order, Selection, Shards
 
 
-def copy(source: StoreLike | Array | Group, destination: StoreLike, *, path: str = "",
-         destination_path: str = "", chunks: Chunks = None, shards: Shards | None = None,
+def copy(source: StoreLike | Array | Group | list[StoreLike | Array | Group], destination: StoreLike, *, path: str = "",
+         destination_path: str = "", along: str | None = None, chunks: Chunks = None, shards: Shards | None = None,
          codecs: CodecsLike | None = None, compressors: CodecsLike | str | None = None,
          dtype: DTypeLike | None = None, order: Order | None = None, zarr_format: Format | None = None,
          selection: Selection = None, memory: CacheSize = "1 GB", overwrite: bool = False, threads: int | None = None,
@@ -49,12 +50,16 @@ def copy(source: StoreLike | Array | Group, destination: StoreLike, *, path: str
     ----------
     source : str, os.PathLike, mapping, Store, Array or Group
         A directory, a file ``.zip`` or ``.ozx``, a reference set, a URL, a store, a node; or a file ``.npy``, ``.npz``,
-        ``.asdf`` (extra "asdf"), ``.h5``, ``.hdf5``, ``.nc`` or ``.nc4`` (extra "hdf5").
+        ``.asdf`` (extra "asdf"), ``.h5``, ``.hdf5``, ``.nc`` or ``.nc4`` (extra "hdf5"). Or a list of these: arrays of
+        one shape and type are stacked along a new first dimension, in the order of the list.
     destination : str, os.PathLike or Store
         A directory, a URL, a store; or a file ``.zip``, or ``.ozx`` (OME-Zarr in a zip file, by RFC-9 of NGFF), or
         one of the files above.
     path, destination_path : str, optional
         Of the node in the source, and of the new one in the destination; by default the root.
+    along : str, optional
+        The name of a dimension: arrays of a list that have it are joined along it, instead of stacked. All others must
+        be equal in all sources.
     chunks, shards, codecs, compressors, dtype, order
         Of new arrays, as `zcore.create_array` takes them; None for those of the source. ``shards=False`` cuts shards up
         into their chunks.
@@ -94,7 +99,7 @@ def copy(source: StoreLike | Array | Group, destination: StoreLike, *, path: str
     NodeExistsError
         There is a node or a file at the destination, and `overwrite` is false.
     ValueError, TypeError, UnsupportedError
-        The destination cannot express the request.
+        The destination cannot express the request. Or the sources of a list do not agree.
     ChunkError, StoreError
         Something could not be read or written. A copy to a directory keeps its state, and can go on. Or the source was
         replaced by another array meanwhile.
@@ -132,7 +137,10 @@ def copy(source: StoreLike | Array | Group, destination: StoreLike, *, path: str
     threads = Options(threads=threads).threads
     place = destination_of(destination, fsync)
     recover_at(place, destination_path)
-    with open_source(source, path, selection, threads) as opened:
+    if not isinstance(source, list) and along is not None:
+        raise ValueError(f"along={along!r} joins the sources of a list, and there is one source")
+    with (StackedSource(source, path, selection, threads, along) if isinstance(source, list)
+          else open_source(source, path, selection, threads)) as opened:
         # All that determines the pieces of work.
         job = {"source": opened.identity, "format": zarr_format, "selection": repr(selection), "memory": memory,
                "threads": threads or config.threads, "wanted": _text(wanted), "zcore": config.__version__}

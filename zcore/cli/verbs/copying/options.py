@@ -24,8 +24,12 @@ DESTINATION = "a new directory, or one in a group, or a new .zip, .ozx, .npy, .n
 
 def add_paths(parser: argparse.ArgumentParser) -> None:
     """Add source and destination, and the options of every copy."""
-    parser.add_argument("source", metavar="SOURCE", help=SOURCE)
+    parser.add_argument("source", metavar="SOURCE", nargs="+", help=SOURCE)
     parser.add_argument("destination", metavar="DESTINATION", help=DESTINATION)
+    parser.add_argument("--stack", action="store_true", help="stack the arrays of all sources along a new first "
+                                                             "dimension")
+    parser.add_argument("--along", metavar="NAME", help="join the arrays of all sources along the dimension of "
+                                                        "that name")
     parser.add_argument("--overwrite", action="store_true", help="replace an old destination")
     parser.add_argument("--memory", default="1 GB", metavar="SIZE", help="memory for elements (default: "
                                                                          "%(default)s)")
@@ -78,12 +82,18 @@ def copied(arguments: argparse.Namespace, **keywords: Any) -> int:
     from zcore.cli.show import facts
     from zcore.cli.show.printed import ProgressLine
 
-    source, path = _located(arguments.source)
+    is_many = arguments.stack or arguments.along is not None
+    if len(arguments.source) > 1 and not is_many:
+        raise ValueError(f"{len(arguments.source)} sources are stacked by --stack, or joined by --along NAME")
+    sources, paths = zip(*map(_located, arguments.source), strict=True)
+    source, path = (list(sources), paths[0]) if is_many else (sources[0], paths[0])
+    if len(set(paths)) > 1:
+        source, path = [zcore.open(store, path=path) for store, path in zip(sources, paths, strict=True)], ""
     destination, destination_path = _located(arguments.destination)
     with _left_out() as left_out, ProgressLine(f"copying to {arguments.destination}") as progress:
         made = zcore.copy(source, destination, path=path, destination_path=destination_path,
                           overwrite=arguments.overwrite, memory=arguments.memory, threads=arguments.threads,
-                          progress=progress.to, **keywords_of(arguments), **keywords)
+                          along=arguments.along, progress=progress.to, **keywords_of(arguments), **keywords)
     if arguments.json:
         machine.show(facts.full(made) if made is not None else {"path": arguments.destination})
     return 1 if left_out else 0

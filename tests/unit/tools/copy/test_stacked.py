@@ -1,0 +1,142 @@
+"""`zcore.copy` of a list: arrays are stacked, or joined along a dimension."""
+import os
+
+import numpy as np
+import pytest
+
+import zcore
+from tests.each import each
+from zcore.__main__ import main
+from zcore.tools.copy import stacked
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder(tmp_path, monkeypatch):
+    """Run every test in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+
+
+def numpy_files(arrays):
+    names = [f"{i:03}.npy" for i in range(len(arrays))]
+    for name, array in zip(names, arrays, strict=True):
+        np.save(name, array)
+    return names
+
+
+@each("dtype", ["<f4", ">i2", "S3", "?", "M8[s]"])
+@each("shape", [(), (5,), (3, 4), (0, 2)])
+def test_arrays_are_stacked_in_the_order_of_the_list(shape, dtype):
+    arrays = [np.arange(i, i + np.prod(shape, dtype=int)).astype("i8").astype(dtype).reshape(shape) for i in range(5)]
+    made = zcore.copy(numpy_files(arrays), zcore.MemoryStore(), chunks=2)
+    np.testing.assert_array_equal(made[...], np.stack(arrays))
+    assert made.dtype == arrays[0].dtype and made.shape == (5, *shape)
+
+
+def test_few_sources_are_open_and_little_is_in_memory(monkeypatch):
+    import tracemalloc
+
+    arrays = [np.full((64, 64), i, "i4") for i in range(100)]
+    names = numpy_files(arrays)
+    monkeypatch.setattr(stacked, "MAX_OPEN", 3)
+    n_before, most = len(os.listdir("/dev/fd")), 0
+
+    def note(done, total):
+        nonlocal most
+        most = max(most, len(os.listdir("/dev/fd")))
+
+    tracemalloc.start()
+    made = zcore.copy(names, "a.zarr", chunks=(10, 64, 64), memory="500 kB", progress=note)
+    assert tracemalloc.get_traced_memory()[1] < 1_200_000 < made.nbytes
+    tracemalloc.stop()
+    assert 0 < most <= n_before + 20 and (made[:, 5, 5] == np.arange(100)).all()
+
+
+def groups(lengths, **attributes):
+    """Return groups as files of one variable with coordinates; each is as long as `lengths` says."""
+    made, start = [], 0
+    for n in lengths:
+        group = zcore.group(attributes={"title": "weather"})
+        group.create_array("time", data=np.arange(start, start + n), dimension_names=["time"],
+                           attributes={"units": "days since 2000-01-01", **attributes})
+        group.create_array("lat", data=np.arange(3.0), dimension_names=["lat"])
+        group.create_array("in/t2m", data=np.arange(start * 3, (start + n) * 3).reshape(3, n), chunks=(2, 4),
+                           dimension_names=["lat", "time"], compressors="zstd", fill_value=7)
+        group.create_array("crs", data=np.int8(4))
+        made.append(group)
+        start += n
+    return made
+
+
+def test_arrays_are_joined_along_a_dimension_and_the_others_are_there_once():
+    parts = groups([5, 1, 0, 8])
+    made = zcore.copy(parts, zcore.MemoryStore(), along="time")
+    assert made["time"][:].tolist() == list(range(14)) and made["lat"].shape == (3,) and made["crs"][()] == 4
+    np.testing.assert_array_equal(made["in/t2m"][:], np.concatenate([part["in/t2m"][:] for part in parts], axis=1))
+    assert made["in/t2m"].chunks == (2, 4) and made["in/t2m"].compressors[0].name == "zstd"
+    assert made["in/t2m"].fill_value == 7 and made.attrs["title"] == "weather"
+    assert made["in/t2m"].dimension_names == ("lat", "time")
+    assert zcore.copy(parts, zcore.MemoryStore(), path="in/t2m", along="time").shape == (3, 14)
+
+
+def test_stacked_groups_have_their_coordinates_once():
+    one, other = groups([5])[0], groups([5])[0]
+    made = zcore.copy([one, other], zcore.MemoryStore())
+    assert made["in/t2m"].shape == (2, 3, 5) and made["in/t2m"].dimension_names == (None, "lat", "time")
+    assert made["time"].shape == (5,) and made["crs"].shape == (2,) and made["in/t2m"].chunks == (1, 2, 4)
+
+
+@pytest.mark.parametrize(("wrong", "words"), [
+    (np.zeros((3, 5), "f4"), r"shape \(3, 5\), expected \(3, 4\)"), (np.zeros((3, 4)), "type <f8, expected <f4"),
+    (np.zeros((3, 4), ">f4"), "type >f4, expected <f4"),
+])
+def test_an_array_that_does_not_agree_is_named(wrong, words):
+    names = numpy_files([np.zeros((3, 4), "f4"), np.zeros((3, 4), "f4"), wrong])
+    with pytest.raises(ValueError, match=f"002.npy.*{words} as in 000.npy"):
+        zcore.copy(names, "a.zarr")
+    assert not os.path.exists("a.zarr")
+
+
+def test_groups_that_do_not_agree():
+    one, other = groups([2, 2])
+    later = groups([2], units="days since 2001-01-01")[0]
+    for parts, along, words in (
+            ([one, later], "time", "time has the units days since 2001-01-01"),
+            ([one, other], None, "elements of 'time'"),
+            ([one, other["in"]], "time", "same members"), ([one, one["time"]], "time", "lacks 'crs'"),
+            ([one, other], "depth", "no array with a dimension 'depth'"), ([], "time", "at least one")):
+        with pytest.raises(ValueError, match=words):
+            zcore.copy(parts, "a.zarr", along=along)
+    other["lat"][1] = 9
+    with pytest.raises(ValueError, match="elements of 'lat' differ"):
+        zcore.copy([one, other], "a.zarr", along="time")
+    with pytest.raises(ValueError, match="one source"):
+        zcore.copy(one, "a.zarr", along="time")
+    assert os.listdir() == []
+
+
+def test_a_source_that_changes_meanwhile_is_noticed(monkeypatch):
+    monkeypatch.setattr(stacked, "MAX_OPEN", 1)
+    names = numpy_files([np.zeros(4)] * 3)
+
+    def change(done, total):
+        if done < total:
+            np.save("002.npy", np.ones(5))
+
+    with pytest.raises(zcore.StoreError, match="002.npy was changed while"):
+        zcore.copy(names, "a.zarr", chunks=(1, 4), memory=1, progress=change)
+    assert not os.path.exists("a.zarr")
+
+
+def test_the_command(capsys):
+    numpy_files([np.full((3, 4), i) for i in range(3)])
+    names = sorted(os.listdir())
+    assert main(["cp", *names, "a.zarr"]) == 1 and "--stack" in capsys.readouterr().err
+    assert main(["cp", *names, "a.zarr", "--stack"]) == 0
+    assert zcore.open("a.zarr")[:, 0, 0].tolist() == [0, 1, 2]
+    for i, group in enumerate(groups([2, 3])):
+        zcore.copy(group, f"{i}.zarr")
+    assert main(["cp", "0.zarr", "1.zarr", "b.zip", "--along", "time"]) == 0
+    assert zcore.open("b.zip")["time"][:].tolist() == list(range(5))
+    assert main(["rechunk", "0.zarr/time", "1.zarr/in/t2m", "c.zarr", "--along", "time", "--chunks", "1"]) == 1
+    assert main(["cp", "0.zarr/time", "1.zarr/time", "c.zarr", "--along", "time"]) == 0
+    assert zcore.open("c.zarr")[:].tolist() == list(range(5))
