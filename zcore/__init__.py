@@ -35,8 +35,8 @@ _MODULE_OF = {
         "ReferenceTargetError", "SelectionError", "StoreError", "TruncatedError", "UnknownCodecError",
         "UnsupportedError", "WriterError", "ZcoreError",
     ), "zcore.errors"),
-    **dict.fromkeys(("array", "create", "empty", "empty_like", "full", "full_like", "ones", "ones_like", "zeros",
-                     "zeros_like"), "zcore.api"),
+    **dict.fromkeys(("array", "create", "empty", "empty_like", "from_array", "full", "full_like", "ones", "ones_like",
+                     "zeros", "zeros_like"), "zcore.api"),
     **dict.fromkeys(("consolidate_metadata", "create_hierarchy", "group", "open_consolidated", "tree"),
                     "zcore.api"),
     **dict.fromkeys(("load", "save", "save_array", "save_group"), "zcore.api"),
@@ -53,7 +53,7 @@ _MODULE_OF = {
 }
 _MODULES = ("asdf", "blosc", "codecs", "config", "storage")
 # Not for `import *`: some need an extra, and a program has its own `typing`.
-_MODULES_BY_NAME = ("dask", "errors", "mpi", "typing", "xarray", "zarr")
+_MODULES_BY_NAME = ("dask", "dtype", "errors", "mpi", "typing", "xarray", "zarr")
 
 __all__ = sorted([*_MODULE_OF, *_MODULES])
 

@@ -12,6 +12,7 @@ from zcore.api import create_group as create_group
 from zcore.api import create_hierarchy as create_hierarchy
 from zcore.api import empty as empty
 from zcore.api import empty_like as empty_like
+from zcore.api import from_array as from_array
 from zcore.api import full as full
 from zcore.api import full_like as full_like
 from zcore.api import group as group

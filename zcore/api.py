@@ -20,6 +20,7 @@ from zcore.hierarchy import consolidated, creation, lookup
 from zcore.hierarchy.creation import zero_of
 from zcore.hierarchy.lifecycle import read_attributes
 from zcore.indexing.assign import in_memory
+from zcore.model.chunk_grid import chunk_regions
 from zcore.model.value import as_bool
 from zcore.nodes.array import Array
 from zcore.nodes.group import Group, node_of
@@ -86,8 +87,9 @@ def open(store: StoreLike, mode: Mode = "r", *, path: str | None = "", shape: Sh
          clevel: int | None = None, shuffle: Shuffle | None = None, compressors: CodecsLike | str | None = "auto",
          zarr_format: Format | None = None, dimension_separator: Literal["/", "."] | None = None,
          attributes: Attributes | None = None, lock: Lock = True, missing: Missing = "fill",
-         threads: int | None = None, strict: bool = True, write_empty_chunks: bool = False, fsync: bool | None = None,
-         cache: CacheSize | None = None) -> Array | Group:
+         threads: int | None = None, strict: bool = True, write_empty_chunks: bool | None = None,
+         fsync: bool | None = None, cache: CacheSize | None = None, config: Attributes | None = None,
+         storage_options: Attributes | None = None) -> Array | Group:
     """Open an array or a group, or create it.
 
     Parameters
@@ -127,9 +129,9 @@ def open(store: StoreLike, mode: Mode = "r", *, path: str | None = "", shape: Sh
         Threads of each read and write; `zcore.config.threads` by default.
     strict : bool
         Refuse chunks that the format forbids, even if zcore could read them.
-    write_empty_chunks : bool
-        Store chunks in which every element has the fill value. By default they are erased. If the fill value is
-        undefined, every chunk is stored.
+    write_empty_chunks : bool, optional
+        Store chunks in which every element has the fill value. By default `zcore.config.write_empty_chunks`: False,
+        they are erased. If the fill value is undefined, every chunk is stored.
     fsync : bool, optional
         Every change is on the disk when a call returns, that of an archive when it is closed. Otherwise the system
         decides when; but nothing old goes before the new one is on the disk. By default `zcore.config.fsync`, which
@@ -138,6 +140,11 @@ def open(store: StoreLike, mode: Mode = "r", *, path: str | None = "", shape: Sh
         Memory for decoded chunks, for example ``"64 MB"``: an LRU cache for this handle and for all handles that are
         opened through it. A cached chunk is used only while its object is unchanged. 0 means no cache. By default all
         handles share the cache of `zcore.config.cache`, which is empty unless you give it memory.
+    config : mapping, optional
+        Settings as zarr-python takes them: ``write_empty_chunks``; ``read_missing_chunks``, False for
+        ``missing="raise"``; and ``order``, which is always ``"C"`` here, as a warning says.
+    storage_options : mapping, optional
+        Options of fsspec, which then opens the URL; see `zcore.RemoteStore.from_url`.
 
     Returns
     -------
@@ -174,12 +181,14 @@ def open(store: StoreLike, mode: Mode = "r", *, path: str | None = "", shape: Sh
     """
     _check_mode(mode)
     check_format(zarr_format)
-    options = Options(lock, missing, threads, strict, write_empty_chunks, mode == "r", dimension_separator, cache)
+    options = Options(lock, missing, threads, strict, write_empty_chunks, mode == "r", dimension_separator, cache,
+                      config)
     if not (dimension_separator is None or zarr_format is None or format_of(zarr_format).has_dimension_separator):
         raise ValueError(f"dimension_separator is of Zarr v2, zarr_format is {zarr_format!r}")
     path = lookup.path_of(path, zarr_format)
     place, new = store, _new_archive(store, mode, path)
-    store = store_of(store, mode == "r", fsync, check_base=mode not in ("r", "r+"), new=new)
+    store = store_of(store, mode == "r", fsync, check_base=mode not in ("r", "r+"), new=new,
+                     storage_options=storage_options)
     if zarr_format is None and shape is not None and (cname, clevel, shuffle) != (None, None, None):
         of_new = "zmeta"
     else:
@@ -239,8 +248,9 @@ def create_array(store: StoreLike, *, name: str | None = None, shape: Shape | No
                  fill_value: Any = ..., zarr_format: Format = 3, attributes: Attributes | None = None,
                  chunk_key_encoding: str | Attributes | None = None, dimension_names: DimensionNames | None = None,
                  checksum: bool = True, overwrite: bool = False, lock: Lock = True, missing: Missing = "fill",
-                 threads: int | None = None, strict: bool = True, write_empty_chunks: bool = False,
-                 fsync: bool | None = None, cache: CacheSize | None = None) -> Array:
+                 threads: int | None = None, strict: bool = True, write_empty_chunks: bool | None = None,
+                 fsync: bool | None = None, cache: CacheSize | None = None, config: Attributes | None = None,
+                 storage_options: Attributes | None = None) -> Array:
     """Create an array, and the groups above it that are missing.
 
     Parameters
@@ -256,9 +266,9 @@ def create_array(store: StoreLike, *, name: str | None = None, shape: Shape | No
     data : array_like, optional
         Elements of the new array. They give the shape, and the type unless you give `dtype`.
     chunks : tuple of int, int, "auto" or str
-        Elements per chunk. An int counts for every dimension; -1 or None is the whole dimension. For a size such as
-        ``"4 MB"`` zcore chooses the chunk shape; "auto" and True mean 1 MiB. A list gives the lengths of all chunks
-        along a dimension, as in ``[[2, 3, 5], 4]``; Zarr v3 only (chunk grid ``rectilinear``).
+        Elements per chunk. An int counts for every dimension; -1 or None is the whole dimension, and False one chunk.
+        For a size such as ``"4 MB"`` zcore chooses the chunk shape; "auto" and True mean 1 MiB. A list gives the
+        lengths of all chunks along a dimension, as in ``[[2, 3, 5], 4]``; Zarr v3 only (chunk grid ``rectilinear``).
     shards : tuple of int, int, "auto", str or dict, optional
         Elements per stored object, a multiple of the chunks. Values are as in `chunks`; "auto" means 64 MiB. A dict
         has the members ``"shape"`` and ``"index_location"`` (``"start"`` or ``"end"``). Zarr v3 only.
@@ -288,7 +298,7 @@ def create_array(store: StoreLike, *, name: str | None = None, shape: Shape | No
         Add a checksum after the compressors, which finds every damage; Zarr v3 only.
     overwrite : bool
         First delete the node that is there with all nodes below it, and chunks and attributes whose document was lost.
-    lock, missing, threads, strict, write_empty_chunks, fsync, cache
+    lock, missing, threads, strict, write_empty_chunks, fsync, cache, config, storage_options
         See `open`.
 
     Returns
@@ -315,11 +325,11 @@ def create_array(store: StoreLike, *, name: str | None = None, shape: Shape | No
     >>> a
     <zcore.Array 'MemoryStore/t2m' (48, 90, 180) float32, chunks (4, 30, 60), shards (24, 90, 180), format 3>
     """
-    options = Options(lock, missing, threads, strict, write_empty_chunks, cache=cache)
+    options = Options(lock, missing, threads, strict, write_empty_chunks, cache=cache, config=config)
     path = lookup.path_of(name, zarr_format)
     overwrite = as_bool(overwrite, "overwrite")
     place, new = store, _new_archive(store, "w" if overwrite else "x", path)
-    store = store_of(store, False, fsync, new=new)
+    store = store_of(store, False, fsync, new=new, storage_options=storage_options)
     return _handed(place, store, lambda: Array(creation.create_array(
         store, path, options, shape=shape, dtype=dtype, data=data, chunks=chunks,
         shards=shards, filters=filters, serializer=serializer, compressors=compressors, codecs=codecs, order=order,
@@ -330,7 +340,8 @@ def create_array(store: StoreLike, *, name: str | None = None, shape: Shape | No
 def create_group(store: StoreLike, *, path: str | None = "", zarr_format: Format = 3,
                  attributes: Attributes | None = None, overwrite: bool = False, lock: Lock = True,
                  missing: Missing = "fill", threads: int | None = None, strict: bool = True,
-                 write_empty_chunks: bool = False, fsync: bool | None = None, cache: CacheSize | None = None) -> Group:
+                 write_empty_chunks: bool | None = None, fsync: bool | None = None, cache: CacheSize | None = None,
+                 storage_options: Attributes | None = None) -> Group:
     """Create a group, and the groups above it that are missing.
 
     Parameters
@@ -344,7 +355,7 @@ def create_group(store: StoreLike, *, path: str | None = "", zarr_format: Format
         Attributes of the group.
     overwrite : bool
         First delete the node that is there with all nodes below it, and chunks and attributes whose document was lost.
-    lock, missing, threads, strict, write_empty_chunks, fsync, cache
+    lock, missing, threads, strict, write_empty_chunks, fsync, cache, storage_options
         See `open`. They count for the group and for arrays that are opened through it.
 
     Returns
@@ -362,7 +373,7 @@ def create_group(store: StoreLike, *, path: str | None = "", zarr_format: Format
     path = lookup.path_of(path, zarr_format)
     overwrite = as_bool(overwrite, "overwrite")
     place, new = store, _new_archive(store, "w" if overwrite else "x", path)
-    store = store_of(store, False, fsync, new=new)
+    store = store_of(store, False, fsync, new=new, storage_options=storage_options)
     return _handed(place, store, lambda: Group(creation.create_group(
         store, path, options, zarr_format=zarr_format, attributes=attributes, overwrite=overwrite)))
 
@@ -441,12 +452,13 @@ def open_array(store: StoreLike, mode: Mode = "r", **keywords: Unpack[OpenArrayK
 def open_group(store: StoreLike, mode: Mode = "r", *, path: str | None = "", zarr_format: Format | None = None,
                use_consolidated: bool | None = None, attributes: Attributes | None = None, lock: Lock = True,
                missing: Missing = "fill", threads: int | None = None, strict: bool = True,
-               write_empty_chunks: bool = False, fsync: bool | None = None, cache: CacheSize | None = None) -> Group:
+               write_empty_chunks: bool | None = None, fsync: bool | None = None, cache: CacheSize | None = None,
+               storage_options: Attributes | None = None) -> Group:
     """Open a group, or create it.
 
     Parameters
     ----------
-    store, mode, path, lock, missing, threads, strict, write_empty_chunks, fsync, cache
+    store, mode, path, lock, missing, threads, strict, write_empty_chunks, fsync, cache, storage_options
         See `open`.
     zarr_format : {3, 2}, optional
         Format of a new group, 3 by default; an existing group must have it.
@@ -477,7 +489,7 @@ def open_group(store: StoreLike, mode: Mode = "r", *, path: str | None = "", zar
     options = Options(lock, missing, threads, strict, write_empty_chunks, mode == "r", cache=cache)
     path = lookup.path_of(path, zarr_format)
     place, new = store, _new_archive(store, mode, path)
-    store = store_of(store, mode == "r", fsync, new=new)
+    store = store_of(store, mode == "r", fsync, new=new, storage_options=storage_options)
 
     def find():
         found = lookup.find_or_read_set(store, path, zarr_format, options)
@@ -565,6 +577,30 @@ def array(data: Elements, *, store: StoreLike | None = None, path: str | None = 
     if isinstance(data, Array):
         settings["attributes"] = keywords.get("attributes", data.attrs.asdict())
     return create_array(_store(store), name=path, data=data, **settings)
+
+
+def from_array(store: StoreLike | None, *, data: Elements, name: str | None = None, write_data: bool = True,
+               **keywords: Unpack[StoredFilledKeywords]) -> Array:
+    """Return a new array like `data`; ``write_data=False`` leaves the elements out.
+
+    An `Array` is copied object by object. `keywords` are as for `array`; ``"keep"`` leaves one out.
+
+    >>> from_array(None, data=array([[1, 2], [3, 4]], chunks=(1, 2)), chunks="keep").chunks
+    (1, 2)
+    """
+    settings: dict[str, Any] = {key: value for key, value in keywords.items() if not _is(value, "keep")}
+    if not isinstance(data, Array):
+        make = array if write_data else empty_like
+        return make(data, store=store, path=name, **settings)
+    made = empty_like(data, store=store, path=name, **{"attributes": data.attrs.asdict(), **settings})
+    if write_data:
+        for region in chunk_regions(made.shape, made.metadata.chunk_shape, made.metadata.edges):
+            made[region] = data[region]
+    return made
+
+
+def _is(value, name):
+    return isinstance(value, str) and value == name
 
 
 def empty(shape: Shape, **keywords: Unpack[PlacedFilledKeywords]) -> Array:

@@ -1,8 +1,9 @@
 """What zcore is told by the environment and the machine, and what it tells about itself.
 
-`threads`, `cache`, `lock` and `fsync` are attributes of this module that can be set; a wrong value is refused when it
-is set, a wrong environment variable when it is first looked at, never at import. A leaf beside `errors`: every module
-may import it, and it imports the kernel only when it is called: what that is made of, and whose memory `cache` bounds.
+`threads`, `cache`, `lock`, `fsync` and `write_empty_chunks` are attributes of this module that can be set; a wrong
+value is refused when it is set, a wrong environment variable when it is first looked at, never at import. `set` and
+`get` take the names that zarr-python has for its settings. A leaf beside `errors`: every module may import it, and it
+imports the kernel only when it is called: what that is made of, and whose memory `cache` bounds.
 
 Environment
 -----------
@@ -21,15 +22,21 @@ import os
 import sys
 from types import ModuleType
 
+from zcore.errors import warn
 from zcore.text.sizes import room_of
 
 TYPE_CHECKING = False      # of typing, without its import time
 if TYPE_CHECKING:
-    from typing import Any, Literal, overload
+    from collections.abc import Mapping
+    from typing import Any, Literal, Self, overload
 
 __version__ = "0.1.0"
 
-_SETTINGS = ("threads", "cache", "lock", "fsync")
+_SETTINGS = ("threads", "cache", "lock", "fsync", "write_empty_chunks")
+# Names of zarr-python's settings: those that are a setting here, and those that have one value here.
+_OF_ZARR = {"array.write_empty_chunks": "write_empty_chunks", "threading.max_workers": "threads"}
+_FIXED = {"array.order": "C", "array.rectilinear_chunks": True, "array.read_missing_chunks": True,
+          "default_zarr_format": 3}
 LOCKS: tuple[str, ...] = ("on", "off", "file")
 _UNLIMITED = ("max", "-1")     # cpu.max of cgroup v2, cpu.cfs_quota_us of v1
 
@@ -97,9 +104,77 @@ class _Config(ModuleType):
 
     @fsync.setter
     def fsync(self, value):
-        if not isinstance(value, bool):
-            raise TypeError(f"fsync must be a bool, not {type(value).__name__}")
-        self._fsync = value
+        self._fsync = _bool_of(value, "fsync")
+
+    @property
+    def write_empty_chunks(self):
+        """Whether handles that are opened from now on store chunks that hold only the fill value."""
+        return self._write_empty_chunks
+
+    @write_empty_chunks.setter
+    def write_empty_chunks(self, value):
+        self._write_empty_chunks = _bool_of(value, "write_empty_chunks")
+
+
+class set:  # noqa: A001, N801 (as zarr-python calls it)
+    """Change settings by the names that zarr-python has for them; in a ``with`` block, for as long as it lasts.
+
+    ``array.write_empty_chunks`` is `write_empty_chunks`, and ``threading.max_workers`` is `threads`. All others change
+    nothing, as a warning says, unless the value is the one that holds here, such as ``{"array.order": "C"}``.
+
+    Parameters
+    ----------
+    settings : mapping, optional
+    **keywords
+        More of them, with two underscores for a point.
+
+    Examples
+    --------
+    >>> import zcore
+    >>> with zcore.config.set({"array.write_empty_chunks": True}):
+    ...     zcore.config.write_empty_chunks, zcore.config.get("array.write_empty_chunks")
+    (True, True)
+    """
+
+    def __init__(self, settings: Mapping[str, Any] | None = None, **keywords: Any) -> None:
+        module = sys.modules[__name__]
+        settings = {**(settings or {}), **{name.replace("__", "."): value for name, value in keywords.items()}}
+        ignored = [name for name, value in settings.items()
+                   if name not in _OF_ZARR and (name not in _FIXED or value != _FIXED[name])]
+        if ignored:
+            warn(f"settings of zarr-python that change nothing in zcore: {', '.join(ignored)}")
+        known = {_OF_ZARR[name]: value for name, value in settings.items() if name in _OF_ZARR}
+        self._before = {f"_{name}": getattr(module, f"_{name}") for name in known}
+        for name, value in known.items():
+            if value is None:
+                setattr(module, f"_{name}", None)
+            else:
+                setattr(module, name, value)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for name, value in self._before.items():
+            setattr(sys.modules[__name__], name, value)
+
+
+def get(name: str, *default: Any) -> Any:
+    """Return what holds here for a setting of zarr-python.
+
+    Raises : KeyError, for a name that means nothing here, without a `default`.
+    """
+    if name in _OF_ZARR:
+        return getattr(sys.modules[__name__], _OF_ZARR[name])
+    if name not in _FIXED and default:
+        return default[0]
+    return _FIXED[name]
+
+
+def _bool_of(value, name):
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} must be a bool, not {type(value).__name__}")
+    return value
 
 
 def _lock_of(kind, name):
@@ -114,6 +189,7 @@ _threads = None                # what was set, else what was found at the first 
 _cache = None
 _lock = None
 _fsync = None
+_write_empty_chunks = False
 sys.modules[__name__].__class__ = _Config
 
 
@@ -122,11 +198,13 @@ threads: int
 cache: int | str
 lock: Literal["on", "off", "file"]
 fsync: bool
+write_empty_chunks: bool
 
 
 def __dir__() -> list[str]:
     """Return the public names, for completion at a prompt: settings of a module's type are not found otherwise."""
-    return ["available_cpus", "cache", "fsync", "get_include", "lock", "show_config", "threads"]
+    return ["available_cpus", "cache", "fsync", "get", "get_include", "lock", "set", "show_config", "threads",
+            "write_empty_chunks"]
 
 
 def get_include() -> str:

@@ -42,7 +42,7 @@ def members_of(kind):
     (keywords.CreateKeywords, zcore.create_array, {"store"}),
     (keywords.OpenArrayKeywords, zcore.open, {"store", "mode"}),
     (keywords.OpenGroupKeywords, zcore.open_group, {"store", "mode"}),
-    (keywords.GroupKeywords, zcore.create_group, {"store", "path", "fsync"}),
+    (keywords.GroupKeywords, zcore.create_group, {"store", "path", "fsync", "storage_options"}),
 ])
 def test_keywords_that_are_passed_on_are_those_of_the_function(kind, function, others):
     expected = {name: annotation for name, annotation in annotations_of(function).items() if name not in others}

@@ -345,12 +345,11 @@ def test_places_of_a_wrong_type(place):
 
 @pytest.mark.parametrize("zarr_format", [3, 2, "zmeta"])
 def test_chunks_that_are_true_are_chosen(store, zarr_format):
-    """As h5py has it; False names no chunks."""
+    """As h5py has it; False is one chunk, as in zarr-python."""
     chosen = make(store, "w", shape=(3000, 1000), zarr_format=zarr_format, chunks="auto", cname=None).chunks
     assert chosen != (3000, 1000)
     assert make(store, "w", shape=(3000, 1000), zarr_format=zarr_format, chunks=True, cname=None).chunks == chosen
-    with pytest.raises(TypeError, match="chunks: expected integers, found False"):
-        make(store, "w", zarr_format=zarr_format, chunks=False, cname=None)
+    assert make(store, "w", shape=(30, 10), zarr_format=zarr_format, chunks=False, cname=None).chunks == (30, 10)
 
 
 def test_misuse(store):

@@ -16,7 +16,7 @@ PACKAGE = Path(__file__).resolve().parents[2] / "zcore"
 LAYERS = (
     ("cli", "__main__", "embed", "mpi", "xarray", "dask", "zarr"),   # the command, and the bridges to other libraries
     ("tools",),
-    ("__init__", "api", "storage"),    # the public names
+    ("__init__", "api", "dtype", "storage"),    # the public names
     ("nodes",),
     ("hierarchy",),
     ("engine",),

@@ -79,3 +79,105 @@ def test_names_that_people_try_first_are_told_what_to_write(attempt, words, grou
     assert words in str(caught.value)
     if "xyzzy" in attempt:
         assert str(caught.value).endswith(words)
+
+
+def test_settings_of_zarr_python():
+    config = zcore.config
+    with config.set({"array.write_empty_chunks": True, "threading.max_workers": 3, "array.order": "C"}):
+        assert (config.write_empty_chunks, config.threads) == (True, 3)
+        array = zcore.create_array({}, shape=4, dtype="i4")
+        array[...] = 0
+        assert array.nchunks_initialized == 1 and config.get("array.write_empty_chunks") is True
+        with config.set(array__write_empty_chunks=False):
+            assert zcore.create_array({}, shape=4, dtype="i4").config.write_empty_chunks is False
+        assert config.write_empty_chunks
+    assert not config.write_empty_chunks and config.threads == config.get("threading.max_workers")
+    with pytest.warns(UserWarning, match="nothing in zcore: array.order, async.concurrency$") as found:
+        config.set({"array.order": "F", "async.concurrency": 3, "array.rectilinear_chunks": True})
+    assert len(found) == 1 and config.get("array.order") == "C" and config.get("async.concurrency", 7) == 7
+    with pytest.raises(KeyError, match="async"):
+        config.get("async.concurrency")
+    with pytest.raises(TypeError, match="write_empty_chunks must be a bool"):
+        config.set({"array.write_empty_chunks": 1})
+
+
+def test_config_of_an_array():
+    array = zcore.create_array({}, shape=4, dtype="i4", config={"write_empty_chunks": True, "order": "C"})
+    assert array.config == ("C", True, True)
+    other = array.with_config({"read_missing_chunks": False})
+    assert other == array and other.missing == "raise" and other.config == ("C", True, False)
+    with pytest.raises(zcore.ChunkError):
+        other[0]
+    assert array[0] == 0
+    group = zcore.group()
+    group.create_array("a", shape=4, dtype="i4", config={"write_empty_chunks": True})[...] = 0
+    assert group["a"].nchunks_initialized == 1
+    with pytest.warns(UserWarning, match="order.* changes nothing"):
+        zcore.open({}, "w", shape=4, dtype="i4", config={"order": "F"})
+
+
+def test_options_of_a_url(tmp_path):
+    pytest.importorskip("fsspec")
+    url, options = (tmp_path / "a").as_uri().replace("file:", "local:"), {"auto_mkdir": True}
+    zcore.create_array(url, data=[1, 2], storage_options=options)
+    assert list(zcore.open(url, storage_options=options)) == [1, 2]
+    assert list(zcore.load(tmp_path / "a")) == [1, 2]
+    store = zcore.storage.FsspecStore.from_url(url, storage_options=options, read_only=True)
+    assert list(zcore.open(store)) == [1, 2] and store.read_only
+    with pytest.raises(TypeError, match="storage_options are for a URL"):
+        zcore.open_group(tmp_path, storage_options=options)
+
+
+def test_stores_of_services():
+    obstore = pytest.importorskip("obstore")
+    theirs = obstore.store.MemoryStore()
+    zcore.create_array(zcore.storage.ObjectStore(store=theirs), data=[1, 2])
+    assert list(zcore.open(zcore.storage.ObjectStore(store=theirs, read_only=True))) == [1, 2]
+
+
+def test_array_from_another():
+    source = zcore.create_array({}, data=np.arange(24).reshape(4, 6), chunks=(2, 3), shards=(4, 3), attributes={"n": 1})
+    like = zcore.from_array({}, data=source, chunks="keep", shards="keep", compressors="keep")
+    assert like.metadata == source.metadata and np.array_equal(like, source)
+    other = zcore.from_array({}, data=source, name="x", chunks=(4, 1), shards=None, write_data=False, attributes={})
+    assert (other.path, other.chunks, other.shards, other.attrs) == ("x", (4, 1), None, {})
+    assert other.nchunks_initialized == 0
+    assert zcore.from_array({}, data=[1, 2], chunks=1)[1] == 2
+    assert zcore.from_array({}, data=np.ones(2), write_data=False)[1] == 0
+
+
+def test_place_and_metadata(group):
+    array = group["sub/a"]
+    assert array.store_path == (group.store, "sub/a") and str(array.store_path).endswith("/sub/a")
+    assert array.metadata.chunk_grid.chunk_shape == array.chunks
+    assert array.metadata.to_dict()["shape"] == [4] and group.metadata.to_dict()["attributes"] == {"kept": 1}
+    assert group.metadata.consolidated_metadata is None
+    copy = zcore.consolidate_metadata(group.store).metadata.consolidated_metadata
+    assert copy.metadata["sub/a"].shape == (4,)
+    old = zcore.zeros((2, 3), zarr_format=2, order="F")
+    assert old.metadata.to_dict()["order"] == "F"
+
+
+def test_codecs_by_name():
+    codecs = zcore.codecs
+    blosc = codecs.BloscCodec(cname=codecs.BloscCname.zstd, shuffle=codecs.blosc.BloscShuffle.bitshuffle)
+    array = zcore.create_array({}, data=np.arange(9), filters=[codecs.numcodecs.Delta(dtype="<i8")], compressors=blosc)
+    assert [codec.name for codec in (*array.filters, *array.compressors)] == ["numcodecs.delta", "blosc"]
+    assert array[8] == 8 and array.compressor.shuffle == "bitshuffle"
+    with pytest.raises(AttributeError):
+        codecs.numcodecs.Pickle     # noqa: B018
+
+
+def test_names_of_data_types():
+    types = zcore.dtype
+    for given, expected in (
+        (types.Int16(endianness="big"), ">i2"), (types.Bool(), "?"),
+        (types.DateTime64(unit="s", scale_factor=10), "M8[10s]"),
+        (types.TimeDelta64(), "m8"), (types.FixedLengthUTF32(length=3), "<U3"), (types.RawBytes(length=3), "V3"),
+        (types.Struct(fields=[("x", "<i4")]), [("x", "<i4")]), (types.parse_dtype("float32"), "f4"),
+    ):
+        assert given == np.dtype(expected)
+    assert zcore.create_array({}, shape=2, dtype=types.VariableLengthUTF8())[0] == ""
+    assert zcore.create_array({}, shape=2, dtype=types.VariableLengthBytes())[0] == b""
+    with pytest.raises(AttributeError):
+        types.Int7     # noqa: B018

@@ -1,12 +1,14 @@
 """Codecs: how a chunk is encoded. The classes have zarr-python's names."""
+from zcore.codecs import blosc, numcodecs
 from zcore.codecs.base import Codec
+from zcore.codecs.blosc import BloscCname, BloscShuffle
 from zcore.codecs.checksums import Crc32cCodec
 from zcore.codecs.compressors import BloscCodec, GzipCodec, ZstdCodec
 from zcore.codecs.layout import BytesCodec, TransposeCodec
 from zcore.codecs.sharding import ShardingCodec
 
-__all__ = ["BloscCodec", "BytesCodec", "Codec", "Crc32cCodec", "GzipCodec", "ShardingCodec",
-           "TransposeCodec", "ZstdCodec"]
+__all__ = ["BloscCname", "BloscCodec", "BloscShuffle", "BytesCodec", "Codec", "Crc32cCodec", "GzipCodec",
+           "ShardingCodec", "TransposeCodec", "ZstdCodec", "blosc", "numcodecs"]
 
 
 def __dir__() -> list[str]:

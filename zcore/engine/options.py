@@ -3,7 +3,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from zcore import config
+from zcore import config as settings
+from zcore.errors import warn
 from zcore.kernel.plan.cache import CHUNKS, ChunkCache
 from zcore.model.value import as_bool
 from zcore.text.sizes import room_of
@@ -47,15 +48,26 @@ class Options:
     cache : int or None
         Bytes of memory for decoded chunks of the handles with these options. 0 caches none. None uses the memory of
         `zcore.config.cache`.
+
+    The keyword `config` is zarr-python's: a mapping with ``write_empty_chunks``, ``read_missing_chunks`` and ``order``.
     """
 
     SHARED = ("lock", "missing", "threads", "strict", "write_empty_chunks", "read_only", "cache")
     KEYWORDS = (*SHARED, "dimension_separator")
+    MEANT = (*SHARED, "config")     # all that a caller says
     __slots__ = (*KEYWORDS, "_chunks")
 
     def __init__(self, lock: Lock = True, missing: Missing = "fill", threads: int | None = None, strict: bool = True,
-                 write_empty_chunks: bool = False, read_only: bool = False,
-                 dimension_separator: Literal["/", "."] | None = None, cache: CacheSize | None = None) -> None:
+                 write_empty_chunks: bool | None = None, read_only: bool = False,
+                 dimension_separator: Literal["/", "."] | None = None, cache: CacheSize | None = None,
+                 config: Mapping[str, Any] | None = None) -> None:
+        for name, value in (config or {}).items():
+            if name == "write_empty_chunks":
+                write_empty_chunks = value
+            elif name == "read_missing_chunks":
+                missing = "fill" if as_bool(value, name) else "raise"
+            elif (name, value) != ("order", "C"):
+                warn(f"config={{{name!r}: {value!r:.60}}} of zarr-python changes nothing in zcore")
         if missing not in ("fill", "raise"):
             raise ValueError(f"missing is {missing!r}, expected 'fill' or 'raise'")
         if threads is not None and (isinstance(threads, bool) or not hasattr(threads, "__index__") or threads < 1):
@@ -66,7 +78,8 @@ class Options:
         self.missing: Missing = missing
         self.threads: int | None = None if threads is None else threads.__index__()
         self.strict: bool = as_bool(strict, "strict")
-        self.write_empty_chunks: bool = as_bool(write_empty_chunks, "write_empty_chunks")
+        self.write_empty_chunks: bool = (settings.write_empty_chunks if write_empty_chunks is None else
+                                         as_bool(write_empty_chunks, "write_empty_chunks"))
         self.read_only: bool = as_bool(read_only, "read_only")
         self.dimension_separator: Literal["/", "."] | None = dimension_separator
         self.cache: int | None = None if cache is None else room_of(cache, "cache")
@@ -81,7 +94,7 @@ class Options:
     def chunks(self) -> ChunkCache | None:
         """The `ChunkCache` for reads, or None."""
         if self.cache is None:
-            return CHUNKS if config.cache else None
+            return CHUNKS if settings.cache else None
         return self._chunks
 
     @property
@@ -91,7 +104,7 @@ class Options:
 
     def n_threads(self) -> int:
         """Return the number of threads of a read or write."""
-        return min(self.threads or config.threads, MAX_THREADS)
+        return min(self.threads or settings.threads, MAX_THREADS)
 
     def locks_of(self, store: Store, path: str, document: str) -> ObjectLocks:
         """Return the `ObjectLocks` of a node: the same for all handles of this process with the same kind of locks."""
@@ -109,8 +122,8 @@ class Options:
 def _kind_of(lock: Lock) -> Literal["on", "file"] | None:
     """Return the kind of locks that the keyword `lock` means, None for no locks."""
     if isinstance(lock, str):
-        if lock not in config.LOCKS:
+        if lock not in settings.LOCKS:
             raise ValueError(f"lock is {lock!r:.60}, expected {_LOCKS}")
     else:
-        lock = config.lock if lock is not None and as_bool(lock, "lock", _LOCKS) else "off"
+        lock = settings.lock if lock is not None and as_bool(lock, "lock", _LOCKS) else "off"
     return None if lock == "off" else lock

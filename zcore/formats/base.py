@@ -11,11 +11,14 @@ A format parses and renders documents, as bytes. It knows no store: callers find
 """
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 from zcore.errors import NodeNotFoundError
+from zcore.formats import format_of
 from zcore.formats.json_documents import Document, render_json
+from zcore.model import metadata as model
 from zcore.model import node_names
 from zcore.model.metadata import ArrayMetadata, GroupMetadata
 
@@ -240,3 +243,13 @@ class Format(ABC):
 
     def __repr__(self) -> str:
         return f"<format {self.title}>"
+
+
+def _document_of(metadata: ArrayMetadata | GroupMetadata) -> dict[str, Any]:
+    """Return the document of metadata as a dict."""
+    format = format_of(metadata.zarr_format)
+    render = format.render_array if isinstance(metadata, ArrayMetadata) else format.render_group
+    return json.loads(render(metadata))
+
+
+model.document_of = _document_of

@@ -65,6 +65,11 @@ class ConsolidatedNodes(Mapping[str, ArrayMetadata | GroupMetadata]):
         node = self._parse(self._prefix + path)
         return node.replace(consolidated=self.below(path)) if type(node) is GroupMetadata else node
 
+    @property
+    def metadata(self) -> ConsolidatedNodes:
+        """Itself: in zarr-python the mapping is an attribute."""
+        return self
+
     def below(self, path: str) -> ConsolidatedNodes:
         """Return the nodes below a group, a `ConsolidatedNodes`."""
         return ConsolidatedNodes(self._documents, self._parse, self._document_of, self._paths,

@@ -136,8 +136,8 @@ def new_array(*, shape: Shape | None = None, dtype: DTypeLike | None = None, dat
         data = found if hasattr(data, "dtype") else data
     if shape is None or dtype is None:
         raise TypeError("creating an array needs shape= and dtype=, or data=")
-    if chunks is True:
-        chunks = "auto"     # as h5py and zarr-python write it
+    if isinstance(chunks, bool):
+        chunks = "auto" if chunks else -1     # as h5py and zarr-python write it
     unknown = settings.keys() - _LEFT_OPEN.keys()
     if unknown:
         raise TypeError(told(f"create_array() got an unexpected keyword argument {min(unknown)!r}", min(unknown)))

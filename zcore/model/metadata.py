@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from copy import deepcopy
 from operator import attrgetter
 from operator import index as exact_index
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -88,6 +88,12 @@ def _integers(values: Iterable[SupportsIndex], what: str, minimum: int) -> tuple
 def has_varying_items(dtype: np.dtype[Any]) -> bool:
     """Return whether the items of a type vary in size: strings and objects."""
     return dtype.kind in "TO"
+
+
+class ChunkGrid(NamedTuple):
+    """The `chunk_grid` of an array of zarr-python."""
+
+    chunk_shape: tuple[int, ...]
 
 
 class CodecSpec(Value):
@@ -330,6 +336,15 @@ class ArrayMetadata(Value):
                 return False
         return True
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the array's document, as zarr-python calls it."""
+        return document_of(self)
+
+    @property
+    def chunk_grid(self) -> ChunkGrid:
+        """The chunk shape as zarr-python has it: ``chunk_grid.chunk_shape`` is `chunk_shape`."""
+        return ChunkGrid(self.chunk_shape)
+
     @property
     def chunk_nbytes(self) -> int:
         """Decoded bytes of one full chunk; of one of the longest, if they differ."""
@@ -381,6 +396,19 @@ class GroupMetadata(Value):
 
     def __hash__(self) -> int:
         return hash(("group", self.zarr_format))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the group's document, as zarr-python calls it."""
+        return document_of(self)
+
+    @property
+    def consolidated_metadata(self) -> Mapping[str, ArrayMetadata | GroupMetadata] | None:
+        """Another name for `consolidated`, which zarr-python has; what it has as `metadata` in it, is itself."""
+        return self.consolidated
+
+
+# Returns the document of metadata. The layer above, `zcore.formats.base`, knows documents and sets it.
+document_of: Any = None
 
 
 def unshared(metadata: _Metadata) -> _Metadata:

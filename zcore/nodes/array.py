@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 
@@ -26,9 +26,9 @@ from zcore.nodes.node import Node
 from zcore.text.tried_names import SENTENCES, told
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from types import EllipsisType
-    from typing import Literal, SupportsIndex, TypeVar
+    from typing import Literal, Self, SupportsIndex, TypeVar
 
     import numpy.typing as npt
 
@@ -249,6 +249,18 @@ class Array(Node):
     def cache(self) -> int | None:
         """Bytes of memory for decoded chunks; None for `zcore.config.cache`."""
         return self._binding.options.cache
+
+    @property
+    def config(self) -> ArrayConfig:
+        """The options of the handle that zarr-python has, under its names."""
+        options = self._binding.options
+        return ArrayConfig("C", options.write_empty_chunks, options.missing == "fill")
+
+    def with_config(self, config: Mapping[str, Any]) -> Self:
+        """Return a handle on the same array with other `config`, as zarr-python calls it; see `zcore.open`."""
+        binding = self._binding
+        return type(self)(type(binding)(binding.store, binding.path, binding.format,
+                                        binding.options.changed({"config": config}), binding.view))
 
     @property
     def cdata_shape(self) -> tuple[int, ...]:
@@ -1126,6 +1138,14 @@ class Array(Node):
         except ZcoreError as error:
             error.locate(self._binding.describe())
             raise
+
+
+class ArrayConfig(NamedTuple):
+    """Options of a handle as zarr-python names them; see `Array.config`."""
+
+    order: Literal["C"]
+    write_empty_chunks: bool
+    read_missing_chunks: bool
 
 
 class _NoOneShape(UnsupportedError, AttributeError):

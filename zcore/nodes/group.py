@@ -476,7 +476,7 @@ class Group(Node):
         binding = self._binding
         binding.check_writable()
         self._copy = None
-        options = binding.options.changed({key: keywords.pop(key) for key in Options.SHARED if key in keywords})
+        options = binding.options.changed({key: keywords.pop(key) for key in Options.MEANT if key in keywords})
         return create(binding.store, self._path_of(name), options, **{"zarr_format": binding.format.name, **keywords})
 
     def require_array(self, name: str, *, shape: Shape, dtype: DTypeLike, **keywords: Unpack[FilledKeywords]) -> Array:

@@ -55,7 +55,7 @@ class HandleKeywords(TypedDict, total=False):
     missing: Missing
     threads: int | None
     strict: bool
-    write_empty_chunks: bool
+    write_empty_chunks: bool | None
     cache: CacheSize | None
 
 
@@ -75,6 +75,7 @@ class FormKeywords(HandleKeywords, total=False):
     dimension_names: DimensionNames | None
     checksum: bool
     overwrite: bool
+    config: Attributes | None
 
 
 class FilledKeywords(FormKeywords, total=False):
@@ -109,9 +110,10 @@ class GroupKeywords(HandleKeywords, total=False):
 
 
 class StoredKeywords(HandleKeywords, total=False):
-    """How a handle reads and writes, and whether a change is on the disk when a call returns."""
+    """How a handle reads and writes, whether a change is on the disk when a call returns, and options of a URL."""
 
     fsync: bool | None
+    storage_options: Attributes | None
 
 
 class StoredFilledKeywords(FilledKeywords, StoredKeywords, total=False):
@@ -163,6 +165,7 @@ class PathlessKeywords(StoredKeywords, total=False):
     zarr_format: Format | None
     dimension_separator: Literal["/", "."] | None
     attributes: Attributes | None
+    config: Attributes | None
 
 
 class OpenKeywords(PathlessKeywords, total=False):

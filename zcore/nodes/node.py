@@ -10,6 +10,7 @@ from zcore.engine.views import stored_attributes, view_from_elsewhere
 from zcore.formats import format_of
 from zcore.model.metadata import unshared
 from zcore.nodes.attributes import Attributes
+from zcore.stores.base import StorePath
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -59,6 +60,11 @@ class Node:
     def path(self) -> str:
         """Path in the store, ``""`` at its root."""
         return self._binding.path
+
+    @property
+    def store_path(self) -> StorePath:
+        """`store` and `path` together, as zarr-python has them."""
+        return StorePath(self.store, self.path)
 
     @property
     def name(self) -> str:

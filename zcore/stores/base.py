@@ -546,6 +546,16 @@ class Store(ABC):
 StoreLike: TypeAlias = str | os.PathLike[str] | Store | Mapping[str, Any]
 
 
+class StorePath(NamedTuple):
+    """The place of a node, as zarr-python has it; its text is a URL, if the store has one."""
+
+    store: Store
+    path: str
+
+    def __str__(self) -> str:
+        return f"{self.store.uri or self.store!r}/{self.path}".rstrip("/")
+
+
 class BlockStore(Store):
     """A store whose values are parts of blocks with checksums. `zcore.verify` reads the blocks."""
 

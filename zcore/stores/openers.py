@@ -201,16 +201,17 @@ def loaded(name: str) -> Any:
 
 
 def store_of(store_like: Any, read_only: bool, fsync: bool | None = None, check_base: bool = True, *,
-             new: str | None = None) -> Store:
+             new: str | None = None, storage_options: Mapping[str, Any] | None = None) -> Store:
     """Return the store for a path, a URL, a store, a mapping, or a client of a service.
 
     Files that are stores, such as zip archives, are opened only for reading. For writing, a path is a directory. But if
-    `new` is a mode of `ZipStore`, ``"w"`` or ``"x"``, a path that names an archive is a new archive.
+    `new` is a mode of `ZipStore`, ``"w"`` or ``"x"``, a path that names an archive is a new archive. A URL with
+    `storage_options` is opened by fsspec.
 
     Raises
     ------
     TypeError
-        `store_like` is none of these.
+        `store_like` is none of these, or it is no URL and there are `storage_options`.
     ValueError
         `fsync` is true, and it is a store without it.
     """
@@ -219,6 +220,10 @@ def store_of(store_like: Any, read_only: bool, fsync: bool | None = None, check_
 
         fsync = as_bool(fsync, "fsync")
     store_like = _MEMORY if store_like is None and not read_only else _as_text(store_like)
+    if storage_options:
+        if not isinstance(store_like, str) or "://" not in store_like:
+            raise TypeError(f"storage_options are for a URL, not for {store_like!r:.200}")
+        store_like = loaded(REMOTE.opener).from_url(store_like, storage_options=storage_options, read_only=read_only)
     if isinstance(store_like, str):
         if new is not None and names_archive(store_like):
             return loaded(ZIP.opener)(store_like, mode=new, fsync=fsync)

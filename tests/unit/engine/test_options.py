@@ -17,8 +17,8 @@ def make(**keywords):
 @pytest.mark.parametrize("value", [*WRONG, None], ids=repr)
 @pytest.mark.parametrize("keyword", ["lock", "strict", "fsync", "overwrite", "write_empty_chunks"])
 def test_what_is_neither_true_nor_false_is_refused(tmp_path, keyword, value):
-    if value is None and keyword in ("lock", "fsync"):
-        assert make(lock=None, fsync=None).lock is False
+    if value is None and keyword in ("lock", "fsync", "write_empty_chunks"):
+        assert make(lock=None, fsync=None, write_empty_chunks=None).lock is False
         return
     allowed = "True, False, None, 'on', 'off' or 'file'" if keyword == "lock" else "True or False"
     error = ValueError if keyword == "lock" and isinstance(value, str) else TypeError

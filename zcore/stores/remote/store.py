@@ -28,8 +28,8 @@ from zcore.stores.remote.clients import client_of
 from zcore.stores.remote.file import RemoteFile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Any
+    from collections.abc import Iterable, Mapping
+    from typing import Any, Self
 
     from zcore.typing import Buffer
 
@@ -46,11 +46,11 @@ class RemoteStore(Store):
 
     Parameters
     ----------
-    source : str or object
+    store : str or object
         A URL (``s3://bucket/path``, ``gs://``, ``az://``, ``https://``), a store of obstore, a filesystem or mapper of
         fsspec, or an object with `get` and `get_range` (`zcore.stores.remote.object`).
     path : str, optional
-        Prefix of the names of all objects, below `source`.
+        Prefix of the names of all objects, below `store`.
     read_only : bool
         Refuse every change. A plain HTTP server is always read-only.
     n_requests : int
@@ -77,10 +77,10 @@ class RemoteStore(Store):
     swaps = True
     _can_swap: bool | None = None     # not asked yet
 
-    def __init__(self, source: Any, *, path: str = "", read_only: bool = False, n_requests: int = N_REQUESTS,
+    def __init__(self, store: Any, *, path: str = "", read_only: bool = False, n_requests: int = N_REQUESTS,
                  **options: Any) -> None:
-        self._made_of = source, {"path": path, "read_only": read_only, "n_requests": n_requests, **options}
-        self._client, name = client_of(source, options)
+        self._made_of = store, {"path": path, "read_only": read_only, "n_requests": n_requests, **options}
+        self._client, name = client_of(store, options)
         # To a filesystem on this machine, a path without the sign lies in the working directory.
         root = self._client.root if path.startswith("/") and not name else ""
         path = check_path(path.strip("/"))
@@ -93,14 +93,28 @@ class RemoteStore(Store):
             raise ValueError(f"n_requests must be at least 1, not {n_requests}")
         url = self._client.url
         self.url: str = (url if url.endswith("://") else url.rstrip("/") + "/") + self._prefix
-        self.uri: str | None = self.url if isinstance(source, str) else None
+        self.uri: str | None = self.url if isinstance(store, str) else None
         # Two services may have the same names and tags.
-        self._service = repr((source, options)) if isinstance(source, str) else _numbers.next()
+        self._service = repr((store, options)) if isinstance(store, str) else _numbers.next()
         self._tags = OrderedDict()
         self._honors_conditions = False
         self._thread = _local()     # kept in a child: its thread is in the middle of what it was
         self._renew_locks()
         renew_in_children(self)
+
+    @classmethod
+    def from_url(cls, url: str, *, storage_options: Mapping[str, Any] | None = None, read_only: bool = False) -> Self:
+        """Return the store at a URL that fsspec opens, such as ``simplecache::s3://bucket/path``.
+
+        `storage_options` are those of fsspec, as zarr-python passes them. obstore, which opens the URL of
+        `RemoteStore`, is faster, and can compare and swap.
+
+        Raises : ImportError, if fsspec or its package for the service is not installed.
+        """
+        from fsspec.core import url_to_fs
+
+        filesystem, path = url_to_fs(url, **(storage_options or {}))
+        return cls(filesystem, path=path, read_only=read_only)
 
     def _renew_locks(self):
         # Reentrant: a signal handler may read.

@@ -1,0 +1,10 @@
+"""`BloscCodec` and the words for its parameters as zarr-python has them: ``BloscShuffle.bitshuffle`` is that text."""
+from types import SimpleNamespace
+
+from zcore.codecs.compressors import SHUFFLES, BloscCodec
+from zcore.kernel.codec.compress import COMPRESSORS
+
+__all__ = ["BloscCname", "BloscCodec", "BloscShuffle"]
+
+BloscCname = SimpleNamespace(**{name: name for name in COMPRESSORS})
+BloscShuffle = SimpleNamespace(**{name: name for name in SHUFFLES})

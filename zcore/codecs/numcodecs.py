@@ -1,0 +1,32 @@
+"""The codecs of numcodecs for Zarr v3, under the names that zarr-python has for them: ``Delta(dtype="<i4")``.
+
+Each is the `CodecSpec` that a document records, such as ``numcodecs.delta`` with a configuration.
+
+>>> Delta(dtype="<i4")
+CodecSpec(name='numcodecs.delta', configuration={'dtype': '<i4'})
+"""
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from zcore.model.metadata import CodecSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+_NAMES = {name: name.lower() for name in (
+    "Adler32", "AsType", "BZ2", "BitRound", "Blosc", "CRC32", "CRC32C", "Delta", "FixedScaleOffset", "Fletcher32",
+    "GZip", "LZ4", "LZMA", "PCodec", "PackBits", "Quantize", "Shuffle", "ZFPY", "Zlib", "Zstd")}
+_NAMES["JenkinsLookup3"] = "jenkins_lookup3"
+
+
+def __getattr__(name: str) -> Callable[..., CodecSpec]:
+    if name not in _NAMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return partial(_spec, _NAMES[name])
+
+
+def _spec(name: str, /, **configuration: Any) -> CodecSpec:
+    return CodecSpec(f"numcodecs.{name}", configuration)
