@@ -88,7 +88,7 @@ def test_signs():
 
 def test_two_rows_are_a_line_of_coloured_half_blocks():
     line, = blocks.drawn(np.array([[0, 0, 1.0], [1, 1, np.nan]]), 0, 1, in_colours=True)
-    assert line == "\x1b[38;2;68;1;84;48;2;253;231;37m▀▀\x1b[38;2;253;231;37;48;2;0;0;0m▀\x1b[0m"
+    assert line == "\x1b[38;2;68;1;84;48;2;253;231;37m▀▀\x1b[38;2;253;231;37;48;2;128;128;128m▀\x1b[0m"
     assert len(blocks.drawn(np.zeros((5, 3)), 0, 1, in_colours=True)) == 3
     assert len(blocks.drawn(np.zeros((1, 3)), 0, 1, in_colours=True)) == 1
 
@@ -135,13 +135,48 @@ def test_files(run, array):
 def test_a_figure_has_levels_borders_and_names(array):
     values, box, quantity = plane_of(array, (0, slice(2, 25), slice(None)), 99, 99)
     drawn = figure.plane(array, values, box, 100, 900, quantity, "a\x1b$x$")
-    plane, bar = drawn.axes
+    (plane,) = drawn.axes
+    (bar,) = plane.child_axes
     (image,) = plane.images
     assert image.get_clim() == (100, 900) and image.get_extent() == [-0.5, 39.5, 24.5, 1.5]
     assert (plane.get_xlabel(), plane.get_ylabel()) == ("dimension 2", "y")
     borders = sorted({float(line.get_xdata()[0]) for line in plane.lines if line.get_xdata()[0] == line.get_xdata()[1]})
     assert borders == [19.5] and [line.get_ydata()[0] for line in plane.lines if line.get_ydata()[0] > 1] == [9.5, 19.5]
     assert plane.get_title() == "a?$x$ [0, :, :]" and bar.get_ylabel() == "value"
+
+
+@pytest.fixture
+def map_of_the_earth():
+    """Make a group of packed values with missing ones, beside the coordinates of their dimensions."""
+    group = zcore.create_group("g.zarr")
+    group.create_array("lat", data=np.linspace(-60, 60, 13, dtype="f4"), attributes={"units": "degrees_north"})
+    group.create_array("day", data=np.arange("2020-01-01", "2020-01-25", dtype="M8[D]"))
+    return group.create_array("t", data=np.arange(13 * 24, dtype="i2").reshape(13, 24), dimension_names=["lat", "day"],
+                              attributes={"units": "K", "long_name": "temperature", "scale_factor": 0.5,
+                                          "add_offset": 200, "_FillValue": 3, "missing_value": "none"})
+
+
+def test_labels_are_those_of_the_attributes_and_the_coordinates(map_of_the_earth):
+    values, box, quantity = plane_of(map_of_the_earth, None, 99, 99)
+    assert quantity == "temperature [K]" and np.flatnonzero(np.isnan(values)).tolist() == [3]
+    assert values[0, 2] == 201 and values[-1, -1] == 200 + (13 * 24 - 1) / 2
+    drawn = figure.plane(map_of_the_earth, values, box, 200, 300, quantity, "t")
+    (plane,), (low, high) = drawn.axes, drawn.axes[0].get_ylim()
+    assert (plane.get_xlabel(), plane.get_ylabel()) == ("day", "lat [degrees_north]") and low < high
+    assert [tick.get_text() for tick in plane.get_yticklabels()][:2] == ["-60", "-30"]
+    assert plane.get_yticks()[1] == pytest.approx(3) and plane.get_xticklabels()[1].get_text() == "2020-01-04"
+    drawn.draw_without_rendering()
+    picture, bar = plane.get_window_extent(), plane.child_axes[0].get_window_extent()
+    assert (picture.y0, picture.y1) == pytest.approx((bar.y0, bar.y1)) and picture.x1 < bar.x0
+    assert drawn.axes[0].images[0].get_cmap().get_bad()[:3] == pytest.approx([0.75] * 3)
+
+
+def test_a_page_has_the_picture_and_the_description(run, map_of_the_earth):
+    assert run("plot", "g.zarr/t", "--html", "p.html", "--out", "p.png") == (0, "", "")
+    with open("p.html") as file:
+        text = file.read()
+    assert text.startswith("<!doctype html>") and "data:image/png;base64,iVBOR" in text and "temperature" in text
+    assert size_of("p.png")[0] > 500
 
 
 @pytest.mark.parametrize("arguments", [["--levels", "3,1"], ["--levels", "a"]])

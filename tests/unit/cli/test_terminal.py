@@ -99,8 +99,8 @@ def test_plain_lines_elsewhere(monkeypatch, capsys):
 def test_ctrl_c_ends_with_one_sentence_and_130(terminal):
     zcore.create_array("large.zarr", shape=(4000, 1000), chunks=(1000, 1000), dtype="u1", fill_value=7)
     # Ctrl-C is ignored by the children of what runs in the background, as these tests may.
-    command = terminal("cat", "large.zarr", "--all", before="import signal, zcore.cli.selection as s; s.SLAB_NBYTES = 10**6; "
-                       "signal.signal(signal.SIGINT, signal.default_int_handler)")
+    command = terminal("cat", "large.zarr", "--all", before="import signal, zcore.cli.selection as s; s.SLAB_NBYTES = "
+                       "10**6; signal.signal(signal.SIGINT, signal.default_int_handler)")
     command.wait_for("7 7 7")
     os.killpg(command.process.pid, signal.SIGINT)
     code, shown = command.end()

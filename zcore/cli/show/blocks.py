@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 # Nine colours of viridis; the colours between them are mixed.
 COLOURS = np.array([(68, 1, 84), (71, 44, 122), (59, 81, 139), (44, 113, 142), (33, 144, 141), (39, 173, 129),
                     (92, 200, 99), (170, 220, 50), (253, 231, 37)], float)
+GREY = 128                     # of a value that is not finite
 SIGNS = " .:-=+*#%@"
 NOTHING = "?"                  # for a value that is not finite
 UPPER_HALF = "▀"
@@ -52,7 +53,7 @@ def _coloured(values, low, high):
     scaled = np.nan_to_num(fractions) * (len(COLOURS) - 1)
     below = np.minimum(scaled.astype(int), len(COLOURS) - 2)
     part = (scaled - below)[..., None]
-    colours = np.where(np.isnan(fractions)[..., None], 0, COLOURS[below] * (1 - part) + COLOURS[below + 1] * part)
+    colours = np.where(np.isnan(fractions)[..., None], GREY, COLOURS[below] * (1 - part) + COLOURS[below + 1] * part)
     colours = colours.round().astype(int).tolist()
     lines = []
     for upper, lower in zip(colours[::2], colours[1::2], strict=True):

@@ -6,12 +6,17 @@ from __future__ import annotations
 
 import os
 import warnings
+from base64 import b64encode
+from html import escape
+from io import BytesIO
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from zcore.cli.show.facts import shards_of
+from zcore.cli.show.plane import coordinate_of
 from zcore.errors import Needing
+from zcore.text.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,7 +36,9 @@ with Needing("a picture in a file (without --out it is drawn in the terminal) ne
 
 MAX_DOTS = (1600, 1600)        # rows and columns of values
 MAX_GRID_LINES = 100           # in one direction: more would hide the data
+MAX_TICKS = 8                  # of an axis
 MAX_TITLE = 80                 # characters
+NOTHING = "0.75"               # the grey of what is no finite value
 
 
 def save(figure: Figure, path: str) -> None:
@@ -51,11 +58,11 @@ def plane(array: Array, values: npt.NDArray[np.float64], box: Sequence[int | ran
     kept = [d for d, one in enumerate(box) if isinstance(one, range)]
     ranges = [one for one in box if isinstance(one, range)]
     selected = ", ".join(":" if isinstance(one, range) else str(one) for one in box)
-    names = array.dimension_names or (None,) * array.ndim
-    norm, cmap = Normalize(low, high if low < high else low + 1), colormaps["viridis"].with_extremes(bad="black")
+    labels, coordinates = zip(*(coordinate_of(array, d, one) for d, one in zip(kept, ranges, strict=True)), strict=True)
+    norm, cmap = Normalize(low, high if low < high else low + 1), colormaps["viridis"].with_extremes(bad=NOTHING)
     if len(kept) == 1:
         axes.plot(np.asarray(ranges[0]), values[0], linewidth=1)
-        axes.set_ylabel(quantity)
+        axes.set_ylabel(_shown(quantity), parse_math=False)
     else:
         rows, columns = ranges
         axes.imshow(values, extent=(*_edges(columns), *_edges(rows)[::-1]), norm=norm, cmap=cmap,
@@ -63,17 +70,57 @@ def plane(array: Array, values: npt.NDArray[np.float64], box: Sequence[int | ran
         finite = values[np.isfinite(values)]
         extend = {(False, False): "neither", (True, False): "min", (False, True): "max", (True, True): "both"}[
             bool((finite < low).any()), bool((finite > high).any())]
-        figure.colorbar(ScalarMappable(norm, cmap), ax=axes, extend=extend, label=quantity)
-        axes.set_ylabel(_shown(names[kept[0]] or f"dimension {kept[0]}"), parse_math=False)
-    axes.set_xlabel(_shown(names[kept[-1]] or f"dimension {kept[-1]}"), parse_math=False)
+        # In the axes, so that it is as high as the picture.
+        n_rows, n_columns = values.shape
+        width = 0.04 * (max(1, n_rows / n_columns) if _aspect(n_rows, n_columns) == "equal" else 1)
+        bar = figure.colorbar(ScalarMappable(norm, cmap), extend=extend,
+                              cax=axes.inset_axes((1 + width / 2, 0, width, 1)))
+        bar.ax.set_ylabel(_shown(quantity), parse_math=False)
+        axes.set_ylabel(_shown(labels[0]), parse_math=False)
+    axes.set_xlabel(_shown(labels[-1]), parse_math=False)
     axes.set_title(_shown(f"{title} [{selected}]"), parse_math=False)
     is_regular = array.metadata.edges is None or shards_of(array) is not None
     for axis, i, draw in ((axes.xaxis, -1, axes.axvline), (axes.yaxis, 0, axes.axhline))[:len(kept)]:
-        axis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+        room = _room(i, *values.shape) if len(kept) == 2 else MAX_TICKS
+        axis.set_major_locator(MaxNLocator(room, integer=True, min_n_ticks=1))
+        if coordinates[i] is not None:
+            axis.set_ticks(*_ticks(ranges[i], coordinates[i], room))
+            if axis is axes.yaxis and coordinates[i][0] < coordinates[i][-1]:
+                axes.invert_yaxis()     # as in a map, north is above
         first, last = sorted((ranges[i][0], ranges[i][-1]))
         for border in _borders(array.chunks[kept[i]], first, last) if is_regular else ():
             draw(border - 0.5, color="white" if len(kept) == 2 else "0.6", linewidth=0.8, alpha=0.8)
     return figure
+
+
+def _room(axis, n_rows, n_columns):
+    """Return how many ticks an axis of a plane has room for."""
+    share = n_columns / n_rows if _aspect(n_rows, n_columns) == "equal" else 1
+    return max(2, round(MAX_TICKS * min(1, 1 / share if axis == 0 else share)))
+
+
+def _ticks(indices, coordinates, n):
+    """Return where ticks are, in indices, and their texts: round coordinates, or those of some elements."""
+    if coordinates.dtype.kind in "iuf" and len(indices) > 1:
+        values, places = coordinates.astype(float), np.asarray(indices, float)
+        if values[0] > values[-1]:
+            values, places = values[::-1], places[::-1]
+        if (np.diff(values) > 0).all():
+            ticks = MaxNLocator(n, integer=coordinates.dtype.kind != "f").tick_values(values[0], values[-1])
+            ticks = ticks[(ticks >= values[0]) & (ticks <= values[-1])]
+            return np.interp(ticks, values, places), [f"{tick:.10g}" for tick in ticks]
+    some = slice(None, None, -(-len(indices) // n))
+    return indices[some], [str(value) for value in coordinates[some]]
+
+
+def page(array: Array, figure: Figure, title: str) -> str:
+    """Return an HTML page of one file: the figure, and below it what a notebook shows of the array."""
+    picture = BytesIO()
+    figure.savefig(picture, format="png", bbox_inches="tight")
+    letters = b64encode(picture.getvalue()).decode()
+    return (f'<!doctype html>\n<meta charset="utf-8"><title>{escape(printable(title))}</title>\n'
+            f'<img style="max-width:100%" alt="" src="data:image/png;base64,{letters}">\n'
+            f"{array._repr_html_()}\n")
 
 
 def _edges(one):

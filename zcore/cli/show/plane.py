@@ -5,9 +5,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+import zcore
 from zcore.cli.show.levels import numbers_of, obstacle
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
     import numpy.typing as npt
 
     from zcore.nodes.array import Array
@@ -38,7 +42,7 @@ def plane_of(array: Array, selection: Selection, max_rows: int, max_columns: int
     box : list of int or range
         The index or the indices of each dimension.
     quantity : str
-        The name of the numbers.
+        The name of the numbers, with their unit.
 
     Raises
     ------
@@ -62,5 +66,43 @@ def plane_of(array: Array, selection: Selection, max_rows: int, max_columns: int
         step = max(-(-steps[0] // shape_of_a_dot), steps[1])
         steps = [step * shape_of_a_dot, step]
     view = view[tuple([slice(None, None, step) for step in steps])]
-    values, quantity = numbers_of(np.asarray(view), "value")
+    attributes = array.attrs.asdict()
+    found = np.asarray(view)
+    values, quantity = numbers_of(found, label_of(attributes, array.path.rpartition("/")[2] or "value"))
+    missing = [value for name in ("_FillValue", "missing_value") if _is_number(value := attributes.get(name))]
+    values[np.isin(found, missing)] = np.nan
+    scale, offset = (attributes.get(name) for name in ("scale_factor", "add_offset"))
+    values = values * (scale if _is_number(scale) else 1) + (offset if _is_number(offset) else 0)
     return (values if values.ndim == 2 else values[None]), list(view.parts), quantity
+
+
+def _is_number(value):
+    return type(value) in (int, float)
+
+
+def label_of(attributes: Mapping[str, Any], name: str) -> str:
+    """Return the label of an array by its attributes, as NetCDF's conventions have them.
+
+    >>> label_of({"long_name": "height", "units": "m"}, "h"), label_of({}, "h")
+    ('height [m]', 'h')
+    """
+    long_name, units = (attributes.get(key) for key in ("long_name", "units"))
+    return (long_name if isinstance(long_name, str) else name) + (f" [{units}]" if isinstance(units, str) else "")
+
+
+def coordinate_of(array: Array, d: int, indices: range) -> tuple[str, npt.NDArray[Any] | None]:
+    """Return the label of a dimension, and its coordinates at some indices.
+
+    The coordinates are an array beside that array which has the name of the dimension; None without one.
+    """
+    name = (array.dimension_names or (None,) * array.ndim)[d]
+    if name is None:
+        return f"dimension {d}", None
+    above, slash, _ = array.path.rpartition("/")
+    try:
+        found = zcore.open_array(array.store, path=f"{above}{slash}{name}")
+        if found.shape == (array.shape[d],) and found.dtype.kind in "iufmM":
+            return label_of(found.attrs.asdict(), name), found[np.asarray(indices)]
+    except zcore.ZcoreError:
+        pass     # the index will do
+    return name, None

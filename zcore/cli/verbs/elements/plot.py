@@ -1,13 +1,15 @@
 """Draw a slice of an array.
 
 Without a selection the last two dimensions are drawn, in the middle of the others. A selection has integers and slices.
-Colours go from the 1st to the 99th percentile, or between --levels. The picture goes to a file, or it is drawn in the
-terminal with letters.
+Colours go from the 1st to the 99th percentile, or between --levels; what is missing is grey. Labels are the names of
+dimensions, `long_name` and `units`, ticks are the coordinates beside the array. Large arrays are read in steps. The
+picture goes to a file, to an HTML page, or it is drawn in the terminal with letters.
 
 Examples:
   zcore plot data.zarr/2016/t2m
   zcore plot data.zarr/2016/t2m "0, :, 10:90" --out t2m.png
   zcore plot data.zarr/2016/t2m --levels 250,310 --out t2m.svg
+  zcore plot data.zarr/2016/t2m --html t2m.html
 """
 from __future__ import annotations
 
@@ -29,6 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--levels", metavar="LOW,HIGH", help="values of the first and the last colour")
     parser.add_argument("--out", metavar="FILE", help="a .png, .svg or .pdf file, which needs matplotlib (extra "
                                                       "\"plot\"; default: the terminal)")
+    parser.add_argument("--html", metavar="FILE", help="a page with the picture and a description of the array")
     machine.add_option(parser)
 
 
@@ -38,19 +41,25 @@ def run(arguments: argparse.Namespace) -> int:
     from zcore.cli.show.levels import levels_of
     from zcore.cli.show.plane import plane_of
 
-    if arguments.out:
+    in_file = arguments.out or arguments.html
+    if in_file:
         # Imported before a long read: a missing matplotlib is found at once.
         from zcore.cli.show import figure
     array = location.opened_array(arguments.path)
     selection = None if arguments.selection is None else parse_selection(arguments.selection)
-    if arguments.out:
+    if in_file:
         values, box, quantity = plane_of(array, selection, *figure.MAX_DOTS)
     else:
         in_colours = has_colours(sys.stdout)
         values, box, quantity = plane_of(array, selection, *_rooms(in_colours), shape_of_a_dot=1 if in_colours else 2)
     low, high = levels_of(values) if arguments.levels is None else _levels(arguments.levels)
-    if arguments.out:
-        figure.save(figure.plane(array, values, box, low, high, quantity, arguments.path), arguments.out)
+    if in_file:
+        drawn = figure.plane(array, values, box, low, high, quantity, arguments.path)
+        if arguments.out:
+            figure.save(drawn, arguments.out)
+        if arguments.html:
+            with location.replaced(arguments.html) as file:
+                file.write(figure.page(array, drawn, arguments.path).encode())
     elif not arguments.json:
         from zcore.cli.show import blocks
 
