@@ -160,7 +160,7 @@ def test_labels_are_those_of_the_attributes_and_the_coordinates(map_of_the_earth
     values, box, quantity = plane_of(map_of_the_earth, None, 99, 99)
     assert quantity == "temperature [K]" and np.flatnonzero(np.isnan(values)).tolist() == [3]
     assert values[0, 2] == 201 and values[-1, -1] == 200 + (13 * 24 - 1) / 2
-    drawn = figure.plane(map_of_the_earth, values, box, 200, 300, quantity, "t")
+    drawn = figure.plane(map_of_the_earth, values, box, 200, 400, quantity, "t")
     (plane,), (low, high) = drawn.axes, drawn.axes[0].get_ylim()
     assert (plane.get_xlabel(), plane.get_ylabel()) == ("day", "lat [degrees_north]") and low < high
     assert [tick.get_text() for tick in plane.get_yticklabels()][:2] == ["-60", "-30"]
