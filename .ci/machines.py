@@ -41,6 +41,16 @@ SITE = """
 import os, sys
 sys.executable = os.environ["ZCORE_MACHINE_PYTHON"]
 """
+# qemu leaves the nanoseconds out of what `fstat` says on s390x, so a file would have another identity than its name.
+FSTAT = """
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+int fstat(int fd, struct stat *s) { return syscall(SYS_newfstatat, fd, "", s, AT_EMPTY_PATH); }
+int fstat64(int fd, struct stat64 *s) { return syscall(SYS_newfstatat, fd, "", s, AT_EMPTY_PATH); }
+"""
 PLUGIN = """
 from hypothesis import settings
 settings.register_profile("emulated", max_examples=5, deadline=None, database=None)
@@ -154,13 +164,18 @@ def build(machine, compiler, root, sources):
     return len(extensions)
 
 
-def make_python(machine, emulator, root, folder):
+def make_python(machine, compiler, emulator, root, folder):
     """Write a command that runs the foreign Python with what it needs, and return its path."""
     libraries = root / "usr/lib" / MACHINES[machine][1]
     (interpreter,) = (path for path in (root / "usr/bin").glob("python3.*") if path.suffix[1:].isdecimal())
     path = os.pathsep.join(map(str, (libraries, libraries / "blas", libraries / "lapack")))
     if emulator:
-        command = [emulator, "-L", root, "-E", f"LD_LIBRARY_PATH={path}", interpreter]
+        command = [emulator, "-L", root, "-E", f"LD_LIBRARY_PATH={path}"]
+        if machine == "s390x":
+            (folder / "fstat.c").write_text(FSTAT)
+            run(compiler, f"--sysroot={root}", "-shared", "-fPIC", folder / "fstat.c", "-o", folder / "fstat.so")
+            command += ["-E", f"LD_PRELOAD={folder}/fstat.so"]
+        command.append(interpreter)
     else:
         (loader,) = (root / "usr/lib").glob("ld-linux*")
         command = [loader, "--library-path", path, "--argv0", interpreter, interpreter]
@@ -204,7 +219,7 @@ def main():
     stage("build")
     root, sources = folder / "root", folder / "sources"
     print(build(given.machine, compiler, root, sources), "modules")
-    python = make_python(given.machine, emulator, root, folder)
+    python = make_python(given.machine, compiler, emulator, root, folder)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (folder / "site", sources)))}
     stage("import")
     run(python, "-c", "import sys, zcore; print(sys.byteorder, sys.maxsize); zcore.show_config()", cwd=sources,
