@@ -68,6 +68,8 @@ class SourceArray:
     codecs, inner_codecs : tuple of CodecSpec, or None
         The chain of objects, and of the chunks in them; None where it is unknown.
     order : {"C", "F"}
+    nbytes_stored : int or None
+        Of elements that the file compresses as a whole.
     """
 
     fill_value: Any = None
@@ -86,6 +88,7 @@ class SourceArray:
     order: Order = "C"
     is_whole: bool = False
     keeps_dimensions: bool = True
+    nbytes_stored: int | None = None
 
     def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any], attributes: dict[str, Any],
                  selection: Selection = None) -> None:

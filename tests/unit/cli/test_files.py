@@ -1,5 +1,6 @@
 """Verbs that read also read files that are no stores: HDF5, .npy, .npz."""
 import json
+import zipfile
 
 import numpy as np
 import pytest
@@ -98,3 +99,16 @@ def test_a_source_is_read_in_any_parts(save):
     assert store.get(key, (4, 8)) == store.get(key)[4:12]
     with pytest.raises(zcore.ReadOnlyError):
         array[0] = 0
+
+
+def test_a_compressed_member_has_the_size_that_it_has_in_the_file(run):
+    np.savez_compressed("x.npz", a=np.zeros((1000, 2000)), b=VALUES)
+    with zipfile.ZipFile("x.npz") as archive:
+        sizes = {name[0]: archive.getinfo(name).compress_size for name in archive.namelist()}
+    rows = json.loads(run("ls", "-l", "--json", "x.npz")[1])
+    assert {row["path"]: row["nbytes_stored"] for row in rows} == sizes and sizes["a"] < 100_000
+    found = json.loads(run("info", "--json", "x.npz/a")[1])
+    assert (found["nbytes_stored"], [codec["name"] for codec in found["codecs"]]) == (sizes["a"], ["deflate"])
+    np.savez("y.npz", a=VALUES)
+    found = json.loads(run("info", "--json", "y.npz/a")[1])
+    assert (found["nbytes_stored"], found["codecs"]) == (VALUES.nbytes, [])

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import zcore
 from zcore.cli.show.printed import nbytes_text
+from zcore.model.metadata import CodecSpec
 from zcore.nodes.info import type_name
 
 if TYPE_CHECKING:
@@ -106,7 +107,8 @@ def full(node: zcore.Array | zcore.Group, sizes: Sizes | None = None) -> dict[st
     stored = None if sizes is None else sum(sizes.values())
     has_chunks = rows["chunks"] is not None
     source = source_of(node)
-    codecs = metadata.codecs if source is None else source.codecs or ()
+    codecs = metadata.codecs if source is None else source.codecs or (
+        (CodecSpec("deflate", {}),) if source.nbytes_stored is not None else ())
     return rows | {
         "dimension_names": metadata.dimension_names,
         "fill_value": metadata.fill_value,

@@ -181,6 +181,8 @@ class _NumpyArray(SourceArray):
                         key=self._what, expected=n_expected, found=member.n_bytes)
         super().__init__(header.shape, header.dtype, {}, selection)
         self.order = header.order
+        if member.is_deflated:
+            self.nbytes_stored = member.n_stored
 
     def _read(self, box, out):
         if not out.nbytes:

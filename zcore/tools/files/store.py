@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import os
+from itertools import accumulate
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -131,6 +132,10 @@ class SourceStore(Store):
             if sizes is None:
                 sizes = {coords: math.prod(self._box(name, coords)[1]) * metadata.dtype.itemsize
                          for coords in np.ndindex(metadata.grid_shape)}
+                if array.nbytes_stored is not None:
+                    # Of one stream: chunks have shares of it, which add up.
+                    ends = [end * array.nbytes_stored // max(1, metadata.nbytes) for end in accumulate(sizes.values())]
+                    sizes = dict(zip(sizes, np.diff(ends, prepend=0).tolist(), strict=True))
             self._sizes[name] = {prefix_of(name) + metadata.chunk_keys.encode(coords): size
                                  for coords, size in sizes.items()}
         return self._sizes[name]
