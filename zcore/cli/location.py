@@ -9,7 +9,7 @@ import contextlib
 import os
 
 import zcore
-from zcore.errors import NodeNotFoundError
+from zcore.errors import NodeNotFoundError, noted, warn
 from zcore.formats import DOCUMENTS
 from zcore.stores import openers
 
@@ -32,7 +32,11 @@ def opened(text: str, mode: Mode = "r", **keywords: Any) -> zcore.Array | zcore.
         from zcore.tools.copy.sources import open_source
         from zcore.tools.files.store import SourceStore
 
-        store = SourceStore(open_source(store, path, None, None), store, kind.name, path)
+        with noted() as notes:
+            source = open_source(store, path, None, None)
+        if notes:
+            warn(notes[0] + (f"; {len(notes) - 1} more of its kind" if len(notes) > 1 else ""))
+        store = SourceStore(source, store, kind.name, path)
     try:
         return zcore.open(store, mode, path=path, **keywords)
     except NodeNotFoundError:

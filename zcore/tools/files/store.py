@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from zcore.errors import noted
 from zcore.stores.base import Listing, Store, resolve_range
 from zcore.stores.keys import check_key, check_prefix, prefix_of
 from zcore.stores.memory import MemoryStore
@@ -58,10 +59,11 @@ class SourceStore(Store):
         # Without a compressor: a chunk is encoded only to be decoded.
         wanted = Wanted(None, None, None, (), None, None)
         maker = Maker(StoreSink(self._documents, path, 3, Unmarked(), Losses(), 1), wanted, losses, path)
-        for name, node in source.nodes:
-            target = maker.make(name, node)
-            if target is not None and isinstance(node, SourceArray):
-                self.arrays[target.binding.path], self._targets[target.binding.path] = node, target
+        with noted():     # names that would not be portable are only looked at
+            for name, node in source.nodes:
+                target = maker.make(name, node)
+                if target is not None and isinstance(node, SourceArray):
+                    self.arrays[target.binding.path], self._targets[target.binding.path] = node, target
         losses.warn(f"this view of {file}")
 
     @property
