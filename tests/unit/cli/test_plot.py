@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import zcore
+from zcore.cli import location
 from zcore.cli.show import blocks, figure
 from zcore.cli.show.levels import levels_of
 from zcore.cli.show.plane import plane_of
@@ -169,6 +170,22 @@ def test_labels_are_those_of_the_attributes_and_the_coordinates(map_of_the_earth
     picture, bar = plane.get_window_extent(), plane.child_axes[0].get_window_extent()
     assert (picture.y0, picture.y1) == pytest.approx((bar.y0, bar.y1)) and picture.x1 < bar.x0
     assert drawn.axes[0].images[0].get_cmap().get_bad()[:3] == pytest.approx([0.75] * 3)
+
+
+def test_packed_values_and_coordinates_of_a_netcdf_file(run):
+    h5py = pytest.importorskip("h5py")
+    with h5py.File("x.nc", "w") as file:
+        made = file.create_dataset("g/t", data=np.array([[0, 1], [-1, -2]], "i2"))
+        made.attrs.update({"_Unsigned": "true", "_FillValue": np.int16(-1), "scale_factor": 2.0, "units": "m"})
+        x = file.create_dataset("g/x", data=np.array([0, 10], "i2"))
+        x.attrs.update({"scale_factor": 0.5, "add_offset": 100.0, "units": "km"})
+        x.make_scale("x")
+        made.dims[1].attach_scale(x)
+    array = location.opened_array("x.nc/g/t")
+    values, box, quantity = plane_of(array, None, 9, 9)
+    np.testing.assert_array_equal(values, [[0, 2], [np.nan, 2 * 65534]])
+    drawn = figure.plane(array, values, box, 0, 3, quantity, "t")
+    assert drawn.axes[0].get_xlabel() == "x [km]" and drawn.axes[0].get_xticklabels()[0].get_text() == "100"
 
 
 def test_a_page_has_the_picture_and_the_description(run, map_of_the_earth):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import zcore
+from zcore.cli import location
 from zcore.cli.show.levels import numbers_of, obstacle
 
 if TYPE_CHECKING:
@@ -67,17 +68,20 @@ def plane_of(array: Array, selection: Selection, max_rows: int, max_columns: int
         steps = [step * shape_of_a_dot, step]
     view = view[tuple([slice(None, None, step) for step in steps])]
     attributes = array.attrs.asdict()
-    found = np.asarray(view)
-    values, quantity = numbers_of(found, label_of(attributes, array.path.rpartition("/")[2] or "value"))
-    missing = [value for name in ("_FillValue", "missing_value") if _is_number(value := attributes.get(name))]
-    values[np.isin(found, missing)] = np.nan
-    scale, offset = (attributes.get(name) for name in ("scale_factor", "add_offset"))
-    values = values * (scale if _is_number(scale) else 1) + (offset if _is_number(offset) else 0)
+    values, quantity = _unpacked(np.asarray(view), attributes, array.path.rpartition("/")[2] or "value")
     return (values if values.ndim == 2 else values[None]), list(view.parts), quantity
 
 
-def _is_number(value):
-    return type(value) in (int, float)
+def _unpacked(found, attributes, name):
+    """Return numbers and their label, with the attributes for packed and missing values of NetCDF's conventions."""
+    numbers = {key: value for key, value in attributes.items() if type(value) in (int, float)}
+    missing = [numbers[key] for key in ("_FillValue", "missing_value") if key in numbers]
+    is_missing = np.isin(found, missing)
+    if attributes.get("_Unsigned") == "true" and found.dtype.kind == "i":
+        found = found.view(found.dtype.str.replace("i", "u"))
+    values, label = numbers_of(found, label_of(attributes, name))
+    values[is_missing] = np.nan
+    return values * numbers.get("scale_factor", 1) + numbers.get("add_offset", 0), label
 
 
 def label_of(attributes: Mapping[str, Any], name: str) -> str:
@@ -100,9 +104,15 @@ def coordinate_of(array: Array, d: int, indices: range) -> tuple[str, npt.NDArra
         return f"dimension {d}", None
     above, slash, _ = array.path.rpartition("/")
     try:
-        found = zcore.open_array(array.store, path=f"{above}{slash}{name}")
+        # The store of a file that is no store holds one node alone.
+        path = f"{above}{slash}{name}"
+        found = (location.opened_array(f"{array.store.uri}/{path}") if hasattr(array.store, "file_kind")
+                 else zcore.open_array(array.store, path=path))
         if found.shape == (array.shape[d],) and found.dtype.kind in "iufmM":
-            return label_of(found.attrs.asdict(), name), found[np.asarray(indices)]
+            values, attributes = found[np.asarray(indices)], found.attrs.asdict()
+            if values.dtype.kind not in "mM" and "scale_factor" in attributes:
+                values, _ = _unpacked(values, attributes, name)
+            return label_of(attributes, name), values
     except zcore.ZcoreError:
         pass     # the index will do
     return name, None
