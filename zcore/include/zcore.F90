@@ -427,7 +427,7 @@ contains
     writer%axis = size(writer%frame)
     if (present(axis)) writer%axis = axis
     if (zcore_ndim(array) < 0) then
-      call complain(zcore_e_argument, "the array is not open", error)
+      call complain(zcore_e_closed, "the array is not open", error)
       return
     else if (writer%axis < 1 .or. writer%axis > size(writer%frame)) then
       call complain(zcore_e_argument, "axis is " // as_text(int(writer%axis, i8)) // ", expected 1 to " // &
@@ -772,7 +772,7 @@ contains
     integer(i8) :: first(max_ndim), box(max_ndim)
     integer :: n, d, code
     if (.not. c_associated(writer%handle)) then
-      call complain(zcore_e_argument, "the writer is not open", error)
+      call complain(zcore_e_closed, "the writer is not open", error)
       return
     end if
     n = size(writer%frame)
@@ -831,7 +831,7 @@ contains
     first = 0
     steps = 1
     if (zcore_ndim(array) < 0) then
-      call complain(zcore_e_argument, "the array is not open", error)
+      call complain(zcore_e_closed, "the array is not open", error)
       return
     end if
     call f_get_dtype(array%handle, dtype)

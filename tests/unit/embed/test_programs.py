@@ -179,7 +179,7 @@ def test_errors_in_fortran(tmp_path):
                        "zcore_refresh takes over another shape"
     assert lines[2] == f"4 {tmp_path / 'a'} has 2 dimensions, 1 were asked for"
     assert lines[3] == f"4 {tmp_path / 'a'} holds another array: dtype float32 was asked for, float64 is there"
-    assert lines[4] == "40 the array is not open"
+    assert lines[4] == "41 the array is not open"
     assert "zcore: " in run(program, tmp_path / "a", "stop", status=1)
 
 
@@ -211,10 +211,10 @@ def test_a_writer_in_fortran(tmp_path):
         "4 the data are f4, the array has elements of type float64", "4 the data have rank 1, the array has 3",
         "40 dimension 2 of the data has length 2, that of the array 3",
         "9 start (0, 0, 0), count (5, 3, 4) do not lie in an array of shape (0, 3, 4)",
-        "40 start has 2 numbers, expected 3", "40 the writer is not open", "40 the writer is NULL",
+        "40 start has 2 numbers, expected 3", "41 the writer is not open", "40 the writer is NULL",
         "40 axis is 4, expected 1 to 3",
         "40 ValueError: queue is -1, expected a number of bytes, 0 or more and less than 2**62",
-        "40 the array is not open"]
+        "41 the array is not open"]
 
 
 @needs("c++")
