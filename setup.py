@@ -309,8 +309,8 @@ def page_of_index(readme, site):
         page = re.fullmatch(r"docs/([\w/-]+)\.md(#[\w-]+)?", found[2])
         return f"[{found[1]}]({site}/{page[1]}.html{page[2] or ''})" if site and page else found[1]
 
-    readme = re.sub(r"!\[[^\]]*\]\((?!https?:)[^)]+\)\n*", "", readme)
-    return re.sub(r"\[([^\]]+)\]\((?!https?:)([^)]+)\)", linked, readme)
+    readme = re.sub(r"(!\[[^\]]*\])\(docs/([^)]+)\)\n*", rf"\1({site}/\2)\n\n" if site else "", readme)
+    return re.sub(r"(?<!!)\[([^\]]+)\]\((?!https?:)([^)]+)\)", linked, readme)
 
 
 def without_unwinding(archive, folder):

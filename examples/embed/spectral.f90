@@ -18,9 +18,10 @@ program spectral
   complex(c_double_complex), allocatable :: field(:, :, :, :, :)
   character(len=1000) :: place
   character(len=20) :: text
-  integer :: rank = 0, n_ranks = 1, code, first_z, last_z, first_t, t, n_steps, i, j, k, l
-
+  integer :: rank = 0, n_ranks = 1, first_z, last_z, first_t, t, n_steps, i, j, k, l
 #ifdef USE_MPI
+  integer :: code
+
   call mpi_init(code)
   call mpi_comm_rank(mpi_comm_world, rank, code)
   call mpi_comm_size(mpi_comm_world, n_ranks, code)

@@ -127,6 +127,7 @@ def test_links_of_readme_on_an_index(setup_script):
     readme = "![it](docs/plots/a.svg)\n\n[a](docs/x/y.md), [b](docs/z.md#at-the-end), [c](LICENSE), [d](https://h/e)"
     assert setup_script.page_of_index(readme, None) == "a, b, c, [d](https://h/e)"
     assert setup_script.page_of_index(readme, "https://docs") == (
+        "![it](https://docs/plots/a.svg)\n\n"
         "[a](https://docs/x/y.html), [b](https://docs/z.html#at-the-end), c, [d](https://h/e)")
     page = setup_script.page_of_index(SETUP.with_name("README.md").read_text("utf-8"), None)
     assert re.findall(r"\]\((?!https?:)[^)]*\)", page) == []
