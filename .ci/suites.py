@@ -90,12 +90,16 @@ def version(package):
     return version(package)
 
 
-def unpacked(project, work):
-    """Return the directory of the source of a project's installed version, fetched from the index; None if it fails."""
-    name = f"{project}-{version(project)}"
+def unpacked(project, work, number=None):
+    """Return the directory of the source of a project, of the installed version or another, fetched from the index.
+
+    None if it cannot be had.
+    """
+    number = number or version(project)
+    name = f"{project}-{number}"
     if not (work / name).is_dir():
         subprocess.run([sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--no-binary", ":all:", "-d", work,
-                        f"{project}=={version(project)}"], capture_output=True)
+                        f"{project}=={number}"], capture_output=True)
         archive = work / f"{name}.tar.gz"
         if not archive.is_file():
             return None

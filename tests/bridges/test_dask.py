@@ -170,3 +170,17 @@ def test_an_array_that_is_gone_is_an_error_of_the_task(array, tmp_path, again):
         x.compute()
     with pytest.raises(FileNotFoundError):
         pickle.loads(pickle.dumps(array))[0]
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_from_zarr_takes_an_array_in_a_directory(tmp_path, zarr_format):
+    pytest.importorskip("zarr", minversion="3")
+    found = da.from_zarr(zcore.create_array(tmp_path, name="g/a", data=VALUES, chunks=(3, 4), zarr_format=zarr_format))
+    assert found.chunksize == (3, 4) and np.array_equal(found.compute(), VALUES)
+
+
+def test_from_zarr_is_told_what_to_do_with_another_array(tmp_path):
+    pytest.importorskip("zarr", minversion="3")
+    for other in (zcore.zeros(3), zcore.create_array(tmp_path, data=VALUES, zarr_format="zmeta")):
+        with pytest.raises(TypeError, match="zcore.zarr.array hands it on"):
+            da.from_zarr(other)

@@ -33,9 +33,9 @@ def public_members():
 
 
 def functions():
-    """Yield (name, function or class) of all modules of the package that are Python."""
+    """Yield (name, function or class) of all modules of the package that are Python and need no iohub."""
     for module in pkgutil.walk_packages(zcore.__path__, "zcore."):
-        if ".kernel" in module.name or module.name.endswith("__main__"):
+        if ".kernel" in module.name or module.name.endswith("__main__") or module.name == "zcore.zarr.iohub":
             continue
         for name, member in vars(importlib.import_module(module.name)).items():
             if getattr(member, "__module__", None) != module.name:

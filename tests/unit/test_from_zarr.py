@@ -124,3 +124,19 @@ def test_errors_that_are_named_exist():
         assert issubclass(getattr(zcore, name), zcore.ZcoreError)
         for base in bases:
             assert issubclass(getattr(zcore, name), __builtins__[base])
+
+
+def test_names_that_libraries_miss_are_missing():
+    text = PAGE.read_text(encoding="utf-8").split("\n## Objects for other libraries\n", 1)[1].split("\n## ", 1)[0]
+    names = [name for line in text.splitlines() if line.startswith("| `")
+             for name in re.findall(r"`([\w.]+=?)", line.split("|")[1])]
+    parameters = inspect.signature(zcore.create_array).parameters
+    assert len(names) > 9
+    for name in names:
+        holder = zcore
+        for part in name.split(".")[:-1]:
+            holder = getattr(holder, part, None)
+        if name.endswith("="):
+            assert name == "dtype=" or name[:-1] not in parameters
+        else:
+            assert not hasattr(holder, name.rpartition(".")[2])

@@ -16,7 +16,7 @@ from zarr.storage import LocalStore
 from zcore.errors import StoreError, UnsupportedError, ZcoreError
 from zcore.stores.base import AtMost, Listing, Store, Within, resolve_range, together
 from zcore.stores.keys import check_key, check_prefix
-from zcore.stores.openers import DIRECTORY, loaded
+from zcore.stores.openers import store_of
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
@@ -51,7 +51,7 @@ def store_of_zarr(store: ZarrStore, read_only: bool = False, loop: AbstractEvent
     if inner is not None and inner.read_only == read_only:
         return inner
     if type(store) is LocalStore:
-        return loaded(DIRECTORY.opener)(str(store.root), read_only=read_only)
+        return store_of(str(store.root), read_only, check_base=False)     # the same one for all arrays of a store
     return ZarrPythonStore(store, read_only, loop)
 
 

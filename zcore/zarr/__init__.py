@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from zarr.abc.codec import CodecPipeline
 from zarr.codecs._v2 import V2Codec
-from zarr.core.buffer import default_buffer_prototype
 from zarr.core.codec_pipeline import BatchedCodecPipeline
 from zarr.core.metadata import ArrayV2Metadata
 from zarr.registry import register_pipeline
@@ -28,8 +27,10 @@ from zarr.storage import StorePath
 
 import zcore
 from zcore.engine.binding import ArrayBinding
+from zcore.engine.options import Options
 from zcore.engine.views import same_objects
 from zcore.errors import noted
+from zcore.hierarchy import lookup
 from zcore.indexing import oindex_vindex
 from zcore.kernel.select.batches import coords_of
 from zcore.kernel.select.box import basic
@@ -69,8 +70,19 @@ class ZcoreCodecPipeline(CodecPipeline):
     def __init__(self, metadata: ArrayV2Metadata | ArrayV3Metadata, store: Any) -> None:
         self.metadata: ArrayV2Metadata | ArrayV3Metadata = metadata
         self.store: Any = store
-        self._fallback, self._form = _form_of(metadata)
+        self._form = _form_of(metadata)
         self._arrays = {}
+        self._others = None
+
+    @property
+    def _fallback(self):
+        """zarr-python's own pipeline for the array. Most arrays need none."""
+        if self._others is None:
+            metadata = self.metadata
+            self._others = BatchedCodecPipeline.from_codecs(
+                [V2Codec(filters=metadata.filters, compressor=metadata.compressor)]
+                if isinstance(metadata, ArrayV2Metadata) else metadata.codecs)
+        return self._others
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ZcoreCodecPipeline, (self.metadata, self.store)
@@ -272,9 +284,12 @@ class ZcoreCodecPipeline(CodecPipeline):
             try:
                 # What zcore warns of at a document, zarr-python has read without a word.
                 with noted():
-                    opened = zcore.open_array(store, "r" if self.store.read_only else "r+", path=path,
-                                              zarr_format=self.metadata.zarr_format, strict=False,
-                                              write_empty_chunks=key[1])._binding
+                    # With less around it than `zcore.open_array`, as some write hundreds of tiny arrays.
+                    zarr_format = self.metadata.zarr_format
+                    options = Options(strict=False, write_empty_chunks=key[1], read_only=self.store.read_only)
+                    opened = lookup.find(store, path, zarr_format, options)
+                    if type(opened) is not ArrayBinding:
+                        raise lookup.not_found(store, path, zarr_format, options, "array")
             except zcore.NodeNotFoundError:
                 # Its document may be known from a consolidated copy alone. Without chunks it is gone.
                 if not store.existing("", [item[0].path for item in batch]):
@@ -398,19 +413,15 @@ _Form = namedtuple("_Form", ("ndim", "dtype", "chunks", "document", "separator",
 
 
 def _form_of(metadata):
-    """Return zarr-python's own pipeline for an array, and the `_Form` of the array."""
+    """Return the `_Form` of an array."""
     ndim = len(metadata.shape)
     if isinstance(metadata, ArrayV2Metadata):
-        codecs = [V2Codec(filters=metadata.filters, compressor=metadata.compressor)]
-        form = _Form(ndim, metadata.dtype.to_native_dtype(), metadata.chunks, ".zarray",
+        return _Form(ndim, metadata.dtype.to_native_dtype(), metadata.chunks, ".zarray",
                      metadata.dimension_separator, 0)
-    else:
-        codecs = metadata.codecs
-        encoding = metadata.chunk_key_encoding
-        chunks = getattr(metadata.chunk_grid, "chunk_shape", None)
-        form = _Form(ndim, metadata.data_type.to_native_dtype(), chunks, "zarr.json", encoding.separator,
-                     int(encoding.name == "default"))
-    return BatchedCodecPipeline.from_codecs(codecs), form
+    encoding = metadata.chunk_key_encoding
+    chunks = getattr(metadata.chunk_grid, "chunk_shape", None)
+    return _Form(ndim, metadata.data_type.to_native_dtype(), chunks, "zarr.json", encoding.separator,
+                 int(encoding.name == "default"))
 
 
 def _agrees(binding, metadata, form):
@@ -419,8 +430,8 @@ def _agrees(binding, metadata, form):
     Raises : StoreError, if the document is by now that of another array.
     """
     view = binding.view
-    document = _document_of(metadata, form)
-    if document != view.raw:
+    document = _document_of(metadata)
+    if json.loads(document) != json.loads(view.raw):
         try:
             with noted():
                 is_same = same_objects(binding.view_of(document, None), view)
@@ -428,7 +439,7 @@ def _agrees(binding, metadata, form):
             is_same = False
         if not is_same:
             # zcore may read one document in another way than zarr-python does.
-            if _as_zarr_reads(metadata, form, document) != _as_zarr_reads(metadata, form, view.raw):
+            if _as_zarr_reads(metadata, document) != _as_zarr_reads(metadata, view.raw):
                 raise binding.replaced()
             return False
     # In documents of v3 byte order is a codec's; text of varying length is shown as one type or the other.
@@ -438,20 +449,21 @@ def _agrees(binding, metadata, form):
             and (view.metadata.edges is not None or view.metadata.chunk_shape == tuple(form.chunks or ())))
 
 
-def _document_of(metadata, form):
+def _document_of(metadata):
     """Return the document of an array that zarr-python has opened."""
-    try:
-        return metadata.to_buffer_dict(default_buffer_prototype())[form.document].to_bytes()
-    except ValueError:
-        # It renders unequal chunks for no store while its flag ``array.rectilinear_chunks`` is off.
-        return json.dumps(metadata.to_dict()).encode()
+    # Not by `to_buffer_dict`: it refuses unequal chunks while its flag ``array.rectilinear_chunks`` is off, and its
+    # indentation takes as long as to write a small chunk.
+    members = metadata.to_dict()
+    if isinstance(metadata, ArrayV2Metadata):
+        members.pop("attributes", None)
+    return json.dumps(members).encode()
 
 
-def _as_zarr_reads(metadata, form, document):
+def _as_zarr_reads(metadata, document):
     """Return the members of a document that describe stored objects, as zarr-python writes them; None if it cannot."""
     try:
         found = type(metadata).from_dict(json.loads(document))
-        members = json.loads(_document_of(found, form))
+        members = json.loads(_document_of(found))
     except (AttributeError, KeyError, NotImplementedError, TypeError, ValueError):
         return None
     return {name: value for name, value in members.items() if name not in ("shape", "attributes", "dimension_names")}

@@ -6,7 +6,6 @@ Few sources are open at a time, however many there are.
 from __future__ import annotations
 
 import hashlib
-import os
 from bisect import bisect_right
 from itertools import accumulate
 from typing import TYPE_CHECKING
@@ -107,7 +106,7 @@ class StackedSource(Source):
 
     def _name(self, i):
         source = self._sources[i]
-        return os.fspath(source) if isinstance(source, (str, os.PathLike)) else f"{source!r:.80}"
+        return f"{source!r:.80}" if hasattr(source, "store") else str(source)
 
     def _source(self, i):
         """Return a source that is open.

@@ -1,0 +1,16 @@
+"""zcore for iohub, which opens OME-Zarr by one of the implementations that packages name: here "zcore".
+
+    iohub.set_default_implementation("zcore")      # or open_ome_zarr(…, implementation="zcore")
+"""
+from __future__ import annotations
+
+from iohub.core.implementations.zarr_python import ZarrPythonImplementation
+
+from zcore.zarr.handed import PIPELINE
+
+
+class ZcoreImplementation(ZarrPythonImplementation):
+    """zarr-python with zcore's codec pipeline."""
+
+    # iohub sets a pipeline for the process, whatever was set before.
+    _DEFAULT_CODEC_PIPELINE: str = PIPELINE["codec_pipeline.path"]
