@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from itertools import islice
 
 import zcore
 from zcore.errors import NodeNotFoundError, noted, warn
@@ -52,7 +53,8 @@ def opened_array(text: str, **keywords: Any) -> zcore.Array:
     """
     found = opened(text, **keywords)
     if isinstance(found, zcore.Group):
-        names = ", ".join(list(found.array_keys())[:5])
+        arrays = (path for path, node in islice(found.walk(), 50) if isinstance(node, zcore.Array))
+        names = ", ".join(islice(arrays, 5))
         raise NodeNotFoundError(f"{text!r} is a group; expected an array{f', such as {names}' if names else ''}",
                                 path=found.path)
     return found

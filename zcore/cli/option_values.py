@@ -15,11 +15,11 @@ LEVELS = {"blosc": "clevel", "gzip": "level", "lz4": "acceleration", "zlib": "le
 def lengths_of(text: str, least: int = 0) -> tuple[int, ...]:
     """Return a shape that is given as text: lengths with commas or x between them, none for no dimensions.
 
-    >>> lengths_of("48,90"), lengths_of("48x90"), lengths_of("")
-    ((48, 90), (48, 90), ())
+    >>> lengths_of("48,90"), lengths_of("48x90"), lengths_of("(48, 90)"), lengths_of("")
+    ((48, 90), (48, 90), (48, 90), ())
     """
     try:
-        found = tuple(int(length) for length in text.replace("x", ",").split(",") if text)
+        found = tuple(int(length) for length in text.strip("()[]").replace("x", ",").split(",") if text)
         if min(found, default=least) < least:
             raise ValueError
         return found

@@ -94,6 +94,8 @@ def refuse(verb: argparse.ArgumentParser, unknown: list[str]) -> NoReturn:
         others = parser_of("convert", "rechunk")._subparsers._group_actions[0].choices
         owners = [name for name in others if option in _options_of(others[name])] if verb.prog == "zcore cp" else []
         advice = f"; zcore {owners[0]} has it" if owners else meant(option, _options_of(verb))
+    elif option[1:2].isdigit():
+        advice = "; a selection that begins with a minus comes behind --"
     verb.error(f"unrecognized arguments: {' '.join(unknown)}{advice}")
 
 

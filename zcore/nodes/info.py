@@ -46,5 +46,7 @@ class Info(Mapping[str, Any]):
 
 
 def type_name(dtype: np.dtype[Any]) -> str:
-    """Return the display name of a type: structures by their fields."""
+    """Return the display name of a type: structures by their fields, texts of any length as in Zarr v3."""
+    if dtype.kind == "T":
+        return "string"
     return str(dtype) if dtype.names is None else str(dtype.descr)

@@ -115,7 +115,7 @@ def test_an_array_of_data(run, save):
     (["--dtype", "i4"], "--dtype needs --shape or --data"),
     (["--shape", "3", "--dtype", "nonsense"], "nonsense"),
     (["--shape", "a", "--dtype", "i4"], "expected lengths"),
-    (["--data", "none.npy"], "no such file"),
+    (["--data", "none.npy"], "none.npy does not exist"),
     (["--zarr-format", "zmeta"], "no groups"),
 ])
 def test_what_cannot_be_created(run, arguments, words):

@@ -32,8 +32,8 @@ def test_a_folder_that_is_no_group_is_listed_by_the_nodes_in_it(run, weather, sa
     zcore.save_array("b.zarr", np.arange(3))
     save("c.npy", np.arange(3))
     os.mkdir("empty")
-    assert run("ls") == (0, "b.zarr\nweather.zarr/\n", "")
-    assert run("ls", "-r") == (0, "b.zarr\nweather.zarr/\nweather.zarr/2016/\nweather.zarr/2016/t2m\n"
+    assert run("ls") == (0, "b.zarr\nc.npy\nweather.zarr/\n", "")
+    assert run("ls", "-r") == (0, "b.zarr\nc.npy\nweather.zarr/\nweather.zarr/2016/\nweather.zarr/2016/t2m\n"
                                   "weather.zarr/height\n", "")
     assert run("ls", "empty") == (0, "", "")
 
@@ -192,7 +192,7 @@ def test_chunks_that_differ_in_length_are_described(run):
 def test_a_map_is_of_an_array(run, weather):
     code, out, err = run("info", "--chunks", weather)
     assert (code, out) == (1, "")
-    assert err.endswith("'weather.zarr' is a group; expected an array, such as height\n")
+    assert err.endswith("'weather.zarr' is a group; expected an array, such as 2016/t2m, height\n")
 
 
 def test_a_map_of_chunks(run, weather):

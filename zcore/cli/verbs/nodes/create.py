@@ -27,7 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("path", metavar=location.METAVAR, help="a new directory, or one in a group")
     parser.add_argument("--shape", metavar="LENGTHS", help="elements per dimension, such as 48,90,180")
     parser.add_argument("--dtype", metavar="TYPE", help="as NumPy names it, such as f4 or '>i2'")
-    parser.add_argument("--data", metavar="FILE", help="a .npy file with the elements")
+    parser.add_argument("--data", metavar="PATH", help="another array with the elements, such as a .npy file")
     parser.add_argument("--chunks", default="auto", metavar="LENGTHS",
                         help="elements of a chunk per dimension, a size such as '4 MB', or auto (default: %(default)s)")
     parser.add_argument("--shards", metavar="LENGTHS", help="the same for shards, which are stored objects of many "
@@ -45,8 +45,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Create the node."""
-    import numpy as np
-
     from zcore.cli.option_values import compressor_of, grid_of, lengths_of
     from zcore.cli.show import facts
     from zcore.cli.verbs.nodes.attrs import parsed
@@ -61,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
             raise ValueError("--dtype needs --shape or --data, which make an array")
         node = zcore.create_group(store, path=path, **common)
     else:
-        data = None if arguments.data is None else np.load(arguments.data, mmap_mode="r", allow_pickle=False)
+        data = None if arguments.data is None else location.opened_array(arguments.data)
         if data is None and arguments.dtype is None:
             raise ValueError("--shape needs --dtype")
         node = zcore.create_array(

@@ -1,7 +1,7 @@
 """List the arrays and groups at a path.
 
-Of a folder that is not a group the arrays and groups in it are listed. For a member that cannot be opened the error is
-shown, and the exit code is 1 then.
+Of a folder that is not a group the arrays and groups in it are listed, and HDF5, NumPy, ASDF and zip files. For a
+member that cannot be opened the error is shown, and the exit code is 1 then.
 
 Examples:
   zcore ls data.zarr
@@ -69,6 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
 def listed(text: str, max_depth: int | None) -> Iterator[tuple[str, zcore.Array | zcore.Group | zcore.ZcoreError]]:
     """Iterate over (path, node) for a PATH: the members of a group, an array, or the nodes in a folder."""
     from zcore.hierarchy import lookup
+    from zcore.stores import openers
 
     try:
         found = location.opened(text)
@@ -76,11 +77,16 @@ def listed(text: str, max_depth: int | None) -> Iterator[tuple[str, zcore.Array 
         if not os.path.isdir(text):
             raise
         store = zcore.DirectoryStore(os.path.abspath(text), read_only=True)
-        for name in lookup.members(store, ""):
+        kinds = (openers.HDF5, openers.NPY, openers.NPZ, openers.ZIP, openers.ASDF)
+        files = {name for name in os.listdir(text)
+                 if openers.named_kind(name) in kinds and os.path.isfile(os.path.join(text, name))}
+        for name in sorted(files.union(lookup.members(store, ""))):
             try:
-                node = zcore.open(store, path=name)
+                node = location.opened(os.path.join(text, name)) if name in files else zcore.open(store, path=name)
             except zcore.ZcoreError as error:
-                if not lookup.is_damage(error):
+                if name in files and isinstance(error, zcore.NodeNotFoundError):
+                    continue     # an archive of something else
+                if not (name in files or lookup.is_damage(error)):
                     raise
                 node = error
             yield name, node
