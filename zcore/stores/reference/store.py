@@ -143,6 +143,8 @@ class ReferenceStore(Store):
     def _renew_locks(self):
         self._lock = RLock()
 
+    made_of: str | None = None     # the file that a new set points to, for messages
+
     @classmethod
     def of(cls, references: Mapping[str, bytes | tuple[str | None, int, int | None]], *, base: str | None = None,
            allowed: Sequence[StrPath] | None = None) -> ReferenceStore:
@@ -183,7 +185,8 @@ class ReferenceStore(Store):
 
     def __repr__(self) -> str:
         what = "in Parquet" if self._in_parquet else f"{len(self._table)} references"
-        return f"ReferenceStore({'' if self.path is None else repr(self.path) + ', '}{what})"
+        place = self.path or self.made_of
+        return f"ReferenceStore({'' if place is None else repr(place) + ', '}{what})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         if not self.read_only:

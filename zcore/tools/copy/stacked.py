@@ -106,7 +106,7 @@ class StackedSource(Source):
 
     def _name(self, i):
         source = self._sources[i]
-        return f"{source!r:.80}" if hasattr(source, "store") else str(source)
+        return source.store.describe(source.path) if hasattr(source, "store") else str(source)
 
     def _source(self, i):
         """Return a source that is open.
@@ -147,8 +147,8 @@ class _Stacked(SourceArray):
             shape[axis] = sum(lengths)
         super().__init__(tuple(shape), first.dtype, first.attributes)
         self._source, self._name, self._is_new = source, name, is_new
-        self._axis, self._ends = axis or 0, list(accumulate(lengths or [first.shape[0] if first.shape else 1]))
-        self._is_one = axis is None
+        # The dimension, and where each source ends along it; None for the array of the first source.
+        self.joined: tuple[int, list[int]] | None = None if axis is None else (axis, list(accumulate(lengths)))
         for label in ("fill_value", "missing_value", "fill_is_needed", "has_enum", "zarr_format", "order", "codecs",
                       "inner_codecs"):
             setattr(self, label, getattr(first, label))
@@ -166,20 +166,20 @@ class _Stacked(SourceArray):
         return self._object_shape
 
     def read(self, starts, out):
-        if self._is_one:
+        if self.joined is None:
             self._source.node(0, self._name).read(starts, out)
             return
-        axis, done = self._axis, 0
-        i = bisect_right(self._ends, starts[axis])
+        (axis, ends), done = self.joined, 0
+        i = bisect_right(ends, starts[axis])
         while done < out.shape[axis]:
             start = starts[axis] + done
-            n = min(self._ends[i] - start, out.shape[axis] - done)
+            n = min(ends[i] - start, out.shape[axis] - done)
             part = out[(slice(None),) * axis + (slice(done, done + n),)]
             values = part if part.flags.c_contiguous else np.empty(part.shape, part.dtype)
             if self._is_new:
                 self._source.node(i, self._name).read(starts[1:], values.reshape(part.shape[1:]))
             else:
-                begin = start - (self._ends[i - 1] if i else 0)
+                begin = start - (ends[i - 1] if i else 0)
                 self._source.node(i, self._name).read((*starts[:axis], begin, *starts[axis + 1:]), values)
             if values is not part:
                 part[...] = values

@@ -82,7 +82,9 @@ def references_from_hdf5(path: StrPath, *, inline_threshold: int = 500, max_inli
         walk = _Walk(h5py, f"./{url}" if ":" in url else url, inline_threshold, max_inlined, unsupported == "skip",
                      ScaleNames(h5py, file))
         walk.add_group("", file, ())
-    return ReferenceStore.of(walk.references, base=os.path.dirname(path))
+    made = ReferenceStore.of(walk.references, base=os.path.dirname(path))
+    made.made_of = path
+    return made
 
 
 class _Walk:

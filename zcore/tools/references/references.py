@@ -6,17 +6,24 @@ or one that a zip archive has deflated, is copied into the set, within bounds.
 """
 from __future__ import annotations
 
+import operator
 import os
 from typing import TYPE_CHECKING
 
-from zcore.api import open
+import numpy as np
+
+from zcore.api import create_array, open
+from zcore.engine.views import same_chunks
 from zcore.errors import UnsupportedError, ZcoreError
 from zcore.formats import format_of
 from zcore.model.chunk_keys import ChunkKeyEncoding
 from zcore.nodes.array import Array
 from zcore.nodes.group import Group
+from zcore.stores.memory import MemoryStore
 from zcore.stores.openers import is_url
 from zcore.stores.reference.store import ReferenceStore
+from zcore.tools.copy.stacked import StackedSource
+from zcore.tools.source import SourceArray
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,22 +36,25 @@ _ZARR_V2 = format_of(2)
 _V2_KEYS = ChunkKeyEncoding.v2(".")
 
 
-def references(source: StoreLike | Mapping[str, Any] | Array | Group, *, path: str = "", inline_threshold: int = 0,
-               max_inlined: int = MAX_INLINED) -> ReferenceStore:
+def references(source: StoreLike | Mapping[str, Any] | Array | Group | list[StoreLike | Array | Group], *,
+               path: str = "", inline_threshold: int = 0, max_inlined: int = MAX_INLINED,
+               along: str | None = None) -> ReferenceStore:
     """Return a reference set for an array, or for a group and all below it.
 
     Parameters
     ----------
     source : str, os.PathLike, Store, mapping, Array or Group
         Anything that `zcore.open` takes or returns. An array of the ``__zmeta__`` format becomes one of Zarr v2, and
-        its chunks stay where they are; other nodes keep their format.
+        its chunks stay where they are; other nodes keep their format. A list of these is joined, as by `zcore.copy`.
     path : str
         Of the node in the store; the keys of the set begin there.
     inline_threshold : int
         Bytes up to which a chunk is copied into the set instead.
     max_inlined : int
         Bytes of chunks that may be copied in all, for each array, because they have no extent: they are in memory, or
-        deflated in a zip archive.
+        deflated in a zip archive; or because the chunks of a list do not fit together.
+    along : str, optional
+        The name of the dimension along which the arrays of a list are joined.
 
     Returns
     -------
@@ -57,7 +67,10 @@ def references(source: StoreLike | Mapping[str, Any] | Array | Group, *, path: s
     NodeNotFoundError
         There is nothing at `source`.
     UnsupportedError
-        A chunk has no extent, and is larger than may be copied.
+        A chunk has no extent, and is larger than may be copied. Or arrays of a list have other chunks than the first,
+        or end within a chunk.
+    ValueError
+        The sources of a list do not agree.
     StoreError
         A chunk, or a member of the group, is unreachable: a set without it would mean that it does not exist.
     MetadataError, UnsupportedError
@@ -73,22 +86,39 @@ def references(source: StoreLike | Mapping[str, Any] | Array | Group, *, path: s
     ...     sorted(refs.list()), refs.to_v0()["x/1"], zcore.open(refs)["x"][:].tolist()
     (['.zgroup', 'x/.zarray', 'x/0', 'x/1'], ['x/1'], [1, 1, 1, 1])
     """
-    node = source if isinstance(source, (Array, Group)) else open(source, path=path)
-    store = node.store
+    if isinstance(source, list) != (along is not None):
+        raise ValueError("along= names the dimension along which a list of sources is joined")
+    sources = source if isinstance(source, list) else [source]
+    nodes = [one if isinstance(one, (Array, Group)) else open(one, path=path) for one in sources]
     found = {}
-    _add(found, "", node, inline_threshold, max_inlined)
-    if isinstance(node, Group):
-        for name, member in node.walk():
-            if isinstance(member, ZcoreError):
-                raise member     # a set without it would mean that it does not exist
-            _add(found, name + "/", member, inline_threshold, max_inlined)
-    base = _directory_of(store)
+    for name, node in _walk(nodes[0]):
+        _add_documents(found, name, node)
+        if along is None:
+            _add_chunks(found, name, node, inline_threshold, max_inlined)
+    if along is not None:
+        with StackedSource(nodes, "", None, None, along) as stacked:
+            for name, array in stacked.nodes:
+                if isinstance(array, SourceArray):
+                    members = [node[name] if name else node for node in nodes]
+                    _add_joined(found, name + "/" if name else "", array, members, inline_threshold, max_inlined)
+    bases = {_directory_of(node.store) for node in nodes}
+    base = None if None in bases else os.path.commonpath(bases)
+    allowed = [place for node in nodes if isinstance(node.store, ReferenceStore) for place in node.store.allowed or ()]
     return ReferenceStore.of({key: _relative(value, base) for key, value in found.items()}, base=base,
-                             allowed=store.allowed if isinstance(store, ReferenceStore) else None)
+                             allowed=allowed or None)
 
 
-def _add(found, prefix, node, inline_threshold, max_inlined):
-    """Add one node: documents, then chunks, with `prefix` before their keys."""
+def _walk(node):
+    """Yield a node and all below it, with the prefixes of their keys."""
+    yield "", node
+    for name, member in node.walk() if isinstance(node, Group) else ():
+        if isinstance(member, ZcoreError):
+            raise member     # a set without it would mean that it does not exist
+        yield name + "/", member
+
+
+def _add_documents(found, prefix, node):
+    """Add the documents of one node, with `prefix` before their keys."""
     binding = node._binding
     store, format = node.store, binding.format
     attributes = None
@@ -105,14 +135,20 @@ def _add(found, prefix, node, inline_threshold, max_inlined):
         found[prefix + binding.document_name] = format.render_array(binding.metadata) if told else binding.view.raw
         if attributes is not None:
             found[prefix + format.attributes_document] = attributes
+
+
+def _add_chunks(found, prefix, node, inline_threshold, max_inlined, shift=None):
+    """Add the chunks of an array; `shift` is added to their coordinates."""
     if not isinstance(node, Array):
         return
-    n_inlined = 0
+    binding, store, n_inlined = node._binding, node.store, 0
+    keys = binding.metadata.chunk_keys if binding.format.is_standard else _V2_KEYS
     for key, coords in binding.stored_chunks():
-        name = _V2_KEYS.encode(coords) if not format.is_standard else key[len(binding.prefix):]
+        name = prefix + (key[len(binding.prefix):] if shift is None and binding.format.is_standard else
+                         keys.encode(coords if shift is None else tuple(map(operator.add, coords, shift))))
         extent = store.extent(key)
         if extent is not None and (inline_threshold <= 0 or store.getsize(key) > inline_threshold):
-            found[prefix + name] = extent
+            found[name] = extent
             continue
         if extent is None:
             n_inlined += store.getsize(key) or 0
@@ -123,7 +159,42 @@ def _add(found, prefix, node, inline_threshold, max_inlined):
                     feature="references to chunks that lie in no file")
         value = store.get(key)
         if value is not None:
-            found[prefix + name] = bytes(value)
+            found[name] = bytes(value)
+
+
+def _add_joined(found, prefix, array, members, inline_threshold, max_inlined):
+    """Add the chunks of arrays that are joined, and the new document; small arrays are copied if chunks do not fit."""
+    binding = members[0]._binding
+    if array.joined is None:
+        _add_chunks(found, prefix, members[0], inline_threshold, max_inlined)
+        return
+    (axis, ends), metadata = array.joined, binding.metadata
+    chunk, misfit = metadata.chunk_shape[axis], None
+    for member, end in zip(members, ends, strict=True):
+        if member._binding.format is not binding.format or not same_chunks(
+                member._binding.metadata.replace(shape=metadata.shape), metadata):
+            misfit = member, "has other chunks or codecs than the first array"
+        elif metadata.edges is not None or end % chunk and end != ends[-1]:
+            misfit = misfit or (member, f"ends within a chunk of {chunk}")
+    if misfit is None:
+        joined = metadata.replace(shape=array.shape)
+        found[prefix + (binding.document_name if binding.format.is_standard else _ZARR_V2.array_document)] = (
+            binding.format.render_array(joined) if binding.format.is_standard else _as_zarr_v2(joined))
+        for member, start in zip(members, (0, *ends), strict=False):
+            shift = tuple([start // chunk if d == axis else 0 for d in range(len(array.shape))])
+            _add_chunks(found, prefix, member, inline_threshold, max_inlined, shift)
+        return
+    values = np.empty(array.shape, array.dtype)
+    if values.nbytes > max_inlined:
+        member, reason = misfit
+        raise UnsupportedError(f"{member.store.describe(member.path)} {reason}; zcore.copy(sources, destination, "
+                               "along=…) copies the elements", feature="references to chunks that do not fit together")
+    array.read((0,) * values.ndim, values)
+    made = create_array(MemoryStore(), data=values, chunks=values.shape, compressors=None, checksum=False,
+                        fill_value=metadata.fill_value, zarr_format=binding.format.name if binding.format.is_standard
+                        else 2, dimension_names=metadata.dimension_names, attributes=members[0].attrs.asdict())
+    _add_documents(found, prefix, made)
+    _add_chunks(found, prefix, made, 0, max_inlined)
 
 
 def _as_zarr_v2(metadata):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import zcore
+from zcore.__main__ import main
 from zcore.errors import InvalidKeyError, ReferenceFormatError, ReferenceTargetError, UnsupportedError
 from zcore.stores.reference.store import ReferenceStore
 from zcore.tools.references.references import references
@@ -192,3 +193,70 @@ def test_where_values_lie(tmp_path):
             assert file.read(-1 if n_bytes is None else n_bytes) == b"value"
         assert store.extent("a/c") is None and store.extent("a") is None
     assert zcore.MemoryStore({"a": b"b"}).extent("a") is None and ReferenceStore({"a": "b"}).extent("a") is None
+
+
+def daily(lengths, chunk=4):
+    """Return groups in directories with a variable along time and its coordinate, and all values of the variable."""
+    groups, values, start = [], [], 0
+    for i, n in enumerate(lengths):
+        group = zcore.create_group(f"{i}.zarr")
+        group.create_array("time", data=np.arange(start, start + n), chunks=512, dimension_names=["time"])
+        group.create_array("lat", data=np.arange(6.0), dimension_names=["lat"])
+        values.append(np.arange(start * 6, (start + n) * 6).reshape(6, n))
+        group.create_array("sub/t", data=values[-1], chunks=(3, chunk), dimension_names=["lat", "time"])
+        groups.append(group)
+        start += n
+    return groups, np.concatenate(values, axis=1)
+
+
+def test_a_list_is_joined_along_a_dimension(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    groups, values = daily([8, 4, 7])
+    made = zcore.references(groups, along="time")
+    found = zcore.open(made)
+    np.testing.assert_array_equal(found["sub/t"][:], values)
+    assert found["time"][:].tolist() == list(range(19)) and found["lat"].shape == (6,)
+    # What fits together is referred to, and a small array that does not is copied.
+    references = made.to_v0()
+    assert len([key for key in references if key.startswith("sub/t/c/")]) == 2 * 5
+    assert all(isinstance(references[key], list) for key in references if key.startswith("sub/t/c/"))
+    assert isinstance(references["time/c/0"], str) and references["lat/c/0"][0] == "0.zarr/lat/c/0"
+    paths = ["0.zarr", "1.zarr", "2.zarr"]
+    assert zcore.references(paths, along="time", path="sub/t").to_v0().keys() == {
+        key.removeprefix("sub/t/") for key in references if key.startswith("sub/t/")}
+    made.save("set.json")
+    np.testing.assert_array_equal(zcore.open("set.json", path="sub/t")[:], values)
+
+
+def test_a_list_that_does_not_fit_together(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    groups, values = daily([8, 7, 4])
+    with pytest.raises(zcore.UnsupportedError, match="1.zarr.*ends within a chunk of 4"):
+        zcore.references(groups, along="time", max_inlined=200)
+    np.testing.assert_array_equal(zcore.open(zcore.references(groups, along="time"))["sub/t"][:], values)
+    zcore.copy("1.zarr/sub/t", "2.zarr/sub/t", chunks=(2, 4), overwrite=True)
+    with pytest.raises(zcore.UnsupportedError, match="2.zarr.*other chunks"):
+        zcore.references(["0.zarr", "2.zarr"], along="time", max_inlined=200)
+    groups[1]["lat"][0] = 9
+    with pytest.raises(ValueError, match="1.zarr.*'lat' differ"):
+        zcore.references(groups[:2], along="time")
+    for arguments in ({"source": groups}, {"source": groups[0], "along": "time"}):
+        with pytest.raises(ValueError, match="list of sources"):
+            zcore.references(**arguments)
+
+
+def test_hdf5_files_are_joined_by_the_command(tmp_path, monkeypatch, capsys):
+    h5py = pytest.importorskip("h5py")
+    monkeypatch.chdir(tmp_path)
+    for i, units in enumerate(("K", "K", "C")):
+        with h5py.File(f"{i}.nc", "w") as file:
+            time = file.create_dataset("time", data=np.arange(i * 4, i * 4 + 4), chunks=(4,), maxshape=(None,))
+            time.make_scale("time")
+            made = file.create_dataset("t", data=np.arange(i * 4.0, i * 4 + 4), chunks=(2,), compression="gzip")
+            made.dims[0].attach_scale(time)
+            made.attrs["units"] = units
+    assert main(["refs", "make", "0.nc", "1.nc", "--along", "time", "--out", "set.json"]) == 0
+    assert zcore.open("set.json")["t"][:].tolist() == list(range(8)) == zcore.open("set.json")["time"][:].tolist()
+    assert main(["refs", "make", "0.nc", "2.nc", "--along", "time", "--out", "x.json"]) == 1
+    assert "2.nc" in (err := capsys.readouterr().err) and "t has the units C, expected K" in err
+    assert main(["refs", "make", "0.nc", "1.nc", "--out", "x.json"]) == 1 and "--along" in capsys.readouterr().err

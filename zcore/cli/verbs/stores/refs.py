@@ -8,6 +8,7 @@ elements: verify does that.
 Examples:
   zcore refs make data.zarr --out data.json
   zcore refs make forecast.nc --out forecast.json
+  zcore refs make 2016-*.nc --along time --out year.json
   zcore refs check forecast.json
   zcore refs expand forecast.json --out plain.json
 """
@@ -31,7 +32,10 @@ ACTIONS = ("make", "check", "expand")
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
     parser.add_argument("action", choices=ACTIONS, metavar="ACTION", help=f"one of {', '.join(ACTIONS)}")
-    parser.add_argument("set", metavar="SET", help="a reference set; for make, an array, group or HDF5 file")
+    parser.add_argument("set", metavar="SET", nargs="+", help="a reference set; for make, an array, group or HDF5 "
+                                                              "file, or several with --along")
+    parser.add_argument("--along", metavar="NAME", help="join the arrays of all sources along the dimension of "
+                                                        "that name")
     parser.add_argument("--out", metavar="FILE", help="file to write (default of expand: the standard output)")
     parser.add_argument("--allow", action="append", default=[], metavar="PLACE",
                         help="a directory or URL that the set may point to beside its own directory; may be given "
@@ -43,6 +47,9 @@ def run(arguments: argparse.Namespace) -> int:
     """Do what the action says; returns 1 when a check finds something."""
     if arguments.action == "make":
         return _make(arguments)
+    if len(arguments.set) > 1:
+        raise ValueError(f"{arguments.action} takes one set, found {len(arguments.set)}")
+    arguments.set = arguments.set[0]
     allowed = [os.path.dirname(os.path.abspath(arguments.set)), *arguments.allow] if arguments.allow else None
     store = zcore.ReferenceStore(arguments.set, allowed=allowed)
     if arguments.action == "check":
@@ -56,19 +63,27 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _make(arguments):
-    from zcore.stores import openers
-
     if arguments.out is None:
         raise ValueError("make needs the name of the set by --out: URLs are relative to where it lies")
-    if openers.kind_of(arguments.set) is openers.HDF5:
-        store = zcore.references_from_hdf5(arguments.set)
-    else:
-        place_of_store, path = location.located(arguments.set)
-        store = zcore.references(place_of_store, path=path)
+    if arguments.along is not None:
+        store = zcore.references([_nodes_of(source) for source in arguments.set], along=arguments.along)
+    elif len(arguments.set) > 1:
+        raise ValueError(f"{len(arguments.set)} sources are joined by --along NAME")
+    elif isinstance(store := _nodes_of(arguments.set[0]), zcore.Array | zcore.Group):
+        store = zcore.references(store)
     store.save(arguments.out)
     if arguments.json:
         machine.show({"set": arguments.out, "references": len(store.to_v0())})
     return 0
+
+
+def _nodes_of(source):
+    """Return a node, or the reference set of an HDF5 file."""
+    from zcore.stores import openers
+
+    if openers.kind_of(source) is openers.HDF5:
+        return zcore.references_from_hdf5(source)
+    return location.opened(source)
 
 
 def _check(arguments, store):
