@@ -17,7 +17,7 @@ from zcore.codecs.chain import CodecChain
 from zcore.errors import ArrayMismatchError, ZcoreError, noted
 from zcore.formats.json_documents import MAX_NBYTES
 from zcore.model.metadata import ArrayMetadata
-from zcore.model.value import text_of
+from zcore.model.value import Same, text_of
 from zcore.stores.base import AtMost
 from zcore.stores.keys import prefix_of
 
@@ -151,14 +151,14 @@ def _parsed(format, document, raw, path):
 
 
 def _resolved(format, document, raw, path, options, attributes):
-    parsed = metadata, notes = _parsed(format, document, raw, path)
+    metadata, notes = _parsed(format, document, raw, path)
     if type(metadata) is not ArrayMetadata:
         return metadata, None, None, notes
     try:
         if len(raw) <= MAX_KEPT_NBYTES:
             resolved = _resolve(format, document, raw.rstrip(_SPACE), options.strict)
         else:
-            resolved = _with_chain(format, *parsed, options.strict)
+            resolved = _with_chain(format, metadata, notes, options.strict)
         meant = format.with_attributes(metadata, attributes)
         if meant is not metadata:
             metadata, resolved = meant, _with_chain(format, meant, notes, options.strict)
@@ -198,20 +198,33 @@ def _resolve(format, document, raw, strict):
     """Return (metadata, codec chain, key template, notes) of an array's document, which depend on nothing else.
 
     All are immutable and shared by the handles of equal documents. So a task scheduler can open an array for every
-    task, and listing a group of similar arrays is fast.
+    task, and listing a group of equal arrays is fast.
     """
     return _with_chain(format, *_parse(format, document, raw), strict)
 
 
 def _with_chain(format, metadata, notes, strict):
+    """Return (metadata, codec chain, key template, notes). The chain is shared by arrays that are alike."""
     with noted() as of_codecs:
         metadata = format.completed(metadata, strict)
-        # If the document names the item size of blosc chunks, other sizes are allowed. Otherwise they are an error.
-        chain = CodecChain(metadata.codecs, metadata.dtype, metadata.chunk_shape,
-                           strict and format.implies_typesize, fill_of(metadata))
+    # If the document names the item size of blosc chunks, other sizes are allowed. Otherwise they are an error.
+    parts = metadata.dtype, metadata.chunk_shape, strict and format.implies_typesize
+    if metadata.fill_bytes:
+        chain, more = _chain(Same(metadata.codecs), *parts, metadata.fill_bytes)
+    else:
+        chain, more = _chain.__wrapped__(Same(metadata.codecs), *parts, fill_of(metadata))
     if metadata.edges is not None:
         chain.check_edges(metadata.edges)
-    return metadata, chain, metadata.chunk_keys.template(len(metadata.shape)), (*notes, *of_codecs)
+    return metadata, chain, metadata.chunk_keys.template(len(metadata.shape)), (*notes, *of_codecs, *more)
+
+
+@lru_cache(maxsize=64)
+def _chain(codecs, dtype, chunk_shape, strict, fill):
+    """Return a codec chain, which is immutable, and the warnings about it."""
+    if type(fill) is bytes:
+        fill = np.frombuffer(fill, dtype)
+    with noted() as notes:
+        return CodecChain(codecs.value, dtype, chunk_shape, strict, fill), tuple(notes)
 
 
 def fill_of(metadata: ArrayMetadata) -> npt.NDArray[Any]:

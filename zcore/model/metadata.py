@@ -299,8 +299,8 @@ class ArrayMetadata(Value):
                   for i, chunk, unequal in dimensions_of(chunk_coords, self.chunk_shape, self.edges)]
         return tuple([origin for origin, _ in places]), tuple([length for _, length in places])
 
-    def resized(self, shape: Iterable[int]) -> ArrayMetadata:
-        """Return the metadata of the array with another shape.
+    def resized(self, shape: Iterable[int], attributes: Mapping[str, Any] | None = None) -> ArrayMetadata:
+        """Return the metadata of the array with another shape, and perhaps other attributes.
 
         Chunks stay in place. If chunks of different lengths do not reach the new end, chunks of the last length are
         added as needed. Shrinking keeps all of them.
@@ -313,6 +313,8 @@ class ArrayMetadata(Value):
                 set_field(new, value)
             object.__setattr__(new, "shape", shape)
             object.__setattr__(new, "chunk_shape", check_chunk_shape(self.chunk_shape, shape))
+            if attributes is not None:
+                object.__setattr__(new, "attributes", attributes)
             return new
         if len(shape) != len(self.shape):
             return self.replace(shape=shape)

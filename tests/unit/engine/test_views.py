@@ -1,6 +1,7 @@
 """zcore keeps the parsed metadata of short documents, also without a handle."""
 import zcore
 from zcore.engine import views
+from zcore.formats import alike
 
 
 def test_metadata_of_long_documents_are_not_kept(tmp_path):
@@ -9,7 +10,10 @@ def test_metadata_of_long_documents_are_not_kept(tmp_path):
         zcore.create_array(tmp_path, shape=1, dtype="i4", attributes={"x": "a" * n}, overwrite=True)
         views._parse.cache_clear()
         views._resolve.cache_clear()
+        alike._kept.clear()
         for _ in range(2):
             assert zcore.open(tmp_path).attrs["x"] == "a" * n
         kept = [function.cache_info().currsize for function in (views._parse, views._resolve)]
         assert kept == ([1, 1] if n == 10 else [0, 0])
+        assert all([metadata.attributes is None or len(metadata.attributes.get("x", "")) <= 10
+                    for metadata in alike._kept.values()])

@@ -1,0 +1,119 @@
+"""Arrays whose documents differ in shape and attributes alone share their parts, and differ in nothing else."""
+import json
+import warnings
+
+import numpy as np
+import pytest
+
+import zcore
+from zcore.formats import alike, format_of
+
+V3 = {"zarr_format": 3, "node_type": "array", "shape": [4, 5], "data_type": "int32",
+      "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2, 2]}},
+      "chunk_key_encoding": {"name": "default"}, "fill_value": 1, "codecs": [{"name": "bytes", "configuration": {
+          "endian": "little"}}, {"name": "zstd", "configuration": {"level": 1, "checksum": False}}], "attributes": {}}
+V2 = {"zarr_format": 2, "shape": [4, 5], "chunks": [2, 2], "dtype": "<i4", "compressor": None, "fill_value": 1,
+      "order": "C", "filters": None}
+
+
+def parse(members):
+    name = ".zarray" if members["zarr_format"] == 2 else "zarr.json"
+    return format_of(members["zarr_format"]).parse_node(name, json.dumps(members).encode(), "")
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_kept():
+    alike._kept.clear()
+    yield
+    alike._kept.clear()
+
+
+@pytest.mark.parametrize("members", [V3, V2], ids=["v3", "v2"])
+def test_shape_and_attributes_are_their_own(members):
+    first = parse(members)
+    other = parse({**members, "shape": [7, 0]} | ({"attributes": {"a": 1}} if members is V3 else {}))
+    assert len(alike._kept) == 1 and other.codecs is first.codecs
+    assert (first.shape, other.shape) == ((4, 5), (7, 0))
+    if members is V3:
+        assert (first.attributes, other.attributes, parse(members).attributes) == ({}, {"a": 1}, {})
+    alike._kept.clear()
+    assert parse({**members, "shape": [7, 0]}) == other.replace(attributes=first.attributes)
+
+
+@pytest.mark.parametrize("members", [V3, V2], ids=["v3", "v2"])
+@pytest.mark.parametrize("shape", [[4], [4, 5, 6], [-1, 5], [4.0, 5], [True, 5], ["4", 5], [2**63, 1], None, {},
+                                   [None, 1]])
+def test_a_shape_that_is_wrong_is_an_error_all_the_same(members, shape):
+    def fault():
+        with pytest.raises(zcore.MetadataError) as found:
+            parse({**members, "shape": shape})
+        return str(found.value), found.value.member
+
+    alone = fault()
+    parse(members)
+    assert fault() == alone
+
+
+@pytest.mark.parametrize("change", [{"fill_value": True}, {"data_type": "uint32"}, {"unknown": {}}, {"codecs": []}])
+def test_values_that_python_calls_equal_are_not(change):
+    def outcome():
+        try:
+            return parse({**V3, **change})
+        except zcore.ZcoreError as error:
+            return str(error)
+
+    alone = outcome()
+    alike._kept.clear()
+    first = parse(V3)
+    assert outcome() == alone != first
+
+
+def test_a_zero_has_its_sign():
+    floats = {**V3, "data_type": "float64"}
+    signs = [np.signbit(parse({**floats, "fill_value": value}).fill_value) for value in (0.0, -0.0, 0.0)]
+    assert signs == [False, True, False]
+
+
+def test_lengths_of_chunks_that_follow_the_shape():
+    """Old programs wrote chunks of length 0 for arrays of length 0."""
+    empty = {**V2, "shape": [0, 5], "chunks": [0, 2]}
+    assert parse(empty).chunk_shape == (1, 2)
+    with pytest.raises(zcore.MetadataError):
+        parse({**empty, "shape": [4, 5]})
+
+
+def test_attributes_in_a_document_of_their_own_or_in_a_copy(tmp_path):
+    g = zcore.create_group(tmp_path, zarr_format=2)
+    for name in ("a", "b"):
+        g.create_array(name, shape=3, dtype="i4", attributes={"name": name})
+    zcore.consolidate_metadata(tmp_path)
+    for use in (True, False, True):
+        g = zcore.open_group(tmp_path, use_consolidated=use)
+        assert [a.attrs.asdict() for a in g.array_values()] == [{"name": "a"}, {"name": "b"}]
+
+
+def test_each_array_is_warned_of(tmp_path):
+    g = zcore.create_group(tmp_path, zarr_format=2)
+    for name in ("a", "b"):
+        g.create_array(name, shape=3, dtype="i4")
+        document = tmp_path / name / ".zarray"
+        members = json.loads(document.read_bytes())
+        del members["filters"]
+        document.write_text(json.dumps(members))
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        assert len(list(g.arrays())) == 2
+    assert [[str(tmp_path / name) in str(one.message) for name in "ab"] for one in found] == [[True, False],
+                                                                                              [False, True]]
+
+
+def test_documents_that_all_differ():
+    for level in range(1, 100):
+        members = {**V3, "extra": {"must_understand": False, "n": level}}
+        assert parse(members).extra["extra"]["n"] == level
+    assert 0 < len(alike._kept) <= 64
+
+
+def test_a_long_document_is_not_kept():
+    assert parse({**V3, "extra": {"must_understand": False, "text": "a" * (1 << 16)}}).shape == (4, 5)
+    assert alike._kept == {}
