@@ -23,7 +23,7 @@ def test_too_short(n):
 
 def test_every_flipped_bit_is_found_wherever_the_checksum_stands():
     """V3-CRC-01, V3-CRC-02, D3-COD-04"""
-    chunk = np.arange(64, dtype="<u4").reshape(8, 8) // 3
+    chunk = (np.arange(64).reshape(8, 8) // 3).astype("<u4")
     blosc = CodecSpec("blosc", {"cname": "lz4", "clevel": 5, "shuffle": "shuffle", "typesize": 4, "blocksize": 0})
     for codecs in ((CodecSpec("crc32c"),), (blosc, CodecSpec("crc32c")), (CodecSpec("crc32c"), CodecSpec("crc32c"))):
         chain = CodecChain((CodecSpec("bytes", {"endian": "little"}), *codecs), chunk.dtype, chunk.shape)

@@ -73,7 +73,7 @@ def test_any_order_of_dimensions_and_bytes(tmp_path, order, endian, memory, comp
     """
     shape, chunk_shape = (5, 6, 7), (5, 3, 4)
     objects = Objects(tmp_path, shape, chunk_shape, "<i4", order, endian, compressors)
-    values = np.arange(210, dtype="<i4").reshape(shape) * 0x10203
+    values = (np.arange(210).reshape(shape) * 0x10203).astype("<i4")
     laid = np.array(values, order=memory if memory in "CF" else "C")
     if memory == "strided":
         laid = np.repeat(np.repeat(values, 2, 1), 3, 2)[:, ::2, ::3]
