@@ -52,6 +52,11 @@ class Call:
     def is_ok(self):
         return self.error is None
 
+    @property
+    def last(self):
+        """When the last of its requests may have been carried out: one without a condition may come at any time."""
+        return FOREVER if any([what[0] == "put" for what in self.faults]) else self.end
+
 
 def _short(value):
     if isinstance(value, np.ndarray):
@@ -339,8 +344,12 @@ class OneArray(Schedule):
             # An append that raised has given its rows back.
             is_shrunk = resizes or any([one.verb == "append" and not one.is_ok for one in calls])
             if is_shrunk and call.verb in ("write", "read", "copy", "copy to") and re.search(
-                    "shrunk|replaced during|changed|outside|nothing of it stayed", str(call.error)):
+                    "shrunk|replaced during|changed|outside|nothing of it stayed|do not lie in", str(call.error)):
                 return True
+            # A copy begins again while others append, but not for ever.
+            n_appended = len([one for one in calls if one.verb == "append" and one.end > call.begin])
+            if call.verb in ("copy", "copy to") and n_appended >= MAX_KEPT:
+                return "nothing of it stayed" in str(call.error)
             return call.verb in ("consolidate",)
 
         self.check_errors(allowed)
@@ -416,7 +425,7 @@ class OneArray(Schedule):
                                 for one in self.writes):
                             check(False, where, f"is of an append that raised, in the place of {call}")
             if is_exact:
-                is_right = any([not any([call.end < begin and call.begin > writer.end for call in (*over, *beyond)])
+                is_right = any([not any([call.end < begin and call.begin > writer.last for call in (*over, *beyond)])
                                 for writer in writers])
                 check(is_right, where, "was overwritten, or lost:", *over)
 
