@@ -3,6 +3,7 @@ sgkit and anndata, each in a few lines of our own.
 
 A snippet returns plain values, and zarr-python must return the same ones.
 """
+import os
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -327,8 +328,8 @@ def filesystem_of_fsspec(zarr):
 @snippet
 def options_of_a_url(zarr):
     pytest.importorskip("fsspec")
-    url, options = f"memory://notebook-{zarr.__name__}/y", {"use_listings_cache": False}
-    zarr.create_array(url, data=np.arange(4), storage_options=options, overwrite=True)
+    url, options = f"local://{os.getcwd()}/y", {"auto_mkdir": True}
+    zarr.create_array(url, data=np.arange(4), storage_options=options)
     return zarr.open(url, mode="r", storage_options=options)[:]
 
 

@@ -49,9 +49,11 @@ def telling(function: _F) -> _F:
         try:
             return function(*arguments, **keywords)
         except TypeError as error:
-            _, is_unknown, name = str(error).partition("unexpected keyword argument '")
-            if is_unknown and ";" not in name:
-                error.args = (told(str(error), name.rstrip("'")),)
+            head, unknown, rest = str(error).partition("unexpected keyword argument '")
+            name = rest.partition("'")[0]
+            if name in SENTENCES and ";" not in rest:
+                # Python 3.13 adds a keyword that is spelled alike.
+                error.args = (told(f"{head}{unknown}{name}'", name),)
             raise
 
     return call
