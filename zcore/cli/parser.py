@@ -88,19 +88,13 @@ def meant(word: str, words: Iterable[str]) -> str:
 
 
 def refuse(verb: argparse.ArgumentParser, unknown: list[str]) -> NoReturn:
-    """End with the usage of a verb, and with the option that was meant, or the other verb that copies and has it."""
+    """End with the usage of a verb, and with the option that was meant."""
     option, advice = unknown[0].partition("=")[0], ""
     if option.startswith("--"):
-        others = parser_of("convert", "rechunk")._subparsers._group_actions[0].choices
-        owners = [name for name in others if option in _options_of(others[name])] if verb.prog == "zcore cp" else []
-        advice = f"; zcore {owners[0]} has it" if owners else meant(option, _options_of(verb))
+        advice = meant(option, [name for one in _with_actions(verb) for name in one._option_string_actions])
     elif option[1:2].isdigit():
         advice = "; a selection that begins with a minus comes behind --"
     verb.error(f"unrecognized arguments: {' '.join(unknown)}{advice}")
-
-
-def _options_of(verb):
-    return [option for one in _with_actions(verb) for option in one._option_string_actions]
 
 
 def parser_of(*called: str | None) -> argparse.ArgumentParser:

@@ -156,7 +156,8 @@ def test_a_mistyped_option_shows_the_usage_of_its_verb(capsys):
     (["copy", "a", "b"], "did you mean cp?"), (["inof"], "did you mean info?"), (["xyzzy"], "lists all\n"),
     (["create", "a", "--compression", "gzip"], "did you mean --compressor?"),
     (["create", "a", "--chunsk=3"], "did you mean --chunks?"), (["ls", "--xyzzy"], "--xyzzy\n"),
-    (["cp", "a", "b", "--chunks", "3"], "zcore convert has it"), (["ls", "a", "b"], "unrecognized arguments: b\n"),
+    (["cp", "a", "b", "--chunk-shape", "3"], "did you mean --chunks?"),
+    (["ls", "a", "b"], "unrecognized arguments: b\n"),
     (["cat", "a", "-1,:2"], "comes behind --"),
 ])
 def test_what_was_meant(capsys, arguments, words):

@@ -55,7 +55,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from zcore.stores.openers import Kind
     from zcore.tools.copy.translate import Losses, Wanted
     from zcore.typing import Order, Selection
 
@@ -71,15 +70,14 @@ _Header = namedtuple("_Header", ("shape", "dtype", "order"))
 class NumpySource(Source):
     """A file ``.npy``, or ``.npz`` with its arrays as members of a group; see `zcore.tools.source`."""
 
-    def __init__(self, path: str, name: str, selection: Selection, threads: int | None,
-                 kind: Kind | None = None) -> None:
+    def __init__(self, path: str, name: str, selection: Selection, threads: int | None) -> None:
         self.nodes: list[tuple[str, SourceGroup | SourceArray]]
         self.left_out: list[tuple[str, str]]
         self._file = _NumpyFile(path, threads)
         try:
             status = self._file.source.status()
             self.identity: str = repr((os.path.abspath(path), identity_of(status)[1:]))
-            if (kind or openers.kind_of(path)) is openers.NPY:
+            if openers.kind_of(path) is openers.NPY:
                 if name:
                     raise NodeNotFoundError(f"{path} holds one array, and none called {name!r}", path=name)
                 member = Member(0, 0, status.st_size, status.st_size, None, False, None)

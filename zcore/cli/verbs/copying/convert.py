@@ -12,18 +12,5 @@ from __future__ import annotations
 
 from zcore.cli.verbs.copying import options
 
-TYPE_CHECKING = False      # of typing, without its import time
-if TYPE_CHECKING:
-    import argparse
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the verb."""
-    options.add_paths(parser)
-    options.add_form(parser)
-    options.add_chunks(parser)
-
-
-def run(arguments: argparse.Namespace) -> int:
-    """Convert."""
-    return options.copied(arguments)
+# The three verbs differ in their names and examples alone.
+configure, run = options.configure, options.run

@@ -6,6 +6,8 @@ complete. If a copy to a directory is interrupted, run the same line again: it c
 A destination .zip or .ozx packs a hierarchy into one archive, and a source .zip or .ozx unpacks it. An .ozx is
 OME-Zarr in a zip file by RFC-9 of NGFF: members are stored without compression, and metadata come first.
 
+The same options change the form of the copy as in `convert` and `rechunk`.
+
 Several sources of one shape and type become one array with --stack. With --along, arrays are joined along a dimension
 of that name; those without it must be equal in all sources.
 
@@ -21,20 +23,5 @@ from __future__ import annotations
 
 from zcore.cli.verbs.copying import options
 
-TYPE_CHECKING = False      # of typing, without its import time
-if TYPE_CHECKING:
-    import argparse
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the verb."""
-    options.add_paths(parser)
-    parser.add_argument("--selection", metavar="SELECTION", help="integers and slices of an array (default: all)")
-
-
-def run(arguments: argparse.Namespace) -> int:
-    """Copy."""
-    from zcore.cli.selection import parse_selection
-
-    selection = {} if arguments.selection is None else {"selection": parse_selection(arguments.selection)}
-    return options.copied(arguments, **selection)
+# The three verbs differ in their names and examples alone.
+configure, run = options.configure, options.run

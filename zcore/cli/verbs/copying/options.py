@@ -22,63 +22,49 @@ SOURCE = ("array or group: a directory, a zip archive or reference set or a node
 DESTINATION = "a new directory, or one in a group, or a new .zip, .ozx, .npy, .npz, ASDF or HDF5 file"
 
 
-def add_paths(parser: argparse.ArgumentParser) -> None:
-    """Add source and destination, and the options of every copy."""
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the three verbs, which are the same."""
     parser.add_argument("source", metavar="SOURCE", nargs="+", help=SOURCE)
     parser.add_argument("destination", metavar="DESTINATION", help=DESTINATION)
+    parser.add_argument("--selection", metavar="SELECTION", help="integers and slices of an array (default: all)")
     parser.add_argument("--stack", action="store_true", help="stack the arrays of all sources along a new first "
                                                              "dimension")
     parser.add_argument("--along", metavar="NAME", help="join the arrays of all sources along the dimension of "
                                                         "that name")
-    parser.add_argument("--overwrite", action="store_true", help="replace an old destination")
-    parser.add_argument("--memory", default="1 GB", metavar="SIZE", help="memory for elements (default: "
-                                                                         "%(default)s)")
-    parser.add_argument("--threads", type=int, metavar="N", help="threads that work (default: one for each CPU)")
-    parser.add_argument("--checksum", action="store_true", help="append crc32c to the codecs of new Zarr v3 arrays")
-    machine.add_option(parser)
-
-
-def add_chunks(parser: argparse.ArgumentParser) -> None:
-    """Add the options of chunks and shards."""
     parser.add_argument("--chunks", metavar="LENGTHS", help="elements of a chunk per dimension, a size such as '4 MB', "
                                                             "or auto (default: as they are)")
     parser.add_argument("--shards", metavar="LENGTHS", help="the same of shards, or none, which cuts them up (default: "
                                                             "as they are)")
-
-
-def add_form(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the form of elements and of the format."""
     parser.add_argument("--zarr-format", choices=tuple(map(str, NAMES)), help="Zarr v3, Zarr v2, or __zmeta__ of 2016 "
                                                                            "(default: as it is)")
     parser.add_argument("--compressor", metavar="CODEC", help="none, auto, zstd:LEVEL, blosc:CNAME:LEVEL, … as for "
                                                               "zcore create (default: as it is)")
+    parser.add_argument("--checksum", action="store_true", help="append crc32c to the codecs of new Zarr v3 arrays")
     parser.add_argument("--dtype", metavar="TYPE", help="new type of the elements")
     parser.add_argument("--order", choices=("C", "F"), help="memory order of the elements in a chunk")
+    parser.add_argument("--overwrite", action="store_true", help="replace an old destination")
+    parser.add_argument("--memory", default="1 GB", metavar="SIZE", help="memory for elements (default: "
+                                                                         "%(default)s)")
+    parser.add_argument("--threads", type=int, metavar="N", help="threads that work (default: one for each CPU)")
+    machine.add_option(parser)
 
 
 def keywords_of(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Return the options of a verb that say how the copy differs, as keywords of `zcore.copy`."""
+    """Return the options that say how the copy differs, as keywords of `zcore.copy`: None is as the source has it."""
     from zcore.cli.option_values import compressor_of, grid_of
+    from zcore.cli.selection import parse_selection
 
-    keywords: dict[str, Any] = {"checksum": arguments.checksum}
-    options = vars(arguments)
-    for name in ("chunks", "shards"):
-        if (text := options.get(name)) is not None:
-            keywords[name] = False if (name, text) == ("shards", "none") else grid_of(text, f"--{name}")
-    if options.get("compressor") is not None:
-        # In `zcore.copy` None means the compressors of the source.
-        compressor = compressor_of(arguments.compressor)
-        keywords["compressors"] = () if compressor is None else compressor
-    if (name := options.get("zarr_format")) is not None:
-        keywords["zarr_format"] = name_from(name)
-    for name in ("dtype", "order"):
-        if options.get(name) is not None:
-            keywords[name] = options[name]
-    return keywords
+    compressor, shards = arguments.compressor, arguments.shards
+    return {"selection": None if arguments.selection is None else parse_selection(arguments.selection),
+            "chunks": None if arguments.chunks is None else grid_of(arguments.chunks, "--chunks"),
+            "shards": None if shards is None else False if shards == "none" else grid_of(shards, "--shards"),
+            "compressors": None if compressor is None else () if compressor == "none" else compressor_of(compressor),
+            "zarr_format": None if arguments.zarr_format is None else name_from(arguments.zarr_format),
+            "dtype": arguments.dtype, "order": arguments.order, "checksum": arguments.checksum}
 
 
-def copied(arguments: argparse.Namespace, **keywords: Any) -> int:
-    """Copy by the arguments of a verb, show the result, and return the exit code: 1 if members were left out."""
+def run(arguments: argparse.Namespace) -> int:
+    """Copy, show the result, and return the exit code: 1 if members were left out."""
     from zcore.cli.show import facts
     from zcore.cli.show.printed import ProgressLine
 
@@ -91,9 +77,9 @@ def copied(arguments: argparse.Namespace, **keywords: Any) -> int:
         source, path = [zcore.open(store, path=path) for store, path in zip(sources, paths, strict=True)], ""
     destination, destination_path = _located(arguments.destination)
     with _left_out() as left_out, ProgressLine(f"copying to {arguments.destination}") as progress:
-        made = zcore.copy(source, destination, path=path, destination_path=destination_path,
+        made = zcore.copy(source, destination, path=path, destination_path=destination_path, along=arguments.along,
                           overwrite=arguments.overwrite, memory=arguments.memory, threads=arguments.threads,
-                          along=arguments.along, progress=progress.to, **keywords_of(arguments), **keywords)
+                          progress=progress.to, **keywords_of(arguments))
     if arguments.json:
         machine.show(facts.full(made) if made is not None else {"path": arguments.destination})
     return 1 if left_out else 0

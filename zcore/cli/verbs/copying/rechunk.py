@@ -14,11 +14,7 @@ TYPE_CHECKING = False      # of typing, without its import time
 if TYPE_CHECKING:
     import argparse
 
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the verb."""
-    options.add_paths(parser)
-    options.add_chunks(parser)
+configure = options.configure
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -28,4 +24,4 @@ def run(arguments: argparse.Namespace) -> int:
     """
     if arguments.chunks is None and arguments.shards is None:
         raise ValueError("expected --chunks or --shards")
-    return options.copied(arguments)
+    return options.run(arguments)

@@ -83,7 +83,8 @@ def _nodes_of(source):
 
     if openers.kind_of(source) is openers.HDF5:
         return zcore.references_from_hdf5(source)
-    return location.opened(source)
+    store, path = location.located(source)
+    return zcore.open(store, path=path)
 
 
 def _check(arguments, store):
