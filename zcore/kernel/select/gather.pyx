@@ -45,7 +45,8 @@ cdef void move_points(Points points, const Span *spans, const Sides *sides) noex
     cdef char *chunk = sides.chunk
     cdef char *data = sides.data
     cdef int64_t first, n, end, i, chunk_offset, data_offset
-    cdef int g, innermost
+    cdef int g, innermost, last
+    cdef bint is_linear
     if points.boxes is not None:
         _move_pieces(points, spans, sides)
         return
@@ -58,10 +59,16 @@ cdef void move_points(Points points, const Span *spans, const Sides *sides) noex
     memset(&walk, 0, sizeof(Walk))
     if inner.mask != NULL:
         _enter_mask(points, inner, spans, &walk)
+    last = inner.dims[inner.n_dims - 1]
+    is_linear = sides.value == NULL and _is_linear(points, inner, sides)
     while first < end:
         n = min(end - first, <int64_t>TABLE)
         if inner.mask != NULL:
             _walk_mask(inner, spans, sides, &walk, chunk_at, data_at, n)
+        elif is_linear:
+            for i in range(n):
+                chunk_at[i] = inner.within[first + i] * sides.chunk_strides[last]
+                data_at[i] = inner.order[first + i] * sides.data_strides[inner.dims[0]]
         else:
             for i in range(n):
                 _offsets(points, inner, first + i, spans, sides, &chunk_at[i], &data_at[i])
@@ -76,6 +83,19 @@ cdef void move_points(Points points, const Span *spans, const Sides *sides) noex
             if not _next_points(points, spans, innermost, index):
                 break
         first += n
+
+
+cdef bint _is_linear(Points points, const Group *group, const Sides *sides) noexcept nogil:
+    """Return whether the dimensions of a group have the elements of a chunk at equal distances, in C order."""
+    cdef int64_t distance = sides.chunk_strides[group.dims[group.n_dims - 1]]
+    cdef int e
+    if group.within == NULL:
+        return False
+    for e in range(group.n_dims - 1, -1, -1):
+        if sides.chunk_strides[group.dims[e]] != distance:
+            return False
+        distance *= points.cuts[points.n_cuts - 1][group.dims[e]].chunk
+    return True
 
 
 cdef inline bint _next_points(Points points, const Span *spans, int skipped, int64_t *index) noexcept nogil:

@@ -20,7 +20,7 @@ row, which has a segment in each chunk, are consecutive; so the number of points
 
 For boxes, see `Boxes`, a point is a piece: the part of one box in one chunk. Its index is that of its lowest element.
 """
-from libc.stdint cimport int64_t, uint8_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t
 
 from zcore.kernel.select.grid cimport Axis, Span
 from zcore.kernel.select.rectilinear cimport Run
@@ -35,6 +35,7 @@ cdef struct Group:
     int dims[MAX_NDIM]         # ascending; the first one leads
     int64_t n                  # points
     int64_t *order             # NULL: as given
+    uint32_t *within           # of each point in this order, its element in its chunk, in C order; NULL: not noted
     int64_t n_runs[MAX_CUTS]   # touched chunks; for several dimensions: touched combinations
     int64_t *bounds[MAX_CUTS]  # n_runs + 1 each
     const uint8_t *mask        # of the dimensions, in C order; NULL: indices

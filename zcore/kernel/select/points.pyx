@@ -11,13 +11,13 @@ from zcore.errors import SelectionError, UnsupportedError
 
 cimport cython
 cimport numpy as cnp
-from libc.stdint cimport INT64_MAX, int64_t, uint8_t
+from libc.stdint cimport INT64_MAX, UINT32_MAX, int64_t, uint8_t, uint32_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
 from zcore.kernel.memory cimport zc_new, zc_new_zeros
 from zcore.kernel.select.grid cimport Axis, Span, axis_span
-from zcore.kernel.select.radix_sort cimport bounds_of, order_of
+from zcore.kernel.select.radix_sort cimport MAX_UPPER, bounds_of, order_of, order_within
 from zcore.kernel.select.rectilinear cimport Edges, Run, run_of
 from zcore.kernel.strided.copy cimport MAX_NDIM
 
@@ -139,6 +139,7 @@ cdef class Points:
         cdef int g, k
         for g in range(self.n_groups):
             free(self.groups[g].order)
+            free(self.groups[g].within)
             for k in range(self.n_cuts):
                 free(self.groups[g].bounds[k])
             free(self.groups[g].ranks)
@@ -213,10 +214,13 @@ cdef class Points:
         cdef int64_t at[MAX_NDIM]
         cdef const int64_t *index
         cdef int64_t low, high, i, n_keys, key
+        cdef int64_t weight[MAX_NDIM]
         cdef int64_t unit = 1
         cdef int64_t last = 0
         cdef int64_t *keys
         cdef bint is_sorted = True
+        cdef bint is_joined
+        cdef int shift
         cdef int e, d, k
         product = 1
         for e in range(group.n_dims):
@@ -239,6 +243,14 @@ cdef class Points:
             raise UnsupportedError("points in shards that have more than 2**63 chunks between them",
                                    feature="points in so many chunks")
         n_keys = product
+        # The number of a chunk and that of an element in it are sorted as one key, if there are few chunks. So later
+        # nothing is looked up in the points as they were given, where each look misses the cache.
+        elements = 1
+        for e in range(group.n_dims - 1, -1, -1):
+            weight[e] = min(elements, UINT32_MAX)
+            elements *= self.cuts[self.n_cuts - 1][group.dims[e]].chunk
+        is_joined = n_keys <= MAX_UPPER and elements <= UINT32_MAX
+        shift = 32 if is_joined else 0
         keys = <int64_t *>zc_new(group.n, sizeof(int64_t))
         if keys == NULL:
             raise MemoryError
@@ -249,22 +261,31 @@ cdef class Points:
                     if not _lies_in(self, group, i, origin, end):
                         for e in range(group.n_dims):
                             at[e] = self.index_of[group.dims[e]][i]
-                        key = self._key(group, at, lowest, extent, origin, end)
+                        key = self._key(group, at, lowest, extent, origin, end) << shift
                         if key < last:
                             is_sorted = False
                         last = key
                     keys[i] = last
-                if not is_sorted:
+                    if is_joined:
+                        for e in range(group.n_dims):
+                            keys[i] += (self.index_of[group.dims[e]][i] - origin[e]) * weight[e]
+                if is_joined and not is_sorted:
+                    group.within = <uint32_t *>zc_new(group.n, sizeof(uint32_t))
+                    if group.within != NULL:
+                        k = self.n_cuts - 1
+                        group.order = order_within(keys, group.n, n_keys, group.within, &group.bounds[k],
+                                                   &group.n_runs[k])
+                elif not is_sorted:
                     group.order = order_of(keys, group.n, n_keys)
             if not is_sorted and group.order == NULL:
                 raise MemoryError
             for k in reversed(range(self.n_cuts)):
                 with nogil:
-                    if k == self.n_cuts - 1:
-                        group.bounds[k] = bounds_of(keys, group.order, NULL, group.n, unit, &group.n_runs[k])
-                    else:
-                        group.bounds[k] = bounds_of(keys, group.order, group.bounds[k + 1], group.n_runs[k + 1], unit,
-                                                    &group.n_runs[k])
+                    if k < self.n_cuts - 1:
+                        group.bounds[k] = bounds_of(keys, group.order, group.bounds[k + 1], group.n_runs[k + 1],
+                                                    unit << shift, &group.n_runs[k])
+                    elif group.bounds[k] == NULL:
+                        group.bounds[k] = bounds_of(keys, group.order, NULL, group.n, unit << shift, &group.n_runs[k])
                 if group.bounds[k] == NULL:
                     raise MemoryError
                 for e in range(group.n_dims if k else 0):

@@ -3,11 +3,11 @@
 
 The caller frees the returned memory.
 """
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint32_t
 from libc.stdlib cimport free
 from libc.string cimport memset
 
-from zcore.kernel.memory cimport zc_new
+from zcore.kernel.memory cimport zc_new, zc_new_zeros
 
 cdef enum:
     # Bits of a digit for few, some, and many keys: more counters pay off for more keys.
@@ -48,6 +48,45 @@ cdef int64_t *bounds_of(const int64_t *keys, const int64_t *order, const int64_t
 
 cdef inline int64_t _at(const int64_t *keys, const int64_t *order, int64_t i) noexcept nogil:
     return keys[i] if order == NULL else keys[order[i]]
+
+
+cdef int64_t *order_within(const int64_t *keys, int64_t n, int64_t n_keys, uint32_t *low, int64_t **bounds,
+                           int64_t *n_runs) noexcept nogil:
+    """Return the order that sorts the upper halves of keys, at most `MAX_UPPER` of them; NULL without memory.
+
+    `low`: set to the lower halves in this order. `bounds`: set to those of the runs; the caller frees them.
+    """
+    cdef int64_t *starts = <int64_t *>zc_new_zeros(n_keys + 1, sizeof(int64_t))
+    cdef int64_t *order = <int64_t *>zc_new(n, sizeof(int64_t))
+    cdef int64_t i, at, end
+    cdef int64_t total = 0
+    bounds[0] = NULL
+    if starts == NULL or order == NULL:
+        free(starts)
+        free(order)
+        return NULL
+    for i in range(n):
+        starts[keys[i] >> 32] += 1
+    for i in range(n_keys):
+        end = total + starts[i]
+        starts[i] = total
+        total = end
+    for i in range(n):
+        at = starts[keys[i] >> 32]
+        starts[keys[i] >> 32] = at + 1
+        order[at] = i
+        low[at] = <uint32_t>keys[i]
+    # Where a run began, the one before has ended. Runs without keys are left out.
+    total = n_runs[0] = 0
+    for i in range(n_keys):
+        end = starts[i]
+        if end > total:
+            starts[n_runs[0]] = total
+            n_runs[0] += 1
+            total = end
+    starts[n_runs[0]] = n
+    bounds[0] = starts
+    return order
 
 
 cdef int64_t *order_of(const int64_t *keys, int64_t n, int64_t n_keys) noexcept nogil:
