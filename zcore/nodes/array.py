@@ -450,12 +450,14 @@ class Array(Node):
         return await awaited(partial(self.read, selection, out))
 
     @overload
-    def read_many(self, selections: Iterable[Selection], out: None = None) -> npt.NDArray[Any]: ...
+    def read_many(self, selections: Iterable[Selection] | npt.ArrayLike, out: None = None, *,
+                  shape: Shape | None = None) -> npt.NDArray[Any]: ...
 
     @overload
-    def read_many(self, selections: Iterable[Selection], out: _Out) -> _Out: ...
+    def read_many(self, selections: Iterable[Selection] | npt.ArrayLike, out: _Out, *,
+                  shape: Shape | None = None) -> _Out: ...
 
-    def read_many(self, selections, out=None):
+    def read_many(self, selections, out=None, *, shape=None):
         """Return many parts of one shape, stacked; a chunk that several of them need is decoded once.
 
         For minibatches: returns ``numpy.stack([a[selection] for selection in selections])``, with one read.
@@ -466,6 +468,9 @@ class Array(Node):
             Of integers, slices and ``...``, each as in brackets. The results must have one shape.
         out : buffer, optional
             Writable, of shape ``(number of selections, *shape of each)`` and the array's type; see `read`.
+        shape : tuple of int, optional
+            Then `selections` are the first elements of boxes of this shape: integers of shape (n, ndim), none of them
+            negative. With 100 000 boxes this is several times as fast.
 
         Raises
         ------
@@ -485,14 +490,22 @@ class Array(Node):
         array([[ 0,  1],
                [ 9, 10],
                [11,  8]])
+        >>> a.read_many([[0, 0], [2, 1]], shape=(1, 3))
+        array([[[ 0,  1,  2]],
+        <BLANKLINE>
+               [[ 9, 10, 11]]])
         """
-        boxes = _boxes(list(selections), self.shape)
-        if not boxes:
-            if out is None:
-                raise ValueError("without selections the shape of the result is not known, unless out is given")
-            _checked_out(out, (0, *np.shape(out)[1:]), self.dtype)
-            return out
-        shape = (len(boxes), *boxes[0].shape)
+        if shape is None:
+            boxes = _boxes(list(selections), self.shape)
+            if not boxes:
+                if out is None:
+                    raise ValueError("without selections the shape of the result is not known, unless out is given")
+                _checked_out(out, (0, *np.shape(out)[1:]), self.dtype)
+                return out
+            shape = (len(boxes), *boxes[0].shape)
+        else:
+            boxes, counts = _starts(selections, shape, self.shape)
+            shape = (len(boxes), *counts)
         place = allocated(shape, self.dtype) if out is None else _checked_out(out, shape, self.dtype)
         if not self.shape:
             place[...] = self.read()
@@ -500,7 +513,7 @@ class Array(Node):
             from zcore.kernel.select.points import Boxes
 
             try:
-                self._binding.read(Boxes(boxes), place)
+                self._binding.read(Boxes(boxes) if isinstance(boxes, list) else Boxes.at(boxes, counts), place)
             except ZcoreError as error:
                 error.locate(self._binding.describe())
                 raise
@@ -1246,6 +1259,25 @@ def _boxes(selections, shape):
             raise type(error)(f"selection {i}: {error}") from None
         boxes.append(box)
     return boxes
+
+
+def _starts(starts, counts, shape):
+    """Return the first elements of boxes as an ndarray of int64, and the shape of each; all must lie in `shape`."""
+    counts, given = shape_of(counts), np.asarray(starts)
+    if given.shape == (0,):
+        given = np.empty((0, len(shape)), np.int64)     # an empty list has neither type nor dimensions
+    if len(counts) != len(shape) or given.ndim != 2 or given.shape[1] != len(shape):
+        raise SelectionError(f"boxes in an array of {len(shape)} dimensions: expected first elements of shape "
+                             f"(n, {len(shape)}) and a shape of {len(shape)} lengths, found {given.shape} and {counts}")
+    if given.dtype.kind not in "iu":
+        raise SelectionError(f"first elements of boxes are integers, found {given.dtype}")
+    last = np.array([length - count for length, count in zip(shape, counts, strict=True)], np.int64)
+    wrong = (given < 0) | (given > last)
+    if wrong.any():
+        i, d = map(int, np.argwhere(wrong)[0])
+        raise SelectionError(f"selection {i}: {counts[d]} elements from {given[i, d]} on do not lie in axis {d} with "
+                             f"size {shape[d]}", dimension=d)
+    return np.ascontiguousarray(given, np.int64), counts
 
 
 def read_whole(values: Any) -> Any:

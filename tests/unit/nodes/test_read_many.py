@@ -391,3 +391,51 @@ def test_workers_that_are_forked(dataset):
             worker.join(60)
             assert worker.exitcode == 0
         load(dataset, batches)
+
+
+@pytest.mark.parametrize("dtype", ["i8", "u1", "<i4", ">u8"])
+def test_first_elements_instead_of_selections(dtype):
+    z = zcore.create_array(zcore.MemoryStore(), data=VALUES, chunks=(9, 11))
+    chosen = boxes()
+    starts = np.array([[side.start for side in box] for box in chosen]).astype(dtype)
+    for given in (starts, starts[::-1][::-1], starts.tolist()):
+        assert np.array_equal(z.read_many(given, shape=(7, 9)), stacked(VALUES, chosen))
+    out = np.zeros((50, 7, 9), z.dtype)
+    assert z.read_many(starts, out, shape=(7, 9)) is out and np.array_equal(out, stacked(VALUES, chosen))
+
+
+def test_first_elements_at_the_edges():
+    z = zcore.create_array(zcore.MemoryStore(), data=VALUES, chunks=(9, 11))
+    assert np.array_equal(z.read_many([[39, 59], [0, 0]], shape=(1, 1)).ravel(), [VALUES[39, 59], VALUES[0, 0]])
+    assert np.array_equal(z.read_many([[0, 0]], shape=VALUES.shape)[0], VALUES)
+    assert z.read_many([], shape=(7, 9)).shape == (0, 7, 9)
+    assert z.read_many([[40, 60]], shape=(0, 0)).shape == (1, 0, 0)
+    scalar = zcore.array(np.int16(5))
+    assert scalar.read_many(np.empty((3, 0), int), shape=()).tolist() == [5, 5, 5]
+    line = zcore.array(np.arange(10))
+    assert line.read_many([[3], [0]], shape=4).tolist() == [[3, 4, 5, 6], [0, 1, 2, 3]]
+
+
+@pytest.mark.parametrize("starts, shape, match", [
+    ([[0, 0], [34, 0]], (7, 9), "selection 1: 7 elements from 34 on do not lie in axis 0 with size 40"),
+    ([[0, -1]], (7, 9), "selection 0.*from -1 on"), ([[2**63 - 1, 0]], (7, 9), "selection 0"),
+    (np.array([[2**64 - 1, 0]], np.uint64), (7, 9), "selection 0"), ([[0, 0]], (41, 1), "41 elements"),
+    ([[0.0, 0.0]], (7, 9), "integers"), ([[True, False]], (7, 9), "integers"), ([0, 0], (7, 9), r"\(n, 2\)"),
+    ([[0]], (7, 9), r"\(n, 2\)"), ([[0, 0]], (7,), "2 lengths"), ([[0, 0]], 7, "2 lengths"), ("ab", (7, 9), "found"),
+])
+def test_first_elements_that_are_wrong(starts, shape, match):
+    with pytest.raises(zcore.SelectionError, match=match):
+        zcore.array(VALUES).read_many(starts, shape=shape)
+
+
+@pytest.mark.parametrize("shape, error", [((-1, 2), ValueError), ((1.0, 2), TypeError), ("ab", TypeError)])
+def test_shapes_that_are_none(shape, error):
+    with pytest.raises(error):
+        zcore.array(VALUES).read_many([[0, 0]], shape=shape)
+
+
+def test_an_array_that_has_shrunk_since(tmp_path):
+    z = zcore.create_array(tmp_path, data=VALUES, chunks=(9, 11))
+    zcore.open(tmp_path, "r+").resize(20, 60)
+    with pytest.raises(zcore.SelectionError):
+        z.read_many([[33, 0]], shape=(7, 9))

@@ -1,7 +1,8 @@
 """For type checkers: what `points.pyx` has for Python."""
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
+import numpy as np
 import numpy.typing as npt
 
 from zcore.kernel.select.box import Box
@@ -16,6 +17,8 @@ class Boxes:
     n: int
     shape: tuple[int, ...]
     def __init__(self, boxes: list[Box]) -> None: ...
+    @classmethod
+    def at(cls, starts: npt.NDArray[np.int64], counts: tuple[int, ...]) -> Self: ...
     @property
     def starts(self) -> tuple[int, ...]: ...
     @property

@@ -785,6 +785,37 @@ cdef class Boxes:
                 highest[d] = max(highest[d], first, last)
         self.highest = tuple(highest)
 
+    @classmethod
+    def at(cls, const int64_t[:, ::1] starts not None, tuple counts not None):
+        """Return the boxes of `counts` elements, each 1 or more, that begin at one row of `starts` each.
+
+        >>> import numpy as np
+        >>> Boxes.at(np.array([[1, 5], [0, 4]]), (2, 3))
+        Boxes(2, (2, 3))
+        """
+        cdef Boxes self = cls.__new__(cls)
+        cdef Py_ssize_t b
+        cdef int d
+        cdef int64_t count
+        cdef Side *side
+        self.n = starts.shape[0]
+        self.shape = counts
+        self.ndim = len(counts)
+        assert 0 < self.ndim <= MAX_NDIM and starts.shape[1] == self.ndim and self.n > 0
+        self.sides = <Side *>zc_new_zeros(self.n, self.ndim * sizeof(Side))
+        if self.sides == NULL:
+            raise MemoryError
+        for d in range(self.ndim):
+            count = counts[d]
+            for b in range(self.n):
+                side = &self.sides[b * self.ndim + d]
+                side.low = starts[b, d]
+                side.step = 1
+                side.count = count
+                side.axis = d
+        self.highest = tuple([int(low) + count - 1 for low, count in zip(np.max(starts, axis=0), counts, strict=True)])
+        return self
+
     def __dealloc__(self):
         free(self.sides)
 
