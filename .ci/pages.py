@@ -137,6 +137,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="zcore-pages.") as work:
         work = (options.work or pathlib.Path(work)).resolve()
         work.mkdir(exist_ok=True, parents=True)
+        suites.install(["zarr", "obstore", "fsspec"])     # which some blocks import
         new, old = suites.unpacked("zarr", work), suites.unpacked("zarr", work, OLD)
         paths = []
         if new is not None:

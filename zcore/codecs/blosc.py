@@ -6,5 +6,5 @@ from zcore.kernel.codec.compress import COMPRESSORS
 
 __all__ = ["BloscCname", "BloscCodec", "BloscShuffle"]
 
-BloscCname = SimpleNamespace(**{name: name for name in COMPRESSORS})
-BloscShuffle = SimpleNamespace(**{name: name for name in SHUFFLES})
+BloscCname: SimpleNamespace = SimpleNamespace(**{name: name for name in COMPRESSORS})
+BloscShuffle: SimpleNamespace = SimpleNamespace(**{name: name for name in SHUFFLES})

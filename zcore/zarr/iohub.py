@@ -4,9 +4,14 @@
 """
 from __future__ import annotations
 
-from iohub.core.implementations.zarr_python import ZarrPythonImplementation
+from typing import TYPE_CHECKING
 
 from zcore.zarr.handed import PIPELINE
+
+if TYPE_CHECKING:
+    ZarrPythonImplementation = object     # type checkers need no iohub
+else:
+    from iohub.core.implementations.zarr_python import ZarrPythonImplementation
 
 
 class ZcoreImplementation(ZarrPythonImplementation):
