@@ -2,6 +2,7 @@
 
 `VariableLengthUTF8` and `VariableLengthBytes` are `str` and `bytes`. zarr-python's own objects are taken as well.
 
+>>> from zcore.dtype import DateTime64, FixedLengthUTF32, Int16, VariableLengthUTF8
 >>> Int16(), DateTime64(unit="s", scale_factor=10), FixedLengthUTF32(length=3), VariableLengthUTF8()
 (dtype('int16'), dtype('<M8[10s]'), dtype('<U3'), <class 'str'>)
 """

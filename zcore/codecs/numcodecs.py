@@ -2,6 +2,7 @@
 
 Each is the `CodecSpec` that a document records, such as ``numcodecs.delta`` with a configuration.
 
+>>> from zcore.codecs.numcodecs import Delta
 >>> Delta(dtype="<i4")
 CodecSpec(name='numcodecs.delta', configuration={'dtype': '<i4'})
 """
