@@ -100,8 +100,9 @@ def fetch(machine, folder):
         raise MissingError(f"{machine} needs packages of Debian that apt-get cannot fetch here: of {SUITES}")
     root = folder / "root"
     (root / "usr/lib").mkdir(parents=True, exist_ok=True)
-    if not (root / "lib").is_symlink():
-        (root / "lib").symlink_to("usr/lib")
+    for name in ("lib", "lib64"):
+        if not (root / name).is_symlink():
+            (root / name).symlink_to(f"usr/{name}")
     for package in sorted(archives.glob("*.deb")):
         run("dpkg-deb", "-x", package, root)
     (folder / "fetched").touch()

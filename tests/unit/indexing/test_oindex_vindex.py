@@ -231,7 +231,7 @@ def test_read_only():
 # The caller's memory
 
 def test_out_of_other_buffers(place):
-    model = np.arange(6, dtype="<i4")
+    model = np.arange(6, dtype="i4")
     a = make(place("a"), model, (4,))
     out = memory.array("i", [0] * 6)
     assert a.read(out=out) is out and out.tolist() == list(range(6))

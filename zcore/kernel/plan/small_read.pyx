@@ -34,6 +34,7 @@ cdef extern from "numpy/arrayobject.h":
     object PyArray_Scalar(void *data, cnp.dtype descr, void *base)
     cnp.ndarray PyArray_Empty(int ndim, cnp.npy_intp *shape, cnp.dtype descr, int is_fortran)
     bint PyArray_IsIntegerScalar(object value)
+    const char NPY_OPPBYTE     # "<" or ">": the other order than that of this machine, which NumPy calls "="
 
 cdef extern from "Python.h":
     const int64_t MAX_INDEX "PY_SSIZE_T_MAX"
@@ -162,7 +163,8 @@ def _new_plan(OpenArray array not None):
 
 cdef bint _are_characters(SmallReads self, const char *data, int64_t n_bytes) noexcept:
     """Whether these elements have no code points above 0x10FFFF, if they are text; the engine raises the error."""
-    cdef int first = 0 if self.dtype.byteorder == c">" else 3
+    cdef bint is_other = self.dtype.byteorder == NPY_OPPBYTE
+    cdef int first = 0 if is_other == (NPY_OPPBYTE == c">") else 3
     cdef int second = 1 if first == 0 else 2
     cdef int64_t i
     if self.dtype.kind == c"U":

@@ -101,8 +101,9 @@ def test_swap_reverses_every_unit(dtype, index):
 def test_64_dimensions():
     shape = (1,) * 30 + (2, 1, 3, 1, 2) + (1,) * 29
     src = items(shape, 4).transpose(range(63, -1, -1))
-    assert copied(src, np.zeros(src.shape, src.dtype)).tobytes() == src.tobytes()
-    assert copied(src, np.zeros(src.shape, src.dtype), 2).tobytes() == \
+    # `tobytes` of NumPy 2.0 takes 32 dimensions at most.
+    assert copied(src, np.zeros(src.shape, src.dtype)).ravel().tobytes() == src.ravel().tobytes()
+    assert copied(src, np.zeros(src.shape, src.dtype), 2).ravel().tobytes() == \
         src.ravel().view("u1").reshape(-1, 2)[:, ::-1].tobytes()
 
 
