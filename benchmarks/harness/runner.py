@@ -487,8 +487,9 @@ def _create(bench, workload, libraries):
 
 def _list(bench, workload, libraries):
     path = os.path.join(bench.folder(workload), "made")
-    fixtures.write_group(path, workload.count, workload.layout)
-    expected = [(fixtures.array_name(i), workload.shape, "float32") for i in range(workload.count)]
+    fixtures.write_group(path, workload.count, workload.layout, differ=True)
+    expected = [(fixtures.array_name(i), fixtures.shape_of_array(i, workload.shape), "float32")
+                for i in range(workload.count)]
 
     def operation(name, library, i):
         library.activate()

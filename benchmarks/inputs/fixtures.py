@@ -192,13 +192,27 @@ def array_name(i):
     return f"array-{i:04}"
 
 
-def write_group(root, n_arrays, layout):
-    """Make a Zarr v3 group of arrays without chunks at the new directory `root`."""
+def shape_of_array(i, shape):
+    """Return the shape of the array number `i` of a group whose arrays differ."""
+    return (shape[0] + i, *shape[1:])
+
+
+def write_group(root, n_arrays, layout, differ=False):
+    """Make a Zarr v3 group of arrays without chunks at the new directory `root`.
+
+    With `differ`, each array has a shape and attributes of its own, as in real groups.
+    """
     Path(root).mkdir(parents=True)
     text = json.dumps({"zarr_format": 3, "node_type": "group", "attributes": {}})
     Path(root, DOCUMENTS[V3]).write_text(text, "utf-8")
     for i in range(n_arrays):
         create(os.path.join(root, array_name(i)), V3, layout)
+        if differ:
+            document = Path(root, array_name(i), DOCUMENTS[V3])
+            members = json.loads(document.read_text("utf-8"))
+            members["shape"] = list(shape_of_array(i, layout.shape))
+            members["attributes"] = {"units": "K", "long_name": f"temperature of sensor {i}"}
+            document.write_text(json.dumps(members), "utf-8")
 
 
 def group_holds(root, n_arrays, layout):
