@@ -39,7 +39,7 @@ def __getattr__(name: str) -> Callable[..., Any]:
 
 
 def _ordered(name: str, /, *, endianness: Literal["little", "big"] = "little") -> np.dtype[Any]:
-    return np.dtype(name).newbyteorder(_ORDERS[endianness])
+    return np.dtype(np.dtype(name).newbyteorder(_ORDERS[endianness]).str)     # a native order is none in NumPy
 
 
 def _time(kind: str, /, *, unit: str = "generic", scale_factor: int = 1, **order: Any) -> np.dtype[Any]:

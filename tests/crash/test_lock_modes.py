@@ -192,6 +192,7 @@ print(json.dumps([found, array[...].tolist(), array.refresh().shape]))
         os.chmod(place, 0o555)
     [[found, values, shape]] = crew.results([process])
     os.chmod(place, 0o755)
+    os.chmod(os.path.join(place, "__zdata__"), 0o755)
     assert found == [13] * 5 and values == [1] * 64 and shape == [64]
 
 
