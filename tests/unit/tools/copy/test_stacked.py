@@ -1,5 +1,6 @@
 """`zcore.copy` of a list: arrays are stacked, or joined along a dimension."""
 import os
+import sys
 
 import numpy as np
 import pytest
@@ -38,17 +39,18 @@ def test_few_sources_are_open_and_little_is_in_memory(monkeypatch):
     arrays = [np.full((64, 64), i, "i4") for i in range(100)]
     names = numpy_files(arrays)
     monkeypatch.setattr(stacked, "MAX_OPEN", 3)
-    n_before, most = len(os.listdir("/dev/fd")), 0
+    most = 0
 
     def note(done, total):
         nonlocal most
-        most = max(most, len(os.listdir("/dev/fd")))
+        links = [os.path.realpath(f"/dev/fd/{fd}") for fd in os.listdir("/dev/fd")]
+        most = max(most, len([link for link in links if link.endswith(".npy")]))
 
     tracemalloc.start()
     made = zcore.copy(names, "a.zarr", chunks=(10, 64, 64), memory="500 kB", progress=note)
     assert tracemalloc.get_traced_memory()[1] < 1_200_000 < made.nbytes
     tracemalloc.stop()
-    assert 0 < most <= n_before + 20 and (made[:, 5, 5] == np.arange(100)).all()
+    assert (0 if sys.platform == "darwin" else 1) <= most <= 3 and (made[:, 5, 5] == np.arange(100)).all()
 
 
 def groups(lengths, **attributes):
