@@ -130,8 +130,9 @@ def test_fill_value(dtype, fill_value, written):
 
 def test_types_are_stored_in_canonical_form():
     """V2-DT-01, V2-ST-01"""
-    for given, stored in (("i4", "<i4"), (float, "<f8"), (bool, "|b1"), ("M8[ns]", "<M8[ns]"), (">u2", ">u2"),
-                          ([("a", "i2", (2,))], [["a", "<i2", [2]]]), (str, "|O")):
+    order = np.dtype(float).str[0]
+    for given, stored in (("i4", f"{order}i4"), (float, f"{order}f8"), (bool, "|b1"), ("M8[ns]", f"{order}M8[ns]"),
+                          (">u2", ">u2"), ([("a", "i2", (2,))], [["a", f"{order}i2", [2]]]), (str, "|O")):
         assert members(4, given, 2)["dtype"] == stored
 
 

@@ -231,7 +231,7 @@ def test_structured_fill_value_keeps_each_byte_order():
 def test_payload_of_a_nan_becomes_the_usual_one():
     """V2-FV-02: the document cannot carry it, so the array that is made has what its reader will see."""
     payload = np.frombuffer(b"\x01\0\xc0\xff", "<f4")[0]
-    assert zarr_v2.new_array(3, "<f4", fill_value=payload).fill_bytes == np.float32(np.nan).tobytes()
+    assert zarr_v2.new_array(3, "<f4", fill_value=payload).fill_bytes == np.array(np.nan, "<f4").tobytes()
 
 
 @each(("dtype", "value"), [

@@ -31,7 +31,7 @@ def blosc(typesize, shuffle, **changes):
 @pytest.mark.parametrize(("dtype", "serializer", "typesize", "shuffle"), [
     ("<f4", LITTLE, 4, "shuffle"), (">i8", CodecSpec("bytes", {"endian": "big"}), 8, "shuffle"),
     ("u1", CodecSpec("bytes"), 1, "bitshuffle"), ("?", CodecSpec("bytes"), 1, "bitshuffle"),
-    ("S300", CodecSpec("bytes"), 1, "shuffle"), ("<U5", LITTLE, 20, "shuffle"), ("c16", LITTLE, 16, "shuffle"),
+    ("S300", CodecSpec("bytes"), 1, "shuffle"), ("<U5", LITTLE, 20, "shuffle"), ("<c16", LITTLE, 16, "shuffle"),
     ([("a", "i1"), ("b", "S2")], LITTLE, 3, "shuffle"), ([("a", "<i2"), ("b", ">f8")], LITTLE, 10, "shuffle"),
     (str, CodecSpec("vlen-utf8"), 1, "noshuffle"), (bytes, CodecSpec("vlen-bytes"), 1, "noshuffle"),
 ])

@@ -86,7 +86,7 @@ def test_documents_say_all_that_readers_need_of_codecs_of_numcodecs(name, given,
     if name in ("quantize", "astype"):
         pytest.importorskip("numcodecs")
     codec = {"name": f"numcodecs.{name}", "configuration": given}
-    values = np.arange(100) / 4
+    values = (np.arange(100) / 4).astype("<f8")
     store = zcore.MemoryStore()
     keyword = "compressors" if name in ("shuffle", "crc32") else "filters"
     zcore.create_array(store, data=values, **{keyword: [codec]})
