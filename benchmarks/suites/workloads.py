@@ -204,7 +204,7 @@ WORKLOADS = (
              targets=(Target("tensorstore_cache", at_least=2), Target("h5py", at_least=1.0), Target(STAT, at_most=4))),
     Workload("create_arrays", "create 1000 arrays in a group, on tmpfs", "create",
              (1000, 1000), (100, 100), encoding="v3", count=1000, place="tmpfs", max_repeats=5, targets=_MANY_ARRAYS),
-    Workload("list_arrays", "list a group of 1000 arrays that differ in shape and attributes: name, shape and type", "list",
+    Workload("list_arrays", "list name, shape and type of 1000 arrays that differ in shape and attributes", "list",
              (1000, 1000), (100, 100), encoding="v3", count=1000, max_repeats=5, targets=_MANY_ARRAYS),
     Workload("open_interleaved", "open and read 10 elements, libraries interleaved (cold CPU caches)", "open",
              (4096 * 64,), (4096,), samples_per_repeat=10, targets=_OPEN),

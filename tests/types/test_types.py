@@ -73,6 +73,8 @@ def wrong_parameters(holder, found):
         if isinstance(statement, ast.FunctionDef) and callable(getattr(holder, name)):
             given = statement.args
             told = [each.arg for each in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
+            if any([ast.unparse(decorator) == "classmethod" for decorator in statement.decorator_list]):
+                told = told[1:]
             has = list(inspect.signature(getattr(holder, name)).parameters)
             if told != has:
                 wrong[name] = told, has

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from zcore.tools.source import SourceGroup
     from zcore.typing import Selection
 
 MAX_OPEN = 16
@@ -43,6 +44,11 @@ class StackedSource(Source):
         The name of the dimension along which arrays are joined. Arrays without it must be equal in all sources, and
         there is one of them. By default arrays get a new first dimension.
     """
+
+    nodes: list[tuple[str, SourceGroup | SourceArray]]
+    lost: Sequence[tuple[str, str]]
+    left_out: Sequence[tuple[str, str]]
+    leaves_out: bool
 
     def __init__(self, sources: Sequence[Any], path: str, selection: Selection, threads: int | None,
                  along: str | None) -> None:

@@ -21,7 +21,6 @@ Examples:
 """
 from __future__ import annotations
 
-from zcore.cli.verbs.copying import options
-
 # The three verbs differ in their names and examples alone.
-configure, run = options.configure, options.run
+from zcore.cli.verbs.copying.options import configure as configure
+from zcore.cli.verbs.copying.options import run as run

@@ -9,12 +9,11 @@ Examples:
 from __future__ import annotations
 
 from zcore.cli.verbs.copying import options
+from zcore.cli.verbs.copying.options import configure as configure
 
 TYPE_CHECKING = False      # of typing, without its import time
 if TYPE_CHECKING:
     import argparse
-
-configure = options.configure
 
 
 def run(arguments: argparse.Namespace) -> int:
