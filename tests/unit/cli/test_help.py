@@ -69,7 +69,7 @@ def test_every_example_is_a_command_line_that_parses(weather):
 
 def test_every_module_of_a_verb_is_called():
     verbs = {path.stem for path in (Path(zcore.cli.__file__).parent / "verbs").rglob("*.py")
-             if re.search(r"^(def run\(arguments\b|configure, run = )", path.read_text(encoding="utf-8"), re.MULTILINE)}
+             if re.search(r"^(def run\(arguments\b|run: )", path.read_text(encoding="utf-8"), re.MULTILINE)}
     assert verbs - {"options"} == set(command.VERBS)     # those of the three verbs that copy
 
 

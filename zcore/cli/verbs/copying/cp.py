@@ -21,6 +21,13 @@ Examples:
 """
 from __future__ import annotations
 
+from zcore.cli.verbs.copying import options
+
+TYPE_CHECKING = False      # of typing, without its import time
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable
+
 # The three verbs differ in their names and examples alone.
-from zcore.cli.verbs.copying.options import configure as configure
-from zcore.cli.verbs.copying.options import run as run
+configure: Callable[[argparse.ArgumentParser], None] = options.configure
+run: Callable[[argparse.Namespace], int] = options.run

@@ -9,11 +9,13 @@ Examples:
 from __future__ import annotations
 
 from zcore.cli.verbs.copying import options
-from zcore.cli.verbs.copying.options import configure as configure
 
 TYPE_CHECKING = False      # of typing, without its import time
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Callable
+
+configure: Callable[[argparse.ArgumentParser], None] = options.configure
 
 
 def run(arguments: argparse.Namespace) -> int:
