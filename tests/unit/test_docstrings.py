@@ -28,7 +28,7 @@ def public_members():
         own = [base for base in cls.__mro__ if base.__module__.partition(".")[0] == "zcore"]
         for name in sorted({name for base in own for name in vars(base) if not name.startswith("_")}):
             member = inspect.getattr_static(cls, name)
-            if isinstance(member, property) or callable(getattr(cls, name)):
+            if isinstance(member, property) or callable(getattr(cls, name, None)):
                 yield f"{cls.__name__}.{name}", member if isinstance(member, property) else getattr(cls, name)
 
 

@@ -30,7 +30,7 @@ from zcore.text.tried_names import SENTENCES, told
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from types import EllipsisType
-    from typing import Literal, Self, SupportsIndex, TypeVar
+    from typing import Literal, Never, Self, SupportsIndex, TypeVar
 
     import numpy.typing as npt
 
@@ -45,6 +45,19 @@ if TYPE_CHECKING:
 
 # The C library takes memory of this size from the system, whose pages are zero, so zeros cost nothing.
 _MIN_ZEROS = 1 << 25
+
+
+class _Tried:
+    """A name that people try on an array, and no array has. `__getattr__` would make all other names slower."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name: str = name
+
+    def __get__(self, array: Array | None, owner: type[Array]) -> Never:
+        raise AttributeError(told(f"'Array' object has no attribute {self.name!r}", self.name), name=self.name,
+                             obj=owner if array is None else array)
 
 
 class Array(Node):
@@ -78,11 +91,9 @@ class Array(Node):
     if TYPE_CHECKING:
         @property
         def metadata(self) -> ArrayMetadata: ...
-    else:
-        def __getattr__(self, name):
-            if name in SENTENCES:
-                raise AttributeError(told(f"'Array' object has no attribute {name!r}", name), name=name, obj=self)
-            return object.__getattribute__(self, name)     # raises the error again, which a property may have raised
+
+    def __dir__(self) -> list[str]:
+        return [name for name in super().__dir__() if type(vars(Array).get(name)) is not _Tried]
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -1162,6 +1173,10 @@ class Array(Node):
         except ZcoreError as error:
             error.locate(self._binding.describe())
             raise
+
+
+for _name in SENTENCES.keys() - set(dir(Array)):
+    setattr(Array, _name, _Tried(_name))
 
 
 class ArrayConfig(NamedTuple):
