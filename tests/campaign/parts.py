@@ -40,6 +40,8 @@ PARTS = (
          ("python", "-m", "tests.crash.races.unaligned")),
     Part("threads", "tests of locks, plans, caches, shards and readers that share, with the thread sanitizer",
          ("python", "-m", "tests.campaign.threads")),
+    Part("other machines", "arrays are exchanged, both ways, with emulated machines of other processors, byte orders "
+         "and sizes of pointers", ("python", "-m", "tests.campaign.machines")),
     Part("re-entry", "every public call from a signal handler, a `__del__`, an `__array__`, a coroutine, a forked "
          "child, and a thread at the end of the interpreter",
          ("python", "-m", "tests.crash.reentry")),
