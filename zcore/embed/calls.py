@@ -62,7 +62,10 @@ def adopted(array: object) -> Array:
 
 
 def _keywords(options):
-    keywords = {} if options is None else json.loads(options)
+    try:
+        keywords = {} if options is None else json.loads(options)
+    except json.JSONDecodeError as exc:
+        raise ValueError(f"options are {options!r:.60}, expected a JSON object: {exc}") from exc
     if type(keywords) is not dict:
         raise ValueError(f"options are {options!r:.60}, expected a JSON object")
     # JSON has no tuples, and what is a shape here may be compared with one.

@@ -682,9 +682,10 @@ def append(binding: ArrayBinding, values: npt.NDArray[Any] | Callable[[int], npt
 def _append(binding, values, axis, appended):
     with binding.exclusive() as exclusive:
         metadata = exclusive.metadata
-        if callable(values) and (values := values(metadata.shape[axis] if axis < metadata.ndim else 0)) is None:
+        has_axis = axis < metadata.ndim
+        if has_axis and callable(values) and (values := values(metadata.shape[axis])) is None:
             return metadata.shape
-        if values.dtype != metadata.dtype or not axis < metadata.ndim:
+        if not has_axis or values.dtype != metadata.dtype:
             raise StoreError(f"{binding.document}: the array was replaced by another one since it was opened; open it "
                              "again", key=binding.document)
         old = metadata.shape

@@ -56,10 +56,10 @@ class GroupWriter(StreamWriter):
         self._home = self.arrays[self._home_name]
         length = self._common_length(dims)
         self._widest = max(order, key=lambda name: self._metadata(name).chunk_shape[self._axes[name]])
-        unit = self._metadata(self._widest).chunk_shape[self._axes[self._widest]]
+        self._unit = metadata, axis = self._metadata(self._widest), self._axes[self._widest]
         nbytes = sum([math.prod(array.shape[:axis] + array.shape[axis + 1:]) * array.itemsize for array, axis
                       in zip(self.arrays.values(), self._axes.values(), strict=True)])
-        n_rows, _ = rows_in(queue, nbytes, unit)
+        n_rows, _ = rows_in(queue, nbytes, metadata.chunk_shape[axis])
         self._rings = {name: Ring(array._binding, self._axes[name], n_rows) for name, array in self.arrays.items()}
         super().__init__(group._binding.describe(), length, n_rows)
 
@@ -112,7 +112,13 @@ class GroupWriter(StreamWriter):
             array.refresh()
 
     def _unit_of(self):
-        return self._metadata(self._widest), self._axes[self._widest]
+        return self._unit
+
+    def _shape_now(self, name):
+        array = self.arrays[name].refresh()
+        if array.ndim != self._rings[name].ndim:
+            raise array._binding.replaced()
+        return array.shape
 
     def _metadata(self, name):
         return self.arrays[name]._binding.metadata
@@ -120,15 +126,15 @@ class GroupWriter(StreamWriter):
     def _store_some(self):
         axis = self._axes[self._home_name]
         for _ in range(_MAX_TRIES):
-            self._length = length = self._home.refresh().shape[axis]
+            self._length = length = self._shape_now(self._home_name)[axis]
             n, grown = self._n_ready(length), []
             if not n:
                 return
             with appending(self._home, self.dimension, length, grown):
-                if self._home.refresh().shape[axis] != length:
+                if self._shape_now(self._home_name)[axis] != length:
                     continue     # another one has appended before this one had the record
                 for name, array in self.arrays.items():
-                    old, axis = array.refresh().shape, self._axes[name]
+                    old, axis = self._shape_now(name), self._axes[name]
                     new = old[:axis] + (old[axis] + n,) + old[axis + 1:]
                     grown.append(Growing(array, old[:axis] + (length,) + old[axis + 1:], new))
                     grown[-1].append(self._rings[name].get(self._tail, n), axis)

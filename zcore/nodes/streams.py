@@ -305,11 +305,13 @@ class Ring:
     Attributes
     ----------
     dtype : numpy.dtype
+    ndim : int
     """
 
     def __init__(self, binding: ArrayBinding, axis: int, n_rows: int) -> None:
         shape = binding.metadata.shape
         self.dtype: np.dtype[Any] = binding.metadata.dtype
+        self.ndim: int = len(shape)
         self._axis = axis
         self._frame_shape = shape[:axis] + shape[axis + 1:]
         self.n_rows: int = n_rows
@@ -323,9 +325,9 @@ class Ring:
         if fault := fault_of_text(values):
             raise ValueError(fault)      # nothing after it would be stored either
         axis = self._axis
-        if values.ndim == len(self._frame_shape):
+        if values.ndim == self.ndim - 1:
             values = np.expand_dims(values, axis)
-        if (values.ndim != len(self._frame_shape) + 1
+        if (values.ndim != self.ndim
                 or values.shape[:axis] + values.shape[axis + 1:] != self._frame_shape):
             raise ValueError(f"a frame has shape {self._frame_shape}, cannot append values of shape {values.shape} "
                              f"along axis {axis}")
@@ -346,7 +348,8 @@ class Ring:
         at = first % self.n_rows
         rows = self._rows[at:at + n]
         if len(rows) < n:
-            rows = np.concatenate([rows, self._rows[:n - len(rows)]])
+            # Alone, NumPy would make the byte order native, and leave old memory between fields.
+            rows = np.concatenate([rows, self._rows[:n - len(rows)]], out=np.zeros((n, *self._frame_shape), self.dtype))
         return np.moveaxis(rows, 0, self._axis)
 
 
@@ -362,9 +365,9 @@ def rows_in(queue: CacheSize | None, row_nbytes: int, unit: int) -> tuple[int, i
 
 
 def safe(values: Any, dtype: np.dtype[Any]) -> Any:
-    """Return values whose type casts safely. What Python's own numbers need is found out here; text is looked at later.
+    """Return values whose type casts safely. Values without one type, as in a list, must fit; floats may be rounded.
 
-    Raises : TypeError.
+    Raises : TypeError, ValueError, OverflowError.
     """
     values = read_whole(values)
     if hasattr(values, "__array__") and not isinstance(values, (np.ndarray, np.generic)):
@@ -373,13 +376,35 @@ def safe(values: Any, dtype: np.dtype[Any]) -> Any:
         check_complete(values, dtype.kind in _TEXT)
         is_safe, found = dtype.kind in _TEXT or np.can_cast(values.dtype, dtype, "safe"), values.dtype
     else:
-        # Python's numbers have no size, and NumPy looks whether an integer fits when it makes the array.
         found = np.asarray(values).dtype if dtype.kind in _RANKS else dtype
         is_safe = found in (dtype, object) or _RANKS.get(found.kind, math.inf) <= _RANKS[dtype.kind]
     if not is_safe:
         raise TypeError(f"values of type {found} do not cast safely to {dtype}, the type of the array; astype casts "
                         "them anyway")
+    if dtype.kind in "US" or not isinstance(values, (np.ndarray, np.generic)):
+        _check_fit(values, dtype)
     return values
+
+
+def _check_fit(values, dtype):
+    """Raise an error if values do not fit a type. NumPy wraps integers of a list that have a type, and cuts text."""
+    if dtype.kind in "US":
+        text = np.asarray(values)
+        longest = np.strings.str_len(text if text.dtype.kind in "US" else text.astype("U")).max(initial=0)
+        if longest > dtype.itemsize // np.dtype(dtype.kind + "1").itemsize:
+            raise ValueError(f"text of {longest} characters does not fit {dtype}, the type of the array")
+    elif dtype.kind in "biufcmM":
+        found = np.asarray(values)
+        if found.dtype == object and dtype.kind in "mM":
+            found = found.astype(dtype.kind + "8")      # Python's times, with all they have
+        comparable = "mM" if dtype.kind in "mM" else "biufc"
+        if found.dtype.kind not in comparable or np.can_cast(found.dtype, dtype, "safe"):
+            return     # NumPy looks whether text and Python's long integers fit
+        with np.errstate(over="ignore"):
+            cast = found.astype(dtype)
+        lost = np.isfinite(found) & (~np.isfinite(cast) if dtype.kind in "fc" else cast != found)
+        if lost.any():
+            raise OverflowError(f"{found[lost][0]} does not fit {dtype}, the type of the array")
 
 
 def _unit_of(metadata, axis, row):

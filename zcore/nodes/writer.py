@@ -67,7 +67,7 @@ class Writer(StreamWriter):
         self.axis: int = axis
         # Of its own: what this one sees of the document is what its own thread has seen or written.
         self._binding = ArrayBinding(binding.store, binding.path, binding.format, binding.options)
-        metadata = self._binding.metadata
+        self._opened = metadata = self._binding.metadata
         shape = metadata.shape
         self._row_nbytes = math.prod(shape[:axis] + shape[axis + 1:]) * metadata.itemsize
         n_rows, self._room = rows_in(queue, self._row_nbytes, metadata.chunk_shape[axis])
@@ -95,12 +95,15 @@ class Writer(StreamWriter):
         ----------
         frames : array_like
             Of the array's dimensions, or without the axis: then it is one frame. Any type that casts safely (NumPy,
-            ``casting="safe"``) to that of the array; Python's numbers, if the type holds them.
+            ``casting="safe"``) to that of the array; text that is not too long; numbers in lists, and Python's, if the
+            type holds them.
 
         Raises
         ------
         TypeError, ValueError
-            The type does not cast safely, or the shape is not that of frames.
+            The type does not cast safely, text is too long, or the shape is not that of frames.
+        OverflowError
+            The type does not hold a number or time of a list.
         WriterError
             Frames or boxes that were given before could not be stored. One frame is not taken then, of several perhaps
             some (`n_given`); the next call tries again.
@@ -124,8 +127,8 @@ class Writer(StreamWriter):
         ------
         SelectionError
             The selection is no box of step 1, or lies outside.
-        TypeError, ValueError
-            The type does not cast safely, or the shape does not fit.
+        TypeError, ValueError, OverflowError
+            See `append`, or the shape does not fit.
         WriterError
             See `append`.
         """
@@ -148,6 +151,8 @@ class Writer(StreamWriter):
         """Return the shape with the frames that wait; look at the document if the handle has been resized."""
         if any(map(int.__gt__, self.array.shape, self._binding.metadata.shape)):
             self._binding.reload()
+        if self._binding.metadata.ndim != self._ring.ndim:
+            raise self._binding.replaced()
         shape = list(self._binding.metadata.shape)
         shape[self.axis] = max(shape[self.axis], self._length + self._head - self._tail)
         return tuple(shape)
@@ -193,7 +198,8 @@ class Writer(StreamWriter):
         self._start()
 
     def _unit_of(self):
-        return self._binding.metadata, self.axis
+        metadata = self._binding.metadata
+        return metadata if metadata.ndim == self._ring.ndim else self._opened, self.axis
 
     def _is_ready(self):
         return bool(self._whole) or super()._is_ready()
@@ -201,6 +207,8 @@ class Writer(StreamWriter):
     def _store_some(self):
         while self._whole:
             n, tile = self._next()
+            if any(map(int.__gt__, tile.bounds[1], self._binding.metadata.shape)):
+                self._binding.reload()     # it may have shrunk, and grown again
             tile.store(self._binding)
             del self._whole[:n]
             self._tell()
@@ -258,7 +266,8 @@ class _Tile:
         self = cls.__new__(cls)
         self._starts, self.boxes, self.n_left = box[0], [box], 0
         axis = next(d for d, start in enumerate(tiles[1]._starts) if start != box[0][d])
-        self.values = np.concatenate([tile.values for tile in tiles], axis)
+        self.values = np.zeros(tuple(map(int.__sub__, box[1], box[0])), tiles[0].values.dtype)     # its byte order
+        np.concatenate([tile.values for tile in tiles], axis, out=self.values)
         return self
 
     @property

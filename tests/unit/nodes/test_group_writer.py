@@ -117,6 +117,24 @@ def test_an_error_leaves_all_arrays_as_they_were(monkeypatch):
     check(g, 13)
 
 
+@pytest.mark.parametrize("name", ["time", "x", "y"])
+def test_an_array_of_other_dimensions_takes_the_place(name):
+    g = group()
+    with g.writer("time") as w:
+        for i in range(7):
+            w.append(row(i))
+        w.flush()
+        g.create_array(name, shape=(), dtype="f4", overwrite=True)
+        for n in (8, 9):
+            w.append(row(n))
+            with pytest.raises(zcore.WriterError, match="rows 7 to .* replaced"):
+                w.flush()
+            assert w.n_given == n
+        w.abort()
+    for other in {"time", "x", "y", "step"} - {name}:
+        assert zcore.open(g.store, path=other).shape[other == "y"] == 7
+
+
 def test_a_kill_between_two_arrays(tmp_path):
     g = group(tmp_path / "g")
     with g.writer("time") as w:

@@ -10,6 +10,7 @@ import sys
 import textwrap
 import threading
 import warnings
+from datetime import datetime
 
 import numpy as np
 import pytest
@@ -121,6 +122,26 @@ def test_types(dtype):
     assert array[...].tolist() == [*values.tolist()] * 2
 
 
+@pytest.mark.parametrize("dtype", [
+    ">f8", ">M8[s]", ">U2", [("a", ">i4"), ("b", "?")],
+    np.dtype({"names": ["a"], "formats": ["i2"], "offsets": [2], "itemsize": 8})])
+@pytest.mark.parametrize("chunks", [{"chunks": (4, 3)}, {"chunks": (6, 1)}])
+def test_parts_that_are_joined_keep_their_type(dtype, chunks):
+    dtype = np.dtype(dtype)
+    array = zcore.create_array(zcore.MemoryStore(), shape=(0, 3), dtype=dtype, zarr_format=2, **chunks)
+    values = np.arange(180).reshape(60, 3).astype("u1").astype(dtype["a"] if dtype.names else dtype)
+    if dtype.names:
+        values, field = np.zeros(values.shape, dtype), values
+        values["a"] = field
+    with array.writer(queue=15 * 3 * dtype.itemsize) as w:
+        for i in range(0, 60, 5):
+            w.append(values[i:i + 5])
+        w.flush()
+        for i in range(0, 60, 12):
+            w.write(slice(i, i + 12), values[i:i + 12][::-1])
+    assert array[...].tolist() == values.reshape(5, 12, 3)[:, ::-1].reshape(60, 3).tolist()
+
+
 def test_what_casts_safely():
     array = stack(dtype="i4")
     with array.writer() as w:
@@ -152,6 +173,25 @@ def test_numbers_of_python(dtype, fits, fits_not):
             with pytest.raises((TypeError, ValueError)):
                 call(fits_not)
     assert array[...].tolist() == np.array(fits, dtype).tolist()
+
+
+@pytest.mark.parametrize(("dtype", "fits", "fits_not"), [
+    ("u1", [np.int64(255), np.array(0)], [np.int64(300), np.int64(-1)]),
+    ("u8", [np.int64(1), 2], [np.int64(-1), 0]),
+    ("i4", memoryview(np.arange(2)), memoryview(np.array([0, 2**40]))),
+    ("f4", [np.float64(0.1), np.inf], [1e300, np.float64(1)]),
+    ("M8[s]", [datetime(2020, 1, 1), np.datetime64("NaT")], [datetime(2020, 1, 1, 0, 0, 0, 500_000)] * 2),
+    ("m8[h]", [np.timedelta64(2, "D")] * 2, [np.timedelta64(90, "m")] * 2),
+    ("U2", np.array(["ab", "c"], "U5"), ["abc", "d"]), ("S2", [b"ab", b"c"], np.array([b"ab", b"cde"])),
+    ("U2", np.array(["ab", "c"], object), np.array(["abc", "c"], object))])
+def test_nothing_is_wrapped_or_cut(dtype, fits, fits_not):
+    array = zcore.create_array(zcore.MemoryStore(), shape=0, chunks=2, dtype=dtype)
+    with array.writer() as w:
+        w.append(fits)
+        for call in (w.append, lambda values: w.write(slice(2), values)):
+            with pytest.raises((OverflowError, ValueError), match="does not fit"):
+                call(fits_not)
+    assert np.array_equal(array[...], np.array(fits, dtype), equal_nan=np.dtype(dtype).kind in "fM")
 
 
 def test_the_memory_of_the_caller_is_free_again():
@@ -646,6 +686,39 @@ def test_the_array_changes_meanwhile():
         zcore.create_array(array.store, shape=(1, 5, 4), chunks=(3, 3, 3), dtype="u4", overwrite=True)
         w.append(frames(1))
     assert np.array_equal(array[1:], [*frames(1), *frames(1)])
+
+
+def test_an_array_of_other_dimensions_takes_the_place():
+    array = stack(chunks=(5, 5, 4))
+    with array.writer() as w:
+        w.append(frames(7))
+        w.flush()
+        zcore.create_array(array.store, shape=(), dtype="u4", overwrite=True)
+        w.append(frames(3, 7))
+        for n in (10, 15):
+            with pytest.raises(zcore.WriterError, match=f"frames 7 to {n - 1} .* replaced"):
+                w.flush()
+            assert w.n_given == n
+            w.append(frames(5, n))
+        with pytest.raises((zcore.WriterError, zcore.StoreError), match="replaced"):
+            w.write(0, 1)
+        with pytest.raises(zcore.WriterError, match="replaced"):
+            w.flush()
+        with pytest.raises(zcore.StoreError, match="replaced"):
+            w.write(0, 1)
+        stack(array.store, overwrite=True)
+    assert np.array_equal(array.refresh()[...], frames(13, 7))
+
+
+def test_a_box_is_stored_when_a_shrunk_array_has_grown_again():
+    array = stack(n=12)
+    with array.writer() as w:
+        w.write((slice(8, 12), 0), 7)
+        zcore.open(array.store, "r+").resize(3, 5, 4)
+        with pytest.raises(zcore.WriterError, match="the box .* shrunk"):
+            w.flush()
+        zcore.open(array.store, "r+").resize(12, 5, 4)
+    assert (array[8:, 0] == 7).all() and not array[3:8].any() and not array[8:, 1:].any()
 
 
 def test_read_only(tmp_path):
