@@ -371,7 +371,7 @@ def test_bad_arguments(simple, case):
     ((None, b"r", None), 40, "place is NULL"), ((b"/nowhere/at/all", b"r", None), 2, "does not exist"),
     ((b"/nowhere", b"rw", None), 40, "mode"), ((b"\xff", b"r", None), 40, "utf-8"),
     ((b"/nowhere", b"r", b"[1]"), 40, "object"),
-    ((b"/nowhere", b"r", b"{"), 40, "JSON"), ((b"/nowhere", b"r", b'{"fist": 1}'), 40, "fist"),
+    ((b"/nowhere", b"r", b"{"), 40, "expected a JSON object"), ((b"/nowhere", b"r", b'{"fist": 1}'), 40, "fist"),
 ])
 def test_bad_opens(arguments, code, sentence):
     with pytest.raises(CallError, match=sentence) as caught:
