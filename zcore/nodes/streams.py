@@ -161,6 +161,8 @@ class StreamWriter:
         else:
             if text:
                 warn(text, ResourceWarning)
+        finally:
+            self._is_closed = True     # at the end of the program this is called twice, and no thread runs any more
 
     # the caller's side
 

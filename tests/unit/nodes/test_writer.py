@@ -544,6 +544,18 @@ def test_a_writer_at_the_end_of_the_interpreter(tmp_path):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_program_ends_with_frames_that_cannot_be_stored(tmp_path):
+    program = textwrap.dedent("""
+        import shutil, sys, numpy as np, zcore
+        w = zcore.create_array(sys.argv[1], shape=(0, 4), chunks=(10, 4), dtype="u2").writer()
+        w.append(np.zeros((5, 4), "u2"))
+        shutil.rmtree(sys.argv[1])
+    """)
+    done = subprocess.run([sys.executable, "-c", program, str(tmp_path / "a")], capture_output=True, text=True,
+                          timeout=60, check=True)
+    assert done.stderr.count("frames 0 to 4 are not stored") == 1
+
+
 def test_a_child_has_nothing_of_it(tmp_path):
     array = stack(tmp_path / "a")
     w = array.writer()
