@@ -148,8 +148,7 @@ def test_lengths_that_another_append_changes_each_time(group, never):
 def test_rows_before_which_others_append_each_time(group, never, monkeypatch):
     writer = group.writer("time")
     lengths = cycle([(2,), (3,)])
-    home = SimpleNamespace(refresh=lambda: SimpleNamespace(shape=next(lengths)))
-    monkeypatch.setattr(writer, "_home", home)
+    monkeypatch.setattr(writer, "_shape_now", lambda name: next(lengths))
     tries = never(group_writer, "appending", lambda *_: nullcontext(), (group_writer, "_MAX_TRIES"))
     monkeypatch.setattr(writer, "_n_ready", lambda length: 1)
     with pytest.raises(zcore.LockError, match=f"others were faster in each of {N} attempts to append"):

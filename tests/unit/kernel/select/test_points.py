@@ -31,6 +31,7 @@ SELECTIONS = {
 }
 
 
+@pytest.mark.thinned(3, "layout", "name", "n")
 @pytest.mark.parametrize("n", [3, 5000])
 @pytest.mark.parametrize("name", SELECTIONS)
 @pytest.mark.parametrize("layout", [name for name in LAYOUTS if name != "huge"])
