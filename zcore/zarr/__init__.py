@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from zarr.abc.codec import CodecPipeline
+from zarr.codecs import ShardingCodec
 from zarr.codecs._v2 import V2Codec
 from zarr.core.codec_pipeline import BatchedCodecPipeline
 from zarr.core.metadata import ArrayV2Metadata
@@ -73,6 +74,9 @@ class ZcoreCodecPipeline(CodecPipeline):
         self._form = _form_of(metadata)
         self._arrays = {}
         self._others = None
+        codecs = [] if isinstance(metadata, ArrayV2Metadata) else metadata.codecs
+        if len(codecs) > 1 and any([isinstance(codec, ShardingCodec) for codec in codecs]):
+            _ = self._fallback     # zarr-python warns of such a chain
 
     @property
     def _fallback(self):
