@@ -1,16 +1,16 @@
 """Options of a handle for reading and writing: the keywords that `zcore.open` and `zcore.create_array` share."""
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from zcore import config as settings
 from zcore.errors import warn
 from zcore.kernel.plan.cache import CHUNKS, ChunkCache
-from zcore.model.value import as_bool
+from zcore.model.value import as_bool, check_kind
 from zcore.text.sizes import room_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from typing import Any, Literal
 
     from zcore.kernel.io.object_locks import ObjectLocks
@@ -61,6 +61,7 @@ class Options:
                  write_empty_chunks: bool | None = None, read_only: bool = False,
                  dimension_separator: Literal["/", "."] | None = None, cache: CacheSize | None = None,
                  config: Mapping[str, Any] | None = None) -> None:
+        check_kind(config, "config", (Mapping,), "a mapping")
         for name, value in (config or {}).items():
             if name == "write_empty_chunks":
                 write_empty_chunks = value

@@ -220,6 +220,8 @@ def store_of(store_like: Any, read_only: bool, fsync: bool | None = None, check_
 
         fsync = as_bool(fsync, "fsync")
     store_like = _MEMORY if store_like is None and not read_only else _as_text(store_like)
+    if storage_options is not None and not isinstance(storage_options, Mapping):
+        raise TypeError(f"storage_options is {storage_options!r:.60}, expected a mapping")
     if storage_options:
         if not isinstance(store_like, str) or "://" not in store_like:
             raise TypeError(f"storage_options are for a URL, not for {store_like!r:.200}")

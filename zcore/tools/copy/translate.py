@@ -270,7 +270,7 @@ def _chains(source, format, wanted):
 def _shuffled(source, wanted, compressors, parts):
     """Return the requested compressors with the shuffle of the source, if they have none."""
     given = list(compressors) if isinstance(compressors, (list, tuple)) else [compressors]
-    names = [getattr(named, "name", None) or named["name"] for named in map(named_codec, given)]
+    names = [getattr(named, "name", None) or named.get("name") for named in map(named_codec, given)]
     itemsize = (wanted.dtype or source.dtype).itemsize
     if not names or itemsize == 1 or {"blosc", "numcodecs.blosc", _SHUFFLE}.intersection(names) or (
             _SHUFFLE not in [codec.name for codec in parts["compressors"]]):
