@@ -757,13 +757,9 @@ cdef class Boxes:
         cdef Py_ssize_t b
         cdef int axis, d
         cdef Side *side
-        self.n = len(boxes)
-        self.shape = boxes[0].shape
-        self.ndim = len(boxes[0].counts)
-        assert 0 < self.ndim <= MAX_NDIM and self.sides == NULL
-        self.sides = <Side *>zc_new_zeros(self.n, self.ndim * sizeof(Side))
-        if self.sides == NULL:
-            raise MemoryError
+        cdef tuple shape = boxes[0].shape
+        cdef int ndim = len(boxes[0].counts)
+        self._make(len(boxes), shape, ndim)
         highest = [0] * self.ndim
         for b in range(len(boxes)):
             box = boxes[b]
@@ -798,13 +794,9 @@ cdef class Boxes:
         cdef int d
         cdef int64_t count
         cdef Side *side
-        self.n = starts.shape[0]
-        self.shape = counts
-        self.ndim = len(counts)
-        assert 0 < self.ndim <= MAX_NDIM and starts.shape[1] == self.ndim and self.n > 0
-        self.sides = <Side *>zc_new_zeros(self.n, self.ndim * sizeof(Side))
-        if self.sides == NULL:
-            raise MemoryError
+        cdef int ndim = len(counts)
+        self._make(starts.shape[0], counts, ndim)
+        assert starts.shape[1] == self.ndim and self.n > 0
         for d in range(self.ndim):
             count = counts[d]
             for b in range(self.n):
@@ -815,6 +807,14 @@ cdef class Boxes:
                 side.axis = d
         self.highest = tuple([int(low) + count - 1 for low, count in zip(np.max(starts, axis=0), counts, strict=True)])
         return self
+
+    cdef int _make(self, int64_t n, tuple shape, int ndim) except -1:
+        assert 0 < ndim <= MAX_NDIM and self.sides == NULL
+        self.n, self.shape, self.ndim = n, shape, ndim
+        self.sides = <Side *>zc_new_zeros(n, ndim * sizeof(Side))
+        if self.sides == NULL:
+            raise MemoryError
+        return 0
 
     def __dealloc__(self):
         free(self.sides)
