@@ -103,9 +103,11 @@ def references(source: StoreLike | Mapping[str, Any] | Array | Group | list[Stor
                     _add_joined(found, name + "/" if name else "", array, members, inline_threshold, max_inlined)
     bases = {_directory_of(node.store) for node in nodes}
     base = None if None in bases else os.path.commonpath(bases)
-    allowed = [place for node in nodes if isinstance(node.store, ReferenceStore) for place in node.store.allowed or ()]
+    # An empty list permits less than None.
+    limits = [node.store.allowed for node in nodes if isinstance(node.store, ReferenceStore)]
+    allowed = None if not limits or None in limits else [place for limit in limits for place in limit]
     return ReferenceStore.of({key: _relative(value, base) for key, value in found.items()}, base=base,
-                             allowed=allowed or None)
+                             allowed=allowed)
 
 
 def _walk(node):

@@ -260,3 +260,13 @@ def test_hdf5_files_are_joined_by_the_command(tmp_path, monkeypatch, capsys):
     assert main(["refs", "make", "0.nc", "2.nc", "--along", "time", "--out", "x.json"]) == 1
     assert "2.nc" in (err := capsys.readouterr().err) and "t has the units C, expected K" in err
     assert main(["refs", "make", "0.nc", "1.nc", "--out", "x.json"]) == 1 and "--along" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("allowed", [None, [], ["https://host/"]])
+def test_targets_that_a_set_permits_are_those_of_the_sets_made_of_it(tmp_path, allowed):
+    """An empty list permits no remote target, None all of them."""
+    zcore.create_array(tmp_path / "a.zarr", data=np.arange(4))
+    zcore.references(tmp_path / "a.zarr").save(tmp_path / "refs.json")
+    opened = ReferenceStore(tmp_path / "refs.json", allowed=allowed)
+    assert zcore.references(zcore.open(opened)).allowed == opened.allowed
+    assert opened.allowed == (None if allowed is None else tuple(allowed))
