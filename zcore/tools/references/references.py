@@ -102,6 +102,9 @@ def references(source: StoreLike | Mapping[str, Any] | Array | Group | list[Stor
                     members = [node[name] if name else node for node in nodes]
                     _add_joined(found, name + "/" if name else "", array, members, inline_threshold, max_inlined)
     bases = {_directory_of(node.store) for node in nodes}
+    if len(bases) > 1 and any([isinstance(node.store, ReferenceStore) for node in nodes]):
+        raise UnsupportedError("a reference set is joined with sources in its own directory alone, as it may point to "
+                               "no other files", feature="joined reference sets of several directories")
     base = None if None in bases else os.path.commonpath(bases)
     # An empty list permits less than None.
     limits = [node.store.allowed for node in nodes if isinstance(node.store, ReferenceStore)]

@@ -270,3 +270,15 @@ def test_targets_that_a_set_permits_are_those_of_the_sets_made_of_it(tmp_path, a
     opened = ReferenceStore(tmp_path / "refs.json", allowed=allowed)
     assert zcore.references(zcore.open(opened)).allowed == opened.allowed
     assert opened.allowed == (None if allowed is None else tuple(allowed))
+
+
+def test_a_set_that_is_joined_leads_nowhere_else(tmp_path):
+    """Files below a common directory are not those that a set may point to."""
+    (tmp_path / "secret").write_bytes(bytes(16))
+    for name in ("theirs", "mine"):
+        zcore.create_array(tmp_path / name / "a.zarr", data=np.arange(4, dtype="i4"), compressors=None, checksum=False,
+                           dimension_names=["t"])
+    refs = zcore.references(tmp_path / "theirs/a.zarr").to_v0()
+    (tmp_path / "theirs/refs.json").write_text(json.dumps(refs | {"c/0": [str(tmp_path / "secret"), 0, 16]}))
+    with pytest.raises(zcore.UnsupportedError, match="its own directory"):
+        zcore.references([tmp_path / "theirs/refs.json", tmp_path / "mine/a.zarr"], along="t")
