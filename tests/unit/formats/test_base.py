@@ -35,8 +35,8 @@ ALLOWED = {
     "tools/copy/transfer.py: format_of(3)": "the array that a rechunking writes on its way",
     "tools/copy/translate.py: zcore.formats.zarr_v3.chain": "the codecs in `sharding_indexed` are written as in v3",
     "tools/references/hdf5.py: format_of(2)": "reference sets of HDF5 files are hierarchies of Zarr v2",
-    "tools/references/hdf5_dataset.py: format_of(2)": "as above",
-    "tools/references/hdf5_dataset.py: zcore.formats.zarr_v2.fill": "as above",
+    "tools/hdf5/dataset.py: format_of(2)": "as above",
+    "tools/hdf5/dataset.py: zcore.formats.zarr_v2.fill": "as above",
     "tools/references/references.py: format_of(2)": "what is no standard format is described as Zarr v2",
     "zarr/handed.py: node.zarr_format not in (2, 3)": "these two zarr-python has",
 }

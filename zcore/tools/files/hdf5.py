@@ -9,7 +9,6 @@ where they lie, by zcore, if it has them.
 """
 from __future__ import annotations
 
-import collections
 import contextlib
 import os
 import struct
@@ -21,42 +20,33 @@ import numpy as np
 
 from zcore import api
 from zcore.descriptors import identity_of
-from zcore.errors import (
-    InvalidKeyError,
-    Needing,
-    NodeNotFoundError,
-    SelectionError,
-    UnsupportedError,
-    warn,
-)
+from zcore.errors import Needing, SelectionError, UnsupportedError, warn
 from zcore.kernel.io.steady_file import SteadyFile
 from zcore.model.metadata import has_varying_items
-from zcore.stores.keys import check_key
 from zcore.stores.reference.store import ReferenceStore
 from zcore.tools.copy.translate import MISSING_ATTRIBUTE
 from zcore.tools.files.numpy import dtype_of
-from zcore.tools.references.hdf5_attributes import (
-    ScaleNames,
-    attributes_of,
-    dimension_names,
-    fill_of_attribute,
-    fill_value_of,
-    has_enum,
-    is_placeholder,
-    open_file,
-    reading,
-    shown_name,
-    stored_name,
-    text_of,
-    type_of,
-)
-from zcore.tools.references.hdf5_dataset import (
+from zcore.tools.hdf5.dataset import (
     Texts,
     codecs_of,
     is_stored,
     missing_filters,
     references_of,
     stored_chunks,
+)
+from zcore.tools.hdf5.walk import (
+    NAMES,
+    ScaleNames,
+    attributes_of,
+    dimension_names,
+    fill_of_attribute,
+    fill_value_of,
+    has_enum,
+    open_file,
+    reading,
+    text_of,
+    type_of,
+    walk,
 )
 from zcore.tools.source import Source, SourceArray, SourceGroup
 
@@ -68,7 +58,6 @@ if TYPE_CHECKING:
     from zcore.typing import Selection
 
 _GZIP_LEVEL = 4
-MAX_NAMES = 1000     # of one group: links could multiply groups without end
 
 
 def _h5py():
@@ -94,63 +83,30 @@ class Hdf5Source(Source):
         try:
             self._file = open_file(h5py, path)
             with reading(path):
-                self._walk(h5py, path, name, selection)
+                self._find(h5py, path, name, selection)
         except BaseException:
             self.close()
             raise
 
-    def _walk(self, h5py, path, name, selection):
+    def _find(self, h5py, path, top, selection):
         """Find all nodes below a name."""
-        if not _is_there(h5py, self._file, name or "/"):
-            raise NodeNotFoundError(f"{path} holds no {name!r}", path=name)
         scales = ScaleNames(h5py, self._file)
-        n_names = collections.Counter()
-        pending = [("", self._file[stored_name(h5py, self._file, name) or "/"], ())]
-        while pending:
-            name, node, above = pending.pop()
-            if is_placeholder(h5py, node):
-                if not name:
-                    raise UnsupportedError(f"{node.name} is a dimension of NetCDF without a variable, so it has no "
-                                           "elements", feature="dimensions without a variable")
-                continue
-            attributes = attributes_of(h5py, node)
-            if isinstance(node, h5py.Dataset):
+        for name, node in walk(h5py, self._file, top):
+            if isinstance(node, UnsupportedError):
+                self.left_out.append((node.feature, repr(name) if node.feature == NAMES else name))
+            elif isinstance(node, h5py.Dataset):
                 try:
-                    self.nodes.append((name, _Dataset(h5py, path, node, attributes, scales, selection)))
+                    self.nodes.append((name, _Dataset(h5py, path, node, attributes_of(h5py, node), scales, selection)))
                 except UnsupportedError as exc:
                     if not name:
                         raise
                     self.left_out.append((f"datasets with {exc.feature}", name))
-                continue
-            if not isinstance(node, h5py.Group):
+            elif not isinstance(node, h5py.Group):
                 self.lost.append(("named types", name))
-                continue
-            if selection is not None:
+            elif selection is not None:
                 raise SelectionError("a selection needs an array, the source is a group")
-            if node.id in above:     # links may lead in circles
-                continue
-            n_names[node.id] += 1
-            if n_names[node.id] > MAX_NAMES:
-                self.left_out.append((f"groups that have {MAX_NAMES} other names", name))
-                continue
-            self.nodes.append((name, SourceGroup(attributes)))
-            above = *above, node.id
-            pending += [(*member, above) for member in reversed(list(self._members(h5py, name, node)))]
-
-    def _members(self, h5py, name, group):
-        """Yield the members of a group that can be nodes, by their names."""
-        for member in sorted(group):
-            shown = shown_name(h5py, group, member)
-            path = f"{name}/{shown}" if name else shown
-            try:
-                check_key(path)
-            except InvalidKeyError:
-                self.left_out.append(("members with names that no node can have", repr(path)))
             else:
-                if _is_there(h5py, group, member):
-                    yield path, group[member]
-                else:
-                    self.left_out.append(("links that lead nowhere", path))
+                self.nodes.append((name, SourceGroup(attributes_of(h5py, node))))
 
     def close(self) -> None:
         if self._file is not None:
@@ -241,11 +197,6 @@ def _read_by_zcore(h5py, dataset, scales, dtype):
         raise UnsupportedError(f"{dataset.name} has a filter that this HDF5 does not have, nor zcore: {exc.message}; "
                                "hdf5plugin has some", feature=exc.feature) from exc
     return api.open(ReferenceStore.of(found, base=os.path.dirname(path)))
-
-
-def _is_there(h5py, group, name):
-    """Return whether a name leads to an object: a link by name may lead nowhere, any other kind has an object."""
-    return group.get(name) is not None or isinstance(group.get(name, getlink=True), h5py.HardLink)
 
 
 def _slices_of(box):

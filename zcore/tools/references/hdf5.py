@@ -12,16 +12,17 @@ from typing import TYPE_CHECKING
 
 from zcore.errors import IncompleteCopyWarning, Needing, UnsupportedError, warn
 from zcore.formats import format_of
+from zcore.stores.keys import prefix_of
 from zcore.stores.reference.store import ReferenceStore
-from zcore.tools.references.hdf5_attributes import (
+from zcore.tools.hdf5.dataset import references_of
+from zcore.tools.hdf5.walk import (
+    LINKS,
     ScaleNames,
     attributes_of,
-    is_placeholder,
     open_file,
     reading,
-    shown_name,
+    walk,
 )
-from zcore.tools.references.hdf5_dataset import references_of
 from zcore.trust.urls import is_remote
 
 if TYPE_CHECKING:
@@ -76,64 +77,40 @@ def references_from_hdf5(path: StrPath, *, inline_threshold: int = 500, max_inli
         raise UnsupportedError(f"{path!r:.200}: reference sets are made of HDF5 files that lie here",
                                feature="reference sets of remote HDF5 files")
     path = os.path.abspath(path)
-    url = os.path.basename(path)
+    url, found = os.path.basename(path), {}
     with reading(path), open_file(h5py, path) as file:
         # The beginning tells a name that looks like a URL from a URL.
-        walk = _Walk(h5py, f"./{url}" if ":" in url else url, inline_threshold, max_inlined, unsupported == "skip",
-                     ScaleNames(h5py, file))
-        walk.add_group("", file, ())
-    made = ReferenceStore.of(walk.references, base=os.path.dirname(path))
+        how = ScaleNames(h5py, file), f"./{url}" if ":" in url else url, inline_threshold, max_inlined
+        for name, node in walk(h5py, file, follows_links=False):
+            if isinstance(node, h5py.Dataset) and node.shape is None:
+                warn(f"{name!r} is a dataset without elements, and left out of the set")
+                continue
+            try:
+                found.update(_references_to(h5py, name, node, how))
+            except UnsupportedError as exc:
+                if unsupported == "raise" and exc.feature != LINKS:
+                    raise UnsupportedError(f"{name!r}: {exc.message}; unsupported='skip' leaves such members out",
+                                           feature=exc.feature) from exc
+                warn(f"{name!r} is left out of the set: {exc.message}", IncompleteCopyWarning)
+    made = ReferenceStore.of(found, base=os.path.dirname(path))
     made.made_of = path
     return made
 
 
-class _Walk:
-    """The walk through a file, and the references found so far."""
-
-    def __init__(self, h5py, url, inline_threshold, max_inlined, skips, scales):
-        self.references = {}
-        self._h5py, self._skips = h5py, skips
-        self._how = scales, url, inline_threshold, max_inlined
-
-    def add_group(self, prefix, group, above):
-        """Add a group and all below it; `above` are the addresses of the groups that hold it."""
-        h5py = self._h5py
-        above = *above, h5py.h5o.get_info(group.id).addr
-        self.references[prefix + _ZARR_V2.group_document] = b'{"zarr_format":2}'
-        attributes = attributes_of(h5py, group)
-        if attributes:
-            self.references[prefix + _ZARR_V2.attributes_document] = json.dumps(attributes).encode()
-        for name in group:
-            key = prefix + shown_name(h5py, group, name)
-            if not isinstance(group.get(name, getlink=True), h5py.HardLink):
-                warn(f"{key!r} is a link by name, and left out of the set")
-                continue
-            member = group[name]
-            if fault := _ZARR_V2.names.fault(name):
-                self._leave_out(key, f"an array or group cannot have this name: {fault}", "names of HDF5")
-            elif isinstance(member, h5py.Dataset):
-                self._add_dataset(key, member)
-            elif isinstance(member, h5py.Group):
-                if h5py.h5o.get_info(member.id).addr in above:
-                    warn(f"{key!r} is a group that holds itself, and left out of the set")
-                else:
-                    self.add_group(key + "/", member, above)
-
-    def _add_dataset(self, key, dataset):
-        if dataset.shape is None:
-            warn(f"{key!r} is a dataset without elements, and left out of the set")
-            return
-        if is_placeholder(self._h5py, dataset):
-            return
-        try:
-            with reading(dataset.file.filename, dataset.name):
-                found = references_of(self._h5py, dataset, key + "/", *self._how)
-        except UnsupportedError as exc:
-            self._leave_out(key, exc.message, exc.feature)
-        else:
-            self.references.update(found)
-
-    def _leave_out(self, key, reason, feature):
-        if not self._skips:
-            raise UnsupportedError(f"{key!r}: {reason}; unsupported='skip' leaves such members out", feature=feature)
-        warn(f"{key!r} is left out of the set: {reason}", IncompleteCopyWarning)
+def _references_to(h5py, name, node, how):
+    """Return the references of what the walk has found."""
+    if isinstance(node, UnsupportedError):
+        raise node
+    for part in name.split("/") if name else ():
+        if fault := _ZARR_V2.names.fault(part):
+            raise UnsupportedError(f"an array or group cannot have this name: {fault}", feature="names of HDF5")
+    prefix = prefix_of(name)
+    if isinstance(node, h5py.Dataset):
+        with reading(node.file.filename, node.name):
+            return references_of(h5py, node, prefix, *how)
+    if not isinstance(node, h5py.Group):
+        return {}     # a named type
+    found = {prefix + _ZARR_V2.group_document: b'{"zarr_format":2}'}
+    if attributes := attributes_of(h5py, node):
+        found[prefix + _ZARR_V2.attributes_document] = json.dumps(attributes).encode()
+    return found

@@ -180,7 +180,7 @@ def test_groups_with_two_names(link, tmp_path):
 
 
 def test_links_that_multiply_groups(tmp_path, monkeypatch):
-    monkeypatch.setattr("zcore.tools.files.hdf5.MAX_NAMES", 10)
+    monkeypatch.setattr("zcore.tools.hdf5.walk.MAX_NAMES", 10)
     with h5py.File(tmp_path / "a.h5", "w") as file:
         for i in range(40):
             file.create_group(f"g{i}")

@@ -94,7 +94,7 @@ def test_layouts(path, options):
 
 def test_a_contiguous_dataset_is_cut(path, monkeypatch):
     """RF-V1-03: into parts that divide it; one that has none stays whole."""
-    monkeypatch.setattr("zcore.tools.references.hdf5_dataset.PART_NBYTES", 100)
+    monkeypatch.setattr("zcore.tools.hdf5.dataset.PART_NBYTES", 100)
     with h5py.File(path, "w") as file:
         for name, shape in (("cut", (10, 9, 4)), ("prime", (101,)), ("rows", (3, 100)), ("deep", (2, 3, 50))):
             file[name] = RNG.integers(0, 255, shape).astype("u1")
@@ -231,7 +231,7 @@ def test_texts_of_varying_length(path):
 
 def test_texts_that_stand_in_many_elements(path, monkeypatch):
     """RF-V1-07: they are read one by one until there are too many."""
-    monkeypatch.setattr("zcore.tools.references.hdf5_dataset.MAX_TEXTS_NBYTES", 1000)
+    monkeypatch.setattr("zcore.tools.hdf5.dataset.MAX_TEXTS_NBYTES", 1000)
     with h5py.File(path, "w") as file:
         file["texts"] = np.array([["a", "bb"], ["ccc", "ä"]], object)
     check(path)
@@ -376,7 +376,20 @@ def test_links(path):
         group = zcore.open(references_from_hdf5(path))
     assert sorted(path for path, _ in group.members(None)) == ["a", "a/b", "a/b/x", "hard"]
     assert group["hard"][:].tolist() == [0, 1, 2]
-    assert sorted(str(warning.message).split("'")[1] for warning in caught) == ["a/b/up", "external", "null", "soft"]
+    assert sorted(str(warning.message).split("'")[1] for warning in caught) == ["external", "null", "soft"]
+
+
+def test_hard_links_that_multiply_groups(path, monkeypatch):
+    """RF-STO-03: each group has a limited number of names."""
+    monkeypatch.setattr("zcore.tools.hdf5.walk.MAX_NAMES", 10)
+    with h5py.File(path, "w") as file:
+        for i in range(40):
+            file.create_group(f"g{i}")
+        for i in range(39):
+            file[f"g{i}/left"] = file[f"g{i}/right"] = file[f"g{i + 1}"]
+    with pytest.warns(IncompleteCopyWarning, match="groups that have 10 other names"):
+        made = references_from_hdf5(path, unsupported="skip")
+    assert len(made.to_v0()) < 800
 
 
 def test_attributes(path):

@@ -16,7 +16,8 @@ from zcore.formats import format_of
 from zcore.formats.zarr_v2.fill import render_fill
 from zcore.model.dtypes import to_descr
 from zcore.stores.memory import MemoryStore
-from zcore.tools.references.hdf5_attributes import (
+from zcore.tools.hdf5.types import check_type, filters_of, is_text
+from zcore.tools.hdf5.walk import (
     attributes_of,
     dimension_names,
     fill_of_attribute,
@@ -24,14 +25,13 @@ from zcore.tools.references.hdf5_attributes import (
     has_enum,
     type_of,
 )
-from zcore.tools.references.hdf5_types import check_type, filters_of, is_text
 
 if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any, TypeAlias
 
     from zcore.model.metadata import CodecSpec
-    from zcore.tools.references.hdf5_attributes import ScaleNames
+    from zcore.tools.hdf5.walk import ScaleNames
 
     References: TypeAlias = dict[str, bytes | tuple[str, int, int]]
 

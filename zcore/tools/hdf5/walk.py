@@ -1,4 +1,4 @@
-"""Attributes and types of HDF5, and the names of variables and dimensions: as NetCDF and kerchunk see them.
+"""The walk through a file of HDF5: its groups and datasets, with names and attributes as NetCDF and kerchunk see them.
 
 h5py raises any error of Python for a damaged file; `reading` makes a StoreError of it.
 
@@ -9,18 +9,22 @@ a scale, which HDF5 attaches to nothing: its dimensions are in an attribute, by 
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from itertools import chain, count
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from zcore.errors import StoreError, UnsupportedError, ZcoreError, warn
+from zcore.errors import InvalidKeyError, NodeNotFoundError, StoreError, UnsupportedError, ZcoreError, warn
+from zcore.stores.keys import check_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import ModuleType
     from typing import Any
 
+MAX_NAMES = 1000     # of one group: links could multiply groups without end
+LINKS, NAMES = "links by name", "members with names that no node can have"     # that are left out
 _PHONY = "phony_dim_"     # the beginning of the names that dimensions without a name get, as in netcdf-c
 _NOT_A_VARIABLE = b"This is a netCDF dimension but not a netCDF variable"
 _NO_COORDINATE = "_nc4_non_coord_"
@@ -53,6 +57,63 @@ def open_file(h5py: ModuleType, path: str) -> Any:
             advice = "" if other == "HDF4" else "; nccopy -k nc4 converts it to NetCDF-4"
             raise UnsupportedError(f"{path} is a file of {other}, not of HDF5{advice}", feature=other)
         return h5py.File(path, "r")
+
+
+def walk(h5py: ModuleType, file: Any, name: str = "", *, follows_links: bool = True) -> Iterator[tuple[str, Any]]:
+    """Yield what a name leads to and all below it, groups before their members, by paths relative to it.
+
+    Yields groups, datasets, and named types of h5py; or an UnsupportedError for a member that cannot be a node. Links
+    by name may lead to other files; unless the walk `follows_links`, they are left out, too.
+    """
+    if not _is_there(h5py, file, name or "/"):
+        raise NodeNotFoundError(f"{file.filename} holds no {name!r}", path=name)
+    n_names = Counter()
+    pending = [("", file[stored_name(h5py, file, name) or "/"], ())]
+    while pending:
+        path, node, above = pending.pop()
+        if is_placeholder(h5py, node):
+            if not path:
+                raise UnsupportedError(f"{node.name} is a dimension of NetCDF without a variable, so it has no "
+                                       "elements", feature="dimensions without a variable")
+            continue
+        if isinstance(node, h5py.Group):
+            if node.id in above:     # links may lead in circles
+                continue
+            n_names[node.id] += 1
+            if n_names[node.id] > MAX_NAMES:
+                node = _left_out(f"groups that have {MAX_NAMES} other names")
+            else:
+                below = *above, node.id
+                pending += [(*member, below) for member in _members(h5py, path, node, follows_links)]
+        yield path, node
+
+
+def _members(h5py, path, group, follows_links):
+    """Return pairs of path and object of the members of a group, the last one first."""
+    found = []
+    for member in sorted(group, reverse=True):
+        shown = shown_name(h5py, group, member)
+        name = f"{path}/{shown}" if path else shown
+        try:
+            check_key(name)
+        except InvalidKeyError:
+            found.append((name, _left_out(NAMES)))
+            continue
+        if not follows_links and not isinstance(group.get(member, getlink=True), h5py.HardLink):
+            found.append((name, _left_out(LINKS)))
+        else:
+            found.append((name, group[member] if _is_there(h5py, group, member)
+                          else _left_out("links that lead nowhere")))
+    return found
+
+
+def _left_out(what):
+    return UnsupportedError(f"it is one of the {what}", feature=what)
+
+
+def _is_there(h5py, group, name):
+    """Return whether a name leads to an object: a link by name may lead nowhere, any other kind has an object."""
+    return group.get(name) is not None or isinstance(group.get(name, getlink=True), h5py.HardLink)
 
 
 @contextlib.contextmanager
