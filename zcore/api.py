@@ -25,7 +25,7 @@ from zcore.model.value import as_bool
 from zcore.nodes.array import Array
 from zcore.nodes.group import Group, node_of
 from zcore.stores.memory import MemoryStore
-from zcore.stores.openers import check_directory, names_archive, store_of
+from zcore.stores.openers import as_path, check_directory, names_archive, store_of
 from zcore.text.tried_names import telling
 
 if TYPE_CHECKING:
@@ -390,8 +390,8 @@ def _new_archive(store, mode, path):
     """
     if mode in ("r", "r+"):
         return None
-    place = os.fspath(store) if isinstance(store, (str, os.PathLike)) else None
-    if not isinstance(place, str):
+    place = as_path(store)
+    if place is None:
         return None
     if not names_archive(place):
         check_directory(place)

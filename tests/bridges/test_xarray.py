@@ -902,3 +902,24 @@ def test_an_array_or_nothing_is_named_alike_with_and_without_consolidated_metada
             xr.open_dataset(tmp_path / "g", engine="zcore", consolidated=True)
     else:
         assert list(xr.open_dataset(tmp_path / "g", engine="zcore", consolidated=consolidated)) == ["x"]
+
+
+@FORMATS
+@pytest.mark.parametrize("place", [lambda g: g, lambda g: g.store], ids=["group", "store"])
+def test_xarray_opens_what_lies_in_a_directory_without_an_engine_and_by_its_own(place, tmp_path, zarr_format):
+    ds = weather()
+    ds.to_zarr(tmp_path, zarr_format=zarr_format)
+    given = place(zcore.open_group(tmp_path))
+    for found in (xr.open_dataset(given), xr.open_dataset(given, engine="zarr"), xr.open_zarr(given, chunks=None)):
+        xr.testing.assert_equal(found, xr.open_dataset(tmp_path, engine="zarr"))
+
+
+def test_what_lies_elsewhere_is_handed_to_xarray_by_a_store(tmp_path):
+    to_zarr(weather(), tmp_path)
+    store = zcore.MemoryStore()
+    zcore.copy(tmp_path, store)
+    xr.testing.assert_equal(xr.open_zarr(zcore.zarr.Store(store)), xr.open_dataset(zcore.open_group(store)))
+    with pytest.raises(TypeError, match="zcore.zarr.group hands it on"):
+        xr.open_zarr(zcore.open_group(store))
+    with pytest.raises(TypeError, match="zcore.zarr.Store hands it on"):
+        xr.open_zarr(zcore.DirectoryStore(tmp_path, confined=True))

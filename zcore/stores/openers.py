@@ -120,8 +120,8 @@ def kind_of(store_like: object) -> Kind | None:
     For a path this costs one `stat`, and for a file whose ending is not in the table a read of its first bytes. None
     for a missing path, and for any other kind.
     """
-    store_like = _as_text(store_like)
-    if not isinstance(store_like, str):
+    path = as_path(store_like)
+    if path is None:
         if isinstance(store_like, Store):
             return STORE
         library = library_of(store_like)
@@ -131,24 +131,23 @@ def kind_of(store_like: object) -> Kind | None:
             return None
         value = next(iter(store_like.values()), b"")
         return REFERENCES if value is None or isinstance(value, (str, list, tuple, int, Mapping)) else MAPPING
-    if (kind := _kind_of_url(store_like)) is not None:
-        named = named_kind(store_like.partition("?")[0].rstrip("/")) if kind is REMOTE else None
+    if (kind := _kind_of_url(path)) is not None:
+        named = named_kind(path.partition("?")[0].rstrip("/")) if kind is REMOTE else None
         return named if named is REFERENCES or named is PARQUET else kind
     try:
-        mode = os.stat(store_like).st_mode
+        mode = os.stat(path).st_mode
     except (OSError, ValueError):
         return None
     if stat.S_ISREG(mode):
-        named = named_kind(store_like)
+        named = named_kind(path)
         # The ending of a set in Parquet is that of a directory.
         if named is None or named is PARQUET:
-            return _kind_by_magic(store_like)
-        return (named is FOREIGN and _kind_by_magic(store_like)) or named
+            return _kind_by_magic(path)
+        return (named is FOREIGN and _kind_by_magic(path)) or named
     if not stat.S_ISDIR(mode):
         return None
     # The name first: most directories are then not looked into.
-    is_parquet = named_kind(store_like.rstrip("/")) is PARQUET and os.path.isfile(
-        os.path.join(store_like, PARQUET_DOCUMENT))
+    is_parquet = named_kind(path.rstrip("/")) is PARQUET and os.path.isfile(os.path.join(path, PARQUET_DOCUMENT))
     return PARQUET if is_parquet else DIRECTORY
 
 
@@ -157,10 +156,18 @@ def _kind_of_url(text):
     return MEMORY if text.startswith(_MEMORY) else REMOTE if is_url(text) else None
 
 
-def _as_text(store_like):
-    """Return the text of a path object; anything else as it is."""
+def as_path(place: object) -> str | None:
+    """Return the text of a path or a URL; None for all else.
+
+    A store and a node have `__fspath__` for other libraries. They are no paths here, which would lose their options.
+    """
     # `os.PathLike` is asked last: for a str it costs more than all else here.
-    return os.fspath(store_like) if type(store_like) is not str and isinstance(store_like, os.PathLike) else store_like
+    if type(place) is str:
+        return place
+    if isinstance(place, Store) or hasattr(place, "store_path") or not isinstance(place, (str, os.PathLike)):
+        return None
+    text = os.fspath(place)
+    return text if isinstance(text, str) else None
 
 
 def is_url(text: str) -> bool:
@@ -219,7 +226,8 @@ def store_of(store_like: Any, read_only: bool, fsync: bool | None = None, check_
         from zcore.model.value import as_bool  # which imports NumPy; the command's help needs neither
 
         fsync = as_bool(fsync, "fsync")
-    store_like = _MEMORY if store_like is None and not read_only else _as_text(store_like)
+    path = _MEMORY if store_like is None and not read_only else as_path(store_like)
+    store_like = store_like if path is None else path
     if storage_options is not None and not isinstance(storage_options, Mapping):
         raise TypeError(f"storage_options is {storage_options!r:.60}, expected a mapping")
     if storage_options:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from zcore.errors import StoreError
 from zcore.stores.base import Store
-from zcore.stores.openers import named_kind
+from zcore.stores.openers import as_path, named_kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -41,10 +41,9 @@ def check_shared(place: object, what: str) -> None:
     what : str
         "source" or "destination": for the message.
     """
-    if isinstance(place, (str, os.PathLike)):
-        place = os.fspath(place)
-        if what == "destination" and "://" not in place and named_kind(place) is not None and not os.path.isdir(place):
-            raise ValueError(f"client: the destination {place} is one file, which several workers cannot "
+    if (path := as_path(place)) is not None:
+        if what == "destination" and "://" not in path and named_kind(path) is not None and not os.path.isdir(path):
+            raise ValueError(f"client: the destination {path} is one file, which several workers cannot "
                              "write; copy to a directory or a service first")
         return
     store = place if isinstance(place, Store) else getattr(place, "store", None)

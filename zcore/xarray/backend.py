@@ -13,6 +13,7 @@ from xarray.conventions import decode_cf_variables
 import zcore
 from zcore.errors import warn
 from zcore.nodes.appending import home_of, length_before
+from zcore.stores.openers import as_path
 from zcore.xarray.variables import Dimensions, StoredVariable, shown, variable_of
 
 if TYPE_CHECKING:
@@ -34,14 +35,11 @@ class ZcoreBackend(BackendEntrypoint):
 
     def guess_can_open(self, filename_or_obj: Any) -> bool:
         """Return whether something looks like what zcore opens: its name, or the documents in a directory."""
-        if isinstance(filename_or_obj, (zcore.Group, zcore.Array)):
+        if isinstance(filename_or_obj, (zcore.Group, zcore.Array, zcore.storage.Store)):
             return True
-        if not isinstance(filename_or_obj, (str, os.PathLike)):
+        if (place := as_path(filename_or_obj)) is None:
             return False
         try:
-            place = os.fspath(filename_or_obj)
-            if not isinstance(place, str):
-                return False
             name = place.partition("?")[0] if "://" in place else place
             if name.rstrip("/").lower().endswith(_ENDINGS):
                 return True
@@ -220,14 +218,13 @@ def _opened(place, path, consolidated, storage_options, zarr_format, options):
 
 def place_of(place: Any, storage_options: Mapping[str, Any] | None, read_only: bool = True) -> StoreLike:
     """Return what `zcore.open` takes for what a caller of xarray names."""
-    if isinstance(place, os.PathLike):
-        place = os.fspath(place)
+    path = as_path(place)
     if storage_options is not None:
-        return zcore.RemoteStore(place, read_only=read_only, **storage_options)
-    if isinstance(place, str) and "://" not in place and not place.startswith("file:"):
+        return zcore.RemoteStore(place if path is None else path, read_only=read_only, **storage_options)
+    if path is not None and "://" not in path and not path.startswith("file:"):
         # Absolute: a pickle of the dataset may be opened by a process that runs elsewhere.
-        return os.path.abspath(os.path.expanduser(place))
-    return place
+        return os.path.abspath(os.path.expanduser(path))
+    return place if path is None else path
 
 
 def members_of(node: zcore.Group | zcore.Array, place: object = None,
@@ -278,8 +275,8 @@ def _with_attributes(member):
 def _name_of(array, place):
     """Return the name of a variable for an array that is no member of a group: that of its path, or of the file."""
     name = array.basename
-    if not name and isinstance(place, (str, os.PathLike)):
-        name = os.path.splitext(os.path.basename(os.fspath(place).rstrip("/")))[0]
+    if not name and (path := as_path(place)) is not None:
+        name = os.path.splitext(os.path.basename(path.rstrip("/")))[0]
     return name or "array"
 
 

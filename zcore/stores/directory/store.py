@@ -108,6 +108,17 @@ class DirectoryStore(Folders, Store):
         if as_bool(check_base, "check_base"):
             self._check_base()
 
+    def __fspath__(self) -> str:
+        """Return the base directory, for libraries that open it by its path: ``xr.open_zarr(store)``.
+
+        They know no options of the store.
+
+        Raises : TypeError, if the store is `confined`, which they cannot keep.
+        """
+        if self.confined:
+            raise TypeError(f"{self!r} is confined to its directory; zcore.zarr.Store hands it on to zarr-python")
+        return self.path
+
     @classmethod
     def from_uri(cls, uri: str, **options: Any) -> DirectoryStore:
         """Return the store of a ``file:`` URI, or of a path when `uri` has no scheme.

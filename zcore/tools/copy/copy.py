@@ -1,7 +1,6 @@
 """Copies a node with all below it to another place, format, chunking or type."""
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -13,6 +12,7 @@ from zcore.errors import InvalidKeyError, NodeNotFoundError, UnsupportedError, Z
 from zcore.formats import check_format
 from zcore.model.named_codecs import named_codec
 from zcore.model.value import as_bool, check_kind
+from zcore.stores.openers import as_path
 from zcore.text.sizes import room_of
 from zcore.tools.copy.destinations import SINKS, destination_of, file_kind, recover_at, sink_of
 from zcore.tools.copy.sources import open_source
@@ -252,7 +252,7 @@ def _text(wanted):
 
 
 def _place(destination):
-    return os.fspath(destination) if isinstance(destination, (str, os.PathLike)) else repr(destination)
+    return as_path(destination) or repr(destination)
 
 
 def _opened(destination, path, threads):

@@ -215,8 +215,9 @@ def sink_of(destination: StoreLike, path: str, order: Mapping[str, Any], overwri
     NodeExistsError
         There is something, and `overwrite` is false.
     """
-    if (kind := file_kind(destination)) is not None and isinstance(destination, (str, os.PathLike)):
-        with _file(os.fspath(destination), kind, path, overwrite, root_format, zarr_format, losses, threads,
+    place = openers.as_path(destination)
+    if place is not None and (kind := file_kind(place)) is not None:
+        with _file(place, kind, path, overwrite, root_format, zarr_format, losses, threads,
                    fsync) as sink:
             yield sink, Unmarked()
         return
@@ -246,10 +247,10 @@ def sink_of(destination: StoreLike, path: str, order: Mapping[str, Any], overwri
 
 def file_kind(destination: StoreLike) -> openers.Kind | None:
     """Return the kind of file that a destination is, by its name; None if it is no file."""
-    if not isinstance(destination, (str, os.PathLike)):
+    place = openers.as_path(destination)
+    if place is None or "://" in place:
         return None
-    place = os.fspath(destination)
-    kind = openers.named_kind(place) if isinstance(place, str) and "://" not in place else None
+    kind = openers.named_kind(place)
     return kind if (kind is openers.ZIP or kind in SINKS) and not os.path.isdir(place) else None
 
 
@@ -257,8 +258,8 @@ def destination_of(destination: StoreLike, fsync: bool | None) -> StoreLike:
     """Return the store of a destination, or the destination, if that is a file."""
     if file_kind(destination) is not None:
         return destination
-    if isinstance(destination, (str, os.PathLike)):
-        openers.check_directory(os.fspath(destination))
+    if (place := openers.as_path(destination)) is not None:
+        openers.check_directory(place)
     return openers.store_of(destination, False, fsync)
 
 

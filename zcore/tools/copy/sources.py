@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
 from typing import TYPE_CHECKING
 
 from zcore.engine.binding import GroupBinding
@@ -175,8 +174,8 @@ def open_source(source: StoreLike | Mapping[str, Any] | Array | Group, path: str
         binding = source._binding
         path = "/".join(part for part in (binding.path, lookup.path_of(path)) if part)
         source = binding.store
-    elif isinstance(source, (str, os.PathLike)) and (made := SOURCES.get(openers.kind_of(source))) is not None:
-        return openers.loaded(made)(os.fspath(source), path, selection, threads)
+    elif (made := SOURCES.get(openers.kind_of(source))) is not None:
+        return openers.loaded(made)(openers.as_path(source), path, selection, threads)
     store = openers.store_of(source, True)
     path = lookup.path_of(path)
     binding = lookup.find(store, path, None, options)

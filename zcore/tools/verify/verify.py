@@ -41,11 +41,11 @@ from zcore.hierarchy.unfinished import finished
 from zcore.model.metadata import ArrayMetadata
 from zcore.model.value import check_kind
 from zcore.nodes.node import Node
-from zcore.stores.base import AtMost, BlockStore, Store
+from zcore.stores.base import AtMost, BlockStore
 from zcore.stores.directory import beside, cleanup, lock_file
 from zcore.stores.directory.store import DirectoryStore
 from zcore.stores.keys import prefix_of
-from zcore.stores.openers import PARQUET_DOCUMENT, store_of
+from zcore.stores.openers import PARQUET_DOCUMENT, as_path, store_of
 from zcore.tools.copy import document_last
 from zcore.tools.copy.destinations import recover
 from zcore.tools.spread import check_client, check_shared
@@ -116,7 +116,7 @@ def verify(store: StoreLike | Array | Group, *, path: str = "", repair: bool | s
     if isinstance(store, Node):
         path = "/".join(part for part in (store.path, lookup.path_of(path)) if part)
         store = store.store
-    is_file = not isinstance(store, Store) and isinstance(store, (str, os.PathLike)) and os.path.isfile(store)
+    is_file = os.path.isfile(as_path(store) or "")
     store = store_of(store, not kinds or is_file)
     path = lookup.path_of(path)
     store = _or_set(store)
