@@ -28,9 +28,9 @@ from zcore.asdf import file_layout, scan
 from zcore.asdf.tree import inline, scalars
 from zcore.asdf.tree import load as tree_loader
 from zcore.codecs.chain import codec_of
-from zcore.engine import views
+from zcore.engine import alike, views
 from zcore.errors import ZcoreError
-from zcore.formats import alike, format_of
+from zcore.formats import format_of
 from zcore.formats.json_documents import Document
 from zcore.kernel.codec.checksums import crc32c
 from zcore.stores.keys import check_key
@@ -60,7 +60,6 @@ def forget():
     """Let what equal documents share be parsed anew."""
     views._parse.cache_clear()
     views._resolve.cache_clear()
-    views._chain.cache_clear()
     alike._kept.clear()
 
 

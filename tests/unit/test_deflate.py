@@ -33,11 +33,9 @@ def every_size(monkeypatch):
     monkeypatch.setattr(deflate, "MIN_NBYTES", 0)
     views._parse.cache_clear()
     views._resolve.cache_clear()
-    views._chain.cache_clear()
     yield
     views._parse.cache_clear()
     views._resolve.cache_clear()
-    views._chain.cache_clear()
 
 
 def outcome(decode, *arguments):
@@ -244,5 +242,4 @@ def test_arrays_are_the_same_either_way(tmp_path, monkeypatch, shards, min_nbyte
     monkeypatch.setattr(deflate, "MIN_NBYTES", 10**9 - min_nbytes)
     views._parse.cache_clear()
     views._resolve.cache_clear()
-    views._chain.cache_clear()
     assert (zcore.open(tmp_path)[...] == values).all()

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from zcore.codecs.chain import CodecChain
+from zcore.engine import alike
 from zcore.errors import ArrayMismatchError, ZcoreError, noted
 from zcore.formats.json_documents import MAX_NBYTES
 from zcore.model.metadata import ArrayMetadata
-from zcore.model.value import Same, text_of
+from zcore.model.value import text_of
 from zcore.stores.base import AtMost
 from zcore.stores.keys import prefix_of
 
@@ -136,33 +137,32 @@ def is_trusted(identity: Identity, now: int | None = None) -> bool:
 
 
 def metadata_of(format: Format, document: str, raw: bytes, path: str) -> ArrayMetadata | GroupMetadata:
-    """Return the metadata of the document `raw`. They are shared, so do not change them."""
-    return _parsed(format, document, raw, path)[0]
-
-
-def _parsed(format, document, raw, path):
-    raw = raw.rstrip(_SPACE)
+    """Return the metadata of the document `raw`, without the warnings about it. They are shared: do not change them."""
     try:
-        return (_parse if len(raw) <= MAX_KEPT_NBYTES else _parse.__wrapped__)(format, document, raw)
+        return _parsed(format, document, raw.rstrip(_SPACE))[0]
     except ZcoreError:
         # Parsed again, for a message that names the path.
-        with noted() as notes:
-            return format.parse_node(document, raw, path), tuple(notes)
+        with noted():
+            return format.parse_node(document, raw, path)
+
+
+def _parsed(format, document, raw):
+    return (_parse if len(raw) <= MAX_KEPT_NBYTES else _parse.__wrapped__)(format, document, raw)
 
 
 def _resolved(format, document, raw, path, options, attributes):
-    metadata, notes = _parsed(format, document, raw, path)
-    if type(metadata) is not ArrayMetadata:
-        return metadata, None, None, notes
+    stripped = raw.rstrip(_SPACE)
     try:
-        if len(raw) <= MAX_KEPT_NBYTES:
-            resolved = _resolve(format, document, raw.rstrip(_SPACE), options.strict)
-        else:
-            resolved = _with_chain(format, metadata, notes, options.strict)
+        resolved = (_resolve if len(stripped) <= MAX_KEPT_NBYTES else _read)(
+            format, document, stripped, options.strict)
+        metadata = resolved[0]
+        if type(metadata) is not ArrayMetadata:
+            return resolved
         meant = format.with_attributes(metadata, attributes)
         if meant is not metadata:
-            metadata, resolved = meant, _with_chain(format, meant, notes, options.strict)
+            metadata, resolved = meant, _with_chain(format, meant, resolved[3], options.strict)
     except ZcoreError as error:
+        metadata_of(format, document, raw, path)     # it raises the error of a parser
         # The codecs do not know where they are named.
         error.message = f"{document}: {error.message}"
         raise
@@ -195,36 +195,36 @@ def _parse(format, document, raw):
 
 @lru_cache(maxsize=64)
 def _resolve(format, document, raw, strict):
-    """Return (metadata, codec chain, key template, notes) of an array's document, which depend on nothing else.
+    """Return (metadata, codec chain, key template, notes) of a document, which depend on nothing else.
 
     All are immutable and shared by the handles of equal documents. So a task scheduler can open an array for every
     task, and listing a group of equal arrays is fast.
     """
-    return _with_chain(format, *_parse(format, document, raw), strict)
+    parts = alike.cut(raw)
+    resolved = None if parts is None else alike.recall(parts, format, document, strict)
+    if resolved is None:
+        resolved = _read(format, document, raw, strict)
+        if parts is not None and type(resolved[0]) is ArrayMetadata:
+            alike.keep(resolved, parts, format, document, strict)
+    return resolved
+
+
+def _read(format, document, raw, strict):
+    metadata, notes = _parsed(format, document, raw)
+    if type(metadata) is not ArrayMetadata:
+        return metadata, None, None, notes
+    return _with_chain(format, metadata, notes, strict)
 
 
 def _with_chain(format, metadata, notes, strict):
-    """Return (metadata, codec chain, key template, notes). The chain is shared by arrays that are alike."""
     with noted() as of_codecs:
         metadata = format.completed(metadata, strict)
-    # If the document names the item size of blosc chunks, other sizes are allowed. Otherwise they are an error.
-    parts = metadata.dtype, metadata.chunk_shape, strict and format.implies_typesize
-    if metadata.fill_bytes:
-        chain, more = _chain(Same(metadata.codecs), *parts, metadata.fill_bytes)
-    else:
-        chain, more = _chain.__wrapped__(Same(metadata.codecs), *parts, fill_of(metadata))
+        # If the document names the item size of blosc chunks, other sizes are allowed. Otherwise they are an error.
+        chain = CodecChain(metadata.codecs, metadata.dtype, metadata.chunk_shape,
+                           strict and format.implies_typesize, fill_of(metadata))
     if metadata.edges is not None:
         chain.check_edges(metadata.edges)
-    return metadata, chain, metadata.chunk_keys.template(len(metadata.shape)), (*notes, *of_codecs, *more)
-
-
-@lru_cache(maxsize=64)
-def _chain(codecs, dtype, chunk_shape, strict, fill):
-    """Return a codec chain, which is immutable, and the warnings about it."""
-    if type(fill) is bytes:
-        fill = np.frombuffer(fill, dtype)
-    with noted() as notes:
-        return CodecChain(codecs.value, dtype, chunk_shape, strict, fill), tuple(notes)
+    return metadata, chain, metadata.chunk_keys.template(len(metadata.shape)), (*notes, *of_codecs)
 
 
 def fill_of(metadata: ArrayMetadata) -> npt.NDArray[Any]:

@@ -27,13 +27,12 @@ a spelling that zcore would not write is kept in the metadata's `extra`.
 
 from __future__ import annotations
 
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from zcore.errors import UnsupportedError
-from zcore.formats.alike import alike
 from zcore.formats.base import Format
 from zcore.formats.json_documents import Document, around_shape, render_json, render_shape
 from zcore.formats.zarr_v2 import consolidated
@@ -127,11 +126,6 @@ class ZarrV2(Format):
 
 
 def _parse_array(document, attributes=None):
-    metadata = alike(document.members, attributes, partial(_parse_alone, document, attributes))
-    return metadata if attributes is None else _with_attributes(metadata, lambda: attributes)
-
-
-def _parse_alone(document, attributes):
     members = document.members
     document.integer("zarr_format", 2, 2)
     shape = document.checked("shape", check_shape, document.lengths("shape"))
@@ -162,9 +156,10 @@ def _parse_alone(document, attributes):
         original = None if original == [] else original
         if original != ours.get(member) and (original is not None or member in ours) and not _has_size_0(original):
             extra[member] = original
-    return document.checked("chunks", lambda: ArrayMetadata(
+    metadata = document.checked("chunks", lambda: ArrayMetadata(
         shape, dtype, chunk_shape, _CHUNK_KEYS[separator], codecs, fill_value, raw_fill, 2, attributes, extra=extra,
     ))
+    return metadata if attributes is None else _with_attributes(metadata, lambda: attributes)
 
 
 def _with_attributes(metadata, attributes):

@@ -27,14 +27,13 @@ Other modules parse and render the parts of a document: `dtypes`, `fill`, `grids
 from __future__ import annotations
 
 import json
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from zcore.errors import MetadataError, UnsupportedError, warn
-from zcore.formats.alike import alike
 from zcore.formats.base import Format
 from zcore.formats.codec_specs import bytes_spec
 from zcore.formats.json_documents import Document, join_lines, render_json_lines, render_lines
@@ -152,7 +151,7 @@ def _parse(document):
     extra = _extra(document, _ARRAY_MEMBERS if kind == "array" else _GROUP_MEMBERS)
     if kind == "group":
         return GroupMetadata(3, attributes, parse_consolidated(document, _parse), extra)
-    return alike(members, attributes, partial(_parse_array, document, attributes, extra))
+    return _parse_array(document, attributes, extra)
 
 
 def _extra(document, known):

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 import zcore
-from zcore.formats import alike, format_of
+from zcore.engine import alike, views
+from zcore.engine.options import Options
+from zcore.formats import format_of
 
 V3 = {"zarr_format": 3, "node_type": "array", "shape": [4, 5], "data_type": "int32",
       "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2, 2]}},
@@ -16,15 +18,25 @@ V2 = {"zarr_format": 2, "shape": [4, 5], "chunks": [2, 2], "dtype": "<i4", "comp
       "order": "C", "filters": None}
 
 
+def parsed(text, n=3):
+    name = ".zarray" if n == 2 else "zarr.json"
+    return views.view_of(format_of(n), name, text.encode(), None, "", Options(), 0).metadata
+
+
 def parse(members):
-    name = ".zarray" if members["zarr_format"] == 2 else "zarr.json"
-    return format_of(members["zarr_format"]).parse_node(name, json.dumps(members).encode(), "")
+    return parsed(json.dumps(members), members["zarr_format"])
 
 
 @pytest.fixture(autouse=True)
 def _nothing_is_kept():
-    alike._kept.clear()
+    forget()
     yield
+    forget()
+
+
+def forget():
+    views._parse.cache_clear()
+    views._resolve.cache_clear()
     alike._kept.clear()
 
 
@@ -36,7 +48,7 @@ def test_shape_and_attributes_are_their_own(members):
     assert (first.shape, other.shape) == ((4, 5), (7, 0))
     if members is V3:
         assert (first.attributes, other.attributes, parse(members).attributes) == ({}, {"a": 1}, {})
-    alike._kept.clear()
+    forget()
     assert parse({**members, "shape": [7, 0]}) == other.replace(attributes=first.attributes)
 
 
@@ -51,7 +63,7 @@ def test_a_shape_that_is_wrong_is_an_error_all_the_same(members, shape):
 
     alone = fault()
     parse(members)
-    assert fault() == alone
+    assert len(alike._kept) == 1 and fault() == alone
 
 
 @pytest.mark.parametrize("change", [{"fill_value": True}, {"data_type": "uint32"}, {"unknown": {}}, {"codecs": []}])
@@ -63,7 +75,7 @@ def test_values_that_python_calls_equal_are_not(change):
             return str(error)
 
     alone = outcome()
-    alike._kept.clear()
+    forget()
     first = parse(V3)
     assert outcome() == alone != first
 
@@ -105,6 +117,44 @@ def test_each_array_is_warned_of(tmp_path):
         assert len(list(g.arrays())) == 2
     assert [[str(tmp_path / name) in str(one.message) for name in "ab"] for one in found] == [[True, False],
                                                                                               [False, True]]
+
+
+def test_text_in_front_or_within():
+    """Members in another order, spaces, and members of these names in other objects."""
+    attributes = {"shape": [9], "attributes": {"shape": 1}, "text": '"shape": [8]'}
+    turned = dict(reversed({**V3, "attributes": attributes}.items()))
+    for text in (json.dumps(turned), json.dumps(turned, indent=3), json.dumps(V3 | {"attributes": attributes})):
+        forget()
+        assert parsed(text).shape == (4, 5) and len(alike._kept) == 1
+        other = parsed(text.replace("[4,", "[6,").replace("   4,", "   6,").replace("[9]", "[7]"))
+        assert len(alike._kept) == 1 and other.shape == (6, 5)
+        assert other.attributes in (attributes, attributes | {"shape": [7]})
+
+
+@pytest.mark.parametrize("before", [
+    '"x": {"must_understand": false, "shape": [1]}, ', '"x": {"must_understand": false, "attributes": {}}, ',
+    '"x": {"must_understand": false, "shape": [1], "attributes": {}}, ',
+])
+def test_members_of_other_objects_are_not_taken_for_its_own(before):
+    def text(members):
+        return "{" + before + json.dumps(members)[1:].replace("attributes", r"\u0061ttributes")
+
+    for members in (V3, {**V3, "attributes": {"a": 1}}, {**V3, "shape": [6, 5]}):
+        metadata = parsed(text(members))
+        assert (metadata.shape, metadata.attributes) == (tuple(members["shape"]), members["attributes"])
+    parsed(text(V3).replace("[1]", "[2]"))
+    assert alike._kept == {}
+
+
+def test_attributes_that_are_none():
+    parse(V3)
+    parse({**V3, "attributes": {"a": 1}})
+    for text, attributes in (('"attributes": null', {}), ('"attributes": {"a": NaN}', None), ('"attributes": {}', {})):
+        found = parsed(json.dumps(V3).replace('"attributes": {}', text)).attributes
+        assert np.isnan(found["a"]) if attributes is None else found == attributes
+    for value in ("[]", "1", '"a"', '{"a": 1, "a": 2}', "{,}", "{", '{"a": Infinite}'):
+        with pytest.raises(zcore.MetadataError):
+            parsed(json.dumps(V3).replace('"attributes": {}', f'"attributes": {value}'))
 
 
 def test_documents_that_all_differ():
