@@ -25,7 +25,7 @@ from zcore.model.value import as_bool
 from zcore.nodes.array import Array
 from zcore.nodes.group import Group, node_of
 from zcore.stores.memory import MemoryStore
-from zcore.stores.openers import as_path, check_directory, names_archive, store_of
+from zcore.stores.openers import as_path, check_directory, named_kind, names_archive, store_of
 from zcore.text.tried_names import telling
 
 if TYPE_CHECKING:
@@ -391,7 +391,7 @@ def _new_archive(store, mode, path):
     if mode in ("r", "r+"):
         return None
     place = as_path(store)
-    if place is None:
+    if place is None or named_kind(place.rstrip("/")) is None:
         return None
     if not names_archive(place):
         check_directory(place)

@@ -171,6 +171,18 @@ def get(name: str, *default: Any) -> Any:
     return _FIXED[name]
 
 
+def reset() -> None:
+    """Undo what `set` has changed."""
+    set({"array.write_empty_chunks": False, "threading.max_workers": None})
+
+
+def pprint(**keywords: Any) -> None:
+    """Print the settings that `get` knows; the keywords are those of Python's `pprint.pprint`."""
+    from pprint import pprint
+
+    pprint({name: get(name) for name in (*_FIXED, *_OF_ZARR)}, **keywords)
+
+
 def _bool_of(value, name):
     if not isinstance(value, bool):
         raise TypeError(f"{name} must be a bool, not {type(value).__name__}")

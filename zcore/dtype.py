@@ -1,25 +1,31 @@
-"""Names that zarr-python has for data types, each as what `dtype=` takes: ``Float32()`` is ``numpy.dtype("float32")``.
+"""Data types under the names that they have in zarr-python, with the methods that they have there.
 
-`VariableLengthUTF8` and `VariableLengthBytes` are `str` and `bytes`. zarr-python's own objects are taken as well.
+`dtype=` takes them, and those of zarr-python itself, as it takes NumPy's.
 
->>> from zcore.dtype import DateTime64, FixedLengthUTF32, Int16, VariableLengthUTF8
->>> Int16(), DateTime64(unit="s", scale_factor=10), FixedLengthUTF32(length=3), VariableLengthUTF8()
-(dtype('int16'), dtype('<M8[10s]'), dtype('<U3'), <class 'str'>)
+>>> from zcore.dtype import DateTime64, Int16, VariableLengthUTF8
+>>> Int16(endianness="big"), DateTime64(unit="s", scale_factor=10).to_json(zarr_format=2)["name"]
+(ZDType(dtype('>i2')), '<M8[10s]')
+>>> VariableLengthUTF8().to_json(zarr_format=3), Int16().default_scalar()
+('string', np.int16(0))
 """
 from __future__ import annotations
 
+import json
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from zcore.formats import format_of
+from zcore.model.dtypes import plain_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Literal
 
     import numpy.typing as npt
+
+    from zcore.model.metadata import ArrayMetadata
 
 _NUMBERS = ("Bool", "Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64", "Float16", "Float32",
             "Float64", "Complex64", "Complex128")
@@ -28,43 +34,92 @@ _LENGTHS = {"FixedLengthUTF32": "U", "NullTerminatedBytes": "S", "RawBytes": "V"
 _ORDERS = {"little": "<", "big": ">"}
 
 
-def __getattr__(name: str) -> Callable[..., Any]:
+class ZDType:
+    """A data type and how documents write it, and values of it: `dtype` is what NumPy has for it."""
+
+    __slots__ = ("dtype",)
+
+    def __init__(self, dtype: npt.DTypeLike) -> None:
+        self.dtype: np.dtype[Any] = np.dtype(dtype)
+
+    def __eq__(self, other: object) -> bool:
+        return self.dtype == other.dtype if isinstance(other, ZDType) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.dtype)
+
+    def __repr__(self) -> str:
+        return f"ZDType({self.dtype!r})"
+
+    def to_native_dtype(self) -> np.dtype[Any]:
+        """Return what NumPy has for it; objects are bytes of any length."""
+        return self.dtype
+
+    def default_scalar(self) -> Any:
+        """Return the value of elements that were never written, if none was chosen."""
+        return self._array().fill_value
+
+    def to_json(self, zarr_format: Literal[2, 3]) -> Any:
+        """Return the type as in documents; in Zarr v2 with the codec for objects, as zarr-python does."""
+        document = self._array(zarr_format).to_dict()
+        if zarr_format == 3:
+            return document["data_type"]
+        codec = document["filters"][0]["id"] if document["dtype"] == "|O" else None
+        return {"name": document["dtype"], "object_codec_id": codec}
+
+    def to_json_scalar(self, data: object, *, zarr_format: Literal[2, 3]) -> Any:
+        """Return a value of the type as documents write a fill value."""
+        return self._array(zarr_format, data).to_dict()["fill_value"]
+
+    def from_json_scalar(self, data: Any, *, zarr_format: Literal[2, 3]) -> Any:
+        """Return the value that documents write like this. Raises : MetadataError, if the type does not have it."""
+        document = self._array(zarr_format).to_dict() | {"fill_value": data}
+        return format_of(zarr_format).parse_array(json.dumps(document).encode(), "").fill_value
+
+    def _array(self, zarr_format: Literal[2, 3] = 3, fill_value: object = ...) -> ArrayMetadata:
+        return format_of(zarr_format).new_array((), plain_dtype(self), fill_value=fill_value)
+
+
+def __getattr__(name: str) -> Callable[..., ZDType]:
     if name in _NUMBERS:
-        return partial(_ordered, name.lower())
-    if name in _TIMES:
-        return partial(_time, _TIMES[name])
-    if name in _LENGTHS:
-        return partial(_long, _LENGTHS[name])
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        kind = partial(_ordered, name.lower())
+    elif name in _TIMES:
+        kind = partial(_time, _TIMES[name])
+    elif name in _LENGTHS:
+        kind = partial(_long, _LENGTHS[name])
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    kind.from_native_dtype = ZDType
+    return kind
 
 
-def _ordered(name: str, /, *, endianness: Literal["little", "big"] = "little") -> np.dtype[Any]:
-    return np.dtype(np.dtype(name).newbyteorder(_ORDERS[endianness]).str)     # a native order is none in NumPy
+def _ordered(name: str, /, *, endianness: Literal["little", "big"] = "little") -> ZDType:
+    return ZDType(np.dtype(name).newbyteorder(_ORDERS[endianness]).str)     # a native order is none in NumPy
 
 
-def _time(kind: str, /, *, unit: str = "generic", scale_factor: int = 1, **order: Any) -> np.dtype[Any]:
+def _time(kind: str, /, *, unit: str = "generic", scale_factor: int = 1, **order: Any) -> ZDType:
     return _ordered(kind if unit == "generic" else f"{kind}[{scale_factor}{unit}]", **order)
 
 
-def _long(kind: str, /, *, length: int, **order: Any) -> np.dtype[Any]:
+def _long(kind: str, /, *, length: int, **order: Any) -> ZDType:
     return _ordered(f"{kind}{length}", **order)
 
 
-def Struct(*, fields: Sequence[tuple[str, npt.DTypeLike]]) -> np.dtype[Any]:  # noqa: N802 (as zarr-python calls it)
+def Struct(*, fields: Sequence[tuple[str, npt.DTypeLike]]) -> ZDType:  # noqa: N802 (as zarr-python calls it)
     """Return the type of structures with these fields, each a name and a type."""
-    return np.dtype(list(fields))
+    return ZDType(list(fields))
 
 
-def VariableLengthUTF8() -> type[str]:  # noqa: N802
+def VariableLengthUTF8() -> ZDType:  # noqa: N802
     """Return the type of text of any length."""
-    return str
+    return ZDType(np.dtypes.StringDType())
 
 
-def VariableLengthBytes() -> type[bytes]:  # noqa: N802
+def VariableLengthBytes() -> ZDType:  # noqa: N802
     """Return the type of bytes of any length."""
-    return bytes
+    return ZDType(object)
 
 
-def parse_dtype(dtype: Any, *, zarr_format: Literal[2, 3] = 3) -> np.dtype[Any]:
+def parse_dtype(dtype: Any, *, zarr_format: Literal[2, 3] = 3) -> ZDType:
     """Return what a caller names as `dtype=`, as the type of an array of that format."""
-    return format_of(zarr_format).as_dtype(dtype)
+    return ZDType(format_of(zarr_format).as_dtype(plain_dtype(dtype)))

@@ -81,7 +81,7 @@ def test_names_that_people_try_first_are_told_what_to_write(attempt, words, grou
         assert str(caught.value).endswith(words)
 
 
-def test_settings_of_zarr_python():
+def test_settings_of_zarr_python(capsys):
     config = zcore.config
     with config.set({"array.write_empty_chunks": True, "threading.max_workers": 3, "array.order": "C"}):
         assert (config.write_empty_chunks, config.threads) == (True, 3)
@@ -92,6 +92,11 @@ def test_settings_of_zarr_python():
             assert zcore.create_array({}, shape=4, dtype="i4").config.write_empty_chunks is False
         assert config.write_empty_chunks
     assert not config.write_empty_chunks and config.threads == config.get("threading.max_workers")
+    config.set({"array.write_empty_chunks": True})
+    config.reset()
+    assert not config.write_empty_chunks
+    config.pprint(width=60)
+    assert "'array.write_empty_chunks': False" in capsys.readouterr().out
     with pytest.warns(UserWarning, match="nothing in zcore: array.order, async.concurrency$") as found:
         config.set({"array.order": "F", "async.concurrency": 3, "array.rectilinear_chunks": True})
     assert len(found) == 1 and config.get("array.order") == "C" and config.get("async.concurrency", 7) == 7
@@ -155,7 +160,13 @@ def test_place_and_metadata(group):
     copy = zcore.consolidate_metadata(group.store).metadata.consolidated_metadata
     assert copy.metadata["sub/a"].shape == (4,)
     old = zcore.zeros((2, 3), zarr_format=2, order="F")
-    assert old.metadata.to_dict()["order"] == "F"
+    assert old.metadata.to_dict()["order"] == "F" and old.metadata.filters is None
+    delta = {"id": "delta", "dtype": "<f8", "astype": "<f8"}
+    old = zcore.zeros(4, zarr_format=2, filters=[delta], compressors={"id": "zlib", "level": 2})
+    assert old.metadata.filters == [delta]
+    assert old.metadata.compressor == {"id": "zlib", "level": 2}
+    with pytest.raises(AttributeError, match="metadata.codecs is the chain"):
+        array.metadata.filters     # noqa: B018
 
 
 def test_codecs_by_name():
@@ -176,8 +187,34 @@ def test_names_of_data_types():
         (types.TimeDelta64(), "m8"), (types.FixedLengthUTF32(length=3), "<U3"), (types.RawBytes(length=3), "V3"),
         (types.Struct(fields=[("x", "<i4")]), [("x", "<i4")]), (types.parse_dtype("float32"), "f4"),
     ):
-        assert given == np.dtype(expected)
+        assert given == types.ZDType(expected) and given == given.to_native_dtype() == np.dtype(expected)
+        assert zcore.zeros(2, dtype=given).dtype == zcore.zeros(2, dtype=expected).dtype
+        assert zcore.zeros(2, dtype=given)[0] == zcore.zeros(2, dtype=expected)[0]
     assert zcore.create_array({}, shape=2, dtype=types.VariableLengthUTF8())[0] == ""
     assert zcore.create_array({}, shape=2, dtype=types.VariableLengthBytes())[0] == b""
     with pytest.raises(AttributeError):
         types.Int7     # noqa: B018
+    assert {types.Int8(), types.Int8.from_native_dtype("i1")} == {types.ZDType("i1")}
+    assert repr(types.Int8()) == "ZDType(dtype('int8'))" and types.Int8() != "int8"
+
+
+@pytest.mark.filterwarnings("ignore:The data type")      # of types that Zarr v3 does not specify
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize(("name", "parameters"), [
+    ("Int8", {}), ("Float32", {"endianness": "big"}), ("Bool", {}), ("DateTime64", {"unit": "s", "scale_factor": 10}),
+    ("TimeDelta64", {"unit": "D"}), ("FixedLengthUTF32", {"length": 3}), ("NullTerminatedBytes", {"length": 3}),
+    ("RawBytes", {"length": 4}), ("VariableLengthUTF8", {}), ("VariableLengthBytes", {})])
+def test_data_types_are_those_of_zarr_python(name, parameters, zarr_format):
+    theirs = getattr(pytest.importorskip("zarr.dtype"), name)(**parameters)
+    ours = getattr(zcore.dtype, name)(**parameters)
+    if (name, zarr_format) == ("VariableLengthBytes", 3):
+        assert ours.to_json(zarr_format=3) == "bytes"     # of zarr-extensions, whose older alias zarr-python writes
+    else:
+        assert ours.to_json(zarr_format=zarr_format) == theirs.to_json(zarr_format=zarr_format)
+    value = ours.default_scalar()
+    stored = theirs.to_json_scalar(value, zarr_format=zarr_format)
+    assert ours.to_json_scalar(value, zarr_format=zarr_format) == stored
+    assert str(ours.from_json_scalar(stored, zarr_format=zarr_format)) == str(value)
+    assert (zcore.zeros(2, dtype=theirs, zarr_format=zarr_format).metadata
+            == zcore.zeros(2, dtype=ours, zarr_format=zarr_format).metadata)
+    assert zcore.open({}, mode="a", shape=2, dtype=ours, zarr_format=zarr_format).shape == (2,)

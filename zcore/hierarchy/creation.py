@@ -20,6 +20,7 @@ from zcore.formats import format_of
 from zcore.hierarchy import deletion, exchange, lifecycle, lookup
 from zcore.hierarchy.creation_lock import hold_tree
 from zcore.indexing.assign import cast_to, check_complete, in_memory
+from zcore.model.dtypes import plain_dtype
 from zcore.model.fill_value import fill_bytes, in_order_of_bits
 from zcore.model.metadata import ArrayMetadata, CodecSpec, GroupMetadata, has_varying_items, unshared
 from zcore.model.named_codecs import named_codec
@@ -136,6 +137,8 @@ def new_array(*, shape: Shape | None = None, dtype: DTypeLike | None = None, dat
         data = found if hasattr(data, "dtype") else data
     if shape is None or dtype is None:
         raise TypeError("creating an array needs shape= and dtype=, or data=")
+    if hasattr(dtype, "to_native_dtype"):
+        dtype = plain_dtype(dtype)
     if isinstance(chunks, bool):
         chunks = "auto" if chunks else -1     # as h5py and zarr-python write it
     unknown = settings.keys() - _LEFT_OPEN.keys()
@@ -255,7 +258,7 @@ def zero_of(dtype: DTypeLike) -> Literal[0] | EllipsisType:
     For dates and durations it is 0, as in NumPy. For all others it is the default: zero, or empty text.
     """
     try:
-        return 0 if np.dtype(dtype).kind in "mM" else ...
+        return 0 if np.dtype(plain_dtype(dtype)).kind in "mM" else ...
     except (TypeError, ValueError):
         return ...     # only Zarr v3 has such types
 

@@ -29,6 +29,7 @@ from zcore.formats import DOCUMENTS, FORMAT_OF, NODE_DOCUMENTS, format_of
 from zcore.formats.json_documents import MAX_NBYTES
 from zcore.hierarchy.unfinished import finished
 from zcore.model.auto_chunks import normalize_grid
+from zcore.model.dtypes import plain_dtype
 from zcore.model.metadata import ArrayMetadata, shape_of
 from zcore.model.value import text_of
 from zcore.stores import openers
@@ -525,7 +526,7 @@ def check_is_asked_for(binding: ArrayBinding, shape: Shape | None, chunks: Chunk
         if edges is not None:
             asked["chunks"] = asked["chunks"], edges
     if dtype is not None:
-        asked["dtype"] = binding.format.as_dtype(dtype)
+        asked["dtype"] = binding.format.as_dtype(plain_dtype(dtype))
     asked = {name: value for name, value in asked.items() if value != found[name]}
     if fill_value is not ... and "dtype" not in asked:
         # The format's form of a fill value, from an array of one element.

@@ -211,6 +211,17 @@ def byte_order(dtype: np.dtype[Any]) -> str | None:
     return {"<": "little", ">": "big"}.get(dtype.str[0])
 
 
+def plain_dtype(dtype: Any) -> Any:
+    """Return what a caller names as a type; for a data type of zarr-python, what NumPy has for it.
+
+    Its objects are `bytes` of any length.
+    """
+    if isinstance(dtype, type) or not hasattr(dtype, "to_native_dtype"):
+        return dtype
+    native = dtype.to_native_dtype()
+    return bytes if native.kind == "O" else native
+
+
 def is_text(dtype: object) -> bool:
     """Whether the caller's type is text of any length: a type of Python or NumPy without a length.
 

@@ -348,6 +348,22 @@ class ArrayMetadata(Value):
         return ChunkGrid(self.chunk_shape)
 
     @property
+    def filters(self) -> list[dict[str, Any]] | None:
+        """The filters in a document of Zarr v2, as it has them. Raises : AttributeError, in other formats."""
+        return self._member_of_v2("filters")
+
+    @property
+    def compressor(self) -> dict[str, Any] | None:
+        """The compressor in a document of Zarr v2, as it has it. Raises : AttributeError, in other formats."""
+        return self._member_of_v2("compressor")
+
+    def _member_of_v2(self, name):
+        if self.zarr_format != 2:
+            raise AttributeError(f"only a document of Zarr v2 has {name!r}; metadata.codecs is the chain", name=name,
+                                 obj=self)
+        return document_of(self)[name]
+
+    @property
     def chunk_nbytes(self) -> int:
         """Decoded bytes of one full chunk; of one of the longest, if they differ."""
         return math.prod(self.chunk_shape) * self.dtype.itemsize

@@ -124,7 +124,7 @@ class Node:
         if type(self.store) is not DirectoryStore or not self._binding.format.is_standard:
             raise TypeError(f"{self!r} has no directory that zarr-python reads; "
                             f"zcore.zarr.{type(self).__name__.lower()} hands it on")
-        return os.path.join(self.store, self.path)
+        return os.path.join(self.store, self.path) if self.path else self.store.path
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
