@@ -32,7 +32,7 @@ VERBS = {
     "asdf": ("stores.asdf", "list the parts of ASDF files, extract arrays, explode and implode them"),
     "verify": ("stores.verify", "read all of a store, and report damage"),
     "rm": ("nodes.rm", "delete arrays and groups"),
-    "bench": ("bench", "measure how fast an array is read and written here, and which forms would be faster"),
+    "bench": ("bench", "measure how fast an array is read and written here, and how fast it would be in other forms"),
     "plot": ("elements.plot", "draw a slice of an array"),
     "doctor": ("doctor", "list the installed extras, try a folder's file system, and name the extra that a file needs"),
     "completion": ("completion", "print the completion of a shell for zcore"),

@@ -72,18 +72,15 @@ def test_no_colours_into_a_file(shell, weather):
     assert (done.returncode, done.stderr) == (0, "") and ESCAPE not in done.stdout
 
 
-def test_a_bar_on_a_terminal_and_nothing_left_of_it(terminal, save):
-    save("a.npy", np.arange(1000))
-    code, shown = terminal("demo", "a.npy", "--no-picture", "--chunks", "100").end()
+def test_a_bar_on_a_terminal_and_nothing_left_of_it(terminal):
+    code, shown = terminal("demo", "--no-picture").end()
     assert code == 0
     assert "\rwriting and reading 50 % " in shown and f"{ESCAPE}32m{'█' * 12}{'░' * 12}{ESCAPE}0m" in shown
     assert re.match("█+░*\x1b\\[0m\r {40,}\r[^ ]", shown[shown.rindex("█" * 20):])
 
 
-def test_a_bar_without_colours_and_beyond_ascii(terminal, save):
-    save("a.npy", np.arange(1000))
-    _, shown = terminal("demo", "a.npy", "--no-picture", "--chunks", "100", NO_COLOR="1",
-                        PYTHONIOENCODING="ascii").end()
+def test_a_bar_without_colours_and_beyond_ascii(terminal):
+    _, shown = terminal("demo", "--no-picture", NO_COLOR="1", PYTHONIOENCODING="ascii").end()
     assert f"\rwriting and reading 50 % {'#' * 12}{'-' * 12}" in shown and ESCAPE not in shown
 
 

@@ -1,8 +1,8 @@
-"""Measure how fast an array is read and written here, and which forms would be faster.
+"""Measure how fast an array is read and written here, and how fast it would be in other forms.
 
 A sample is read from the store, with one thread and with several. It is then copied in its own form and in others to a
-hidden folder beside the store, written and read there, and removed again. Times are of files in the system's cache, the
-best of three.
+hidden folder beside the store, written and read there, and removed again. `zcore convert` makes a form by the options
+in its row. Times are of files in the system's cache, the best of three.
 
 Examples:
   zcore bench data.zarr/2016/t2m
@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 import os
-import shlex
 
 import zcore
 from zcore.cli import location
@@ -31,11 +30,7 @@ if TYPE_CHECKING:
     from zcore.cli.show.facts import Sizes
     from zcore.model.metadata import ArrayMetadata
 
-SMALL_CHUNK = 2**18            # bytes decoded: below, the fixed costs of a chunk matter
-LARGE_CHUNK = 2**22            # bytes decoded: above, a selection decodes much that it does not want
 SHARD_NBYTES = 2**24           # decoded, of the shards that are tried
-FASTER = 1.25                  # times as fast is worth a change
-BIGGER = 1.1                   # times as many bytes are acceptable for it
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -81,9 +76,8 @@ def run(arguments: argparse.Namespace) -> int:
             with TemporaryDirectory(prefix=".zcore-bench-", dir=folder) as made:
                 own = zcore.copy(array, f"{made}/own", selection=region)
                 forms = measure_forms(own, values, made, progress)
-    advice = list(advice_of(arguments.path, array, forms))
     if arguments.json:
-        machine.show({"path": arguments.path, "nbytes": values.nbytes, "advice": advice, "forms": forms,
+        machine.show({"path": arguments.path, "nbytes": values.nbytes, "forms": forms,
                       "read": [{"threads": n, "seconds": seconds} for n, seconds in read_seconds.items()]})
         return 0
     print(f"sample: {nbytes_text(values.nbytes)}, in the system's cache")
@@ -92,15 +86,12 @@ def run(arguments: argparse.Namespace) -> int:
               f"  {megabytes_per_second(values.nbytes, seconds):>6} MB/s")
     if forms:
         print()
-        print(table(("form", "files", "bytes", "ratio", "write MB/s", "read MB/s", "one chunk"), [
+        print(table(("form", "files", "bytes", "ratio", "write MB/s", "read MB/s", "one chunk", "options"), [
             (row["name"], str(row["objects"]), f"{row['nbytes_stored']:,}",
              f"{values.nbytes / max(1, row['nbytes_stored']):.2f}",
              megabytes_per_second(values.nbytes, row["write_seconds"]),
-             megabytes_per_second(values.nbytes, row["read_seconds"]), duration(row["chunk_seconds"]))
+             megabytes_per_second(values.nbytes, row["read_seconds"]), duration(row["chunk_seconds"]), row["option"])
             for row in forms]))
-    print()
-    for sentence in advice or ["no other form is clearly better"]:
-        print(f"- {sentence}")
     return 0
 
 
@@ -191,30 +182,3 @@ def measure_forms(own: zcore.Array, values: npt.NDArray[Any], folder: str,
                      "write_seconds": write_seconds, "read_seconds": best_of(array.read, out=np.empty_like(values)),
                      "chunk_seconds": best_of(array.__getitem__, one)})
     return rows
-
-
-def advice_of(path: str, array: zcore.Array, rows: list[dict[str, Any]]) -> Iterator[str]:
-    """Yield advice, a sentence each. `path` is the array's, for the commands; `rows` are those of `measure_forms`."""
-    chunk_nbytes = math.prod(array.chunks if array.metadata.edges is None else array.metadata.chunk_shape) * (
-        array.itemsize)
-    if chunk_nbytes < SMALL_CHUNK < array.size * array.itemsize and array.metadata.edges is None and not array.shards:
-        yield (f"chunks of {nbytes_text(chunk_nbytes)} are small, and each chunk has a fixed cost; some 256 kB to "
-               "4 MB suit most uses, and a shard holds many chunks in one object")
-    if chunk_nbytes > LARGE_CHUNK:
-        yield (f"chunks of {nbytes_text(chunk_nbytes)} are large: a read of a part decodes much that it does not want, "
-               "and threads have few chunks to share; some 256 kB to 4 MB suit most uses")
-    # A name that begins with a dash would be an option.
-    command = f"zcore convert {shlex.quote(f'./{path}' if path.startswith('-') else path)} DESTINATION"
-    for row in rows[1:]:
-        own = rows[0]
-        gains = [f"{what} {own[key] / row[key]:.1f} times as fast" for what, key in (
-            ("is read", "read_seconds"), ("is written", "write_seconds")) if own[key] / row[key] >= FASTER]
-        size = row["nbytes_stored"] / own["nbytes_stored"]
-        slower = max(row["read_seconds"] / own["read_seconds"], row["write_seconds"] / own["write_seconds"])
-        if size == 1 and row["objects"] == own["objects"] or slower >= FASTER:
-            continue     # the same form by another name, or no better one
-        if gains and size <= BIGGER:
-            yield (f"{row['name']}: the sample {' and '.join(gains)}, at {size:.2f} of the bytes: {command} "
-                   f"{row['option']}")
-        elif size < 1 / FASTER:
-            yield f"{row['name']}: the sample has {size:.2f} of the bytes, about as fast: {command} {row['option']}"
