@@ -38,6 +38,12 @@ cdef int identify_fd(int fd, Identity *identity) noexcept nogil
 cdef int identify_name(int dirfd, const char *name, Identity *identity) noexcept nogil
 
 
+# Whether no other bytes can have an identity that was taken from an open file: the file is of this age, or it was
+# renamed since it was written, and its file system gives each change that follows a look another time. `dirfd`: where
+# that is tried, with a file without a name; -1 if nowhere.
+cdef bint is_final(const Identity *identity, int fd, int dirfd, int64_t age_ns) noexcept nogil
+
+
 cdef enum:
     ABSENT = -1
     FAILED = -2

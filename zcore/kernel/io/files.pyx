@@ -18,6 +18,7 @@ from posix.fcntl cimport AT_FDCWD, O_CLOEXEC, O_CREAT, O_EXCL, O_NOCTTY, O_NONBL
 from posix.stat cimport S_ISDIR, S_ISLNK, S_ISREG
 from posix.unistd cimport close, pread, pwrite
 
+from zcore.kernel.atomics cimport zc_load, zc_store, zc_wall_ns
 from zcore.kernel.memory cimport zc_resized
 from zcore.kernel.status cimport (
     CHUNK_LONG, IO_MKDIR, IO_OPEN, IO_READ, IO_RENAME, IO_UNLINK, IO_WRITE, NO_MEMORY, OK, SHARD_CUT, WANTED, Status,
@@ -152,6 +153,30 @@ cdef extern from *:
         return zc_fsync(fd);     /* of a FUSE file system, syncfs may not reach the server */
     }
 
+    /* Since Linux 6.13 some file systems give a file that was looked at a new time with its next change. Where names of
+       files without a name can be had, eight changes tell: the steps of the clock are longer than a change takes. */
+    static int zc_try_times(int dirfd)
+    {
+        int n_tried = -1;
+    #if defined(__linux__) && defined(O_TMPFILE)
+        int fd = openat(dirfd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600), n_close = 0;
+        int64_t last = 0;
+        struct stat found;
+        if (fd < 0) return -1;
+        for (n_tried = 0; n_tried < 8; n_tried++) {
+            if (pwrite(fd, "", 1, 0) != 1 || fstat(fd, &found) != 0) { n_tried = -1; break; }
+            if (ZC_CTIME_NS(found) <= last) break;
+            n_close += ZC_CTIME_NS(found) - last < 500000;
+            last = ZC_CTIME_NS(found);
+        }
+        close(fd);
+        if (n_close < 4 && n_tried > 0) n_tried = 0;
+    #else
+        (void)dirfd;
+    #endif
+        return n_tried < 0 ? -1 : n_tried == 8;
+    }
+
     /* renameat that fails with EEXIST if the new name exists, or, with `exchanges`, exchanges the two names. Other
            errors may only mean that the system or the file system cannot do it. */
     static int zc_rename(int dirfd, const char *name, const char *new_name, int exchanges)
@@ -189,6 +214,7 @@ cdef extern from *:
     enum:
         ZC_NO_DISK
         ZC_OTHER_DISK
+    int zc_try_times(int dirfd) nogil
     int zc_disk_of(int fd) nogil
     void zc_start_settling(int fd) nogil
     int zc_settle(int fd, int disk) nogil
@@ -301,6 +327,27 @@ cdef int identify_name(int dirfd, const char *name, Identity *identity) noexcept
         return errno
     _identity_of(&found, identity)
     return 0
+
+
+# By kind of file system: 0 if it was not tried, 1 or -1. No order: whoever finds 0 tries, too.
+cdef int64_t _tells_changes[ZC_OTHER_DISK]
+
+
+cdef bint is_final(const Identity *identity, int fd, int dirfd, int64_t age_ns) noexcept nogil:
+    cdef int disk, found
+    if zc_wall_ns() - max(identity.mtime_ns, identity.ctime_ns) >= age_ns:
+        return True
+    # A call that writes sets both times before the bytes are there. A rename comes behind them.
+    if fd < 0 or identity.ctime_ns <= identity.mtime_ns:
+        return False
+    disk = zc_disk_of(fd)
+    if disk == ZC_OTHER_DISK:
+        return False
+    if zc_load(&_tells_changes[disk]) == 0 and dirfd >= 0 and zc_disk_of(dirfd) == disk:
+        found = zc_try_times(dirfd)
+        if found >= 0:
+            zc_store(&_tells_changes[disk], 1 if found else -1)
+    return zc_load(&_tells_changes[disk]) > 0
 
 
 cdef int object_open(int dirfd, const char *name, Status *status) noexcept nogil:
@@ -607,9 +654,12 @@ cdef int stage_write(int fd, const uint8_t *data, int64_t n_bytes, int64_t offse
 cdef int stage_close(int dirfd, int fd, int code, Staging *staging, Status *status) noexcept nogil:
     cdef c_stat new
     staging.is_settled = False
+    # Where a look makes the next time differ, the rename gives the object a later one: see `is_final`.
+    if code != OK or fstat(fd, &new) != 0:
+        new.st_size = 0
     if code == OK and (staging.settles or staging.expected != NEW) and _disk_of(dirfd, staging) != ZC_NO_DISK:
         if staging.expected == NEW and staging.disk != ZC_OTHER_DISK:
-            if fstat(fd, &new) == 0 and new.st_size >= MIN_STARTED:
+            if new.st_size >= MIN_STARTED:
                 zc_start_settling(fd)     # that goes on while the next object is encoded
             staging.fd = fd
             return OK

@@ -45,8 +45,9 @@ cdef class Cache:
     # Return the content with one more reference, or NULL. `asks_again`: NULL is no miss, the caller looks again.
     cdef Kept *get(self, const Identity *identity, int64_t base, int64_t size, int64_t form,
                    bint asks_again) noexcept nogil
-    # Whether content that is read from now on may be cached with this identity, which was taken just now.
-    cdef bint trusts(self, const Identity *identity) noexcept nogil
+    # Whether content that is read from now on may be cached with this identity, which was taken just now; `fd` and
+    # `dirfd` as for `is_final`.
+    cdef bint trusts(self, const Identity *identity, int fd, int dirfd) noexcept nogil
     # Caches content that was read from a file of trusted identity, if there is room.
     cdef void put(self, Kept *kept) noexcept nogil
     cdef void set_capacity(self, int64_t capacity, int64_t max_nbytes) noexcept nogil

@@ -10,8 +10,8 @@ import os
 cimport cython
 from libc.stdlib cimport free
 
-from zcore.kernel.atomics cimport zc_add, zc_back_off, zc_load, zc_store, zc_swap_if, zc_wall_ns
-from zcore.kernel.io.files cimport same_identity
+from zcore.kernel.atomics cimport zc_add, zc_back_off, zc_load, zc_store, zc_swap_if
+from zcore.kernel.io.files cimport is_final, same_identity
 from zcore.kernel.memory cimport zc_new
 
 cdef extern from "pythread.h" nogil:
@@ -83,8 +83,8 @@ cdef class Cache:
     capacity : int
         Maximum bytes of all content.
     trusted_age_ns : int
-        Minimum age of a file whose identity is trusted. File systems count time in steps, so a younger file may be
-        replaced by a file of the same inode, size and times.
+        Age from which on the identity of a file is trusted. File systems count time in steps, so a younger file may be
+        replaced by a file of the same inode, size and times, unless the file system tells each change.
     """
 
     def __cinit__(self, int64_t capacity, int64_t trusted_age_ns=2_000_000_000, *args, **kwargs):
@@ -126,8 +126,8 @@ cdef class Cache:
         zc_store(&self.guard, 0)
         return kept
 
-    cdef bint trusts(self, const Identity *identity) noexcept nogil:
-        return zc_wall_ns() - max(identity.mtime_ns, identity.ctime_ns) >= self.trusted_age_ns
+    cdef bint trusts(self, const Identity *identity, int fd, int dirfd) noexcept nogil:
+        return is_final(identity, fd, dirfd, self.trusted_age_ns)
 
     cdef void put(self, Kept *kept) noexcept nogil:
         cdef Kept **bucket = &self.buckets[_bucket(&kept.identity, kept.base)]

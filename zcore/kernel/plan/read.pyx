@@ -153,7 +153,8 @@ cdef void _begin_kept_object(ReadPlan plan, Object *object, Worker *worker) noex
     if worker.passed == NULL and (plan.extents is not None
                                   or identify_fd(object.content.fd, &object.identity) != 0):
         return
-    if (worker.passed == NULL or object.is_identified) and plan.chunks.trusts(&object.identity):
+    if (worker.passed == NULL or object.is_identified) and plan.chunks.trusts(
+            &object.identity, object.content.fd, plan.dirfd):
         begin_kept(plan, &object.identity, 0, object.identity.size, worker)
 
 

@@ -92,7 +92,7 @@ cdef class IndexCache(Cache):
     # Returns the cached index of a shard of `size` bytes at `base` of its file, with one more reference, or NULL.
     cdef ShardIndex *find(self, const Identity *identity, int64_t base, int64_t size, int64_t form) noexcept nogil
     # Caches an index, unless its shard is so young that another one could have the same identity.
-    cdef void keep(self, ShardIndex *index) noexcept nogil
+    cdef void keep(self, ShardIndex *index, int fd, int dirfd) noexcept nogil
 
 
 cdef class ShardLevels:

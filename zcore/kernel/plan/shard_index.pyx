@@ -313,8 +313,8 @@ cdef class IndexCache(Cache):
     cdef ShardIndex *find(self, const Identity *identity, int64_t base, int64_t size, int64_t form) noexcept nogil:
         return self.get(identity, base, size, form, False)
 
-    cdef void keep(self, ShardIndex *index) noexcept nogil:
-        if self.trusts(&index.identity):
+    cdef void keep(self, ShardIndex *index, int fd, int dirfd) noexcept nogil:
+        if self.trusts(&index.identity, fd, dirfd):
             self.put(index)
 
     def info(self):

@@ -276,7 +276,8 @@ cdef int64_t _open(ShardReader self, Plan plan, OpenShard *shard, const Span *ob
     if code != OK:
         fetch_close(opened)
         return GONE if code == MISSING else UNREADABLE
-    shard.read.is_trusted = opened.content.fd >= 0 and plan.keeps and plan.chunks.trusts(&opened.identity)
+    shard.read.is_trusted = opened.content.fd >= 0 and plan.keeps and plan.chunks.trusts(
+        &opened.identity, opened.content.fd, plan.dirfd)
     code = _find_chunks(self, plan, &shard.read, object, &shard.extents, worker)
     return READY if code == OK else UNREADABLE
 
@@ -390,7 +391,7 @@ cdef ShardIndex *_index_of(ShardReader self, Plan plan, const Shard *shard, int 
     index.size = size
     index.form = form.number
     if is_kept:
-        self.cache.keep(index)
+        self.cache.keep(index, shard.object.content.fd, plan.dirfd)
     return index
 
 

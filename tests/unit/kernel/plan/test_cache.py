@@ -89,10 +89,55 @@ def test_a_store_in_memory_has_identities_too(tmp_path):
 
 
 def test_what_is_young_is_not_kept(tmp_path, store_of):
+    """A call that writes in place may still go on, however the file system counts time."""
     zcore.create_array(tmp_path, data=np.arange(10), chunks=5)
+    written_in_place(tmp_path / "c" / "0")
     array, cache = opened(store_of(tmp_path), age_ns=3600 * 10**9)
     assert array[1] == array[1] == 1
     assert counts(cache) == (0, 2, 0)
+
+
+def written_in_place(path):
+    with open(path, "r+b") as file:
+        file.write(path.read_bytes())
+
+
+def tells_changes(directory):
+    """Return whether a file in a directory that was looked at has another time after each change."""
+    times = set()
+    with open(directory / "tried", "wb", buffering=0) as file:
+        for _ in range(20):
+            file.write(b"x")
+            times.add(os.fstat(file.fileno()).st_ctime_ns)
+    return len(times) == 20
+
+
+def test_what_was_renamed_is_kept_where_the_file_system_tells_each_change(tmp_path):
+    zcore.create_array(tmp_path / "a", data=np.arange(10), chunks=5)
+    array, cache = opened(tmp_path / "a", age_ns=3600 * 10**9)
+    assert array[1] == array[1] == 1
+    assert counts(cache) == ((1, 1, 1) if tells_changes(tmp_path) else (0, 2, 0))
+
+
+@pytest.mark.parametrize("way", ["renamed", "renamed unseen", "in place"])
+def test_young_chunks_that_are_replaced_again_and_again(tmp_path, way):
+    """Each by one of the same size, as quickly as can be, by zcore or by others that look at nothing."""
+    writer = zcore.create_array(tmp_path / "a", data=np.arange(10), chunks=10, compressors=None, checksum=False)
+    array, cache = opened(tmp_path / "a", age_ns=3600 * 10**9)
+    path = tmp_path / "a" / "c" / "0"
+    for i in range(300):
+        new = np.arange(i, i + 10)
+        if way == "renamed":
+            writer[...] = new
+        else:
+            other = path if way == "in place" else tmp_path / "other"
+            with open(other, "r+b" if way == "in place" else "wb", buffering=0) as file:
+                file.write(new.tobytes())
+            if way == "renamed unseen":
+                os.replace(other, path)
+        assert array[3] == array[3] == i + 3
+    if tells_changes(tmp_path) and way != "renamed unseen":
+        assert (cache.info()["hits"] > 0) == (way == "renamed")
 
 
 def test_no_more_is_kept_than_there_is_room(tmp_path, store_of):

@@ -253,8 +253,8 @@ def test_a_cache_that_is_granted_later_is_used(tmp_path, monkeypatch):
     from zcore.kernel.plan.cache import CHUNKS
 
     config.cache = "1 MB"
-    assert CHUNKS.info()["chunks"] == 0
-    # Chunks are kept only when they are older than two seconds; what counts is that the cache was asked.
+    CHUNKS.clear()
+    # Whether a young chunk is kept depends on the file system; what counts is that the cache was asked.
     misses = CHUNKS.info()["misses"]
     assert small(array, (1, slice(0, 2))).tolist() == [7, 8]
     assert CHUNKS.info()["misses"] == misses + 1
