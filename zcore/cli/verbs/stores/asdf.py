@@ -1,9 +1,7 @@
-"""List the parts of ASDF files, extract arrays, explode and implode them.
+"""List the parts of ASDF files, and extract arrays.
 
 info lists the parts of a file, blocks lists its blocks. extract writes an array without its mask to an .npy file, or
-the decoded bytes of a block to any file. explode writes a file of text and one file for each block, implode makes one
-file of them again; without a TARGET they choose names beside FILE, and print the name of each file. `zcore verify`
-reads every block and compares the checksums.
+the decoded bytes of a block to any file. `zcore verify` reads every block and compares the checksums.
 
 Examples:
   zcore asdf blocks image.asdf
@@ -32,20 +30,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     for name, act, summary in (
             ("info", _info, "list the parts of a file"), ("blocks", _blocks, "list the blocks of a file"),
-            ("extract", _extract, "write an array, or a block, to a file"),
-            ("explode", _explode, "write a file of text, and one for each block"),
-            ("implode", _implode, "write one file again")):
+            ("extract", _extract, "write an array, or a block, to a file")):
         action = actions.add_parser(name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.")
         action.add_argument("path", metavar="FILE", help="an ASDF file")
         if name == "extract":
             action.add_argument("what", metavar="WHAT",
                                 help="path of an array in the tree, such as /a/b, or the number of a block, from the "
                                      "last one if it is negative")
-        if name in ("extract", "explode", "implode"):
-            action.add_argument("target", metavar="TARGET", nargs=None if name == "extract" else "?",
-                                help="the file that is written")
-        if name in ("explode", "implode"):
-            action.add_argument("--overwrite", action="store_true", help="replace existing files")
+            action.add_argument("target", metavar="TARGET", help="the file that is written")
         machine.add_option(action)
         action.set_defaults(act=act)
 
@@ -139,7 +131,8 @@ def _extract(arguments):
             # To the file, and not its name, which would get an ending.
             with location.replaced(arguments.target) as target:
                 np.save(target, elements, allow_pickle=False)
-    _tell_of(arguments, [arguments.target])
+    if arguments.json:
+        machine.show({"written": [arguments.target]})
 
 
 def _array_called(file, name):
@@ -151,19 +144,3 @@ def _array_called(file, name):
         rest = f" and {len(found) - MAX_NAMED} more" if len(found) > MAX_NAMED else ""
         raise ValueError(f"{file.path} has no array {name!r}; its arrays are {names}{rest}")
     return array
-
-
-def _explode(arguments):
-    _tell_of(arguments, asdf.explode(arguments.path, arguments.target, overwrite=arguments.overwrite), printed=True)
-
-
-def _implode(arguments):
-    _tell_of(arguments, [asdf.implode(arguments.path, arguments.target, overwrite=arguments.overwrite)], printed=True)
-
-
-def _tell_of(arguments, paths, printed=False):
-    """Print which files were written: as JSON, or as text where the command chose the names."""
-    if arguments.json:
-        machine.show({"written": paths})
-    elif printed:
-        print("\n".join(map(printable, paths)))
