@@ -166,7 +166,7 @@ def copy(source: StoreLike | Array | Group | list[StoreLike | Array | Group], de
                 elif isinstance(node, SourceArray):
                     try:
                         with node.watched():
-                            _fill(node, target, memory, threads, work, name, told, client)
+                            _fill(node, target, memory, threads, work, told, client)
                             node.check()
                     except ZcoreError:
                         _check(node, work)     # another reason must not hide that the source is gone
@@ -212,13 +212,13 @@ class Maker:
         return None
 
 
-def _fill(source, target, memory, threads, work, name, progress, client):
+def _fill(source, target, memory, threads, work, progress, client):
     """Copy all elements to a new array."""
     binding = getattr(target, "binding", None)
     if binding is not None and passes_on(source, target.binding.metadata) and source.binding.store.lists:
         pass_objects(source.binding, binding, work.is_begun, progress, client)
     else:
-        Slabs(source, target, memory, threads, work, name, progress, client).run()
+        Slabs(source, target, memory, threads, work, progress, client).run()
 
 
 def _check(source, work):

@@ -47,7 +47,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from zcore.stores.base import Store, StoreLike
-    from zcore.tools.copy.transfer import Target, Work
+    from zcore.tools.copy.staging import Work
+    from zcore.tools.copy.transfer import Target
     from zcore.tools.copy.translate import Losses, Wanted
     from zcore.tools.source import SourceArray, SourceGroup
     from zcore.typing import Format
@@ -79,29 +80,6 @@ class Sink(Protocol):
 
     def close(self) -> None:
         """Finish all."""
-
-
-class Unmarked:
-    """The work of a copy that keeps nothing when it fails."""
-
-    between: str | None = None
-    is_begun: bool = False
-
-    def is_done(self, name: str) -> bool:
-        """Return False."""
-        return False
-
-    def mark(self, name: str) -> None:
-        """Note nothing."""
-
-    def forget(self) -> None:
-        """Forget nothing: nothing was noted."""
-
-    def drop_between(self) -> None:
-        """Remove nothing: temporary objects go by themselves."""
-
-    def discard(self) -> None:
-        """Remove nothing: all is removed when the copy fails."""
 
 
 class StoreSink:
@@ -170,7 +148,7 @@ class StoreSink:
                     kind is GroupBinding and consolidated.is_same(found.metadata, metadata)):
                 return found
             # It is replaced. So nothing in it and below is done.
-            self._work.forget()
+            self._work.is_begun = False
         return lifecycle.create(self._store, path, format, metadata, attributes, self._options,
                                 overwrite=self._overwrite, is_below=True)
 
@@ -219,7 +197,7 @@ def sink_of(destination: StoreLike, path: str, order: Mapping[str, Any], overwri
     if place is not None and (kind := file_kind(place)) is not None:
         with _file(place, kind, path, overwrite, root_format, zarr_format, losses, threads,
                    fsync) as sink:
-            yield sink, Unmarked()
+            yield sink, staging.Work()
         return
     store = openers.store_of(destination, False)
     path = lookup.path_of(path)
@@ -232,7 +210,7 @@ def sink_of(destination: StoreLike, path: str, order: Mapping[str, Any], overwri
     with contextlib.ExitStack() as stack:
         place = store.folders.directory_of(path)
         if place is None:
-            work, inner = Unmarked(), stack.enter_context(document_last.made_in(
+            work, inner = staging.Work(), stack.enter_context(document_last.made_in(
                 store, path, is_node, overwrite, format.array_document if is_array else format.group_document))
         else:
             work = stack.enter_context(_directory(store, path, place, order, is_node, overwrite, format))
@@ -387,7 +365,7 @@ def _file(place, kind, path, overwrite, root_format, zarr_format, losses, thread
                                  f"format {root_format!r}: pass zarr_format=3, or name it .zip")
             lookup.check_new_names(path, format_of(root_format))
             with ZipStore(place, mode="w" if overwrite else "x", fsync=fsync) as store:
-                sink = StoreSink(store, path, zarr_format, Unmarked(), losses, threads, documents_first=True)
+                sink = StoreSink(store, path, zarr_format, staging.Work(), losses, threads, documents_first=True)
                 yield sink
                 sink.close()
             return

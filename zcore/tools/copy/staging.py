@@ -6,7 +6,6 @@
         request          what is copied and how, a line of JSON
         node.<n>/        the copy
         between.<n>/     an array between two passes
-        done.<digest>    an array that is whole, an empty file
 
 If the process is killed, all of this stays. The next one that copies the same source in the same way to the same place
 goes on with it: an object appears whole, so one that is there is done. Any other one begins anew.
@@ -28,7 +27,27 @@ if TYPE_CHECKING:
     from typing import Any
 
 _MAX_NAME = 200     # bytes; file systems take 255
-_DONE = "done."
+
+
+class Work:
+    """What an earlier call has done of a copy, and the folder of its intermediate array. This one keeps nothing.
+
+    Attributes
+    ----------
+    is_begun : bool
+        Something may be done: objects that are there are whole.
+    between : str or None
+        The folder, if the copy has one of its own.
+    """
+
+    is_begun: bool = False
+    between: str | None = None
+
+    def drop_between(self) -> None:
+        """Remove the intermediate array."""
+
+    def discard(self) -> None:
+        """Remove all, as it is worthless; what is not kept is removed when the copy fails."""
 
 
 def container_of(place: str) -> str:
@@ -63,7 +82,7 @@ def _content(path):
         os.close(fd)
 
 
-class Building(beside.Beside):
+class Building(beside.Beside, Work):
     """The directory of a copy to `place`; `leave` keeps what is done for a later call, `discard` removes it.
 
     Parameters
@@ -91,8 +110,6 @@ class Building(beside.Beside):
     def __init__(self, place: str, request: Mapping[str, Any], fsync: bool = False) -> None:
         super().__init__(place, fsync, _label_of(place))
         self._request = json.dumps({**request, "boot": _boot()}, sort_keys=True).encode() + b"\n"
-        self.between: str = ""
-        self.is_begun: bool = False
         try:
             self.acquire()
             with beside.faults("build", place):
@@ -142,27 +159,6 @@ class Building(beside.Beside):
                 content = content[os.write(fd, content):]
         finally:
             os.close(fd)
-
-    def is_done(self, name: str) -> bool:
-        """Return whether the array of this name is whole."""
-        return self.is_begun and os.path.exists(self._mark_of(name))
-
-    def mark(self, name: str) -> None:
-        """Note that the array of this name is whole."""
-        with beside.faults("write to the container of", self.place):
-            self._check_here()
-            self._write(self._mark_of(name), b"")
-
-    def _mark_of(self, name):
-        return os.path.join(self.container, _DONE + hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest())
-
-    def forget(self) -> None:
-        """Take back all marks."""
-        self.is_begun = False
-        with beside.faults("write to the container of", self.place):
-            for name in os.listdir(self.container):
-                if name.startswith(_DONE):
-                    os.unlink(os.path.join(self.container, name))
 
     def drop_between(self) -> None:
         """Remove the temporary arrays."""

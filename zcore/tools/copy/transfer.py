@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from zcore.tools.copy.staging import Work
     from zcore.tools.rechunk import Passes
     from zcore.tools.source import SourceArray
 
@@ -68,39 +69,6 @@ class Target(Protocol):
 
     def fill(self) -> npt.NDArray[Any] | None:
         """Return the value of elements that are not written, an ndarray of one; None where all are to be written."""
-
-
-class Work(Protocol):
-    """What an earlier call has done of a copy, and the folder of its intermediate array.
-
-    Attributes
-    ----------
-    is_begun : bool
-        Something may be done.
-    between : str or None
-        The folder, if the copy has one of its own.
-    """
-
-    is_begun: bool
-
-    @property
-    def between(self) -> str | None: ...
-
-    def is_done(self, name: str) -> bool:
-        """Return whether the array of this name is whole."""
-        ...
-
-    def mark(self, name: str) -> None:
-        """Note that it is."""
-
-    def forget(self) -> None:
-        """Take back all marks."""
-
-    def drop_between(self) -> None:
-        """Remove the intermediate array."""
-
-    def discard(self) -> None:
-        """Remove all, as it is worthless."""
 
 
 class Progress:
@@ -274,20 +242,17 @@ class Slabs:
         Maximum bytes for all elements and objects in memory.
     threads : int or None
     work : Work
-    name : str
-        Of the array.
     progress : Progress
     client : object, optional
         On whose workers slabs are copied, see `zcore.tools.spread`; each of them has that memory.
     """
 
     def __init__(self, source: SourceArray | StoredTarget, target: Target, memory: int, threads: int | None, work: Work,
-                 name: str, progress: Progress, client: Any = None) -> None:
+                 progress: Progress, client: Any = None) -> None:
         self.source = source
         self.target = target
         self.threads = threads
         self.work = work
-        self.name = name
         self.progress = progress
         self.client = client
         itemsize = max(_itemsize(source.dtype), 1)
@@ -301,11 +266,11 @@ class Slabs:
 
     def run(self) -> None:
         """Copy the slabs that are not copied yet."""
-        if self.work.is_done(self.name):
-            self.progress.advance(self.target.nbytes)
-            return
         if self.passes.between is None:
             self._pass(self.source, self.target, self.passes.write, 1.0)
+        elif self.work.is_begun and self.target.whole_slabs(self.passes.write).issuperset(
+                self._needed(self.source, self.target, self.passes.write)):
+            self.progress.advance(self.target.nbytes)
         else:
             with contextlib.ExitStack() as stack:
                 folder = self.work.between or stack.enter_context(
@@ -313,8 +278,6 @@ class Slabs:
                 between = self._between(folder)
                 self._pass(self.source, between, self.passes.read, 0.5)
                 self._pass(between, self.target, self.passes.write, 0.5)
-        self.work.mark(self.name)
-        if self.passes.between is not None:
             self.work.drop_between()
 
     def _between(self, folder):

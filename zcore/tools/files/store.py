@@ -19,7 +19,8 @@ from zcore.stores.base import Listing, Store, resolve_range
 from zcore.stores.keys import check_key, check_prefix, prefix_of
 from zcore.stores.memory import MemoryStore
 from zcore.tools.copy.copy import Maker
-from zcore.tools.copy.destinations import StoreSink, Unmarked
+from zcore.tools.copy.destinations import StoreSink
+from zcore.tools.copy.staging import Work
 from zcore.tools.copy.translate import Losses, Wanted
 from zcore.tools.source import SourceArray
 
@@ -58,7 +59,7 @@ class SourceStore(Store):
             losses.leave_out(what, name)
         # Without a compressor: a chunk is encoded only to be decoded.
         wanted = Wanted(None, None, None, (), None, None)
-        maker = Maker(StoreSink(self._documents, path, 3, Unmarked(), Losses(), 1), wanted, losses, path)
+        maker = Maker(StoreSink(self._documents, path, 3, Work(), Losses(), 1), wanted, losses, path)
         with noted():     # names that would not be portable are only looked at
             for name, node in source.nodes:
                 target = maker.make(name, node)
