@@ -291,3 +291,19 @@ def test_a_document_that_changed_is_looked_at_twice_only_once(change):
     assert z[3, 2] == 14 and z[...].tolist() == NUMBERS.tolist()
     assert [key for key, _, _ in store.asked].count("zarr.json") == 2
     assert [key for key, _, _ in store.asked].count("c/0/0") == 2
+
+
+@pytest.mark.parametrize("changes", [{"fill_value": 1.0}, {"fill_value": float("nan")}, {"chunks": (2,)}])
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_a_document_that_agreed_for_one_array_is_compared_for_another(tmp_path, zarr_format, changes):
+    """Many arrays that are alike are compared once."""
+    keywords = {"shape": (4,), "chunks": (4,), "dtype": "f8", "fill_value": 0.0}
+    group = zarr.open_group(tmp_path, mode="w", zarr_format=zarr_format)
+    for name in "abcd":
+        group.create_array(name, **keywords)[...] = 1
+    opened = group.create_array("opened", **keywords)
+    group.create_array("other", **(keywords | changes))[...] = 1
+    document = ".zarray" if zarr_format == 2 else "zarr.json"
+    (tmp_path / "opened" / document).write_bytes((tmp_path / "other" / document).read_bytes())
+    with pytest.raises(zcore.StoreError, match="replaced by another"):
+        opened[...] = 2
