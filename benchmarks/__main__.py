@@ -1,5 +1,5 @@
-"""The command ``python -m benchmarks``: run, list, report, codecs, asdf, pipelines, datasets, streams, embedding,
-checkpoint, kernels, instructions and lines."""
+"""The command ``python -m benchmarks``: run, list, report, growth, codecs, asdf, pipelines, datasets, streams,
+embedding, checkpoint, kernels, instructions and lines."""
 import argparse
 import json
 import subprocess
@@ -8,7 +8,17 @@ import tempfile
 from pathlib import Path
 
 from benchmarks import adapters
-from benchmarks.comparisons import asdf_files, checkpoint, codecs, datasets, embedding, kernels, pipelines, streams
+from benchmarks.comparisons import (
+    asdf_files,
+    checkpoint,
+    codecs,
+    datasets,
+    embedding,
+    growth,
+    kernels,
+    pipelines,
+    streams,
+)
 from benchmarks.counts import instructions, lines
 from benchmarks.harness import machine, runner
 from benchmarks.inputs import data
@@ -98,6 +108,11 @@ def _parser():
     show.add_argument("--before", type=_result, default=None, help="for a page: a former result of the suite rows")
     show.add_argument("--base", default=None, help="compare the others with this library of the result")
     show.add_argument("--out", type=_new_file, default=None)
+    grown = commands.add_parser("growth", help="time calls by the number of arrays, chunks and references")
+    grown.add_argument("--sizes", type=_counts, default=None, help="numbers of each (default: 1000 to 100000, of "
+                                                                    "references to 1000000)")
+    grown.add_argument("--repeats", type=_count, default=5)
+    grown.add_argument("--plot", type=_new_file, default=None, help="draw them, an SVG file")
     others = commands.add_parser("codecs", help="read and write with codecs of other types: text, bits, casts")
     others.add_argument("--names", type=_names, default=None, help="beginnings of codecs, bz2,vlen; all by default")
     others.add_argument("--threads", type=int, default=2)
@@ -223,6 +238,14 @@ def main(argv=None):
         return 0
     if arguments.command == "report":
         return _report(arguments)
+    if arguments.command == "growth":
+        grown = growth.measure(arguments.sizes and dict.fromkeys(growth.VERBS, arguments.sizes), arguments.repeats)
+        if arguments.plot:
+            from benchmarks.report import page, plots
+
+            arguments.plot.write_text(page.svg(plots.growth(grown)), "utf-8")
+        print(growth.render(grown), end="")
+        return 0
     if arguments.command == "codecs":
         timings = codecs.measure(arguments.names, arguments.repeats, arguments.threads, arguments.quick)
         print(codecs.render(timings), end="")

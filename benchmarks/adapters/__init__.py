@@ -33,18 +33,19 @@ N_REQUESTS = 32  # to a server at a time
 class Base:
     """What the runner asks of a library; an adapter says in `kinds` what it can do.
 
-    `views` names the formats that the library opens, the preferred one first, `kinds` the kinds of workload it takes
-    part in, `cannot` those that it would take part in if it could, with the reason, `encodings` those it knows (None:
-    all), `module` what a child process imports to learn its cost (None: nothing).
+    `views` names the formats that the library opens, `kinds` the kinds of workload it takes part in, `cannot` those
+    that it would take part in if it could, with the reason, `encodings` those it knows (None: all), `first_read` the
+    program that opens the Zarr v3 array at `path` and makes `first` of its first `n` elements.
     """
 
     views = (V2, V3)
-    kinds = frozenset({"read", "absent", "parts", "parts_at_once", "pieces", "box", "points", "mask", "product",
-                       "strided", "elements", "write", "write_box", "append", "open", "memory", "write_memory"})
+    kinds = frozenset({"read", "sparse", "parts", "parts_at_once", "pieces", "crops", "box", "points", "mask",
+                       "product", "strided", "elements", "write", "write_box", "append", "stream", "open", "memory",
+                       "write_memory"})
     cannot = {}
     encodings = None
     distributions = ()
-    module = None
+    first_read = None
 
     def __init__(self, threads):
         self.threads = threads
@@ -59,12 +60,7 @@ class Base:
 
     def knows(self, encoding):
         """Return whether the library reads arrays of an encoding, by its name."""
-        return (not set(self.views).isdisjoint(ENCODINGS[encoding].views)
-                and (self.encodings is None or encoding in self.encodings))
-
-    def view_of(self, layout):
-        """Return the format in which the library sees an array, of those that its chunk files have."""
-        return next(view for view in self.views if view in layout.views)
+        return ENCODINGS[encoding].view in self.views and (self.encodings is None or encoding in self.encodings)
 
     def activate(self):
         """Make the library's global settings those of this adapter; called before the clock starts."""
@@ -92,6 +88,10 @@ class Base:
     def read_parts_at_once(self, handle, boxes):
         """Return the same, in whatever way the library has for many selections."""
         return self.read_parts(handle, boxes)
+
+    def read_crops(self, handle, boxes):
+        """Return the selections, of one shape, stacked, in whatever way the library has for many."""
+        return np.stack(self.read_parts_at_once(handle, boxes))
 
     def read_box(self, handle, box):
         """Return one selection by slices."""
@@ -138,12 +138,23 @@ class Base:
         for part in parts:
             handle.append(part)
 
-    def open_remote(self, place):
-        """Return a handle for reading of a Zarr v3 array that a server has, an `object_server.Place`."""
+    def stream(self, handle, parts):
+        """Append each of the parts; readers see all when the call returns."""
+        self.append(handle, parts)
+
+    def open_remote(self, place, path):
+        """Return a handle for reading of a Zarr v3 array at a path of a server, an `object_server.Place`.
+
+        Connections to a place are kept from one call to the next.
+        """
         raise NotImplementedError
 
-    def open_set(self, path, spelling):
-        """Return a handle of a reference set, `spelling` of which is known, when the place of each reference is."""
+    def list_remote(self, place, path):
+        """Return (name, shape, dtype as text) of all arrays of a Zarr v3 group there."""
+        raise NotImplementedError
+
+    def open_set(self, path):
+        """Return a handle of a reference set, when the place of each reference is known."""
         raise NotImplementedError
 
     def set_says(self, handle, expected):
@@ -154,8 +165,8 @@ class Base:
         """Return how many references a set has."""
         raise NotImplementedError
 
-    def create_group(self, path, names, shape, chunks):
-        """Create a Zarr v3 group with float32 arrays of these names, with the library's own defaults."""
+    def create_group(self, path, arrays):
+        """Create a Zarr v3 group with these `fixtures.Member`, with the library's own defaults."""
         raise NotImplementedError
 
     def list_group(self, path):

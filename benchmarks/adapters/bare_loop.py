@@ -10,16 +10,19 @@ from benchmarks.harness import native
 
 class Adapter(Base):
     kinds = frozenset({"read", "box", "points", "product", "strided", "write", "memory"})
-    encodings = frozenset({"lz4", "v2"})
+    encodings = frozenset({"v3"})
     distributions = ("blosc",)
 
     def __init__(self, threads):
         super().__init__(threads)
         self.library = native.library()
 
+    def takes_part(self, workload):
+        return super().takes_part(workload) and not workload.shards
+
     def open(self, path, view):
-        document = json.loads(Path(path, ".zarray").read_text("utf-8"))
-        return path, tuple(document["shape"]), tuple(document["chunks"])
+        document = json.loads(Path(path, "zarr.json").read_text("utf-8"))
+        return path, tuple(document["shape"]), tuple(document["chunk_grid"]["configuration"]["chunk_shape"])
 
     def open_to_write(self, path, view):
         return self.open(path, view)

@@ -1,7 +1,6 @@
 """fsspec's file system of reference sets, and zarr-python reading through it.
 
-By default that file system takes templates to be ``{{name}}`` alone, and generates nothing; where a set generates, it
-is asked to. What it keeps of former sets and listings is left out.
+What it keeps of former sets and listings is left out.
 """
 import os
 
@@ -20,16 +19,13 @@ class Adapter(zarr_python.Adapter):
     def __init__(self, threads):
         super().__init__(threads, pipeline="batched")
         self.kinds = frozenset({"read", "parts", "set", "set_memory"})
-        self.module = None
 
     def open(self, path, view):
-        store = zarr.storage.FsspecStore(self.open_set(os.path.join(path, reference_sets.NAME), "plain"),
-                                         read_only=True)
+        store = zarr.storage.FsspecStore(self.open_set(os.path.join(path, reference_sets.NAME)), read_only=True)
         return zarr.open_array(store, mode="r", zarr_format=2)
 
-    def open_set(self, path, spelling):
-        return ReferenceFileSystem(path, remote_protocol="file", asynchronous=True, skip_instance_cache=True,
-                                   simple_templates=spelling != "gen")
+    def open_set(self, path):
+        return ReferenceFileSystem(path, remote_protocol="file", asynchronous=True, skip_instance_cache=True)
 
     def set_says(self, handle, expected):
         return handle.references == expected

@@ -1,4 +1,4 @@
-"""tensorstore's `zarr` and `zarr3` drivers over its `file` store.
+"""tensorstore's `zarr` and `zarr3` drivers over its `file` and `s3` stores.
 
 One context for all calls, so that an open pays for no thread pool; the chunk cache is off, as it is by default.
 `data_copy_concurrency` (decoding, encoding) is the number of threads; `file_io_concurrency`, the number of files at
@@ -7,10 +7,12 @@ does: `file_io_sync` is off, and its default is the variant ``sync``. The varian
 ``cache`` has a cache of 64 MiB, new with every handle, which keeps the indices of shards and, where elements are read,
 decoded chunks; it asks for the file each time, as by default.
 Locking of files stays at its default. A write may refer to the source, which spares the library a copy of it. Many
-new arrays, and many selections where the workload allows it, are asked for at once and waited for then.
+new arrays, and many selections where the workload allows it, are asked for at once and waited for then, selections in
+one `Batch`. A stream of parts gets its final shape at once, and its writes are waited for together.
 """
 import os
 
+import numpy as np
 import tensorstore
 
 from benchmarks.adapters import KEPT_NBYTES, N_REQUESTS, Base
@@ -18,7 +20,7 @@ from benchmarks.inputs.encodings import V2
 from benchmarks.inputs.object_server import BUCKET
 
 _VARIANTS = {  # settings of the context beside the common ones, kinds of workload on which they matter
-    None: ({}, Base.kinds | {"import", "import_open", "create", "list", "member", "remote"}),
+    None: ({}, Base.kinds | {"first_read", "create", "list", "member", "remote", "remote_list"}),
     "mmap": ({"file_io_mode": {"mode": "memmap"}}, frozenset({"read", "memory"})),
     "sync": ({"file_io_sync": True}, frozenset({"write"})),
     "cache": ({}, frozenset({"parts", "parts_at_once", "kept_elements"})),
@@ -27,7 +29,8 @@ _VARIANTS = {  # settings of the context beside the common ones, kinds of worklo
 
 class Adapter(Base):
     distributions = ("tensorstore",)
-    module = "tensorstore"
+    first_read = ("import tensorstore; first = tensorstore.open({'driver': 'zarr3', 'kvstore': {'driver': 'file', "
+                  "'path': path}}, read=True).result()[:n].read().result()")
 
     def __init__(self, threads, variant=None):
         super().__init__(threads)
@@ -50,13 +53,20 @@ class Adapter(Base):
     def open(self, path, view):
         return tensorstore.open(self._spec(path, view), read=True, context=self.context).result()
 
-    def open_remote(self, place):
+    def _kvstore(self, place, path):
         # There is no other way to tell it.
+        os.environ["TENSORSTORE_CA_BUNDLE"] = place.certificate
         os.environ["AWS_ACCESS_KEY_ID"] = place.options["access_key_id"]
         os.environ["AWS_SECRET_ACCESS_KEY"] = place.options["secret_access_key"]
-        kvstore = {"driver": "s3", "bucket": BUCKET, "path": place.path + "/", "endpoint": place.endpoint,
-                   "aws_region": place.options["region"], "aws_credentials": {"type": "environment"}}
-        return tensorstore.open({"driver": "zarr3", "kvstore": kvstore}, read=True, context=self.context).result()
+        return {"driver": "s3", "bucket": BUCKET, "path": path + "/", "endpoint": place.endpoint,
+                "aws_region": place.options["region"], "aws_credentials": {"type": "environment"}}
+
+    def open_remote(self, place, path):
+        spec = {"driver": "zarr3", "kvstore": self._kvstore(place, path)}
+        return tensorstore.open(spec, read=True, context=self.context).result()
+
+    def list_remote(self, place, path):
+        return self._list(self._kvstore(place, path))
 
     def open_keeping(self, path, view):
         return self.open(path, view)
@@ -71,7 +81,9 @@ class Adapter(Base):
         return [handle[box].read().result() for box in boxes]
 
     def read_parts_at_once(self, handle, boxes):
-        return [reading.result() for reading in [handle[box].read() for box in boxes]]
+        with tensorstore.Batch() as batch:
+            readings = [handle[box].read(batch=batch) for box in boxes]
+        return [reading.result() for reading in readings]
 
     def read_box(self, handle, box):
         return handle[box].read().result()
@@ -111,24 +123,39 @@ class Adapter(Base):
             handle[length:grown].write(part, can_reference_source_data_indefinitely=True).result()
             length = grown
 
-    def create_group(self, path, names, shape, chunks):
+    def stream(self, handle, parts):
+        handle = handle.resize(exclusive_max=(len(parts) * len(parts[0]), *handle.shape[1:])).result()
+        length = len(parts[0])
+        writing = [handle[i * length:(i + 1) * length].write(part, can_reference_source_data_indefinitely=True)
+                   for i, part in enumerate(parts)]
+        for one in writing:
+            one.result()
+
+    def create_group(self, path, arrays):
         # The library has no groups: only the arrays are made by it, and an empty group's document is written here.
         os.mkdir(path)
         with open(os.path.join(path, "zarr.json"), "w") as file:
             file.write('{"zarr_format": 3, "node_type": "group"}')
-        metadata = {"shape": shape, "data_type": "float32", "fill_value": 0.0,
-                    "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": chunks}}}
-        making = [tensorstore.open(self._spec(os.path.join(path, name), "v3") | {"metadata": metadata, "create": True},
-                                   context=self.context) for name in names]
-        for one in making:
-            one.result()
+        making = []
+        for one in arrays:
+            metadata = {"shape": one.shape, "data_type": one.dtype, "fill_value": np.zeros((), one.dtype).item(),
+                        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": one.chunks}},
+                        "attributes": one.attributes}
+            spec = self._spec(os.path.join(path, one.name), "v3") | {"metadata": metadata, "create": True}
+            making.append(tensorstore.open(spec, context=self.context))
+        for array in making:
+            array.result()
 
     def list_group(self, path):
+        return self._list({"driver": "file", "path": path + "/"})
+
+    def _list(self, kvstore):
         # There are no groups here either: what lies in the store is listed, and every array of it opened at once.
-        store = tensorstore.KvStore.open({"driver": "file", "path": path + "/"}, context=self.context).result()
-        names = [key.removesuffix(b"/zarr.json").decode() for key in store.list().result() if key.count(b"/") == 1]
-        opening = [(name, tensorstore.open(self._spec(os.path.join(path, name), "v3"), read=True,
-                                           context=self.context)) for name in names]
+        store = tensorstore.KvStore.open(kvstore, context=self.context).result()
+        names = [key.removesuffix(b"/zarr.json").decode() for key in store.list().result()
+                 if key.endswith(b"/zarr.json")]
+        opening = [(name, tensorstore.open({"driver": "zarr3", "kvstore": kvstore | {"path": kvstore["path"] + name}},
+                                           read=True, context=self.context)) for name in names]
         return [(name, array.result().shape, array.result().dtype.name) for name, array in opening]
 
     def open_member(self, path, name):

@@ -4,6 +4,8 @@
 of the event loop and the fused pipeline's pool are made once a process, with the number of threads of the first use.
 Servers are asked by obstore, with as many requests at a time as by the others: by default they would be 10.
 """
+import functools
+
 import zarr
 import zarr.core.codec_pipeline
 
@@ -19,6 +21,17 @@ def read_forwards(handle, steps):
     forwards = tuple(slice(None, None, step) if step > 0 else slice((n - 1) % -step, None, -step)
                      for step, n in zip(steps, handle.shape, strict=True))
     return handle[forwards][tuple(slice(None, None, -1 if step < 0 else 1) for step in steps)]
+
+
+@functools.cache
+def _store(place):
+    from obstore.store import S3Store
+
+    return zarr.storage.ObjectStore(S3Store(BUCKET, **place.options), read_only=True)
+
+
+def _listed(group):
+    return [(name, array.shape, str(array.dtype)) for name, array in group.arrays()]
 
 
 class Adapter(Base):
@@ -37,8 +50,8 @@ class Adapter(Base):
             "async.concurrency": zarr.config.get("async.concurrency"),
         }
         if pipeline == "batched":  # what no pipeline takes part in is the same for both
-            self.kinds = self.kinds | {"import", "import_open", "create", "list", "member"}
-            self.module = "zarr"
+            self.kinds = self.kinds | {"first_read", "create", "list", "member", "remote_list"}
+            self.first_read = "import zarr; first = zarr.open_array(path, mode='r')[:n]"
 
     def activate(self):
         zarr.config.set(self.settings)
@@ -46,12 +59,13 @@ class Adapter(Base):
     def open(self, path, view):
         return zarr.open_array(path, mode="r", zarr_format=2 if view == V2 else 3)
 
-    def open_remote(self, place):
-        from obstore.store import S3Store
-
+    def open_remote(self, place, path):
         zarr.config.set({"async.concurrency": N_REQUESTS})
-        store = zarr.storage.ObjectStore(S3Store(BUCKET, prefix=place.path, **place.options), read_only=True)
-        return zarr.open_array(store, mode="r", zarr_format=3)
+        return zarr.open_array(_store(place), path=path, mode="r", zarr_format=3)
+
+    def list_remote(self, place, path):
+        zarr.config.set({"async.concurrency": N_REQUESTS})
+        return _listed(zarr.open_group(_store(place), path=path, mode="r", zarr_format=3))
 
     def open_to_write(self, path, view):
         return zarr.open_array(path, mode="r+", zarr_format=2 if view == V2 else 3)
@@ -68,14 +82,14 @@ class Adapter(Base):
     def read_strided(self, handle, *steps):
         return read_forwards(handle, steps)
 
-    def create_group(self, path, names, shape, chunks):
+    def create_group(self, path, arrays):
         group = zarr.create_group(path, zarr_format=3)
-        for name in names:
-            group.create_array(name, shape=shape, chunks=chunks, dtype="f4")
+        for one in arrays:
+            group.create_array(one.name, shape=one.shape, chunks=one.chunks, dtype=one.dtype,
+                               attributes=one.attributes)
 
     def list_group(self, path):
-        group = zarr.open_group(path, mode="r", zarr_format=3)
-        return [(name, array.shape, str(array.dtype)) for name, array in group.arrays()]
+        return _listed(zarr.open_group(path, mode="r", zarr_format=3))
 
     def open_member(self, path, name):
         return zarr.open_group(path, mode="r", zarr_format=3)[name]

@@ -6,18 +6,16 @@ of indices and steps it leaves to that pipeline, so it has no time of its own on
 import zarrs  # noqa: F401 (zarr-python imports it by name; here it shows whether it is installed)
 
 from benchmarks.adapters import zarr_python
-from benchmarks.inputs.encodings import ENCODINGS
 
 _LEFT = "left to zarr-python's pipeline"
 
 
 class Adapter(zarr_python.Adapter):
     cannot = {"points": _LEFT, "mask": _LEFT, "product": _LEFT, "strided": _LEFT}
-    encodings = frozenset(ENCODINGS) - {"v2_order_f"}  # it reads into C order only, zarr-python asks for the array's
     distributions = ("zarrs", "zarr")
 
     def __init__(self, threads):
         super().__init__(threads, pipeline="batched")
         self.settings |= {"codec_pipeline.path": "zarrs.ZarrsCodecPipeline", "codec_pipeline.strict": True}
-        self.kinds = self.kinds - {"import_open", "create", "list", "member", "remote", *self.cannot}
-        self.module = "zarrs"
+        self.kinds = self.kinds - {"first_read", "create", "list", "member", "remote", "remote_list", *self.cannot}
+        self.first_read = None

@@ -61,18 +61,18 @@ static int grow(char **scratch, size_t *have, size_t want)
     return *scratch ? 0 : NO_MEMORY;
 }
 
-/* Name of the chunk file, and where the chunk's first element lies in the array. */
+/* Name of the chunk file, c/i/j as in Zarr v3, and where the chunk's first element lies in the array. */
 static int64_t locate(const Plan *plan, int64_t chunk, char *name)
 {
     int64_t coords[MAX_NDIM], offset = 0;
-    int used = 0;
+    int used = snprintf(name, NAME_NBYTES, "c");
     for (int d = plan->ndim - 1; d >= 0; d--) {
         coords[d] = chunk % plan->grid_shape[d];
         chunk /= plan->grid_shape[d];
         offset += coords[d] * plan->chunk_shape[d] * plan->strides[d];
     }
     for (int d = 0; d < plan->ndim; d++)
-        used += snprintf(name + used, NAME_NBYTES - used, d ? ".%lld" : "%lld", (long long)coords[d]);
+        used += snprintf(name + used, NAME_NBYTES - used, "/%lld", (long long)coords[d]);
     return offset;
 }
 
@@ -120,6 +120,15 @@ static int read_chunk(void *context, int64_t chunk, char **scratch, size_t *scra
     return 0;
 }
 
+/* Makes the folders of a name. */
+static void make_folders(const Plan *plan, char *name)
+{
+    for (char *slash = name; (slash = strchr(slash, '/')); *slash++ = '/') {
+        *slash = 0;
+        mkdirat(plan->directory, name, 0777);
+    }
+}
+
 static int write_chunk(void *context, int64_t chunk, char **scratch, size_t *scratch_nbytes)
 {
     Plan *plan = context;
@@ -136,7 +145,11 @@ static int write_chunk(void *context, int64_t chunk, char **scratch, size_t *scr
                                      limit, "lz4", 0, 1);
     if (encoded <= 0) return BAD_ENCODE;
     snprintf(temporary, sizeof temporary, "%s.tmp", name);
-    int fd = openat(plan->directory, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, fd = openat(plan->directory, temporary, flags, 0666);
+    if (fd < 0 && errno == ENOENT) {
+        make_folders(plan, temporary);
+        fd = openat(plan->directory, temporary, flags, 0666);
+    }
     if (fd < 0) return BAD_OPEN;
     for (int have = 0; have < encoded;) {
         ssize_t n = write(fd, *scratch + have, encoded - have);

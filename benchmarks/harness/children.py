@@ -1,4 +1,4 @@
-"""What is measured in a process of its own: the cost of an import, and the peak memory of a read, write or open."""
+"""What is measured in a process of its own: a first read, and the peak memory of a read, write or open."""
 import json
 import os
 import subprocess
@@ -12,25 +12,24 @@ from benchmarks.harness.memory import peak_of
 
 _ROOT = Path(__file__).resolve().parents[2]
 
-_IMPORT = """
+_FIRST_READ = """
 import sys, time
-start = time.perf_counter()
+path, n = sys.argv[1], int(sys.argv[2])
 import numpy
-middle = time.perf_counter()
-import {module}
-{use}
-print(middle - start, time.perf_counter() - middle)
+start = time.perf_counter()
+{program}
+print(time.perf_counter() - start)
+print(*first)
 """
 
 
-def import_cost(module, entry=None):
-    """Return the seconds that ``import numpy`` takes in a new process, and after it ``import <module>``.
+def first_read(program, path, n):
+    """Return the seconds that a new process takes from its import to its first `n` elements, and these as floats.
 
-    With the look at ``<module>.<entry>``, which imports what was left for the first use.
+    NumPy has been imported before.
     """
-    use = "" if entry is None else f"{module}.{entry}"
-    numpy_seconds, seconds = _run(["-c", _IMPORT.format(module=module, use=use)]).split()
-    return float(numpy_seconds), float(seconds)
+    seconds, found = _run(["-c", _FIRST_READ.format(program=program), path, str(n)]).splitlines()
+    return float(seconds), list(map(float, found.split()))
 
 
 def peak_of_read(name, threads, path, view):
@@ -44,9 +43,9 @@ def peak_of_write(name, threads, path, view, source):
     return json.loads(_run(["-m", __name__, name, str(threads), path, view, source]))["peak_nbytes"]
 
 
-def peak_of_set(name, threads, path, spelling):
+def peak_of_set(name, threads, path):
     """Return the peak memory (bytes above that before) of opening a reference set in a new process, and its length."""
-    answer = json.loads(_run(["-m", __name__, "--set", name, str(threads), path, spelling]))
+    answer = json.loads(_run(["-m", __name__, "--set", name, str(threads), path]))
     return answer["peak_nbytes"], answer["n_references"]
 
 
@@ -82,12 +81,12 @@ def _answer(name, threads, path, view, source=None):
     return {"peak_nbytes": peak_of(lambda: adapter.write(handle, values))[0]}
 
 
-def _answer_of_set(name, threads, path, spelling):
+def _answer_of_set(name, threads, path):
     from benchmarks import adapters
 
     adapter = adapters.load(name, int(threads))
     adapter.activate()
-    peak, handle = peak_of(lambda: adapter.open_set(path, spelling))
+    peak, handle = peak_of(lambda: adapter.open_set(path))
     return {"peak_nbytes": peak, "n_references": adapter.length_of_set(handle)}
 
 

@@ -95,7 +95,7 @@ def library():
 
 
 def whole_array(function, path, chunks, array, threads):
-    """Read into, or write from, the C-contiguous `array` all chunk files ``i.j`` of the directory `path`.
+    """Read into, or write from, the C-contiguous `array` all chunk files ``c/i/j`` of the directory `path`.
 
     Raises : OSError, if the C loop reports a failure.
     """

@@ -10,6 +10,8 @@ import contextlib
 import dataclasses
 import functools
 import gc
+import itertools
+import math
 import os
 import random
 import shutil
@@ -28,6 +30,7 @@ from benchmarks.inputs.encodings import V3
 from benchmarks.suites import workloads
 
 _FIRST = 10  # elements read by the workloads of kind "open", and in each of kind "pieces"
+_YOUNG = 2.1  # seconds, after which a file's identity is trusted
 _OPENS_IN_A_ROW = 20  # of a sample, where one library follows the other
 
 
@@ -56,7 +59,7 @@ class Bench:
         self._stack = contextlib.ExitStack()
         self._fixtures = {}
         self.array = functools.lru_cache(maxsize=1)(
-            lambda shape: data.make(self.options.kind, shape, self.options.seed))
+            lambda shape, dtype="float32": data.make(self.options.kind, shape, self.options.seed, dtype))
 
     def __enter__(self):
         memory = "/dev/shm" if self.options.directory is None and os.access("/dev/shm", os.W_OK) else None
@@ -70,14 +73,22 @@ class Bench:
         self.array.cache_clear()
         return self._stack.__exit__(*exc_info)
 
+    def source(self, workload):
+        """Return the elements of a workload."""
+        return self.array(workload.shape, workload.dtype)
+
     def fixture(self, workload):
         """Return the files of a workload, written at first use."""
         layout = workload.layout
         if layout not in self._fixtures:
             self.say(f"{workload.name}: writing {len(self._fixtures) + 1}. fixture")
             root = os.path.join(self.places["disk"], f"fixture-{len(self._fixtures)}")
-            self._fixtures[layout] = fixtures.write(root, self.array(workload.shape), layout)
+            self._fixtures[layout] = fixtures.write(root, self.source(workload), layout)
         return self._fixtures[layout]
+
+    def wait(self):
+        """Wait until files that were just written are trusted."""
+        time.sleep(0 if self.options.quick else _YOUNG)
 
     def folder(self, workload):
         """Return a new folder for a workload, which `measure` removes."""
@@ -160,20 +171,15 @@ def measure(bench, workload, libraries):
         taken = Taken({}, dict.fromkeys(libraries, str(exc)))
     finally:
         shutil.rmtree(os.path.join(bench.places[workload.place], workload.name), ignore_errors=True)
-    nbytes = 4
-    for length in workload.shape:
-        nbytes *= length
     out = {field.name: getattr(workload, field.name) for field in dataclasses.fields(workload)}
     out["taken"] = [[i.start, i.stop] if isinstance(i, slice) else i for i in workload.taken]
     out["targets"] = [dataclasses.asdict(target) for target in workload.targets]
     out["unit"] = "bytes" if workload.kind in ("memory", "write_memory", "set_memory") else "seconds"
     if workload.shape:
-        chunk_nbytes = 4
-        for length in workload.chunks:
-            chunk_nbytes *= length
-        out |= {"nbytes": nbytes, "chunk_nbytes": chunk_nbytes}
-    if workload.kind in ("read", "parts", "parts_at_once", "pieces", "box", "points", "mask", "product", "strided",
-                         "elements", "kept_elements", "write_box", "open", "memory", "remote"):
+        itemsize = np.dtype(workload.dtype).itemsize
+        out |= {"nbytes": math.prod(workload.shape) * itemsize, "chunk_nbytes": math.prod(workload.chunks) * itemsize}
+    if workload.kind in ("read", "parts", "parts_at_once", "pieces", "crops", "box", "points", "mask", "product",
+                         "strided", "elements", "kept_elements", "write_box", "memory", "remote"):
         out["stored_nbytes"] = bench.fixture(workload).stored_nbytes
     out["load"] = round(os.getloadavg()[0], 2)
     return out | taken.facts()
@@ -215,37 +221,52 @@ def take(bench, workload, libraries, operation):
 
 def _handle(library, fixture):
     library.activate()
-    view = library.view_of(fixture.layout)
-    return library.open(fixture.path(view), view)
+    return library.open(fixture.path, fixture.layout.view)
 
 
 def _read(bench, workload, libraries):
     return _read_at_once(bench, workload, libraries)
 
 
-def _absent(bench, workload, libraries):
-    expected = np.zeros(workload.shape, np.float32)
-    path = os.path.join(bench.folder(workload), "made")
-    fixtures.create(path, V3, workload.layout)
+def _sparse(bench, workload, libraries):
+    """Half of the chunks are not stored. A page that nobody has touched takes no time, so each is touched."""
+    expected = bench.source(workload).copy()
+    fixture = fixtures.write(os.path.join(bench.folder(workload), "made"), expected, workload.layout)
+    for coords in fixtures.grid_coords(workload.shape, workload.chunks):
+        if sum(coords) % 2:
+            os.unlink(fixtures.chunk_path(fixture.path, V3, coords))
+            expected[fixtures.box(coords, workload.chunks)] = 0
+
+    def read(library, handle):
+        result = library.read(handle)
+        result.reshape(-1)[::1024].sum()
+        return result
 
     def operation(name, library, i):
-        library.activate()
-        elapsed, result = timed(library.read, library.open(path, V3))
+        elapsed, result = timed(read, library, _handle(library, fixture))
         if not data.same(result, expected):
-            raise WrongResult("an absent element is not the fill value")
+            raise WrongResult("what was read differs, or an absent element is not the fill value")
         return elapsed
 
     return take(bench, workload, libraries, operation)
 
 
 def _remote(bench, workload, libraries):
-    with object_server.serving(workload.server, bench.fixture(workload).path(V3)) as place:
+    path = bench.fixture(workload).path
+    method, box = ("read_box", _box_of(workload)) if workload.taken else ("read", ())
+    with object_server.serving(os.path.dirname(path), workload.latency) as place:
 
         def handle_of(library, fixture):
             library.activate()
-            return library.open_remote(place)
+            return library.open_remote(place, os.path.basename(path))
 
-        return _read_at_once(bench, workload, libraries, handle_of=handle_of)
+        return _read_at_once(bench, workload, libraries, method, (box,) if workload.taken else (), box, handle_of)
+
+
+def _remote_list(bench, workload, libraries):
+    with object_server.serving(bench.folder(workload), workload.latency) as place:
+        return _listed(bench, workload, libraries, lambda library, path: library.list_remote(
+            place, os.path.basename(path)))
 
 
 def _parts(bench, workload, libraries):
@@ -263,6 +284,23 @@ def _pieces(bench, workload, libraries):
     return _read_boxes(bench, workload, libraries, "read_parts", [(i, slice(j, j + _FIRST)) for i, j in starts])
 
 
+def _crops(bench, workload, libraries):
+    chosen = np.random.default_rng(bench.options.seed)
+    starts = np.stack([chosen.integers(0, n - taken + 1, workload.count)
+                       for n, taken in zip(workload.shape, workload.taken, strict=True)], axis=1).tolist()
+    boxes = [fixtures.box_at(start, workload.taken) for start in starts]
+    source, fixture = bench.source(workload), bench.fixture(workload)
+    expected = np.stack([source[box] for box in boxes])
+
+    def operation(name, library, i):
+        elapsed, result = timed(library.read_crops, _handle(library, fixture), boxes)
+        if not data.same(result, expected):
+            raise WrongResult("a part read differs from the one written")
+        return elapsed
+
+    return take(bench, workload, libraries, operation)
+
+
 def _chunks_of(bench, workload):
     """Return the boxes of `count` random chunks."""
     coords = list(fixtures.grid_coords(workload.shape, workload.chunks))
@@ -271,7 +309,7 @@ def _chunks_of(bench, workload):
 
 
 def _read_boxes(bench, workload, libraries, method, boxes):
-    source, fixture = bench.array(workload.shape), bench.fixture(workload)
+    source, fixture = bench.source(workload), bench.fixture(workload)
 
     def operation(name, library, i):
         handle = _handle(library, fixture)
@@ -319,7 +357,7 @@ def _random_lists(bench, workload):
 
 def _read_at_once(bench, workload, libraries, method="read", arguments=(), selection=(), handle_of=_handle):
     """Measure one call; `selection` is what NumPy is asked for the same elements."""
-    expected, fixture = bench.array(workload.shape)[selection], bench.fixture(workload)
+    expected, fixture = bench.source(workload)[selection], bench.fixture(workload)
 
     def operation(name, library, i):
         handle = handle_of(library, fixture)
@@ -341,11 +379,11 @@ def _kept_elements(bench, workload, libraries):
 
     def handle_of(library, fixture):
         library.activate()
-        view = library.view_of(fixture.layout)
-        path = chunk(fixture.path(view), view)
+        view = fixture.layout.view
+        path = chunk(fixture.path, view)
         # Chunks younger than two seconds are not kept by all.
-        time.sleep(max(0, os.stat(path).st_ctime + 2.1 - time.time()))
-        handle = library.open_keeping(fixture.path(view), view)
+        time.sleep(max(0, os.stat(path).st_ctime + _YOUNG - time.time()))
+        handle = library.open_keeping(fixture.path, view)
         library.read_elements(handle, [(0,) * len(workload.shape)] * 2)
         start = time.perf_counter()
         for _ in range(workload.count):
@@ -359,7 +397,7 @@ def _kept_elements(bench, workload, libraries):
 
 
 def _read_elements(bench, workload, libraries, handle_of):
-    source, fixture = bench.array(workload.shape), bench.fixture(workload)
+    source, fixture = bench.source(workload), bench.fixture(workload)
     chosen = random.Random(bench.options.seed)
     places = [tuple(map(chosen.randrange, workload.chunks)) for _ in range(workload.count)]
     expected = np.array([source[place] for place in places])
@@ -375,32 +413,36 @@ def _read_elements(bench, workload, libraries, handle_of):
 
 
 def _open(bench, workload, libraries):
-    fixture = bench.fixture(workload)
-    expected = bench.array(workload.shape)[:_FIRST]
+    """Each open is of another array: a library that remembers documents has not met this one for long."""
+    source = bench.source(workload)
+    arrays = fixtures.members(workload.count, workload.shape, workload.chunks)
+    top = os.path.join(bench.folder(workload), "made")
+    fixtures.write_group(top, arrays, source)
+    bench.wait()
     n_opens = _OPENS_IN_A_ROW if workload.blocked else 1
+    next_ones = {name: itertools.cycle(arrays) for name in libraries}
 
     def operation(name, library, i):
         library.activate()
-        view = library.view_of(fixture.layout)
-        path = fixture.path(view)
+        chosen = [(one, os.path.join(top, one.name)) for one in itertools.islice(next_ones[name], n_opens)]
         # No collection before each sample, as elsewhere: it would empty the CPU's caches of what an open runs.
         gc.disable()
         try:
             start = time.perf_counter()
-            for _ in range(n_opens):
-                result = library.read_first(library.open(path, view), _FIRST)
+            results = [library.read_first(library.open(path, V3), _FIRST) for _, path in chosen]
             elapsed = (time.perf_counter() - start) / n_opens
         finally:
             gc.enable()
-        if not data.same(result, expected):
-            raise WrongResult("the elements read differ from those written")
+        for (one, _), result in zip(chosen, results, strict=True):
+            if not data.same(result, fixtures.first_chunk(source, one)[:_FIRST]):
+                raise WrongResult("the elements read differ from those written")
         return elapsed
 
     return take(bench, workload, libraries, operation)
 
 
 def _write(bench, workload, libraries):
-    source = bench.array(workload.shape)
+    source = bench.source(workload)
     on_disk = workload.place == "disk"
     top = bench.folder(workload)
 
@@ -409,13 +451,12 @@ def _write(bench, workload, libraries):
         # a while after files have been deleted.
         path = os.path.join(top, f"{name}-{i}")
         library.activate()
-        view = library.view_of(workload.layout)
-        fixtures.create(path, view, workload.layout)
-        handle = library.open_to_write(path, view)
+        fixtures.create(path, workload.layout)
+        handle = library.open_to_write(path, workload.layout.view)
         if on_disk:
             os.sync()  # so that nobody pays for the dirty pages of another
         elapsed, _ = timed(library.write, handle, source)
-        if not fixtures.written_correctly(path, view, source, workload.layout):
+        if not fixtures.written_correctly(path, source, workload.layout):
             raise WrongResult("the chunk files do not hold the array written")
         if not on_disk:
             shutil.rmtree(path)
@@ -426,7 +467,7 @@ def _write(bench, workload, libraries):
 
 def _write_box(bench, workload, libraries):
     box, fixture = _box_of(workload), bench.fixture(workload)
-    changed = bench.array(workload.shape).copy()
+    changed = bench.source(workload).copy()
     changed[box] *= -1
     values = changed[box].copy()
     top = bench.folder(workload)
@@ -434,11 +475,10 @@ def _write_box(bench, workload, libraries):
     def operation(name, library, i):
         path = os.path.join(top, name)
         library.activate()
-        view = library.view_of(workload.layout)
-        shutil.copytree(fixture.path(view), path)
-        handle = library.open_to_write(path, view)
+        shutil.copytree(fixture.path, path)
+        handle = library.open_to_write(path, workload.layout.view)
         elapsed, _ = timed(library.write_box, handle, box, values)
-        if not fixtures.written_correctly(path, view, changed, workload.layout):
+        if not fixtures.written_correctly(path, changed, workload.layout):
             raise WrongResult("the chunk files do not hold the array as it was changed")
         shutil.rmtree(path)
         return elapsed
@@ -446,8 +486,8 @@ def _write_box(bench, workload, libraries):
     return take(bench, workload, libraries, operation)
 
 
-def _append(bench, workload, libraries):
-    source = bench.array(workload.shape)
+def _append(bench, workload, libraries, method="append"):
+    source = bench.source(workload)
     length = workload.chunks[0]
     parts = [source[at:at + length] for at in range(0, workload.shape[0], length)]
     top = bench.folder(workload)
@@ -456,12 +496,11 @@ def _append(bench, workload, libraries):
     def operation(name, library, i):
         path = os.path.join(top, name)
         library.activate()
-        view = library.view_of(workload.layout)
-        fixtures.create(path, view, empty)
-        handle = library.open_to_write(path, view)
-        elapsed, _ = timed(library.append, handle, parts)
-        if (fixtures.shape_of(path, view) != workload.shape
-                or not fixtures.written_correctly(path, view, source, workload.layout)):
+        fixtures.create(path, empty)
+        handle = library.open_to_write(path, empty.view)
+        elapsed, _ = timed(getattr(library, method), handle, parts)
+        if (fixtures.shape_of(path, empty) != workload.shape
+                or not fixtures.written_correctly(path, source, workload.layout)):
             raise WrongResult("document and chunk files do not hold what was appended")
         shutil.rmtree(path)
         return elapsed
@@ -469,15 +508,19 @@ def _append(bench, workload, libraries):
     return take(bench, workload, libraries, operation)
 
 
+def _stream(bench, workload, libraries):
+    return _append(bench, workload, libraries, "stream")
+
+
 def _create(bench, workload, libraries):
-    names = [fixtures.array_name(i) for i in range(workload.count)]
+    arrays = fixtures.members(workload.count, workload.shape, workload.chunks)
     top = bench.folder(workload)
 
     def operation(name, library, i):
         path = os.path.join(top, f"{name}-{i}")
         library.activate()
-        elapsed, _ = timed(library.create_group, path, names, workload.shape, workload.chunks)
-        if not fixtures.group_holds(path, workload.count, workload.layout):
+        elapsed, _ = timed(library.create_group, path, arrays)
+        if not fixtures.group_holds(path, arrays):
             raise WrongResult("the documents are not those of the arrays asked for")
         shutil.rmtree(path)
         return elapsed
@@ -486,14 +529,26 @@ def _create(bench, workload, libraries):
 
 
 def _list(bench, workload, libraries):
-    path = os.path.join(bench.folder(workload), "made")
-    fixtures.write_group(path, workload.count, workload.layout, differ=True)
-    expected = [(fixtures.array_name(i), fixtures.shape_of_array(i, workload.shape), "float32")
-                for i in range(workload.count)]
+    bench.folder(workload)
+    return _listed(bench, workload, libraries, lambda library, path: library.list_group(path))
+
+
+def _listed(bench, workload, libraries, listed):
+    """Each round has a group of its own, which no library has listed before."""
+    arrays = fixtures.members(workload.count, workload.shape, workload.chunks)
+    expected = [(one.name, one.shape, one.dtype) for one in arrays]
+
+    @functools.cache
+    def made(i):
+        path = os.path.join(bench.places[workload.place], workload.name, f"made{i}")
+        fixtures.write_group(path, arrays)
+        bench.wait()
+        return path
 
     def operation(name, library, i):
+        path = made(i)
         library.activate()
-        elapsed, found = timed(library.list_group, path)
+        elapsed, found = timed(listed, library, path)
         if sorted(found) != expected:
             raise WrongResult("the arrays listed are not those of the group")
         return elapsed
@@ -503,46 +558,43 @@ def _list(bench, workload, libraries):
 
 def _member(bench, workload, libraries):
     path = os.path.join(bench.folder(workload), "made")
-    fixtures.write_group(path, workload.count, workload.layout)
+    arrays = fixtures.members(workload.count, workload.shape, workload.chunks)
+    fixtures.write_group(path, arrays)
+    bench.wait()
+    next_ones = {name: itertools.cycle(arrays) for name in libraries}
 
     def operation(name, library, i):
         library.activate()
-        elapsed, array = timed(library.open_member, path, fixtures.array_name(workload.count - 1))
-        if tuple(array.shape) != workload.shape:
+        one = next(next_ones[name])
+        elapsed, array = timed(library.open_member, path, one.name)
+        if tuple(array.shape) != one.shape:
             raise WrongResult(f"the array that was opened has the shape {array.shape}")
         return elapsed
 
     return take(bench, workload, libraries, operation)
 
 
-def _import(bench, workload, libraries, entry=None):
-    of_numpy = []
+def _first_read(bench, workload, libraries):
+    fixture = bench.fixture(workload)
+    expected = bench.source(workload)[:_FIRST].tolist()
 
     def operation(name, library, i):
-        numpy_seconds, seconds = children.import_cost(library.module, entry)
-        if i >= 0:
-            of_numpy.append(numpy_seconds)
-        return seconds
+        elapsed, found = children.first_read(library.first_read, fixture.path, _FIRST)
+        if found != expected:
+            raise WrongResult("the elements read differ from those written")
+        return elapsed
 
-    taken = take(bench, workload, libraries, operation)
-    taken.samples[workloads.NUMPY] = of_numpy
-    return taken
-
-
-def _import_open(bench, workload, libraries):
-    # All that take part call it so.
-    return _import(bench, workload, libraries, "open")
+    return take(bench, workload, libraries, operation)
 
 
 def _memory(bench, workload, libraries):
     fixture = bench.fixture(workload)
-    expected = children.digest(bench.array(workload.shape))
+    expected = children.digest(bench.source(workload))
 
     def operation(name, library, i):
         if i < 0:
             return None  # a new process each time: nothing to warm but the page cache, which the fixture's writing did
-        view = library.view_of(workload.layout)
-        peak, found = children.peak_of_read(name, library.threads, fixture.path(view), view)
+        peak, found = children.peak_of_read(name, library.threads, fixture.path, fixture.layout.view)
         if found != expected:
             raise WrongResult("the array read differs from the one written")
         return peak
@@ -551,17 +603,17 @@ def _memory(bench, workload, libraries):
 
 
 def _write_memory(bench, workload, libraries):
-    source = bench.array(workload.shape)
+    source = bench.source(workload)
     top = bench.folder(workload)
     np.save(os.path.join(top, "source.npy"), source)
 
     def operation(name, library, i):
         if i < 0:
             return None
-        path, view = os.path.join(top, name), library.view_of(workload.layout)
-        fixtures.create(path, view, workload.layout)
+        path, view = os.path.join(top, name), workload.layout.view
+        fixtures.create(path, workload.layout)
         peak = children.peak_of_write(name, library.threads, path, view, os.path.join(top, "source.npy"))
-        if not fixtures.written_correctly(path, view, source, workload.layout):
+        if not fixtures.written_correctly(path, source, workload.layout):
             raise WrongResult("the chunk files do not hold the array written")
         shutil.rmtree(path)
         return peak
@@ -575,7 +627,7 @@ def _set(bench, workload, libraries):
 
     def operation(name, library, i):
         library.activate()
-        elapsed, handle = timed(library.open_set, path, workload.spelling)
+        elapsed, handle = timed(library.open_set, path)
         if not library.set_says(handle, expected):
             raise WrongResult("the set says something else than was written")
         return elapsed
@@ -589,7 +641,7 @@ def _set_memory(bench, workload, libraries):
     def operation(name, library, i):
         if i < 0:
             return None
-        peak, n_found = children.peak_of_set(name, library.threads, path, workload.spelling)
+        peak, n_found = children.peak_of_set(name, library.threads, path)
         if n_found != workload.count + 1:
             raise WrongResult(f"the set has {n_found} references")
         return peak
@@ -599,13 +651,14 @@ def _set_memory(bench, workload, libraries):
 
 def _set_of(bench, workload):
     path = os.path.join(bench.folder(workload), "set.json")
-    reference_sets.write_set(path, workload.spelling, workload.count)
+    reference_sets.write_set(path, workload.count)
     return path
 
 
-_KINDS = {"read": _read, "absent": _absent, "parts": _parts, "parts_at_once": _parts_at_once, "pieces": _pieces,
-          "box": _box, "points": _points, "mask": _mask, "product": _product, "strided": _strided,
-          "write_box": _write_box, "append": _append, "elements": _elements,
+_KINDS = {"read": _read, "sparse": _sparse, "parts": _parts, "parts_at_once": _parts_at_once, "pieces": _pieces,
+          "crops": _crops, "box": _box, "points": _points, "mask": _mask, "product": _product, "strided": _strided,
+          "write_box": _write_box, "append": _append, "stream": _stream, "elements": _elements,
           "kept_elements": _kept_elements, "open": _open, "write": _write,
-          "create": _create, "list": _list, "member": _member, "import": _import, "import_open": _import_open,
-          "memory": _memory, "write_memory": _write_memory, "set": _set, "set_memory": _set_memory, "remote": _remote}
+          "create": _create, "list": _list, "member": _member, "first_read": _first_read,
+          "memory": _memory, "write_memory": _write_memory, "set": _set, "set_memory": _set_memory, "remote": _remote,
+          "remote_list": _remote_list}

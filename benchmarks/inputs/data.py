@@ -1,12 +1,12 @@
-"""The arrays that are written and read: float32, reproducible from a seed."""
+"""The arrays that are written and read, reproducible from a seed."""
 import numpy as np
 
 KINDS = ("smooth", "random", "constant")
 _RESOLUTION = np.float32(1 / 64)
 
 
-def make(kind, shape, seed=0):
-    """Return a new C-contiguous float32 array.
+def make(kind, shape, seed=0, dtype="float32"):
+    """Return a new C-contiguous array.
 
     Parameters
     ----------
@@ -16,7 +16,13 @@ def make(kind, shape, seed=0):
         ``constant`` is one value, not the fill value.
     shape : tuple of int
     seed : int
+    dtype : {"float32", "int16"}
+        Integers are the same elements in units of the resolution.
     """
+    if dtype == "int16":
+        out = make(kind, shape, seed)
+        out *= 2**15 if kind == "random" else 1 / _RESOLUTION
+        return out.astype(dtype)
     out = np.empty(shape, np.float32)
     if kind == "constant":
         out[...] = 1.5

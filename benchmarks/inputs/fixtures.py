@@ -1,27 +1,27 @@
-"""Arrays on disk made, and read back, without any library under test: independent codecs, JSON and hard links.
+"""Arrays on disk made, and read back, without any library under test: independent codecs and JSON.
 
-One directory a fixture, in it one a view::
+One directory a fixture, which all libraries open::
 
-    fixture-0/zmeta/__zmeta__  __zattr__  __zdata__/0.0.blosc  0.1.blosc …     what zcore opens
-    fixture-0/v2/.zarray  0.0  0.1 …                                            what the others open
-    fixture-1/v3/zarr.json  c/0/0  c/0/1 …                                      what all open
-    fixture-2/references/refs.json  chunks.bin                                  what reads reference sets
-
-`v2/0.0` is a hard link to `zmeta/__zdata__/0.0.blosc`: the same inode, the same bytes, the same pages in the cache.
+    fixture-0/zarr.json  c/0/0  c/0/1 …
+    fixture-1/.zarray  0.0  0.1 …
+    fixture-2/refs.json  chunks.bin
 """
 import itertools
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from benchmarks.inputs import encodings, reference_sets
-from benchmarks.inputs.encodings import DOCUMENTS, ENCODINGS, REFERENCES, V3, ZMETA
+from benchmarks.inputs.encodings import DOCUMENTS, ENCODINGS, REFERENCES, V3
+
+DTYPES = ("float32", "int16", "float64", "uint8")   # of a group's arrays, in turn
 
 
 @dataclass(frozen=True)
 class Layout:
-    """An array without its elements: float32, fill value 0.
+    """An array without its elements; the fill value is 0.
 
     Attributes
     ----------
@@ -35,12 +35,12 @@ class Layout:
     shape: tuple
     chunks: tuple
     shards: tuple | None = None
-    encoding: str = "lz4"
+    encoding: str = "v3"
 
     @property
-    def views(self):
-        """The formats in which its chunk files can be seen."""
-        return ENCODINGS[self.encoding].views
+    def view(self):
+        """The format."""
+        return ENCODINGS[self.encoding].view
 
     @property
     def objects(self):
@@ -50,24 +50,20 @@ class Layout:
 
 @dataclass(frozen=True)
 class Fixture:
-    """An array in all its views.
+    """An array that is stored.
 
     Attributes
     ----------
-    root : str
-        Directory that holds a directory for each view.
+    path : str
+        The array's directory.
     layout : Layout
     stored_nbytes : int
         Bytes of all chunk files.
     """
 
-    root: str
+    path: str
     layout: Layout
     stored_nbytes: int
-
-    def path(self, view):
-        """Return the path of the array's directory in one of the views."""
-        return os.path.join(self.root, view)
 
 
 def grid_coords(shape, chunks):
@@ -76,30 +72,29 @@ def grid_coords(shape, chunks):
 
 
 def chunk_path(array_path, view, coords):
-    """Return the path of one chunk file: ``__zdata__/i.j.blosc``, ``i.j`` or ``c/i/j``."""
-    if view == V3:
-        return os.path.join(array_path, "c", *map(str, coords))
-    name = ".".join(map(str, coords))
-    return os.path.join(array_path, "__zdata__", name + ".blosc") if view == ZMETA else os.path.join(array_path, name)
+    """Return the path of one chunk file: ``i.j`` or ``c/i/j``."""
+    return os.path.join(array_path, *(["c", *map(str, coords)] if view == V3 else [".".join(map(str, coords))]))
 
 
 def box(coords, chunks):
     """Return the slices of one chunk."""
-    return tuple(slice(i * c, (i + 1) * c) for i, c in zip(coords, chunks, strict=True))
+    return box_at([i * c for i, c in zip(coords, chunks, strict=True)], chunks)
 
 
-def create(path, view, layout):
-    """Make a new directory at `path` into an array without chunks, in one view."""
+def box_at(start, lengths):
+    """Return the slices of a box by its first element and its lengths."""
+    return tuple(slice(at, at + length) for at, length in zip(start, lengths, strict=True))
+
+
+def create(path, layout):
+    """Make a new directory at `path` into an array without chunks."""
     Path(path).mkdir(parents=True)
-    text = encodings.document(view, ENCODINGS[layout.encoding], layout.shape, layout.chunks, layout.shards)
-    Path(path, DOCUMENTS[view]).write_text(text, "utf-8")
-    if view == ZMETA:
-        Path(path, "__zattr__").write_text("{}", "utf-8")
-        Path(path, "__zdata__").mkdir()
+    text = encodings.document(ENCODINGS[layout.encoding], layout.shape, layout.chunks, layout.shards)
+    Path(path, DOCUMENTS[layout.view]).write_text(text, "utf-8")
 
 
 def write(root, data, layout):
-    """Write `data` below the new directory `root` in all views of the layout.
+    """Write `data` to the new directory `root` and return its `Fixture`.
 
     Raises : ValueError, if the chunks do not divide the shards, or these the shape.
     """
@@ -108,21 +103,17 @@ def write(root, data, layout):
     for outer, inner in ((data.shape, layout.objects), (layout.objects, layout.chunks)):
         if any(n % c for n, c in zip(outer, inner, strict=True)):
             raise ValueError(f"chunks {inner} do not divide the shape {outer}")
-    if layout.views == (REFERENCES,):
+    if layout.view == REFERENCES:
         return _write_in_references(root, data, layout)
-    first, *others = layout.views
-    for view in layout.views:
-        create(os.path.join(root, view), view, layout)
+    create(root, layout)
     blosc.set_nthreads(1)
     stored_nbytes = 0
     for coords in grid_coords(data.shape, layout.objects):
         encoded = _encode_object(data[box(coords, layout.objects)], layout)
         stored_nbytes += len(encoded)
-        path = Path(chunk_path(os.path.join(root, first), first, coords))
+        path = Path(chunk_path(root, layout.view, coords))
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(encoded)
-        for view in others:
-            os.link(path, chunk_path(os.path.join(root, view), view, coords))
     return Fixture(str(root), layout, stored_nbytes)
 
 
@@ -130,8 +121,8 @@ def _write_in_references(root, data, layout):
     encoding = ENCODINGS[layout.encoding]
     chunks = ((".".join(map(str, coords)), encodings.encode(encoding, data[box(coords, layout.chunks)]))
               for coords in grid_coords(data.shape, layout.chunks))
-    document = encodings.document(REFERENCES, encoding, layout.shape, layout.chunks)
-    return Fixture(str(root), layout, reference_sets.write(os.path.join(root, REFERENCES), document, chunks))
+    document = encodings.document(encoding, layout.shape, layout.chunks)
+    return Fixture(str(root), layout, reference_sets.write(root, document, chunks))
 
 
 def _encode_object(values, layout):
@@ -142,12 +133,12 @@ def _encode_object(values, layout):
                                  for coords in grid_coords(layout.shards, layout.chunks)])
 
 
-def shape_of(array_path, view):
+def shape_of(array_path, layout):
     """Return the shape that the document of an array says."""
-    return tuple(json.loads(Path(array_path, DOCUMENTS[view]).read_text("utf-8"))["shape"])
+    return tuple(json.loads(Path(array_path, DOCUMENTS[layout.view]).read_text("utf-8"))["shape"])
 
 
-def written_correctly(array_path, view, data, layout):
+def written_correctly(array_path, data, layout):
     """Return whether the files below `array_path` hold `data`, in the encoding and layout that was asked for.
 
     A chunk that is absent holds the fill value, 0.
@@ -158,7 +149,7 @@ def written_correctly(array_path, view, data, layout):
     for coords in grid_coords(data.shape, layout.objects):
         expected = data[box(coords, layout.objects)]
         try:
-            stored = Path(chunk_path(array_path, view, coords)).read_bytes()
+            stored = Path(chunk_path(array_path, layout.view, coords)).read_bytes()
         except FileNotFoundError:
             if expected.any():
                 return False
@@ -187,44 +178,56 @@ def _object_holds(stored, expected, layout):
     return True
 
 
-def array_name(i):
-    """Return the name of the array number `i` of a group of many."""
-    return f"array-{i:04}"
+class Member(NamedTuple):
+    """An array of a group, each of which differs from all others, as in real groups."""
+
+    name: str
+    shape: tuple
+    chunks: tuple
+    dtype: str
+    attributes: dict
 
 
-def shape_of_array(i, shape):
-    """Return the shape of the array number `i` of a group whose arrays differ."""
-    return (shape[0] + i, *shape[1:])
+def members(n, shape, chunks):
+    """Return `n` members: the first has this shape and these chunks, the others are longer."""
+    return [Member(f"array-{i:05}", (shape[0] + i, *shape[1:]), (chunks[0] + i, *chunks[1:]), DTYPES[i % len(DTYPES)],
+                   {"units": "K", "long_name": f"temperature of sensor {i}"}) for i in range(n)]
 
 
-def write_group(root, n_arrays, layout, differ=False):
-    """Make a Zarr v3 group of arrays without chunks at the new directory `root`.
+def write_group(root, arrays, data=None):
+    """Make a Zarr v3 group of these `Member` at the new directory `root`.
 
-    With `differ`, each array has a shape and attributes of its own, as in real groups.
+    Without `data` they have no chunks. Else the first chunk of each holds the first elements of `data`, as its type.
     """
     Path(root).mkdir(parents=True)
     text = json.dumps({"zarr_format": 3, "node_type": "group", "attributes": {}})
     Path(root, DOCUMENTS[V3]).write_text(text, "utf-8")
-    for i in range(n_arrays):
-        create(os.path.join(root, array_name(i)), V3, layout)
-        if differ:
-            document = Path(root, array_name(i), DOCUMENTS[V3])
-            members = json.loads(document.read_text("utf-8"))
-            members["shape"] = list(shape_of_array(i, layout.shape))
-            members["attributes"] = {"units": "K", "long_name": f"temperature of sensor {i}"}
-            document.write_text(json.dumps(members), "utf-8")
+    for one in arrays:
+        path = os.path.join(root, one.name)
+        os.mkdir(path)
+        encoding = replace(ENCODINGS["v3"], dtype=one.dtype)
+        text = encodings.document(encoding, one.shape, one.chunks, attributes=one.attributes)
+        Path(path, DOCUMENTS[V3]).write_text(text, "utf-8")
+        if data is not None:
+            chunk = Path(chunk_path(path, V3, (0,) * len(one.shape)))
+            chunk.parent.mkdir(parents=True)
+            chunk.write_bytes(encodings.encode(encoding, first_chunk(data, one)))
 
 
-def group_holds(root, n_arrays, layout):
-    """Return whether a Zarr v3 group of exactly these arrays stands at `root`."""
-    names = {array_name(i) for i in range(n_arrays)}
-    if {entry.name for entry in os.scandir(root) if entry.is_dir()} != names:
+def first_chunk(data, one):
+    """Return the elements of a member's first chunk, which are those of `data`, as its type."""
+    return data[tuple(map(slice, one.chunks))].astype(one.dtype)
+
+
+def group_holds(root, arrays):
+    """Return whether a Zarr v3 group of exactly these `Member` stands at `root`, whatever their codecs."""
+    if {entry.name for entry in os.scandir(root) if entry.is_dir()} != {one.name for one in arrays}:
         return False
-    expected = encodings.document(V3, ENCODINGS[layout.encoding], layout.shape, layout.chunks)
-    wanted = {name: value for name, value in json.loads(expected).items() if name in (
-        "zarr_format", "node_type", "shape", "data_type", "chunk_grid", "fill_value")}
-    for name in names:
-        members = json.loads(Path(root, name, DOCUMENTS[V3]).read_text("utf-8"))
-        if any(members.get(key) != value for key, value in wanted.items()):
+    for one in arrays:
+        wanted = encodings.v3_members(replace(ENCODINGS["v3"], dtype=one.dtype), one.shape, one.chunks,
+                                      attributes=one.attributes)
+        found = json.loads(Path(root, one.name, DOCUMENTS[V3]).read_text("utf-8"))
+        if any(found.get(key) != wanted[key] for key in (
+                "zarr_format", "node_type", "shape", "data_type", "chunk_grid", "fill_value", "attributes")):
             return False
     return True

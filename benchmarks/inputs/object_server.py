@@ -1,209 +1,194 @@
-"""Object stores on loopback, for the length of a measurement: moto's S3 server, or one that only gives files.
+"""An S3 bucket on loopback over TLS, for the length of a measurement: it gives files, and lists them.
 
-moto is what most programs are tested with; it is written in Python, and each request takes it a millisecond of a core
-or more, whoever asks. The other one answers GET and HEAD with ranges, from files, and nothing else: what is measured
-against it is more the client and less the server. Both are processes of their own.
+It answers GET and HEAD with ranges, and ListObjectsV2 in pages of 1000 names, and nothing else, so that what is
+measured is more the client than the server. Its certificate is made by openssl, and the clients check it. Each core has
+a process of the server, and each connection a thread there. `latency` is the time that each answer waits before it is
+sent, as on a network; connections wait for nothing.
 """
+import bisect
 import contextlib
+import functools
 import os
 import re
-import select
 import socket
+import ssl
 import subprocess
 import sys
+import tempfile
+import threading
 import time
-import urllib.request
-from collections import deque
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import parse_qs, unquote
+from xml.sax.saxutils import escape
 
 BUCKET = "bucket"
-KINDS = ("moto", "files")
+PAGE = 1000   # names in an answer, as of S3
 _ROOT = Path(__file__).resolve().parents[2]
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where an array lies: a path in the bucket of an endpoint, and what obstore is told to get there."""
+    """The endpoint of a bucket, and the PEM file of the certificate to trust."""
 
     endpoint: str
-    path: str
+    certificate: str
 
     @property
     def options(self):
         """The options of obstore's S3 stores."""
         return {"endpoint": self.endpoint, "region": "us-east-1", "access_key_id": "testing",
                 "secret_access_key": "testing", "virtual_hosted_style_request": False,
-                "client_options": {"allow_http": True}}
+                "client_options": {"root_certificate": Path(self.certificate).read_text("ascii")}}
 
 
 @contextlib.contextmanager
-def serving(kind, directory):
+def serving(directory, latency=0.0):
     """Serve what a directory holds as the objects of a bucket, and give its `Place`.
 
-    Raises : ImportError, if moto or obstore is not installed; RuntimeError, if no server comes up.
+    Raises : ImportError, if there is no openssl.
     """
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        port = listening.getsockname()[1]
-    endpoint = f"http://127.0.0.1:{port}"
-    if kind == "moto":
-        import moto.server  # noqa: F401 (the child would only say that it has ended)
-
-        command = [sys.executable, "-P", "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
-    else:
-        command = [sys.executable, "-P", "-m", "benchmarks.inputs.object_server", os.path.dirname(directory), str(port)]
+    certificate = os.path.join(_certificate().name, "certificate.pem")
     path = os.pathsep.join(filter(None, [str(_ROOT), os.environ.get("PYTHONPATH")]))
-    server = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": path}, stdout=subprocess.DEVNULL,
-                              stderr=subprocess.DEVNULL)
-    if hasattr(os, "sched_setaffinity"):
-        # The client alone is kept to some cores.
-        os.sched_setaffinity(server.pid, range(os.cpu_count()))
+    with socket.create_server(("127.0.0.1", 0), backlog=1024) as listening:
+        command = [sys.executable, "-P", "-m", "benchmarks.inputs.object_server", str(listening.fileno()),
+                   directory, certificate, str(latency)]
+        servers = [subprocess.Popen(command, env={**os.environ, "PYTHONPATH": path}, pass_fds=[listening.fileno()])
+                   for _ in range(os.cpu_count())]
+        try:
+            if hasattr(os, "sched_setaffinity"):
+                # The client alone is kept to some cores.
+                for server in servers:
+                    os.sched_setaffinity(server.pid, range(os.cpu_count()))
+            yield Place(f"https://127.0.0.1:{listening.getsockname()[1]}", certificate)
+        finally:
+            for server in servers:
+                server.terminate()
+                server.wait()
+
+
+@functools.cache
+def _certificate():
+    """Return a temporary directory with ``certificate.pem``, which holds the key, too: one for this process.
+
+    Some clients read it at their first request alone.
+    """
+    made = tempfile.TemporaryDirectory(prefix="zcore-benchmarks-")
+    path = os.path.join(made.name, "certificate.pem")
+    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+               "-days", "2", "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1",
+               "-addext", "basicConstraints=critical,CA:FALSE", "-keyout", path + ".key", "-out", path]
     try:
-        _wait_for(server, port)
-        place = Place(endpoint, os.path.basename(directory))
-        if kind == "moto":
-            _upload(place, directory)
-        yield place
-    finally:
-        server.terminate()
-        server.wait()
+        subprocess.run(command, check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError) as exc:
+        raise ImportError(f"openssl makes no certificate: {exc}") from exc
+    return made
 
 
-def _wait_for(server, port):
-    end = time.monotonic() + 60
-    while time.monotonic() < end and server.poll() is None:
-        try:
-            socket.create_connection(("127.0.0.1", port), timeout=1).close()
-            return
-        except OSError:
-            time.sleep(0.05)
-    raise RuntimeError(f"no server came up at port {port}, exit status {server.poll()}")
+# The server
 
-
-def _upload(place, directory):
-    from obstore import put
-    from obstore.store import S3Store
-
-    urllib.request.urlopen(urllib.request.Request(f"{place.endpoint}/{BUCKET}", method="PUT")).close()
-    store = S3Store(BUCKET, prefix=place.path, **place.options)
-    for path in Path(directory).rglob("*"):
-        if path.is_file():
-            put(store, path.relative_to(directory).as_posix(), path.read_bytes())
-
-
-# The server of files
-
-_REQUEST = re.compile(rb"(GET|HEAD) /" + BUCKET.encode() + rb"/([^ ?]+)(?:\?\S*)? HTTP/1\.1\r\n")
+_REQUEST = re.compile(rb"(GET|HEAD) /" + BUCKET.encode() + rb"(?:/([^ ?]*))?(?:\?(\S*))? HTTP/1\.1\r\n")
 _RANGE = re.compile(rb"\r\nrange: *bytes=(\d*)-(\d*)\r\n", re.IGNORECASE)
+_NOT_FOUND = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
 
 
-class _Files:
-    """One connection: the answers to its requests, and what could not be sent of them yet."""
-
-    def __init__(self, sock, directory):
-        self.sock = sock
-        self.directory = directory
-        self.received = b""
-        self.pending = deque()     # of memoryviews, and of lists of a file and a range of it
-
-    def receive(self):
-        """Answer the requests that have come; returns whether the connection goes on."""
-        data = self.sock.recv(1 << 16)
-        self.received += data
-        while b"\r\n\r\n" in self.received:
-            head, _, self.received = self.received.partition(b"\r\n\r\n")
-            self._answer(head + b"\r\n")
-        return bool(data)
-
-    def send(self):
-        """Send more of what is pending; returns whether that is all."""
-        try:
-            while self.pending:
-                part = self.pending[0]
-                if isinstance(part, memoryview):
-                    n_sent = self.sock.send(part, socket.MSG_MORE if len(self.pending) > 1 else 0)
-                    self.pending[0] = part[n_sent:]
-                    is_all = n_sent == len(part)
-                else:
-                    file, start, stop = part
-                    part[1] += os.sendfile(self.sock.fileno(), file, start, stop - start)
-                    is_all = part[1] == stop
-                if is_all:
-                    self._drop()
-        except BlockingIOError:
-            pass
-        return not self.pending
-
-    def close(self):
-        while self.pending:
-            self._drop()
-        self.sock.close()
-
-    def _drop(self):
-        part = self.pending.popleft()
-        if isinstance(part, list):
-            os.close(part[0])
-
-    def _answer(self, head):
-        request = _REQUEST.match(head)
-        path = None if request is None else os.path.join(self.directory, request[2].decode())
-        try:
-            if path is None or ".." in path:
-                raise FileNotFoundError
-            file = os.open(path, os.O_RDONLY)
-        except OSError:
-            self.pending.append(memoryview(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"))
-            return
-        size = os.fstat(file).st_size
-        start, stop, status = 0, size, b"200 OK"
+def _answer(directory, head):
+    """Return the bytes of the answer to one request."""
+    request = _REQUEST.match(head)
+    if request is None:
+        return _NOT_FOUND
+    method, name, query = request.groups()
+    if not name:
+        return _listing(directory, parse_qs((query or b"").decode()))
+    path = os.path.join(directory, unquote(name.decode()))
+    try:
+        if ".." in path:
+            raise FileNotFoundError
+        file = os.open(path, os.O_RDONLY)
+    except OSError:
+        return _NOT_FOUND
+    try:
+        found = os.fstat(file)
+        start, stop, status, extra = 0, found.st_size, b"200 OK", b""
         wanted = _RANGE.search(head)
         if wanted is not None:
+            first, last = wanted.groups()
+            start = int(first) if first else max(0, stop - int(last))
+            stop = min(stop, int(last) + 1) if first and last else stop
             status = b"206 Partial Content"
-            if wanted[1]:
-                start = int(wanted[1])
-                stop = min(size, int(wanted[2]) + 1 if wanted[2] else size)
-            else:
-                start = max(0, size - int(wanted[2]))
-        lines = [b"HTTP/1.1 " + status, b'ETag: "1"', b"Last-Modified: Mon, 01 Jan 2024 00:00:00 GMT",
-                 b"Content-Length: %d" % (stop - start), b"Accept-Ranges: bytes"]
-        if wanted is not None:
-            lines.append(b"Content-Range: bytes %d-%d/%d" % (start, stop - 1, size))
-        self.pending.append(memoryview(b"\r\n".join(lines) + b"\r\n\r\n"))
-        if request[1] == b"HEAD" or start >= stop:
-            os.close(file)
+            extra = b"Content-Range: bytes %d-%d/%d\r\n" % (start, stop - 1, found.st_size)
+        said = (b'HTTP/1.1 %s\r\nETag: "%x-%x"\r\nLast-Modified: Mon, 01 Jan 2024 00:00:00 GMT\r\n'
+                b"Content-Length: %d\r\nAccept-Ranges: bytes\r\n%s\r\n" % (
+                    status, found.st_ino, found.st_mtime_ns, stop - start, extra))
+        return said if method == b"HEAD" else said + os.pread(file, stop - start, start)
+    except OSError:
+        return _NOT_FOUND     # a folder
+    finally:
+        os.close(file)
+
+
+def _listing(directory, query):
+    def asked(name):
+        return query.get(name, [""])[0]
+
+    prefix = asked("prefix")
+    names = _names(directory, prefix, asked("delimiter"))
+    start = bisect.bisect(names, asked("continuation-token") or asked("start-after"))
+    page, is_truncated = names[start:start + PAGE], start + PAGE < len(names)
+    parts = [f"<Name>{BUCKET}</Name><Prefix>{escape(prefix)}</Prefix><KeyCount>{len(page)}</KeyCount>"
+             f"<MaxKeys>{PAGE}</MaxKeys><IsTruncated>{str(is_truncated).lower()}</IsTruncated>"]
+    if is_truncated:
+        parts.append(f"<NextContinuationToken>{escape(page[-1])}</NextContinuationToken>")
+    for name in page:
+        if name.endswith("/"):
+            parts.append(f"<CommonPrefixes><Prefix>{escape(name)}</Prefix></CommonPrefixes>")
         else:
-            self.pending.append([file, start, stop])
+            found = os.stat(os.path.join(directory, name))
+            parts.append(f"<Contents><Key>{escape(name)}</Key><LastModified>2024-01-01T00:00:00.000Z</LastModified>"
+                         f'<ETag>"{found.st_ino:x}-{found.st_mtime_ns:x}"</ETag><Size>{found.st_size}</Size>'
+                         "<StorageClass>STANDARD</StorageClass></Contents>")
+    body = ('<?xml version="1.0" encoding="UTF-8"?><ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">'
+            + "".join(parts) + "</ListBucketResult>").encode()
+    return b"HTTP/1.1 200 OK\r\nContent-Type: application/xml\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
 
 
-def _serve(directory, port):
-    """Serve for ever, by a loop over `epoll`: the loop of asyncio takes as long for a request as its client does."""
-    connections = {}
-    with socket.create_server(("127.0.0.1", port), backlog=1024) as listening, select.epoll() as poll:
-        poll.register(listening, select.EPOLLIN)
-        while True:
-            for number, event in poll.poll():
-                if number == listening.fileno():
-                    sock, _ = listening.accept()
-                    sock.setblocking(False)
-                    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                    connections[sock.fileno()] = _Files(sock, directory)
-                    poll.register(sock, select.EPOLLIN)
-                    continue
-                connection = connections[number]
-                try:
-                    goes_on = event == select.EPOLLOUT or connection.receive()
-                    if goes_on and connection.pending:
-                        is_all = connection.send()
-                        if not is_all or event == select.EPOLLOUT:
-                            poll.modify(number, select.EPOLLIN if is_all else select.EPOLLOUT)
-                except OSError:
-                    goes_on = False
-                if not goes_on:
-                    poll.unregister(number)
-                    del connections[number]
-                    connection.close()
+@functools.cache    # nothing is added to a folder after its first listing
+def _names(directory, prefix, delimiter):
+    """Return the sorted names that begin with a prefix; with the delimiter ``/`` no deeper than one level."""
+    folder = os.path.join(directory, os.path.dirname(prefix))
+    found = []
+    for path, folders, files in os.walk(folder):
+        below = os.path.relpath(path, directory)
+        below = "" if below == "." else below + "/"
+        found += [below + name for name in files]
+        if delimiter:
+            found += [below + name + "/" for name in folders]
+            break
+    return sorted(name for name in found if name.startswith(prefix))
+
+
+def _talk(context, sock, directory, latency):
+    """Answer the requests of one connection until its client leaves."""
+    received = b""
+    with contextlib.suppress(OSError), sock:
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        with context.wrap_socket(sock, server_side=True) as talking:
+            while data := talking.recv(1 << 14):
+                received += data
+                while b"\r\n\r\n" in received:
+                    head, _, received = received.partition(b"\r\n\r\n")
+                    answer = _answer(directory, head + b"\r\n")
+                    time.sleep(latency)
+                    talking.sendall(answer)
+
+
+def _serve(listening, directory, certificate, latency):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, certificate + ".key")
+    while True:
+        sock, _ = listening.accept()
+        threading.Thread(target=_talk, args=(context, sock, directory, latency), daemon=True).start()
 
 
 if __name__ == "__main__":
-    _serve(sys.argv[1], int(sys.argv[2]))
+    _serve(socket.socket(fileno=int(sys.argv[1])), sys.argv[2], sys.argv[3], float(sys.argv[4]))

@@ -1,6 +1,6 @@
 """Reference sets made without any library under test: an array whose chunks lie in one file, and sets to be opened.
 
-The sets to be opened are of version 1, with one URL, with a template for it, or with a member that generates them all.
+The sets to be opened are of version 1, with one URL.
 """
 import json
 import os
@@ -37,26 +37,6 @@ def expected(count):
     return references
 
 
-def write_set(path, kind, count):
-    """Write a set that says the same in one of three ways.
-
-    Parameters
-    ----------
-    path : str
-    kind : {"plain", "templates", "gen"}
-        ``{{u}}`` stands for the URL in each reference, or one member generates all.
-    count : int
-        A multiple of 1000 where they are generated.
-    """
-    document = {"version": 1, "templates": {"u": URL}, "refs": expected(count)}
-    if kind == "plain":
-        document["templates"] = {}
-    elif kind == "templates":
-        document["refs"] = {key: ["{{u}}", *value[1:]] if isinstance(value, list) else value
-                            for key, value in document["refs"].items()}
-    else:
-        document["refs"] = {".zgroup": document["refs"][".zgroup"]}
-        document["gen"] = [{"key": "temperature/{{i}}.{{j}}", "url": "{{u}}", "length": str(LENGTH),
-                            "offset": f"{{{{(i * {ROW} + j) * {LENGTH}}}}}",
-                            "dimensions": {"i": {"stop": count // ROW}, "j": {"stop": ROW}}}]
-    Path(path).write_text(json.dumps(document), "utf-8")
+def write_set(path, count):
+    """Write a set that says so."""
+    Path(path).write_text(json.dumps({"version": 1, "refs": expected(count)}), "utf-8")

@@ -66,7 +66,7 @@ def write_plots(results, folder):
     folder.mkdir(parents=True, exist_ok=True)
     for suite, result in results.items():
         for draw, _ in _PLOTS[suite]:
-            (folder / f"{draw.__name__}.svg").write_text(_svg(draw(result)), "utf-8")
+            (folder / f"{draw.__name__}.svg").write_text(svg(draw(result)), "utf-8")
 
 
 def _summary(result):
@@ -96,11 +96,12 @@ def _marked(ratio):
 
 
 def _drawn(figure, caption):
-    svg = _svg(figure)
-    return f"<figure>{svg[svg.index('<svg'):]}<figcaption>{html.escape(caption)}</figcaption></figure>"
+    drawn = svg(figure)
+    return f"<figure>{drawn[drawn.index('<svg'):]}<figcaption>{html.escape(caption)}</figcaption></figure>"
 
 
-def _svg(figure):
+def svg(figure):
+    """Return a figure as the text of an SVG file."""
     from matplotlib import rc_context
 
     drawn = io.StringIO()

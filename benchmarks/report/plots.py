@@ -242,6 +242,33 @@ def peaks(result):
     return figure
 
 
+def growth(lines):
+    """Draw the time of each call against how many objects there are; `lines` are those of `comparisons.growth`."""
+    kinds = list(dict.fromkeys(line.kind for line in lines))
+    n_columns = 5
+    rows = [[line for line in lines if line.kind == kind][at:at + n_columns] for kind in kinds
+            for at in range(0, sum(line.kind == kind for line in lines), n_columns)]
+    figure = _figure(len(rows), n_columns, 2.6 * n_columns, 2.4 * len(rows))
+    for axes in figure.axes:
+        axes.set_visible(False)
+    for i, row in enumerate(rows):
+        for axes, line in zip(figure.axes[i * n_columns:], row, strict=False):
+            axes.set_visible(True)
+            for name, times in line.times.items():
+                axes.plot(*zip(*times, strict=True), "o-", color=_COLORS.get(name, "#9c36b5"), label=name,
+                          markersize=3, linewidth=2 if name == ZCORE else 1)
+            axes.set(xscale="log", yscale="log", title=f"{line.kind}: {line.verb}")
+            axes.title.set_fontsize(9)
+            axes.tick_params(which="minor", labelleft=False, labelbottom=False)
+    known = {}
+    for axes in figure.axes:
+        known |= dict(zip(*axes.get_legend_handles_labels()[::-1], strict=True))
+    figure.legend(known.values(), known, loc="outside upper center", ncols=len(known), frameon=False)
+    figure.supxlabel("objects", fontsize=9)
+    figure.supylabel("seconds", fontsize=9)
+    return figure
+
+
 def _figure(n_rows, n_columns, width, height):
     figure = Figure((width, height), layout="constrained")
     for axes in figure.subplots(n_rows, n_columns, squeeze=False).flat:

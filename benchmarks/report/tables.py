@@ -1,9 +1,9 @@
 """What a result file says, as Markdown: times, ratios, memory, targets; losses and failures like everything else."""
 from dataclasses import dataclass
 
-from benchmarks.suites.workloads import BARE_LOOP, FASTEST, MEGABYTE, NUMPY, RESULT, STAT, ZCORE
+from benchmarks.suites.workloads import BARE_LOOP, FASTEST, MEGABYTE, RESULT, STAT, ZCORE
 
-_NOT_PEERS = (ZCORE, BARE_LOOP, NUMPY, STAT)
+_NOT_PEERS = (ZCORE, BARE_LOOP, STAT)
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ def _times(run):
 
 
 def _ratios(run, base):
-    names = [name for name in _columns(run) if name not in (base, NUMPY, STAT)]
+    names = [name for name in _columns(run) if name not in (base, STAT)]
     rows = []
     for workload in run["workloads"]:
         own = workload["summary"].get(base)

@@ -19,7 +19,7 @@ def _of_chunks(kind, nbytes):
 
 def _of_shards(kind, what, length, count=0):
     return Workload(f"{kind}_shards_{length}", f"{what}, {length} in an object", kind, (4096 * 4096,), (4096,),
-                    None if length == 1 else (4096 * length,), "v3", count, max_repeats=5,
+                    None if length == 1 else (4096 * length,), count=count, max_repeats=5,
                     place="tmpfs" if kind == "write" else "disk")
 
 
@@ -30,7 +30,7 @@ def _of_elements(kind, what, nbytes, count):
 
 def _of_group(kind, what, length):
     return Workload(f"{kind}_{length}", f"{what} a group of {length} arrays", kind, (1000, 1000), (100, 100),
-                    encoding="v3", count=length, max_repeats=3 if length > 1000 else None)
+                    count=length, max_repeats=3 if length > 1000 else None)
 
 
 WORKLOADS = (
