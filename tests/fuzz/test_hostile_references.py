@@ -146,6 +146,7 @@ WRONG = [None, True, False, 0, -1, 1.5, 2**63, 2**64, 10**4000, "", "x", "{{", "
 @pytest.mark.parametrize("value", WRONG, ids=lambda value: repr(value)[:20])
 def test_wrong_types_in_every_place(value):
     """RF-TPL-01, RF-GEN-01, RF-GEN-02, RF-GEN-06, RF-V1-02, RF-V1-04: an error of zcore, or a set that lists itself."""
+    pytest.importorskip("jinja2")
     places = [value, {"version": value}, {"version": value, "refs": {}}, {"version": 1, "refs": value}, {"a": value},
               {"a": [value]}, {"a": ["u", value, 1]}, {"a": ["u", 1, value]}, {"a": ["u", 1, 2, value]}]
     places += [{"version": 1, name: value} for name in ("templates", "gen", "refs", "more")]
@@ -167,7 +168,7 @@ def test_wrong_types_in_every_place(value):
 
 HOSTILE = """
 import resource, sys, warnings
-import zcore
+import zcore, jinja2
 warnings.simplefilter("ignore")
 resource.setrlimit(resource.RLIMIT_AS, (10**9,) * 2)
 resource.setrlimit(resource.RLIMIT_CPU, (120, 120))
@@ -218,6 +219,7 @@ print("all refused")
                     reason="the sanitizers keep their notes all over the address space")
 def test_documents_that_want_time_or_memory():
     """RF-TPL-08, RF-TPL-09, RF-GEN-10, RF-V1-04: with 1 GB of address space each is refused by an error of zcore."""
+    pytest.importorskip("jinja2")
     done = subprocess.run([sys.executable, "-c", HOSTILE], capture_output=True, text=True, env=ENVIRONMENT)
     assert (done.returncode, done.stdout) == (0, "all refused\n"), done.stderr[-2000:]
 
@@ -247,7 +249,7 @@ def test_a_small_document_takes_little_memory_to_read(tmp_path):
                     reason="the sanitizers keep their notes all over the address space")
 def test_references_that_do_not_fit_into_memory():
     """Generated ones, and those of a document, ended in Python's MemoryError."""
-    code = ("import resource, zcore, zcore.stores.reference.store, zcore.stores.reference.gen\n"
+    code = ("import resource, zcore, zcore.stores.reference.store, zcore.stores.reference.gen, jinja2\n"
             "used = int(open('/proc/self/statm').read().split()[0]) * resource.getpagesize()\n"
             "resource.setrlimit(resource.RLIMIT_AS, (used + 3 * 10**7,) * 2)\n"
             "gen = {'key': 'k' * 200 + '{{i}}', 'url': 'u', 'dimensions': {'i': {'stop': 10**6}}}\n"

@@ -104,6 +104,7 @@ def _other_copies():
 # What can be imported if an extra is installed, and what it is for.
 EXTRAS: dict[str, tuple[tuple[str, ...], str]] = {
     "remote": (("obstore",), "URLs: s3://, gs://, az://, https://"),
+    "references": (("jinja2",), "expressions in the templates of reference sets"),
     "parquet": (("pyarrow",), "reference sets in Parquet"),
     "hdf5": (("h5py",), "HDF5 and NetCDF-4 files"),
     "asdf": (("yaml",), "ASDF files"),

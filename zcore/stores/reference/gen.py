@@ -307,8 +307,9 @@ class Column:
     def _no_integer(self, text, element):
         variables = ", ".join(f"{name} = {value}" for name, value in
                               self._product.variables(element, sorted(self.names)).items())
+        hint = "; / gives fractions, // does not" if "/" in self._text.source else ""
         return _wrong(self._text.member, f"expected an integer of 0 to 2**63 - 1, found {shown(text)} for "
-                      f"{variables[:80] or 'all variables'}")
+                      f"{variables[:80] or 'all variables'}{hint}")
 
 
 def _evaluated(tree, columns):
@@ -318,7 +319,7 @@ def _evaluated(tree, columns):
         return np.array([operands[0]]) if type(operands[0]) is int else None
     if operation == "name":
         return columns[operands[0]]
-    if operation not in OPERATORS:
+    if operation not in OPERATORS or operation == "/":
         return None
     operands = [_evaluated(operand, columns) for operand in operands]
     if any([operand is None for operand in operands]) or not _fits(operation, list(map(_ends, operands))):
@@ -330,6 +331,8 @@ def _fits(operation, ranges):
     """Return whether all results of an operation on integers in some ranges are integers of 64 bits."""
     low, high = ranges[-1]
     if operation in ("//", "%") and low <= 0 <= high:
+        return False
+    if operation == "**" and not 0 <= low == high <= 64:
         return False
     # Each operation is monotonic in each operand on one side of zero, so the extreme results are those of the ends.
     results = [OPERATORS[operation](*ends) for ends in itertools.product(*ranges)]

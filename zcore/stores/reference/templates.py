@@ -3,54 +3,55 @@
 `gen.py` expands ``gen`` with them.
 
 The specification says "jinja-str" ("References specification", version 1), and the document is not trusted. The
-format needs little of jinja2's language, so only that is accepted, and without jinja2:
+format needs little of jinja2's language, so only that is accepted:
 
-1. Names, integers, texts in quotes, ``+ - * // %``, signs, brackets, calls of templates with keyword arguments, and a
-   tuple behind ``%``. Python's parser reads them, as both languages group them alike. Length and nesting are limited
-   before it parses, and all else that it knows is refused by name. Nothing of the text is ever run.
-2. Each operation bounds its operands and its result before it computes: integers to 64 bits, texts to 64 KiB. So an
+1. jinja2 is not used for text of ``{{ name }}`` and literals alone, as nearly all text is.
+2. Length, tokens and brackets are limited before jinja2 parses, because its parser recurses.
+3. Of its tree only names, numbers, texts, ``+ - * / // % **``, ``~``, signs, calls of templates with keyword arguments,
+   the filter ``format``, and a tuple behind ``%`` become an `Expression`. Attributes, subscripts, statements, tests and
+   globals are refused. No code of jinja2 runs after that.
+4. Each operation bounds its operands and its result before it computes: integers to 64 bits, texts to 64 KiB. So an
    expression such as ``'a' * 10**9`` costs neither memory nor time.
 
 A template whose value contains ``{{`` is a function. It is called with keyword arguments and sees only these, no other
-template, so there is no recursion. Any other value is literal text. As in jinja2, one final line end is dropped, and
-other line ends become ``\n``.
+template, so there is no recursion. Any other value is literal text. As in jinja2, ``{# #}`` and one final line end are
+dropped, other line ends become ``\\n``, and ``**`` groups from the left.
 """
 from __future__ import annotations
 
-import ast
 import operator
 import re
 from collections.abc import Mapping
-from itertools import accumulate
+from functools import lru_cache
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from zcore.errors import ReferenceFormatError, UnsupportedError, ZcoreError
+from zcore.errors import Needing, ReferenceFormatError, UnsupportedError, ZcoreError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, KeysView
 
 _SIMPLE = re.compile(r"\{\{\s*+([^\W\d]\w*+)\s*+\}\}")
-_BRACES = re.compile(r"(?<!\{)\{\{([^{}]*)\}\}")     # of three braces, the first two would begin the expression
 _MARK = re.compile(r"\{[{%#]")
-# Of an expression: no escapes in texts, no numbers that run into names, at which Python's parser warns.
-_TOKENS = re.compile(r"""(?:\s|[^\W\d]\w*+|\d++(?!\w)|'[^'\\\n]*'|"[^"\\\n]*"|[-+*/%(),=.|~<>!\[\]:])*+""")
-MAX_EXPRESSION = 1 << 12    # characters of one; Python's parser recurses
-MAX_BRACKETS = 16           # that are opened in one, less those that are closed
-MAX_EXPRESSIONS = 256       # of a text
+MAX_TOKENS = 256    # of all expressions of a text; the parser takes a stack frame for each sign
+MAX_BRACKETS = 16   # nested; the parser takes 13 stack frames for each
 MAX_DEPTH = 64      # levels of an expression as a tree
 MAX_TEXT = 1 << 16  # characters: of a text with expressions in it, of any value, and of the rendered text
 MIN_INTEGER, MAX_INTEGER = -(1 << 63), (1 << 63) - 1
 
 # Names that jinja2 takes for something else.
 _RESERVED = frozenset("true false none True False None and or not in is if elif else self".split())
-_SIGNS = {"USub": "neg", "UAdd": "pos"}
-_REFUSED = {ast.Attribute: "attribute access", ast.Subscript: "subscripts", ast.IfExp: "conditions (if)",
-            ast.Compare: "comparisons", ast.BoolOp: "and, or", ast.List: "lists",
-            ast.Tuple: "tuples that are not formatted"}
-_BINARY = {"Add": "+", "Sub": "-", "Mult": "*", "FloorDiv": "//", "Mod": "%"}
+_CONSTANTS = (int, float, str)
+_SIGNS = {"Neg": "neg", "Pos": "pos"}
+_BINARY = frozenset(("Add", "Sub", "Mul", "Div", "FloorDiv", "Mod", "Pow"))
+_REFUSED = {
+    "Getattr": "attribute access", "Getitem": "subscripts", "Slice": "subscripts", "Test": "tests (is)",
+    "CondExpr": "conditions (if)", "Compare": "comparisons", "And": "and", "Or": "or", "Not": "not",
+    "List": "lists", "Dict": "dictionaries", "Tuple": "tuples that are not formatted",
+}
 OPERATORS: dict[str, Callable[..., Any]] = {
-    "+": operator.add, "-": operator.sub, "*": operator.mul, "//": operator.floordiv, "%": operator.mod,
-    "neg": operator.neg, "pos": operator.pos}
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv,
+    "%": operator.mod, "**": operator.pow, "neg": operator.neg, "pos": operator.pos}
 _CONVERSION = re.compile(r"%(%|[-+ #0]*+(\d{0,3})(?:\.(\d{0,3}))?[hlL]?[diouxXeEfFgGcs])?")
 
 
@@ -71,8 +72,8 @@ class Expression(NamedTuple):
     Attributes
     ----------
     tree : tuple
-        ``(operation, *operands)``. The operation is a key of `OPERATORS` or ``tuple``, with trees as operands;
-        ``value`` with a constant; ``name`` with the name of a variable; or ``call`` with a `Text` and a dict
+        ``(operation, *operands)``. The operation is a key of `OPERATORS`, ``~``, ``format`` or ``tuple``, with trees as
+        operands; ``value`` with a constant; ``name`` with the name of a variable; or ``call`` with a `Text` and a dict
         of trees, its arguments.
     names : frozenset of str
         The variables that it depends on.
@@ -107,6 +108,12 @@ def _value(tree, variables):
     values = tuple([_value(operand, variables) for operand in operands])
     if operation == "tuple":
         return values
+    if operation == "~":
+        texts = [_as_text(value) for value in values]
+        _check_size(sum(map(len, texts)))
+        return "".join(texts)
+    if operation == "format":
+        return _formatted(_as_text(values[0]), values[1:])
     return _computed(operation, *values)
 
 
@@ -122,6 +129,8 @@ def _computed(operation, left, right=None):
         _check_size(len(text) * times)
     elif operation == "+" and kinds == (str, str):
         _check_size(len(left) + len(right))
+    elif operation == "**" and kinds == (int, int) and abs(left) > 1 and right > 64:
+        raise ValueError("an integer has more than 64 bits")
     return _bounded(OPERATORS[operation](left, right))
 
 
@@ -135,7 +144,7 @@ def _bounded(value):
             raise ValueError("an integer has more than 64 bits")
     elif type(value) is str:
         _check_size(len(value))
-    else:
+    elif type(value) is not float:
         raise TypeError(f"a value is a {type(value).__name__}, no number or text")
     return value
 
@@ -192,8 +201,8 @@ def undefined(name: str, source: str, member: str) -> ReferenceFormatError:
 
 
 def _unsupported(what, source, member):
-    return UnsupportedError(f"{member}: {shown(source)} uses {what}; zcore evaluates names, integers, texts, "
-                            "+ - * // % and calls of templates", feature=f"{what} in a template")
+    return UnsupportedError(f"{member}: {shown(source)} uses {what}; zcore evaluates names, numbers, texts, operators, "
+                            "calls of templates and the filter format", feature=f"{what} in a template")
 
 
 # From a text to its parts
@@ -214,50 +223,53 @@ def check_name(name: str, templates: Templates, names: frozenset[str] | None, so
 
 
 def parsed(text: str, templates: Templates, names: frozenset[str] | None, member: str) -> Iterator[str | Expression]:
-    """Yield the parts of a text, str and `Expression`.
+    """Yield the parts of a text that needs jinja2, str and `Expression`.
 
     Raises : ReferenceFormatError, UnsupportedError, as `Templates.render`.
     """
-    pieces = _BRACES.split(text)
-    if len(pieces) > 2 * MAX_EXPRESSIONS:
-        raise not_rendered(f"it has more than {MAX_EXPRESSIONS} expressions", text, member)
-    for i, piece in enumerate(pieces):
-        if i % 2 == 0:
-            if found := _MARK.search(piece):
-                if found[0] == "{{":
-                    raise not_rendered("braces of an expression have no end, or hold others", text, member)
-                raise _unsupported("statements ({% %}) or comments ({# #})", text, member)
-            yield piece
+    with Needing(f"{member}: to evaluate {shown(text)} needs", "jinja2", "references", "templates by jinja2"):
+        environment = _environment()
+    try:
+        _check_tokens(environment.lex(text), text, member)
+        outputs = environment.parse(text).body
+    except ZcoreError:
+        raise
+    except Exception as exc:
+        raise not_rendered(exc, text, member) from exc
+    for node in (node for output in outputs for node in output.nodes):
+        if type(node).__name__ == "TemplateData":
+            yield node.data
             continue
         builder = _Builder(templates, names, text, member)
-        tree = builder.tree(_tree_of(piece, text, member), 0)
+        tree = builder.tree(node, 0)
         expression = Expression(tree, frozenset(builder.used))
         # An expression without variables is rendered once, here. That checks the arguments of a function, too.
         yield expression if expression.names else rendered(expression, {}, text, member)
 
 
-def _tree_of(source, text, member):
-    """Return Python's tree of an expression."""
-    if source[:1] in ("-", "+") or source[-1:] in ("-", "+"):
-        raise _unsupported("a sign beside the braces, which removes blanks there", text, member)
-    if "\\" in source:
-        raise _unsupported("escapes", text, member)
-    if len(source) > MAX_EXPRESSION or _TOKENS.fullmatch(source) is None:
-        raise not_rendered(f"an expression has more than {MAX_EXPRESSION} characters, or other signs than those of "
-                           "names, integers, texts and operators", text, member)
-    if "|" in source or "~" in source:
-        raise _unsupported("filters (|) or the operator ~", text, member)
-    if max(accumulate([(sign in "([") - (sign in ")]") for sign in source], initial=0)) > MAX_BRACKETS:
-        raise not_rendered(f"more than {MAX_BRACKETS} brackets are nested", text, member)
-    try:
-        return ast.parse(source.replace("\n", " ").strip(), mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as exc:
-        reason = exc.msg if isinstance(exc, SyntaxError) else f"{type(exc).__name__}: it is nested too deep"
-        raise not_rendered(reason, text, member) from None
+@lru_cache(maxsize=1)
+def _environment():
+    from jinja2 import Environment
+
+    return Environment(cache_size=0, keep_trailing_newline=True)
+
+
+def _check_tokens(tokens, source, member):
+    """Raise when a text has statements, or expressions that are too much for a parser that recurses."""
+    n_tokens = n_open = 0
+    for _, kind, value in tokens:
+        if kind in ("block_begin", "raw_begin"):
+            raise _unsupported("statements ({% %})", source, member)
+        n_tokens += kind not in ("data", "whitespace", "comment", "comment_begin", "comment_end")
+        n_open += (value in ("(", "[", "{")) - (value in (")", "]", "}")) if kind == "operator" else 0
+        if n_tokens > MAX_TOKENS:
+            raise not_rendered(f"its expressions have more than {MAX_TOKENS} tokens", source, member)
+        if n_open > MAX_BRACKETS:
+            raise not_rendered(f"more than {MAX_BRACKETS} brackets are nested", source, member)
 
 
 class _Builder:
-    """Makes the tree of one expression from Python's, and collects the variables that it uses."""
+    """Makes the tree of one expression from jinja2's, and collects the variables that it uses."""
 
     def __init__(self, templates, names, source, member):
         self._templates, self._names, self._source, self._member = templates, names, source, member
@@ -265,27 +277,34 @@ class _Builder:
 
     def tree(self, node, depth):
         """Return the `tree` of an `Expression`; see there. Raises what `parsed` does."""
+        kind = type(node).__name__
         depth += 1
         if depth > MAX_DEPTH:
             raise self._wrong(f"an expression is deeper than {MAX_DEPTH} operations")
-        if isinstance(node, ast.Constant) and type(node.value) in (int, str):
-            if type(node.value) is int and node.value > MAX_INTEGER:
+        if kind == "Const" and type(node.value) in _CONSTANTS:
+            if type(node.value) is int and not MIN_INTEGER <= node.value <= MAX_INTEGER:
                 raise self._wrong("an integer has more than 64 bits")
             return "value", node.value
-        if isinstance(node, ast.Name):
-            return self._name(node.id)
-        if isinstance(node, ast.Call):
-            return self._call(node, depth)
-        operation = type(getattr(node, "op", None)).__name__
-        if operation in _SIGNS:
-            return _SIGNS[operation], self.tree(node.operand, depth)
-        if operation in _BINARY:
+        if kind == "Name":
+            return self._name(node.name)
+        if kind in _SIGNS:
+            return _SIGNS[kind], self.tree(node.node, depth)
+        if kind in _BINARY:
             left = self.tree(node.left, depth)
-            if operation == "Mod" and isinstance(node.right, ast.Tuple):
-                return "%", left, ("tuple", *[self.tree(item, depth + 1) for item in node.right.elts])
-            return _BINARY[operation], left, self.tree(node.right, depth)
-        raise self._unsupported("the operator " + operation if isinstance(node, ast.BinOp) else
-                                _REFUSED.get(type(node), type(node).__name__))
+            if kind == "Mod" and type(node.right).__name__ == "Tuple":
+                return "%", left, ("tuple", *[self.tree(item, depth + 1) for item in node.right.items])
+            return node.operator, left, self.tree(node.right, depth)
+        if kind == "Concat":
+            return "~", *[self.tree(part, depth) for part in node.nodes]
+        if kind == "Filter" and node.name == "format" and node.node is not None:
+            if node.kwargs or node.dyn_args is not None or node.dyn_kwargs is not None:
+                raise self._unsupported("the filter format with named arguments")
+            return "format", *[self.tree(part, depth) for part in (node.node, *node.args)]
+        if kind == "Call":
+            return self._call(node, depth)
+        if kind == "Filter":
+            raise self._unsupported(f"the filter {node.name:.40}")
+        raise self._unsupported(f"the constant {node.value}" if kind == "Const" else _REFUSED.get(kind, kind))
 
     def _name(self, name):
         check_name(name, self._templates, self._names, self._source, self._member)
@@ -295,18 +314,20 @@ class _Builder:
         return "value", self._templates.value(name)
 
     def _call(self, node, depth):
-        if not isinstance(node.func, ast.Name):
+        name = node.node.name if type(node.node).__name__ == "Name" else None
+        if name is None:
             raise self._unsupported("calls of anything but a template")
-        name = node.func.id
         if name not in self._templates.names:
             raise self._wrong(f"there is no template {shown(name)} to be called")
         if not self._templates.is_function(name):
             raise self._wrong(f"the template {name} takes no arguments")
+        if node.dyn_args is not None or node.dyn_kwargs is not None:
+            raise self._unsupported("arguments by * and **")
         function = self._templates.function(name)
-        arguments = {keyword.arg: keyword.value for keyword in node.keywords}
-        if len(arguments) < len(node.keywords):
+        arguments = {keyword.key: keyword.value for keyword in node.kwargs}
+        if len(arguments) < len(node.kwargs):
             raise self._wrong(f"an argument of the template {name} is repeated")
-        if node.args or None in arguments or not function.names <= arguments.keys():
+        if node.args or not function.names <= arguments.keys():
             raise self._wrong(f"the template {name} is called with keyword arguments, "
                               f"{', '.join(sorted(function.names)):.80}")
         return "call", function, {key: self.tree(value, depth) for key, value in arguments.items()}
@@ -405,7 +426,7 @@ class Templates:
         ReferenceFormatError
             It is no text, breaks the syntax, uses an undefined name, is too long, or cannot be evaluated.
         UnsupportedError
-            It uses a feature that the format does not need.
+            It uses a feature that the format does not need, or it needs jinja2, which is not installed.
         """
         if variables or not isinstance(text, str):
             return self.compile(text, variables or (), member).render(variables)
@@ -514,12 +535,33 @@ def _compiled(text, templates, names, member):
         return Text((normal,), text, member)
     if len(text) > MAX_TEXT:
         raise too_long(text, member)
-    parts = []
-    for part in parsed(normal, templates, names, member):
-        if parts and type(part) is type(parts[-1]) is str:
-            parts[-1] += part
-        elif part != "":
-            parts.append(part)
-    if sum(len(part) if type(part) is str else 1 for part in parts) > MAX_TEXT:
+    pieces = _simple_pieces(normal)
+    if pieces is None:
+        found = list(parsed(normal, templates, names, member))
+    else:
+        found = pieces
+        for i in range(1, len(found), 2):
+            check_name(found[i], templates, names, text, member)
+            if names is None or found[i] in names:
+                found[i] = Expression(("name", found[i]), frozenset((found[i],)))
+            else:
+                found[i] = templates.value(found[i])
+    if sum(len(part) if type(part) is str else 1 for part in found) > MAX_TEXT:
         raise too_long(text, member)
-    return Text(parts or [""], text, member)
+    parts = []
+    for literal, group in groupby(found, lambda part: type(part) is str):
+        if literal:
+            parts.append("".join(group))
+        else:
+            parts.extend(group)
+    return Text([part for part in parts if part != ""] or [""], text, member)
+
+
+def _simple_pieces(text):
+    """Return literals and names in turn; None if the text has anything else."""
+    pieces = _SIMPLE.split(text)
+    for literal in pieces[::2]:
+        if _MARK.search(literal) is not None:
+            return None
+    # Of three braces, the first two begin the expression.
+    return None if any(literal.endswith("{") for literal in pieces[:-1:2]) else pieces
