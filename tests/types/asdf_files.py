@@ -26,6 +26,7 @@ def main(folder: Path) -> None:
     with asdf.stream(folder / "rows.asdf", {"rows": asdf.Stream((3,), "<i2")}) as rows:
         rows.append([[1, 2, 3]])
         assert rows.n_rows == 1
+    assert asdf.explode(path)[0].endswith("a_exploded.asdf")
     store = zcore.AsdfStore(path)
     squares = zcore.open_group(store)["x"]
     assert isinstance(squares, zcore.Array) and int(squares[2]) == 4

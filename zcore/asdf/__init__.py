@@ -8,11 +8,12 @@
 ('squares', [0, 1, 4, 9, 16], 'zlib')
 """
 _MODULE_OF = {
-    **dict.fromkeys(("AsdfFile", "defragment", "open"), "file"),
+    **dict.fromkeys(("AsdfFile", "open"), "file"),
     **dict.fromkeys(("Block", "BlockList"), "blocks"),
     **dict.fromkeys(("Inline", "Stream"), "tree.dump"),
     **dict.fromkeys(("IntegerNode", "TaggedMapping", "TaggedScalar", "TaggedSequence"), "tree.tagged"),
     **dict.fromkeys(("RowWriter", "stream"), "streaming"),
+    **dict.fromkeys(("defragment", "explode", "implode"), "exploding"),
     "NDArrayNode": "tree.ndarray",
     "Reference": "tree.origin",
     "write": "writing",

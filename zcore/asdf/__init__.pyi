@@ -2,8 +2,10 @@
 from zcore.asdf import file_layout
 from zcore.asdf.blocks import Block as Block
 from zcore.asdf.blocks import BlockList as BlockList
+from zcore.asdf.exploding import defragment as defragment
+from zcore.asdf.exploding import explode as explode
+from zcore.asdf.exploding import implode as implode
 from zcore.asdf.file import AsdfFile as AsdfFile
-from zcore.asdf.file import defragment as defragment
 from zcore.asdf.file import open as open
 from zcore.asdf.streaming import RowWriter as RowWriter
 from zcore.asdf.streaming import stream as stream

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from zcore.asdf import file_layout, scan, updating
 from zcore.asdf.blocks import BlockList
-from zcore.asdf.source import FileSource, changed, held
-from zcore.asdf.writing import Form, NewBlocks, write_new
+from zcore.asdf.source import FileSource, changed
+from zcore.asdf.writing import Form
 from zcore.errors import AsdfFormatError, ReadOnlyError, UnsupportedError, noted, warn_of
 
 if TYPE_CHECKING:
@@ -285,22 +285,3 @@ class AsdfFile:
 
     def __repr__(self) -> str:
         return f"<AsdfFile {self.path!r}, mode {'rw' if self.is_writable else 'r'}>"
-
-
-def defragment(path: StrPath, *, compression: Literal["zlib", "bzp2", "lz4"] | None = None, checksum: bool = True,
-               index: bool = True, pad: int = 0, block_align: int = 1, fsync: bool | None = None) -> None:
-    """Write a file again without unused space. The bytes of its tree and the numbers of its blocks stay.
-
-    Parameters
-    ----------
-    path : str or path-like
-    compression, checksum, index, pad, block_align, fsync
-        As for `write`.
-    """
-    blocks = NewBlocks(compression)
-    # No other program changes the file between the first read and its replacement.
-    with held(os.fspath(path)), open(path) as file:
-        for block in file.blocks:
-            blocks.add(block, streamed=block.is_streamed)
-        write_new(file.path, file.comments, file.tree_text, blocks, Form(checksum, index, pad, block_align), fsync,
-                  is_held=True)

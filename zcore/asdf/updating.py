@@ -15,7 +15,7 @@ from zcore.asdf import checksums, compression, file_layout
 from zcore.asdf.blocks import Block
 from zcore.asdf.writing import STANDARD, NewBlocks, directory_of, front_of, write_at, write_blanks, write_new
 from zcore.buffers import flat_view
-from zcore.errors import StoreError
+from zcore.errors import StoreError, ZcoreError
 
 if TYPE_CHECKING:
     from zcore.asdf.file import AsdfFile
@@ -92,6 +92,16 @@ def referenced(file: AsdfFile) -> set[int]:
     n_blocks = len(file.blocks)
     sources = [None if node.is_list else node.members.get("source") for node in file.arrays]
     return {source % n_blocks for source in sources if isinstance(source, int) and -n_blocks <= source < n_blocks}
+
+
+def named_files(file: AsdfFile) -> list[str]:
+    """Return the paths of the other files that arrays of the tree lie in, except those that may not be read."""
+    sources = [None if node.is_list else node.members.get("source") for node in file.arrays]
+    paths = []
+    for source in {source for source in sources if isinstance(source, str)}:
+        with contextlib.suppress(ZcoreError):
+            paths.append(file.origin.path_of(source.partition("#")[0]))
+    return paths
 
 
 def update_in_place(file: AsdfFile, compression: str | None, checksum: bool, embed: bool) -> bool:

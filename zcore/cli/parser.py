@@ -29,7 +29,7 @@ VERBS = {
     "convert": ("copying.convert", "copy an array or a group to another format, compressor, type or order"),
     "rechunk": ("copying.rechunk", "copy an array or a group to other chunks or shards"),
     "refs": ("stores.refs", "make, check and expand reference sets, which point to bytes in other files"),
-    "asdf": ("stores.asdf", "list the parts of ASDF files, and extract arrays"),
+    "asdf": ("stores.asdf", "list the parts of ASDF files, extract arrays, explode and implode them"),
     "verify": ("stores.verify", "read all of a store, and report damage"),
     "rm": ("nodes.rm", "delete arrays and groups"),
     "bench": ("bench", "measure how fast an array is read and written here, and how fast it would be in other forms"),

@@ -291,6 +291,11 @@ def _asdf_verbs():
         with zcore.asdf.stream(base + "/y.asdf", {"rows": zcore.asdf.Stream((3,), "<i2")}) as rows:
             rows.append([[1, 2, 3]])
 
+    def make_exploded(base):
+        make(base)
+        zcore.asdf.explode(base + "/y.asdf")
+        os.unlink(base + "/y.asdf")
+
     def update(base, kept, **options):
         with zcore.asdf.open(base + "/y.asdf", "rw") as file:
             file.tree["b"] = np.arange(5)
@@ -329,6 +334,9 @@ def _asdf_verbs():
     verb("asdf: replace by a stream", make, new_stream)
     verb("asdf: append rows", make_streamed, append_rows, changes=True)
     verb("asdf: append rows after a kill", make_cut, append_rows, changes=True)
+    verb("asdf: explode", make, lambda base, kept: zcore.asdf.explode(base + "/y.asdf", overwrite=True), is_whole=False)
+    verb("asdf: implode", make_exploded, lambda base, kept: zcore.asdf.implode(
+        base + "/y_exploded.asdf", base + "/z.asdf", overwrite=True))
     verb("asdf: defragment", make, lambda base, kept: zcore.asdf.defragment(base + "/y.asdf"))
 
 

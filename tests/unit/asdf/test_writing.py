@@ -1,4 +1,4 @@
-"""ASDF files written, updated, streamed; and what a kill leaves of them."""
+"""ASDF files written, updated, streamed, exploded; and what a kill leaves of them."""
 import errno
 import hashlib
 import os
@@ -11,15 +11,16 @@ import numpy as np
 import pytest
 
 import zcore
-from tests.exploded import exploded
 from zcore import replacing
 from zcore.asdf import file_layout, writing
 from zcore.asdf.writing import NewBlocks
 from zcore.errors import (
     AsdfFormatError,
     ChecksumError,
+    NodeExistsError,
     ReadOnlyError,
     StoreError,
+    UnsupportedError,
 )
 
 pytest.importorskip("yaml")
@@ -602,11 +603,12 @@ def test_a_stream_that_cannot_stay_one(path):
 # What a tree says of other files and of the standard
 
 
-def test_relative_uris_of_another_directory(tmp_path):
+@pytest.mark.parametrize("act", ["write", "explode"])
+def test_relative_uris_of_another_directory(tmp_path, act):
     """AS-ND-05: they would lead nowhere, or to other arrays; `embed` brings these along."""
     (tmp_path / "sub").mkdir()
     zcore.asdf.write(tmp_path / "a.asdf", {"a": A})
-    main = exploded(tmp_path / "a.asdf")[0]
+    main = zcore.asdf.explode(tmp_path / "a.asdf")[0]
     beside, elsewhere = tmp_path / "b.asdf", tmp_path / "sub" / "b.asdf"
     with zcore.asdf.open(main) as file:
         zcore.asdf.write(beside, file.tree)
@@ -685,34 +687,75 @@ def test_trees_of_two_versions_of_the_standard(path):
 # Other forms of one file
 
 
-def test_exploded_form_is_read_and_written_as_one_file(path):
-    """AS-EXP-01, AS-EXP-02: views of one block stay in one block."""
+def test_exploded_and_imploded(path):
+    """AS-EXP-01, AS-EXP-02: YAML and one file a block; and back, with views of one block in one block."""
     tree = {"a": A, "part": A[3:, 2:5], "b": B, "text": "x"}
     zcore.asdf.write(path, tree)
-    written = exploded(path)
-    assert b"source: a_exploded0000.asdf" in Path(written[0]).read_bytes()
+    written = zcore.asdf.explode(path)
+    assert [os.path.basename(name) for name in written] == [
+        "a_exploded.asdf", "a_exploded0000.asdf", "a_exploded0001.asdf"]
+    text = Path(written[0]).read_bytes()
+    assert text.endswith(b"...\n") and b"source: a_exploded0000.asdf" in text
+    assert Path(written[1]).read_bytes().startswith(b"#ASDF 1.0.0\n\xd3BLK")
     check(written[0], 0, **tree)
-    with zcore.asdf.open(written[0]) as file:
-        zcore.asdf.write(path, file.tree, embed=True)
-    check(path, 2, **tree)
+    whole = zcore.asdf.implode(written[0])
+    assert os.path.basename(whole) == "a_exploded_all.asdf"
+    check(whole, 2, **tree)
 
 
-def test_names_of_other_files_are_uris(tmp_path):
+def test_exploding_replaces_no_file_unless_it_is_asked_to(path):
+    """AS-EXP-01: nothing is written, where one of the names is taken."""
+    zcore.asdf.write(path, {"a": A, "b": B})
+    for name in ("a_exploded.asdf", "a_exploded0001.asdf"):
+        other = path.with_name(name)
+        other.write_bytes(b"mine")
+        with pytest.raises(NodeExistsError, match=name):
+            zcore.asdf.explode(path)
+        assert sorted(os.listdir(path.parent)) == sorted(["a.asdf", name]) and other.read_bytes() == b"mine"
+        other.unlink()
+    written = zcore.asdf.explode(path)
+    with pytest.raises(NodeExistsError, match="a_exploded.asdf exists"):
+        zcore.asdf.explode(path)
+    check(zcore.asdf.explode(path, overwrite=True)[0], 0, a=A, b=B)
+    path.with_name("all.asdf").write_bytes(b"mine")
+    with pytest.raises(NodeExistsError, match="all.asdf exists"):
+        zcore.asdf.implode(written[0], path.with_name("all.asdf"))
+    assert path.with_name("all.asdf").read_bytes() == b"mine"
+    check(zcore.asdf.implode(written[0], path.with_name("all.asdf"), overwrite=True), 2, a=A, b=B)
+
+
+def test_exploding_never_replaces_what_it_reads(tmp_path):
+    """AS-EXP-01: neither the file, nor one that the tree names."""
+    path = tmp_path / "a0000.asdf"
+    zcore.asdf.write(path, {"a": A})
+    before = path.read_bytes()
+    with pytest.raises(NodeExistsError, match="the arrays lie in it"):
+        zcore.asdf.explode(path, tmp_path / "a.asdf", overwrite=True)
+    assert os.listdir(tmp_path) == ["a0000.asdf"] and path.read_bytes() == before
+    main = zcore.asdf.explode(path, tmp_path / "b.asdf")[0]
+    with zcore.asdf.open(main, "rw") as file:
+        file.tree["b"] = B
+        file.update()
+    with pytest.raises(NodeExistsError, match="b0000.asdf would be"):
+        zcore.asdf.explode(main, tmp_path / "b.asdf", overwrite=True)
+    check(main, 1, a=A, b=B)
+
+
+def test_names_of_exploded_files_are_uris(tmp_path):
     """AS-EXP-01, AS-ND-05: percent-encoded where a URI needs it."""
     path = tmp_path / "50% ü.asdf"
     zcore.asdf.write(path, {"a": A})
-    written = exploded(path, tmp_path / "sub#1")
+    written = zcore.asdf.explode(path, tmp_path / "sub#1.asdf")
+    assert os.path.basename(written[1]) == "sub#10000.asdf"
     assert b"source: sub%2310000.asdf" in Path(written[0]).read_bytes()
     check(written[0], 0, a=A)
-    with zcore.asdf.open(written[0]) as file:
-        zcore.asdf.write(path, file.tree, embed=True, compression="lz4")
-    check(path, 1, a=A)
+    check(zcore.asdf.implode(written[0], tmp_path / "all.asdf", compression="lz4"), 1, a=A)
 
 
 def test_external_files_with_several_blocks_or_none(path, asdf_bytes):
     """AS-EXP-03, AS-ND-05: the first block counts."""
     zcore.asdf.write(path, {"a": B})
-    main = exploded(path)[0]
+    main = zcore.asdf.explode(path)[0]
     other = path.with_name("a_exploded0000.asdf")
     with zcore.asdf.open(other, "rw") as file:
         file.append_block(b"x" * 100)
@@ -720,6 +763,16 @@ def test_external_files_with_several_blocks_or_none(path, asdf_bytes):
     other.write_bytes(asdf_bytes.file())
     with zcore.asdf.open(main) as file, pytest.raises(AsdfFormatError, match="no block"):
         file.tree["a"].read()
+
+
+def test_blocks_that_are_no_arrays_are_not_exploded(path):
+    """AS-ND-21, AS-EXP-01: they would be lost."""
+    zcore.asdf.write(path, {"a": A})
+    with zcore.asdf.open(path, "rw") as file:
+        file.append_block(b"x")
+    with pytest.raises(UnsupportedError, match="no array refers to"):
+        zcore.asdf.explode(path)
+    assert os.listdir(path.parent) == ["a.asdf"]
 
 
 def test_defragmented(path):

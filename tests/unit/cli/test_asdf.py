@@ -64,6 +64,16 @@ def test_extract_replaces_a_file_in_one_step(path, tmp_path):
     assert np.array_equal(np.load(path), np.arange(5))
 
 
+def test_explode_and_implode(path, capsys, tmp_path):
+    assert command.main(["asdf", "explode", path]) == 0
+    written = capsys.readouterr().out.splitlines()
+    assert [os.path.basename(name) for name in written] == [
+        "a_exploded.asdf", "a_exploded0000.asdf", "a_exploded0001.asdf"]
+    assert command.main(["asdf", "implode", written[0], str(tmp_path / "one.asdf")]) == 0
+    with zcore.asdf.open(tmp_path / "one.asdf") as file:
+        assert np.array_equal(file.tree["x"]["a/b"], A) and len(file.blocks) == 2
+
+
 def test_a_mask_is_left_aside(tmp_path, run):
     zcore.asdf.write("m.asdf", {"m": np.ma.array([1, 2, 3], mask=[0, 1, 0])})
     assert run("asdf", "extract", "m.asdf", "m", "m.npy") == (0, "", "")
@@ -115,6 +125,11 @@ def test_blocks_for_programs(path, run):
 
 def test_what_was_written_for_programs(path, run, tmp_path):
     assert shown(run, "extract", path, "0", "block.bin") == {"written": ["block.bin"]}
+    exploded = shown(run, "explode", path)["written"]
+    assert [os.path.basename(name) for name in exploded] == [
+        "a_exploded.asdf", "a_exploded0000.asdf", "a_exploded0001.asdf"]
+    (one,) = shown(run, "implode", exploded[0], "one.asdf")["written"]
+    assert os.path.basename(one) == "one.asdf" and os.path.isfile(one)
 
 
 # what is wrong
@@ -127,6 +142,9 @@ def test_what_was_written_for_programs(path, run, tmp_path):
     (["extract", "a.asdf", "0", "no/o"], "cannot write no/o: No such file or directory"),
     (["extract", "a.asdf", "/list", "o"],
      "{folder}/a.asdf has no array '/list'; its arrays are /x/a~1b, /list/0, /n"),
+    (["implode", "none.asdf", "o"], "there is no file {folder}/none.asdf"),
+    (["explode", "text", "o"], "{folder}/text: the first line is b'no ASDF', expected '#ASDF' and a version such as "
+                               "1.0.0"),
 ], ids=lambda value: " ".join(value) if isinstance(value, list) else "")
 @pytest.mark.parametrize("json", [[], ["--json"]], ids=["text", "json"])
 def test_what_fails_is_one_sentence(arguments, sentence, json, path, run, tmp_path):
@@ -139,7 +157,8 @@ def test_names_do_nothing_to_a_terminal(run):
     zcore.asdf.write("e\x1b.asdf", {"\x1b[2J": A, **{f"a{i}": A for i in range(9)}}, compression="zlib")
     with zcore.asdf.open("e\x1b.asdf") as file:
         offset = file.blocks[0].offset
-    for arguments in (["info", "e\x1b.asdf"], ["extract", "e\x1b.asdf", "none", "o"]):
+    for arguments in (["info", "e\x1b.asdf"], ["extract", "e\x1b.asdf", "none", "o"],
+                      ["explode", "e\x1b.asdf"]):
         _, out, err = run("asdf", *arguments)
         assert "\\x1b" in out + err and "\x1b" not in out + err
     assert "a1, /a2, /a3 and 5 more" in run("asdf", "extract", "e\x1b.asdf", "none", "o")[2]

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import zcore
-from tests.exploded import exploded
 from zcore.asdf import checksums
 
 pytest.importorskip("yaml")
@@ -133,7 +132,7 @@ def test_arrays_without_elements(tmp_path):
 def test_blocks_of_other_files(tmp_path):
     path = tmp_path / "a.asdf"
     zcore.asdf.write(path, {"x": {"whole": A, "part": A[3:, ::2]}, "n": N})
-    other = exploded(path, tmp_path / "e")
+    other = zcore.asdf.explode(path, str(tmp_path / "e.asdf"))
     assert zcore.verify(other[0]).ok
     damage(other[2], blocks_of(other[2])[0][1] + 9)
     assert found_in(other[0]) == {("damaged", os.path.basename(other[2]), "n")}

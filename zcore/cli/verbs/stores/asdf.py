@@ -1,7 +1,9 @@
-"""List the parts of ASDF files, and extract arrays.
+"""List the parts of ASDF files, extract arrays, explode and implode them.
 
 info lists the parts of a file, blocks lists its blocks. extract writes an array without its mask to an .npy file, or
-the decoded bytes of a block to any file. `zcore verify` reads every block and compares the checksums.
+the decoded bytes of a block to any file. explode writes a file of text and one file for each block, implode makes one
+file of them again; without a TARGET they choose names beside FILE, and print the name of each file. `zcore verify`
+reads every block and compares the checksums.
 
 Examples:
   zcore asdf blocks image.asdf
@@ -30,14 +32,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     for name, act, summary in (
             ("info", _info, "list the parts of a file"), ("blocks", _blocks, "list the blocks of a file"),
-            ("extract", _extract, "write an array, or a block, to a file")):
+            ("extract", _extract, "write an array, or a block, to a file"),
+            ("explode", _explode, "write a file of text, and one for each block"),
+            ("implode", _implode, "write one file again")):
         action = actions.add_parser(name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.")
         action.add_argument("path", metavar="FILE", help="an ASDF file")
         if name == "extract":
             action.add_argument("what", metavar="WHAT",
                                 help="path of an array in the tree, such as /a/b, or the number of a block, from the "
                                      "last one if it is negative")
-            action.add_argument("target", metavar="TARGET", help="the file that is written")
+        if name in ("extract", "explode", "implode"):
+            action.add_argument("target", metavar="TARGET", nargs=None if name == "extract" else "?",
+                                help="the file that is written")
+        if name in ("explode", "implode"):
+            action.add_argument("--overwrite", action="store_true", help="replace existing files")
         machine.add_option(action)
         action.set_defaults(act=act)
 
@@ -131,8 +139,7 @@ def _extract(arguments):
             # To the file, and not its name, which would get an ending.
             with location.replaced(arguments.target) as target:
                 np.save(target, elements, allow_pickle=False)
-    if arguments.json:
-        machine.show({"written": [arguments.target]})
+    _tell_of(arguments, [arguments.target])
 
 
 def _array_called(file, name):
@@ -144,3 +151,19 @@ def _array_called(file, name):
         rest = f" and {len(found) - MAX_NAMED} more" if len(found) > MAX_NAMED else ""
         raise ValueError(f"{file.path} has no array {name!r}; its arrays are {names}{rest}")
     return array
+
+
+def _explode(arguments):
+    _tell_of(arguments, asdf.explode(arguments.path, arguments.target, overwrite=arguments.overwrite), printed=True)
+
+
+def _implode(arguments):
+    _tell_of(arguments, [asdf.implode(arguments.path, arguments.target, overwrite=arguments.overwrite)], printed=True)
+
+
+def _tell_of(arguments, paths, printed=False):
+    """Print which files were written: as JSON, or as text where the command chose the names."""
+    if arguments.json:
+        machine.show({"written": paths})
+    elif printed:
+        print("\n".join(map(printable, paths)))
