@@ -215,8 +215,8 @@ write_empty_chunks: bool
 
 def __dir__() -> list[str]:
     """Return the public names, for completion at a prompt: settings of a module's type are not found otherwise."""
-    return ["available_cpus", "cache", "fsync", "get", "get_include", "lock", "set", "show_config", "threads",
-            "write_empty_chunks"]
+    return ["available_cpus", "cache", "fsync", "get", "get_include", "lock", "pprint", "reset", "set", "show_config",
+            "threads", "write_empty_chunks"]
 
 
 def get_include() -> str:

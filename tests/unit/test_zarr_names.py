@@ -50,8 +50,26 @@ def test_clear(group):
 def test_datasets(group):
     with pytest.warns(DeprecationWarning, match="create_array"):
         assert group.create_dataset("b", data=[1, 2])[1] == 2
+    with pytest.warns(DeprecationWarning, match="create_array"):
+        assert group.create_dataset("c", (3, 4), "i4").shape == (3, 4)
     with pytest.warns(DeprecationWarning, match="require_array"):
         assert group.require_dataset("b", shape=2, dtype="i8")[1] == 2
+
+
+def test_one_dimension_is_resized():
+    array = zcore.ones((3, 4))
+    array.resize(5, axis=0)
+    array.resize(2, axis=-1)
+    assert array.shape == (5, 2) and array[:].sum() == 10
+    for shape, axis, error in (((2, 2), 0, TypeError), (2, 2, IndexError), (-1, 0, ValueError)):
+        with pytest.raises(error):
+            array.resize(shape, axis=axis)
+    assert array.shape == (5, 2)
+
+
+def test_names_that_are_told_are_not_shown(group):
+    for node, names in ((group["sub/a"], {"mean", "dims"}), (group, {"visit"}), (group.attrs, {"create"})):
+        assert not names & set(dir(node)) and {"__eq__", "__len__"} <= set(dir(node))
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
@@ -71,6 +89,10 @@ def test_compressors_have_no_checksum_at_their_end(zarr_format):
     ("zcore.zeros(3, compressor=None)", "compressors="),
     ("group.create_array('x', shape=3, dtype='u1', compression='gzip')", "compressors="),
     ("zcore.open({}, 'w', shape=3, dtype='u1', compression='gzip')", "compressors="),
+    ("zcore.copy_store(group, {})", "zcore.copy"), ("zcore.string_dtype()", "dtype=str"),
+    ("group['sub/a'].dims", "dimension_names"), ("group['sub/a'].parent", "zcore.open_group(node.store)"),
+    ("group['sub/a'].asstr()", "str"), ("group.visit(print)", "visititems"), ("group.copy('a', 'b')", "zcore.copy"),
+    ("group.attrs.create('n', 1)", "attrs[name] = value"), ("group.attrs.xyzzy", "'xyzzy'"), ("group.xyzzy", "'xyzzy'"),
     ("zcore.xyzzy", "'xyzzy'"), ("group['sub/a'].xyzzy", "'xyzzy'"), ("zcore.zeros(3, xyzzy=1)", "'xyzzy'"),
 ])
 def test_names_that_people_try_first_are_told_what_to_write(attempt, words, group):

@@ -23,12 +23,12 @@ from zcore.model.chunk_grid import chunk_regions, chunk_sizes, shown_chunks
 from zcore.model.metadata import shape_of
 from zcore.nodes.info import Info, type_name
 from zcore.nodes.node import Node
-from zcore.text.tried_names import SENTENCES, told
+from zcore.text.tried_names import OF_ARRAY, add_tried
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from types import EllipsisType
-    from typing import Literal, Never, Self, SupportsIndex, TypeVar
+    from typing import Literal, Self, SupportsIndex, TypeVar
 
     import numpy.typing as npt
 
@@ -43,19 +43,6 @@ if TYPE_CHECKING:
 
 # The C library takes memory of this size from the system, whose pages are zero, so zeros cost nothing.
 _MIN_ZEROS = 1 << 25
-
-
-class _Tried:
-    """A name that people try on an array, and no array has. `__getattr__` would make all other names slower."""
-
-    __slots__ = ("name",)
-
-    def __init__(self, name: str) -> None:
-        self.name: str = name
-
-    def __get__(self, array: Array | None, owner: type[Array]) -> Never:
-        raise AttributeError(told(f"'Array' object has no attribute {self.name!r}", self.name), name=self.name,
-                             obj=owner if array is None else array)
 
 
 class Array(Node):
@@ -89,9 +76,6 @@ class Array(Node):
     if TYPE_CHECKING:
         @property
         def metadata(self) -> ArrayMetadata: ...
-
-    def __dir__(self) -> list[str]:
-        return [name for name in super().__dir__() if type(vars(Array).get(name)) is not _Tried]
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -728,14 +712,16 @@ class Array(Node):
     def resize(self, shape: Shape, /) -> None: ...
 
     @overload
-    def resize(self, *shape: SupportsIndex) -> None: ...
+    def resize(self, *shape: SupportsIndex, axis: SupportsIndex | None = None) -> None: ...
 
-    def resize(self, *shape):
+    def resize(self, *shape, axis=None):
         """Change the shape. Remaining elements keep their values, new ones have the fill value.
 
         Parameters
         ----------
         *shape : int, or one tuple of int
+        axis : int, optional
+            Change this dimension alone, to the one int: ``resize(5, axis=0)``.
 
         Raises
         ------
@@ -755,6 +741,10 @@ class Array(Node):
         array([1, 2, 3, 0, 0])
         """
         self._binding.check_writable()
+        if axis is not None:
+            length, = shape
+            shape = list(self.shape)
+            shape[axis] = length
         lifecycle.resize(self._binding, shape_of(shape[0] if len(shape) == 1 else shape))
 
     def append(self, data: Elements, axis: SupportsIndex = 0) -> tuple[int, ...]:
@@ -1164,8 +1154,7 @@ class Array(Node):
             raise
 
 
-for _name in SENTENCES.keys() - set(dir(Array)):
-    setattr(Array, _name, _Tried(_name))
+add_tried(Array, OF_ARRAY)
 
 
 class ArrayConfig(NamedTuple):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from zcore.hierarchy import lifecycle
 from zcore.model.value import copied
+from zcore.text.tried_names import OF_ATTRIBUTES, add_tried
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -124,3 +125,6 @@ class Attributes(MutableMapping[str, Any]):
 
     def __repr__(self) -> str:
         return f"Attributes({self.asdict()!r})"
+
+
+add_tried(Attributes, OF_ATTRIBUTES)

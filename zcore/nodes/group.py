@@ -17,6 +17,7 @@ from zcore.nodes.node import Node
 from zcore.stores.base import n_at_once, n_changes, outcomes
 from zcore.stores.keys import prefix_of
 from zcore.text.printable import printable
+from zcore.text.tried_names import OF_GROUP, add_tried
 
 # Members of a group that are looked for while those of many other groups are.
 _MAX_FEW = 32
@@ -501,15 +502,16 @@ class Group(Node):
         """
         return self._required(name, Group, lambda: self.create_group(name, **keywords))
 
-    def create_dataset(self, name: str, **keywords: Any) -> Array:
+    def create_dataset(self, name: str, shape: Shape | None = None, dtype: DTypeLike | None = None,
+                       data: Elements | None = None, **keywords: Any) -> Array:
         """Create an array: the name that h5py and zarr-python 2 have for `create_array`, as it warns."""
         warn("create_dataset is create_array here", DeprecationWarning)
-        return self.create_array(name, **keywords)
+        return self.create_array(name, shape=shape, dtype=dtype, data=data, **keywords)
 
-    def require_dataset(self, name: str, **keywords: Any) -> Array:
+    def require_dataset(self, name: str, shape: Shape, dtype: DTypeLike, **keywords: Any) -> Array:
         """Return an array, or create it: as `create_dataset`, for `require_array`."""
         warn("require_dataset is require_array here", DeprecationWarning)
-        return self.require_array(name, **keywords)
+        return self.require_array(name, shape=shape, dtype=dtype, **keywords)
 
     def clear(self) -> None:
         """Delete all members. Attributes stay."""
@@ -660,3 +662,6 @@ def _branches(group, max_depth):
         if isinstance(node, Group) and _goes_on(max_depth, len(way) - 1):
             way.append((indent + ("│   " if children else "    "),
                         list(node._children(_goes_on(max_depth, len(way)), looks))[::-1]))
+
+
+add_tried(Group, OF_GROUP)
