@@ -11,9 +11,10 @@ import pytest
 
 import zcore
 from zcore import deflate
-from zcore.codecs import GzipCodec, compressors
+from zcore.codecs import GzipCodec
+from zcore.codecs.bytes_bytes import compressors
+from zcore.codecs.bytes_bytes.compressors import NumcodecsZlib
 from zcore.codecs.chain import CodecChain
-from zcore.codecs.compressors import NumcodecsZlib
 from zcore.engine import views
 from zcore.errors import CodecError
 from zcore.kernel.codec.program import Program

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from zcore.codecs.checksums import (
+from zcore.codecs.array_array.reorder import ReshapeCodec, TransposeCodec
+from zcore.codecs.array_bytes.bytes_codec import BytesCodec
+from zcore.codecs.bytes_bytes.checksums import (
     NBYTES,
     Crc32cCodec,
     NumcodecsAdler32,
@@ -22,7 +24,7 @@ from zcore.codecs.checksums import (
     NumcodecsCrc32c,
     NumcodecsFletcher32,
 )
-from zcore.codecs.compressors import (
+from zcore.codecs.bytes_bytes.compressors import (
     BloscCodec,
     GzipCodec,
     NumcodecsBlosc,
@@ -34,7 +36,6 @@ from zcore.codecs.compressors import (
     NumcodecsZstd,
     ZstdCodec,
 )
-from zcore.codecs.layout import BytesCodec, ReshapeCodec, TransposeCodec
 from zcore.codecs.lowering import in_array, leading_transposes, lowered
 from zcore.codecs.sharding import ShardingCodec
 from zcore.errors import CodecError, MetadataError, UnknownCodecError, UnsupportedError, ZcoreError
@@ -64,14 +65,15 @@ CODECS: dict[str, type[Codec]] = {codec.name: codec for codec in (
 )}
 # Modules of codecs that are imported when one of their codecs is first used.
 _LATER = {
-    **dict.fromkeys(("bitround", "numcodecs.bitround", "numcodecs.delta", "numcodecs.fixedscaleoffset",
-                     "numcodecs.shuffle"), "filters"),
+    **dict.fromkeys(("bitround", "numcodecs.bitround", "numcodecs.delta", "numcodecs.fixedscaleoffset"),
+                    "array_array.filters"),
+    **dict.fromkeys(("cast_value", "scale_offset"), "array_array.scale_and_cast"),
     **dict.fromkeys(("vlen-utf8", "vlen-bytes", "numcodecs.vlen-utf8", "numcodecs.vlen-bytes", "numcodecs.vlen-array",
-                     "numcodecs.json2"), "varying"),
-    "packbits": "packbits",
-    "zfp": "zfp",
+                     "numcodecs.json2"), "array_bytes.varying"),
+    "packbits": "array_bytes.packbits",
+    "zfp": "array_bytes.zfp",
+    "numcodecs.shuffle": "bytes_bytes.shuffle",
     **dict.fromkeys(("n5_default", "conditional"), "wrapping"),
-    **dict.fromkeys(("cast_value", "scale_offset"), "values"),
 }
 MAX_SHAPES = 4096  # limit for grids of different chunks, if each shape is tried
 # Content of unknown size is decoded to this multiple of its encoded size, and again to more if that was not enough, ...

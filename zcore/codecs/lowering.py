@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from zcore.buffers import flat_view
-from zcore.codecs.layout import BytesCodec
+from zcore.codecs.array_bytes.bytes_codec import BytesCodec
 from zcore.kernel.codec.program import Program
 from zcore.model.metadata import has_varying_items
 
@@ -244,6 +244,6 @@ class Unlinked:
 
     def decode(self, data: Buffer, n_bytes: int, at_most: bool, shape: tuple[int, ...] | None) -> Buffer:
         """Return the content of `data`: exactly `n_bytes` bytes, or at most that with `at_most`."""
-        from zcore.codecs.compressors import BloscCodec
+        from zcore.codecs.bytes_bytes.compressors import BloscCodec
 
         return BloscCodec(strict=False).decode(data, n_bytes, at_most)

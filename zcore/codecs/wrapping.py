@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from zcore.codecs.base import Codec, check_size
+from zcore.codecs.bytes_bytes.compressors import BloscCodec
 from zcore.codecs.chain import VARYING_NBYTES_EACH, VARYING_NBYTES_FREE, CodecChain, codec_of
-from zcore.codecs.compressors import BloscCodec
 from zcore.codecs.sharding import documents_of, specs_of
 
 if TYPE_CHECKING:

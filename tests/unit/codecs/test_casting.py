@@ -3,8 +3,8 @@ import numpy as np
 import pytest
 
 from tests.each import each
-from zcore.codecs.casting import OUT_OF_RANGE, ROUNDINGS
-from zcore.codecs.values import CastValue
+from zcore.codecs.array_array.casting import OUT_OF_RANGE, ROUNDINGS
+from zcore.codecs.array_array.scale_and_cast import CastValue
 from zcore.errors import CodecError
 from zcore.kernel.codec.filters import ITEM_TYPES
 

@@ -7,8 +7,8 @@ import pytest
 import zcore
 from tests.both_ways import WAYS, directory
 from tests.each import each
+from zcore.codecs.array_array.reorder import ReshapeCodec
 from zcore.codecs.chain import CodecChain
-from zcore.codecs.layout import ReshapeCodec
 from zcore.errors import MetadataError, UnsupportedError
 from zcore.model.metadata import CodecSpec
 

@@ -9,9 +9,17 @@ import pytest
 
 import zcore
 from tests.each import each
-from zcore.codecs.casting import ROUNDINGS, NotHeldError, cast, integer_range, is_integer, number_type, widened
+from zcore.codecs.array_array.casting import (
+    ROUNDINGS,
+    NotHeldError,
+    cast,
+    integer_range,
+    is_integer,
+    number_type,
+    widened,
+)
+from zcore.codecs.array_array.scale_and_cast import CastValue, ScaleOffset
 from zcore.codecs.chain import CodecChain
-from zcore.codecs.values import CastValue, ScaleOffset
 from zcore.errors import ChunkError, CodecError, MetadataError, UnsupportedError
 from zcore.model.metadata import CodecSpec
 

@@ -155,7 +155,7 @@ def test_a_long_text_is_decoded_from_little():
 
 def test_json_of_too_many_values_is_not_parsed(monkeypatch):
     """A list of two bytes takes 56."""
-    monkeypatch.setattr("zcore.codecs.varying.MAX_VALUES", 1000)
+    monkeypatch.setattr("zcore.codecs.array_bytes.varying.MAX_VALUES", 1000)
     chain = chain_of("numcodecs.json2", OBJECT, (2,))
     assert chain.decode(chain.encode(objects([[[]] * 450, [1, 2]]))).tolist() == [[[]] * 450, [1, 2]]
     with pytest.raises(CodecError, match="commas and brackets"):
@@ -265,8 +265,8 @@ def test_text_is_utf8_as_python_has_it(ahead):
 def test_text_of_numpy_never_becomes_an_object(monkeypatch):
     """Neither way of `StringDType` calls anything in Python for an item; missing text has no object to be stored."""
     chain = chain_of("vlen-utf8", STRING, (len(TEXT),))
-    monkeypatch.setattr("zcore.codecs.varying.pack_items", None)
-    monkeypatch.setattr("zcore.codecs.varying.unpack_items", None)
+    monkeypatch.setattr("zcore.codecs.array_bytes.varying.pack_items", None)
+    monkeypatch.setattr("zcore.codecs.array_bytes.varying.unpack_items", None)
     assert chain.decode(chain.encode(np.array(TEXT, STRING))).tolist() == TEXT
 
 

@@ -15,7 +15,7 @@ import pytest
 import zcore
 from tests.unit.embed.header import Handle
 from zcore import deflate
-from zcore.codecs import compressors
+from zcore.codecs.bytes_bytes import compressors
 from zcore.kernel.build_info import build_info
 
 ROOT = Path(__file__).resolve().parents[3]

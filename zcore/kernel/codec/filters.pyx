@@ -7,7 +7,8 @@ Compiled because they visit every item. Items go through a block that stays in t
 to the type of the arithmetic, changed in place, and converted to the type in which they are stored.
 
 Integer arithmetic wraps, as NumPy's does. If `fixedscaleoffset` stores integers, a number that no 64-bit integer can
-hold (such as NaN) becomes 0, and a narrower integer keeps its lowest bytes. `zcore.codecs.filters` does the same.
+hold (such as NaN) becomes 0, and a narrower integer keeps its lowest bytes. `zcore.codecs.array_array.filters` does the
+same.
 """
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy

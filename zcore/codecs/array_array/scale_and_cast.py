@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from zcore.codecs.base import Codec
-from zcore.codecs.casting import (
+from zcore.codecs.array_array.casting import (
     OUT_OF_RANGE,
     ROUNDINGS,
     NotHeldError,
@@ -21,6 +20,7 @@ from zcore.codecs.casting import (
     number_type,
     widened,
 )
+from zcore.codecs.base import Codec
 from zcore.errors import CodecError
 from zcore.kernel.codec.filters import ITEM_TYPES
 from zcore.model.fill_value import fill_bytes, real_bytes

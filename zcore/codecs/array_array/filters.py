@@ -1,6 +1,6 @@
 """Filters of numcodecs, which make chunks easier to compress.
 
-`numcodecs.shuffle` moves bytes. `numcodecs.delta` and `numcodecs.fixedscaleoffset` change numbers and may change their
+`numcodecs.delta` and `numcodecs.fixedscaleoffset` change numbers and may change their
 type. `bitround` (registered extension, also of numcodecs) sets the last bits of numbers to zero.
 
 A filter treats its input as numbers of its `dtype`: arrays of other types, such as dates, are seen as numbers of the
@@ -14,70 +14,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from zcore.codecs.base import Codec, Lenient, StepCodec, check_integer, check_size
+from zcore.codecs.base import Codec, Lenient, check_integer
 from zcore.errors import UnsupportedError
 from zcore.kernel.codec.filters import filter_items
-from zcore.kernel.codec.shuffle import shuffle, unshuffle
 
 if TYPE_CHECKING:
-    from typing import Any, Self
+    from typing import Any
 
     import numpy.typing as npt
 
-    from zcore.typing import Buffer
 
 _NUMBER_TYPE = re.compile(r"[<>|=]?[biufcmM][0-9]{1,2}(\[[0-9]*[a-zA-Z]+\])?|bool|(u?int|float|complex)[0-9]{1,3}")
 # Bits of the mantissa by item size.
 _MANTISSA_BITS = {2: 10, 4: 23, 8: 52}
-
-
-class NumcodecsShuffle(Lenient, StepCodec):
-    """Byte shuffle: all first bytes of the items, then all second bytes, and so on.
-
-    Parameters
-    ----------
-    elementsize : int, optional
-        Bytes of an item; the size must be a multiple of it. 1 changes nothing. By default the item size before the
-        codec from array to bytes, as in zarr-python; 0 means the same, as netcdf-c writes it.
-
-    Notes
-    -----
-    numcodecs takes 0 for no shuffle, so zcore never records it. Behind `numcodecs.fletcher32` there may be a part of an
-    item at the end, which stays as it is: HDF5 puts the filters in this order on request, and NetCDF-4 by default.
-    """
-
-    name = "numcodecs.shuffle"
-    is_fixed = True
-    copies_rest: bool = False  # set by the chain
-    _parameters = _left_out = ("elementsize",)
-
-    def __init__(self, *, elementsize: int | None = None) -> None:
-        if elementsize is not None:
-            check_integer("elementsize", elementsize, 0, 2**31 - 1)
-        self.elementsize = elementsize
-
-    def resolve(self, itemsize: int) -> Self:
-        """Return the codec for items of `itemsize` bytes, with all parameters set."""
-        return self if self.elementsize else type(self)(elementsize=itemsize)
-
-    def step(self, dtype: np.dtype[Any] | None = None) -> tuple[Any, ...] | None:
-        """Return the step of a `Program`; None if there may be a part of an item."""
-        return None if self.copies_rest else ("shuffle", self.elementsize or 1)
-
-    def max_encoded(self, n_bytes: int) -> int:
-        """Return `n_bytes`."""
-        return n_bytes
-
-    def encode(self, data: Buffer) -> Buffer:
-        """Return `data` shuffled."""
-        return shuffle(data, self.elementsize) if self.copies_rest else super().encode(data)
-
-    def decode(self, data: Buffer, n_bytes: int, at_most: bool = False) -> Buffer:
-        """Return the items of `data`; see `StepCodec.decode`."""
-        if not self.copies_rest:
-            return super().decode(data, n_bytes, at_most)
-        check_size(self.name, len(data), n_bytes, at_most)
-        return unshuffle(data, self.elementsize)
 
 
 class _NumberFilter(Lenient, Codec):
@@ -317,5 +266,5 @@ def _real(dtype):
 
 
 CODECS: dict[str, type[Codec]] = {codec.name: codec for codec in (
-    NumcodecsShuffle, NumcodecsDelta, NumcodecsFixedScaleOffset, BitroundCodec, NumcodecsBitround,
+    NumcodecsDelta, NumcodecsFixedScaleOffset, BitroundCodec, NumcodecsBitround,
 )}

@@ -1,0 +1,1 @@
+"""Codecs from array to array: they change the values of elements, or their order."""

@@ -1,0 +1,1 @@
+"""Codecs from array to bytes: each chain has one of them."""

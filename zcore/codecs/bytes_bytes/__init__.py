@@ -1,0 +1,1 @@
+"""Codecs from bytes to bytes: compressors, the byte shuffle, and checksums."""
