@@ -54,7 +54,7 @@ def opened_array(text: str, **keywords: Any) -> zcore.Array:
     found = opened(text, **keywords)
     if isinstance(found, zcore.Group):
         arrays = (path for path, node in islice(found.walk(), 50) if isinstance(node, zcore.Array))
-        names = ", ".join(islice(arrays, 5))
+        names = ", ".join([f"{text.rstrip('/')}/{path}" for path in islice(arrays, 5)])
         raise NodeNotFoundError(f"{text!r} is a group; expected an array{f', such as {names}' if names else ''}",
                                 path=found.path)
     return found

@@ -56,7 +56,7 @@ _REFERENCE_STORE = "zcore.stores.reference.store:ReferenceStore"
 _REFERENCES_ADVICE = "a reference set is read, or changed as zcore.ReferenceStore(path, read_only=False)"
 _REFERENCES_MAKER = "zcore.references(source).save(path) writes such files"
 _COPY_ADVICE = "zcore.copy converts it"
-_COPY_MAKER = "zcore.copy writes such files"
+_COPY_MAKER = "zcore.copy writes such files of what is stored"
 
 DIRECTORY = Kind("directory", opener="zcore.stores.directory.store:DirectoryStore")
 # `.ozx` is OME-Zarr in a zip file: RFC-9 of NGFF, "Specification", recommendation 6.
@@ -74,8 +74,9 @@ PARQUET = Kind("reference set in Parquet", (".parq", ".parquet"), (), _REFERENCE
                maker=_REFERENCES_MAKER)
 HDF5 = Kind("HDF5 file", (".h5", ".hdf5", ".he5", ".nc", ".nc4"), (b"\x89HDF\r\n\x1a\n",), None,
             f"{_COPY_ADVICE}, and zcore.references_from_hdf5 makes a reference set of it", maker=_COPY_MAKER)
-NPY = Kind(".npy file", (".npy",), (b"\x93NUMPY",), None, _COPY_ADVICE, maker=_COPY_MAKER)
-NPZ = Kind(".npz file", (".npz",), (), None, _COPY_ADVICE, maker=_COPY_MAKER)
+NPY = Kind(".npy file", (".npy",), (b"\x93NUMPY",), None, _COPY_ADVICE,
+           maker=f"numpy.save writes such files, and {_COPY_MAKER}")
+NPZ = Kind(".npz file", (".npz",), (), None, _COPY_ADVICE, maker=f"numpy.savez writes such files, and {_COPY_MAKER}")
 TIFF = Kind("TIFF file", (".tif", ".tiff"), (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+"),
             "zcore.stores.zarr_python:store_of_tiff", _COPY_ADVICE)
 # An .hdf file may be of HDF4 or of HDF5, which its first bytes tell.

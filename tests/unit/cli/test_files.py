@@ -135,4 +135,4 @@ def test_a_new_array_of_the_elements_of_a_file(run, hdf5):
     np.testing.assert_array_equal(zcore.open("b.zarr")[:], VALUES)
     assert zcore.open("b.zarr").chunks == (3, 5)
     code, _, err = run("create", "c.zarr", "--data", "z.npz")
-    assert code == 1 and "expected an array, such as t2m" in err
+    assert code == 1 and "expected an array, such as z.npz/t2m" in err

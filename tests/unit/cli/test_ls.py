@@ -192,7 +192,8 @@ def test_chunks_that_differ_in_length_are_described(run):
 def test_a_map_is_of_an_array(run, weather):
     code, out, err = run("info", "--chunks", weather)
     assert (code, out) == (1, "")
-    assert err.endswith("'weather.zarr' is a group; expected an array, such as 2016/t2m, height\n")
+    assert err.endswith("'weather.zarr' is a group; expected an array, such as weather.zarr/2016/t2m, "
+                        "weather.zarr/height\n")
 
 
 def test_a_map_of_chunks(run, weather):
