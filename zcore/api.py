@@ -218,7 +218,7 @@ def open(store: StoreLike, mode: Mode = "r", *, path: str | None = "", shape: Sh
 
 
 def _opened(store, path, zarr_format, options, mode, what, find, make):
-    """Find or create the node, as the mode says; `find` and `make` are those of `creation.found_or_made`."""
+    """Open the node with ``find()``, or create it with ``make()``, as the mode says; see `creation.found_or_made`."""
     if mode in ("w", "w-", "x"):
         return make()
     found = None

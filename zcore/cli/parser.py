@@ -88,7 +88,7 @@ def meant(word: str, words: Iterable[str]) -> str:
 
 
 def refuse(verb: argparse.ArgumentParser, unknown: list[str]) -> NoReturn:
-    """End with the usage of a verb, and with the option that was meant."""
+    """End the program: show the usage of the verb, the unknown option, and the option that was perhaps meant."""
     option, advice = unknown[0].partition("=")[0], ""
     if option.startswith("--"):
         advice = meant(option, [name for one in _with_actions(verb) for name in one._option_string_actions])

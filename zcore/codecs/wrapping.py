@@ -180,7 +180,7 @@ class ConditionalCodec(_Wrapping):
         return self._n_header + n_most
 
     def encode(self, data: Buffer) -> bytes:
-        """Return `data` encoded by all codecs, or as it is if that is no longer."""
+        """Return `data` encoded by all codecs, or `data` itself if that is not longer."""
         plain = encoded = bytes(data)
         for codec in self._inner:
             encoded = bytes(codec.encode(encoded))

@@ -11,7 +11,6 @@ import contextlib
 import errno
 import math
 import os
-from _thread import allocate_lock  # from threading, without its import time
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -380,9 +379,6 @@ class Exclusive(Held):
 MAX_ASKED_NBYTES = 1 << 28
 # A plan of fewer decoded bytes is done before a second thread would have woken up.
 MIN_SHARED_NBYTES = 1 << 17
-# Objects written between two checks of the document, in stores whose locks exclude only this process, or whose objects
-# have no identity.
-N_UNSEEN = 32
 # Larger elements are not searched for booleans.
 MAX_SEARCHED = 1 << 16
 
@@ -772,27 +768,11 @@ class ArrayBinding(NodeBinding):
             dir_fd=getattr(exclusive, "dir_fd", -1) if native else -1,
             part=None if field is None else (field.offset, field.nbytes)))
 
-        is_costly = self.store.swaps or view.identity is None
-        gate, n_asked, is_alike = allocate_lock(), 0, True
-
-        def stands():
-            nonlocal n_asked, is_alike
-            if not is_costly:
-                return self.stands(view)
-            # Checking the document costs as much as an object: one check for many objects, before the first of them is
-            # replaced. With `swaps` there is one at the end, too.
-            with gate:
-                if is_alike and n_asked % N_UNSEEN == 0:
-                    is_alike = self.stands(view)
-                n_asked += 1
-                return is_alike
-
         work = None
         if not native:
             from zcore.engine.requests import PlanWriter
 
-            work = PlanWriter(self, view, plan, locks, stands, check,
-                              is_new=exclusive is True and old_shape is None)
+            work = PlanWriter(self, view, plan, locks, check, is_new=exclusive is True and old_shape is None)
         file_lock = None if locks is None else locks.file
         try:
             if file_lock is None:

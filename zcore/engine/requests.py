@@ -40,6 +40,9 @@ MAX_REPLACED = 8       # attempts to read a shard in parts while it is replaced,
 MAX_SWAPS = 64         # attempts of a compare-and-swap
 FEW_ERASED = 16        # objects that are erased without a look which of them exist
 LISTED = 10            # objects of the array for each that is to be erased, at most, in such a look
+# Objects written between two checks of the document, in stores whose locks exclude only this process, or whose objects
+# have no identity.
+N_UNSEEN = 32
 MAX_PAUSE = 0.25       # seconds between two attempts
 
 
@@ -204,8 +207,6 @@ class PlanWriter:
     view : View
     plan : WritePlan
     locks : ObjectLocks or None
-    stands : callable
-        ``stands()`` returns whether the document is still that of the view. It is called while an object is held.
     check : callable, optional
         See `ArrayBinding.write_once`.
     is_new : bool
@@ -214,7 +215,7 @@ class PlanWriter:
     """
 
     def __init__(self, binding: ArrayBinding, view: ArrayView, plan: WritePlan, locks: ObjectLocks | None,
-                 stands: Callable[[], bool], check: Callable[[], None] | None = None, is_new: bool = False) -> None:
+                 check: Callable[[], None] | None = None, is_new: bool = False) -> None:
         self._check = check
         self._is_new = is_new
         self._store = binding.store
@@ -225,7 +226,8 @@ class PlanWriter:
         self._is_in_parts = _is_in_parts(view.chain)
         self._plan = plan
         self._locks = locks
-        self._stands = stands
+        self._binding, self._view = binding, view
+        self._gate, self._n_asked, self._is_current = allocate_lock(), 0, True
         self._existing = None
         if plan.is_fill and self._store.n_requests and self._store.lists and plan.n_left > FEW_ERASED:
             # A listing names hundreds of objects in the time of one erasure. What others write from now on is later.
@@ -246,12 +248,25 @@ class PlanWriter:
                 continue
             try:
                 with self._locks.object(feed.key(task), plan):
-                    if self._stands():
+                    if self._has_its_document():
                         self._put(feed, task, is_covered, encoded)
                     else:
                         plan.leave_stale(task)
             except (FileNotFoundError, Stopped):
                 plan.leave_stale(task)
+
+    def _has_its_document(self):
+        """Return whether the document is still that of the view, while an object is held."""
+        binding, view = self._binding, self._view
+        if not (self._store.swaps or view.identity is None):
+            return binding.stands(view)
+        # Checking the document costs as much as an object: one check for many objects, before the first of them is
+        # replaced. With `swaps` there is one at the end, too.
+        with self._gate:
+            if self._is_current and self._n_asked % N_UNSEEN == 0:
+                self._is_current = binding.stands(view)
+            self._n_asked += 1
+            return self._is_current
 
     def _put(self, feed, task, is_covered, encoded):
         """Replace an object by `encoded`; if it is not covered, by the old object with the new elements."""

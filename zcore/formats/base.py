@@ -169,7 +169,7 @@ class Format(ABC):
         return False
 
     def has_copy(self, raw: bytes) -> bool:
-        """Return whether a group's document, which can be read, has consolidated metadata, of use or not."""
+        """Return whether the group's document, a valid one, has consolidated metadata, usable or not."""
         return False
 
     def check_copy(self, raw: bytes, path: str) -> None:

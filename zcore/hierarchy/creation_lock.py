@@ -239,30 +239,28 @@ def hold_nodes(store: Store, nodes: Iterable[Standing], options: Options) -> con
 
     Raises : NodeNotFoundError, at the beginning of the block, if one of them was deleted.
     """
-    return _Nodes(store, nodes, options) if options.lock else contextlib.nullcontext()
+    if not options.lock:
+        return contextlib.nullcontext()
+    return _Several(store, [(node.path, options.locks_of(store, node.path, node.document).whole()) for node in nodes])
 
 
-class _Nodes(Held):
+class _Several(Held):
+    """Context manager that holds several locks, a list of (path, hold)."""
 
-    def __init__(self, store, nodes, options):
+    def __init__(self, store, holds):
         self._store = store
-        self._nodes = nodes
-        self._options = options
-        self._holds = []
+        self._holds = holds
 
     def acquire(self):
-        for node in self._nodes:
+        for path, hold in self._holds:
             try:
-                # Noted before it is held, as Ctrl-C may come between the two.
-                self._holds.append(self._options.locks_of(self._store, node.path, node.document).whole())
-                self._holds[-1].__enter__()
+                hold.__enter__()
             except FileNotFoundError as exc:
-                raise NodeNotFoundError(f"the node at {self._store.describe(node.path)} is gone",
-                                        path=node.path) from exc
+                raise NodeNotFoundError(f"the node at {self._store.describe(path)} is gone", path=path) from exc
 
     def release(self, exception):
-        for hold in self._holds:
-            hold.__exit__(None, None, None)
+        for _, hold in self._holds:
+            hold.__exit__(None, None, None)     # does nothing if it is not held
 
 
 def hold_tree(store: Store, path: str, options: Options, *others: str,
@@ -277,30 +275,14 @@ def hold_tree(store: Store, path: str, options: Options, *others: str,
     paths = path, *others
     above = [above for one in paths for above in _above(one)]
     # All callers lock in this order. The names are those of no nodes.
-    return _Trees([(store.locks(f"{one}/", ""), None if is_whole and one in paths else path)
-                   for one in sorted({*above, *(paths if is_whole else ())})])
+    locks = [(one, store.locks(f"{one}/", "")) for one in sorted({*above, *(paths if is_whole else ())})]
+    return _Several(store, [(one, lock.whole() if is_whole and one in paths else lock.object(path))
+                            for one, lock in locks])
 
 
 def _above(path):
     """Return the paths above a path, but for the root."""
     return [path[:i] for i, letter in enumerate(path) if letter == "/"]
-
-
-class _Trees(Held):
-
-    def __init__(self, locks):
-        self._locks = locks
-        self._holds = []
-
-    def acquire(self):
-        for locks, key in self._locks:
-            # Noted before it is held, as Ctrl-C may come between the two.
-            self._holds.append(locks.whole() if key is None else locks.object(key))
-            self._holds[-1].__enter__()
-
-    def release(self, exception):
-        for hold in self._holds:
-            hold.__exit__(None, None, None)
 
 
 def _after_fork_in_child():

@@ -245,10 +245,10 @@ def _has_lost_groups(store, path, format):
 
 
 def _create_at_once(store, path, format, kind, document, attributes_document, view, options):
-    """Create a node without elements where nothing is, by one call of the store, and return its binding.
+    """Create a node without elements in a new directory, by one call of the store, and return its binding.
 
-    The steps are those of `create`, but what a new directory cannot hold is not looked for, and what is known of the
-    groups above is not asked twice. None if that was not done: then `create` takes its steps, or raises the reason.
+    None if that is not possible: then the caller takes the steps of `create`, which raise the reason. Here, what a
+    new directory cannot hold is not looked for, and what is known of the groups above is not asked twice.
     """
     above = consolidated.look_above(store, path, format)
     if above is None:

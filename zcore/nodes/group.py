@@ -636,7 +636,7 @@ def _check_depth(max_depth):
 
 
 def _goes_on(max_depth, depth):
-    """Return whether nodes below those at a depth are wanted."""
+    """Return whether `max_depth` includes the nodes one level below `depth`."""
     return max_depth is None or depth < max_depth
 
 

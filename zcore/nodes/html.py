@@ -71,7 +71,7 @@ def group_html(group: Group) -> str:
 
 
 def _branches(children, above, level):
-    """Return a list of the nodes right below a node. Its depth is bounded by the depth of a path."""
+    """Return the list (``<ul>``) of the members of a group. Its depth is bounded by the depth of a path."""
     if above not in children:
         return ""
     return "<ul>" + "".join([_branch(children, name, path, node, level) for name, path, node in children[above]]) + (

@@ -101,7 +101,7 @@ class StreamWriter:
         return self._n_ready(self._length) > 0
 
     def _left(self) -> list[str]:
-        """Return what is not stored, for a message."""
+        """Return descriptions of the data that are not stored yet, for a message."""
         return [f"{self._noun} {self.n_stored} to {self.n_given - 1}"] if self._head > self._tail else []
 
     def flush(self) -> None:

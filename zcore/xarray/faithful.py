@@ -165,7 +165,7 @@ class _Check(NamedTuple):
         return "scale_factor" in self.attributes or "add_offset" in self.attributes
 
     def _step(self, stored):
-        """Return by how much values differ that are rounded to steps."""
+        """Return the largest error of values that are packed, half a step of their scale; 0 if they are not."""
         is_rounded = self._is_packed() and stored.dtype.kind not in "fc"
         return 0.5 * np.abs(np.float64(self.attributes.get("scale_factor", 1))) if is_rounded else 0
 

@@ -31,13 +31,13 @@ _LOCAL = ("file", "local", "LocalStore")
 
 
 class Write(NamedTuple):
-    """Elements that are written to an array.
+    """One write to an array.
 
     Attributes
     ----------
     source : dask.array.Array or numpy.ndarray
     given : dask.array.Array or numpy.ndarray
-        The same before it was encoded.
+        The elements before they were encoded.
     path : str
         Of the array.
     starts : tuple of int

@@ -622,8 +622,9 @@ def test_a_document_that_cannot_be_locked_any_more_does_not_survive(tmp_path):
             locks = super().locks(path, document, by_files)
             if path != "child":
                 return locks
-            lost = mock.Mock(directory=locks.directory)
-            lost.whole.side_effect = FileNotFoundError(errno.ESTALE, "Stale file handle", document)
+            lost = mock.MagicMock(directory=locks.directory)
+            stale = FileNotFoundError(errno.ESTALE, "Stale file handle", document)
+            lost.whole.return_value.__enter__.side_effect = stale
             return lost
 
     for change in (lambda group: group.__delitem__("child"),

@@ -44,7 +44,7 @@ class NumcodecsShuffle(Lenient, StepCodec):
         return self if self.elementsize else type(self)(elementsize=itemsize)
 
     def step(self, dtype: np.dtype[Any] | None = None) -> tuple[Any, ...] | None:
-        """Return the step of a `Program`; None if there may be a part of an item."""
+        """Return the step of a `Program`; None if the data may end inside an item."""
         return None if self.copies_rest else ("shuffle", self.elementsize or 1)
 
     def max_encoded(self, n_bytes: int) -> int:

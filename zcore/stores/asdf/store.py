@@ -141,7 +141,7 @@ class AsdfStore(FileStore):
         return None if value is None else (value, identity)
 
     def identity(self, key: str) -> Identity | None:
-        """Return the identity of `key`: that of the file that was opened, with the size of the value, 0 for a document.
+        """Return the identity of the file that was opened, with the size of the value of `key`; documents have size 0.
 
         A hash of the device and the key distinguishes values of one size. None for elements in another file.
         """

@@ -529,7 +529,7 @@ class DirectoryStore(Folders, Store):
                              key=key, errno=errno.ELOOP)
 
     def _look_up_case(self, key, device):
-        """Find out whether the file system ignores case, once per device that does not."""
+        """Find out whether the file system ignores case. Only that a device does not is kept."""
         if device in _CASE_SENSITIVE:
             self._ignores_case = False
         else:

@@ -131,7 +131,7 @@ def _is_of_bytes(pyarrow, kind):
 
 
 def _rows(pyarrow, columns, n, key, numbers_of):
-    """Return targets, offsets and lengths of the rows, and the data inside the file."""
+    """Return four columns: numbers of targets, offsets, lengths, and the data inside the file."""
     targets = np.full(n, MISSING, np.int32)
     offsets, has_offset = _integers(pyarrow, columns.get("offset"), n, key, "offset")
     lengths, has_length = _integers(pyarrow, columns.get("size"), n, key, "size")

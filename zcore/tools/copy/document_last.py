@@ -27,8 +27,8 @@ import json
 import os
 from typing import TYPE_CHECKING
 
-from zcore.engine.binding import N_UNSEEN
 from zcore.engine.options import Options
+from zcore.engine.requests import N_UNSEEN
 from zcore.engine.stamps import put_stamped, stamped
 from zcore.engine.views import metadata_of
 from zcore.errors import LockError, MetadataError, NodeExistsError, StoreError, UnsupportedError
@@ -285,7 +285,7 @@ def recover(store: Store, path: str) -> None:
 
 
 def recover_one(store: Store, staging: str) -> None:
-    """Finish or remove one of them, by a prefix that `staged` returned."""
+    """Finish or remove an interrupted copy, by its prefix as `staged` returned it."""
     raw = store.get(staging + _JOURNAL)
     if raw is None or _is_void(store, staging, _read(raw, staging)):
         _remove(store, staging)
