@@ -145,13 +145,6 @@ def test_a_file_of_a_foreign_ending_is_known_by_its_bytes(tmp_path):
         zcore.open(tmp_path / "x.csv")
 
 
-@named([(openers.NPY, "x.npy"), (openers.NPY, "X.NPY"), (openers.NPY, "x"), (openers.NPZ, "X.NPZ")])
-def test_the_demo_knows_arrays_of_numpy(kind, name, tmp_path):
-    from zcore.cli.verbs.demo import load
-
-    assert load(str(make(kind, tmp_path / name)))[0].tolist() == ELEMENTS.tolist()
-
-
 def test_cat_writes_the_kind_that_a_name_says(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     make(openers.ZIP, "x.zip")
