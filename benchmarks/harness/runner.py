@@ -535,7 +535,7 @@ def _list(bench, workload, libraries):
 
 def _listed(bench, workload, libraries, listed):
     """Each round has a group of its own, which no library has listed before."""
-    arrays = fixtures.members(workload.count, workload.shape, workload.chunks)
+    arrays = fixtures.members(workload.count, workload.shape, workload.chunks, workload.alike)
     expected = [(one.name, one.shape, one.dtype) for one in arrays]
 
     @functools.cache

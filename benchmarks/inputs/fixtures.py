@@ -179,7 +179,7 @@ def _object_holds(stored, expected, layout):
 
 
 class Member(NamedTuple):
-    """An array of a group, each of which differs from all others, as in real groups."""
+    """An array of a group."""
 
     name: str
     shape: tuple
@@ -188,9 +188,13 @@ class Member(NamedTuple):
     attributes: dict
 
 
-def members(n, shape, chunks):
-    """Return `n` members: the first has this shape and these chunks, the others are longer."""
-    return [Member(f"array-{i:05}", (shape[0] + i, *shape[1:]), (chunks[0] + i, *chunks[1:]), DTYPES[i % len(DTYPES)],
+def members(n, shape, chunks, alike=False):
+    """Return `n` members: the first has this shape and these chunks, the others are longer.
+
+    If they are `alike`, they differ in length and attributes alone.
+    """
+    return [Member(f"array-{i:05}", (shape[0] + i, *shape[1:]), chunks if alike else (chunks[0] + i, *chunks[1:]),
+                   DTYPES[0 if alike else i % len(DTYPES)],
                    {"units": "K", "long_name": f"temperature of sensor {i}"}) for i in range(n)]
 
 

@@ -30,7 +30,7 @@ def _of_elements(kind, what, nbytes, count):
 
 def _of_group(kind, what, length):
     return Workload(f"{kind}_{length}", f"{what} a group of {length} arrays", kind, (1000, 1000), (100, 100),
-                    count=length, max_repeats=3 if length > 1000 else None)
+                    count=length, alike=True, max_repeats=3 if length > 1000 else None)
 
 
 WORKLOADS = (

@@ -60,7 +60,8 @@ class Workload:
         one row of chunks after the other, ``stream`` the same, and readers see it at the end;
         ``elements`` reads `count` single elements of one chunk one after the other, ``kept_elements`` the same through
         a cache of chunks, by the libraries that have one; ``create`` and ``list`` make and list `count` arrays in a
-        group, each of which differs from the others, ``member`` opens one of them through the group, ``open`` one of
+        group, each of which differs from the others in all, or if they are `alike` in length and attributes,
+        ``member`` opens one of them through the group, ``open`` one of
         them at a time by its path; ``first_read`` imports the library in a new process and reads 10 elements; ``set``
         opens a reference set of `count` references; ``remote`` reads all, or what is `taken`, from a server,
         ``remote_list`` lists as ``list`` does.
@@ -71,6 +72,7 @@ class Workload:
     encoding : str
         Of `encodings.ENCODINGS`.
     count : int
+    alike : bool
     taken : tuple of (int or slice or None)
         Of each dimension the element that is read, or those; None for all.
     latency : float
@@ -94,6 +96,7 @@ class Workload:
     shards: tuple | None = None
     encoding: str = "v3"
     count: int = 0
+    alike: bool = False
     taken: tuple = ()
     latency: float = 0.0
     place: str = "disk"
@@ -216,6 +219,8 @@ WORKLOADS = (
              (1000, 1000), (100, 100), count=1000, place="tmpfs", max_repeats=5, targets=_MANY_ARRAYS),
     Workload("list_arrays", "list name, shape and type of 1000 arrays, all different", "list",
              (1000, 1000), (100, 100), count=1000, max_repeats=5, targets=_MANY_ARRAYS),
+    Workload("list_alike", "the same of 1000 arrays that differ in length and attributes alone", "list",
+             (1000, 1000), (100, 100), count=1000, alike=True, max_repeats=5, targets=_MANY_ARRAYS),
     Workload("open_member", "open a group of 1000 arrays, all different, and get one array", "member",
              (1000, 1000), (100, 100), count=1000, samples_per_repeat=10, targets=_TWICE),
     Workload("open_interleaved", "open an array and read 10 elements, libraries interleaved (cold CPU caches)", "open",
