@@ -99,7 +99,8 @@ class _Job:
     def interrupt(self):
         """End it soon, from a thread that is not in it; what is aside is not waited for."""
         self.abandoned = True
-        self.cancel()
+        if (cancel := self.cancel) is not None:
+            cancel()
         self.left.put(None)
 
     def _leave(self):
@@ -140,6 +141,8 @@ class _Job:
                 interrupted = exception
                 abandon = True
                 self.cancel()
+        # It may wait in the queue until a thread is free. What it worked on, files and the caller's memory, must not.
+        self.work = self.cancel = None
         if interrupted is not None:
             try:
                 raise interrupted

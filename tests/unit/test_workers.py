@@ -6,6 +6,7 @@ import sysconfig
 import textwrap
 import threading
 import time
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -573,3 +574,30 @@ def test_a_child_that_a_handler_forks_does_not_wait_for_threads_of_its_parent(ki
     script = textwrap.dedent(FORKED).replace("KIND", repr(kind))
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", script], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0 and not done.stderr, done.stderr
+
+
+def test_a_job_that_waits_in_the_queue_keeps_nothing_of_a_call_that_is_over():
+    """A plan has files open and refers to the caller's memory."""
+    class Work:
+        def __call__(self, main):
+            pass
+
+    n, entered, go_on = max(1, workers._n_threads), threading.Semaphore(0), threading.Event()
+
+    def wait(main):
+        entered.release()
+        go_on.wait(60)
+
+    busy = threading.Thread(target=workers.run, args=(wait, n + 1, int))
+    busy.start()
+    try:
+        for _ in range(n + 1):
+            assert entered.acquire(timeout=60)
+        work = Work()
+        gone = weakref.ref(work)
+        workers.run(work, 2, int)
+        del work
+        assert gone() is None
+    finally:
+        go_on.set()
+        busy.join()

@@ -319,7 +319,7 @@ class Exclusive(Held):
 
     def check(self) -> None:
         """Raise LostRaceError if another process has replaced the document. Locks keep out this process alone."""
-        if not self._binding.stands(self.view):
+        if not self._binding.is_current(self.view):
             raise self.lost()
 
     def check_place(self, state: str = "") -> None:
@@ -694,7 +694,7 @@ class ArrayBinding(NodeBinding):
         resume = None
         for _ in range(MAX_STALE):
             plan = self.write_once(view, box, values, field=field, resume=resume, metadata=self._padded(view))
-            if not plan.stale and (not self.store.swaps or not self.options.lock or self.stands(view)):
+            if not plan.stale and (not self.store.swaps or not self.options.lock or self.is_current(view)):
                 return
             before, view = view, self._look_for_write(box, values, field)
             resume = plan if same_objects(before, view) else None
@@ -792,7 +792,7 @@ class ArrayBinding(NodeBinding):
             raise
         return plan
 
-    def stands(self, view: View) -> bool:
+    def is_current(self, view: View) -> bool:
         """Return whether the stored document is that of `view`. The caller holds an object's lock, so it stays so."""
         if view.trusted and view.identity is not None:
             return self.store.identity(self.document) == view.identity

@@ -147,7 +147,7 @@ class Freshness:
         self._is_old = is_trusted(view.identity)
         is_file = self._hold(binding.document_name)
         self._is_held = ((not is_file or self.files[-1].is_of(view.identity))
-                         and self._is_there(binding.document, view.identity) and binding.stands(view))
+                         and self._is_there(binding.document, view.identity) and binding.is_current(view))
         return self._is_held
 
     def begin(self) -> None:
@@ -162,7 +162,7 @@ class Freshness:
         """Return whether the array was the same since `begins`. If that is unknown, it must be read again."""
         binding, view = self._binding, self.view
         if plan is not None and plan.has_directory:
-            is_same = plan.stands
+            is_same = plan.is_current
         else:
             is_same = view.identity is not None and self._is_there(binding.document, view.identity)
         if is_same and (view.trusted or self._is_held or self._compares()):

@@ -259,12 +259,12 @@ class PlanWriter:
         """Return whether the document is still that of the view, while an object is held."""
         binding, view = self._binding, self._view
         if not (self._store.swaps or view.identity is None):
-            return binding.stands(view)
+            return binding.is_current(view)
         # Checking the document costs as much as an object: one check for many objects, before the first of them is
         # replaced. With `swaps` there is one at the end, too.
         with self._gate:
             if self._is_current and self._n_asked % N_UNSEEN == 0:
-                self._is_current = binding.stands(view)
+                self._is_current = binding.is_current(view)
             self._n_asked += 1
             return self._is_current
 

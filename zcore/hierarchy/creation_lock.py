@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from zcore.engine.options import Options
-    from zcore.hierarchy.lookup import Standing
+    from zcore.hierarchy.lookup import FoundDocument
     from zcore.stores.base import Store
 
 # If a new directory vanishes at once, another process pruned it, which cannot happen this often. Or the file system
@@ -234,8 +234,9 @@ def is_held(store: Store, path: str, *, by_files: bool = False) -> bool:
     return False
 
 
-def hold_nodes(store: Store, nodes: Iterable[Standing], options: Options) -> contextlib.AbstractContextManager[object]:
-    """Return a context manager that excludes all other writers from some nodes, a list of `lookup.Standing`.
+def hold_nodes(store: Store, nodes: Iterable[FoundDocument],
+               options: Options) -> contextlib.AbstractContextManager[object]:
+    """Return a context manager that excludes all other writers from some nodes.
 
     Raises : NodeNotFoundError, at the beginning of the block, if one of them was deleted.
     """

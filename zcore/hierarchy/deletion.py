@@ -62,7 +62,7 @@ def _restless(store, path):
 
 
 def _stands(store, path):
-    return bool(lookup.standing(store, path, lookup.pass_over_damage))
+    return bool(lookup.documents_at(store, path, lookup.pass_over_damage))
 
 
 @contextlib.contextmanager
@@ -87,7 +87,7 @@ def hold_all_nodes(store: Store, path: str, options: Options) -> Iterator[None]:
 
 
 def _documents_at(store, path):
-    """Return the `lookup.Standing` of all nodes at a path and below.
+    """Return the `lookup.FoundDocument` of all nodes at a path and below.
 
     Those below come first, as a change of an array takes the locks of groups above it.
     """
@@ -100,7 +100,7 @@ def delete(store: Store, path: str, options: Options) -> bool:
     If the directory is a link, the link is removed, and never what it leads to. Where no node is, nothing is deleted,
     whatever is below: see `no_node`.
     """
-    if not lookup.stands(store, path):
+    if not lookup.node_exists(store, path):
         return False
     if unlink(store, path):
         return True
@@ -110,7 +110,7 @@ def delete(store: Store, path: str, options: Options) -> bool:
     with (hold_tree(store, path, options), Place(store, path, "", options, makes=False) as place,
           consolidated.dropped(store, path, itself=True)):
         # Another call may have deleted it before the place was held.
-        is_ours = place is not None and bool(lookup.standing(store, path)) and _erase(store, path, options)
+        is_ours = place is not None and bool(lookup.documents_at(store, path)) and _erase(store, path, options)
     store.folders.prune(prefix_of(path))     # the lock had kept it
     return is_ours
 
@@ -141,7 +141,7 @@ def check_no_nodes_below(store: Store, path: str) -> None:
 def _is_node(store, path):
     """Return whether a node is at `path`; its document may be unreachable."""
     try:
-        return bool(lookup.standing(store, path))
+        return bool(lookup.documents_at(store, path))
     except StoreError as error:
         lookup.pass_over_damage(error)
         return True
@@ -321,16 +321,16 @@ def _erase_all(store, path, pending, options, is_replaced, is_first):
             continue
         # A damaged document is replaced where a new node is made. Anywhere else its node would silently stay.
         failed = lookup.pass_over_damage if is_replaced and place == path else None
-        standing = lookup.standing(store, place, failed)
-        if standing:
+        documents = lookup.documents_at(store, place, failed)
+        if documents:
             with (contextlib.nullcontext() if place == path
-                  else Place(store, place, standing[0].document, options, makes=False)):
-                if not (is_first or is_replaced) and lookup.standing(store, path):
+                  else Place(store, place, documents[0].document, options, makes=False)):
+                if not (is_first or is_replaced) and lookup.documents_at(store, path):
                     return is_ours
                 if place != path:
                     # Another call may have replaced the node before the place was held.
-                    standing = lookup.standing(store, place, failed)
-                erased = [_erase_node(node, options) for node in standing]
+                    documents = lookup.documents_at(store, place, failed)
+                erased = [_erase_node(node, options) for node in documents]
                 if any([is_array for _, is_array in erased]):
                     # Nodes may exist among the chunks. They are looked for after the chunks are erased, and before
                     # another call may create a node here.
@@ -348,11 +348,11 @@ def has_members(store: Store, path: str) -> bool:
 
 def nodes_at(store: Store, path: str, *, is_replaced: bool = False, takes_links: bool = True,
              waits: Options | None = None) -> Iterator[
-        tuple[str, list[tuple[lookup.Standing, ArrayMetadata | GroupMetadata | None]]]]:
+        tuple[str, list[tuple[lookup.FoundDocument, ArrayMetadata | GroupMetadata | None]]]]:
     """Iterate over (path, nodes) of the node at `path` and of all below it, groups before their members.
 
-    `nodes` are pairs of `lookup.Standing` and metadata, one for each document. For a link, the path is given without
-    nodes. Everything below an array is left out.
+    `nodes` are pairs of `lookup.FoundDocument` and metadata, one for each document. For a link, the path is given
+    without nodes. Everything below an array is left out.
 
     `is_replaced`: a document at `path` may be a broken link. Anywhere else that is a StoreError.
     `takes_links`: broken links right below `path` may be members, even if there is no group.
@@ -376,7 +376,7 @@ def nodes_at(store: Store, path: str, *, is_replaced: bool = False, takes_links:
             listing = store.list_dir(prefix)
         if not (is_replaced and place == path) and any([name[len(prefix):] in FORMAT_OF
                                                         for name in listing.unreachable]):
-            lookup.standing(store, place)     # raises, because the chunks of the node are unknown
+            lookup.documents_at(store, place)     # raises, because the chunks of the node are unknown
         found = [(node, node.parse()) for node in _standing(store, place, listing.keys)
                  if _is_of(place[len(prefix_of(path)):], node)]
         if found:
@@ -390,9 +390,9 @@ def nodes_at(store: Store, path: str, *, is_replaced: bool = False, takes_links:
 
 
 def _standing(store, place, keys):
-    """Return the documents among the keys of a place, as `lookup.standing` does, without requests."""
+    """Return the documents among the keys of a place, as `lookup.documents_at` does, without requests."""
     n = len(prefix_of(place))
-    return [lookup.Standing(store, place, format_of(FORMAT_OF[key[n:]]), key[n:]) for key in keys
+    return [lookup.FoundDocument(store, place, format_of(FORMAT_OF[key[n:]]), key[n:]) for key in keys
             if key[n:] in FORMAT_OF]
 
 
@@ -407,7 +407,7 @@ def _is_of(path, node):
 
 def _leads_to_nodes(store, prefix):
     """Return whether nodes lie below a link."""
-    return bool(lookup.standing(store, prefix[:-1])) or any(
+    return bool(lookup.documents_at(store, prefix[:-1])) or any(
         key.rpartition("/")[2] in FORMAT_OF for key in store.list_prefix(prefix))
 
 

@@ -66,14 +66,14 @@ def delete(store: Store, path: str, directory: str, options: Options) -> bool:
     """
     with (consolidated.dropped(store, path, itself=True),
           Place(store, path, "", options, is_kept=True, makes=False) as place):
-        found = [] if place is None else lookup.standing(store, path)
+        found = [] if place is None else lookup.documents_at(store, path)
         if not found:
             return False     # another call was faster
         with Beside(directory, store.fsync) as work:
             try:
                 _put(store, found, directory, work, options)
             except NodeNotFoundError as error:
-                if lookup.standing(store, path):
+                if lookup.documents_at(store, path):
                     raise NoExchangeError(f"{store.describe(path)} cannot be locked", key=path) from error
                 return False     # another call has deleted it
             except StoreError:
@@ -96,7 +96,7 @@ def put(store: Store, path: str, work: Beside, options: Options, overwrite: bool
     for _ in range(_MAX_TRIES):
         with (contextlib.suppress(NodeNotFoundError),
               Place(store, path, "", options, is_kept=True, makes=False) as place):
-            found = [] if place is None else lookup.standing(store, path, lookup.pass_over_damage)
+            found = [] if place is None else lookup.documents_at(store, path, lookup.pass_over_damage)
             if found and not overwrite:
                 raise NodeExistsError(f"a node was created at {store.describe(path)} meanwhile", path=path)
             if found:
@@ -227,7 +227,7 @@ class _Belongings:
         return below
 
     def _note_nodes(self, name, documents):
-        for node in [lookup.Standing(self._store, name, format_of(FORMAT_OF[one]), one) for one in documents]:
+        for node in [lookup.FoundDocument(self._store, name, format_of(FORMAT_OF[one]), one) for one in documents]:
             try:
                 lookup.check_names(name, node.format)
             except InvalidKeyError:

@@ -136,7 +136,7 @@ def create(store: Store, path: str, format: Format, metadata: ArrayMetadata | Gr
         if directory is not None:
             is_replaced = os.path.lexists(directory)
             # Without elements, a new document is all.
-            if (overwrite and lookup.standing(store, path, failed)) if is_replaced else data is not None:
+            if (overwrite and lookup.documents_at(store, path, failed)) if is_replaced else data is not None:
                 # If that is impossible, or something comes there meanwhile that is not replaced, the steps below tell.
                 with contextlib.suppress(exchange.NoExchangeError, NodeExistsError):
                     with consolidated.dropped(store, path, itself=is_replaced, is_below=is_below, format=format):
@@ -151,7 +151,7 @@ def create(store: Store, path: str, format: Format, metadata: ArrayMetadata | Gr
             is_free = store.is_empty(prefix)
             if not is_free and not overwrite:
                 check_free(store, path, format, metadata, attributes, options, data)
-            is_replaced = not is_free and bool(lookup.standing(store, path, failed))
+            is_replaced = not is_free and bool(lookup.documents_at(store, path, failed))
             with consolidated.dropped(store, path, itself=is_replaced, is_below=is_below, format=format):
                 try:
                     if not is_free:
@@ -190,7 +190,7 @@ def create(store: Store, path: str, format: Format, metadata: ArrayMetadata | Gr
                 # While it is held: later another node may be here, or a group above may have another path.
                 return kind(store, path, format, options)
         # A group above was moved, with the node, or deleted. If it was deleted in its place, the node is still here.
-        if lookup.standing(store, path):
+        if lookup.documents_at(store, path):
             create_ancestors(store, path, format, options)
         return _bound(kind, store, path, format, options, view)
     raise _loses_groups(store, path)
@@ -210,7 +210,7 @@ def replacing(store: Store, path: str, options: Options) -> Iterator[DirectorySt
     Raises : NoExchangeError, in the end, if files that belong to no node cannot stay; nothing was changed.
     """
     directory = exchange.directory_of(store, path)
-    if directory is None or not lookup.standing(store, path, lookup.pass_over_damage):
+    if directory is None or not lookup.documents_at(store, path, lookup.pass_over_damage):
         yield None
         return
     with Beside(directory, store.fsync) as work:
@@ -241,7 +241,7 @@ def _has_lost_groups(store, path, format):
     if not path or not format.has_groups or store.swaps:
         return False
     above = path.rpartition("/")[0]
-    return not store.existing(prefix_of(above), (format.group_document,)) and not lookup.standing(store, above)
+    return not store.existing(prefix_of(above), (format.group_document,)) and not lookup.documents_at(store, above)
 
 
 def _create_at_once(store, path, format, kind, document, attributes_document, view, options):
@@ -386,10 +386,10 @@ def check_free(store: Store, path: str, format: Format, metadata: ArrayMetadata 
     StoreError
         There are attributes or chunks that the new node would treat as its own, or something is unreachable.
     """
-    standing = lookup.standing(store, path)
-    if standing:
-        raise NodeExistsError(f"{store.describe(path)} holds {kind_of(standing[0])} already; overwrite=True replaces "
-                              "it", path=path)
+    documents = lookup.documents_at(store, path)
+    if documents:
+        raise NodeExistsError(f"{store.describe(path)} holds {kind_text(documents[0])} already; overwrite=True "
+                              "replaces it", path=path)
     lookup.check_free(store, path)
     lookup.check_no_set(store, path)
     prefix, made = prefix_of(path), None
@@ -441,13 +441,13 @@ def move(store: Store, source: str, destination: str, options: Options) -> None:
 
 def _move(store, source, destination, options):
     """Do what `move` does; return False if a group above the destination was moved or deleted before it was held."""
-    found = lookup.standing(store, source)
+    found = lookup.documents_at(store, source)
     if not found:
         raise NodeNotFoundError(deletion.no_node(store, source), path=source)
     if destination == source or destination.startswith(prefix_of(source)):
         raise NodeExistsError(f"{store.describe(destination)} lies below {store.describe(source)}", path=destination)
     if not store.is_empty(prefix_of(destination)):
-        if not lookup.standing(store, source):
+        if not lookup.documents_at(store, source):
             # Another call has moved it there.
             raise _gone(store, source)
         raise _not_free(store, destination)
@@ -466,7 +466,7 @@ def _move(store, source, destination, options):
                 held.enter_context(Place(store, path, "", options))
             held.enter_context(deletion.hold_all_nodes(store, source, options))
             # Without a document that is locked, holding it does not say that it is there.
-            if not lookup.standing(store, source):
+            if not lookup.documents_at(store, source):
                 raise _gone(store, source)
             if not store.is_empty(prefix_of(destination)):
                 raise _not_free(store, destination)
@@ -476,14 +476,14 @@ def _move(store, source, destination, options):
             # Another call creates a node there.
             raise _not_free(store, destination) from error
         except StoreError as error:
-            if error.errno != errno.ENOENT or lookup.standing(store, source):
+            if error.errno != errno.ENOENT or lookup.documents_at(store, source):
                 raise
             # A group above was moved before.
             store.folders.prune(prefix_of(destination.rpartition("/")[0]))
             raise _gone(store, source) from error
     store.folders.prune(prefix_of(source))
     # The group above may have been deleted since it was looked at.
-    if lookup.standing(store, destination):
+    if lookup.documents_at(store, destination):
         create_ancestors(store, destination, found[0].format, options)
     return True
 
@@ -496,7 +496,7 @@ def _gone(store, path):
     return NodeNotFoundError(f"the node at {store.describe(path)} is gone", path=path)
 
 
-def kind_of(node: lookup.Standing) -> str:
+def kind_text(node: lookup.FoundDocument) -> str:
     """Return the kind of a node, as text."""
     metadata = node.parse()
     return "a damaged node" if metadata is None else "an array" if isinstance(metadata, ArrayMetadata) else "a group"
@@ -524,7 +524,7 @@ def create_ancestors(store: Store, path: str, format: Format, options: Options, 
                         put_new(store, prefix_of(one) + format.group_document, document)
         # They, and the group above them, may have been moved or deleted since.
         for one in (*missing, path):
-            if not lookup.standing(store, one.rpartition("/")[0]):
+            if not lookup.documents_at(store, one.rpartition("/")[0]):
                 if n_left == 0:
                     raise _loses_groups(store, one)
                 create_ancestors(store, one, format, options, n_left - 1)
@@ -532,10 +532,10 @@ def create_ancestors(store: Store, path: str, format: Format, options: Options, 
 
 def _stands_as_group(store, path):
     """Return whether a group is at `path`. Raises : NodeExistsError, if it is an array."""
-    standing = lookup.standing(store, path)
-    if any([isinstance(node.parse(), ArrayMetadata) for node in standing]):
+    documents = lookup.documents_at(store, path)
+    if any([isinstance(node.parse(), ArrayMetadata) for node in documents]):
         raise NodeExistsError(f"there is an array at {store.describe(path)}, so nothing can be below it", path=path)
-    return bool(standing)
+    return bool(documents)
 
 
 def missing_above(store: Store, path: str, format: Format, options: Options) -> list[str]:

@@ -288,7 +288,7 @@ def _warn_of_others(store, path, document, others):
              "ignored")
 
 
-class Standing:
+class FoundDocument:
     """One document that makes `path` a node, of any format."""
 
     __slots__ = ("store", "path", "format", "document")
@@ -313,7 +313,7 @@ class Standing:
             return None
 
 
-def standing(store: Store, path: str, failed: Callable[[StoreError], object] | None = None) -> list[Standing]:
+def documents_at(store: Store, path: str, failed: Callable[[StoreError], object] | None = None) -> list[FoundDocument]:
     """Return a list of all documents that make `path` a node.
 
     Parameters
@@ -340,16 +340,16 @@ def standing(store: Store, path: str, failed: Callable[[StoreError], object] | N
             is_told = True
     if not found and not is_told:
         store.folders.check_reachable(prefix)
-    return [Standing(store, path, format_of(FORMAT_OF[document]), document) for document in found]
+    return [FoundDocument(store, path, format_of(FORMAT_OF[document]), document) for document in found]
 
 
-def stands(store: Store, path: str) -> bool:
+def node_exists(store: Store, path: str) -> bool:
     """Return whether a node is at `path`, or an unreachable link that could be one.
 
     Raises : StoreError, if something else there is unreachable.
     """
     try:
-        return bool(standing(store, path))
+        return bool(documents_at(store, path))
     except StoreError:
         if not store.folders.is_link(prefix_of(path)):
             raise
@@ -493,7 +493,7 @@ def _nearest_below(store, path):
     with contextlib.suppress(ZcoreError):
         for _ in range(_MAX_ABOVE):
             prefixes = [prefix.rstrip("/") for prefix in store.list_dir(prefix_of(path)).prefixes[:64]]
-            nodes = [prefix for prefix in prefixes if standing(store, prefix)]
+            nodes = [prefix for prefix in prefixes if documents_at(store, prefix)]
             if nodes or len(prefixes) != 1:
                 return nodes
             path, = prefixes

@@ -383,7 +383,7 @@ cdef class Plan(Tasks):
         return self.document_fd >= 0
 
     @property
-    def stands(self):
+    def is_current(self):
         """Whether the document that the plan was made from is still at its whole path."""
         return document_stands(self.opened)
 

@@ -263,7 +263,7 @@ def _check_free(store, path, overwrite, is_held=False):
 
     Raises : NodeExistsError, if `overwrite` is false, or if something else is in the way.
     """
-    if lookup.standing(store, path):
+    if lookup.documents_at(store, path):
         if not overwrite:
             raise NodeExistsError(f"there is a node at {store.describe(path)} already; overwrite=True replaces it",
                                   path=path)
@@ -320,7 +320,7 @@ def _directory(store, path, place, order, is_node, overwrite, format):
     finally:
         work.leave()
     # A group above may have been deleted before the node had its name. If it was moved, the node went with it.
-    if path and lookup.standing(store, path):
+    if path and lookup.documents_at(store, path):
         lifecycle.create_ancestors(store, path, format, Options())
 
 

@@ -331,7 +331,7 @@ def _is_void(store, staging, said):
     """Return whether a copy is not needed: the old node is unchanged, or there is something newer than both."""
     if not store.exists(staging + _DELETING):
         return True
-    standing = lookup.standing(store, said["path"])
+    standing = lookup.documents_at(store, said["path"])
     prefix = prefix_of(said["path"])
     found = {key[len(prefix):]: store.get(key, AtMost(MAX_NBYTES)) or b"" for key in store.list_prefix(prefix)
              if is_document(key) and not key.startswith(STAGING)} if standing else {}
@@ -357,7 +357,7 @@ def _bring(store, staging):
         if not store.exists(staging + _FREE):
             _make_way(store, path, (*said["old"].items(), *said["documents"].items()))
             store.set(staging + _FREE, b"")
-        if not lookup.standing(store, path):     # else it has its documents, or another node came
+        if not lookup.documents_at(store, path):     # else it has its documents, or another node came
             def move(key):
                 value = store.get(key)
                 if value is not None:
@@ -372,7 +372,7 @@ def _bring(store, staging):
 
 def _put(store, path, made, overwrite):
     """Put all that another store has at `path`; see `made_in`."""
-    if not overwrite and lookup.standing(store, path):
+    if not overwrite and lookup.documents_at(store, path):
         raise NodeExistsError(f"a node was created at {path!r} meanwhile", path=path)
     documents = [(key, made.get(key)) for key in made.list() if is_document(key)]
     if overwrite:

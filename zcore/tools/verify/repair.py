@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from zcore.engine.binding import ArrayBinding
     from zcore.engine.options import Options
-    from zcore.hierarchy.lookup import Standing
+    from zcore.hierarchy.lookup import FoundDocument
     from zcore.stores.base import Store
     from zcore.tools.verify.report import Problem, Report
 
@@ -76,7 +76,7 @@ def erase_foreign(store: Store, options: Options, key: str, path: str, erase: Ca
     between = directories_between(key, path)
     for one in below:
         with Place(store, one, "", options):
-            if lookup.standing(store, one, lookup.pass_over_damage):
+            if lookup.documents_at(store, one, lookup.pass_over_damage):
                 return False
     with contextlib.ExitStack() as held:
         for one in (path, *reversed(between)):
@@ -159,7 +159,7 @@ def place_of(key: str, prefix: str, metadata: ArrayMetadata) -> tuple[tuple[int,
     return coords, number
 
 
-def documents_of(standing: Sequence[Standing]) -> set[str]:
+def documents_of(standing: Sequence[FoundDocument]) -> set[str]:
     """Return the names of the documents that nodes at one path may have."""
     known = set()
     for node in standing:
@@ -177,10 +177,10 @@ def directories_between(key: str, path: str) -> list[str]:
 
 def belongs(store: Store, key: str, path: str) -> bool:
     """Return whether a key, or one that may lie below a prefix, belongs to a node at `path` or between, as of now."""
-    if any([lookup.standing(store, one, lookup.pass_over_damage) for one in directories_between(key, path)]):
+    if any([lookup.documents_at(store, one, lookup.pass_over_damage) for one in directories_between(key, path)]):
         return True
     name = key[len(prefix_of(path)):]
-    for node in lookup.standing(store, path, lookup.pass_over_damage):
+    for node in lookup.documents_at(store, path, lookup.pass_over_damage):
         metadata = node.parse()
         if metadata is None or name in documents_of([node]):
             return True

@@ -137,7 +137,7 @@ def _or_set(store):
     """Return the store, or the Parquet reference set that `zcore.open` finds in a directory without a node."""
     failures, found = [], None
     with contextlib.suppress(StoreError):      # it is reported later
-        if isinstance(store, DirectoryStore) and not lookup.standing(store, "", failures.append) and not failures:
+        if isinstance(store, DirectoryStore) and not lookup.documents_at(store, "", failures.append) and not failures:
             found = lookup.set_in(store)
     return store if found is None else found
 
@@ -196,7 +196,7 @@ class _Verification:
         """Read the documents of all nodes, and note keys that belong to none."""
         self._path = path
         failures = []
-        if not (lookup.standing(self.store, path, failures.append) or failures or self._has_nodes(prefix_of(path))):
+        if not (lookup.documents_at(self.store, path, failures.append) or failures or self._has_nodes(prefix_of(path))):
             lookup.find(self.store, path, None, Options())      # an error that names a format that is not read
             raise lookup.not_found(self.store, path, None, Options(), "node")
         self._walk_below(path)
@@ -228,7 +228,7 @@ class _Verification:
         """Read the documents at a path; returns the paths below that are to be visited."""
         prefix = prefix_of(path)
         failures = []
-        standing = lookup.standing(self.store, path, failures.append)
+        documents = lookup.documents_at(self.store, path, failures.append)
         if len(failures) == len(DOCUMENTS):
             # Not a document, but the directory that they would lie in.
             self._note_unreachable(prefix, path, failures[0])
@@ -236,10 +236,10 @@ class _Verification:
             for error in failures:
                 self._note_unreachable(error.key or prefix, path, error)
                 self._hidden.add(path)
-        if standing or failures:
+        if documents or failures:
             self._nodes.add(path)
-        bindings = [self._binding(node) for node in standing]
-        known = repairs.documents_of(standing)
+        bindings = [self._binding(node) for node in documents]
+        known = repairs.documents_of(documents)
         if any([isinstance(binding, ArrayBinding) for binding in bindings]):
             self.report.n_arrays += 1
             self._arrays[path] = [binding for binding in bindings if isinstance(binding, ArrayBinding)], known

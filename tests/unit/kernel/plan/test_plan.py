@@ -193,17 +193,17 @@ def test_limits():
 def test_the_document_of_a_plan(tmp_path):
     array = zcore.open(tmp_path / "a", mode="w", shape=4, chunks=2, dtype="i4", cname="lz4")
     plan = read_plan(array, np.empty(4, "i4"))
-    assert plan.stands and plan.hold_document() and not plan.is_old
+    assert plan.is_current and plan.hold_document() and not plan.is_old
     os.rename(tmp_path / "a", tmp_path / "b")
-    assert not plan.stands
+    assert not plan.is_current
     os.rename(tmp_path / "b", tmp_path / "a")
-    assert plan.stands
+    assert plan.is_current
     document = tmp_path / "a" / "__zmeta__"
     raw = document.read_bytes()
     document.unlink()
     document.write_bytes(raw)
     # The same bytes in another file, whatever its times are.
-    assert not plan.stands
+    assert not plan.is_current
     assert not read_plan(array, np.empty(4, "i4")).hold_document()
 
 
@@ -216,7 +216,7 @@ def test_other_bytes_in_the_same_document_are_seen(tmp_path):
     # As if the file system had not noticed.
     view = binding.view._replace(identity=array.store.identity("__zmeta__"), trusted=False)
     plan = ReadPlan(binding._open(view, view.metadata), whole((4,)), np.empty(4, "i4"))
-    assert plan.stands and not plan.hold_document()
+    assert plan.is_current and not plan.hold_document()
 
 
 def read_plan(array, out):

@@ -60,7 +60,7 @@ def _found(text, recursive):
         store = zcore.DirectoryStore(directory, check_base=False)
     is_link = store.folders.is_link(f"{path}/" if path else "")
     # Not opened: a damaged node can go, too.
-    if not lookup.stands(store, path):
+    if not lookup.node_exists(store, path):
         raise zcore.NodeNotFoundError(deletion.no_node(store, path), path=path)
     if not recursive and not is_link and deletion.has_members(store, path):
         raise ValueError(f"{text} is a group that is not empty; -r deletes it with all its members")
