@@ -15,6 +15,7 @@ that it waits for again, or raises a StoreError if a plan lacks their part.
 from __future__ import annotations
 
 import os
+import sys
 from _queue import SimpleQueue
 from _thread import RLock, _local, get_ident, start_new_thread
 from contextlib import contextmanager
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
         def interrupt(self) -> None: ...
 
 MAX_LATER = 32       # threads that make calls later; further calls wait for one
+# Without a GIL, what a thread has made is freed by that thread, or after its end: while it waits, nothing is.
+FREED_BY_ITS_THREAD = "t" in getattr(sys, "abiflags", "")
 
 
 class _Thread(_local):
@@ -76,25 +79,27 @@ class _Job:
         self.lacks = False             # whether this is a child without threads that were in it
 
     def help(self):
-        """Work on it from a thread of the pool, unless it is over."""
+        """Work on it from a thread of the pool, unless it is over; return whether this one has failed."""
         self.here.append(None)
         self.inside.append(None)
         if self.closed:
             self._leave()
-            return
+            return False
+        failed = False
         _thread.job = self
         try:
             self.work(False)
         except _AbandonedError:
-            return
+            return False
         except BaseException as exception:
             if self.exception is None:     # else another one has failed first, and has stopped this one
                 self.exception = exception
-            self.abandoned = True
+            failed = self.abandoned = True
             self.cancel()
         finally:
             _thread.job = None
         self._leave()
+        return failed
 
     def interrupt(self):
         """End it soon, from a thread that is not in it; what is aside is not waited for."""
@@ -381,6 +386,8 @@ def _call_later(calls):
         done(value, exception)
         # Nothing of the call is kept until the next one.
         function = stop = done = value = exception = None
+        if FREED_BY_ITS_THREAD and calls.empty() and _succeeded(_call_later, calls):
+            return
 
 
 def _start(n_helpers):
@@ -414,7 +421,18 @@ def _named(threading, function, *args):
 
 def _serve(jobs):
     while True:
-        jobs.get().help()
+        if jobs.get().help() and FREED_BY_ITS_THREAD and _succeeded(_serve, jobs):
+            return
+
+
+def _succeeded(function, *args):
+    """Return whether another thread goes on in place of this one, which may end."""
+    try:
+        _begin(function, *args)
+    except (RuntimeError, ImportError):
+        # No more threads, or the interpreter is shutting down.
+        return False
+    return True
 
 
 def _after_fork_in_child():

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import sys
 
 import numpy as np
 import pytest
@@ -398,7 +399,7 @@ def test_misuse(store):
     ):
         with pytest.raises(ValueError):
             make(store, **keywords)
-    for dtype in ("O", "f16", object, "T", [("a", "O")]):
+    for dtype in ("O", "g", object, "T", [("a", "O")]):
         with pytest.raises(zcore.UnsupportedError):
             make(store, dtype=dtype)
     with pytest.raises(zcore.NodeNotFoundError):
@@ -561,6 +562,7 @@ def test_chunks_that_their_codec_may_encode(tmp_path, settings):
     assert a[5] == 0
 
 
+@pytest.mark.skipif(sys.maxsize < 2**32, reason="NumPy has no shape of so many elements there")
 def test_an_array_of_chunks_that_cannot_be_encoded_is_read(tmp_path):
     a = zcore.create_array(tmp_path, shape=2**33, chunks=MOST, dtype="u1", compressors="blosc")
     text = (tmp_path / "zarr.json").read_text()

@@ -141,7 +141,10 @@ def test_the_first_exception_comes_out(fails_first):
         workers.run(tasks, 3, tasks.cancel)
 
 
-def test_the_pool_survives_an_exception():
+@pytest.mark.parametrize("ends", [False, True])
+def test_the_pool_survives_an_exception(monkeypatch, ends):
+    """Whether or not another thread goes on in place of the one that has failed."""
+    monkeypatch.setattr(workers, "FREED_BY_ITS_THREAD", ends)
     for _ in range(5):
         with pytest.raises(ZeroDivisionError):
             workers.run(lambda main: 1 / 0, 4, lambda: None)
@@ -446,6 +449,23 @@ def test_a_later_call_gives_and_raises_what_it_does():
 
     assert made(fail)[1]() == (None, fault)
     assert made(lambda: 5)[1]() == (5, None)
+
+
+@pytest.mark.parametrize("ends", [False, True])
+def test_a_thread_may_end_behind_a_call(monkeypatch, ends):
+    """Without a GIL, nobody else can free what it has made. Another one goes on in its place."""
+    begin, begun = workers._begin, []
+    monkeypatch.setattr(workers, "_begin", lambda *args: begin(*args) or begun.append(args))
+    monkeypatch.setattr(workers, "FREED_BY_ITS_THREAD", ends)
+    monkeypatch.setattr(workers, "_later", type(workers._later)())
+    monkeypatch.setattr(workers, "_n_later", 0)
+    first = made(threading.current_thread)[1]()[0]
+    end = time.monotonic() + 60
+    while ends and len(begun) < 2 and time.monotonic() < end:
+        time.sleep(0.001)
+    second = made(threading.current_thread)[1]()[0]
+    assert (first is second) == (not ends)
+    assert workers._n_later == 1 and workers._n_pending == 0
 
 
 @pytest.mark.parametrize("n_threads", [1, 3])

@@ -49,7 +49,7 @@ def test_clear(group):
 
 def test_datasets(group):
     with pytest.warns(DeprecationWarning, match="create_array"):
-        assert group.create_dataset("b", data=[1, 2])[1] == 2
+        assert group.create_dataset("b", data=np.array([1, 2], "i8"))[1] == 2
     with pytest.warns(DeprecationWarning, match="create_array"):
         assert group.create_dataset("c", (3, 4), "i4").shape == (3, 4)
     with pytest.warns(DeprecationWarning, match="require_array"):
@@ -194,7 +194,8 @@ def test_place_and_metadata(group):
 def test_codecs_by_name():
     codecs = zcore.codecs
     blosc = codecs.BloscCodec(cname=codecs.BloscCname.zstd, shuffle=codecs.blosc.BloscShuffle.bitshuffle)
-    array = zcore.create_array({}, data=np.arange(9), filters=[codecs.numcodecs.Delta(dtype="<i8")], compressors=blosc)
+    array = zcore.create_array({}, data=np.arange(9, dtype="i8"), filters=[codecs.numcodecs.Delta(dtype="<i8")],
+                               compressors=blosc)
     assert [codec.name for codec in (*array.filters, *array.compressors)] == ["numcodecs.delta", "blosc"]
     assert array[8] == 8 and array.compressor.shuffle == "bitshuffle"
     with pytest.raises(AttributeError):

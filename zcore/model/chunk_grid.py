@@ -13,6 +13,7 @@ from zcore.errors import OutOfMemoryError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+    from typing import Any
 
     from zcore.kernel.select.rectilinear import Edges
 
@@ -24,6 +25,21 @@ def dimensions_of(shape: Sequence[int], chunk_shape: Sequence[int],
                   edges: Sequence[Edges | None] | None) -> Iterator[tuple[int, int, Edges | None]]:
     """Return (length, chunk, edges or None) for each dimension."""
     return zip(shape, chunk_shape, edges or (None,) * len(shape), strict=True)
+
+
+def coords_at(numbers: Any, grid_shape: Sequence[int]) -> list[Any]:
+    """Return the coordinates of chunks by their numbers in C order, an integer or an array for each dimension.
+
+    A grid may have more of them than an address has values, which `np.unravel_index` does not support.
+
+    >>> coords_at(2**40 + 3, (2**39, 4))
+    [274877906944, 3]
+    """
+    coords = []
+    for length in reversed(grid_shape):
+        numbers, i = divmod(numbers, length)
+        coords.append(i)
+    return coords[::-1]
 
 
 def check_edges(edges: Iterable[Edges | None], chunk_shape: Sequence[int],

@@ -149,7 +149,7 @@ def box_of(rank: int, size: int, array: zcore.Array, axis: int = 0) -> tuple[sli
     if not -array.ndim <= axis < array.ndim:
         raise ValueError(f"axis is {axis}, the array has {array.ndim} dimensions")
     axis %= array.ndim
-    borders = np.cumsum([0, *array.write_chunk_sizes[axis]])
+    borders = np.cumsum([0, *array.write_chunk_sizes[axis]], dtype=np.int64)
     length = array.shape[axis]
 
     def border(k):

@@ -17,6 +17,7 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from zcore.errors import OutOfMemoryError
+from zcore.model.chunk_grid import coords_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -167,11 +168,8 @@ def slab_at(shape: tuple[int, ...], slab: tuple[int, ...], number: int) -> tuple
     >>> slab_at((3, 2), (2, 2), 1)
     ((2, 0), (1, 2))
     """
-    backwards = []
-    for n, length in zip(reversed(shape), reversed(slab), strict=True):
-        number, i = divmod(number, -(-n // length))
-        backwards.append(i * length)
-    starts = tuple(reversed(backwards))
+    coords = coords_at(number, [-(-n // length) for n, length in zip(shape, slab, strict=True)])
+    starts = tuple([i * length for i, length in zip(coords, slab, strict=True)])
     return starts, tuple([min(length, n - start) for length, n, start in zip(slab, shape, starts, strict=True)])
 
 

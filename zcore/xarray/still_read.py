@@ -315,7 +315,8 @@ class _Reads:
 def _blocks(array, starts):
     """Iterate over the key of each block of an array, of dask or not, and its box in the stored array."""
     chunks = getattr(array, "chunks", None) or [(length,) for length in array.shape]
-    edges = [np.cumsum([start, *lengths]).tolist() for start, lengths in zip(starts, chunks, strict=True)]
+    edges = [np.cumsum([start, *lengths], dtype=np.int64).tolist()
+             for start, lengths in zip(starts, chunks, strict=True)]
     for coords in product(*[range(len(ends) - 1) for ends in edges]):
         yield ((getattr(array, "name", None), *coords),
                tuple([(ends[i], ends[i + 1]) for i, ends in zip(coords, edges, strict=True)]))

@@ -195,7 +195,7 @@ def test_views_share_a_block():
 
 
 def test_a_block_is_as_large_as_it_must_be():
-    base = np.arange(10_000)
+    base = np.arange(10_000, dtype="i8")
     for array, n_bytes in ((base[:10], 80), (base[::100], 800), (np.broadcast_to(base[:1], (5, 7)), 280),
                            (base[5:7][::-1], 16), (base.reshape(100, 100).T, 80_000),
                            (base.reshape(100, 100)[:2], 1600)):
@@ -268,7 +268,7 @@ def test_nodes_of_another_file():
 
 def test_blocks_may_be_other_files():
     """AS-EXP-01, AS-EXP-02"""
-    base = np.arange(4)
+    base = np.arange(4, dtype="i8")
     text = dump({"a": base, "b": base[1:]}, lambda memory: "x0000.asdf")
     tree = load(text)
     assert tree["a"].source == tree["b"].source == "x0000.asdf" and tree["b"].members["offset"] == 8

@@ -15,7 +15,7 @@ A = np.arange(12.0).reshape(3, 4)
 
 @pytest.fixture
 def path(tmp_path):
-    zcore.asdf.write(tmp_path / "a.asdf", {"x": {"a/b": A}, "list": [A[1:], "text"], "n": np.arange(5)},
+    zcore.asdf.write(tmp_path / "a.asdf", {"x": {"a/b": A}, "list": [A[1:], "text"], "n": np.arange(5, dtype="i8")},
                      compression="zlib")
     return str(tmp_path / "a.asdf")
 
@@ -44,7 +44,7 @@ def test_a_file_that_ends_in_a_block(path, capsys):
 
 def test_extract(path, capsys, tmp_path):
     target = tmp_path / "out"
-    for name, expected in (("/x/a~1b", A), ("list/0", A[1:]), ("/n", np.arange(5))):
+    for name, expected in (("/x/a~1b", A), ("list/0", A[1:]), ("/n", np.arange(5, dtype="i8"))):
         assert command.main(["asdf", "extract", path, name, str(target)]) == 0
         assert np.array_equal(np.load(target), expected)
     assert command.main(["asdf", "extract", path, "0", str(target)]) == 0
@@ -61,7 +61,7 @@ def test_extract_replaces_a_file_in_one_step(path, tmp_path):
         assert command.main(["asdf", "extract", path, "/n", str(target)]) == 0
         assert reader.read() == b"old"
     assert command.main(["asdf", "extract", path, "/n", path]) == 0
-    assert np.array_equal(np.load(path), np.arange(5))
+    assert np.array_equal(np.load(path), np.arange(5, dtype="i8"))
 
 
 def test_explode_and_implode(path, capsys, tmp_path):

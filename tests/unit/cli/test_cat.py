@@ -58,7 +58,7 @@ def test_pieces_make_up_the_selection(text, nbytes):
 
 
 def test_a_row_of_chunks_is_read_once(monkeypatch):
-    array = zcore.create_array(zcore.MemoryStore(), data=np.arange(60).reshape(20, 3), chunks=(6, 3))
+    array = zcore.create_array(zcore.MemoryStore(), data=np.arange(60, dtype="i8").reshape(20, 3), chunks=(6, 3))
     asked = []
     monkeypatch.setattr(type(array), "__getitem__", lambda self, at: asked.append(at) or np.zeros(1))
     list(pieces_of(selected(array, ...), 8 * 3 * 13))

@@ -137,7 +137,7 @@ def test_fields_that_are_arrays(run, arguments, code):
 def test_types_that_are_numbers_are_compared_all_the_same(run):
     assert compared(run, np.array([1, 2], "i4"), np.array([1, 2.5])) == (1, [
         "/: dtype int32 and float64", "/: 1 of 2 values differ, by 0.5 at the most; the first at [1]: 2 and 2.5"])
-    assert compared(run, np.array([1, 2]), np.array(["a", "b"]))[1] == ["/: dtype int64 and <U1"]
+    assert compared(run, np.array([1, 2], "i8"), np.array(["a", "b"]))[1] == ["/: dtype int64 and <U1"]
 
 
 def test_attributes_are_compared_as_json(run):

@@ -80,7 +80,7 @@ def test_a_missing_dataset_and_one_that_is_no_array(run, hdf5):
 
 def test_numpy_files(run, save):
     save("a.npy", VALUES[:, ::-1])
-    np.savez_compressed("z.npz", t2m=VALUES.T, n=np.arange(3))
+    np.savez_compressed("z.npz", t2m=VALUES.T, n=np.arange(3, dtype="i8"))
     assert json.loads(run("cat", "--json", "a.npy")[1]) == VALUES[:, ::-1].tolist()
     assert json.loads(run("cat", "--json", "z.npz/t2m")[1]) == VALUES.T.tolist()
     assert run("tree", "z.npz") == (0, "z.npz\n├── n  3 int64\n└── t2m  10 x 6 float32\n", "")

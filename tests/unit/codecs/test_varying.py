@@ -342,7 +342,8 @@ def test_order_of_dimensions():
 def test_text_moves_between_arrays_with_memory_of_their_own():
     source = np.array(TEXT, STRING)[::-2]
     items = np.full(4, "kept", STRING)
-    move_text(items, np.array([48, 0, 16, 0]), source, np.array([0, -32, -64, -64]))
+    n = source.itemsize      # 16 bytes, or 8 on a system of 32 bits
+    move_text(items, np.array([3 * n, 0, n, 0], "i8"), source, np.array([0, -2 * n, -4 * n, -4 * n], "i8"))
     assert items.tolist() == ["bé", "bé", "kept", "\0"]
     two = np.zeros(2, "i8")
     for wrong in ((items, two, items[1:], two), (items, two, source, two[:1]), (items, two, np.zeros(2, "S16"), two),

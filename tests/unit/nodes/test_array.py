@@ -867,7 +867,7 @@ def test_structures(store):
 
 def test_bytes_of_no_field_are_zero_on_disk(store):
     """What lay in memory before does not leave the process."""
-    dtype = np.dtype([("a", "i1"), ("b", "<f8")], align=True)
+    dtype = np.dtype({"names": ["a", "b"], "formats": ["i1", "<f8"], "offsets": [0, 8]})
     dirty = np.full(5 * dtype.itemsize, 0xEE, "u1").view(dtype)
     a = make(store, 5, 3, dtype)
     for value in (dirty, [(1, 2.0)] * 5, (3, 4.0), dirty[0], dirty.tolist(), dirty[::-1]):

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 import zcore
 
-VALUES = np.arange(7 * 9 * 4).reshape(7, 9, 4)
+VALUES = np.arange(7 * 9 * 4, dtype="i8").reshape(7, 9, 4)
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ class Silent(zcore.DirectoryStore):
 
 def test_unpickling_asks_the_store_for_nothing(tmp_path, monkeypatch):
     group = zcore.create_group(Silent(tmp_path / "s"))
-    array = group.create_array("a", data=np.arange(4), chunks=2)
+    array = group.create_array("a", data=np.arange(4, dtype="i8"), chunks=2)
     raw = pickle.dumps((array, group))
     monkeypatch.setattr(Silent, "is_silent", True)
     a, g = pickle.loads(raw)

@@ -6,6 +6,7 @@ byte that an index can reach is proven to lie in the block before there is a vie
 from __future__ import annotations
 
 import math
+import sys
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -279,9 +280,10 @@ class NDArrayNode:
             raise AsdfFormatError(f"ndarray: a shape of more than 2**63 bytes, {shown(shape)}", member="shape")
         if strides is None:
             strides = c_strides(shape, dtype.itemsize)
-        if 0 not in shape and any([abs(n) > MAX_NBYTES for n in (offset, *strides)]):
+        if 0 not in shape and (offset > MAX_NBYTES or any([abs(n) > sys.maxsize for n in strides])):
             # Of a single element, too, from which no stride leads away: NumPy has to take it.
-            raise AsdfFormatError("ndarray: an offset or a stride of more than 63 bits", member="strides")
+            raise AsdfFormatError(f"ndarray: an offset of more than 63 bits, or a stride of more than "
+                                  f"{sys.maxsize.bit_length()} bits", member="strides")
         return dtype, shape, offset, tuple(strides)
 
     def _counted(self, shape, itemsize, offset, strides):

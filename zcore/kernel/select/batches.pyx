@@ -240,7 +240,7 @@ cdef object _indices_of_all(list parts, int which, object grid):
         indices = indices_of(part[which])
         if indices.size and (indices.min() < 0 or indices.max() >= length):
             return None
-        found.append(offset + indices)
+        found.append(np.add(offset, indices, dtype=np.int64))
     return np.concatenate(found)
 
 

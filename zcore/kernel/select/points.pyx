@@ -49,10 +49,9 @@ def checked(indices, int64_t length, int dimension):
     SelectionError
         An index is out of bounds.
 
-    >>> checked(np.array([[-1, 0], [3, 3]]), 4, 0)
-    (array([3, 0, 3, 3]), None)
-    >>> checked(np.array([4, -3, 0]), 5, 0)
-    (array([4, 2, 0]), -2)
+    >>> indices, step = checked(np.array([4, -3, 0]), 5, 0)
+    >>> indices.tolist(), step
+    ([4, 2, 0], -2)
     """
     cdef cnp.ndarray vector = np.array(indices, np.int64).reshape(-1)
     cdef int64_t *index = <int64_t *>cnp.PyArray_DATA(vector)
@@ -786,7 +785,7 @@ cdef class Boxes:
         """Return the boxes of `counts` elements, each 1 or more, that begin at one row of `starts` each.
 
         >>> import numpy as np
-        >>> Boxes.at(np.array([[1, 5], [0, 4]]), (2, 3))
+        >>> Boxes.at(np.array([[1, 5], [0, 4]], np.int64), (2, 3))
         Boxes(2, (2, 3))
         """
         cdef Boxes self = cls.__new__(cls)

@@ -118,7 +118,7 @@ class Generation:
         size = BATCH if size is None else size
         for item in self._items:
             for start in range(0, item.product.size, size):
-                yield item.batch(np.arange(start, min(start + size, item.product.size)))
+                yield item.batch(np.arange(start, min(start + size, item.product.size), dtype=np.int64))
 
 
 class Ranges:
@@ -170,7 +170,7 @@ class Ranges:
 
     def variables(self, element: int, names: Iterable[str]) -> dict[str, int]:
         """Return the values of `names` in one element, a dict of Python integers."""
-        return {name: int(self.values(name, np.array([element]))[0]) for name in names}
+        return {name: int(self.values(name, np.array([element], np.int64))[0]) for name in names}
 
     def _indices(self, name, elements):
         return elements // self._strides[name] % self._variables[name].size
@@ -316,7 +316,7 @@ def _evaluated(tree, columns):
     """Return the value of a tree for columns of int64; None unless each step is an integer of 64 bits."""
     operation, *operands = tree
     if operation == "value":
-        return np.array([operands[0]]) if type(operands[0]) is int else None
+        return np.array([operands[0]], np.int64) if type(operands[0]) is int else None
     if operation == "name":
         return columns[operands[0]]
     if operation not in OPERATORS or operation == "/":

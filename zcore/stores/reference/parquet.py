@@ -16,6 +16,7 @@ import numpy as np
 
 from zcore.errors import ReferenceFormatError, UnsupportedError, ZcoreError, warn
 from zcore.kernel.refs.table import RecordTable, ReferenceTable
+from zcore.model.chunk_grid import coords_at
 from zcore.stores.base import AtMost
 from zcore.stores.forks import renew_in_children
 from zcore.stores.keys import check_key
@@ -198,7 +199,7 @@ class ParquetTable:
         if nested and len(given) < len(grid) - 1:
             indices = np.unique(numbers // math.prod(grid[len(given) + 1:])).tolist()
             return [], [prefix + b"%d/" % i for i in indices]
-        coords = np.unravel_index(numbers, grid[len(given):]) if grid[len(given):] else [numbers]
+        coords = coords_at(numbers, grid[len(given):]) or [numbers]
         sign = array.separator.decode()
         names = map(sign.join, zip(*[map(str, indices.tolist()) for indices in coords], strict=True))
         return [prefix + name.encode() for name in names], []
@@ -209,7 +210,7 @@ class ParquetTable:
         for file in self._files_of(array, start, stop):
             records = self._load(array.prefix, file)
             if records is not None:
-                rows = np.flatnonzero(records.targets != -2) + file * size
+                rows = np.flatnonzero(records.targets != -2).astype(np.int64) + file * size
                 found.append(rows[(rows >= start) & (rows < stop)])
         return np.concatenate(found)
 
@@ -236,7 +237,7 @@ class ParquetTable:
                 for file in self._files_of(array, 0, math.prod(grid)):
                     records = self._load(array.prefix, file)
                     for row in np.flatnonzero(records.targets != -2).tolist() if records is not None else ():
-                        coords = np.unravel_index(file * size + row, grid) if grid else (0,)
+                        coords = coords_at(file * size + row, grid) or (0,)
                         yield array.prefix + sign.join(map(str, coords)).encode(), self._value(records, row)
 
     # Arrays, and their files

@@ -16,6 +16,7 @@ from zcore import workers
 from zcore.engine.binding import ArrayBinding
 from zcore.errors import AsdfFormatError, ChunkError, ChunkMemoryError, OutOfMemoryError, StoreError, UnsupportedError
 from zcore.kernel.select.box import Box
+from zcore.model.chunk_grid import coords_at
 from zcore.nodes.array import Array
 from zcore.tools.copy.transfer import ElementMemory
 from zcore.tools.rechunk import slab_of
@@ -147,7 +148,7 @@ def _slabs(tasks, grid, counts):
     if not grid:
         yield (), [()]
         return
-    coords = np.stack(np.unravel_index(tasks, grid), axis=-1)
+    coords = np.stack(coords_at(tasks, grid), axis=-1)
     slab_grid = [-(-n // count) for n, count in zip(grid, counts, strict=True)]
     # Not np.ravel_multi_index, which supports only 63 dimensions.
     slabs = coords // counts @ np.cumprod([1, *slab_grid[:0:-1]], dtype=np.int64)[::-1]

@@ -93,7 +93,7 @@ def test_how_a_file_is_recognised(path, tmp_path):
 
 def test_values_and_keys(path):
     zcore.asdf.write(path, {"a": BASE, "f": np.asfortranarray(BASE), "v": BASE[::2, ::3], "s": np.array(1.5),
-                            "i": Inline([1, 2]), "e": np.zeros((0, 3)), "g": {"x": BASE[1]}})
+                            "i": Inline(np.array([1, 2], "i8")), "e": np.zeros((0, 3)), "g": {"x": BASE[1]}})
     with AsdfStore(path) as store:
         assert store.list_dir("")[:2] == ([".zattrs", ".zgroup"], ["a/", "e/", "f/", "g/", "i/", "s/", "v/"])
         assert store.list_dir("g/x/")[:2] == (["g/x/.zarray", "g/x/.zattrs", "g/x/0"], [])

@@ -11,7 +11,7 @@ from zcore.asdf import checksums
 pytest.importorskip("yaml")
 
 A = np.arange(4000.0).reshape(50, 80)
-N = np.arange(500)
+N = np.arange(500, dtype="i8")
 
 
 @pytest.fixture(params=[None, "zlib", "bzp2", "lz4"])
