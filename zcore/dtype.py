@@ -20,18 +20,12 @@ from zcore.formats import format_of
 from zcore.model.dtypes import plain_dtype
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from typing import Literal
 
     import numpy.typing as npt
 
     from zcore.model.metadata import ArrayMetadata
-
-_NUMBERS = ("Bool", "Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64", "Float16", "Float32",
-            "Float64", "Complex64", "Complex128")
-_TIMES = {"DateTime64": "M8", "TimeDelta64": "m8"}
-_LENGTHS = {"FixedLengthUTF32": "U", "NullTerminatedBytes": "S", "RawBytes": "V"}
-_ORDERS = {"little": "<", "big": ">"}
 
 
 class ZDType:
@@ -80,21 +74,14 @@ class ZDType:
         return format_of(zarr_format).new_array((), plain_dtype(self), fill_value=fill_value)
 
 
-def __getattr__(name: str) -> Callable[..., ZDType]:
-    if name in _NUMBERS:
-        kind = partial(_ordered, name.lower())
-    elif name in _TIMES:
-        kind = partial(_time, _TIMES[name])
-    elif name in _LENGTHS:
-        kind = partial(_long, _LENGTHS[name])
-    else:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    kind.from_native_dtype = ZDType
-    return kind
+def parse_dtype(dtype: Any, *, zarr_format: Literal[2, 3] = 3) -> ZDType:
+    """Return what a caller names as `dtype=`, as the type of an array of that format."""
+    return ZDType(format_of(zarr_format).as_dtype(plain_dtype(dtype)))
 
 
 def _ordered(name: str, /, *, endianness: Literal["little", "big"] = "little") -> ZDType:
-    return ZDType(np.dtype(name).newbyteorder(_ORDERS[endianness]).str)     # a native order is none in NumPy
+    # A native order is none in NumPy.
+    return ZDType(np.dtype(name).newbyteorder("<" if endianness == "little" else ">").str)
 
 
 def _time(kind: str, /, *, unit: str = "generic", scale_factor: int = 1, **order: Any) -> ZDType:
@@ -105,21 +92,20 @@ def _long(kind: str, /, *, length: int, **order: Any) -> ZDType:
     return _ordered(f"{kind}{length}", **order)
 
 
-def Struct(*, fields: Sequence[tuple[str, npt.DTypeLike]]) -> ZDType:  # noqa: N802 (as zarr-python calls it)
-    """Return the type of structures with these fields, each a name and a type."""
-    return ZDType(list(fields))
+_KINDS = {
+    **{name: partial(_ordered, name.lower()) for name in (
+        "Bool", "Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64", "Float16", "Float32",
+        "Float64", "Complex64", "Complex128")},
+    "DateTime64": partial(_time, "M8"), "TimeDelta64": partial(_time, "m8"), "FixedLengthUTF32": partial(_long, "U"),
+    "NullTerminatedBytes": partial(_long, "S"), "RawBytes": partial(_long, "V"),
+    "Struct": lambda *, fields: ZDType(list(fields)),
+    "VariableLengthUTF8": partial(ZDType, np.dtypes.StringDType()), "VariableLengthBytes": partial(ZDType, object),
+}
+for _kind in _KINDS.values():
+    _kind.from_native_dtype = ZDType
 
 
-def VariableLengthUTF8() -> ZDType:  # noqa: N802
-    """Return the type of text of any length."""
-    return ZDType(np.dtypes.StringDType())
-
-
-def VariableLengthBytes() -> ZDType:  # noqa: N802
-    """Return the type of bytes of any length."""
-    return ZDType(object)
-
-
-def parse_dtype(dtype: Any, *, zarr_format: Literal[2, 3] = 3) -> ZDType:
-    """Return what a caller names as `dtype=`, as the type of an array of that format."""
-    return ZDType(format_of(zarr_format).as_dtype(plain_dtype(dtype)))
+def __getattr__(name: str) -> Callable[..., ZDType]:
+    if name not in _KINDS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _KINDS[name]

@@ -90,7 +90,8 @@ def test_lines_use_the_name_that_they_are_about(section):
 def test_names_that_are_called_missing_are_missing(section):
     for name, state in NAMES[section].items():
         if name not in ("print_debug_info", "errors", "dtype"):
-            assert (name in dir(SECTIONS[section])) == (state != "no"), f"{name} is called {state}"
+            is_there = name in dir(SECTIONS[section]) and hasattr(SECTIONS[section], name)
+            assert is_there == (state != "no"), f"{name} is called {state}"
 
 
 def test_keywords_that_are_called_missing_are_missing():

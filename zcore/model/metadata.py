@@ -349,18 +349,17 @@ class ArrayMetadata(Value):
 
     @property
     def filters(self) -> list[dict[str, Any]] | None:
-        """The filters in a document of Zarr v2, as it has them. Raises : AttributeError, in other formats."""
-        return self._member_of_v2("filters")
+        """The filters as a document of Zarr v2 has them; other formats have no such attribute, and no `compressor`."""
+        return self._of_v2("filters")
 
     @property
     def compressor(self) -> dict[str, Any] | None:
-        """The compressor in a document of Zarr v2, as it has it. Raises : AttributeError, in other formats."""
-        return self._member_of_v2("compressor")
+        """The compressor as a document of Zarr v2 has it."""
+        return self._of_v2("compressor")
 
-    def _member_of_v2(self, name):
+    def _of_v2(self, name):
         if self.zarr_format != 2:
-            raise AttributeError(f"only a document of Zarr v2 has {name!r}; metadata.codecs is the chain", name=name,
-                                 obj=self)
+            raise AttributeError(f"only Zarr v2 has {name!r}; metadata.codecs is the chain", name=name, obj=self)
         return document_of(self)[name]
 
     @property

@@ -117,8 +117,6 @@ class Node:
     def __fspath__(self) -> str:
         """Return the directory, for libraries that open a path: ``dask.array.from_zarr(a)``, ``xr.open_zarr(g)``.
 
-        They know no options of the handle.
-
         Raises : TypeError, if it is in no directory, or in a format that they do not read.
         """
         if type(self.store) is not DirectoryStore or not self._binding.format.is_standard:

@@ -2,8 +2,8 @@
 from __future__ import annotations
 
 import functools
+from typing import TYPE_CHECKING, NamedTuple
 
-TYPE_CHECKING = False      # of typing, without its import time
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, Never, TypeVar
@@ -18,11 +18,8 @@ _RESIZED = "every array can be resized, so leave it out"
 _CREATE = "zcore.create_array(store, name=name, shape=shape, dtype=dtype) creates an array"
 _STORES = "zcore.storage has the stores under zarr-python's names"
 _COPY = "zcore.copy(source, destination) copies arrays, groups and whole stores"
-_LOCKS = "writers lock, so leave it out"
 _DIMENSIONS = "dimension_names= of zcore.create_array names dimensions, and z.metadata.dimension_names are their names"
-_TEXT = "dtype=str is text of any length"
 _ABOVE = "zcore.open_group(node.store) is the group that holds all others"
-_NO_LINKS = "there are no links; store the path of what is meant as an attribute"
 
 SENTENCES = {
     "File": _FILE, "Dataset": "zcore.Array is the class", "create_dataset": _CREATE, "require_dataset": _CREATE,
@@ -33,37 +30,33 @@ SENTENCES = {
     "compression": _COMPRESSORS, "compressor": _COMPRESSORS, "compression_opts": _COMPRESSORS, "shuffle":
     "compressors=zcore.codecs.BloscCodec(shuffle='shuffle') shuffles", "fletcher32":
     "new arrays have a checksum, crc32c, unless checksum=False", "maxshape": _RESIZED, "fillvalue": "it is fill_value",
-    "synchronizer": _LOCKS, "ThreadSynchronizer": _LOCKS, "ProcessSynchronizer": _LOCKS, "mode":
-    "overwrite=True replaces what is there",
+    **dict.fromkeys(("synchronizer", "ThreadSynchronizer", "ProcessSynchronizer"), "writers lock, so leave it out"),
+    "mode": "overwrite=True replaces what is there",
     **dict.fromkeys(("mean", "sum", "min", "max", "std", "var", "any", "all", "T", "transpose", "reshape", "copy",
                      "tolist", "to_numpy", "value"), _IN_MEMORY), "flush": "every write is stored when it returns",
-    **dict.fromkeys(("copy_store", "copy_all"), _COPY), **dict.fromkeys(("string_dtype", "special_dtype"), _TEXT),
-    **dict.fromkeys(("SoftLink", "HardLink", "ExternalLink", "ref"), _NO_LINKS), "VirtualLayout":
-    "zcore.references([...], along=0) joins arrays without a copy", "open_like": "zcore.empty_like(z, store=store)",
-    "print_debug_info": "zcore.show_config() shows it", "AsyncArray": "await z.async_read(selection)", "async_array":
-    "await z.async_read(selection)",
+    **dict.fromkeys(("copy_store", "copy_all"), _COPY), "string_dtype": "dtype=str is text of any length",
+    **dict.fromkeys(("SoftLink", "ExternalLink", "ref"), "there are no links; an attribute may hold a node's path"),
+    **dict.fromkeys(("AsyncArray", "async_array"), "await z.async_read(selection)"), "open_like":
+    "zcore.empty_like(z, store=store)", "print_debug_info": "zcore.show_config() shows it", "VirtualLayout":
+    "zcore.references([...], along=0) joins arrays without a copy",
 }
 OF_ARRAY = SENTENCES | {
     **dict.fromkeys(("dims", "make_scale"), _DIMENSIONS), **dict.fromkeys(("parent", "file"), _ABOVE),
-    "asstr": "text is read as str", "fields": "z['name', selection] reads a field", "len": "len(z)", "hexdigest":
-    "hashlib.sha256(z[...]) has one", "islice": "z[start:stop]", "view": "z.astype(dtype) casts what it reads",
+    "asstr": "text is read as str", "fields": "z['name', selection] reads a field", "len": "len(z)", "view":
+    "z.astype(dtype) casts what it reads",
 }
 OF_GROUP = {
-    **dict.fromkeys(("parent", "file", "filename"), _ABOVE), **dict.fromkeys(("visit", "visitvalues", "visitkeys"),
-    "g.visititems(function) gives the name and the node of each member"), "copy": _COPY, "array": _CREATE, "mode":
-    "g.read_only tells it", "flush": SENTENCES["flush"],
+    **dict.fromkeys(("parent", "file", "filename"), _ABOVE), "copy": _COPY, "array": _CREATE, "flush":
+    SENTENCES["flush"], **dict.fromkeys(("visit", "visitvalues"), "g.visititems(function) gives each name and node"),
 }
 OF_ATTRIBUTES = dict.fromkeys(("create", "modify"), "attrs[name] = value sets one, attrs.update(...) several")
 
 
-class Tried:
+class Tried(NamedTuple):
     """A name that people try on an object, and its class lacks. `__getattr__` would make all other names slower."""
 
-    __slots__ = ("name", "sentence")
-
-    def __init__(self, name: str, sentence: str) -> None:
-        self.name: str = name
-        self.sentence: str = sentence
+    name: str
+    sentence: str
 
     def __get__(self, node: object, owner: type) -> Never:
         raise AttributeError(f"{owner.__name__!r} object has no attribute {self.name!r}; {self.sentence}",

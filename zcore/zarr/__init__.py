@@ -440,14 +440,13 @@ def _agrees(binding, metadata, form):
     """
     # The fill value by its text, as NaN does not equal itself.
     members = {**vars(metadata), "attributes": None, "fill_value": repr(metadata.fill_value)}
-    if _agreed.get(binding.view.raw) == members:
-        return True
-    is_same = _is_agreed(binding, metadata, form)
-    if is_same:
+    if _agreed.get(binding.view.raw) != members:
+        if not _is_agreed(binding, metadata, form):
+            return False
         if len(_agreed) >= _MOST_AGREED:
             _agreed.clear()
         _agreed[binding.view.raw] = members
-    return is_same
+    return True
 
 
 def _is_agreed(binding, metadata, form):

@@ -109,9 +109,7 @@ class DirectoryStore(Folders, Store):
             self._check_base()
 
     def __fspath__(self) -> str:
-        """Return the base directory, for libraries that open it by its path: ``xr.open_zarr(store)``.
-
-        They know no options of the store.
+        """Return the base directory, for libraries that open it by its path, without options: ``xr.open_zarr(store)``.
 
         Raises : TypeError, if the store is `confined`, which they cannot keep.
         """
