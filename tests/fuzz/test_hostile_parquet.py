@@ -18,7 +18,7 @@ PROGRAM = """
 import random, sys
 import zcore
 from zcore.kernel.refs.table import ReferenceTable
-from zcore.stores.reference.records import read_records
+from zcore.stores.reference.parquet import read_records
 
 seed, n, path = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
 chance = random.Random(seed)

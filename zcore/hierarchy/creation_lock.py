@@ -15,7 +15,7 @@ from zcore.errors import LockError, NodeNotFoundError, StoreError
 from zcore.kernel.io.documents import Descriptor
 from zcore.kernel.io.files import TEMP_PREFIX
 from zcore.kernel.io.object_locks import Held, locks_of
-from zcore.stores.folders import Folders
+from zcore.stores.base import Folders
 from zcore.stores.keys import prefix_of
 
 if TYPE_CHECKING:

@@ -25,8 +25,7 @@ from zcore.formats import FORMAT_OF, format_of
 from zcore.hierarchy import consolidated, exchange, lookup
 from zcore.hierarchy.creation_lock import MAX_TRIES, Place, hold_nodes, hold_tree, is_held
 from zcore.model.metadata import ArrayMetadata, GroupMetadata
-from zcore.stores.base import n_at_once
-from zcore.stores.folders import Folders
+from zcore.stores.base import Folders, n_at_once
 from zcore.stores.keys import prefix_of
 
 if TYPE_CHECKING:

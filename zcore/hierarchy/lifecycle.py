@@ -52,10 +52,9 @@ from zcore.hierarchy.unfinished import unfinished
 from zcore.kernel.select.box import Box, whole
 from zcore.model.metadata import ArrayMetadata
 from zcore.model.value import Same
-from zcore.stores.base import AtMost, directory_at
+from zcore.stores.base import AtMost, Folders, directory_at
 from zcore.stores.directory.beside import Beside
 from zcore.stores.directory.store import DirectoryStore
-from zcore.stores.folders import Folders
 from zcore.stores.keys import prefix_of
 from zcore.stores.memory import MemoryStore
 

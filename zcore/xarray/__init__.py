@@ -3,7 +3,6 @@
 xarray finds `ZcoreBackend` by its entry point; nothing needs to be imported.
 """
 from zcore.xarray.backend import ZcoreBackend
-from zcore.xarray.streaming import DatasetWriter, writer
-from zcore.xarray.writing import to_zarr
+from zcore.xarray.writing import DatasetWriter, to_zarr, writer
 
 __all__ = ["DatasetWriter", "ZcoreBackend", "to_zarr", "writer"]

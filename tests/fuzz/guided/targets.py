@@ -21,7 +21,7 @@ from zcore.errors import MetadataError, ReferenceFormatError, UnsupportedError, 
 from zcore.formats.json_documents import MAX_DEPTH, Document
 from zcore.kernel.refs.table import ReferenceTable
 from zcore.stores.reference.gen import Generation
-from zcore.stores.reference.records import read_records
+from zcore.stores.reference.parquet import read_records
 from zcore.stores.reference.remote_targets import RemoteTargets
 from zcore.stores.reference.templates import Templates
 from zcore.stores.zip.members import read_member, read_members

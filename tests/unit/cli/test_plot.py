@@ -9,8 +9,7 @@ import pytest
 import zcore
 from zcore.cli import location
 from zcore.cli.show import blocks, figure
-from zcore.cli.show.levels import levels_of
-from zcore.cli.show.plane import plane_of
+from zcore.cli.show.plane import levels_of, plane_of
 
 ARRAY = np.arange(7 * 30 * 40, dtype="<f4").reshape(7, 30, 40)
 

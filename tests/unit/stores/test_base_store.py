@@ -7,8 +7,7 @@ import pytest
 import zcore
 from zcore.errors import ReadOnlyError
 from zcore.stores import OBJECTS, Listing, Store, openers
-from zcore.stores.base import BlockStore
-from zcore.stores.folders import NO_FOLDERS
+from zcore.stores.base import NO_FOLDERS, BlockStore
 from zcore.stores.memory import MemoryStore
 from zcore.tools.copy.document_last import DocumentsLast, Staged
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any, TypeAlias
 
-    from zcore.tools.source import SourceArray
+    from zcore.tools.copy.sources import SourceArray
 
     Lengths: TypeAlias = int | Sequence[int | Sequence[int]]
     Coords: TypeAlias = tuple[int, ...]

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import zcore
-from zcore.cli.show.levels import levels_of
-from zcore.cli.show.plane import plane_of
+from zcore.cli.show.plane import levels_of, plane_of
 from zcore.cli.show.printed import (
     N_REPEATS,
     ProgressLine,

@@ -2,11 +2,15 @@
 
 Temporary files, and names that are not text, are left out. Unreachable names are listed separately: links to nowhere,
 links out of the directory that confines them, and everything that is neither a file nor a directory.
+
+On a system that ignores case, ``FOO`` opens the file ``foo``. The names that directories list tell whether it does, and
+whether a key is spelled like its file.
 """
 from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Callable
 
 from zcore.errors import warn
 from zcore.stores.keys import is_temporary
@@ -114,3 +118,40 @@ def is_text(name: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+_OTHER_CASE = {ord(c): ord(c.swapcase()) for c in "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"}
+
+
+def ignores_case(path_of: Callable[[str], str], key: str) -> bool | None:
+    """Return whether lookups ignore case, judged by `key`; None when the key is missing or has no letter."""
+    other = key.translate(_OTHER_CASE)
+    if other == key or not os.path.lexists(path_of(key + "/")):
+        return None
+    if not os.path.lexists(path_of(other + "/")):
+        return False
+    return not (is_spelled_so(path_of, key) and is_spelled_so(path_of, other))
+
+
+def is_spelled_so(path_of: Callable[[str], str], key: str) -> bool:
+    """Return whether every part of the existing `key` is written as its directory lists it.
+
+    The decomposed form of a name counts too: HFS+ always lists names in it.
+    """
+    parent = ""
+    for part in key.split("/"):
+        # Names without letters, such as chunk indices, have one spelling. Their directories are not listed.
+        if part.lower() != part.upper() and not _lists(path_of(parent), part):
+            return False
+        parent = f"{parent}{part}/"
+    return True
+
+
+def _lists(directory, name):
+    try:
+        names = os.listdir(directory)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    if name in names or name.isascii():
+        return name in names
+    from unicodedata import normalize
+    return normalize("NFD", name) in names

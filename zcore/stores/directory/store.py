@@ -26,10 +26,9 @@ from zcore.kernel.io.new_directory import new_directory
 from zcore.kernel.io.object_locks import ObjectLocks, locks_of
 from zcore.model.value import as_bool
 from zcore.replacing import NO_FILE
-from zcore.stores.base import OBJECTS, ByteRange, Directory, Identity, Listing, Objects, Store, directory_at
-from zcore.stores.directory import atomic, beside, cleanup, listing, spelling
+from zcore.stores.base import OBJECTS, ByteRange, Directory, Folders, Identity, Listing, Objects, Store, directory_at
+from zcore.stores.directory import atomic, beside, cleanup, listing
 from zcore.stores.directory.reading import check_absent, is_special_file, read_file, stat_file
-from zcore.stores.folders import Folders
 from zcore.stores.keys import NATIVE, POSIX, check_key, check_prefix, key_to_path, prefix_of
 from zcore.stores.openers import kind_of
 from zcore.trust.base_path import absolute_base
@@ -543,8 +542,8 @@ class DirectoryStore(Folders, Store):
             return False
         with self._faults("list the directories of", key):
             if self._ignores_case is None:
-                self._ignores_case = spelling.ignores_case(self._directory_of, key)
-            return bool(self._ignores_case) and not spelling.is_spelled_so(self._directory_of, key)
+                self._ignores_case = listing.ignores_case(self._directory_of, key)
+            return bool(self._ignores_case) and not listing.is_spelled_so(self._directory_of, key)
 
     def _check_spelling(self, key):
         """Raise KeyConflictError when setting `key` would reach files of another spelling."""

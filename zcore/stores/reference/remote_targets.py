@@ -14,7 +14,7 @@ from zcore import workers
 from zcore.errors import ReferenceTargetError, StoreError, UnsupportedError
 from zcore.stores.forks import renew_in_children
 from zcore.stores.openers import library_of
-from zcore.stores.remote.clients import client_of
+from zcore.stores.remote.client import client_of
 from zcore.stores.remote.http import HttpClient, Permit, RefusedError
 from zcore.stores.remote.store import N_REQUESTS, RemoteStore, message_of
 from zcore.trust.urls import split_url

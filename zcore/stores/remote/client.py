@@ -1,4 +1,4 @@
-"""The interface of a client, which speaks to a service for a `RemoteStore`.
+"""The interface of a client, which speaks to a service for a `RemoteStore`; and which client a caller means.
 
 A client knows names and bytes, but no keys and no arrays. There is one client for each library that speaks to services.
 A new client defines `get`, and those of the other methods that its service supports.
@@ -9,10 +9,12 @@ import re
 from hashlib import blake2b
 from typing import TYPE_CHECKING, NamedTuple
 
-from zcore.errors import StoreError
+from zcore.errors import StoreError, UnsupportedError
+from zcore.stores.openers import library_of
+from zcore.trust.urls import SCHEMES, is_remote, split_url
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
     from zcore.stores.base import ByteRange, Identity
@@ -135,3 +137,50 @@ class Client:
     def list_all(self, prefix: str) -> Iterator[list[tuple[str, int | None]]]:
         """Return an iterator over lists of (name, size) of all objects below a prefix."""
         raise NotImplementedError
+
+
+def client_of(source: Any, options: Mapping[str, Any]) -> tuple[Client, str]:
+    """Return the client for a source, and the name that precedes the names of its objects.
+
+    Parameters
+    ----------
+    source : str, Client or object
+        A URL, a store of obstore, a filesystem or mapper of fsspec, or an object with `get` and `get_range`.
+    options : dict
+        Those of obstore, for a URL.
+
+    Raises
+    ------
+    TypeError
+        The source is none of these, or not a URL although there are options.
+    UnsupportedError
+        The package that speaks to such a service is not installed.
+    """
+    if isinstance(source, str):
+        if not is_remote(source):
+            raise UnsupportedError(f"{source!r:.200} is no URL of a service; there are {', '.join(sorted(SCHEMES))}",
+                                   feature="other remote stores")
+        from zcore.stores.remote.obstore import ObstoreClient
+
+        root, name = split_url(source)
+        return ObstoreClient.of_url(root, options), name
+    if options:
+        raise TypeError(f"{', '.join(options)}: options are for a URL; a {type(source).__name__} has its own")
+    library = library_of(source)
+    if library == "zcore":
+        return source, ""
+    if library == "obstore":
+        from zcore.stores.remote.obstore import ObstoreClient
+
+        return ObstoreClient(source), ""
+    if library == "fsspec":
+        from zcore.stores.remote.fsspec import FsspecClient, parts_of
+
+        filesystem, name = parts_of(source)
+        return FsspecClient(filesystem), name
+    if library == "object":
+        from zcore.stores.remote.object import ObjectClient
+
+        return ObjectClient(source), ""
+    raise TypeError(f"expected a URL, a store of obstore, a filesystem of fsspec, or an object with get and get_range, "
+                    f"found {type(source).__name__}")

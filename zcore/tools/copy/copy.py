@@ -15,11 +15,10 @@ from zcore.model.value import as_bool, check_kind
 from zcore.stores.openers import as_path
 from zcore.text.sizes import room_of
 from zcore.tools.copy.destinations import SINKS, destination_of, file_kind, recover_at, sink_of
-from zcore.tools.copy.sources import open_source
+from zcore.tools.copy.sources import SourceArray, open_source
 from zcore.tools.copy.stacked import StackedSource
 from zcore.tools.copy.transfer import Progress, Slabs, pass_objects
 from zcore.tools.copy.translate import Losses, Wanted, passes_on
-from zcore.tools.source import SourceArray
 from zcore.tools.spread import check_client, check_shared
 
 if TYPE_CHECKING:

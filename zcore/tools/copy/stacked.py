@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from zcore.errors import StoreError
-from zcore.tools.copy.sources import open_source
+from zcore.tools.copy.sources import Source, SourceArray, open_source
 from zcore.tools.rechunk import SLAB_NBYTES, slab_of, slabs_of
-from zcore.tools.source import Source, SourceArray
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from zcore.tools.source import SourceGroup
+    from zcore.tools.copy.sources import SourceGroup
     from zcore.typing import Selection
 
 MAX_OPEN = 16
@@ -32,7 +31,7 @@ MEANINGS = ("units", "calendar", "scale_factor", "add_offset", "_FillValue", "mi
 
 
 class StackedSource(Source):
-    """Sources that become one; see `zcore.tools.source`.
+    """Sources that become one; see `zcore.tools.copy.sources`.
 
     Parameters
     ----------

@@ -41,9 +41,9 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from zcore.tools.copy.staging import Work
+    from zcore.tools.copy.destinations import Work
+    from zcore.tools.copy.sources import SourceArray
     from zcore.tools.rechunk import Passes
-    from zcore.tools.source import SourceArray
 
     _Item = TypeVar("_Item")
 

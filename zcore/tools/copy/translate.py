@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from zcore.formats.base import Format
     from zcore.model.metadata import ArrayMetadata
     from zcore.nodes.keywords import CodecsLike
-    from zcore.tools.source import SourceArray, SourceGroup
+    from zcore.tools.copy.sources import SourceArray, SourceGroup
     from zcore.typing import Chunks, Order, Shards
 
 MISSING_ATTRIBUTE = "_FillValue"     # the value of missing elements in netCDF

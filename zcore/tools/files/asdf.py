@@ -18,9 +18,9 @@ from zcore.stores.keys import TEMPORARY
 from zcore.tools.files.numpy import NpySink, dtype_of
 
 if TYPE_CHECKING:
+    from zcore.tools.copy.sources import SourceArray, SourceGroup
     from zcore.tools.copy.translate import Losses, Wanted
     from zcore.tools.files.numpy import NumpyTarget
-    from zcore.tools.source import SourceArray, SourceGroup
 
 
 class AsdfSink(NpySink):

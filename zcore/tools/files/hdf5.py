@@ -24,6 +24,7 @@ from zcore.errors import Needing, SelectionError, UnsupportedError, warn
 from zcore.kernel.io.steady_file import SteadyFile
 from zcore.model.metadata import has_varying_items
 from zcore.stores.reference.store import ReferenceStore
+from zcore.tools.copy.sources import Source, SourceArray, SourceGroup
 from zcore.tools.copy.translate import MISSING_ATTRIBUTE
 from zcore.tools.files.numpy import dtype_of
 from zcore.tools.hdf5.dataset import (
@@ -48,7 +49,6 @@ from zcore.tools.hdf5.walk import (
     type_of,
     walk,
 )
-from zcore.tools.source import Source, SourceArray, SourceGroup
 
 if TYPE_CHECKING:
     from typing import Any
@@ -67,7 +67,7 @@ def _h5py():
 
 
 class Hdf5Source(Source):
-    """A group or a dataset of an HDF5 file; see `zcore.tools.source`."""
+    """A group or a dataset of an HDF5 file; see `zcore.tools.copy.sources`."""
 
     leaves_out = True
 

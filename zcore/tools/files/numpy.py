@@ -48,7 +48,7 @@ from zcore.ranges import LocalFile
 from zcore.stores import openers
 from zcore.stores.keys import TEMPORARY, WINDOWS, check_key
 from zcore.stores.zip.members import Member, MemberReader, check_name, read_members
-from zcore.tools.source import Source, SourceArray, SourceGroup
+from zcore.tools.copy.sources import Source, SourceArray, SourceGroup
 
 if TYPE_CHECKING:
     from typing import Any
@@ -68,7 +68,7 @@ _Header = namedtuple("_Header", ("shape", "dtype", "order"))
 
 
 class NumpySource(Source):
-    """A file ``.npy``, or ``.npz`` with its arrays as members of a group; see `zcore.tools.source`."""
+    """A file ``.npy``, or ``.npz`` with its arrays as members of a group; see `zcore.tools.copy.sources`."""
 
     def __init__(self, path: str, name: str, selection: Selection, threads: int | None) -> None:
         self.nodes: list[tuple[str, SourceGroup | SourceArray]]

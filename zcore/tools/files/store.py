@@ -19,16 +19,15 @@ from zcore.stores.base import Listing, Store, resolve_range
 from zcore.stores.keys import check_key, check_prefix, prefix_of
 from zcore.stores.memory import MemoryStore
 from zcore.tools.copy.copy import Maker
-from zcore.tools.copy.destinations import StoreSink
-from zcore.tools.copy.staging import Work
+from zcore.tools.copy.destinations import StoreSink, Work
+from zcore.tools.copy.sources import SourceArray
 from zcore.tools.copy.translate import Losses, Wanted
-from zcore.tools.source import SourceArray
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from zcore.stores.base import ByteRange
-    from zcore.tools.source import Source
+    from zcore.tools.copy.sources import Source
 
 
 class SourceStore(Store):

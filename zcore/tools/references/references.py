@@ -22,8 +22,8 @@ from zcore.nodes.group import Group
 from zcore.stores.memory import MemoryStore
 from zcore.stores.openers import is_url
 from zcore.stores.reference.store import ReferenceStore
+from zcore.tools.copy.sources import SourceArray
 from zcore.tools.copy.stacked import StackedSource
-from zcore.tools.source import SourceArray
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -21,7 +21,7 @@ from zcore.errors import (
     UnsupportedError,
 )
 from zcore.stores import Directory
-from zcore.stores.directory import atomic, reading, spelling
+from zcore.stores.directory import atomic, listing, reading
 from zcore.stores.directory.beside import Beside
 from zcore.stores.directory.store import DirectoryStore
 from zcore.stores.keys import TEMPORARY
@@ -294,7 +294,7 @@ def test_a_small_value_costs_four_calls(store, monkeypatch):
     value = store.get("__zdata__/4.2.blosc")
     monkeypatch.undo()
     assert value == b"x" * 100
-    if spelling.ignores_case(store._directory_of, "__zdata__") is False:
+    if listing.ignores_case(store._directory_of, "__zdata__") is False:
         assert calls == ["open", "fstat", "read", "close"]
 
 

@@ -567,13 +567,13 @@ def test_sizes_that_a_footer_declares(folder, monkeypatch):
     store = ReferenceStore(refs)
     assert store.get("x/4") == bytes(10**6)
     assert store._table.nbytes < 2 * 10**6
-    monkeypatch.setattr("zcore.stores.reference.records.MAX_DECODED_NBYTES", 10**5)
+    monkeypatch.setattr("zcore.stores.reference.parquet.MAX_DECODED_NBYTES", 10**5)
     with pytest.raises(ReferenceFormatError, match="bytes at the most"):
         ReferenceStore(refs).get("x/4")
-    monkeypatch.setattr("zcore.stores.reference.records.MAX_ROWS", 100)
+    monkeypatch.setattr("zcore.stores.reference.parquet.MAX_ROWS", 100)
     with pytest.raises(ReferenceFormatError, match="100 rows at the most, found 10000"):
         ReferenceStore(refs).get("x/4")
-    monkeypatch.setattr("zcore.stores.reference.records.MAX_FILE_NBYTES", 100)
+    monkeypatch.setattr("zcore.stores.reference.parquet.MAX_FILE_NBYTES", 100)
     with pytest.raises(ReferenceFormatError, match="100 bytes at the most"):
         ReferenceStore(refs).get("x/4")
 
@@ -584,7 +584,7 @@ def test_sizes_of_all_row_groups_count(folder, monkeypatch):
     parquet.write_table(pyarrow.table({"raw": [bytes([i]) * 10**5 for i in range(5)]}), refs / "x/refs.0.parq",
                         row_group_size=1, compression="zstd")
     assert ReferenceStore(refs).get("x/4") == b"\x04" * 10**5
-    monkeypatch.setattr("zcore.stores.reference.records.MAX_DECODED_NBYTES", 4 * 10**5)
+    monkeypatch.setattr("zcore.stores.reference.parquet.MAX_DECODED_NBYTES", 4 * 10**5)
     with pytest.raises(ReferenceFormatError, match="expected columns of 400000 bytes at the most"):
         ReferenceStore(refs).get("x/4")
 

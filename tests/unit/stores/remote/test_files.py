@@ -15,7 +15,7 @@ from zcore.errors import (
     StoreError,
     UnsupportedError,
 )
-from zcore.stores.remote import file as remote_file
+from zcore.stores.remote import store as remote_file
 from zcore.stores.zip.store import ZipStore
 
 pytest.importorskip("obstore")

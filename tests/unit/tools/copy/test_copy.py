@@ -12,8 +12,8 @@ from zcore.engine.binding import ArrayBinding
 from zcore.errors import UnsupportedError
 from zcore.stores.directory import beside
 from zcore.tools.copy import copy as copy_module
-from zcore.tools.copy import staging, transfer
-from zcore.tools.copy.staging import Building
+from zcore.tools.copy import destinations, transfer
+from zcore.tools.copy.destinations import Building
 
 RNG = np.random.default_rng(5)
 VALUES = RNG.integers(-1000, 1000, (23, 19)).astype("<i4")
@@ -530,7 +530,7 @@ def test_a_copy_begins_anew_after_a_power_cut(tmp_path, monkeypatch, fsync):
             zcore.copy(source, tmp_path / "b", fsync=fsync)
     for chunk in tmp_path.glob(".*/node.*/c/*/*"):
         chunk.write_bytes(b"")
-    monkeypatch.setattr(staging, "_boot", lambda: "another")
+    monkeypatch.setattr(destinations, "_boot", lambda: "another")
     assert np.array_equal(zcore.copy(source, tmp_path / "b", fsync=fsync)[...], VALUES)
 
 

@@ -16,8 +16,8 @@ import zcore
 from zcore.formats import format_of
 from zcore.hierarchy import exchange, lookup
 from zcore.stores.directory import beside
-from zcore.tools.copy import document_last, staging, transfer
-from zcore.tools.copy.staging import Building
+from zcore.tools.copy import destinations, document_last, transfer
+from zcore.tools.copy.destinations import Building
 
 zarr_v3 = format_of(3)
 
@@ -505,7 +505,7 @@ def test_what_a_kill_has_left_without_a_name_gets_one(name, is_whole, tmp_path, 
 @pytest.mark.parametrize("content", [[], ["node/x"]])
 def test_a_container_is_not_removed_while_another_process_begins_to_build(content, tmp_path, monkeypatch):
     place = str(tmp_path / "x")
-    container = staging.container_of(place)
+    container = destinations.container_of(place)
     for name in ("", *content):
         os.makedirs(os.path.join(container, name))
     lock, works = beside._locked, []
@@ -526,7 +526,7 @@ def test_a_container_is_not_removed_while_another_process_begins_to_build(conten
 
 @pytest.mark.parametrize("content", [[], ["node/x"]])
 def test_a_container_without_a_request_is_removed(content, tmp_path):
-    container = staging.container_of(str(tmp_path / "x"))
+    container = destinations.container_of(str(tmp_path / "x"))
     for name in ("", *content):
         os.makedirs(os.path.join(container, name))
     assert beside.recover(container) is None and os.path.isdir(container)

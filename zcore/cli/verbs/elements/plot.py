@@ -38,8 +38,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Draw."""
     from zcore.cli.selection import parse_selection
-    from zcore.cli.show.levels import levels_of
-    from zcore.cli.show.plane import plane_of
+    from zcore.cli.show.plane import levels_of, plane_of
 
     in_file = arguments.out or arguments.html
     if in_file:
