@@ -28,7 +28,7 @@ from zcore.asdf import file_layout, scan
 from zcore.asdf.tree import inline, scalars
 from zcore.asdf.tree import load as tree_loader
 from zcore.codecs.chain import codec_of
-from zcore.engine import alike, views
+from zcore.engine import known_documents, views
 from zcore.errors import ZcoreError
 from zcore.formats import format_of
 from zcore.formats.json_documents import Document
@@ -60,7 +60,7 @@ def forget():
     """Let what equal documents share be parsed anew."""
     views._parse.cache_clear()
     views._resolve.cache_clear()
-    alike._kept.clear()
+    known_documents._kept.clear()
 
 
 def timed(parse, given):

@@ -619,7 +619,7 @@ class ArrayBinding(NodeBinding):
 
         return PlanReader(self.store, self.prefix, view, plan, chunks, tasks)
 
-    def look_alike(self, view: ArrayView, box: Selected) -> ArrayView:
+    def look_again(self, view: ArrayView, box: Selected) -> ArrayView:
         """Read the document again and return its `View`.
 
         Parameters

@@ -86,13 +86,13 @@ class Freshness:
                 self.look()
         elif self.view.identity is None and binding.locks().directory is not None:
             # The document was read from consolidated metadata. It has no identity, so a replacement would go unnoticed.
-            self.view = binding.look_alike(self.view, box)
+            self.view = binding.look_again(self.view, box)
             self._note()
 
     def look(self) -> None:
         """Read the document again, and look for witnesses."""
         self.files = []
-        self.view = self._binding.look_alike(self.view, self._box)
+        self.view = self._binding.look_again(self.view, self._box)
         self._witnesses = None if self._compares() else dict(self._find_witnesses())
 
     def _compares(self):
@@ -174,7 +174,7 @@ class Freshness:
             if not compares and not self._witnesses:
                 return False
             # First the document, then the witnesses: what erases an array erases its document first.
-            self.view = binding.look_alike(view, self._box)
+            self.view = binding.look_again(view, self._box)
             if not (follows(self.view.raw, view.raw) if compares else
                     any(self._is_there(*one) for one in self._witnesses.items())):
                 return False

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from zcore.codecs.chain import CodecChain
-from zcore.engine import alike
+from zcore.engine import known_documents
 from zcore.errors import ArrayMismatchError, ZcoreError, noted
 from zcore.formats.json_documents import MAX_NBYTES
 from zcore.model.metadata import ArrayMetadata
@@ -200,12 +200,12 @@ def _resolve(format, document, raw, strict):
     All are immutable and shared by the handles of equal documents. So a task scheduler can open an array for every
     task, and listing a group of equal arrays is fast.
     """
-    parts = alike.cut(raw)
-    resolved = None if parts is None else alike.recall(parts, format, document, strict)
+    parts = known_documents.cut(raw)
+    resolved = None if parts is None else known_documents.recall(parts, format, document, strict)
     if resolved is None:
         resolved = _read(format, document, raw, strict)
         if parts is not None and type(resolved[0]) is ArrayMetadata:
-            alike.keep(resolved, parts, format, document, strict)
+            known_documents.keep(resolved, parts, format, document, strict)
     return resolved
 
 

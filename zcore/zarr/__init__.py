@@ -381,8 +381,8 @@ class _SameObjects(ArrayBinding):
             raise self.replaced()
         return view
 
-    def look_alike(self, view, box):
-        now = super().look_alike(view, box)
+    def look_again(self, view, box):
+        now = super().look_again(view, box)
         # So that the next read finds the document that it has seen. Of a smaller array, elements that zarr-python
         # selects are lost.
         if all(map(ge, now.metadata.shape, view.metadata.shape)):

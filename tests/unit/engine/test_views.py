@@ -1,6 +1,6 @@
 """zcore keeps the parsed metadata of short documents, also without a handle."""
 import zcore
-from zcore.engine import alike, views
+from zcore.engine import known_documents, views
 
 
 def test_metadata_of_long_documents_are_not_kept(tmp_path):
@@ -9,8 +9,8 @@ def test_metadata_of_long_documents_are_not_kept(tmp_path):
         zcore.create_array(tmp_path, shape=1, dtype="i4", attributes={"x": "a" * n}, overwrite=True)
         views._parse.cache_clear()
         views._resolve.cache_clear()
-        alike._kept.clear()
+        known_documents._kept.clear()
         for _ in range(2):
             assert zcore.open(tmp_path).attrs["x"] == "a" * n
         n_kept = n == 10
-        assert views._resolve.cache_info().currsize == len(alike._kept) == n_kept
+        assert views._resolve.cache_info().currsize == len(known_documents._kept) == n_kept

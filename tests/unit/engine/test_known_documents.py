@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import zcore
-from zcore.engine import alike, views
+from zcore.engine import known_documents, views
 from zcore.engine.options import Options
 from zcore.formats import format_of
 
@@ -37,14 +37,14 @@ def _nothing_is_kept():
 def forget():
     views._parse.cache_clear()
     views._resolve.cache_clear()
-    alike._kept.clear()
+    known_documents._kept.clear()
 
 
 @pytest.mark.parametrize("members", [V3, V2], ids=["v3", "v2"])
 def test_shape_and_attributes_are_their_own(members):
     first = parse(members)
     other = parse({**members, "shape": [7, 0]} | ({"attributes": {"a": 1}} if members is V3 else {}))
-    assert len(alike._kept) == 1 and other.codecs is first.codecs
+    assert len(known_documents._kept) == 1 and other.codecs is first.codecs
     assert (first.shape, other.shape) == ((4, 5), (7, 0))
     if members is V3:
         assert (first.attributes, other.attributes, parse(members).attributes) == ({}, {"a": 1}, {})
@@ -63,7 +63,7 @@ def test_a_shape_that_is_wrong_is_an_error_all_the_same(members, shape):
 
     alone = fault()
     parse(members)
-    assert len(alike._kept) == 1 and fault() == alone
+    assert len(known_documents._kept) == 1 and fault() == alone
 
 
 @pytest.mark.parametrize("change", [{"fill_value": True}, {"data_type": "uint32"}, {"unknown": {}}, {"codecs": []}])
@@ -125,9 +125,9 @@ def test_text_in_front_or_within():
     turned = dict(reversed({**V3, "attributes": attributes}.items()))
     for text in (json.dumps(turned), json.dumps(turned, indent=3), json.dumps(V3 | {"attributes": attributes})):
         forget()
-        assert parsed(text).shape == (4, 5) and len(alike._kept) == 1
+        assert parsed(text).shape == (4, 5) and len(known_documents._kept) == 1
         other = parsed(text.replace("[4,", "[6,").replace("   4,", "   6,").replace("[9]", "[7]"))
-        assert len(alike._kept) == 1 and other.shape == (6, 5)
+        assert len(known_documents._kept) == 1 and other.shape == (6, 5)
         assert other.attributes in (attributes, attributes | {"shape": [7]})
 
 
@@ -143,7 +143,7 @@ def test_members_of_other_objects_are_not_taken_for_its_own(before):
         metadata = parsed(text(members))
         assert (metadata.shape, metadata.attributes) == (tuple(members["shape"]), members["attributes"])
     parsed(text(V3).replace("[1]", "[2]"))
-    assert alike._kept == {}
+    assert known_documents._kept == {}
 
 
 def test_attributes_that_are_none():
@@ -161,9 +161,9 @@ def test_documents_that_all_differ():
     for level in range(1, 100):
         members = {**V3, "extra": {"must_understand": False, "n": level}}
         assert parse(members).extra["extra"]["n"] == level
-    assert 0 < len(alike._kept) <= 64
+    assert 0 < len(known_documents._kept) <= 64
 
 
 def test_a_long_document_is_not_kept():
     assert parse({**V3, "extra": {"must_understand": False, "text": "a" * (1 << 16)}}).shape == (4, 5)
-    assert alike._kept == {}
+    assert known_documents._kept == {}
