@@ -20,7 +20,7 @@ from benchmarks.comparisons import (
     streams,
 )
 from benchmarks.counts import instructions, lines
-from benchmarks.harness import machine, runner
+from benchmarks.harness import machine, runner, timing
 from benchmarks.inputs import data
 from benchmarks.report import tables
 from benchmarks.suites import curves, published, workloads
@@ -94,6 +94,8 @@ def _parser():
     run.add_argument("--seed", type=int, default=0)
     run.add_argument("--directory", type=_folder, default=None,
                      help="where all files go (default: temporary files and /dev/shm)")
+    run.add_argument("--clock", choices=list(timing.CLOCKS), default="wall",
+                     help="CPU seconds of all threads say more on a busy machine, and nothing of waits")
     run.add_argument("--quick", action="store_true", help="tiny sizes, one repeat: checks the harness and the answers")
     run.add_argument("--out", type=_new_file, default=None,
                      help="result file (default: benchmarks/results/<time>-<commit>.json; none for a quick run)")
@@ -105,6 +107,8 @@ def _parser():
     show.add_argument("--html", type=_new_file, default=None,
                       help="make this page, with plots (needs the extra \"plot\")")
     show.add_argument("--plots", type=Path, default=None, help="write its plots as SVG files to this folder")
+    show.add_argument("--into", type=Path, default=None,
+                      help="write the rows into this page of Markdown, between <!-- rows --> and <!-- end -->")
     show.add_argument("--before", type=_result, default=None, help="for a page: a former result of the suite rows")
     show.add_argument("--base", default=None, help="compare the others with this library of the result")
     show.add_argument("--out", type=_new_file, default=None)
@@ -138,6 +142,7 @@ def _parser():
 
 def _run(arguments):
     selected = workloads.select(arguments.workloads, _SUITES[arguments.suite])
+    timing.clock = timing.CLOCKS[arguments.clock]
     repeats = 1 if arguments.quick else arguments.repeats
     result = {
         "format": 1,
@@ -148,6 +153,7 @@ def _run(arguments):
         "data": "uint16" if arguments.suite in published.SUITES else f'float32 "{arguments.data}"',
         "seed": arguments.seed,
         "repeats": repeats,
+        "clock": arguments.clock,
         "quick": arguments.quick,
         "runs": [],
     }
@@ -181,7 +187,7 @@ def _run_in_child(arguments, threads):
         command = [sys.executable, "-m", "benchmarks", "run", "--suite", arguments.suite, "--out", str(out),
                    "--threads", str(threads),
                    "--libraries", ",".join(arguments.libraries), "--repeats", str(arguments.repeats),
-                   "--data", arguments.data, "--seed", str(arguments.seed)]
+                   "--data", arguments.data, "--seed", str(arguments.seed), "--clock", arguments.clock]
         if arguments.workloads:
             command += ["--workloads", ",".join(arguments.workloads)]
         if arguments.planes:
@@ -211,6 +217,14 @@ def _report(arguments):
             page.write_plots(newest, arguments.plots)
         return 0
     result = results[-1]
+    if arguments.into:
+        before, start, rest = arguments.into.read_text("utf-8").partition("<!-- rows -->")
+        _, end, after = rest.partition("<!-- end -->")
+        if not end:
+            raise SystemExit(f"{arguments.into} has no lines <!-- rows --> and <!-- end -->")
+        text = f"{tables.conditions(result)} {tables.summary(result)}\n\n{tables.rows(result).markdown()}"
+        arguments.into.write_text(f"{before}{start}\n{text}\n{end}{after}", "utf-8")
+        return 0
     known = {name for run in result["runs"] for workload in run["workloads"] for name in workload["summary"]}
     if arguments.base is not None and arguments.base not in known:
         raise SystemExit(f"--base: the result has no times of {arguments.base}, but of {', '.join(sorted(known))}")

@@ -30,7 +30,7 @@ VERBS = {
 SIZES = {"arrays": (10**3, 10**4, 10**5), "chunks": (10**3, 10**4, 10**5), "references": (10**3, 10**4, 10**5, 10**6)}
 LENGTH = 16     # of a chunk
 NAME = "a"
-_MAX_SECONDS = 20   # a library that takes longer is not asked for more objects
+_MAX_SECONDS = 100   # a library that is likely to take longer is not asked for more objects
 
 # `times`: {library: [(objects, seconds), ...]}
 Line = namedtuple("Line", ("kind", "verb", "times"))

@@ -23,7 +23,7 @@ import time
 import numpy as np
 
 from benchmarks import adapters
-from benchmarks.harness import children, machine
+from benchmarks.harness import children, machine, timing
 from benchmarks.harness.timing import timed, watched
 from benchmarks.inputs import data, fixtures, object_server, reference_sets
 from benchmarks.inputs.encodings import V3
@@ -385,10 +385,10 @@ def _kept_elements(bench, workload, libraries):
         time.sleep(max(0, os.stat(path).st_ctime + _YOUNG - time.time()))
         handle = library.open_keeping(fixture.path, view)
         library.read_elements(handle, [(0,) * len(workload.shape)] * 2)
-        start = time.perf_counter()
+        start = timing.clock()
         for _ in range(workload.count):
             os.stat(path)
-        of_stat.append(time.perf_counter() - start)
+        of_stat.append(timing.clock() - start)
         return handle
 
     taken = _read_elements(bench, workload, libraries, handle_of)
@@ -428,9 +428,9 @@ def _open(bench, workload, libraries):
         # No collection before each sample, as elsewhere: it would empty the CPU's caches of what an open runs.
         gc.disable()
         try:
-            start = time.perf_counter()
+            start = timing.clock()
             results = [library.read_first(library.open(path, V3), _FIRST) for _, path in chosen]
-            elapsed = (time.perf_counter() - start) / n_opens
+            elapsed = (timing.clock() - start) / n_opens
         finally:
             gc.enable()
         for (one, _), result in zip(chosen, results, strict=True):

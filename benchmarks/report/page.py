@@ -24,8 +24,7 @@ _PLOTS = {
                                    "more than its being a chunk."),
                (plots.thread_gains, "What a second thread brings."),
                (plots.shard_costs, "Chunks of 16 KB as files of their own, and in shards."),
-               (plots.element_costs, "Single elements of one chunk."),
-               (plots.group_costs, "A group against the number of its arrays.")),
+               (plots.element_costs, "Single elements of one chunk.")),
     "heftie": ((plots.heftie, "A volume of 16-bit integers by compressor and level."),),
     "zarr_benchmarks": ((plots.zarr_benchmarks, "All at once, object by object, and a round trip."),),
 }
@@ -70,21 +69,15 @@ def write_plots(results, folder):
 
 
 def _summary(result):
-    found = plots.ratios_of(result)
-    behind = sorted((ratio, name) for name, ratio in found.items() if ratio < 1)
-    text = (f"<p>Of {len(found)} rows with a peer zcore is ahead of the fastest in {len(found) - len(behind)}; the "
-            f"geometric mean of the ratios is {plots.geometric_mean(found.values()):.2f}.")
-    if behind:
-        text += " Behind: " + ", ".join(f"{html.escape(name)} {ratio:.2f}" for ratio, name in behind) + "."
-    return text + "</p>" + _part(tables.parts(result)[0].partition("\n\n")[2])
+    return f"<p>{html.escape(tables.summary(result))}</p>" + _part(tables.parts(result)[0].partition("\n\n")[2])
 
 
 def _changes(before, after):
-    old, new = plots.ratios_of(before), plots.ratios_of(after)
+    old, new = tables.ratios_of(before), tables.ratios_of(after)
     rows = [[name, f"{old[name]:.2f}", _marked(new[name]), f"{new[name] / old[name]:.2f}"]
             for name in new if name in old]
     shared = [row[0] for row in rows]
-    means = [plots.geometric_mean([found[name] for name in shared]) for found in (old, new)]
+    means = [tables.geometric_mean([found[name] for name in shared]) for found in (old, new)]
     rows.append(["geometric mean", *(f"{mean:.2f}" for mean in means), f"{means[1] / means[0]:.2f}"])
     summary = f"Before ({before['commit']}) and after ({after['commit']}): fastest peer / zcore"
     table = Table(["row", "before", "after", "after / before"], rows)

@@ -3,7 +3,6 @@
 Each function takes results as ``python -m benchmarks run`` writes them and returns a figure.
 """
 import math
-import statistics
 
 from matplotlib.figure import Figure
 
@@ -18,8 +17,8 @@ _LINES = (ZCORE, "zarrs", "tensorstore", "zarr_fused", "zarr", BARE_LOOP)
 
 def ratios(result, before=None):
     """Draw the fastest peer's time over zcore's, a bar a row; `before` is a former result, whose ratios are points."""
-    found = sorted(ratios_of(result).items(), key=lambda item: item[1])
-    former = ratios_of(before) if before else {}
+    found = sorted(tables.ratios_of(result).items(), key=lambda item: item[1])
+    former = tables.ratios_of(before) if before else {}
     figure = _figure(1, 1, 7.5, 0.19 * len(found) + 1)
     axes = figure.axes[0]
     axes.barh([name for name, _ in found], [ratio - 1 for _, ratio in found], left=1, height=0.7,
@@ -41,21 +40,6 @@ def limits(result):
     axes.barh([name for _, name in found], [ratio - 1 for ratio, _ in found], left=1, color="#2f9e44", height=0.7)
     _ratio_axis(axes, "bare loop's time / zcore's")
     return figure
-
-
-def ratios_of(result):
-    """Return {name: fastest peer's median / zcore's} of the last run of a result, of times only."""
-    found = {}
-    for workload in result["runs"][-1]["workloads"]:
-        peer = tables.fastest_peer(workload)
-        if peer and ZCORE in workload["summary"] and workload["unit"] == "seconds":
-            found[workload["name"]] = workload["summary"][peer]["median"] / workload["summary"][ZCORE]["median"]
-    return found
-
-
-def geometric_mean(found):
-    """Return the geometric mean of ratios."""
-    return math.exp(statistics.fmean(map(math.log, found)))
 
 
 def chunk_costs(curves):
@@ -156,16 +140,6 @@ def _lines(axes, curves, prefix, place):
         if name in _COLORS or name == "tensorstore_cache":
             axes.plot(*zip(*line, strict=True), "o-", color=_COLORS.get(name, "#4dabf7"), label=name, markersize=3,
                       linewidth=2 if name == ZCORE else 1)
-
-
-def group_costs(curves):
-    """Draw the time of listing a group, and of opening one array of it, against how many arrays it has."""
-    figure = _figure(1, 2, 9, 3.6)
-    for axes, kind, title in zip(figure.axes, ("list_", "member_"), ("list all arrays", "open one array"), strict=True):
-        _lines(axes, curves, kind, lambda workload: (workload["count"], 1e3))
-        axes.set(xscale="log", yscale="log", title=title, xlabel="arrays in the group", ylabel="milliseconds")
-    figure.axes[0].legend(frameon=False)
-    return figure
 
 
 def heftie(result):

@@ -1,4 +1,6 @@
 """What a result file says, as Markdown: times, ratios, memory, targets; losses and failures like everything else."""
+import math
+import statistics
 from dataclasses import dataclass
 
 from benchmarks.suites.workloads import BARE_LOOP, FASTEST, MEGABYTE, RESULT, STAT, ZCORE
@@ -41,6 +43,7 @@ def parts(result, base=None):
         chosen = base or (ZCORE if any(ZCORE in w["summary"] for w in run["workloads"]) else BARE_LOOP)
         found += _ratios(run, chosen)
         if not result["quick"]:
+            found.append(summary({"runs": [run]}))
             # Of times that mean nothing, a target missed or met would mean something to somebody.
             found += _targets(run)
         found.append(_remarks(run))
@@ -55,6 +58,66 @@ def peers(workload):
 def fastest_peer(workload, statistic="median"):
     """Return the name of the peer with the least median (or minimum), None without peers."""
     return min(peers(workload), key=lambda name: workload["summary"][name][statistic], default=None)
+
+
+def ratios_of(result):
+    """Return {name: fastest peer's median / zcore's} of the last run of a result, of times only."""
+    found = {}
+    for workload in result["runs"][-1]["workloads"]:
+        peer = fastest_peer(workload)
+        if peer and ZCORE in workload["summary"] and workload["unit"] == "seconds":
+            found[workload["name"]] = _median(workload, peer) / _median(workload, ZCORE)
+    return found
+
+
+def geometric_mean(found):
+    """Return the geometric mean of ratios."""
+    return math.exp(statistics.fmean(map(math.log, found)))
+
+
+def summary(result):
+    """Return how zcore compares over all rows of a result, as a sentence or two."""
+    found = ratios_of(result)
+    if not found:
+        return "No row has a time of zcore and of a peer."
+    behind = sorted((ratio, name) for name, ratio in found.items() if ratio < 1)
+    text = (f"Of {len(found)} rows with a peer, zcore is ahead of the fastest in {len(found) - len(behind)}; the "
+            f"geometric mean of the ratios is {geometric_mean(found.values()):.2f}.")
+    if behind:
+        text += " Behind: " + ", ".join(f"{name} {ratio:.2f}" for ratio, name in behind) + "."
+    return text
+
+
+def conditions(result):
+    """Return when a result was measured, and how, as a sentence."""
+    loads = [workload["load"] for workload in result["runs"][-1]["workloads"] if "load" in workload]
+    what = "CPU time of all threads, without waits" if result.get("clock") == "cpu" else "Time"
+    return (f"{what}, {result['repeats']} rounds, commit {result['commit']}, {result['time'][:10]}, at a "
+            f"load of {min(loads):.0f} to {max(loads):.0f}.")
+
+
+def rows(result):
+    """Return the `Table` of all rows of a result for people: the fastest peer and the bare loop over zcore."""
+    found = []
+    for workload in result["runs"][-1]["workloads"]:
+        peer = fastest_peer(workload)
+        if ZCORE not in workload["summary"] or workload["unit"] != "seconds" or not peer:
+            continue
+        note = workload.get("note")
+        loop = _times_as_long(workload, BARE_LOOP) if BARE_LOOP in workload["summary"] else ""
+        found.append([workload["title"] + (f". *{note}*" if note else ""), f"{_times_as_long(workload, peer)}, {peer}",
+                      loop])
+    return Table(["", "fastest peer", "bare C loop"], found)
+
+
+def _times_as_long(workload, name):
+    ratio = _median(workload, name) / _median(workload, ZCORE)
+    text = f"{ratio:.0f}" if ratio >= 10 else f"{ratio:.2f}"
+    return f"**{text}**" if ratio < 1 and name != BARE_LOOP else text
+
+
+def _median(workload, name):
+    return workload["summary"][name]["median"]
 
 
 def evaluate(target, workload, threads):
@@ -95,7 +158,7 @@ def _heading(result):
         f"{machine['cpu']}, {machine['cores']} cores, load {machine['load'][0]}",
         f"two spinning threads do {machine['parallel_speed_of_2_threads']} times the work of one",
         f"{machine['system']}, Python {machine['python']}, NumPy {machine['numpy']}",
-        f"{result['data']}, {result['repeats']} repeats",
+        f"{result['data']}, {result['repeats']} repeats, {result.get('clock', 'wall')} time",
     ]
     if result["quick"]:
         facts.append("**quick run: tiny sizes, the times mean nothing**")

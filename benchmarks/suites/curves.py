@@ -1,11 +1,9 @@
-"""Workloads whose size grows: what a chunk, a shard and an element cost by the size of chunks and shards, and a group
-by how many arrays it has."""
+"""Workloads whose size grows: what a chunk, a shard and an element cost by the size of chunks and shards."""
 from benchmarks.suites.workloads import Workload
 
 CHUNK_NBYTES = tuple(2**exponent for exponent in range(10, 27, 2))
 SHARD_LENGTHS = (1, 16, 256, 4096)  # chunks of 16 KB in an object; 1: no shards
 ELEMENT_CHUNK_NBYTES = (2**14, 2**18, 2**22)
-GROUP_LENGTHS = (1, 10, 100, 1000, 10_000)
 _MOST_CHUNKS, _FEWEST_CHUNKS, _NBYTES = 4096, 4, 2**26
 
 
@@ -28,11 +26,6 @@ def _of_elements(kind, what, nbytes, count):
                     (4 * nbytes // 4,), (nbytes // 4,), count=count)
 
 
-def _of_group(kind, what, length):
-    return Workload(f"{kind}_{length}", f"{what} a group of {length} arrays", kind, (1000, 1000), (100, 100),
-                    count=length, alike=True, max_repeats=3 if length > 1000 else None)
-
-
 WORKLOADS = (
     *(_of_chunks(kind, nbytes) for kind in ("read", "write") for nbytes in CHUNK_NBYTES),
     *(_of_shards("read", "read 4096 chunks of 16 KB", length) for length in SHARD_LENGTHS),
@@ -40,6 +33,4 @@ WORKLOADS = (
     *(_of_shards("parts", "read 500 of 4096 chunks of 16 KB one by one", length, 500) for length in SHARD_LENGTHS),
     *(_of_elements("elements", "", nbytes, 20) for nbytes in ELEMENT_CHUNK_NBYTES),
     *(_of_elements("kept_elements", " through a cache", nbytes, 1000) for nbytes in ELEMENT_CHUNK_NBYTES),
-    *(_of_group("list", "list", length) for length in GROUP_LENGTHS),
-    *(_of_group("member", "open one of the arrays of", length) for length in GROUP_LENGTHS),
 )

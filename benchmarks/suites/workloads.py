@@ -83,6 +83,8 @@ class Workload:
         Whether all samples of a library are taken in a row; else the libraries are interleaved.
     samples_per_repeat : int
         Short operations are repeated more often.
+    note : str
+        Which library does less than the others here, or more.
     max_repeats : int or None
         Upper limit of the repeats, for what does not vary.
     targets : tuple of Target
@@ -103,6 +105,7 @@ class Workload:
     blocked: bool = False
     samples_per_repeat: int = 1
     max_repeats: int | None = None
+    note: str = ""
     targets: tuple = ()
 
     @property
@@ -121,6 +124,13 @@ _OPEN = (Target("tensorstore", at_least=4), Target("zarr", at_least=25))
 _AHEAD = (Target(FASTEST, at_least=1.0),)
 _TWICE = (Target(FASTEST, at_least=2),)
 _REMOTE = (Target("zarr", at_least=1.2), Target("tensorstore", at_least=1.0))
+_NO_LOCKS = "zarr-python and zarrs take no locks"
+_NO_GROUP = "tensorstore has no groups and makes the arrays alone; zarr-python takes no locks"
+_LISTS = "tensorstore has no groups: it lists the store"
+_BY_PATH = "tensorstore has no groups: it opens the array by its path"
+_NO_LOOK = "h5py does not look whether the file has changed, zcore and tensorstore do"
+_VISIBLE = "readers see each frame when its call returns; zarr-python and zarrs take no locks"
+_AT_END = "zcore's writer and tensorstore store frames in the background, the others one by one"
 _MANY_ARRAYS = (Target("zarr", at_least=5),)
 
 
@@ -201,28 +211,29 @@ WORKLOADS = (
     Workload("read_pieces", "read 1000 random a[i, j:j+10] of 4096 chunks of 16 KB, one after the other", "pieces",
              (4096, 4096), (64, 64), count=1000, max_repeats=5, targets=(Target(FASTEST, at_least=4.2),)),
     Workload("append_frames", "append 200 frames of 1 MB, chunks by themselves, one after the other, on tmpfs",
-             "append", (200, 512, 512), (1, 512, 512), place="tmpfs", targets=_AHEAD),
+             "append", (200, 512, 512), (1, 512, 512), place="tmpfs", note=_VISIBLE, targets=_AHEAD),
     Workload("append_small_frames", "append 200 frames of 64 KB, chunks by themselves, one after the other, on tmpfs",
-             "append", (200, 128, 128), (1, 128, 128), place="tmpfs", targets=_AHEAD),
+             "append", (200, 128, 128), (1, 128, 128), place="tmpfs", note=_VISIBLE, targets=_AHEAD),
     Workload("stream_frames", "store 200 frames of 1 MB that come one by one, readers see them at the end, on tmpfs",
-             "stream", (200, 512, 512), (1, 512, 512), place="tmpfs", targets=_AHEAD),
+             "stream", (200, 512, 512), (1, 512, 512), place="tmpfs", note=_AT_END, targets=_AHEAD),
     Workload("stream_small_frames", "store 200 such frames of 64 KB, on tmpfs",
-             "stream", (200, 128, 128), (1, 128, 128), place="tmpfs", targets=_AHEAD),
+             "stream", (200, 128, 128), (1, 128, 128), place="tmpfs", note=_AT_END, targets=_AHEAD),
     Workload("write_columns", "write a[:, 3:5], in 8 chunks of 4 MB, on tmpfs", "write_box",
-             (8192, 1024), (1024, 1024), taken=(None, slice(3, 5)), place="tmpfs", targets=_TWICE),
+             (8192, 1024), (1024, 1024), taken=(None, slice(3, 5)), place="tmpfs", note=_NO_LOCKS, targets=_TWICE),
     Workload("read_elements", "read 20 single elements of a chunk of 4 MB", "elements",
              (8192, 8192), (1024, 1024), count=20, targets=_TWICE),
     Workload("read_kept_elements", "read 10 000 single elements of a chunk of 4 MB through a cache", "kept_elements",
              (8192, 8192), (1024, 1024), count=10_000,
+             note=_NO_LOOK,
              targets=(Target("tensorstore_cache", at_least=2), Target("h5py", at_least=1.0), Target(STAT, at_most=4))),
     Workload("create_arrays", "create 1000 arrays in a group, all different, on tmpfs", "create",
-             (1000, 1000), (100, 100), count=1000, place="tmpfs", max_repeats=5, targets=_MANY_ARRAYS),
+             (1000, 1000), (100, 100), count=1000, place="tmpfs", max_repeats=5, note=_NO_GROUP, targets=_MANY_ARRAYS),
     Workload("list_arrays", "list name, shape and type of 1000 arrays, all different", "list",
-             (1000, 1000), (100, 100), count=1000, max_repeats=5, targets=_MANY_ARRAYS),
+             (1000, 1000), (100, 100), count=1000, max_repeats=5, note=_LISTS, targets=_MANY_ARRAYS),
     Workload("list_alike", "the same of 1000 arrays that differ in length and attributes alone", "list",
-             (1000, 1000), (100, 100), count=1000, alike=True, max_repeats=5, targets=_MANY_ARRAYS),
+             (1000, 1000), (100, 100), count=1000, alike=True, max_repeats=5, note=_LISTS, targets=_MANY_ARRAYS),
     Workload("open_member", "open a group of 1000 arrays, all different, and get one array", "member",
-             (1000, 1000), (100, 100), count=1000, samples_per_repeat=10, targets=_TWICE),
+             (1000, 1000), (100, 100), count=1000, samples_per_repeat=10, note=_BY_PATH, targets=_TWICE),
     Workload("open_interleaved", "open an array and read 10 elements, libraries interleaved (cold CPU caches)", "open",
              (4096 * 64,), (4096,), count=200, samples_per_repeat=10, targets=_TWICE),
     Workload("open_blocked", "open an array and read 10 elements, 20 times in a row", "open",
@@ -249,7 +260,8 @@ WORKLOADS = (
              "remote", (4096, 4096), (128, 128), (2048, 2048), taken=(None, slice(512, 768)), latency=0.01,
              max_repeats=5, targets=_REMOTE),
     Workload("s3_list", "list name, shape and type of 1000 arrays, all different, of S3 with 10 ms of latency",
-             "remote_list", (1000, 1000), (100, 100), count=1000, latency=0.01, max_repeats=3, targets=_REMOTE),
+             "remote_list", (1000, 1000), (100, 100), count=1000, latency=0.01, max_repeats=3, note=_LISTS,
+             targets=_REMOTE),
     Workload("peak_memory", "peak memory of a full read of 256 MB", "memory",
              (8192, 8192), (1024, 1024), max_repeats=3, targets=(Target(RESULT, at_most=1.05, chunks_per_thread=2),)),
     Workload("peak_memory_write", "peak memory of writing a shard of 64 MB, beside the source", "write_memory",

@@ -12,6 +12,7 @@ import shutil
 import ssl
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -25,9 +26,20 @@ pytest.importorskip("blosc")
 
 from benchmarks import __main__ as command
 from benchmarks import adapters
-from benchmarks.comparisons import asdf_files, checkpoint, codecs, datasets, embedding, kernels, pipelines, streams
+from benchmarks.comparisons import (
+    asdf_files,
+    checkpoint,
+    codecs,
+    datasets,
+    embedding,
+    growth,
+    kernels,
+    pipelines,
+    streams,
+)
 from benchmarks.counts import instructions, lines
 from benchmarks.harness import children, machine, runner
+from benchmarks.harness import timing as clocks
 from benchmarks.inputs import data, encodings, fixtures, object_server, reference_sets
 from benchmarks.inputs.fixtures import Layout
 from benchmarks.report import tables
@@ -493,6 +505,12 @@ class TestRunner:
         assert found["failed"] == {"a": "no openssl", "b": "no openssl"}
         assert found["summary"] == {}
 
+    def test_the_clock_of_the_cpu_counts_no_waits(self, monkeypatch):
+        monkeypatch.setattr(clocks, "clock", clocks.CLOCKS["cpu"])
+        assert clocks.timed(time.sleep, 0.2)[0] < 0.1
+        monkeypatch.setattr(clocks, "clock", clocks.CLOCKS["wall"])
+        assert clocks.timed(time.sleep, 0.2)[0] >= 0.2
+
     def test_a_run_is_kept_to_its_cores_and_they_are_given_back(self):
         before = machine.usable_cores()
         with machine.kept_to_cores(1) as n:
@@ -558,6 +576,27 @@ class TestReport:
         assert "| cannot |" in text
         assert "gone: skipped, not here" in text
 
+    def test_rows_and_their_mean_are_written_into_a_page(self, tmp_path):
+        rows = [(2.0, "ahead", ""), (0.5, "behind", "p does less"), (16.0, "far", "")]
+        workloads_ = [self.workload({"zcore": self.both(1.0), "p": self.both(ratio), "bare_loop": self.both(0.5)}, [])
+                      | {"name": name, "title": f"row {name}", "note": note} for ratio, name, note in rows]
+        result, page = tmp_path / "result.json", tmp_path / "page.md"
+        workloads_[0]["load"], workloads_[1]["load"] = 0.4, 7
+        result.write_text(json.dumps({"format": 1, "clock": "cpu", "repeats": 3, "commit": "abc", "time": "2026-11-30T",
+                                      "runs": [{"workloads": workloads_}]}), "utf-8")
+        page.write_text("before\n<!-- rows -->\nold\n<!-- end -->\nafter\n", "utf-8")
+        for _ in range(2):
+            assert command.main(["report", str(result), "--into", str(page)]) == 0
+        text = page.read_text("utf-8")
+        assert text.startswith("before\n<!-- rows -->\n") and text.endswith("\n<!-- end -->\nafter\n")
+        assert "without waits, 3 rounds, commit abc, 2026-11-30, at a load of 0 to 7. Of 3 rows" in text
+        assert "ahead of the fastest in 2; the geometric mean of the ratios is 2.52. Behind: behind 0.50." in text
+        assert "| row behind. *p does less* | **0.50**, p | 0.50 |" in text and "| row far | 16, p |" in text
+        assert "old" not in text
+        page.write_text("no place", "utf-8")
+        with pytest.raises(SystemExit, match="has no lines"):
+            command.main(["report", str(result), "--into", str(page)])
+
     def test_a_quick_run_has_no_targets(self):
         found = self.workload({"zcore": self.both(2.0), "p": self.both(1.0)}, [{"against": "p", "at_least": 1.1}])
         result = {
@@ -602,7 +641,7 @@ class TestCommand:
         pytest.importorskip("matplotlib")
         pytest.importorskip("zarr")
         chosen = {"rows": "read_tiles,write_tmpfs,write_v2",
-                  "curves": "read_chunks_1024,write_chunks_1024,list_10,member_10",
+                  "curves": "read_chunks_1024,write_chunks_1024",
                   "heftie": "read blosc-lz4 3; shuffle,write blosc-lz4 3; shuffle,read zstd 1,write zstd 1",
                   "zarr_benchmarks": "read all; uncompressed,read objects by 2; uncompressed,"
                                      "round trip; compressed; shards"}
@@ -622,7 +661,7 @@ class TestCommand:
         assert command.main(["report", *[results[suite] for suite in shown], "--html", str(page),
                              "--before", results["rows"]]) == 0
         text = page.read_text("utf-8")
-        n_plots = {"rows": 3, "curves": 5, "heftie": 1, "zarr_benchmarks": 1}
+        n_plots = {"rows": 3, "curves": 4, "heftie": 1, "zarr_benchmarks": 1}
         assert text.count("<svg") == sum(n_plots[suite] for suite in shown) and text.count("<h2>") == len(shown)
         for suite in shown:
             assert f"<td>{chosen[suite].split(',')[-1]}" in text
@@ -761,6 +800,18 @@ def test_engines_of_xarray_are_compared():
     text = datasets.render(datasets.measure(repeats=1, quick=True), datasets.lost(n=20_000, n_threads=4))
     assert "| open 20 variables, v3, consolidated |" in text
     assert text.splitlines()[-1].split("|")[2].strip() == "0"
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_growth_is_measured_and_drawn(tmp_path, capsys):
+    pytest.importorskip("matplotlib")
+    assert command.main(["growth", "--sizes", "3,6", "--repeats", "2", "--plot", str(tmp_path / "growth.svg")]) == 0
+    printed = capsys.readouterr().out
+    assert printed.splitlines()[0] == "| call | library | 3 | 6 |"
+    for kind, verbs in growth.VERBS.items():
+        for verb in verbs:
+            assert f"| {kind}: {verb} | zcore | " in printed
+            assert f"{kind}: {verb}" in (tmp_path / "growth.svg").read_text("utf-8")
 
 
 @pytest.mark.filterwarnings("ignore")
