@@ -84,7 +84,7 @@ def test_creation_below_a_group_that_is_never_there(group, never, overwrite):
 
 def test_creation_of_groups_that_are_never_there(group, never):
     never(lifecycle, "missing_above", ["x"])
-    never(lifecycle.lookup, "standing", [])
+    never(lifecycle.lookup, "documents_at", [])
     with pytest.raises(zcore.StoreError, match="a group above it is gone as soon as it is found or made"):
         lifecycle.create_ancestors(group.store, "x/y", group._binding.format, group._binding.options, N)
 

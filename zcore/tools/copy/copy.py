@@ -154,7 +154,7 @@ def copy(source: StoreLike | Array | Group | list[StoreLike | Array | Group], de
             arrays = [node for _, node in opened.nodes if isinstance(node, SourceArray)]
             told = Progress(progress, sum(_nbytes(array, wanted) for array in arrays))
             made, maker = {}, Maker(sink, wanted, losses, path if opened.leaves_out else None)
-            if getattr(sink, "documents_first", False):
+            if sink.documents_first:
                 for name, node in opened.nodes:
                     made[name] = maker.make(name, node)
                 sink.close()
@@ -194,7 +194,7 @@ class Maker:
             if not isinstance(node, SourceArray):
                 return self._sink.group(name, node)
             target = self._sink.array(name, node, self._wanted)
-            if node.has_enum and not getattr(self._sink, "keeps_enums", False):
+            if node.has_enum and not self._sink.keeps_enums:
                 self._losses.note("the names of the numbers of enums", name)
             return target
         except InvalidKeyError:

@@ -17,7 +17,7 @@ import hashlib
 import json
 import math
 import os
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from zcore.descriptors import open_descriptor
 from zcore.engine.binding import ArrayBinding, GroupBinding
@@ -43,7 +43,7 @@ from zcore.stores.directory import beside, cleanup, listing
 from zcore.stores.directory.store import DirectoryStore
 from zcore.stores.keys import TEMPORARY, prefix_of
 from zcore.tools.copy import document_last
-from zcore.tools.copy.transfer import StoredTarget
+from zcore.tools.copy.transfer import Sink, StoredTarget
 from zcore.tools.copy.translate import described, kept_attributes
 
 if TYPE_CHECKING:
@@ -52,7 +52,6 @@ if TYPE_CHECKING:
 
     from zcore.stores.base import Store, StoreLike
     from zcore.tools.copy.sources import SourceArray, SourceGroup
-    from zcore.tools.copy.transfer import Target
     from zcore.tools.copy.translate import Losses, Wanted
     from zcore.typing import Format
 
@@ -217,24 +216,7 @@ SINKS: dict[openers.Kind, str] = {
 }
 
 
-class Sink(Protocol):
-    """Makes groups and arrays; see `StoreSink`."""
-
-    def group(self, name: str, source: SourceGroup) -> None:
-        """Make a group, or note the loss."""
-
-    def array(self, name: str, source: SourceArray, wanted: Wanted) -> Target:
-        """Make an array, and return its target."""
-        ...
-
-    def end(self, name: str) -> None:
-        """Finish the array that was made last."""
-
-    def close(self) -> None:
-        """Finish all."""
-
-
-class StoreSink:
+class StoreSink(Sink):
     """Nodes made in a store, below a path without a node.
 
     Parameters
@@ -250,7 +232,7 @@ class StoreSink:
     overwrite : bool
         Erase what lost nodes have left there. Else it is a StoreError.
     documents_first : bool
-        All nodes are made before elements are written: an archive has its documents at its beginning.
+        See `Sink`.
     """
 
     def __init__(self, store: Store, path: str, zarr_format: Format | None, work: Work, losses: Losses,
@@ -303,9 +285,6 @@ class StoreSink:
             self._work.is_begun = False
         return lifecycle.create(self._store, path, format, metadata, attributes, self._options,
                                 overwrite=self._overwrite, is_below=True)
-
-    def end(self, name: str) -> None:
-        """Finish the array that was made last: nothing is left to do."""
 
     def close(self) -> None:
         """Finish all: groups that had consolidated metadata get them."""

@@ -14,7 +14,7 @@ from _thread import _local, allocate_lock
 from collections import Counter
 from functools import partial
 from time import monotonic
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -42,7 +42,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from zcore.tools.copy.destinations import Work
-    from zcore.tools.copy.sources import SourceArray
+    from zcore.tools.copy.sources import SourceArray, SourceGroup
+    from zcore.tools.copy.translate import Wanted
     from zcore.tools.rechunk import Passes
 
     _Item = TypeVar("_Item")
@@ -56,7 +57,7 @@ _CHECK_SECONDS = 0.1          # how often a worker checks that its copy in a ser
 _VARYING_NBYTES = 64          # assumed size of an item of varying length
 
 
-class Target(Protocol):
+class Target:
     """A new array whose elements are written."""
 
     shape: tuple[int, ...]
@@ -66,9 +67,44 @@ class Target(Protocol):
 
     def write(self, starts: tuple[int, ...], values: npt.NDArray[Any]) -> None:
         """Write a box of elements, the first of which is at `starts`."""
+        raise NotImplementedError
 
     def fill(self) -> npt.NDArray[Any] | None:
         """Return the value of elements that are not written, an ndarray of one; None where all are to be written."""
+        return None
+
+
+class Sink:
+    """Makes the groups and arrays of a destination.
+
+    Attributes
+    ----------
+    documents_first : bool
+        All nodes are made before elements are written: an archive has its documents at its beginning.
+    keeps_enums : bool
+        Names of numbers are kept.
+    """
+
+    documents_first: bool = False
+    keeps_enums: bool = False
+
+    def group(self, name: str, source: SourceGroup) -> None:
+        """Make a group, or note the loss."""
+        raise NotImplementedError
+
+    def array(self, name: str, source: SourceArray, wanted: Wanted) -> Any:
+        """Make an array, and return its `Target`."""
+        raise NotImplementedError
+
+    def end(self, name: str) -> None:
+        """Finish the array that was made last."""
+
+    def close(self) -> None:
+        """Finish all."""
+
+    def discard(self) -> None:
+        """Release what is not finished."""
+        self.close()
 
 
 class Progress:
@@ -247,7 +283,7 @@ class Slabs:
         On whose workers slabs are copied, see `zcore.tools.spread`; each of them has that memory.
     """
 
-    def __init__(self, source: SourceArray | StoredTarget, target: Target, memory: int, threads: int | None, work: Work,
+    def __init__(self, source: SourceArray | StoredTarget, target: Any, memory: int, threads: int | None, work: Work,
                  progress: Progress, client: Any = None) -> None:
         self.source = source
         self.target = target
@@ -342,7 +378,7 @@ class Moves:
         Shape of the slabs.
     """
 
-    def __init__(self, source: SourceArray | StoredTarget, target: Target, slab: tuple[int, ...]) -> None:
+    def __init__(self, source: SourceArray | StoredTarget, target: Any, slab: tuple[int, ...]) -> None:
         self._source = source
         self._target = target
         self._slab = slab
@@ -392,7 +428,7 @@ def _cast(values, cast):
     return cast
 
 
-class StoredTarget:
+class StoredTarget(Target):
     """A new array in a store. Its binding takes no locks, as no other writer knows the array yet."""
 
     def __init__(self, binding: ArrayBinding) -> None:

@@ -25,6 +25,7 @@ from zcore.kernel.io.steady_file import SteadyFile
 from zcore.model.metadata import has_varying_items
 from zcore.stores.reference.store import ReferenceStore
 from zcore.tools.copy.sources import Source, SourceArray, SourceGroup
+from zcore.tools.copy.transfer import Sink, Target
 from zcore.tools.copy.translate import MISSING_ATTRIBUTE
 from zcore.tools.files.numpy import dtype_of
 from zcore.tools.hdf5.dataset import (
@@ -53,7 +54,6 @@ from zcore.tools.hdf5.walk import (
 if TYPE_CHECKING:
     from typing import Any
 
-    from zcore.tools.copy.transfer import Target
     from zcore.tools.copy.translate import Losses, Wanted
     from zcore.typing import Selection
 
@@ -205,7 +205,7 @@ def _slices_of(box):
                   for start, step, n in zip(box.starts, box.steps, box.counts, strict=True)])
 
 
-class Hdf5Sink:
+class Hdf5Sink(Sink):
     """A new HDF5 file. HDF5 is told that every write has succeeded, as it does not survive a failed one."""
 
     keeps_enums = True
@@ -263,9 +263,6 @@ class Hdf5Sink:
             except (TypeError, ValueError, OverflowError, RuntimeError, OSError):
                 self._losses.note(f"the attribute {label!r:.60}, which HDF5 cannot express", name)
 
-    def end(self, name: str) -> None:
-        """Finish the dataset that was made last."""
-
     def close(self) -> None:
         """Finish the file."""
         self._file.close()
@@ -302,7 +299,7 @@ def _as_hdf5(value):
     raise TypeError(f"{value!r:.60} is not a value of HDF5")
 
 
-class _DatasetTarget:
+class _DatasetTarget(Target):
     """A dataset to be written to; see `zcore.tools.copy.transfer.StoredTarget`."""
 
     def __init__(self, dataset, dtype, file, name):

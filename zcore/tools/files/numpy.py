@@ -49,6 +49,7 @@ from zcore.stores import openers
 from zcore.stores.keys import TEMPORARY, WINDOWS, check_key
 from zcore.stores.zip.members import Member, MemberReader, check_name, read_members
 from zcore.tools.copy.sources import Source, SourceArray, SourceGroup
+from zcore.tools.copy.transfer import Sink, Target
 
 if TYPE_CHECKING:
     from typing import Any
@@ -270,7 +271,7 @@ def _checked(text):
     return _Header(shape, dtype, "F" if is_fortran and len(shape) > 1 else "C")
 
 
-class NumpyTarget:
+class NumpyTarget(Target):
     """A new file ``.npy`` to be written to; see `zcore.tools.copy.transfer.StoredTarget`."""
 
     def __init__(self, path: str, shape: tuple[int, ...], dtype: np.dtype[Any], order: Order) -> None:
@@ -287,10 +288,6 @@ class NumpyTarget:
             self._offset = np.lib.format.open_memmap(path, "w+", dtype, shape, fortran_order=order == "F").offset
         else:
             np.save(path, np.zeros(shape, dtype), allow_pickle=False)
-
-    def fill(self) -> None:
-        """Return None: all elements are to be written."""
-        return None
 
     def write(self, starts: tuple[int, ...], values: npt.NDArray[Any]) -> None:
         if not values.nbytes:
@@ -322,7 +319,7 @@ def dtype_of(source: SourceArray, wanted: Wanted) -> np.dtype[Any]:
     return source.dtype if wanted.dtype is None else np.dtype(wanted.dtype)
 
 
-class NpySink:
+class NpySink(Sink):
     """A file ``.npy``, which holds one array; see `zcore.tools.copy.destinations`."""
 
     def __init__(self, path: str, name: str, losses: Losses) -> None:
@@ -341,14 +338,6 @@ class NpySink:
         if source.dimension_names is not None:
             self._losses.note(f"names of dimensions ({', '.join(map(str, source.dimension_names))})", name)
         return NumpyTarget(self._file, source.shape, dtype_of(source, wanted), wanted.order or source.order)
-
-    def end(self, name: str) -> None:
-        """Finish the array that was made last."""
-
-    def close(self) -> None:
-        """Finish the file; each write has done so."""
-
-    discard = close
 
 
 class NpzSink(NpySink):
@@ -377,8 +366,6 @@ class NpzSink(NpySink):
 
     def close(self) -> None:
         self._archive.close()
-
-    discard = close
 
 
 def _check_new_name(name):

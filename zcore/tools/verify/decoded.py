@@ -67,7 +67,8 @@ class Decoded(ArrayBinding):
 
 
 def read_objects(binding: ArrayBinding, tasks: npt.NDArray[np.int64],
-                 failed: Callable[[tuple[int, ...], ZcoreError], object], advance: Callable[[int], object]) -> None:
+                 failed: Callable[[tuple[int, ...], ZcoreError], object], advance: Callable[[int], object],
+                 client: Any = None) -> None:
     """Read objects of an array.
 
     Parameters
@@ -79,6 +80,8 @@ def read_objects(binding: ArrayBinding, tasks: npt.NDArray[np.int64],
         ``failed(chunk_coords, error)`` is called for each object that cannot be read.
     advance : callable
         ``advance(n_bytes)`` is called for each part of the array that is done.
+    client : object, optional
+        On whose workers they are read, see `zcore.tools.spread`.
 
     Raises
     ------
@@ -88,12 +91,23 @@ def read_objects(binding: ArrayBinding, tasks: npt.NDArray[np.int64],
         The array was deleted.
     """
     metadata = binding.metadata
-    decoded = Decoded(binding)
     grid = metadata.grid_shape
     if not len(tasks):
         return
     counts = _counts_of(grid, metadata.chunk_nbytes)
-    scratch = ElementMemory(metadata.dtype)
+    if client is not None:
+        # Shares of whole slabs of the grid, as far as that goes; numbers that are near each other lie in one slab.
+        size = max(1, math.prod(counts) * _SLABS_OF_SHARE)
+        tasks, found = np.sort(tasks), {}
+        shares = ((i, tasks[i:i + size]) for i in range(0, len(tasks), size))
+        for (i, _), (failures, n_bytes) in spread(client, partial(_read_share, Array(binding)), shares):
+            found[i] = failures
+            advance(n_bytes)
+        for i in sorted(found):
+            for failure in found[i]:
+                failed(*failure)
+        return
+    decoded, scratch = Decoded(binding), ElementMemory(metadata.dtype)
     for first, coords in _slabs(tasks, grid, counts):
         last = [min(i + n, length) - 1 for i, n, length in zip(first, counts, grid, strict=True)]
         box = _box(metadata, first, last)
@@ -101,34 +115,6 @@ def read_objects(binding: ArrayBinding, tasks: npt.NDArray[np.int64],
         if len(coords) * _FEW < n_chunks or not _is_readable(decoded, box, scratch):
             _read_each(decoded, coords, failed)
         advance(math.prod(box.counts) * metadata.itemsize)
-
-
-def read_on_workers(client: Any, binding: ArrayBinding, tasks: npt.NDArray[np.int64],
-                    failed: Callable[[tuple[int, ...], ZcoreError], object], advance: Callable[[int], object]) -> None:
-    """Read objects of an array on the workers of a client; as `read_objects`, and failures in the same order.
-
-    Parameters
-    ----------
-    client : object
-        See `zcore.tools.spread`.
-    binding, tasks, failed, advance
-        See `read_objects`.
-    """
-    metadata = binding.metadata
-    if not len(tasks):
-        return
-    counts = _counts_of(metadata.grid_shape, metadata.chunk_nbytes)
-    # Shares of whole slabs of the grid, as far as that goes; numbers that are near each other lie in one slab.
-    size = max(1, math.prod(counts) * _SLABS_OF_SHARE)
-    tasks = np.sort(tasks)
-    found = {}
-    shares = ((i, tasks[i:i + size]) for i in range(0, len(tasks), size))
-    for (i, _), (failures, n_bytes) in spread(client, partial(_read_share, Array(binding)), shares):
-        found[i] = failures
-        advance(n_bytes)
-    for i in sorted(found):
-        for coords, error in found[i]:
-            failed(coords, error)
 
 
 def _read_share(array, share):

@@ -50,7 +50,7 @@ from zcore.tools.copy import document_last
 from zcore.tools.copy.destinations import recover
 from zcore.tools.spread import check_client, check_shared
 from zcore.tools.verify import repair as repairs
-from zcore.tools.verify.decoded import Changed, read_objects, read_on_workers
+from zcore.tools.verify.decoded import Changed, read_objects
 from zcore.tools.verify.report import Problem, Report
 
 if TYPE_CHECKING:
@@ -553,11 +553,8 @@ class _Verification:
             metadata = binding.metadata
             end = self._done + metadata.nbytes
             if not is_read:
-                failed, advance = partial(self._note_object, binding), partial(self._advance, end)
-                if self._client is None:
-                    read_objects(binding, tasks, failed, advance)
-                else:
-                    read_on_workers(self._client, binding, tasks, failed, advance)
+                read_objects(binding, tasks, partial(self._note_object, binding), partial(self._advance, end),
+                             self._client)
             self._advance(end, metadata.nbytes)
             self.report.n_objects += len(tasks)
             self.report.n_bytes += len(tasks) * metadata.chunk_nbytes
