@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import wraps
 from operator import index
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from weakref import WeakSet
 
 from zcore import workers
 from zcore.buffers import flat_view
@@ -32,9 +33,14 @@ from zcore.stores.keys import POSIX, check_key, check_prefix
 
 if TYPE_CHECKING:
     import builtins
+    from typing import Protocol
 
     from zcore.kernel.refs.table import ReferenceTable
     from zcore.typing import Buffer
+    class Owner(Protocol):
+        """An object with locks."""
+
+        def _renew_locks(self) -> None: ...
 
 
 class Folders:
@@ -776,3 +782,20 @@ def _check_disjoint(key, parts):
         if start < last_stop and start < stop:
             raise ValueError(f"{key!r}: two changes overlap, one ends at {last_stop} and one starts at {start}")
         last_stop = max(last_stop, stop)
+
+
+_owners: WeakSet[Owner] = WeakSet()
+
+
+def renew_in_children(owner: Owner) -> None:
+    """Have `owner._renew_locks()` called in each child that is forked while the owner lives."""
+    _owners.add(owner)
+
+
+def _renew():
+    for owner in list(_owners):
+        owner._renew_locks()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew)

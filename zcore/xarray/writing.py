@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any, Literal
 
-    from xarray import Dataset
-
     from zcore.storage import StoreLike
     from zcore.typing import CacheSize
 

@@ -7,7 +7,7 @@ import pytest
 
 import zcore
 from zcore.__main__ import main
-from zcore.cli.show.chunk_map import ABSENT, chunk_map
+from zcore.cli.show.facts import ABSENT, chunk_map
 from zcore.cli.show.printed import nbytes_text
 
 

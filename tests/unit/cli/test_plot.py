@@ -8,7 +8,7 @@ import pytest
 
 import zcore
 from zcore.cli import location
-from zcore.cli.show import blocks, figure
+from zcore.cli.show import figure, plane
 from zcore.cli.show.plane import levels_of, plane_of
 
 ARRAY = np.arange(7 * 30 * 40, dtype="<f4").reshape(7, 30, 40)
@@ -75,22 +75,21 @@ def test_what_cannot_be_shown(run, keywords, selection, words):
 def test_levels(values, expected):
     assert levels_of(values) == pytest.approx(expected)
 
-
 # in the terminal
 
 
 def test_signs():
     values = np.array([[0, 0.5, 1, np.nan], [-9, 9, 0.05, 0.95]])
-    assert blocks.drawn(values, 0, 1, in_colours=False) == [" +@?", " @ @"]
-    assert blocks.drawn(np.full((1, 3), 4.0), 4, 4, in_colours=False) == ["+++"]
-    assert blocks.scale(-1, 2.5, in_colours=False) == f"-1 {blocks.SIGNS} 2.5"
+    assert plane.drawn(values, 0, 1, in_colours=False) == [" +@?", " @ @"]
+    assert plane.drawn(np.full((1, 3), 4.0), 4, 4, in_colours=False) == ["+++"]
+    assert plane.scale(-1, 2.5, in_colours=False) == f"-1 {plane.SIGNS} 2.5"
 
 
 def test_two_rows_are_a_line_of_coloured_half_blocks():
-    line, = blocks.drawn(np.array([[0, 0, 1.0], [1, 1, np.nan]]), 0, 1, in_colours=True)
+    line, = plane.drawn(np.array([[0, 0, 1.0], [1, 1, np.nan]]), 0, 1, in_colours=True)
     assert line == "\x1b[38;2;68;1;84;48;2;253;231;37m▀▀\x1b[38;2;253;231;37;48;2;128;128;128m▀\x1b[0m"
-    assert len(blocks.drawn(np.zeros((5, 3)), 0, 1, in_colours=True)) == 3
-    assert len(blocks.drawn(np.zeros((1, 3)), 0, 1, in_colours=True)) == 1
+    assert len(plane.drawn(np.zeros((5, 3)), 0, 1, in_colours=True)) == 3
+    assert len(plane.drawn(np.zeros((1, 3)), 0, 1, in_colours=True)) == 1
 
 
 def test_the_command_without_colours(run, array, monkeypatch):
@@ -107,8 +106,7 @@ def test_the_command_in_colours(run, array, monkeypatch):
 
     monkeypatch.setattr(plot, "has_colours", lambda stream: stream is sys.stdout)
     code, out, _ = run("plot", "a.zarr", "--levels", "0,9000")
-    assert code == 0 and out.count(blocks.UPPER_HALF) > 100 and out.splitlines()[-1].startswith("0 ")
-
+    assert code == 0 and out.count(plane.UPPER_HALF) > 100 and out.splitlines()[-1].startswith("0 ")
 
 # files
 

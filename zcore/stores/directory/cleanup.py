@@ -11,8 +11,7 @@ import os
 import stat
 from typing import TYPE_CHECKING
 
-from zcore.stores.directory.listing import is_text
-from zcore.stores.directory.reading import is_file
+from zcore.stores.directory.reading import is_file, is_text
 from zcore.stores.keys import TEMPORARY, is_temporary
 
 if TYPE_CHECKING:

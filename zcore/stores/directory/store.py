@@ -27,7 +27,7 @@ from zcore.kernel.io.object_locks import ObjectLocks, locks_of
 from zcore.model.value import as_bool
 from zcore.replacing import NO_FILE
 from zcore.stores.base import OBJECTS, ByteRange, Directory, Folders, Identity, Listing, Objects, Store, directory_at
-from zcore.stores.directory import atomic, beside, cleanup, listing
+from zcore.stores.directory import atomic, beside, cleanup, reading
 from zcore.stores.directory.reading import check_absent, is_special_file, read_file, stat_file
 from zcore.stores.keys import NATIVE, POSIX, check_key, check_prefix, key_to_path, prefix_of
 from zcore.stores.openers import kind_of
@@ -253,7 +253,7 @@ class DirectoryStore(Folders, Store):
     def list_dir(self, prefix: str) -> Listing:
         directory, found = self._directory_of(prefix), None
         if not self._is_alias(prefix[:-1]):
-            found = self._listed(directory, prefix, listing.names_in, self.path if self.confined else None)
+            found = self._listed(directory, prefix, reading.names_in, self.path if self.confined else None)
         if found is None:
             return Listing([], [])
         files, directories, unreachable = found
@@ -261,7 +261,7 @@ class DirectoryStore(Folders, Store):
                        [prefix + name for name in unreachable])
 
     def is_empty(self, prefix: str) -> bool:
-        return self._listed(self._directory_of(prefix), prefix, listing.is_empty) is not False
+        return self._listed(self._directory_of(prefix), prefix, reading.is_empty) is not False
 
     def _listed(self, directory, prefix, function, *arguments):
         """Return ``function(directory, *arguments)``, or None if the directory is absent."""
@@ -275,7 +275,7 @@ class DirectoryStore(Folders, Store):
             raise self._fault(exc, "list", prefix) from exc
 
     def may_enter(self, prefix: str, entered: set[tuple[int, int]]) -> bool:
-        return not prefix or listing.may_enter(self._directory_of(prefix), self.path, entered)
+        return not prefix or reading.may_enter(self._directory_of(prefix), self.path, entered)
 
     def check_reachable(self, prefix: str) -> None:
         directory = self._directory_of(prefix)
@@ -368,7 +368,7 @@ class DirectoryStore(Folders, Store):
     def _is_special(self, key):
         """Return whether `erase` refuses what has the name of an unreachable key."""
         path = self._file_of(key)
-        if self.confined and not listing.lies_in(path, self.path):
+        if self.confined and not reading.lies_in(path, self.path):
             # A link, which is removed and not followed.
             return False
         try:
@@ -434,7 +434,7 @@ class DirectoryStore(Folders, Store):
     def prune(self, prefix: str, below: bool = False) -> None:
         self._check_writable("prune", prefix)
         directory = self._directory_of(prefix)
-        if prefix and not (self.confined and not listing.lies_in(directory, self.path)):
+        if prefix and not (self.confined and not reading.lies_in(directory, self.path)):
             if below and not os.path.islink(directory):
                 cleanup.remove_empty_below(directory)
             cleanup.prune(directory, self.path)
@@ -443,7 +443,7 @@ class DirectoryStore(Folders, Store):
         return bool(prefix) and os.path.islink(self._directory_of(prefix))
 
     def leads_up(self, prefix: str) -> bool:
-        return bool(prefix) and listing.leads_up(self._directory_of(prefix), self.path)
+        return bool(prefix) and reading.leads_up(self._directory_of(prefix), self.path)
 
     def erase_prefix(self, prefix: str) -> None:
         self._check_writable("erase_prefix", prefix)
@@ -463,7 +463,7 @@ class DirectoryStore(Folders, Store):
         path = self._file_of(key)
         directory = os.path.dirname(path)
         self._check_confined(directory, key)
-        if self.confined and not listing.lies_in(path, self.path):
+        if self.confined and not reading.lies_in(path, self.path):
             # A link that leads out is unreachable, so the link itself is removed.
             remove = os.unlink
         if self._is_alias(key):
@@ -521,7 +521,7 @@ class DirectoryStore(Folders, Store):
                                           errno=errno.ENOTDIR)
 
     def _check_confined(self, path, key):
-        if self.confined and not listing.lies_in(path, self.path):
+        if self.confined and not reading.lies_in(path, self.path):
             raise StoreError(f"{key!r}: a symbolic link leads out of {self!r}, which is confined",
                              key=key, errno=errno.ELOOP)
 
@@ -542,8 +542,8 @@ class DirectoryStore(Folders, Store):
             return False
         with self._faults("list the directories of", key):
             if self._ignores_case is None:
-                self._ignores_case = listing.ignores_case(self._directory_of, key)
-            return bool(self._ignores_case) and not listing.is_spelled_so(self._directory_of, key)
+                self._ignores_case = reading.ignores_case(self._directory_of, key)
+            return bool(self._ignores_case) and not reading.is_spelled_so(self._directory_of, key)
 
     def _check_spelling(self, key):
         """Raise KeyConflictError when setting `key` would reach files of another spelling."""

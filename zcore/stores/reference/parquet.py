@@ -20,8 +20,7 @@ import numpy as np
 from zcore.errors import Needing, ReferenceFormatError, UnsupportedError, ZcoreError, warn
 from zcore.kernel.refs.table import Records, RecordTable, ReferenceTable
 from zcore.model.chunk_grid import coords_at
-from zcore.stores.base import AtMost
-from zcore.stores.forks import renew_in_children
+from zcore.stores.base import AtMost, renew_in_children
 from zcore.stores.keys import check_key
 from zcore.stores.openers import PARQUET_DOCUMENT
 from zcore.text.object_memory import excess_of_json

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from zcore import workers
 from zcore.errors import ReferenceTargetError, StoreError, UnsupportedError
-from zcore.stores.forks import renew_in_children
+from zcore.stores.base import renew_in_children
 from zcore.stores.openers import library_of
 from zcore.stores.remote.client import client_of
 from zcore.stores.remote.http import HttpClient, Permit, RefusedError

@@ -18,8 +18,17 @@ from zcore.errors import MetadataError, ReferenceFormatError, StoreError
 from zcore.kernel.refs.table import ReferenceTable
 from zcore.model.value import as_bool, check_kind
 from zcore.ranges import merged
-from zcore.stores.base import OBJECTS, ByteRange, FileParts, Identity, Listing, Objects, Store, resolve_range
-from zcore.stores.forks import renew_in_children
+from zcore.stores.base import (
+    OBJECTS,
+    ByteRange,
+    FileParts,
+    Identity,
+    Listing,
+    Objects,
+    Store,
+    renew_in_children,
+    resolve_range,
+)
 from zcore.stores.keys import check_key, check_prefix
 from zcore.stores.openers import PARQUET, named_kind
 from zcore.stores.reference.document import MAX_NBYTES, read_document

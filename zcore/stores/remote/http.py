@@ -22,8 +22,7 @@ from urllib.parse import quote, urljoin, urlsplit
 from weakref import finalize
 
 from zcore.errors import StoreError
-from zcore.stores.base import resolve_range
-from zcore.stores.forks import renew_in_children
+from zcore.stores.base import renew_in_children, resolve_range
 from zcore.stores.remote.client import (
     CONTENT_RANGE,
     MAX_WHOLE_NBYTES,

@@ -21,8 +21,7 @@ from zcore.errors import LockError, StoreError
 from zcore.kernel.io.documents import Tickets
 from zcore.model.value import as_bool
 from zcore.ranges import FAR_NBYTES, ByteSource
-from zcore.stores.base import ByteRange, Identity, Listing, Store, resolve_range, run_together
-from zcore.stores.forks import renew_in_children
+from zcore.stores.base import ByteRange, Identity, Listing, Store, renew_in_children, resolve_range, run_together
 from zcore.stores.keys import TEMPORARY, check_key, check_path, check_prefix
 from zcore.stores.remote.client import ABSENT, ConditionError, client_of, hashed
 

@@ -33,7 +33,7 @@ from zcore.errors import StoreError, warn
 from zcore.kernel.io.object_locks import ObjectLocks
 from zcore.ranges import LocalFile
 from zcore.replacing import NewFile
-from zcore.stores.forks import renew_in_children
+from zcore.stores.base import renew_in_children
 from zcore.stores.keys import TEMPORARY
 from zcore.stores.zip.members import (
     END,

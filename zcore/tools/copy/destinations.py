@@ -39,7 +39,7 @@ from zcore.hierarchy.lifecycle import read_attributes
 from zcore.kernel.io.object_locks import Held
 from zcore.replacing import hidden_beside, keep, put, status_of
 from zcore.stores import openers
-from zcore.stores.directory import beside, cleanup, listing
+from zcore.stores.directory import beside, cleanup, reading
 from zcore.stores.directory.store import DirectoryStore
 from zcore.stores.keys import TEMPORARY, prefix_of
 from zcore.tools.copy import document_last
@@ -407,7 +407,7 @@ def _check_free(store, path, overwrite, is_held=False):
         is_free = not may_hold_nodes
     else:
         try:
-            is_free = listing.is_empty(place)
+            is_free = reading.is_empty(place)
         except (FileNotFoundError, NotADirectoryError):
             is_free = not os.path.lexists(place)
         except OSError as exc:

@@ -4,7 +4,7 @@ import os
 import pytest
 
 from zcore.errors import KeyConflictError
-from zcore.stores.directory import listing
+from zcore.stores.directory import reading
 from zcore.stores.directory import store as directory
 from zcore.stores.directory.store import DirectoryStore
 from zcore.stores.keys import check_key
@@ -48,7 +48,7 @@ def test_the_file_system_here_is_asked_once(tmp_path, monkeypatch):
     store.get("a/foo")
     assert store._ignores_case is os.path.exists(tmp_path / "A" / "FOO")
     if store._ignores_case is False:
-        monkeypatch.setattr(listing, "ignores_case", None)
+        monkeypatch.setattr(reading, "ignores_case", None)
         store.get("a/foo")
         store.set("b", b"")
 
@@ -56,7 +56,7 @@ def test_the_file_system_here_is_asked_once(tmp_path, monkeypatch):
 def test_a_device_that_tells_case_is_not_asked_again(tmp_path, monkeypatch):
     DirectoryStore(tmp_path).set("foo", b"")
     monkeypatch.setattr(directory, "_CASE_SENSITIVE", {os.stat(tmp_path).st_dev})
-    monkeypatch.setattr(listing, "ignores_case", None)
+    monkeypatch.setattr(reading, "ignores_case", None)
     store = DirectoryStore(tmp_path)
     assert store.get("foo") == b"" and store._ignores_case is False
 
@@ -67,15 +67,15 @@ def test_both_spellings_present_tell_that_case_matters(tmp_path):
     if store.get("FOO") is not None or os.path.exists(tmp_path / "FOO"):
         pytest.skip("this file system ignores case")
     store.set("FOO", b"")
-    assert listing.ignores_case(store._directory_of, "foo") is False
+    assert reading.ignores_case(store._directory_of, "foo") is False
 
 
 def test_missing_keys_and_keys_without_letters_tell_nothing(store):
     fresh = FoldingStore(store.path)
     assert fresh.get("missing") is None and fresh.list_dir("missing/")[:2] == ([], [])
     assert fresh._ignores_case is None
-    assert listing.ignores_case(fresh._directory_of, "1/2") is None
-    assert listing.ignores_case(fresh._directory_of, "a/foo") is True
+    assert reading.ignores_case(fresh._directory_of, "1/2") is None
+    assert reading.ignores_case(fresh._directory_of, "a/foo") is True
 
 
 @pytest.mark.parametrize("key", ["a/FOO", "A/foo", "A/FOO", "a/Foo"])
@@ -133,7 +133,7 @@ def test_aliases_can_be_allowed(store):
 def test_decomposed_names_are_the_names_they_were_given_as(tmp_path):
     """FS-K2P-12: HFS+ lists names in another normal form than they were given."""
     (tmp_path / "e\u0301").write_bytes(b"")
-    assert listing.is_spelled_so(lambda prefix: str(tmp_path / prefix), "\xe9")
-    assert listing.is_spelled_so(lambda prefix: str(tmp_path / prefix), "e\u0301")
+    assert reading.is_spelled_so(lambda prefix: str(tmp_path / prefix), "\xe9")
+    assert reading.is_spelled_so(lambda prefix: str(tmp_path / prefix), "e\u0301")
     (tmp_path / "\xf6").write_bytes(b"")
-    assert not listing.is_spelled_so(lambda prefix: str(tmp_path / prefix), "o\u0308")
+    assert not reading.is_spelled_so(lambda prefix: str(tmp_path / prefix), "o\u0308")

@@ -21,7 +21,7 @@ from zcore.errors import (
     UnsupportedError,
 )
 from zcore.stores import Directory
-from zcore.stores.directory import atomic, listing, reading
+from zcore.stores.directory import atomic, reading
 from zcore.stores.directory.beside import Beside
 from zcore.stores.directory.store import DirectoryStore
 from zcore.stores.keys import TEMPORARY
@@ -61,7 +61,6 @@ def tree_of(path):
             with open(full, "rb") as file:
                 found[os.path.relpath(full, path)] = file.read()
     return found
-
 
 # The base directory
 
@@ -231,7 +230,6 @@ def test_uri(tmp_path, monkeypatch):
     with pytest.raises(UnsupportedError, match="s3"):
         DirectoryStore.from_uri("s3://bucket/x")
 
-
 # Files and keys
 
 
@@ -280,7 +278,6 @@ def test_read_only_store_touches_nothing(tmp_path, key):
         DirectoryStore(tmp_path / "none", read_only=True).clean_temporary()
     assert os.listdir(tmp_path) == []
 
-
 # Reading
 
 
@@ -294,7 +291,7 @@ def test_a_small_value_costs_four_calls(store, monkeypatch):
     value = store.get("__zdata__/4.2.blosc")
     monkeypatch.undo()
     assert value == b"x" * 100
-    if listing.ignores_case(store._directory_of, "__zdata__") is False:
+    if reading.ignores_case(store._directory_of, "__zdata__") is False:
         assert calls == ["open", "fstat", "read", "close"]
 
 
@@ -478,7 +475,6 @@ def test_identity_is_that_of_the_descriptor(store):
     expected = (status.st_dev, status.st_ino, 3, status.st_mtime_ns, status.st_ctime_ns)
     assert store.get_with_identity("k") == (b"abc", expected)
     assert store.identity("k") == expected
-
 
 # Writing
 
@@ -720,7 +716,6 @@ def test_fsync_is_an_option(tmp_path, monkeypatch):
     store.delete("d/l")
     assert synced == [True, True]
 
-
 # Removing
 
 
@@ -820,7 +815,6 @@ def test_stale_temporary_files_are_cleaned_by_age(store):
     assert tree_of(store.path) == {
         ".__zc_tmp": b"v", "a": None, "a/b": None, "a/b/k": b"v", f"{TEMPORARY}directory": None,
     }
-
 
 # Listing
 

@@ -742,15 +742,15 @@ def test_a_time_without_a_unit_cannot_go_to_zarr_v2(tmp_path):
 
 
 def test_a_destination_that_is_removed_meanwhile_is_free(tmp_path, monkeypatch):
-    from zcore.stores.directory import listing
+    from zcore.stores.directory import reading
 
     def removed(directory):
         monkeypatch.undo()
         os.rmdir(directory)
-        return listing.is_empty(directory)
+        return reading.is_empty(directory)
 
     zcore.create_array(tmp_path / "a", data=[1, 2])
     os.mkdir(tmp_path / "b")
-    monkeypatch.setattr(listing, "is_empty", removed)
+    monkeypatch.setattr(reading, "is_empty", removed)
     zcore.copy(tmp_path / "a", tmp_path / "b")
     assert zcore.open_array(tmp_path / "b", mode="r")[...].tolist() == [1, 2]

@@ -60,10 +60,10 @@ def run(arguments: argparse.Namespace) -> int:
             with location.replaced(arguments.html) as file:
                 file.write(figure.page(array, drawn, arguments.path).encode())
     elif not arguments.json:
-        from zcore.cli.show import blocks
+        from zcore.cli.show import plane
 
-        print("\n".join(blocks.drawn(values, low, high, in_colours=in_colours)))
-        print(blocks.scale(low, high, in_colours=in_colours))
+        print("\n".join(plane.drawn(values, low, high, in_colours=in_colours)))
+        print(plane.scale(low, high, in_colours=in_colours))
     if arguments.json:
         machine.show({"path": arguments.path, "out": arguments.out, "levels": [low, high], "quantity": quantity,
                       "selection": [[one.start, one.stop, one.step] if isinstance(one, range) else one for one in box]})

@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
     for name, value in _for_people(rows, node):
         print(f"{painted(f'{name:11}', 'dim')} {value}")
     if sizes is not None:
-        from zcore.cli.show.chunk_map import chunk_map
+        from zcore.cli.show.facts import chunk_map
 
         print()
         print("\n".join(chunk_map(rows["object_grid"], sizes)))
