@@ -406,8 +406,11 @@ def test_readers_see_every_write_of_another_process_whole(tmp_path, checksum):
             if len(found) != 1 or not before <= min(found) <= n:
                 wrong.append((before, found))
 
-    deadline = time.monotonic() + 60
     writer = subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path / "a"), str(tmp_path / "shared"), str(n)])
+    # Without a GIL, eight readers leave it no processor to start with.
+    while writer.poll() is None and not any(done[:]):
+        time.sleep(0.001)
+    deadline = time.monotonic() + 60
     threads = [threading.Thread(target=read, args=(k,)) for k in range(8)]
     for thread in threads:
         thread.start()
