@@ -39,6 +39,7 @@ def files(path):
 # The session of "Persistence" (2016), line for line; its arrays are opened once.
 
 
+@pytest.mark.skipif(sys.maxsize < 2**32, reason="NumPy has no shape of so many bytes there")
 def test_session_of_the_document(tmp_path, monkeypatch, capsys):
     """ZM-META-15, ZM-ATTR-03; ZM-CHK-04: a new array has a directory of chunks, and none in it."""
     monkeypatch.chdir(tmp_path)
