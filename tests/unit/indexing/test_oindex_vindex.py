@@ -436,6 +436,7 @@ import numpy as np
 import zcore
 from tests.both_ways import WAYS, directory
 from zcore.engine import views
+from zcore.kernel.plan.shard_index import INDICES
 views.TRUSTED_AGE_NS = -1    # else the bytes of a young document are compared
 file = os.open("/proc/self/io", os.O_RDONLY)
 
@@ -446,6 +447,7 @@ def counted():
 
 def cost(function):
     function()    # what is imported with the first use is read, too
+    INDICES.clear()
     n, calls, n_bytes = counted()
     function()
     after = counted()

@@ -418,7 +418,7 @@ def test_readers_see_every_write_of_another_process_whole(tmp_path, checksum):
         thread.join()
     assert writer.wait() == 0
     assert not wrong
-    assert cache.info()["hits"] > n and set(array[...].tolist()) == {n}
+    assert cache.info()["hits"] > 0 and set(array[...].tolist()) == {n}
 
 
 MEASURED = """
