@@ -56,7 +56,7 @@ class ZDType:
     def to_json(self, zarr_format: Literal[2, 3]) -> Any:
         """Return the type as in documents; in Zarr v2 with the codec for objects, as zarr-python does."""
         document = self._array(zarr_format).to_dict()
-        if zarr_format == 3:
+        if "data_type" in document:
             return document["data_type"]
         codec = document["filters"][0]["id"] if document["dtype"] == "|O" else None
         return {"name": document["dtype"], "object_codec_id": codec}

@@ -358,9 +358,10 @@ class ArrayMetadata(Value):
         return self._of_v2("compressor")
 
     def _of_v2(self, name):
-        if self.zarr_format != 2:
+        document = document_of(self)
+        if name not in document:
             raise AttributeError(f"only Zarr v2 has {name!r}; metadata.codecs is the chain", name=name, obj=self)
-        return document_of(self)[name]
+        return document[name]
 
     @property
     def chunk_nbytes(self) -> int:
