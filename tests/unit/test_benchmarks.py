@@ -591,7 +591,8 @@ class TestReport:
         assert text.startswith("before\n<!-- rows -->\n") and text.endswith("\n<!-- end -->\nafter\n")
         assert "without waits, 3 rounds, commit abc, 2026-11-30, at a load of 0 to 7. Of 3 rows" in text
         assert "ahead of the fastest in 2; the geometric mean of the ratios is 2.52. Behind: behind 0.50." in text
-        assert "| row behind. *p does less* | **0.50**, p | 0.50 |" in text and "| row far | 16, p |" in text
+        assert "| row behind. *p does less* | **0.50 (0.50)**, p | 0.50 (0.50) |" in text
+        assert "| row far | 16 (16), p |" in text
         assert "old" not in text
         page.write_text("no place", "utf-8")
         with pytest.raises(SystemExit, match="has no lines"):
