@@ -110,7 +110,7 @@ def test_an_extra_that_is_broken(module, tmp_path):
 
 @pytest.mark.parametrize(("needing", "code"), [
     ("a picture in a file (without --out it is drawn in the terminal)", "import zcore.cli.show.figure"),
-    ("the elevation model", "from zcore.cli.verbs.demo import load; load(None)"),
+    ("the elevation model", "from zcore.cli.verbs.demo import load; load()"),
 ])
 def test_matplotlib_that_is_broken(module, needing, code):
     folder = module("matplotlib", "raise AttributeError('no _ARRAY_API')\n")
