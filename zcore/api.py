@@ -390,8 +390,7 @@ def _new_archive(store, mode, path):
     """
     if mode in ("r", "r+"):
         return None
-    place = as_path(store)
-    if place is None or named_kind(place.rstrip("/")) is None:
+    if (place := as_path(store)) is None or named_kind(place.rstrip("/")) is None:
         return None
     if not names_archive(place):
         check_directory(place)

@@ -742,8 +742,7 @@ class Array(Node):
         """
         self._binding.check_writable()
         if axis is not None:
-            length, = shape
-            shape = list(self.shape)
+            (length,), shape = shape, list(self.shape)
             shape[axis] = length
         lifecycle.resize(self._binding, shape_of(shape[0] if len(shape) == 1 else shape))
 
