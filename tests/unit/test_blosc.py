@@ -266,7 +266,7 @@ def test_a_damaged_payload():
 
 def test_a_chunk_that_has_grown_by_more_than_a_header():
     """GDAL gives c-blosc more room than that, which then stores streams that get no smaller, with their lengths."""
-    values = np.random.default_rng(4).integers(0, 2**62, 80)
+    values = np.random.default_rng(4).integers(0, 2**62, 80).astype("<i8")
     streams = [struct.pack("<I", 160) + values[i:i + 20].tobytes() for i in range(0, 80, 20)]
     chunk = struct.pack("<BBBBIII", 2, 1, 0, 4, 640, 640, 676) + struct.pack("<I", 20) + b"".join(streams)
     assert zcore.blosc.decompress(chunk) == values.tobytes()

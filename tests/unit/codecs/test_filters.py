@@ -186,7 +186,7 @@ def test_bitround_is_that_of_numcodecs(dtype, keepbits):
     """V3-XC-03: decoding is the identity."""
     chunk = numbers(dtype).reshape(30, 40)
     for name in ("bitround", "numcodecs.bitround"):
-        specs = CodecSpec(name, {"keepbits": keepbits}), CodecSpec("bytes", {"endian": "little"})
+        specs = CodecSpec(name, {"keepbits": keepbits}), CodecSpec("bytes", {"endian": sys.byteorder})
         chain = CodecChain(specs, np.dtype(dtype), chunk.shape)
         encoded = chain.encode(chunk)
         assert encoded == numcodecs.BitRound(keepbits).encode(chunk).tobytes()
@@ -210,7 +210,7 @@ def test_bitround_of_complex_numbers_and_integers():
 
 
 @pytest.mark.parametrize(("name", "configuration", "dtype", "match"), [
-    ("delta", {"dtype": "i4"}, "i2", "takes numbers of type <i4"),
+    ("delta", {"dtype": "i4"}, "i2", "takes numbers of type [<>]i4"),
     ("delta", {"dtype": "O"}, "i4", "data type 'O'"),
     ("delta", {"dtype": "i4,i4"}, "i8", "data type"),
     ("delta", {"dtype": "i3"}, "i8", "data type"),
