@@ -98,7 +98,8 @@ def _parser():
                      help="CPU seconds of all threads say more on a busy machine, and nothing of waits")
     run.add_argument("--quick", action="store_true", help="tiny sizes, one repeat: checks the harness and the answers")
     run.add_argument("--out", type=_new_file, default=None,
-                     help="result file (default: benchmarks/results/<time>-<commit>.json; none for a quick run)")
+                     help="result file (default: benchmarks/results/<time>-<commit>.json; none for a quick run, or "
+                          "for some workloads)")
     listed = commands.add_parser("list", help="name the workloads and say what each measures")
     listed.add_argument("--suite", choices=list(_SUITES), default="rows")
     show = commands.add_parser("report", help="print the Markdown of a result file, or make one page of several")
@@ -170,7 +171,7 @@ def _run(arguments):
             made = runner.run(selected, arguments.libraries, options)
         result["runs"].append(made)
     out = arguments.out
-    if out is None and not arguments.quick:
+    if out is None and not arguments.quick and not arguments.workloads:
         _RESULTS.mkdir(exist_ok=True)
         suite = "" if arguments.suite == "rows" else f"-{arguments.suite}"
         out = _RESULTS / f"{result['time'].replace(':', '')}-{result['commit'] or 'unknown'}{suite}.json"

@@ -635,6 +635,13 @@ class TestCommand:
         assert capsys.readouterr().out == printed
         assert "read_tiles: read 256 MB" in printed
 
+    def test_some_rows_are_no_result_of_all(self, tmp_path, monkeypatch, capsys):
+        monkeypatch.setattr(command, "_RESULTS", tmp_path / "results")
+        monkeypatch.setattr(command.machine, "describe", lambda: machine_)
+        machine_ = machine.describe(spin_count=1000)
+        assert command.main(["run", "--libraries", "zcore", "--workloads", "references_open", "--repeats", "1"]) == 0
+        assert "references_open" in capsys.readouterr().out and not (tmp_path / "results").exists()
+
     @pytest.mark.filterwarnings("ignore")
     @pytest.mark.parametrize("shown", [("rows", "heftie"), pytest.param(
         ("rows", "curves", "heftie", "zarr_benchmarks"), marks=pytest.mark.slow)], ids=["two", "all"])
