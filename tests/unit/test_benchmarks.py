@@ -637,8 +637,8 @@ class TestCommand:
 
     def test_some_rows_are_no_result_of_all(self, tmp_path, monkeypatch, capsys):
         monkeypatch.setattr(command, "_RESULTS", tmp_path / "results")
-        monkeypatch.setattr(command.machine, "describe", lambda: machine_)
-        machine_ = machine.describe(spin_count=1000)
+        described = machine.describe(spin_count=1000)
+        monkeypatch.setattr(machine, "describe", lambda: described)
         assert command.main(["run", "--libraries", "zcore", "--workloads", "references_open", "--repeats", "1"]) == 0
         assert "references_open" in capsys.readouterr().out and not (tmp_path / "results").exists()
 
