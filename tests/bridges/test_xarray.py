@@ -905,11 +905,10 @@ def test_an_array_or_nothing_is_named_alike_with_and_without_consolidated_metada
 
 
 @FORMATS
-@pytest.mark.parametrize("place", [lambda g: g, lambda g: g.store], ids=["group", "store"])
-def test_xarray_opens_what_lies_in_a_directory_without_an_engine_and_by_its_own(place, tmp_path, zarr_format):
+def test_xarray_opens_the_store_of_a_directory_without_an_engine_and_by_its_own(tmp_path, zarr_format):
     ds = weather()
     ds.to_zarr(tmp_path, zarr_format=zarr_format)
-    given = place(zcore.open_group(tmp_path))
+    given = zcore.DirectoryStore(tmp_path)
     for found in (xr.open_dataset(given), xr.open_dataset(given, engine="zarr"), xr.open_zarr(given, chunks=None)):
         xr.testing.assert_equal(found, xr.open_dataset(tmp_path, engine="zarr"))
 
@@ -919,7 +918,17 @@ def test_what_lies_elsewhere_is_handed_to_xarray_by_a_store(tmp_path):
     store = zcore.MemoryStore()
     zcore.copy(tmp_path, store)
     xr.testing.assert_equal(xr.open_zarr(zcore.zarr.Store(store)), xr.open_dataset(zcore.open_group(store)))
-    with pytest.raises(TypeError, match="zcore.zarr.group hands it on"):
-        xr.open_zarr(zcore.open_group(store))
+    xr.testing.assert_equal(xr.open_zarr(zcore.zarr.Store(zcore.DirectoryStore(tmp_path, read_only=True))),
+                            xr.open_dataset(zcore.open_group(tmp_path)))
+
+
+@pytest.mark.parametrize("options", [{"confined": True}, {"read_only": True}])
+def test_a_store_is_no_path_where_a_library_could_do_more_with_that(tmp_path, options):
+    to_zarr(weather(), tmp_path)
+    before = xr.open_dataset(tmp_path, engine="zcore").load()
+    store = zcore.DirectoryStore(tmp_path, **options)
     with pytest.raises(TypeError, match="zcore.zarr.Store hands it on"):
-        xr.open_zarr(zcore.DirectoryStore(tmp_path, confined=True))
+        xr.open_zarr(store)
+    with pytest.raises(TypeError, match="zcore.zarr.Store hands it on"):
+        (weather() * 2).to_zarr(store, mode="w")
+    xr.testing.assert_equal(xr.open_dataset(tmp_path, engine="zcore"), before)

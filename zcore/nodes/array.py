@@ -7,6 +7,7 @@ zarr-python, except that codecs are always named as in Zarr v3.
 from __future__ import annotations
 
 import math
+import os
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
@@ -23,6 +24,7 @@ from zcore.model.chunk_grid import chunk_regions, chunk_sizes, shown_chunks
 from zcore.model.metadata import shape_of
 from zcore.nodes.info import Info, type_name
 from zcore.nodes.node import Node
+from zcore.stores.directory.store import DirectoryStore
 from zcore.text.tried_names import OF_ARRAY, add_tried
 
 if TYPE_CHECKING:
@@ -589,6 +591,15 @@ class Array(Node):
             raise ValueError("an array in a store cannot become a NumPy array without a copy")
         out = self[...]
         return out if dtype is None else out.astype(dtype, copy=False)
+
+    def __fspath__(self) -> str:
+        """Return the array's directory, for libraries that open it by zarr-python: ``dask.array.from_zarr(a)``.
+
+        Raises : TypeError, if it is in no directory, or in a format that they do not read.
+        """
+        if type(self.store) is not DirectoryStore or not self._binding.format.is_standard:
+            raise TypeError(f"{self!r} has no directory that zarr-python reads; zcore.zarr.array hands it on")
+        return os.path.join(self.store.path, self.path) if self.path else self.store.path
 
     def __len__(self) -> int:
         if not self.shape:

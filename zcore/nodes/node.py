@@ -1,7 +1,6 @@
 """The common base of arrays and groups: handles on a node of a store."""
 from __future__ import annotations
 
-import os
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,6 @@ from zcore.formats import format_of
 from zcore.model.metadata import unshared
 from zcore.nodes.attributes import Attributes
 from zcore.stores.base import StorePath
-from zcore.stores.directory.store import DirectoryStore
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -113,16 +111,6 @@ class Node:
         handle = getattr(self.store, "opened_for", None)
         if handle is not None and handle() is self:
             self.store.__exit__(*exc_info)
-
-    def __fspath__(self) -> str:
-        """Return the directory, for libraries that open a path: ``dask.array.from_zarr(a)``, ``xr.open_zarr(g)``.
-
-        Raises : TypeError, if it is in no directory, or in a format that they do not read.
-        """
-        if type(self.store) is not DirectoryStore or not self._binding.format.is_standard:
-            raise TypeError(f"{self!r} has no directory that zarr-python reads; "
-                            f"zcore.zarr.{type(self).__name__.lower()} hands it on")
-        return os.path.join(self.store, self.path) if self.path else self.store.path
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):

@@ -230,8 +230,9 @@ def test_every_row_of_the_table_can_be_loaded():
 
 def test_a_store_that_other_libraries_take_for_a_path_keeps_its_options(tmp_path):
     zcore.save(tmp_path / "a", np.arange(3))
-    store = zcore.DirectoryStore(tmp_path / "a", read_only=True)
+    store = zcore.DirectoryStore(tmp_path / "a")
     assert os.fspath(store) == os.fspath(zcore.open(store)) == str(tmp_path / "a")
+    store = zcore.DirectoryStore(tmp_path / "a", read_only=True)
     assert openers.kind_of(store) is openers.STORE and openers.store_of(store, False) is store
     for change in (lambda: zcore.copy(tmp_path / "a", store, overwrite=True), lambda: zcore.zeros(3, store=store),
                    lambda: zcore.verify(store, repair=True), lambda: zcore.open(store, mode="a", path="b")):

@@ -110,10 +110,11 @@ class DirectoryStore(Folders, Store):
     def __fspath__(self) -> str:
         """Return the base directory, for libraries that open it by its path, without options: ``xr.open_zarr(store)``.
 
-        Raises : TypeError, if the store is `confined`, which they cannot keep.
+        Raises : TypeError, if the store is `confined` or `read_only`: they would not keep to it.
         """
-        if self.confined:
-            raise TypeError(f"{self!r} is confined to its directory; zcore.zarr.Store hands it on to zarr-python")
+        if self.confined or self.read_only:
+            what = "confined to its directory" if self.confined else "read-only"
+            raise TypeError(f"{self!r} is {what}, as no path tells; zcore.zarr.Store hands it on to zarr-python")
         return self.path
 
     @classmethod
