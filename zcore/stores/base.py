@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from zcore.kernel.refs.table import ReferenceTable
     from zcore.typing import Buffer
+
     class Owner(Protocol):
         """An object with locks."""
 
@@ -783,6 +784,8 @@ def _check_disjoint(key, parts):
             raise ValueError(f"{key!r}: two changes overlap, one ends at {last_stop} and one starts at {start}")
         last_stop = max(last_stop, stop)
 
+
+# New locks in forked children: no thread of a child would release a lock that another thread of its parent held.
 
 _owners: WeakSet[Owner] = WeakSet()
 
