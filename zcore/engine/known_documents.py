@@ -27,7 +27,8 @@ _MAX_KEPT = 64
 _FREE = re.compile(r'"(shape|attributes)"\s*:\s*')
 _MARK = "the value of this member"
 
-_kept: dict[tuple[object, ...], Resolved] = {}
+# With the values of the document that was read, until they are judged; None instead of what is of no use.
+_kept: dict[tuple[object, ...], tuple[Resolved | None, dict[str, Any] | None]] = {}
 
 
 def cut(raw: bytes) -> Cut | None:
@@ -54,13 +55,19 @@ def recall(parts: Cut, *reading: object) -> Resolved | None:
     `reading` is how the document is read: whatever else its meaning depends on.
     """
     texts, values = parts
-    known = _kept.get((texts, *reading))
-    if known is not None:
-        shape, attributes = values["shape"], values.get("attributes")
-        if type(shape) is list and all([type(length) is int for length in shape]) and (
-                type(attributes) is dict or "attributes" not in values):
-            with suppress(ValueError):     # the parser says more
-                return known[0].resized(shape, attributes), *known[1:]
+    known = _kept.get(key := (texts, *reading))
+    if known is None:
+        return None
+    resolved, of_first = known
+    if of_first is not None:
+        # Most documents are not met again, so what was kept is judged only now.
+        resolved = resolved if _are_its_own(texts, of_first, resolved[0]) else None
+        _kept[key] = resolved, None
+    shape, attributes = values["shape"], values.get("attributes")
+    if resolved is not None and type(shape) is list and all([type(length) is int for length in shape]) and (
+            type(attributes) is dict or "attributes" not in values):
+        with suppress(ValueError):     # the parser says more
+            return resolved[0].resized(shape, attributes), *resolved[1:]
     return None
 
 
@@ -68,13 +75,15 @@ def keep(resolved: Resolved, parts: Cut, *reading: object) -> None:
     """Keep what a document says for `recall`, if it has warned of nothing and no member depends on the shape."""
     metadata, _, _, notes = resolved
     # A dimension of no length may change the meaning of other members.
-    if notes or metadata.edges is not None or 0 in metadata.shape:
-        return
-    texts, values = parts
-    marked = json.loads(json.dumps(_MARK).join(texts))
-    # That is, they are members of the document, and not of an object in it.
-    if values.keys() == {name for name, value in marked.items() if value == _MARK} and (
-            "attributes" not in values or values["attributes"] == metadata.attributes):
+    if not notes and metadata.edges is None and 0 not in metadata.shape:
         if len(_kept) >= _MAX_KEPT:
             _kept.clear()
-        _kept[texts, *reading] = resolved
+        texts, values = parts
+        _kept[texts, *reading] = resolved, values
+
+
+def _are_its_own(texts, values, metadata):
+    """Return whether values that were cut out of a document are members of it, and not of an object in it."""
+    marked = json.loads(json.dumps(_MARK).join(texts))
+    return values.keys() == {name for name, value in marked.items() if value == _MARK} and (
+        "attributes" not in values or values["attributes"] == metadata.attributes)

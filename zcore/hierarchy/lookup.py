@@ -236,18 +236,14 @@ def _look(store, zarr_format, path, limit=MAX_NBYTES):
     if found is None:
         return None
     i, raw, identity = found
-    others = _beside(documents[i], zarr_format)
+    # In a service each would be a request, for a warning alone.
+    others = () if zarr_format is not None or store.n_requests else _CONTRADICTING.get(documents[i], ())
     if others:
         try:
             others = store.existing(prefix_of(path), others)
         except StoreError as error:
             others = error
     return documents[i], raw, identity, others, now
-
-
-def _beside(document, zarr_format):
-    """Return the names of documents that would contradict the one that was found."""
-    return _CONTRADICTING.get(document, ()) if zarr_format is None else ()
 
 
 def _found(store, path, zarr_format, options, looked, only_finished=False):
@@ -276,10 +272,8 @@ def _found(store, path, zarr_format, options, looked, only_finished=False):
 def _warn_of_others(store, path, document, others):
     """Warn of documents of other nodes beside the one that counts; see `_look`."""
     if isinstance(others, StoreError):
-        # The node can still be opened. Without permission to list, S3 gives this answer for missing objects.
-        if not store.n_requests:
-            pass_over_damage(others)
-            warn(f"{store.describe(path)} holds {document}, and what may be a document of another node: {others}")
+        pass_over_damage(others)     # the node can still be opened
+        warn(f"{store.describe(path)} holds {document}, and what may be a document of another node: {others}")
         return
     name = FORMAT_OF[document]
     for other in others:

@@ -1044,7 +1044,9 @@ def test_many_members_of_a_service_are_looked_for_at_once(listed, zarr_format):
     with warnings.catch_warnings(record=True) as told_alone:
         warnings.simplefilter("always")
         assert listed(group) == found
-    assert [str(one.message) for one in told] == [str(one.message) for one in told_alone]
+    # A document of another format beside that of a node is looked for where that costs no request.
+    assert [str(one.message) for one in told] == [
+        str(one.message) for one in told_alone if "the other document is ignored" not in str(one.message)]
     assert {one.filename for one in [*told, *told_alone]} <= {__file__}
 
 
