@@ -11,6 +11,7 @@ import threading
 import pytest
 
 import zcore
+from zcore.engine import known_documents, views
 
 pytest.importorskip("blosc")
 
@@ -61,6 +62,13 @@ def count(call):
     return found
 
 
+def forget():
+    """Let all documents be read as if for the first time: which are remembered depends on what ran before."""
+    views._parse.cache_clear()
+    views._resolve.cache_clear()
+    known_documents._kept.clear()
+
+
 def measure(top, kind, n, in_memory):
     """Return {verb: count} for `n` objects."""
     growth.write(top / "made", kind, n)
@@ -74,6 +82,7 @@ def measure(top, kind, n, in_memory):
     for verb in growth.VERBS[kind]:
         if verb != "delete":
             calls[verb]()     # a first call makes what the others find
+        forget()
         found[verb] = count(calls[verb])
     return found
 
