@@ -189,7 +189,7 @@ class NodeBinding:
             # store cannot be written.
             raise ReadOnlyError(f"{self.describe()} lies in a store for reading, {self.store!r}", key=self.document)
         if self.options.read_only:
-            raise ReadOnlyError(f"{self.describe()} is open for reading; mode='r+' opens it for writing",
+            raise ReadOnlyError(f"{self.describe()} is open for reading; mode='a' or 'r+' opens it for writing",
                                 key=self.document)
 
     def locks(self) -> ObjectLocks:
