@@ -159,7 +159,7 @@ class Building(beside.Beside, Work):
 
     def _take_over(self):
         """Go on with the content if it was begun with the same request; else begin anew."""
-        self.between = self.name_of("between")
+        self.between: str | None = self.name_of("between")
         path = self._request_path
         if os.path.isdir(self.node) and os.path.exists(path) and _content(path) == self._request:
             self.is_begun = True
