@@ -135,7 +135,7 @@ def test_numbers_by_pcodec_in_either_order(monkeypatch):
             return numcodecs.compat.ensure_contiguous_ndarray(buf).tobytes()
 
         def decode(self, buf, out=None):
-            return np.frombuffer(buf, "<f8")
+            return np.frombuffer(buf, "f8")
 
     monkeypatch.setitem(numcodecs.registry.codec_registry, "pcodec", Flat)
     chunk = np.arange(12.0).reshape(3, 4)

@@ -99,7 +99,8 @@ def test_items_behind_a_codec_that_changes_them():
     pytest.importorskip("numcodecs")
     a = zcore.create_array(zcore.MemoryStore(), shape=8, dtype="f8", filters=[
         {"name": "numcodecs.astype", "configuration": {"encode_dtype": "<i2"}}, {"name": "numcodecs.delta"}])
-    assert a.metadata.codecs[1].configuration == {"dtype": "<i2", "astype": "<i2"} and a.compressors[0].typesize == 2
+    native = np.dtype("i2").str      # what a filter says of the order means nothing
+    assert a.metadata.codecs[1].configuration == {"dtype": native, "astype": native} and a.compressors[0].typesize == 2
 
 
 @pytest.mark.parametrize("astype", ["<i4", ">i4", "<i2"])
