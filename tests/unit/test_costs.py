@@ -1,7 +1,7 @@
 """Calls cost no more for many arrays, chunks or references than `VERBS` says: constant, or in proportion to them.
 
 No test looks at a time. Counted are calls of Python functions and built-in ones, files that Python opens and lists, and
-calls of a store in memory. What the compiled code does for a file in a directory is not seen.
+calls of a store in memory. These counts do not see what compiled code does with files.
 """
 import gc
 import itertools

@@ -153,8 +153,9 @@ cdef extern from *:
         return zc_fsync(fd);     /* of a FUSE file system, syncfs may not reach the server */
     }
 
-    /* Since Linux 6.13 some file systems give a file that was looked at a new time with its next change. Where names of
-       files without a name can be had, eight changes tell: the steps of the clock are longer than a change takes. */
+    /* Since Linux 6.13 some file systems give a file that was looked at a new time with its next change. Eight
+       changes of a file without a name show whether this one does: a step of the clock takes longer than a change.
+       Returns 1 or 0, or -1 if such a file cannot be made here. */
     static int zc_try_times(int dirfd)
     {
         int n_tried = -1;
