@@ -214,8 +214,22 @@ class CodecChain:
                 raise
             raise MetadataError(f"codecs: {exc}", member="codecs") from exc
         self.codecs = (*codecs[:len(codecs) - len(self.compressors)], *self.compressors)
-        self.max_encoded = self.sizes[-1][0]
         self._lower()
+
+    def for_chunks(self, chunk_shape: tuple[int, ...]) -> CodecChain | None:
+        """Return the chain for chunks of another shape, of as many dimensions; None for shards, which depend on it.
+
+        Raises : ValueError, if a codec does not accept such chunks.
+        """
+        if self.shards is not None:
+            return None
+        new = object.__new__(CodecChain)
+        for name in _UNSHAPED:
+            setattr(new, name, getattr(self, name))
+        new.chunk_shape, new.array_types = chunk_shape, self._types_of(chunk_shape)
+        new.sizes = self._sizes_of(new.array_types)
+        new._lower()
+        return new
 
     def _sort(self, codecs):
         """Sort the codecs by kind."""
@@ -313,7 +327,8 @@ class CodecChain:
             self.shards.chain.check_sizes()
 
     def _lower(self):
-        """Compute the chain's form in the kernel."""
+        """Compute the maximum size of an object, and the chain's form in the kernel."""
+        self.max_encoded = self.sizes[-1][0]
         self.lowered = lowered(self)
         self.program, self.order, self.swap, self.step_names = self.lowered
 
@@ -424,6 +439,11 @@ class CodecChain:
         for codec in self.array_codecs[n_moves:]:
             chunk = codec.encode(chunk)
         return self.serializer.encode(chunk)
+
+
+# What does not depend on the chunk shape, as long as there are no shards.
+_UNSHAPED = ("dtype", "codecs", "array_codecs", "serializer", "compressors", "header_itemsize", "shards", "inner_shape",
+             "is_partial", "_axes")
 
 
 def _decode_varying(codec, data, most):

@@ -1,6 +1,6 @@
-"""Arrays of a group are often alike: their documents differ in shape and attributes alone. The rest is read once.
+"""Arrays of a group are often alike: their documents differ in shape, chunk shape and attributes. The rest is read once.
 
-What a document says is kept by the text around the values of these two members. Another text that has the same around
+What a document says is kept by the text around the values of these members. Another text that has the same around
 other values says the same, with these values: as JSON has no context, a parser would be in the same state before and
 behind each of them.
 """
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     Resolved = tuple[ArrayMetadata, CodecChain, tuple[str, str, str], tuple[str, ...]]
 
 _MAX_KEPT = 64
-_FREE = re.compile(r'"(shape|attributes)"\s*:\s*')
+_CHUNKS = ("chunk_shape", "chunks")     # in Zarr v3; in v2
+_FREE = re.compile(rf'"(shape|attributes|{"|".join(_CHUNKS)})"\s*:\s*')
 _MARK = "the value of this member"
 
 # With the values of the document that was read, until they are judged; None instead of what is of no use.
@@ -35,22 +36,25 @@ def cut(raw: bytes) -> Cut | None:
     """Return the texts around the values of the members that may differ, and the values; None if that is not clear."""
     if raw.count(b"[") + raw.count(b"{") > MAX_DEPTH:
         return None     # too deep for a parser, perhaps
-    texts, values, at = [], {}, 0
+    texts, values, start, at = [], {}, 0, 0
     try:
         text = raw.decode()
         while (found := _FREE.search(text, at)) is not None:
-            start = found.end()
-            texts.append(text[at:start])
-            values[found[1]], at = STRICT.raw_decode(text, start)
+            name, at = found[1], found.end()
+            if name in values and name in _CHUNKS:
+                continue     # of inner chunks: it is part of the text
+            texts.append(text[start:at])
+            values[name], start = STRICT.raw_decode(text, at)
+            at = start
     except ValueError:
         return None
     if "shape" not in values or len(texts) > len(values):
         return None
-    return (*texts, text[at:]), values
+    return (*texts, text[start:]), values
 
 
 def recall(parts: Cut, *reading: object) -> Resolved | None:
-    """Return what was kept of a document that is alike, with the shape and the attributes of this one; else None.
+    """Return what was kept of a document that is alike, with the values of this one; else None.
 
     `reading` is how the document is read: whatever else its meaning depends on.
     """
@@ -63,12 +67,26 @@ def recall(parts: Cut, *reading: object) -> Resolved | None:
         # Most documents are not met again, so what was kept is judged only now.
         resolved = resolved if _are_its_own(texts, of_first, resolved[0]) else None
         _kept[key] = resolved, None
-    shape, attributes = values["shape"], values.get("attributes")
-    if resolved is not None and type(shape) is list and all([type(length) is int for length in shape]) and (
-            type(attributes) is dict or "attributes" not in values):
-        with suppress(ValueError):     # the parser says more
-            return resolved[0].resized(shape, attributes), *resolved[1:]
+    if resolved is None:
+        return None
+    metadata, chain, *rest = resolved
+    ndim, attributes = len(metadata.shape), values.get("attributes")
+    shape, chunk_shape = _lengths(values["shape"], ndim), metadata.chunk_shape
+    for name in _CHUNKS:
+        if name in values:
+            chunk_shape = _lengths(values[name], ndim)
+    if shape is None or chunk_shape is None or not (type(attributes) is dict or "attributes" not in values):
+        return None
+    with suppress(ValueError):     # the parser says more
+        if chunk_shape != metadata.chunk_shape and (chain := chain.for_chunks(chunk_shape)) is None:
+            return None
+        return metadata.resized(shape, attributes, chunk_shape), chain, *rest
     return None
+
+
+def _lengths(value, n):
+    """Return a list of `n` integers as a tuple; None for all else."""
+    return tuple(value) if type(value) is list and len(value) == n and all([type(i) is int for i in value]) else None
 
 
 def keep(resolved: Resolved, parts: Cut, *reading: object) -> None:
@@ -83,7 +101,12 @@ def keep(resolved: Resolved, parts: Cut, *reading: object) -> None:
 
 
 def _are_its_own(texts, values, metadata):
-    """Return whether values that were cut out of a document are members of it, and not of an object in it."""
+    """Return whether values that were cut out of a document are members of it, and not of another object in it."""
     marked = json.loads(json.dumps(_MARK).join(texts))
-    return values.keys() == {name for name, value in marked.items() if value == _MARK} and (
-        "attributes" not in values or values["attributes"] == metadata.attributes)
+    own = {name for name, value in marked.items() if value == _MARK}
+    with suppress(KeyError, TypeError):     # another spelling of the grid
+        if marked["chunk_grid"]["configuration"]["chunk_shape"] == _MARK and "chunk_grid" not in metadata.extra:
+            own.add("chunk_shape")
+    return values.keys() == own and (
+        "attributes" not in values or values["attributes"] == metadata.attributes) and all(
+        [_lengths(values[name], len(metadata.shape)) == metadata.chunk_shape for name in _CHUNKS if name in values])

@@ -342,17 +342,27 @@ def documents_of(path: str, format: Format, metadata: ArrayMetadata | GroupMetad
     if options.dimension_separator is not None:
         raise TypeError("dimension_separator is for opening an array; a new array takes chunk_key_encoding")
     kind = ArrayBinding if isinstance(metadata, ArrayMetadata) else GroupBinding
-    if new := metadata.attributes or attributes:
-        check_attributes(new, {}, not format.strict_attributes)
-    if kind is ArrayBinding and not metadata.attributes:
-        document = _rendered(format, Same(metadata))
-    else:
-        document = kind.render(format, metadata)
-        check_whole_characters(document.decode())
+    new, of_attributes = metadata.attributes or attributes, None
+    try:
+        if kind is ArrayBinding and not metadata.attributes:
+            document = _rendered(format, Same(metadata))
+        else:
+            document = kind.render(format, metadata)
+            check_whole_characters(document.decode())
+        if attributes:
+            of_attributes = format.render_attributes(attributes)
+            check_whole_characters(of_attributes.decode())
+        is_clear = not new or not format.strict_attributes or not (b"NaN" in document or b"Infinity" in document)
+    except (TypeError, ValueError):
+        if new:
+            check_attributes(new, {}, not format.strict_attributes)     # this error names the attribute
+        raise
+    if not is_clear:
+        check_attributes(new, {})
     view = view_of(format, kind.name_of_document(format), document, None, path, options, 0)
     if view.chain is not None:
         view.chain.check_sizes()
-    return kind, document, format.render_attributes(attributes) if attributes else None, view
+    return kind, document, of_attributes, view
 
 
 @lru_cache(maxsize=64)

@@ -73,6 +73,11 @@ def check_chunk_shape(chunk_shape: Iterable[SupportsIndex], shape: Sequence[int]
     return lengths
 
 
+def _check_chunk_nbytes(chunk_shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    if math.prod(chunk_shape) * dtype.itemsize > MAX_LENGTH:
+        raise ValueError("chunk shape: expected chunks of fewer than 2**63 bytes")
+
+
 def _integers(values: Iterable[SupportsIndex], what: str, minimum: int) -> tuple[int, ...]:
     lengths: tuple[Any, ...] = first_of(values, MAX_NDIM)
     for d, length in enumerate(lengths):
@@ -182,8 +187,7 @@ class ArrayMetadata(Value):
         itemsize = dtype.itemsize
         if itemsize < 1:
             raise ValueError(f"data type {dtype.str} has items of no bytes")
-        if math.prod(chunk_shape) * itemsize > MAX_LENGTH:
-            raise ValueError("chunk shape: expected chunks of fewer than 2**63 bytes")
+        _check_chunk_nbytes(chunk_shape, dtype)
         if has_varying_items(dtype):
             fill_bytes = b""
         elif fill_bytes is None:
@@ -299,8 +303,9 @@ class ArrayMetadata(Value):
                   for i, chunk, unequal in dimensions_of(chunk_coords, self.chunk_shape, self.edges)]
         return tuple([origin for origin, _ in places]), tuple([length for _, length in places])
 
-    def resized(self, shape: Iterable[int], attributes: Mapping[str, Any] | None = None) -> ArrayMetadata:
-        """Return the metadata of the array with another shape, and perhaps other attributes.
+    def resized(self, shape: Iterable[int], attributes: Mapping[str, Any] | None = None,
+                chunk_shape: Iterable[int] | None = None) -> ArrayMetadata:
+        """Return the metadata of the array with another shape, and perhaps other attributes and another chunk shape.
 
         Chunks stay in place. If chunks of different lengths do not reach the new end, chunks of the last length are
         added as needed. Shrinking keeps all of them.
@@ -308,11 +313,13 @@ class ArrayMetadata(Value):
         shape = check_shape(shape)
         if self.edges is None and len(shape) == len(self.shape):
             # Every append does this. The other fields were checked, and do not depend on the shape.
+            chunk_shape = check_chunk_shape(self.chunk_shape if chunk_shape is None else chunk_shape, shape)
+            _check_chunk_nbytes(chunk_shape, self.dtype)
             new = object.__new__(ArrayMetadata)
             for set_field, value in zip(_SETTERS, _fields_of(self), strict=True):
                 set_field(new, value)
             object.__setattr__(new, "shape", shape)
-            object.__setattr__(new, "chunk_shape", check_chunk_shape(self.chunk_shape, shape))
+            object.__setattr__(new, "chunk_shape", chunk_shape)
             if attributes is not None:
                 object.__setattr__(new, "attributes", attributes)
             return new

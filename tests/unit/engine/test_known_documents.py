@@ -1,4 +1,4 @@
-"""Arrays whose documents differ in shape and attributes alone share their parts, and differ in nothing else."""
+"""Arrays whose documents differ in shape, chunk shape and attributes alone share their parts, and nothing else."""
 import json
 import warnings
 
@@ -64,6 +64,82 @@ def test_a_shape_that_is_wrong_is_an_error_all_the_same(members, shape):
     alone = fault()
     parse(members)
     assert len(known_documents._kept) == 1 and fault() == alone
+
+
+def cut(members, chunk_shape):
+    if members["zarr_format"] == 2:
+        return {**members, "chunks": chunk_shape}
+    return {**members, "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": chunk_shape}}}
+
+
+def resolved(members):
+    name = ".zarray" if members["zarr_format"] == 2 else "zarr.json"
+    return views.view_of(format_of(members["zarr_format"]), name, json.dumps(members).encode(), None, "", Options(), 0)
+
+
+TRANSPOSED = {**V3, "codecs": [{"name": "transpose", "configuration": {"order": [1, 0]}}, *V3["codecs"],
+                               {"name": "gzip", "configuration": {"level": 1}}, {"name": "crc32c"}]}
+BLOSC = {**V2, "compressor": {"id": "blosc", "cname": "lz4", "clevel": 5, "shuffle": 1}, "order": "F"}
+TEXT = {**V3, "data_type": "string", "fill_value": "", "codecs": [{"name": "vlen-utf8"}, V3["codecs"][1]]}
+
+
+@pytest.mark.parametrize("members", [V3, V2, TRANSPOSED, BLOSC, TEXT],
+                         ids=["v3", "v2", "transposed", "blosc", "text"])
+def test_a_chunk_shape_is_its_own(members):
+    other = cut({**members, "shape": [70, 50]}, [20, 30])
+    alone = resolved(other)
+    forget()
+    first, second = resolved(members), resolved(other)
+    assert len(known_documents._kept) == 1 and second.metadata.codecs is first.metadata.codecs
+    assert second.metadata == alone.metadata and second.template == alone.template
+    for name in ("chunk_shape", "array_types", "sizes", "max_encoded", "order", "swap", "step_names", "dtype"):
+        assert getattr(second.chain, name) == getattr(alone.chain, name), name
+    elements = np.arange(600).astype(alone.metadata.dtype).reshape(20, 30)
+    raw = bytes(second.chain.encode(elements))
+    assert raw == bytes(alone.chain.encode(elements))
+    assert (second.chain.decode(raw) == elements).all()
+    assert first.chain.chunk_shape == (2, 2) and first.chain.max_encoded != second.chain.max_encoded or members is TEXT
+
+
+@pytest.mark.parametrize("members", [V3, V2], ids=["v3", "v2"])
+@pytest.mark.parametrize("chunk_shape", [[4], [4, 5, 6], [0, 5], [-1, 5], [4.0, 5], [True, 5], ["4", 5], [2**63, 1],
+                                         [2**31, 2**31], None, {}, 4, [None, 1]])
+def test_a_chunk_shape_that_is_wrong_is_an_error_all_the_same(members, chunk_shape):
+    def outcome():
+        try:
+            return parse(cut(members, chunk_shape))
+        except zcore.ZcoreError as error:
+            return type(error), str(error)
+
+    alone = outcome()
+    forget()
+    parse(members)
+    assert len(known_documents._kept) == 1 and outcome() == alone
+    assert isinstance(alone, tuple)
+
+
+def test_shards_are_recalled_with_their_own_shape_alone():
+    inner = {"chunk_shape": [2, 1], "codecs": V3["codecs"], "index_codecs": V3["codecs"][:1]}
+    shards = cut({**V3, "codecs": [{"name": "sharding_indexed", "configuration": inner}]}, [4, 2])
+    first = resolved(shards)
+    assert resolved({**shards, "shape": [9, 9]}).chain is first.chain
+    other = resolved(cut(shards, [8, 8]))
+    assert other.chain.shards.shard_shape == (8, 8) and other.chain.inner_shape == (2, 1)
+    with pytest.raises(zcore.MetadataError):
+        resolved(cut(shards, [3, 2]))
+    # The first chunk shape of this text is that of the inner chunks.
+    turned = {name: shards[name] for name in reversed(shards)}
+    known_documents._kept.clear()
+    assert resolved(turned).metadata == first.metadata
+    assert resolved(cut({**turned, "shape": [9, 9]}, [8, 4])).chain.inner_shape == (2, 1)
+
+
+def test_another_grid_in_a_document_of_zarr_v2_is_not_its_own():
+    text = json.dumps({**V2, "chunk_grid": cut(V3, [2, 2])["chunk_grid"]})
+    for escaped in (text, text.replace('"chunks"', '"\\u0063hunks"')):
+        assert parsed(escaped, 2).chunk_shape == (2, 2)
+        other = parsed(escaped.replace('"chunk_shape": [2, 2]', '"chunk_shape": [4, 4]'), 2)
+        assert other.chunk_shape == (2, 2) and other.extra["chunk_grid"]["configuration"] == {"chunk_shape": [4, 4]}
 
 
 @pytest.mark.parametrize("change", [{"fill_value": True}, {"data_type": "uint32"}, {"unknown": {}}, {"codecs": []}])

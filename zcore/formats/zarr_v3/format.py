@@ -113,12 +113,13 @@ class ZarrV3(Format):
         if (type(metadata) is not ArrayMetadata or metadata.extra or metadata.edges is not None
                 or metadata.data_type is not None or has_varying_items(metadata.dtype)):
             return render_json_lines(_members_of(metadata), _WITH_ATTRIBUTES)
-        shared = _shared_lines(metadata.dtype, metadata.chunk_shape, Same(metadata.chunk_keys), metadata.fill_bytes,
-                               Same(metadata.codecs))
+        before, after = _shared_lines(metadata.dtype, len(metadata.shape), Same(metadata.chunk_keys),
+                                      metadata.fill_bytes, Same(metadata.codecs))
         last = (_END if not metadata.attributes and metadata.dimension_names is None
                 else render_lines(_last_members(metadata), _WITH_ATTRIBUTES))
         # Python writes a list of integers as JSON does.
-        return join_lines(f'{_BEGIN},\n  "shape": {list(metadata.shape)}', shared, last)
+        return join_lines(f'{_BEGIN},\n  "shape": {list(metadata.shape)}',
+                          f"{before}{list(metadata.chunk_shape)}{after}", last)
 
     def render_group(self, metadata: GroupMetadata) -> bytes:
         return self.render_array(metadata)  # the type of the metadata decides
@@ -270,10 +271,17 @@ def _last_members(metadata):
 
 _FIRST = {"zarr_format": 3, "node_type": "array"}
 _BEGIN = render_lines(_FIRST)
+_CHUNK_SHAPE = '"chunk_shape": '     # the type before it has no such member
 _END = render_lines({"attributes": {}, "storage_transformers": []})
 
 
 @lru_cache(maxsize=64)
-def _shared_lines(dtype, chunk_shape, chunk_keys, raw, codecs):
-    """Return the lines between `shape` and `attributes`, which many arrays of a program share; see `Same`."""
-    return render_lines(_middle_members(dtype, None, chunk_shape, None, chunk_keys.value, None, raw, codecs.value))
+def _shared_lines(dtype, ndim, chunk_keys, raw, codecs):
+    """Return the lines between `shape` and `attributes`, which many arrays of a program share; see `Same`.
+
+    They are two texts, before and after the chunk shape.
+    """
+    grid = (1,) * ndim
+    lines = render_lines(_middle_members(dtype, None, grid, None, chunk_keys.value, None, raw, codecs.value))
+    before, member, after = lines.partition(_CHUNK_SHAPE)
+    return before + member, after.removeprefix(str(list(grid)))
