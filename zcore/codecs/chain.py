@@ -228,7 +228,8 @@ class CodecChain:
             setattr(new, name, getattr(self, name))
         new.chunk_shape, new.array_types = chunk_shape, self._types_of(chunk_shape)
         new.sizes = self._sizes_of(new.array_types)
-        new._lower()
+        is_same = self.is_native and not any([codec.is_sized for codec in self.compressors])
+        new._lower(self.lowered if is_same else None)
         return new
 
     def _sort(self, codecs):
@@ -326,10 +327,10 @@ class CodecChain:
         if self.shards is not None:
             self.shards.chain.check_sizes()
 
-    def _lower(self):
-        """Compute the maximum size of an object, and the chain's form in the kernel."""
+    def _lower(self, known=None):
+        """Compute the maximum size of an object, and the chain's form in the kernel unless it is known."""
         self.max_encoded = self.sizes[-1][0]
-        self.lowered = lowered(self)
+        self.lowered = lowered(self) if known is None else known
         self.program, self.order, self.swap, self.step_names = self.lowered
 
     @property

@@ -42,6 +42,7 @@ class Codec:
     kind: str
     is_move: bool = False
     checks_fill: bool = False
+    is_sized: bool = False      # the step depends on the size of the content
     _parameters: tuple[str, ...] = ()
     _left_out: tuple[str, ...] = ()     # parameters that documents do not record where they are None
 

@@ -189,6 +189,7 @@ class GzipCodec(StepCodec):
     """
 
     name = "gzip"
+    is_sized = True
     _parameters = ("level",)
     _wbits = deflate.GZIP_WBITS
 
