@@ -3,7 +3,9 @@
 A line counts where a part of a statement stands in it. A statement that is nothing but a text is a docstring, and none
 of its lines counts.
 """
+import argparse
 import io
+import json
 import re
 import tokenize
 from collections import namedtuple
@@ -136,3 +138,13 @@ def render(rooms):
 def plain_of(rooms):
     """Return the same as JSON has it."""
     return {"rooms": {name: room._asdict() for name, room in rooms.items()}, "total": total_of(rooms)._asdict()}
+
+
+def main(argv):
+    """Print the rooms, and return the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks lines",
+                                     description="Count the lines of code of zcore by room, without docs and comments.")
+    parser.add_argument("--json", action="store_true")
+    rooms = measure()
+    print(json.dumps(plain_of(rooms), indent=1) + "\n" if parser.parse_args(argv).json else render(rooms), end="")
+    return 0

@@ -3,7 +3,6 @@
 No test looks at a time. The libraries that are not installed are skipped.
 """
 import dataclasses
-import functools
 import gc
 import json
 import os
@@ -24,8 +23,7 @@ import pytest
 
 pytest.importorskip("blosc")
 
-from benchmarks import __main__ as command
-from benchmarks import adapters
+from benchmarks import adapters, command
 from benchmarks.comparisons import (
     asdf_files,
     checkpoint,
@@ -863,7 +861,7 @@ def test_both_ways_count_python_alike():
         assert lines.lines_of_cython(source) == lines.lines_of_python(source), path
 
 
-def test_lines_by_room(tmp_path, capsys, monkeypatch):
+def test_lines_by_room(tmp_path):
     (tmp_path / "b" / "deep").mkdir(parents=True)
     (tmp_path / "a.py").write_text("x = 1\n")
     (tmp_path / "b" / "b.pyx").write_text("cdef int x = 1\n\ny = 2\n")
@@ -872,9 +870,20 @@ def test_lines_by_room(tmp_path, capsys, monkeypatch):
     rooms = lines.measure(tmp_path)
     assert rooms == {lines.TOP: (1, 1), "b": (2, 3)} and lines.total_of(rooms) == (3, 4)
     assert lines.render(rooms).splitlines()[-1].split() == ["total", "3", "files", "4", "lines"]
-    monkeypatch.setattr(lines, "measure", functools.cache(lines.measure))
-    assert command.main(["lines"]) == 0
-    table = capsys.readouterr().out
-    assert command.main(["lines", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert str(found["total"]["lines"]) in table.splitlines()[-1] and found["rooms"]["kernel"]["files"] > 50
+
+
+def test_lines_are_counted_without_a_build(tmp_path):
+    root = lines.PACKAGE.parent
+    for name in ("__init__.py", "__main__.py", "command.py", "counts"):
+        copy = shutil.copytree if name == "counts" else shutil.copy
+        (tmp_path / "benchmarks").mkdir(exist_ok=True)
+        copy(root / "benchmarks" / name, tmp_path / "benchmarks" / name)
+    (tmp_path / "zcore").mkdir()
+    (tmp_path / "zcore" / "__init__.py").write_text("raise ImportError\n")
+
+    def counted(*options):
+        return subprocess.run([sys.executable, "-m", "benchmarks", "lines", *options], check=True, text=True,
+                              stdout=subprocess.PIPE, cwd=tmp_path, env={**os.environ, "PYTHONPATH": ""}).stdout
+
+    assert counted().splitlines()[-1].split() == ["total", "1", "files", "1", "lines"]
+    assert json.loads(counted("--json"))["rooms"] == {lines.TOP: {"files": 1, "lines": 1}}
