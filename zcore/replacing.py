@@ -7,7 +7,7 @@ before. A link is followed, so the file that it leads to is replaced and the lin
 not followed.
 
 Files are replaced here and nowhere else, apart from chunks and documents of nodes that are held
-(`zcore.kernel.io.files`). Directories are replaced by `zcore.stores.directory.beside`. Errors are those of the system;
+(`zcore.kernel.io.files`). Directories are replaced by `zcore.stores.directory.staged`. Errors are those of the system;
 the callers convert them.
 """
 from __future__ import annotations

@@ -18,7 +18,7 @@ pytest.importorskip("zarr")
 
 import dask  # noqa: E402
 
-from zcore.nodes.appending import Growing, appending  # noqa: E402
+from zcore.nodes.appending import PendingAppend, appending  # noqa: E402
 from zcore.xarray import to_zarr  # noqa: E402
 
 LAZY = pytest.mark.parametrize("lazy", [False, True])
@@ -255,14 +255,14 @@ def test_rows_of_another_program_meanwhile(tmp_path, monkeypatch, step):
     """Which does not know of appends to several arrays."""
     ds = xr.Dataset({"a": ("t", np.arange(3))})
     to_zarr(ds, tmp_path)
-    call = getattr(Growing, step)
+    call = getattr(PendingAppend, step)
 
     def late(growing):
         monkeypatch.undo()
         zcore.open(tmp_path, "r+")["a"].append([7, 8])
         return call(growing)
 
-    monkeypatch.setattr(Growing, step, late)
+    monkeypatch.setattr(PendingAppend, step, late)
     with pytest.raises(zcore.StoreError, match="another writer"):
         to_zarr(ds + 30, tmp_path, append_dim="t")
     assert zcore.open(tmp_path)["a"][...].tolist() == [0, 1, 2, 7, 8]
@@ -273,7 +273,7 @@ def test_rows_of_another_program_meanwhile(tmp_path, monkeypatch, step):
 def test_an_append_in_an_append(tmp_path, monkeypatch):
     """A signal handler, or a block of dask, cannot wait for the call that it interrupts."""
     stored(tmp_path)
-    lengthen = Growing.lengthen
+    lengthen = PendingAppend.lengthen
 
     def inside(growing):
         monkeypatch.undo()
@@ -281,7 +281,7 @@ def test_an_append_in_an_append(tmp_path, monkeypatch):
             appended(tmp_path, rows(2))
         return lengthen(growing)
 
-    monkeypatch.setattr(Growing, "lengthen", inside)
+    monkeypatch.setattr(PendingAppend, "lengthen", inside)
     appended(tmp_path, rows(1))
     xr.testing.assert_equal(loaded(tmp_path, "zcore"), several(rows(0), rows(1)))
 

@@ -17,7 +17,7 @@ import numpy as np
 
 import zcore
 from zcore.stores import OBJECTS
-from zcore.stores.directory import beside
+from zcore.stores.directory import staged
 
 VALUES = np.random.default_rng(8).integers(0, 1000, (150, 130)).astype("i4")
 VALUES[40:60, 20:70] = 0     # some objects are absent
@@ -103,7 +103,7 @@ def rounds(path, kinds, n_kills, seed):
             pid = os.fork()
             if pid == 0:
                 if kind == "renames":
-                    beside.exchange = no_exchange
+                    staged.exchange = no_exchange
                 copy()
                 os._exit(0)
             # Longer and longer: a child may need more time than the parent did, and would never come to the end.

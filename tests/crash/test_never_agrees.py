@@ -15,8 +15,8 @@ from zcore.engine.freshness import Freshness
 from zcore.hierarchy import creation, deletion, exchange, lifecycle
 from zcore.kernel.select.box import whole
 from zcore.nodes import appending, group_writer
-from zcore.stores.directory import atomic, beside, lock_file
-from zcore.stores.directory.beside import Beside
+from zcore.stores.directory import atomic, lock_file, staged
+from zcore.stores.directory.staged import StagedDirectory
 from zcore.stores.zip import writer as zip_writer
 from zcore.tools.copy import sources, transfer
 from zcore.tools.stored import Way
@@ -158,9 +158,9 @@ def test_rows_before_which_others_append_each_time(group, never, monkeypatch):
 
 
 def test_a_container_that_goes_each_time(tmp_path, never):
-    looks = never(Beside, "is_here", False, (beside, "_MAX_TRIES"))
+    looks = never(StagedDirectory, "is_here", False, (staged, "_MAX_TRIES"))
     with pytest.raises(zcore.StoreError, match="its container goes as soon as it is made"):
-        with Beside(str(tmp_path / "a")):
+        with StagedDirectory(str(tmp_path / "a")):
             pytest.fail("it is not made")
     assert len(looks) == N
 

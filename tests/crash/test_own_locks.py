@@ -100,8 +100,8 @@ def of_that_place(*args):
 signal.signal(signal.SIGUSR1, of_that_place)
 name = "is_empty"
 if given != "create":
-    from zcore.stores.directory.beside import Beside
-    owner, name = Beside, "put"
+    from zcore.stores.directory.staged import StagedDirectory
+    owner, name = StagedDirectory, "put"
 before = getattr(owner, name)
 def after(self, key):
     if given != "create":

@@ -1,4 +1,4 @@
-"""Arrays of a group are often alike: their documents differ in shape, chunk shape and attributes. The rest is read once.
+"""Documents of a group are often alike: they differ in shape, chunk shape and attributes. The rest is read once.
 
 What a document says is kept by the text around the values of these members. Another text that has the same around
 other values says the same, with these values: as JSON has no context, a parser would be in the same state before and
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     Resolved = tuple[ArrayMetadata, CodecChain, tuple[str, str, str], tuple[str, ...]]
 
 _MAX_KEPT = 64
+_MAX_NBYTES = 2**30     # of a chunk that no format refuses for its size
 _CHUNKS = ("chunk_shape", "chunks")     # in Zarr v3; in v2
 _FREE = re.compile(rf'"(shape|attributes|{"|".join(_CHUNKS)})"\s*:\s*')
 _MARK = "the value of this member"
@@ -78,9 +79,10 @@ def recall(parts: Cut, *reading: object) -> Resolved | None:
     if shape is None or chunk_shape is None or not (type(attributes) is dict or "attributes" not in values):
         return None
     with suppress(ValueError):     # the parser says more
-        if chunk_shape != metadata.chunk_shape and (chain := chain.for_chunks(chunk_shape)) is None:
-            return None
-        return metadata.resized(shape, attributes, chunk_shape), chain, *rest
+        metadata = metadata.resized(shape, attributes, chunk_shape)
+        if chunk_shape != resolved[0].chunk_shape:
+            chain = None if metadata.chunk_nbytes > _MAX_NBYTES else chain.for_chunks(chunk_shape)
+        return None if chain is None else (metadata, chain, *rest)
     return None
 
 

@@ -79,7 +79,7 @@ class PlanReader:
         # Only references to remote targets have batches.
         located = store.locate(prefix) if store.n_requests else None
         batches = located.batches if type(located) is FileParts else None
-        self._gathered = None if batches is None else Gathered(store, prefix, plan, self._next, view.chain, batches)
+        self._gathered = None if batches is None else BatchedReads(store, prefix, plan, self._next, view.chain, batches)
         # One limit for all objects, if they have one shape.
         self._limit = view.chain.max_encoded if view.metadata.edges is None else None
 
@@ -367,7 +367,7 @@ def pause(i: int) -> None:
 MAX_GATHERED = 1 << 16
 
 
-class Gathered:
+class BatchedReads:
     """Tasks whose objects are read together, if the store combines any. A shard that is read in parts is read alone."""
 
     def __init__(self, store: Store, prefix: str, plan: ReadPlan, begin_tasks: Callable[[int], list[int]],

@@ -52,7 +52,7 @@ from zcore.model.chunk_keys import ChunkKeyEncoding
 from zcore.model.dtypes import from_descr, to_descr
 from zcore.model.fill_value import fill_bytes, fill_scalar, real_to_json
 from zcore.model.metadata import ArrayMetadata, CodecSpec, check_chunk_shape, check_shape, shape_of
-from zcore.model.value import Same
+from zcore.model.value import IdentityKey
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -119,8 +119,8 @@ class Zmeta(Format):
             raise ValueError(f"the chunks of a __zmeta__ array are named {_CHUNK_KEYS!r}, not {metadata.chunk_keys!r}")
         if not _MEMBERS.isdisjoint(metadata.extra):
             raise ValueError(f"extra members {sorted(_MEMBERS.intersection(metadata.extra))} are the format's own")
-        what = (Same(metadata.dtype), metadata.chunk_shape, Same(metadata.codecs), metadata.fill_value is None,
-                metadata.fill_bytes)
+        what = (IdentityKey(metadata.dtype), metadata.chunk_shape, IdentityKey(metadata.codecs),
+                metadata.fill_value is None, metadata.fill_bytes)
         if metadata.extra:
             return render_json({**metadata.extra, **_members(*what), "shape": metadata.shape})
         return render_shape(_around_shape(*what), metadata.shape)
@@ -208,7 +208,10 @@ def _parse_dtype(descr):
 
 
 def _members(dtype, chunk_shape, codecs, is_undefined, raw_fill):
-    """Return the members of the document that the format names, but the shape. Type and codecs are each a `Same`."""
+    """Return the members of the document that the format names, but the shape.
+
+    Type and codecs are each an `IdentityKey`.
+    """
     dtype = dtype.value
     _check_chunk_nbytes(chunk_shape, dtype)
     cname, clevel, shuffle = _chain_members(codecs.value, dtype)

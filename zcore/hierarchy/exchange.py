@@ -1,4 +1,4 @@
-"""Replaces and deletes nodes in one step, where the store is a directory: by a directory beside it (`Beside`).
+"""Replaces and deletes nodes in one step, where the store is a directory: by a directory beside it (`StagedDirectory`).
 
 Readers and writers that have begun go on in the old directory, which each of their calls has opened once. No later call
 finds it by its name.
@@ -21,7 +21,7 @@ from zcore.hierarchy import consolidated, lookup
 from zcore.hierarchy.creation_lock import Place, hold_nodes, is_held
 from zcore.model.metadata import ArrayMetadata, GroupMetadata
 from zcore.stores.directory import cleanup
-from zcore.stores.directory.beside import Beside
+from zcore.stores.directory.staged import StagedDirectory
 from zcore.stores.directory.store import DirectoryStore
 from zcore.stores.keys import is_temporary, prefix_of
 
@@ -69,7 +69,7 @@ def delete(store: Store, path: str, directory: str, options: Options) -> bool:
         found = [] if place is None else lookup.documents_at(store, path)
         if not found:
             return False     # another call was faster
-        with Beside(directory, store.fsync) as work:
+        with StagedDirectory(directory, store.fsync) as work:
             try:
                 _put(store, found, directory, work, options)
             except NodeNotFoundError as error:
@@ -83,7 +83,7 @@ def delete(store: Store, path: str, directory: str, options: Options) -> bool:
     return True
 
 
-def put(store: Store, path: str, work: Beside, options: Options, overwrite: bool = True) -> None:
+def put(store: Store, path: str, work: StagedDirectory, options: Options, overwrite: bool = True) -> None:
     """Give a directory that was built beside that of `path` its name. With `overwrite`, a node there goes.
 
     Raises

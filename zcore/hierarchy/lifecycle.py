@@ -51,9 +51,9 @@ from zcore.hierarchy.deletion import delete as delete
 from zcore.hierarchy.unfinished import unfinished
 from zcore.kernel.select.box import Box, whole
 from zcore.model.metadata import ArrayMetadata
-from zcore.model.value import Same
+from zcore.model.value import IdentityKey
 from zcore.stores.base import AtMost, Folders, directory_at
-from zcore.stores.directory.beside import Beside
+from zcore.stores.directory.staged import StagedDirectory
 from zcore.stores.directory.store import DirectoryStore
 from zcore.stores.keys import prefix_of
 from zcore.stores.memory import MemoryStore
@@ -212,7 +212,7 @@ def replacing(store: Store, path: str, options: Options) -> Iterator[DirectorySt
     if directory is None or not lookup.documents_at(store, path, lookup.pass_over_damage):
         yield None
         return
-    with Beside(directory, store.fsync) as work:
+    with StagedDirectory(directory, store.fsync) as work:
         yield DirectoryStore(work.node, fsync=False)
         with consolidated.dropped(store, path, itself=True):
             exchange.put(store, path, work, options)
@@ -223,7 +223,7 @@ def _make_beside(store, path, directory, format, metadata, attributes, data, opt
 
     Raises : NodeExistsError, if something is there that is not replaced.
     """
-    with Beside(directory, store.fsync) as work:
+    with StagedDirectory(directory, store.fsync) as work:
         try:
             create(DirectoryStore(work.node, fsync=False), "", format, metadata, attributes,
                    options.changed({"lock": False}), data=data, is_below=True)
@@ -345,7 +345,7 @@ def documents_of(path: str, format: Format, metadata: ArrayMetadata | GroupMetad
     new, of_attributes = metadata.attributes or attributes, None
     try:
         if kind is ArrayBinding and not metadata.attributes:
-            document = _rendered(format, Same(metadata))
+            document = _rendered(format, IdentityKey(metadata))
         else:
             document = kind.render(format, metadata)
             check_whole_characters(document.decode())
@@ -367,7 +367,7 @@ def documents_of(path: str, format: Format, metadata: ArrayMetadata | GroupMetad
 
 @lru_cache(maxsize=64)
 def _rendered(format, metadata):
-    """Return the document of an array without attributes, a `Same`; many arrays of a group have the same metadata."""
+    """Return the document of an array without attributes, an `IdentityKey`. Many arrays of a group have the same."""
     document = format.render_array(metadata.value)
     check_whole_characters(document.decode())
     return document

@@ -70,7 +70,7 @@ def check_kind(value: object, keyword: str, kinds: tuple[type, ...], allowed: st
         raise TypeError(f"{keyword} is {value!r:.60}, expected {allowed}")
 
 
-class Same:
+class IdentityKey:
     """A key of a cache that equals only the key of the same object. Equal values may differ in text, as 1 and True."""
 
     __slots__ = ("value",)

@@ -33,7 +33,7 @@ from zcore.hierarchy import consolidated
 from zcore.indexing.assign import cast_to
 from zcore.kernel.io.files import sync_files
 from zcore.mpi.exchange import Exchange, bounds_of, write_in_turns
-from zcore.nodes.appending import Growing
+from zcore.nodes.appending import PendingAppend
 
 if TYPE_CHECKING:
     from typing import Any, Unpack
@@ -231,20 +231,20 @@ def append(comm: Any, array: zcore.Array, values: npt.ArrayLike, axis: int = 0) 
 
     _change(comm, array, array.refresh)
     old, binding = array.shape, array._binding
-    growing = Growing(array, old, (*old[:axis], old[axis] + sum(lengths), *old[axis + 1:]))
+    pending = PendingAppend(array, old, (*old[:axis], old[axis] + sum(lengths), *old[axis + 1:]))
     is_first = binding.store.swaps or binding.store.is_transaction
-    _change(comm, array, growing.reserve if is_first else growing.make_room)
+    _change(comm, array, pending.reserve if is_first else pending.make_room)
     start = old[axis] + sum(lengths[:comm.Get_rank()])
     try:
         if n:
-            (array if is_first else growing)[(slice(None),) * axis + (slice(start, start + n),)] = values
+            (array if is_first else pending)[(slice(None),) * axis + (slice(start, start + n),)] = values
     except Exception as exc:
         error = exc
     _agree(comm, error)
 
     def lengthen():
         with consolidated.dropped(binding.store, binding.path, itself=True, format=binding.format):
-            growing.lengthen()
+            pending.lengthen()
 
     if not is_first:
         _change(comm, array, lengthen)

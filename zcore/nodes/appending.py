@@ -35,7 +35,7 @@ _RECORD = ".zcore_append", "record"
 _MAX_TRIES = 1000
 
 
-class Growing:
+class PendingAppend:
     """The target of elements that a stored array is about to get: a pickle of it works in other processes.
 
     Parameters
@@ -51,7 +51,7 @@ class Growing:
         self._is_longer = False
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Growing, self._made_of
+        return PendingAppend, self._made_of
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -109,7 +109,7 @@ def home_of(dims_of: Mapping[str, tuple[str, ...]], dim: str) -> str:
 
 
 @contextmanager
-def appending(home: Array, dim: str, length: int, grown: Iterable[Growing] = ()) -> Iterator[None]:
+def appending(home: Array, dim: str, length: int, grown: Iterable[PendingAppend] = ()) -> Iterator[None]:
     """Return a context manager for an append, with a record of it that is removed in the end.
 
     Other appends wait for it, except those of other processes at a service, and in a session of Icechunk.
@@ -121,7 +121,7 @@ def appending(home: Array, dim: str, length: int, grown: Iterable[Growing] = ())
     dim : str
     length : int
         Of this dimension, before.
-    grown : iterable of Growing
+    grown : iterable of PendingAppend
         The arrays that are appended to. After an error they have their old shapes.
     """
     store, key = home.store, _key_of(home)

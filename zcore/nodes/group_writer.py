@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from zcore.errors import LockError, NodeNotFoundError
 from zcore.model.metadata import NAMES_ATTRIBUTE
-from zcore.nodes.appending import Growing, appending, home_of, length_before, take_back
+from zcore.nodes.appending import PendingAppend, appending, home_of, length_before, take_back
 from zcore.nodes.streams import Ring, StreamWriter, rows_in
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ class GroupWriter(StreamWriter):
                 for name, array in self.arrays.items():
                     old, axis = self._shape_now(name), self._axes[name]
                     new = old[:axis] + (old[axis] + n,) + old[axis + 1:]
-                    grown.append(Growing(array, old[:axis] + (length,) + old[axis + 1:], new))
+                    grown.append(PendingAppend(array, old[:axis] + (length,) + old[axis + 1:], new))
                     grown[-1].append(self._rings[name].get(self._tail, n), axis)
             self._appended(n)
             return

@@ -27,7 +27,7 @@ from zcore.engine.options import Options
 from zcore.formats.zarr_v2.chain import to_chain
 from zcore.hierarchy import consolidated as copies
 from zcore.hierarchy import lifecycle
-from zcore.nodes.appending import Growing, appending, home_of, take_back
+from zcore.nodes.appending import PendingAppend, appending, home_of, take_back
 from zcore.nodes.group_writer import GroupWriter
 from zcore.stores.keys import prefix_of
 from zcore.stores.openers import store_of
@@ -415,7 +415,7 @@ class _Draft(ZarrStore):
     @property
     def grows(self):
         """Whether arrays that are there get longer."""
-        return any([target.growing is not None for target in self._targets])
+        return any([target.pending is not None for target in self._targets])
 
     def opened(self, place, mode, path, **keywords):
         """Return the group at a path."""
@@ -437,7 +437,7 @@ class _Draft(ZarrStore):
         if self.grows:
             home = group[home_of(dims_of(self._sources), self._append_dim)]
             stack.enter_context(appending(home, self._append_dim, self.get_dimensions()[self._append_dim],
-                                          [target.growing for target in self._targets if target.growing is not None]))
+                                          [target.pending for target in self._targets if target.pending is not None]))
         for target in self._targets:
             target.carry_out(group, not compute or group.store.swaps or group.store.is_transaction)
         self.writer.carry_out()
@@ -485,7 +485,7 @@ class _Target:
         self.name = name
         self.shape = shape
         self.array = None
-        self.growing = None
+        self.pending = None
         self._keywords = keywords
         self._found = shape
 
@@ -509,21 +509,21 @@ class _Target:
         if self.array.shape != self._found:
             raise lifecycle.another_writer(self.array._binding, self.array.shape, self._found)
         if self.shape != self._found:
-            self.growing = Growing(self.array, self._found, self.shape)
+            self.pending = PendingAppend(self.array, self._found, self.shape)
 
     def carry_out(self, group, is_first):
         """Create the array, or make one longer; its document says so now if `is_first`, else in the end."""
         if self._keywords is not None:
             self.array = group.create_array(self.name, **self._keywords)
-        elif self.growing is not None and is_first:
-            self.growing.reserve()
-        elif self.growing is not None:
-            self.growing.make_room()
-            self.array = self.growing
+        elif self.pending is not None and is_first:
+            self.pending.reserve()
+        elif self.pending is not None:
+            self.pending.make_room()
+            self.array = self.pending
 
     def finish(self):
-        if self.array is self.growing:
-            self.growing.lengthen()
+        if self.array is self.pending:
+            self.pending.lengthen()
 
 
 class _NotingWriter(ArrayWriter):

@@ -118,6 +118,20 @@ def test_a_chunk_shape_that_is_wrong_is_an_error_all_the_same(members, chunk_sha
     assert isinstance(alone, tuple)
 
 
+def test_chunks_that_are_too_large_for_a_format_are_an_error_all_the_same():
+    zmeta = format_of("zmeta")
+
+    def resolve(*chunk_shape):
+        array = zmeta.new_array((10**6, 10**6), "f8", (2, 2))
+        raw = zmeta.render_array(array)
+        raw = raw.replace(b'"chunks": [\n        2,\n        2\n', b'"chunks": [%d, %d' % chunk_shape)
+        return views.view_of(zmeta, "__zmeta__", raw, None, "", Options(), 0).metadata.chunk_shape
+
+    assert resolve(2, 2) == (2, 2) and resolve(20, 30) == (20, 30) and len(known_documents._kept) == 1
+    with pytest.raises(zcore.MetadataError, match="chunks"):
+        resolve(2**15, 2**15)
+
+
 def test_shards_are_recalled_with_their_own_shape_alone():
     inner = {"chunk_shape": [2, 1], "codecs": V3["codecs"], "index_codecs": V3["codecs"][:1]}
     shards = cut({**V3, "codecs": [{"name": "sharding_indexed", "configuration": inner}]}, [4, 2])

@@ -17,7 +17,7 @@ from tests.unit.stores.conformance import run_threads
 from zcore.engine.options import Options
 from zcore.formats import NODE_DOCUMENTS
 from zcore.hierarchy import creation_lock, deletion, exchange, lifecycle
-from zcore.stores.directory.beside import Beside
+from zcore.stores.directory.staged import StagedDirectory
 
 WITH_GROUPS = [3, 2]
 DOCUMENTS = [document for documents in NODE_DOCUMENTS.values() for document in documents]
@@ -820,7 +820,7 @@ def test_a_group_that_is_deleted_while_a_node_below_it_is_created_is_made_again(
     if of is zcore.MemoryStore:
         method = "set_if_not_exists"
     elif method == "set":
-        of, method, key = Beside, "put", False
+        of, method, key = StagedDirectory, "put", False
     called, calls = getattr(of, method), []
 
     def delete_and_call(self, name, *rest):

@@ -46,7 +46,7 @@ from zcore.model.chunk_keys import ChunkKeyEncoding
 from zcore.model.dtypes import from_descr, to_descr
 from zcore.model.fill_value import fill_scalar
 from zcore.model.metadata import ArrayMetadata, GroupMetadata, check_chunk_shape, check_shape, has_varying_items
-from zcore.model.value import Same
+from zcore.model.value import IdentityKey
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -92,8 +92,8 @@ class ZarrV2(Format):
         if metadata.extra or not metadata.shape or has_varying_items(metadata.dtype):
             return render_json(_array_members(metadata))
         _check_expressible(metadata)
-        around = _around_shape(Same(metadata.dtype), metadata.chunk_shape, metadata.chunk_keys.separator,
-                               Same(metadata.codecs), metadata.fill_value is None, metadata.fill_bytes)
+        around = _around_shape(IdentityKey(metadata.dtype), metadata.chunk_shape, metadata.chunk_keys.separator,
+                               IdentityKey(metadata.codecs), metadata.fill_value is None, metadata.fill_bytes)
         return render_shape(around, metadata.shape)
 
     def parse_attributes(self, raw: bytes | None, path: str) -> dict[str, Any]:
@@ -254,7 +254,7 @@ def _members(dtype, chunk_shape, separator, codecs, fill_value):
 
 @lru_cache(maxsize=64)
 def _around_shape(dtype, chunk_shape, separator, codecs, is_undefined, raw_fill):
-    """Return `around_shape` of the document of an array. Type and codecs are each a `Same`."""
+    """Return `around_shape` of the document of an array. Type and codecs are each an `IdentityKey`."""
     fill_value = None if is_undefined else render_fill(dtype.value, raw_fill)
     return around_shape(_members(dtype.value, chunk_shape, separator, codecs.value, fill_value))
 

@@ -46,7 +46,7 @@ from zcore.formats.zarr_v3.grids import parse_grid, parse_key_encoding, render_g
 from zcore.formats.zarr_v3.new import new_array, new_group
 from zcore.model import node_names
 from zcore.model.metadata import ArrayMetadata, GroupMetadata, check_chunk_shape, check_shape, has_varying_items
-from zcore.model.value import Same
+from zcore.model.value import IdentityKey
 
 if TYPE_CHECKING:
     from typing import Any
@@ -113,8 +113,8 @@ class ZarrV3(Format):
         if (type(metadata) is not ArrayMetadata or metadata.extra or metadata.edges is not None
                 or metadata.data_type is not None or has_varying_items(metadata.dtype)):
             return render_json_lines(_members_of(metadata), _WITH_ATTRIBUTES)
-        before, after = _shared_lines(metadata.dtype, len(metadata.shape), Same(metadata.chunk_keys),
-                                      metadata.fill_bytes, Same(metadata.codecs))
+        before, after = _shared_lines(metadata.dtype, len(metadata.shape), IdentityKey(metadata.chunk_keys),
+                                      metadata.fill_bytes, IdentityKey(metadata.codecs))
         last = (_END if not metadata.attributes and metadata.dimension_names is None
                 else render_lines(_last_members(metadata), _WITH_ATTRIBUTES))
         # Python writes a list of integers as JSON does.
@@ -277,7 +277,7 @@ _END = render_lines({"attributes": {}, "storage_transformers": []})
 
 @lru_cache(maxsize=64)
 def _shared_lines(dtype, ndim, chunk_keys, raw, codecs):
-    """Return the lines between `shape` and `attributes`, which many arrays of a program share; see `Same`.
+    """Return the lines between `shape` and `attributes`, which many arrays of a program share; see `IdentityKey`.
 
     They are two texts, before and after the chunk shape.
     """

@@ -22,7 +22,7 @@ from zcore.model.chunk_keys import ChunkKeyEncoding
 from zcore.model.fill_value import fill_bytes, fill_scalar
 from zcore.model.foreign_dtypes import is_foreign
 from zcore.model.metadata import MAX_NDIM, ArrayMetadata, CodecSpec, GroupMetadata, has_varying_items, shape_of
-from zcore.model.value import Same, first_of
+from zcore.model.value import IdentityKey, first_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -117,7 +117,7 @@ def new_array(shape: Shape, dtype: Any, chunks: Chunks = None, fill_value: Any =
         chain = specs_of(codecs, dtype, len(shape))
         dtype = _in_byte_order_of(chain, dtype)
         chunk_shape, edges = normalize_grid(chunks, shape, dtype.itemsize)
-    name = _checked_name(dtype, Same(chain))
+    name = _checked_name(dtype, IdentityKey(chain))
     value, raw = _fill(dtype, fill_value)
     return ArrayMetadata(
         shape, dtype, chunk_shape, _chunk_keys(chunk_key_encoding), chain, value, raw, 3,
@@ -128,7 +128,7 @@ def new_array(shape: Shape, dtype: Any, chunks: Chunks = None, fill_value: Any =
 
 @lru_cache(maxsize=64)
 def _checked_name(dtype, chain):
-    """Return the name of a type in documents. Raises : ValueError, if the chain, a `Same`, cannot store it."""
+    """Return the name of a type in documents. Raises : ValueError, if the chain, an `IdentityKey`, cannot store it."""
     name = render_data_type(dtype)
     check_chain(chain.value, dtype, name)
     return name

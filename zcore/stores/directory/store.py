@@ -27,7 +27,7 @@ from zcore.kernel.io.object_locks import ObjectLocks, locks_of
 from zcore.model.value import as_bool
 from zcore.replacing import NO_FILE
 from zcore.stores.base import OBJECTS, ByteRange, Directory, Folders, Identity, Listing, Objects, Store, directory_at
-from zcore.stores.directory import atomic, beside, cleanup, reading
+from zcore.stores.directory import atomic, cleanup, reading, staged
 from zcore.stores.directory.reading import check_absent, is_special_file, read_file, stat_file
 from zcore.stores.keys import NATIVE, POSIX, check_key, check_prefix, key_to_path, prefix_of
 from zcore.stores.openers import kind_of
@@ -489,7 +489,7 @@ class DirectoryStore(Folders, Store):
         self._check_writable("clean_temporary")
         from time import time
         with self._faults("clean", ""):
-            return cleanup.remove_temporary(self.path, time() - older_than, partial(beside.recover, removes=True))
+            return cleanup.remove_temporary(self.path, time() - older_than, partial(staged.recover, removes=True))
 
     # One key, one file
 

@@ -18,7 +18,7 @@ from zcore.tools.copy.destinations import SINKS, destination_of, file_kind, reco
 from zcore.tools.copy.sources import SourceArray, open_source
 from zcore.tools.copy.stacked import StackedSource
 from zcore.tools.copy.transfer import Progress, Slabs, pass_objects
-from zcore.tools.copy.translate import Losses, Wanted, passes_on
+from zcore.tools.copy.translate import CopyRequest, Losses, passes_on
 from zcore.tools.spread import check_client, check_shared
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def copy(source: StoreLike | Array | Group | list[StoreLike | Array | Group], de
         check_client(client)
         check_shared(source, "source")
         check_shared(destination, "destination")
-    wanted = Wanted(chunks, shards, codecs, compressors, None if dtype is None else np.dtype(dtype), order,
+    wanted = CopyRequest(chunks, shards, codecs, compressors, None if dtype is None else np.dtype(dtype), order,
                     as_bool(checksum, "checksum") or None)
     if wanted.checksum and file_kind(destination) in SINKS:
         raise ValueError(f"checksum=True is for arrays of Zarr v3, and {_place(destination)} will hold none")
@@ -153,13 +153,13 @@ def copy(source: StoreLike | Array | Group | list[StoreLike | Array | Group], de
                      config.fsync if fsync is None else as_bool(fsync, "fsync")) as (sink, work):
             arrays = [node for _, node in opened.nodes if isinstance(node, SourceArray)]
             told = Progress(progress, sum(_nbytes(array, wanted) for array in arrays))
-            made, maker = {}, Maker(sink, wanted, losses, path if opened.leaves_out else None)
+            made, copier = {}, NodeCopier(sink, wanted, losses, path if opened.leaves_out else None)
             if sink.documents_first:
                 for name, node in opened.nodes:
-                    made[name] = maker.make(name, node)
+                    made[name] = copier.make(name, node)
                 sink.close()
             for name, node in opened.nodes:
-                target = made.pop(name) if name in made else maker.make(name, node)
+                target = made.pop(name) if name in made else copier.make(name, node)
                 if target is None and isinstance(node, SourceArray):
                     told.advance(_nbytes(node, wanted))
                 elif isinstance(node, SourceArray):
@@ -176,7 +176,7 @@ def copy(source: StoreLike | Array | Group | list[StoreLike | Array | Group], de
     return _opened(destination, destination_path, threads)
 
 
-class Maker:
+class NodeCopier:
     """Makes the new nodes. Those that the destination cannot hold are left out, with all below them.
 
     `path` is that of the node in the source; None if nothing may be left out.

@@ -39,7 +39,7 @@ from zcore.hierarchy.lifecycle import read_attributes
 from zcore.kernel.io.object_locks import Held
 from zcore.replacing import hidden_beside, keep, put, status_of
 from zcore.stores import openers
-from zcore.stores.directory import beside, cleanup, reading
+from zcore.stores.directory import cleanup, reading, staged
 from zcore.stores.directory.store import DirectoryStore
 from zcore.stores.keys import TEMPORARY, prefix_of
 from zcore.tools.copy import document_last
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
     from zcore.stores.base import Store, StoreLike
     from zcore.tools.copy.sources import SourceArray, SourceGroup
-    from zcore.tools.copy.translate import Losses, Wanted
+    from zcore.tools.copy.translate import CopyRequest, Losses
     from zcore.typing import Format
 
 _MAX_NAME = 200     # bytes; file systems take 255
@@ -81,7 +81,7 @@ class Work:
 
 def container_of(place: str) -> str:
     """Return the container in which a copy to the directory `place` is built."""
-    return beside.container_of(place, _label_of(place))
+    return staged.container_of(place, _label_of(place))
 
 
 def _label_of(place):
@@ -111,7 +111,7 @@ def _content(path):
         os.close(fd)
 
 
-class Building(beside.Beside, Work):
+class Building(staged.StagedDirectory, Work):
     """The directory of a copy to `place`; `leave` keeps what is done for a later call, `discard` removes it.
 
     ::
@@ -151,7 +151,7 @@ class Building(beside.Beside, Work):
         self._request = json.dumps({**request, "boot": _boot()}, sort_keys=True).encode() + b"\n"
         try:
             self.acquire()
-            with beside.faults("build", place):
+            with staged.faults("build", place):
                 self._take_over()
         except BaseException:
             self.leave()
@@ -176,11 +176,11 @@ class Building(beside.Beside, Work):
         return os.path.join(self.container, "request")
 
     def put(self, replace: bool) -> None:
-        """Give the copy its name; see `Beside.put`.
+        """Give the copy its name; see `StagedDirectory.put`.
 
         The request goes first: afterwards `node` is the directory that was replaced, and nobody may go on with that.
         """
-        with beside.faults("make", self.place):
+        with staged.faults("make", self.place):
             copy = os.stat(self.node).st_ino
             os.unlink(self._request_path)
         try:
@@ -201,7 +201,7 @@ class Building(beside.Beside, Work):
 
     def drop_between(self) -> None:
         """Remove the temporary arrays."""
-        with beside.faults("clean up", self.between):
+        with staged.faults("clean up", self.between):
             cleanup.remove_directory(self.between)
 
 # Errors of the system for names that a file system refuses.
@@ -262,7 +262,7 @@ class StoreSink(Sink):
         if source.is_consolidated:
             self._consolidated.append(made)
 
-    def array(self, name: str, source: SourceArray, wanted: Wanted) -> StoredTarget:
+    def array(self, name: str, source: SourceArray, wanted: CopyRequest) -> StoredTarget:
         """Make an array, and return its target."""
         format = self._format_of(source)
         lookup.check_new_names(name.rpartition("/")[2], format)
@@ -385,7 +385,7 @@ def recover(store: Store, path: str) -> None:
     place = store.folders.directory_of(path)
     if place is None:
         document_last.recover(store, path)
-    elif beside.recover(container_of(place)) is not None:
+    elif staged.recover(container_of(place)) is not None:
         consolidated.drop(store, path)
 
 

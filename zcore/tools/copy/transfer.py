@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from zcore.tools.copy.destinations import Work
     from zcore.tools.copy.sources import SourceArray, SourceGroup
-    from zcore.tools.copy.translate import Wanted
+    from zcore.tools.copy.translate import CopyRequest
     from zcore.tools.rechunk import Passes
 
     _Item = TypeVar("_Item")
@@ -92,7 +92,7 @@ class Sink:
         """Make a group, or note the loss."""
         raise NotImplementedError
 
-    def array(self, name: str, source: SourceArray, wanted: Wanted) -> Any:
+    def array(self, name: str, source: SourceArray, wanted: CopyRequest) -> Any:
         """Make an array, and return its `Target`."""
         raise NotImplementedError
 

@@ -36,7 +36,7 @@ MISSING_ATTRIBUTE = "_FillValue"     # the value of missing elements in netCDF
 _SHUFFLE = "numcodecs.shuffle"
 
 
-class Wanted(NamedTuple):
+class CopyRequest(NamedTuple):
     """The caller's wishes for new arrays; None for the properties of the source.
 
     With `checksum` each chunk has a crc32c.
@@ -74,7 +74,7 @@ class Losses:
             warn(f"{place} is not complete without {what}: {', '.join(names)}", IncompleteCopyWarning)
 
 
-def described(source: SourceArray, format: Format, wanted: Wanted, name: str, losses: Losses) -> ArrayMetadata:
+def described(source: SourceArray, format: Format, wanted: CopyRequest, name: str, losses: Losses) -> ArrayMetadata:
     """Return the metadata of a new array. They hold the attributes, wherever the format keeps these.
 
     Parameters
@@ -83,7 +83,7 @@ def described(source: SourceArray, format: Format, wanted: Wanted, name: str, lo
         See `zcore.tools.copy.sources`; its shape is that of the new array.
     format : Format
         Of the new array.
-    wanted : Wanted
+    wanted : CopyRequest
     name : str
         Of the source, for the warnings.
     losses : Losses

@@ -19,7 +19,7 @@ from zcore.tools.files.numpy import NpySink, dtype_of
 
 if TYPE_CHECKING:
     from zcore.tools.copy.sources import SourceArray, SourceGroup
-    from zcore.tools.copy.translate import Losses, Wanted
+    from zcore.tools.copy.translate import CopyRequest, Losses
     from zcore.tools.files.numpy import NumpyTarget
 
 
@@ -70,7 +70,7 @@ class AsdfSink(NpySink):
             self._tree.update(attributes)
         self._groups.append(name)
 
-    def array(self, name: str, source: SourceArray, wanted: Wanted) -> NumpyTarget:
+    def array(self, name: str, source: SourceArray, wanted: CopyRequest) -> NumpyTarget:
         """Return the target of the elements of a new array, a file of its own."""
         dtype = dtype_of(source, wanted)
         if has_varying_items(dtype) or dtype.kind in "mMV" and dtype.names is None:

@@ -54,7 +54,7 @@ from zcore.tools.hdf5.walk import (
 if TYPE_CHECKING:
     from typing import Any
 
-    from zcore.tools.copy.translate import Losses, Wanted
+    from zcore.tools.copy.translate import CopyRequest, Losses
     from zcore.typing import Selection
 
 _GZIP_LEVEL = 4
@@ -225,7 +225,7 @@ class Hdf5Sink(Sink):
         path = self._path(name)
         self._set_attributes(self._file.require_group(path) if path else self._file, name, source)
 
-    def array(self, name: str, source: SourceArray, wanted: Wanted) -> Target:
+    def array(self, name: str, source: SourceArray, wanted: CopyRequest) -> Target:
         """Make a dataset, and return the target of its elements."""
         dtype = dtype_of(source, wanted)
         stored = self._h5py.string_dtype() if dtype.kind == "T" else dtype

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from zcore.tools.copy.translate import Losses, Wanted
+    from zcore.tools.copy.translate import CopyRequest, Losses
     from zcore.typing import Order, Selection
 
 _SUFFIX = ".npy"
@@ -314,7 +314,7 @@ class NumpyTarget(Target):
             os.close(fd)
 
 
-def dtype_of(source: SourceArray, wanted: Wanted) -> np.dtype[Any]:
+def dtype_of(source: SourceArray, wanted: CopyRequest) -> np.dtype[Any]:
     """Return the type of the elements of a new array."""
     return source.dtype if wanted.dtype is None else np.dtype(wanted.dtype)
 
@@ -331,7 +331,7 @@ class NpySink(Sink):
     def group(self, name: str, source: SourceGroup) -> None:
         raise UnsupportedError("a .npy file holds one array, and no group", feature="groups in .npy files")
 
-    def array(self, name: str, source: SourceArray, wanted: Wanted) -> NumpyTarget:
+    def array(self, name: str, source: SourceArray, wanted: CopyRequest) -> NumpyTarget:
         """Return the target of the elements of a new array."""
         if source.attributes:
             self._losses.note(f"attributes ({', '.join(source.attributes)})", name)
@@ -353,7 +353,7 @@ class NpzSink(NpySink):
         if source.attributes:
             self._losses.note(f"attributes ({', '.join(source.attributes)})", name)
 
-    def array(self, name: str, source: SourceArray, wanted: Wanted) -> NumpyTarget:
+    def array(self, name: str, source: SourceArray, wanted: CopyRequest) -> NumpyTarget:
         _check_new_name(self._name_of(name))
         return super().array(name, source, wanted)
 

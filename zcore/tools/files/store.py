@@ -18,10 +18,10 @@ from zcore.errors import noted
 from zcore.stores.base import Listing, Store, resolve_range
 from zcore.stores.keys import check_key, check_prefix, prefix_of
 from zcore.stores.memory import MemoryStore
-from zcore.tools.copy.copy import Maker
+from zcore.tools.copy.copy import NodeCopier
 from zcore.tools.copy.destinations import StoreSink, Work
 from zcore.tools.copy.sources import SourceArray
-from zcore.tools.copy.translate import Losses, Wanted
+from zcore.tools.copy.translate import CopyRequest, Losses
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,11 +57,11 @@ class SourceStore(Store):
         for what, name in source.left_out:
             losses.leave_out(what, name)
         # Without a compressor: a chunk is encoded only to be decoded.
-        wanted = Wanted(None, None, None, (), None, None)
-        maker = Maker(StoreSink(self._documents, path, 3, Work(), Losses(), 1), wanted, losses, path)
+        wanted = CopyRequest(None, None, None, (), None, None)
+        copier = NodeCopier(StoreSink(self._documents, path, 3, Work(), Losses(), 1), wanted, losses, path)
         with noted():     # names that would not be portable are only looked at
             for name, node in source.nodes:
-                target = maker.make(name, node)
+                target = copier.make(name, node)
                 if target is not None and isinstance(node, SourceArray):
                     self.arrays[target.binding.path], self._targets[target.binding.path] = node, target
         losses.warn(f"this view of {file}")

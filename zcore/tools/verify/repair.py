@@ -16,7 +16,7 @@ from zcore.errors import AsdfFormatError, ChunkError, StoreError, TruncatedError
 from zcore.hierarchy import consolidated, lookup
 from zcore.hierarchy.creation_lock import Place
 from zcore.model.metadata import ArrayMetadata
-from zcore.stores.directory import beside
+from zcore.stores.directory import staged
 from zcore.stores.keys import prefix_of
 from zcore.tools.verify.decoded import Changed, read_objects
 
@@ -127,7 +127,7 @@ def erase_damaged(binding: ArrayBinding, key: str) -> bool:
 
 def recover_copy(store: Store, container: str, key: str, age: float) -> bool:
     """Finish or remove the rest of an interrupted copy; return whether it is gone."""
-    finished = beside.recover(container, removes=age >= YOUNG)
+    finished = staged.recover(container, removes=age >= YOUNG)
     if finished is not None:
         consolidated.drop(store, "/".join((*key.split("/")[:-1], os.path.basename(finished))))
     return not os.path.exists(container)

@@ -42,7 +42,7 @@ from zcore.model.metadata import ArrayMetadata
 from zcore.model.value import check_kind
 from zcore.nodes.node import Node
 from zcore.stores.base import AtMost, BlockStore
-from zcore.stores.directory import beside, cleanup, lock_file
+from zcore.stores.directory import cleanup, lock_file, staged
 from zcore.stores.directory.store import DirectoryStore
 from zcore.stores.keys import prefix_of
 from zcore.stores.openers import PARQUET_DOCUMENT, as_path, store_of
@@ -471,7 +471,7 @@ class _Verification:
                     self._note("left-over", key, path, what, partial(lock_file.remove_left_over, file),
                                behind_links=True)
                 continue
-            if beside.is_alive(file):
+            if staged.is_alive(file):
                 continue
             is_copy = os.path.isdir(file)
             what = "a directory of an interrupted copy" if is_copy else "a temporary file"

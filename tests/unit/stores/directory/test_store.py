@@ -22,7 +22,7 @@ from zcore.errors import (
 )
 from zcore.stores import Directory
 from zcore.stores.directory import atomic, reading
-from zcore.stores.directory.beside import Beside
+from zcore.stores.directory.staged import StagedDirectory
 from zcore.stores.directory.store import DirectoryStore
 from zcore.stores.keys import TEMPORARY
 
@@ -809,7 +809,7 @@ def test_stale_temporary_files_are_cleaned_by_age(store):
     assert list(store.list()) == [".__zc_tmp", "a/b/k"]
     assert store.clean_temporary() == 3
     assert store.clean_temporary(older_than=30) == 1
-    with Beside(f"{store.path}/a/x") as work:     # one that goes on
+    with StagedDirectory(f"{store.path}/a/x") as work:     # one that goes on
         os.mkdir(work.node)
         assert store.clean_temporary(older_than=0) == 1 and os.path.isdir(work.node)
     assert tree_of(store.path) == {

@@ -10,7 +10,7 @@ import pytest
 import zcore
 from zcore.engine.binding import ArrayBinding
 from zcore.errors import UnsupportedError
-from zcore.stores.directory import beside
+from zcore.stores.directory import staged
 from zcore.tools.copy import copy as copy_module
 from zcore.tools.copy import destinations, transfer
 from zcore.tools.copy.destinations import Building
@@ -549,7 +549,7 @@ def test_marks_tell_nothing_once_the_copy_has_its_name(tmp_path, monkeypatch):
 @pytest.mark.parametrize("kind", ["array", "group"])
 def test_what_a_copy_has_replaced_is_not_gone_on_with(kind, has_exchange, tmp_path, monkeypatch):
     if not has_exchange:
-        monkeypatch.setattr(beside, "exchange", lambda *_: (_ for _ in ()).throw(OSError(errno.EINVAL, "")))
+        monkeypatch.setattr(staged, "exchange", lambda *_: (_ for _ in ()).throw(OSError(errno.EINVAL, "")))
     for name, factor in (("a", 1), ("b", 2)):
         if kind == "group":
             zcore.create_group(tmp_path / name)
@@ -564,11 +564,12 @@ def test_what_a_copy_has_replaced_is_not_gone_on_with(kind, has_exchange, tmp_pa
 
 
 def test_a_copy_that_does_not_get_its_name_is_gone_on_with(tmp_path, monkeypatch):
-    source, put = zcore.create_array(tmp_path / "a", data=VALUES, chunks=(2, 19)), beside.Beside.put
-    monkeypatch.setattr(beside.Beside, "put", lambda *_: (_ for _ in ()).throw(zcore.StoreError("x", errno=errno.EIO)))
+    source, put = zcore.create_array(tmp_path / "a", data=VALUES, chunks=(2, 19)), staged.StagedDirectory.put
+    failure = zcore.StoreError("x", errno=errno.EIO)
+    monkeypatch.setattr(staged.StagedDirectory, "put", lambda *_: (_ for _ in ()).throw(failure))
     with pytest.raises(zcore.StoreError):
         zcore.copy(source, tmp_path / "b")
-    monkeypatch.setattr(beside.Beside, "put", put)
+    monkeypatch.setattr(staged.StagedDirectory, "put", put)
     monkeypatch.setattr(transfer.Moves, "__call__", lambda *_: (_ for _ in ()).throw(AssertionError))
     assert np.array_equal(zcore.copy(source, tmp_path / "b")[...], VALUES)
 

@@ -16,7 +16,7 @@ import pytest
 import zcore
 from zcore.formats import format_of
 from zcore.hierarchy import exchange, lookup
-from zcore.stores.directory import beside
+from zcore.stores.directory import staged
 from zcore.tools.copy import destinations, document_last, transfer
 from zcore.tools.copy.destinations import Building
 
@@ -405,7 +405,7 @@ def make_old_in_memory():
 @pytest.mark.parametrize("can_exchange", [True, False])
 def test_what_is_deleted_before_it_is_replaced(can_exchange, tmp_path, monkeypatch):
     make_old(tmp_path / "x")
-    swap = beside.exchange
+    swap = staged.exchange
 
     def late(*names):
         shutil.rmtree(tmp_path / "x")
@@ -413,12 +413,12 @@ def test_what_is_deleted_before_it_is_replaced(can_exchange, tmp_path, monkeypat
             raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
         swap(*names)
 
-    monkeypatch.setattr(beside, "exchange", late)
+    monkeypatch.setattr(staged, "exchange", late)
     zcore.copy(make_new(zcore.MemoryStore()), tmp_path / "x", overwrite=True)
     assert age_of(tmp_path / "x") == "new" and os.listdir(tmp_path) == ["x"]
 
 
-STEPS = [(beside, "exchange")] + [
+STEPS = [(staged, "exchange")] + [
     (os, name) for name in ("rename", "unlink", "rmdir", "mkdir", "open", "write", "ftruncate", "replace", "fsync",
                             "listdir", "scandir", "lstat")]
 
@@ -434,7 +434,7 @@ def test_replacement_of_a_directory_fails_at_every_call(fault, comes_next, n_ren
         raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
 
     if n_renames == 2:
-        monkeypatch.setattr(beside, "exchange", unknown)
+        monkeypatch.setattr(staged, "exchange", unknown)
     monkeypatch.setattr("zcore.tools.verify.repair.YOUNG", 0)
     group, place = str(tmp_path / "group"), str(tmp_path / "group/x")
     zcore.create_group(group)
@@ -509,16 +509,16 @@ def test_a_container_is_not_removed_while_another_process_begins_to_build(conten
     container = destinations.container_of(place)
     for name in ("", *content):
         os.makedirs(os.path.join(container, name))
-    lock, works = beside._locked, []
+    lock, works = staged._locked, []
 
     def begin(*arguments):
-        monkeypatch.setattr(beside, "_locked", lock)
+        monkeypatch.setattr(staged, "_locked", lock)
         works.append(Building(place, {"x": 1}))
         make_old(works[0].node)
         return lock(*arguments)
 
-    monkeypatch.setattr(beside, "_locked", begin)
-    assert beside.recover(container, removes=True) is None
+    monkeypatch.setattr(staged, "_locked", begin)
+    assert staged.recover(container, removes=True) is None
     works[0].put(False)
     works[0].discard("completed")
     works[0].leave()
@@ -530,9 +530,9 @@ def test_a_container_without_a_request_is_removed(content, tmp_path):
     container = destinations.container_of(str(tmp_path / "x"))
     for name in ("", *content):
         os.makedirs(os.path.join(container, name))
-    assert beside.recover(container) is None and os.path.isdir(container)
-    assert beside.recover(container, removes=True) is None and os.listdir(tmp_path) == []
-    assert beside.recover(container, removes=True) is None
+    assert staged.recover(container) is None and os.path.isdir(container)
+    assert staged.recover(container, removes=True) is None and os.listdir(tmp_path) == []
+    assert staged.recover(container, removes=True) is None
 
 
 @pytest.mark.skipif(sysconfig.get_config_var("Py_GIL_DISABLED") and sys.version_info < (3, 14), reason="CPython 3.13t "
@@ -563,15 +563,15 @@ last = Last()
 def test_a_container_that_another_process_removes_while_it_is_recovered(tmp_path, monkeypatch):
     work = Building(str(tmp_path / "x"), {"x": 1})
     work.leave()
-    lock = beside._locked
+    lock = staged._locked
 
     def lock_and_lose(*arguments):
         fd = lock(*arguments)
         shutil.rmtree(work.container)
         return fd
 
-    monkeypatch.setattr(beside, "_locked", lock_and_lose)
-    assert beside.recover(work.container, removes=True) is None
+    monkeypatch.setattr(staged, "_locked", lock_and_lose)
+    assert staged.recover(work.container, removes=True) is None
 
 
 @pytest.mark.parametrize("can_exchange", [True, False])
@@ -581,7 +581,7 @@ def test_what_was_replaced_does_not_come_back_when_its_successor_is_deleted(can_
         patch.setattr("zcore.stores.directory.cleanup.remove_directory",
                       lambda path: (_ for _ in ()).throw(KeyboardInterrupt))
         if not can_exchange:
-            patch.setattr(beside, "exchange", lambda *_: (_ for _ in ()).throw(OSError(errno.ENOSYS, "no")))
+            patch.setattr(staged, "exchange", lambda *_: (_ for _ in ()).throw(OSError(errno.ENOSYS, "no")))
         with pytest.raises(KeyboardInterrupt):
             zcore.copy(make_new(zcore.MemoryStore()), tmp_path / "x", overwrite=True)
     assert age_of(tmp_path / "x") == "new"

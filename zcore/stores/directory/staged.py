@@ -40,7 +40,7 @@ _NO_LOCKS = frozenset((errno.ENOLCK, errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, 
 _NO_EXCHANGE = frozenset((errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP))
 
 
-class Beside(Held):
+class StagedDirectory(Held):
     """A container. As a context manager it makes one, and removes it at the end with all that is left in it.
 
     Parameters
@@ -67,7 +67,7 @@ class Beside(Held):
         self._lock: Descriptor | None = None
         self._is_discarded = False
 
-    def acquire(self) -> Beside:
+    def acquire(self) -> StagedDirectory:
         """Make and lock the container.
 
         Raises : StoreError, if that is impossible, or another process builds in it.
