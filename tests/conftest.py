@@ -102,7 +102,7 @@ def sharded():
     from zcore.engine.binding import ArrayBinding
     from zcore.engine.options import Options
     from zcore.formats import format_of
-    from zcore.hierarchy import lifecycle
+    from zcore.hierarchy import creation
     from zcore.model.chunk_keys import ChunkKeyEncoding
     from zcore.model.metadata import ArrayMetadata, CodecSpec
     from zcore.nodes.array import Array
@@ -127,7 +127,7 @@ def sharded():
         metadata = ArrayMetadata(
             shape, dtype, shards, ChunkKeyEncoding.v3(),
             (*specs(before), CodecSpec("sharding_indexed", configuration), *specs(after)), fill_value, attributes={})
-        return Array(lifecycle.create(store_of(place), "", format_of(3), metadata, None, options_of(**options),
+        return Array(creation.create(store_of(place), "", format_of(3), metadata, None, options_of(**options),
                                       overwrite=True))
 
     def open(place, **options):

@@ -16,9 +16,9 @@ from zcore.engine.binding import GroupBinding
 from zcore.engine.options import Options
 from zcore.errors import NodeExistsError, NodeNotFoundError, UnsupportedError
 from zcore.formats import check_format, format_of
-from zcore.hierarchy import consolidated, creation, lookup
-from zcore.hierarchy.creation import zero_of
-from zcore.hierarchy.lifecycle import read_attributes
+from zcore.hierarchy import consolidated, lookup, new_nodes
+from zcore.hierarchy.attributes import read_attributes
+from zcore.hierarchy.new_nodes import zero_of
 from zcore.indexing.assign import in_memory
 from zcore.model.chunk_grid import chunk_regions
 from zcore.model.value import as_bool
@@ -203,11 +203,11 @@ def open(store: StoreLike, mode: Mode = "r", *, path: str | None = "", shape: Sh
                                  dimension_separator=dimension_separator,
                                  fill_value=None if fill_value is ... else repr(fill_value),
                                  compressors=None if compressors == "auto" else repr(compressors))
-            return Group(creation.create_group(store, path, options, zarr_format=of_new, attributes=attributes,
+            return Group(new_nodes.create_group(store, path, options, zarr_format=of_new, attributes=attributes,
                                                overwrite=mode == "w"))
         if dimension_separator is not None and zarr_format is None:
             raise ValueError("a new array of a dimension_separator is of Zarr v2 and needs zarr_format=2")
-        return Array(creation.create_array(
+        return Array(new_nodes.create_array(
             # Its document says the separator.
             store, path, options.changed({"dimension_separator": None}) if dimension_separator else options,
             shape=shape, dtype=dtype, chunks=chunks, fill_value=fill_value, cname=cname, clevel=clevel,
@@ -218,12 +218,12 @@ def open(store: StoreLike, mode: Mode = "r", *, path: str | None = "", shape: Sh
 
 
 def _opened(store, path, zarr_format, options, mode, what, find, make):
-    """Open the node with ``find()``, or create it with ``make()``, as the mode says; see `creation.found_or_made`."""
+    """Open the node with ``find()``, or create it with ``make()``, as the mode says; see `new_nodes.found_or_made`."""
     if mode in ("w", "w-", "x"):
         return make()
     found = None
     try:
-        found = creation.found_or_made(find, make, path) if mode == "a" else find()
+        found = new_nodes.found_or_made(find, make, path) if mode == "a" else find()
     except NodeExistsError as error:
         if error.path != path:
             raise
@@ -330,7 +330,7 @@ def create_array(store: StoreLike, *, name: str | None = None, shape: Shape | No
     overwrite = as_bool(overwrite, "overwrite")
     place, new = store, _new_archive(store, "w" if overwrite else "x", path)
     store = store_of(store, False, fsync, new=new, storage_options=storage_options)
-    return _handed(place, store, lambda: Array(creation.create_array(
+    return _handed(place, store, lambda: Array(new_nodes.create_array(
         store, path, options, shape=shape, dtype=dtype, data=data, chunks=chunks,
         shards=shards, filters=filters, serializer=serializer, compressors=compressors, codecs=codecs, order=order,
         fill_value=fill_value, zarr_format=zarr_format, attributes=attributes, chunk_key_encoding=chunk_key_encoding,
@@ -374,7 +374,7 @@ def create_group(store: StoreLike, *, path: str | None = "", zarr_format: Format
     overwrite = as_bool(overwrite, "overwrite")
     place, new = store, _new_archive(store, "w" if overwrite else "x", path)
     store = store_of(store, False, fsync, new=new, storage_options=storage_options)
-    return _handed(place, store, lambda: Group(creation.create_group(
+    return _handed(place, store, lambda: Group(new_nodes.create_group(
         store, path, options, zarr_format=zarr_format, attributes=attributes, overwrite=overwrite)))
 
 
@@ -504,7 +504,7 @@ def open_group(store: StoreLike, mode: Mode = "r", *, path: str | None = "", zar
     def make():
         if use_consolidated:
             raise ValueError(f"{store.describe(path)} would be a new group, which has no consolidated metadata")
-        return Group(creation.create_group(store, path, options, zarr_format=zarr_format or 3, attributes=attributes,
+        return Group(new_nodes.create_group(store, path, options, zarr_format=zarr_format or 3, attributes=attributes,
                                            overwrite=mode == "w"))
 
     return _handed(place, store, lambda: _opened(store, path, zarr_format, options, mode, "group", find, make))
@@ -759,14 +759,14 @@ def save_group(store: StoreLike, *arrays: Elements, path: str | None = None, zar
     twice = unnamed.keys() & named.keys()
     if twice:
         raise ValueError(f"an array without a name would be {min(twice)}, as the one of that name")
-    members = {lookup.path_of(name, zarr_format): creation.new_array(data=array, zarr_format=zarr_format)
+    members = {lookup.path_of(name, zarr_format): new_nodes.new_array(data=array, zarr_format=zarr_format)
                for name, array in {**unnamed, **named}.items()}
     if "" in members or len(members) < len(unnamed) + len(named):
         raise ValueError(f"the names {', '.join(map(repr, named))} are not those of as many members")
     path = lookup.path_of(path, zarr_format)
     overwrite = as_bool(overwrite, "overwrite")
     with _written(store, None, path, overwrite) as store:
-        creation.create_all(store, path, {"": creation.new_group(zarr_format=zarr_format), **members}, Options(),
+        new_nodes.create_all(store, path, {"": new_nodes.new_group(zarr_format=zarr_format), **members}, Options(),
                             overwrite=overwrite)
 
 
@@ -908,7 +908,7 @@ def create_hierarchy(*, store: StoreLike, nodes: Mapping[str, ArrayMetadata | Gr
     """
     overwrite = as_bool(overwrite, "overwrite")
     with _written(store, options.pop("fsync", None), "", overwrite) as opened:
-        made = creation.create_hierarchy(opened, "", nodes, Options(**options), overwrite=overwrite)
+        made = new_nodes.create_hierarchy(opened, "", nodes, Options(**options), overwrite=overwrite)
     if opened is not store and hasattr(opened, "opened_for"):
         # An archive, which is complete by now.
         return iter([(path, open(store, path=path)) for path, _ in made])

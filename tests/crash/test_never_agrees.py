@@ -12,7 +12,7 @@ import pytest
 import zcore
 from zcore.engine import binding, freshness, requests
 from zcore.engine.freshness import Freshness
-from zcore.hierarchy import creation, deletion, exchange, lifecycle
+from zcore.hierarchy import creation, deletion, exchange, moving, new_nodes
 from zcore.kernel.select.box import whole
 from zcore.nodes import appending, group_writer
 from zcore.stores.directory import atomic, lock_file, staged
@@ -76,31 +76,31 @@ def test_a_lock_of_the_nodes_below(group, never):
 
 @pytest.mark.parametrize("overwrite", [False, True])
 def test_creation_below_a_group_that_is_never_there(group, never, overwrite):
-    looks = never(lifecycle, "_has_lost_groups", True, (lifecycle, "MAX_TRIES"))
+    looks = never(creation, "has_lost_groups", True, (creation, "MAX_TRIES"))
     with pytest.raises(zcore.StoreError, match="a group above it is gone as soon as it is found or made"):
         group.create_array("c", data=[1, 2], overwrite=overwrite)
     assert len(looks) == N and "c" not in group
 
 
 def test_creation_of_groups_that_are_never_there(group, never):
-    never(lifecycle, "missing_above", ["x"])
-    never(lifecycle.lookup, "documents_at", [])
+    never(creation, "missing_above", ["x"])
+    never(creation.lookup, "documents_at", [])
     with pytest.raises(zcore.StoreError, match="a group above it is gone as soon as it is found or made"):
-        lifecycle.create_ancestors(group.store, "x/y", group._binding.format, group._binding.options, N)
+        creation.create_ancestors(group.store, "x/y", group._binding.format, group._binding.options, N)
 
 
 def test_a_move_below_a_group_that_is_never_there(group, never):
-    looks = never(lifecycle, "_has_lost_groups", True, (lifecycle, "MAX_TRIES"))
+    looks = never(creation, "has_lost_groups", True, (moving, "MAX_TRIES"))
     with pytest.raises(zcore.StoreError, match="a group above it is gone as soon as it is found or made"):
         group.move("a", "c")
     assert len(looks) == N and sorted(group) == ["a", "b"]
 
 
 def test_a_node_that_is_not_found_and_is_in_the_way(group, monkeypatch):
-    monkeypatch.setattr(creation, "_MAX_TRIES", N)
+    monkeypatch.setattr(new_nodes, "_MAX_TRIES", N)
     looks = []
     with pytest.raises(zcore.NodeExistsError):
-        creation.found_or_made(lambda: looks.append(1), lambda: group.create_array("a", **OPTIONS), "a")
+        new_nodes.found_or_made(lambda: looks.append(1), lambda: group.create_array("a", **OPTIONS), "a")
     assert len(looks) == N
 
 

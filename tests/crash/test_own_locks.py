@@ -80,7 +80,7 @@ def test_a_handler_inside_a_call_that_holds_the_array(place, crew, call):
 @pytest.mark.parametrize("call", ["create", "overwrite", "delete"])
 def test_a_handler_inside_a_call_that_holds_the_directory(place, crew, call):
     code = """
-import zcore.hierarchy.lifecycle
+import zcore.hierarchy.creation
 from functools import partial
 calls = {
     "create": lambda: create("y"),

@@ -12,7 +12,7 @@ import zcore
 from tests.both_ways import WAYS, directory
 from zcore.engine import binding, views
 from zcore.errors import NodeNotFoundError, SelectionError, StoreError
-from zcore.hierarchy import lifecycle
+from zcore.hierarchy import deletion
 
 FILL = -1
 
@@ -124,14 +124,14 @@ def test_a_write_of_no_elements_does_nothing(store, lock, selection):
     other(store).append(np.full((2, 6), 70))
     array[selection] = 7
     assert array.shape == (10, 6)
-    lifecycle.delete(array.store, "", array._binding.options)
+    deletion.delete(array.store, "", array._binding.options)
     array[selection] = 7
 
 
 @pytest.mark.parametrize("change", ["write", "read", "append", "resize", "attributes"])
 def test_a_deleted_array_is_not_found(store, lock, change):
     array = filled(store, lock=lock)
-    lifecycle.delete(array.store, "", array._binding.options)
+    deletion.delete(array.store, "", array._binding.options)
     with pytest.raises(NodeNotFoundError):
         use(array, change)
     assert list(array.store.list()) == []

@@ -50,7 +50,7 @@ def test_names_that_are_taken(place):
 
 
 def test_a_group_that_is_replaced_stays_until_all_members_are_written(tmp_path, monkeypatch):
-    from zcore.hierarchy import lifecycle
+    from zcore.hierarchy import creation
 
     def create(store, path, *args, **options):
         if path == "b":
@@ -58,8 +58,8 @@ def test_a_group_that_is_replaced_stays_until_all_members_are_written(tmp_path, 
         return whole(store, path, *args, **options)
 
     zcore.save(tmp_path / "a", a=[1], b=[2])
-    whole = lifecycle.create
-    monkeypatch.setattr(lifecycle, "create", create)
+    whole = creation.create
+    monkeypatch.setattr(creation, "create", create)
     with pytest.raises(zcore.StoreError):
         zcore.save(tmp_path / "a", a=[3], b=[4], overwrite=True)
     assert {name: data.tolist() for name, data in zcore.load(tmp_path / "a").items()} == {"a": [1], "b": [2]}

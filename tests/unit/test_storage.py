@@ -9,7 +9,7 @@ import pytest
 import zcore
 from tests.both_ways import WAYS, directory
 from zcore import blosc
-from zcore.hierarchy import lifecycle
+from zcore.hierarchy import deletion
 
 RAW = {3: {"compressors": None, "checksum": False}, 2: {"compressors": None}}
 DOCUMENTS = {3: ("zarr.json", "zarr.json"), 2: (".zarray", ".zgroup")}
@@ -102,7 +102,7 @@ def test_who_deletes_a_node_takes_all_below(store, zarr_format):
     del root["foo"]
     assert "foo" not in root and not list(store.list_prefix("foo/"))
     assert root["foobar/a"][...].tolist() == [1, 1]
-    lifecycle.delete(store, "", root._binding.options)
+    deletion.delete(store, "", root._binding.options)
     assert list(store.list()) == []
 
 

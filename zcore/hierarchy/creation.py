@@ -1,364 +1,473 @@
-"""Creates nodes: a format makes metadata from the caller's keywords, which are then written to the store.
+"""Creates nodes in an order that leaves no wrong data after a kill: attributes, elements, then the metadata document.
 
-The functions return bindings, from which `zcore.api` and `zcore.nodes.group` make arrays and groups.
+A node exists from its last write on. Overwriting means deleting (`zcore.hierarchy.deletion`), then creating, or in a
+directory one exchange (`zcore.hierarchy.exchange`). Each step runs under the lock of the node's directory.
 """
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+import errno
+import os
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from zcore import blosc
-from zcore.codecs.chain import codec_of
 from zcore.engine.binding import ArrayBinding, GroupBinding
 from zcore.engine.options import Options
-from zcore.errors import NodeExistsError, UnsupportedError, ZcoreError
-from zcore.formats import format_of
-from zcore.hierarchy import deletion, exchange, lifecycle, lookup
-from zcore.hierarchy.creation_lock import hold_tree
-from zcore.indexing.assign import cast_to, check_complete, in_memory
-from zcore.model.dtypes import plain_dtype
-from zcore.model.fill_value import fill_bytes, in_order_of_bits
-from zcore.model.metadata import ArrayMetadata, CodecSpec, GroupMetadata, has_varying_items, unshared
-from zcore.model.named_codecs import named_codec
-from zcore.model.value import as_bool, text_of
+from zcore.engine.stamps import put_new, put_stamped, stamped
+from zcore.engine.views import unseen, view_of
+from zcore.errors import (
+    LockError,
+    NodeExistsError,
+    NodeNotFoundError,
+    ReadOnlyError,
+    StoreError,
+    warn_of,
+)
+from zcore.formats.json_documents import check_attributes, check_whole_characters
+from zcore.hierarchy import consolidated, deletion, exchange, lookup
+from zcore.hierarchy.creation_lock import MAX_TRIES, Place
+from zcore.hierarchy.unfinished import unfinished
+from zcore.kernel.select.box import whole
+from zcore.model.metadata import ArrayMetadata
+from zcore.model.value import IdentityKey
+from zcore.stores.base import directory_at
+from zcore.stores.directory.staged import StagedDirectory
+from zcore.stores.directory.store import DirectoryStore
 from zcore.stores.keys import prefix_of
 from zcore.stores.memory import MemoryStore
-from zcore.text.characters import fault_of_text
-from zcore.text.tried_names import told
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import EllipsisType
-    from typing import Any, Literal, TypeVar
+    from collections.abc import Iterator, Mapping
+    from typing import Any
 
     import numpy.typing as npt
 
+    from zcore.engine.views import View
     from zcore.formats.base import Format
+    from zcore.model.metadata import GroupMetadata
     from zcore.stores.base import Store
-    from zcore.typing import Attributes, Chunks, DTypeLike, Elements, Shape
-    from zcore.typing import Format as FormatName
-
-    _Found = TypeVar("_Found")
-
-# Attempts to find a node that others create and delete again.
-_MAX_TRIES = 20
-# Codecs that refuse some values of their type.
-_CHOOSY = ("cast_value", "scale_offset")
-# Keywords of a new array whose default lets the format choose, and is not passed on.
-_LEFT_OPEN = {
-    "shards": None, "filters": None, "serializer": "auto", "compressors": "auto", "codecs": None, "order": "C",
-    "chunk_key_encoding": None, "dimension_names": None, "checksum": True, "cname": None, "clevel": None,
-    "shuffle": None,
-}
 
 
-class NewNode:
-    """A node to be created. Everything that can be checked without a store has been checked.
-
-    Attributes
-    ----------
-    format : Format
-    metadata : ArrayMetadata or GroupMetadata
-    attributes : dict or None
-        If the format has a document for them; else None.
-    data : ndarray or None
-        The elements of an array, of its shape and type.
-    """
-
-    __slots__ = ("format", "metadata", "attributes", "data")
-
-    def __init__(self, format: Format, metadata: ArrayMetadata | GroupMetadata, attributes: Mapping[str, Any] | None,
-                 data: npt.NDArray[Any] | None = None) -> None:
-        self.format: Format = format
-        self.metadata: ArrayMetadata | GroupMetadata = metadata
-        self.attributes: Mapping[str, Any] | None = attributes
-        self.data: npt.NDArray[Any] | None = data
-
-    def check(self, store: Store, path: str, options: Options, overwrite: bool, *, is_topmost: bool = True) -> None:
-        """Raise the errors that `put` would raise before it changes anything; for nodes that are created together.
-
-        `is_topmost`: none of the other nodes is above this one.
-        """
-        lookup.check_names(path, self.format)
-        lifecycle.check_replaceable(store, path, overwrite)
-        lifecycle.documents_of(path, self.format, self.metadata, self.attributes, options)
-        if is_topmost:
-            lifecycle.missing_above(store, path, self.format, options)
-        if overwrite:
-            deletion.check_way(store, path, self.format, self.metadata)
-        else:
-            lifecycle.check_free(store, path, self.format, self.metadata, self.attributes, options, self.data)
-
-    def opened(self, store: Store, path: str, options: Options) -> Any:
-        """Return the binding of the node after its creation."""
-        return (ArrayBinding if isinstance(self.metadata, ArrayMetadata) else GroupBinding)(
-            store, path, self.format, options)
-
-    def put(self, store: Store, path: str, options: Options, overwrite: bool, *, is_below: bool = False) -> Any:
-        """Create the node, and return its binding; see `lifecycle.create`."""
-        lookup.check_new_names(path, self.format)
-        try:
-            with hold_tree(store, path, options, is_whole=overwrite):
-                return lifecycle.create(store, path, self.format, self.metadata, self.attributes, options,
-                                        data=self.data, overwrite=overwrite, is_below=is_below)
-        except ZcoreError as error:
-            error.locate(store.describe(path))
-            raise
-
-
-def create_array(store: Store, path: str, options: Options, *, overwrite: bool = False,
-                 **keywords: Any) -> ArrayBinding:
-    """Create an array and return its `ArrayBinding`; see `zcore.create_array`."""
-    overwrite = as_bool(overwrite, "overwrite")
-    return new_array(**keywords).put(store, path, options, overwrite)
-
-
-def create_group(store: Store, path: str, options: Options, *, overwrite: bool = False,
-                 **keywords: Any) -> GroupBinding:
-    """Create a group and return its `GroupBinding`; see `zcore.create_group`."""
-    overwrite = as_bool(overwrite, "overwrite")
-    return new_group(**keywords).put(store, path, options, overwrite)
-
-
-def new_array(*, shape: Shape | None = None, dtype: DTypeLike | None = None, data: Elements | None = None,
-              chunks: Chunks = "auto", fill_value: Any = ..., zarr_format: FormatName = 3,
-              attributes: Attributes | None = None, **settings: Any) -> NewNode:
-    """Return the `NewNode` of an array; see `zcore.create_array`."""
-    if data is not None:
-        if shape is not None:
-            raise TypeError("shape= and data= exclude each other: the array has the shape of its data")
-        found = in_memory(data)      # if it is masked, it is refused below
-        shape, dtype = found.shape, found.dtype if dtype is None else dtype
-        # NumPy refuses numbers in a list that the type does not hold. For numbers in an array it takes the lowest bits.
-        data = found if hasattr(data, "dtype") else data
-    if shape is None or dtype is None:
-        raise TypeError("creating an array needs shape= and dtype=, or data=")
-    if hasattr(dtype, "to_native_dtype"):
-        dtype = plain_dtype(dtype)
-    if isinstance(chunks, bool):
-        chunks = "auto" if chunks else -1     # as h5py and zarr-python write it
-    unknown = settings.keys() - _LEFT_OPEN.keys()
-    if unknown:
-        raise TypeError(told(f"create_array() got an unexpected keyword argument {min(unknown)!r}", min(unknown)))
-    if "checksum" in settings:
-        settings["checksum"] = as_bool(settings["checksum"], "checksum")
-    settings = {name: value for name, value in settings.items()
-                if type(value) is not type(_LEFT_OPEN[name]) or value != _LEFT_OPEN[name]}
-    format = format_of(zarr_format)
-    attributes = _checked(attributes)
-    if "compressors" in settings:
-        settings["compressors"] = compressors_for(format, settings["compressors"])
-    if not settings and fill_value is ... and not attributes and _is_plain(shape, dtype, chunks):
-        metadata, attributes = _plain_array(format, shape, dtype, chunks), None
-    else:
-        if format.has_inline_attributes:
-            settings["attributes"], attributes = attributes, None
-        if isinstance(fill_value, np.void) and (fault := fault_of_text(np.asarray(fill_value))):
-            raise ValueError(fault)
-        metadata = format.new_array(shape, dtype, chunks, fill_value, **settings)
-        _check_fill(format, metadata, fill_value)
-    _check_can_compress(metadata.codecs)
-    if data is not None:
-        data = cast_to(data, metadata.dtype)     # an error here leaves no array behind
-        if fault := fault_of_text(data):
-            raise ValueError(fault)
-    new = NewNode(format, metadata, attributes, data)
-    if data is not None and _may_refuse(metadata):
-        # The codecs may refuse elements, so they are tried before anything is replaced.
-        new.put(MemoryStore(), "", Options(), False)
-    return new
-
-
-def _is_plain(shape, dtype, chunks):
-    """Return whether equal arguments mean the same: names and tuples of integers, where 1 is not True."""
-    return type(dtype) is str and _are_lengths(shape) and (type(chunks) is str or _are_lengths(chunks))
-
-
-def _are_lengths(values):
-    return type(values) is tuple and all([type(n) is int for n in values])
-
-
-@lru_cache(maxsize=64)
-def _plain_array(format, shape, dtype, chunks):
-    """Return the metadata of an array with all defaults. Many arrays of a program share it: do not change it."""
-    return format.new_array(shape, dtype, chunks, ...)
-
-
-def _check_fill(format, metadata, fill_value):
-    """Raise ValueError if the fill value is no text where text is expected, or not the NaN of the caller.
-
-    Zarr v2 has one NaN alone. NumPy makes the words "nan" and "None" of missing text.
-    """
-    dtype = metadata.dtype
-    if fill_value is None or fill_value is ...:
-        return
-    check_complete(fill_value, dtype.kind in "TUS")
-    if dtype.kind not in "fc" or isinstance(fill_value, str) or not format.is_standard:
-        return     # in __zmeta__ every NaN means the usual one
-    asked = fill_bytes(dtype, fill_value)
-    if asked != metadata.fill_bytes:
-        n = dtype.itemsize >> (dtype.kind == "c")
-        bits = [f"0x{in_order_of_bits(dtype, asked[i:i + n]).hex()}" for i in range(0, len(asked), n)]
-        raise ValueError(f"{format.title} has one NaN, without sign and payload, and cannot record the fill value "
-                         f"{', '.join(bits)}; Zarr v3 can")
-
-
-def _may_refuse(metadata):
-    """Return whether the codecs of an array may refuse elements of its type."""
-    return has_varying_items(metadata.dtype) or any([name in text_of(metadata.codecs) for name in _CHOOSY])
-
-
-def new_group(*, zarr_format: FormatName = 3, attributes: Attributes | None = None) -> NewNode:
-    """Return the `NewNode` of a group; see `zcore.create_group`."""
-    format = format_of(zarr_format)
-    if not format.has_groups:
-        raise UnsupportedError(f"the format {zarr_format!r} has no groups", feature=f"groups of {zarr_format}")
-    attributes = _checked(attributes)
-    inline = format.has_inline_attributes
-    metadata = format.new_group((attributes or {}) if inline else None)
-    return NewNode(format, metadata, None if inline else attributes)
-
-
-def found_or_made(find: Callable[[], _Found | None], make: Callable[[], _Found], path: str) -> _Found:
-    """Return the result of `find()`, or else of `make()`. Others may create and delete the node at any moment.
+def create(store: Store, path: str, format: Format, metadata: ArrayMetadata | GroupMetadata,
+           attributes: Mapping[str, Any] | None, options: Options, *, data: npt.NDArray[Any] | None = None,
+           overwrite: bool = False, is_below: bool = False) -> ArrayBinding | GroupBinding:
+    """Create an array or a group, and missing groups above it.
 
     Parameters
     ----------
-    find : callable
-        Returns None if there is nothing.
-    make : callable
-        Raises NodeExistsError if a node was created meanwhile.
+    store : Store
     path : str
-        Path of the node.
+    format : Format
+    metadata : ArrayMetadata or GroupMetadata
+    attributes : dict or None
+        If the format has a document for them; else they are part of the metadata.
+    options : Options
+    data : ndarray, optional
+        The elements of an array, of its shape and type.
+    overwrite : bool
+        Replace the existing node, with all nodes below it and all remains of lost nodes.
+    is_below : bool
+        It is part of a change further up, which drops the consolidated metadata above.
+
+    Returns
+    -------
+    ArrayBinding or GroupBinding
 
     Raises
     ------
     NodeExistsError
-        Repeatedly, no node is found but one is in the way.
+        The node exists and `overwrite` is false; or an array exists above it.
+    StoreError
+        There is no node, but attributes or chunks that the new one would treat as its own, and `overwrite` is false.
+
+    Notes
+    -----
+    Elements are written before the document, so an interrupted creation leaves no half-filled array. Where locks
+    exclude only this process (`Store.swaps`), a document that cannot be opened comes first. It excludes other
+    processes, whose chunks would mix with these.
     """
-    for n_left in reversed(range(_MAX_TRIES)):
-        found = find()
-        if found is not None:
-            return found
+    kind, document, attributes_document, view = documents_of(path, format, metadata, attributes, options)
+    prefix, name = prefix_of(path), kind.name_of_document(format)
+    if store.read_only:
+        raise ReadOnlyError(f"{store!r} is read-only: no {kind.what} can be created", key=prefix + name)
+    if data is None and not overwrite and options.lock != "file":
+        binding = _create_at_once(store, path, format, kind, document, attributes_document, view, options)
+        if binding is not None:
+            return binding
+    if not is_below:
+        check_replaceable(store, path, overwrite)
+    for _ in range(MAX_TRIES):
+        if overwrite and missing_above(store, path, format, options):
+            deletion.check_way(store, path, format, metadata)
+        create_ancestors(store, path, format, options)
+        # Overwriting also replaces unreachable documents.
+        failed = lookup.pass_over_damage if overwrite else None
+        if overwrite:
+            deletion.unlink(store, path)
+        # What is below is part of something that is being made beside its place already.
+        directory = exchange.directory_of(store, path) if not is_below and (overwrite or data is not None) else None
+        if directory is not None:
+            is_replaced = os.path.lexists(directory)
+            # Without elements, a new document is all.
+            if (overwrite and lookup.documents_at(store, path, failed)) if is_replaced else data is not None:
+                # If that is impossible, or something comes there meanwhile that is not replaced, the steps below tell.
+                with contextlib.suppress(exchange.NoExchangeError, NodeExistsError):
+                    with consolidated.dropped(store, path, itself=is_replaced, is_below=is_below, format=format):
+                        is_made = _make_beside(store, path, directory, format, metadata, attributes, data, options,
+                                               overwrite)
+                    if is_made and not has_lost_groups(store, path, format):
+                        return kind(store, path, format, options)
+                    continue     # a group above was moved or deleted
+        with Place(store, path, name, options) as place:
+            if has_lost_groups(store, path, format):
+                continue     # moved or deleted before the place was held
+            is_free = store.is_empty(prefix)
+            if not is_free and not overwrite:
+                check_free(store, path, format, metadata, attributes, options, data)
+            is_replaced = not is_free and bool(lookup.documents_at(store, path, failed))
+            with consolidated.dropped(store, path, itself=is_replaced, is_below=is_below, format=format):
+                try:
+                    if not is_free:
+                        lookup.check_no_special(store, path, format)
+                        if overwrite:
+                            deletion.make_way(store, path, format, metadata, options)
+                    if not options.lock:
+                        store.folders.make_directory(prefix)     # no lock has made it, or kept it
+                    if kind is ArrayBinding and format.chunk_directory is not None:
+                        store.folders.make_directory(f"{prefix}{format.chunk_directory}/")
+                    if attributes_document is not None:
+                        _set_attributes(store, path, place, format.attributes_document, attributes_document)
+                    if data is not None and store.swaps:
+                        return _create_in_service(store, path, format, document, view, data, options)
+                    if data is not None and store.is_transaction:
+                        store.set(prefix + name, document)     # without it Icechunk takes no chunk
+                    if data is not None:
+                        # The place is held, and there is no array that another writer could have opened.
+                        ArrayBinding(store, path, format, options, view).write_once(view, whole(metadata.shape), data,
+                                                                                   exclusive=place)
+                    # If the directory is locked, no other process can have created a node meanwhile.
+                    if (not store.swaps and (is_replaced or overwrite) or store.is_transaction
+                            or directory_at(store) is not None):
+                        place.set(name, document)
+                    elif (raw := put_new(store, prefix + name, document)) is None:
+                        raise _created_meanwhile(store, path)
+                    else:
+                        view = view._replace(raw=raw)
+                except (NodeNotFoundError, StoreError) as error:
+                    if getattr(error, "errno", errno.ENOENT) != errno.ENOENT or place.is_here():
+                        raise
+                    continue     # a group above was deleted, and the directory with it
+            if store.swaps:
+                return _bound(kind, store, path, format, options, view)
+            if place.is_here() and not has_lost_groups(store, path, format):
+                # While it is held: later another node may be here, or a group above may have another path.
+                return kind(store, path, format, options)
+        # A group above was moved, with the node, or deleted. If it was deleted in its place, the node is still here.
+        if lookup.documents_at(store, path):
+            create_ancestors(store, path, format, options)
+        return _bound(kind, store, path, format, options, view)
+    raise loses_groups(store, path)
+
+
+def loses_groups(store, path):
+    return StoreError(f"cannot create {store.describe(path)}: a group above it is gone as soon as it is found or made",
+                      key=prefix_of(path))
+
+
+@contextlib.contextmanager
+def replacing(store: Store, path: str, options: Options) -> Iterator[DirectoryStore | None]:
+    """Return a context manager of a store whose root replaces the node at `path`, with all below it, in the end.
+
+    It gives None if there is no node, or if the store cannot replace it in one step. After an error the old node stays.
+
+    Raises : NoExchangeError, in the end, if files that belong to no node cannot stay; nothing was changed.
+    """
+    directory = exchange.directory_of(store, path)
+    if directory is None or not lookup.documents_at(store, path, lookup.pass_over_damage):
+        yield None
+        return
+    with StagedDirectory(directory, store.fsync) as work:
+        yield DirectoryStore(work.node, fsync=False)
+        with consolidated.dropped(store, path, itself=True):
+            exchange.put(store, path, work, options)
+
+
+def _make_beside(store, path, directory, format, metadata, attributes, data, options, overwrite):
+    """Create a node beside `directory`, and put it in its place; return False if the groups above were moved meanwhile.
+
+    Raises : NodeExistsError, if something is there that is not replaced.
+    """
+    with StagedDirectory(directory, store.fsync) as work:
         try:
-            return make()
-        except NodeExistsError as error:
-            if n_left == 0 or error.path != path:
+            create(DirectoryStore(work.node, fsync=False), "", format, metadata, attributes,
+                   options.changed({"lock": False}), data=data, is_below=True)
+            exchange.put(store, path, work, options, overwrite)
+        except (NodeNotFoundError, StoreError):
+            if work.is_here():
                 raise
-    raise AssertionError
-
-
-def zero_of(dtype: DTypeLike) -> Literal[0] | EllipsisType:
-    """Return the fill value of an array of zeros of a type, in the caller's form.
-
-    For dates and durations it is 0, as in NumPy. For all others it is the default: zero, or empty text.
-    """
-    try:
-        return 0 if np.dtype(plain_dtype(dtype)).kind in "mM" else ...
-    except (TypeError, ValueError):
-        return ...     # only Zarr v3 has such types
-
-
-def create_hierarchy(store: Store, path: str, below: Mapping[str, ArrayMetadata | GroupMetadata], options: Options, *,
-                     overwrite: bool = False) -> list[tuple[str, ArrayBinding | GroupBinding]]:
-    """Create the nodes of a mapping of paths relative to `path` to metadata; see `zcore.create_hierarchy`.
-
-    Returns a list of (relative path, binding).
-    """
-    if not isinstance(below, Mapping):
-        raise TypeError(f"nodes are a mapping of paths to metadata, not {type(below).__name__}")
-    for name, metadata in below.items():
-        if not isinstance(metadata, (ArrayMetadata, GroupMetadata)):
-            raise TypeError(f"{name!r}: expected the metadata of an array or a group, found {type(metadata).__name__}")
-    n_nodes = len(below)
-    below = {lookup.path_of(name, metadata.zarr_format): metadata for name, metadata in below.items()}
-    if len(below) < n_nodes:
-        raise ValueError("two of the paths are spellings of one")
-    new = {}
-    # The caller may change the dicts of codecs later, and documents are cached by the identity of metadata.
-    own = {id(metadata): unshared(metadata) for metadata in below.values()}
-    for name in sorted(below, key=lambda name: (name.count("/"), name)):   # groups before their members
-        metadata = own[id(below[name])]
-        if isinstance(metadata, GroupMetadata):
-            metadata = metadata.replace(consolidated=None)
-        format = format_of(metadata.zarr_format)
-        attributes = None if format.has_inline_attributes else metadata.attributes
-        new[name] = NewNode(format, metadata, attributes)
-    return create_all(store, path, new, options, overwrite=overwrite)
-
-
-def create_all(store: Store, path: str, new: Mapping[str, NewNode], options: Options, *,
-               overwrite: bool = False) -> list[tuple[str, ArrayBinding | GroupBinding]]:
-    """Create several nodes below `path`, or none of them when one cannot be; return a list of (relative path, binding).
-
-    `new` are the nodes by their paths relative to `path`, groups before their members.
-    """
-    places = {name: f"{prefix_of(path)}{name}" if name else path for name in new}
-    trees = {}      # the nodes by the topmost one above them
-    for name, node in new.items():
-        above = [other for other in _above(name) if other in new]
-        for other in above:
-            if isinstance(new[other].metadata, ArrayMetadata):
-                raise NodeExistsError(f"{other!r} is an array, {name!r} cannot be below it", path=places[name])
-        node.check(store, places[name], options, overwrite, is_topmost=not above)
-        trees.setdefault([name, *above][-1], []).append(name)
-    made = {}
-    for top, names in trees.items():
-        if overwrite and len(names) > 1 and _replaced(
-                store, places[top], {name[len(prefix_of(top)):]: new[name] for name in names}, options):
-            made.update([(name, new[name].opened(store, places[name], options)) for name in names])
-        else:
-            made.update([(name, new[name].put(store, places[name], options, overwrite)) for name in names])
-    return [(name, made[name]) for name in new]
-
-
-def _replaced(store, path, new, options):
-    """Replace a node and all below it in one step; return False, with nothing changed, if that is impossible."""
-    with (contextlib.suppress(exchange.NoExchangeError, NodeExistsError),
-          lifecycle.replacing(store, path, options) as inner):
-        if inner is None:
             return False
-        for name, node in new.items():
-            node.put(inner, name, options.changed({"lock": False}), False, is_below=True)
-        return True
-    return False
+    return True
 
 
-def _above(path):
-    """Iterate over the paths above a path, upwards."""
-    while path:
+def has_lost_groups(store, path, format):
+    """Whether the group above was moved or deleted since it was found or made."""
+    if not path or not format.has_groups or store.swaps:
+        return False
+    above = path.rpartition("/")[0]
+    return not store.existing(prefix_of(above), (format.group_document,)) and not lookup.documents_at(store, above)
+
+
+def _create_at_once(store, path, format, kind, document, attributes_document, view, options):
+    """Create a node without elements in a new directory, by one call of the store, and return its binding.
+
+    None if that is not possible: then the caller takes the steps of `create`, which raise the reason. Here, what a
+    new directory cannot hold is not looked for, and what is known of the groups above is not asked twice.
+    """
+    above = consolidated.look_above(store, path, format)
+    if above is None:
+        return None
+    names, values = (kind.name_of_document(format),), (document,)
+    if attributes_document is not None:
+        names, values = (format.attributes_document, *names), (attributes_document, *values)
+    is_same = False
+    try:
+        # The group is looked for again under the lock of the new directory. A later deletion of it finds this node.
+        identity = store.folders.make_directory_with(prefix_of(path), names, values, options.lock is not None,
+                                             format.group_document if options.lock and path else None)
+        is_same = all([look.is_same() for look in above])
+    finally:
+        # As `consolidated.dropped` does after a change.
+        if not is_same:
+            consolidated.drop(store, path)
+    if identity is None:
+        return None
+    if not is_same or not identity:
+        # A group above may have been moved, and the node with it, or deleted.
+        try:
+            binding = kind(store, path, format, options)
+        except NodeNotFoundError:
+            return _bound(kind, store, path, format, options, view)
+        create_ancestors(store, path, format, options)
+        return binding
+    if view.notes:
+        warn_of(store.describe(path), view.notes)
+    return kind(store, path, format, options, view._replace(identity=identity, trusted=False))
+
+
+def _set_attributes(store, path, place, name, document):
+    """Write the attributes of a node that is being created; of two processes, one succeeds."""
+    key = prefix_of(path) + name
+    if not store.swaps:
+        place.set(name, document)
+    elif put_new(store, key, document) is None and (store.get(key) or b"").rstrip(b" \t\n") != document.rstrip():
+        raise _created_meanwhile(store, path)
+
+
+def _created_meanwhile(store, path):
+    return NodeExistsError(f"another process has created a node at {store.describe(path)} meanwhile", path=path)
+
+
+def _create_in_service(store, path, format, document, view, data, options):
+    """Create an array with its elements where locks exclude only this process, and return its binding.
+
+    A document that cannot be opened holds the place meanwhile, see `zcore.hierarchy.unfinished`. If the service has no
+    compare-and-swap, or the caller wants no locks, the real document holds it.
+    """
+    key, box = prefix_of(path) + format.array_document, whole(data.shape)
+    place, identity = stamped(unfinished(document)), None
+    try:
+        if options.lock:
+            identity = put_stamped(store, key, place, None)
+            if identity is None:
+                raise _created_meanwhile(store, path)
+    except LockError:
+        pass
+    if identity is None:
+        if (raw := put_new(store, key, document)) is None:
+            raise _created_meanwhile(store, path)
+        binding = _bound(ArrayBinding, store, path, format, options, view._replace(raw=raw))
+        binding.write(box, data)
+        return binding
+    made = view._replace(raw=stamped(document, place))
+    view = view._replace(raw=place, identity=identity, trusted=True)
+    plan = ArrayBinding(store, path, format, options, view).write_once(view, box, data)
+    if plan.stale or put_stamped(store, key, made.raw, identity) is None:
+        raise StoreError(f"another process has replaced the array at {store.describe(path)} while its elements were "
+                         "written", key=key)
+    return _bound(ArrayBinding, store, path, format, options, made)
+
+
+def _bound(kind, store, path, format, options, view):
+    """Return the binding of a node that was created in a service, without a look at its document.
+
+    Another process may have replaced or deleted the node already. The binding finds out when it is used.
+    """
+    warn_of(store.describe(path), view.notes)
+    return kind(store, path, format, options, unseen(view))
+
+
+def documents_of(path: str, format: Format, metadata: ArrayMetadata | GroupMetadata,
+                 attributes: Mapping[str, Any] | None,
+                 options: Options) -> tuple[type[ArrayBinding] | type[GroupBinding], bytes, bytes | None, View]:
+    """Return (class of the binding, document, document of the attributes or None, view) of a new node; see `create`.
+
+    A node that could not be opened, for instance with contradicting codecs, is an error before anything is changed.
+    """
+    if options.dimension_separator is not None:
+        raise TypeError("dimension_separator is for opening an array; a new array takes chunk_key_encoding")
+    kind = ArrayBinding if isinstance(metadata, ArrayMetadata) else GroupBinding
+    new, of_attributes = metadata.attributes or attributes, None
+    try:
+        if kind is ArrayBinding and not metadata.attributes:
+            document = _rendered(format, IdentityKey(metadata))
+        else:
+            document = kind.render(format, metadata)
+            check_whole_characters(document.decode())
+        if attributes:
+            of_attributes = format.render_attributes(attributes)
+            check_whole_characters(of_attributes.decode())
+        is_clear = not new or not format.strict_attributes or not (b"NaN" in document or b"Infinity" in document)
+    except (TypeError, ValueError):
+        if new:
+            check_attributes(new, {}, not format.strict_attributes)     # this error names the attribute
+        raise
+    if not is_clear:
+        check_attributes(new, {})
+    view = view_of(format, kind.name_of_document(format), document, None, path, options, 0)
+    if view.chain is not None:
+        view.chain.check_sizes()
+    return kind, document, of_attributes, view
+
+
+@lru_cache(maxsize=64)
+def _rendered(format, metadata):
+    """Return the document of an array without attributes, an `IdentityKey`. Many arrays of a group have the same."""
+    document = format.render_array(metadata.value)
+    check_whole_characters(document.decode())
+    return document
+
+
+def check_replaceable(store: Store, path: str, overwrite: bool) -> None:
+    """Raise NodeExistsError if there is a node that this version does not replace, or only nodes below."""
+    if not overwrite or not store.folders.is_link(prefix_of(path)):     # a link is replaced, wherever it leads
+        lookup.check_replaceable(store, path)
+        if overwrite:
+            deletion.check_no_nodes_below(store, path)
+
+
+def check_free(store: Store, path: str, format: Format, metadata: ArrayMetadata | GroupMetadata,
+               attributes: Mapping[str, Any] | None = None, options: Options | None = None,
+               data: npt.NDArray[Any] | None = None) -> None:
+    """Raise unless a node can be made at `path` without replacing anything; see `create` for the parameters.
+
+    Chunks and attributes from an earlier, interrupted run of the same creation are no error: they are written again.
+
+    Raises
+    ------
+    NodeExistsError
+        The node exists.
+    StoreError
+        There are attributes or chunks that the new node would treat as its own, or something is unreachable.
+    """
+    documents = lookup.documents_at(store, path)
+    if documents:
+        raise NodeExistsError(f"{store.describe(path)} holds {kind_text(documents[0])} already; overwrite=True "
+                              "replaces it", path=path)
+    lookup.check_free(store, path)
+    lookup.check_no_set(store, path)
+    prefix, made = prefix_of(path), None
+    for key in deletion.left_over(store, prefix, format, metadata):
+        if made is None:
+            made = MemoryStore()
+            create(made, "", format, metadata, attributes, options or Options(), data=data)
+        value = made.get(key[len(prefix):])
+        # If the key is gone now, another call has moved or deleted its node.
+        if store.get(key) not in (None, value) if value is not None else not _is_gone(store, key):
+            raise _left_over(store, path, key)
+    for key in deletion.in_the_way(store, prefix, metadata):
+        raise _left_over(store, path, key)
+
+
+def _is_gone(store, key):
+    try:
+        return not store.exists(key)
+    except StoreError:
+        return False     # unreachable
+
+
+def _left_over(store, path, key):
+    return StoreError(
+        f"{store.describe(path)} holds {key[len(prefix_of(path)):]!r}, and no document says of which node: a document "
+        "was lost, or a creation or deletion was interrupted; if it was lost, put it back from a backup; "
+        "overwrite=True (mode 'w') erases what is there",
+        key=key, errno=errno.EEXIST)
+
+
+def kind_text(node: lookup.FoundDocument) -> str:
+    """Return the kind of a node, as text."""
+    metadata = node.parse()
+    return "a damaged node" if metadata is None else "an array" if isinstance(metadata, ArrayMetadata) else "a group"
+
+
+def create_ancestors(store: Store, path: str, format: Format, options: Options, n_left: int = MAX_TRIES) -> None:
+    """Create missing groups above `path`, from the root down, and again, `n_left` times, if they are missing then.
+
+    Raises
+    ------
+    NodeExistsError
+        An array exists above.
+    StoreError
+        There are attributes that a new group would treat as its own.
+    """
+    missing = missing_above(store, path, format, options)
+    if missing:
+        document = format.render_group(format.new_group({}))
+        # All copies above any of them are above the deepest one.
+        with consolidated.dropped(store, missing[0]):
+            for one in reversed(missing):
+                # Locked, because an array may be being created here. Its document comes after its elements.
+                with Place(store, one, format.group_document, options):
+                    if not _stands_as_group(store, one):
+                        put_new(store, prefix_of(one) + format.group_document, document)
+        # They, and the group above them, may have been moved or deleted since.
+        for one in (*missing, path):
+            if not lookup.documents_at(store, one.rpartition("/")[0]):
+                if n_left == 0:
+                    raise loses_groups(store, one)
+                create_ancestors(store, one, format, options, n_left - 1)
+
+
+def _stands_as_group(store, path):
+    """Return whether a group is at `path`. Raises : NodeExistsError, if it is an array."""
+    documents = lookup.documents_at(store, path)
+    if any([isinstance(node.parse(), ArrayMetadata) for node in documents]):
+        raise NodeExistsError(f"there is an array at {store.describe(path)}, so nothing can be below it", path=path)
+    return bool(documents)
+
+
+def missing_above(store: Store, path: str, format: Format, options: Options) -> list[str]:
+    """Return the paths of missing groups above `path`, upwards; see `create_ancestors`."""
+    missing = []
+    if not path or not format.has_groups:
+        return missing
+    path = path.rpartition("/")[0]
+    deepest = lookup.nearest(store, path)
+    while len(path) > len(deepest):
+        missing.append(path)     # not even a directory
         path = path.rpartition("/")[0]
-        yield path
-
-
-def _checked(attributes):
-    if attributes is not None and not isinstance(attributes, Mapping):
-        raise TypeError(f"attributes are a mapping, not {type(attributes).__name__}")
-    return attributes
-
-
-def _check_can_compress(codecs):
-    for codec in codecs:
-        if codec.name == "blosc" and not blosc.can_compress(cname := codec.configuration.get("cname")):
-            raise UnsupportedError(
-                f"the linked c-blosc cannot compress by {cname}; it has "
-                f"{', '.join(filter(blosc.can_compress, blosc.COMPRESSORS))}", feature=cname)
-
-
-def compressors_for(format: Format, compressors: Any) -> Any:
-    """Return the caller's codecs for `format.new_array`: a tuple of `CodecSpec`, or unchanged."""
-    if format.has_own_codec_names:
-        return compressors
-    specs = []
-    if not isinstance(compressors, (list, tuple)):
-        compressors = () if compressors is None else (compressors,)
-    for codec in compressors:
-        codec = named_codec(codec)
-        if not isinstance(codec, CodecSpec):
-            codec = codec_of(codec.get("name"), codec.get("configuration") or {}).spec()
-        specs.append(codec)
-    return tuple(specs)
+    while True:
+        if _stands_as_group(store, path):
+            # The groups above it were created with it.
+            break
+        lookup.check_no_special(store, path, format)
+        lookup.check_no_set(store, path)
+        group = format.new_group({})
+        if any(deletion.left_over(store, prefix_of(path), format, group)):
+            # A group may be being created or deleted here.
+            with Place(store, path, format.group_document, options), contextlib.suppress(NodeExistsError):
+                check_free(store, path, format, group)
+        missing.append(path)
+        if not path:
+            break
+        path = path.rpartition("/")[0]
+    return missing

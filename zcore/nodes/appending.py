@@ -18,7 +18,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from zcore.errors import LockError, ZcoreError
-from zcore.hierarchy import lifecycle
+from zcore.hierarchy import resizing
 from zcore.nodes.array import Array
 from zcore.stores.keys import prefix_of
 
@@ -60,17 +60,17 @@ class PendingAppend:
     def __setitem__(self, key: Any, value: Any) -> None:
         if self._target is None:
             array, old, new = self._made_of
-            self._target = Array(lifecycle.GrowingBinding(array._binding, old, new))
+            self._target = Array(resizing.GrowingBinding(array._binding, old, new))
         self._target[key] = value
 
     def make_room(self) -> None:
         """Erase what lies in the place of the new elements."""
         array, old, _ = self._made_of
-        lifecycle.make_room(array._binding, old)
+        resizing.make_room(array._binding, old)
 
     def reserve(self) -> None:
         """Let the document say now that the elements are there."""
-        lifecycle.resize(self._made_of[0]._binding, self.shape, self._check)
+        resizing.resize(self._made_of[0]._binding, self.shape, self._check)
 
     def append(self, values: npt.NDArray[Any], axis: int) -> None:
         """Write the elements and let the document say that they are there."""
@@ -80,23 +80,23 @@ class PendingAppend:
             self._check(old[:axis] + (length,) + old[axis + 1:])
             return values
 
-        lifecycle.append(array._binding, at, axis)
+        resizing.append(array._binding, at, axis)
 
     def lengthen(self) -> None:
         """Let the document say that the elements are there."""
-        lifecycle.lengthen(self._made_of[0]._binding, self.shape, self._check)
+        resizing.lengthen(self._made_of[0]._binding, self.shape, self._check)
 
     def _check(self, shape):
         array, old, _ = self._made_of
         if shape != old:
-            raise lifecycle.another_writer(array._binding, shape, old)
+            raise resizing.another_writer(array._binding, shape, old)
         self._is_longer = True
 
     def take_back(self) -> None:
         """Give the array its old shape, unless another writer has resized it since."""
         array, old, new = self._made_of
         if self._is_longer and array.refresh().shape == new:
-            lifecycle.resize(array._binding, old)
+            resizing.resize(array._binding, old)
 
 
 def home_of(dims_of: Mapping[str, tuple[str, ...]], dim: str) -> str:

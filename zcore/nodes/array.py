@@ -16,7 +16,7 @@ import numpy as np
 
 from zcore.buffers import may_overlap
 from zcore.errors import OutOfMemoryError, SelectionError, UnsupportedError, ZcoreError
-from zcore.hierarchy import lifecycle
+from zcore.hierarchy import resizing
 from zcore.indexing.assign import assigned, cast_to
 from zcore.indexing.fields import fields_argument, packed_type, part_of, split_fields, type_of
 from zcore.kernel.select.box import Box, basic
@@ -755,7 +755,7 @@ class Array(Node):
         if axis is not None:
             (length,), shape = shape, list(self.shape)
             shape[axis] = length
-        lifecycle.resize(self._binding, shape_of(shape[0] if len(shape) == 1 else shape))
+        resizing.resize(self._binding, shape_of(shape[0] if len(shape) == 1 else shape))
 
     def append(self, data: Elements, axis: SupportsIndex = 0) -> tuple[int, ...]:
         """Add elements at the end along `axis`; return the new shape.
@@ -786,7 +786,7 @@ class Array(Node):
         (1, 2, 2)
         """
         self._binding.check_writable()
-        return lifecycle.append(self._binding, cast_to(read_whole(data), self.dtype), self._axis(axis))
+        return resizing.append(self._binding, cast_to(read_whole(data), self.dtype), self._axis(axis))
 
     def writer(self, axis: SupportsIndex = 0, *, queue: CacheSize | None = None) -> Writer:
         """Return a `Writer`, which takes frames one by one and stores whole chunks or shards in the background.

@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import MutableMapping
 from typing import TYPE_CHECKING, Any
 
-from zcore.hierarchy import lifecycle
+from zcore.hierarchy import attributes
 from zcore.model.value import copied
 from zcore.text.tried_names import OF_ATTRIBUTES, add_tried
 
@@ -29,7 +29,7 @@ class Attributes(MutableMapping[str, Any]):
 
     def asdict(self) -> dict[str, Any]:
         """Return all attributes as a new dict, with one read."""
-        return lifecycle.read_attributes(self._binding)
+        return attributes.read_attributes(self._binding)
 
     def as_opened(self) -> dict[str, Any]:
         """Return all attributes from the handle's last look at the node, as a new dict.
@@ -121,7 +121,7 @@ class Attributes(MutableMapping[str, Any]):
 
     def _change(self, change):
         self._binding.check_writable()
-        return lifecycle.change_attributes(self._binding, change)
+        return attributes.change_attributes(self._binding, change)
 
     def __repr__(self) -> str:
         return f"Attributes({self.asdict()!r})"

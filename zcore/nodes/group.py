@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, overload
 from zcore.engine.binding import ArrayBinding
 from zcore.engine.options import Options
 from zcore.errors import InvalidKeyError, NodeExistsError, NodeNotFoundError, ZcoreError, warn
-from zcore.hierarchy import consolidated, creation, deletion, lifecycle, lookup
+from zcore.hierarchy import consolidated, deletion, lookup, moving, new_nodes
 from zcore.model.metadata import ArrayMetadata, unshared
 from zcore.model.value import as_bool
 from zcore.nodes.array import Array
@@ -415,7 +415,7 @@ class Group(Node):
         ValueError, TypeError, UnsupportedError
             The format cannot express the request.
         """
-        return Array(self._create(creation.create_array, name, **keywords))
+        return Array(self._create(new_nodes.create_array, name, **keywords))
 
     def __setitem__(self, name: str, data: Elements) -> None:
         """Create an array that holds `data`. It replaces an array of that name, or what a deleted array left behind.
@@ -441,7 +441,7 @@ class Group(Node):
 
     def zeros(self, name: str, shape: Shape, *, dtype: DTypeLike = "f8", **keywords: Unpack[FormKeywords]) -> Array:
         """Create an array of zeros; `name`, `shape`, `dtype` and `keywords` as for `empty`."""
-        return self.full(name, shape, creation.zero_of(dtype), dtype=dtype, **keywords)
+        return self.full(name, shape, new_nodes.zero_of(dtype), dtype=dtype, **keywords)
 
     def ones(self, name: str, shape: Shape, **keywords: Unpack[TypedKeywords]) -> Array:
         """Create an array of ones; `name`, `shape` and `keywords` as for `empty`."""
@@ -449,7 +449,7 @@ class Group(Node):
 
     def create_group(self, name: str, **keywords: Unpack[GroupKeywords]) -> Group:
         """Create a group below, and missing groups between; keywords and errors as for `create_array`."""
-        return Group(self._create(creation.create_group, name, **keywords))
+        return Group(self._create(new_nodes.create_group, name, **keywords))
 
     def create_hierarchy(self, nodes: Mapping[str, ArrayMetadata | GroupMetadata], *,
                          overwrite: bool = False) -> Iterator[tuple[str, Array | Group]]:
@@ -469,7 +469,7 @@ class Group(Node):
         binding = self._binding
         binding.check_writable()
         self._copy = None
-        made = creation.create_hierarchy(binding.store, binding.path, nodes, binding.options,
+        made = new_nodes.create_hierarchy(binding.store, binding.path, nodes, binding.options,
                                          overwrite=as_bool(overwrite, "overwrite"))
         return iter([(path, node_of(made_binding)) for path, made_binding in made])
 
@@ -534,7 +534,7 @@ class Group(Node):
             return found
 
         self._binding.check_writable()
-        return creation.found_or_made(find, make, path)
+        return new_nodes.found_or_made(find, make, path)
 
     def writer(self, dimension: str, *, queue: CacheSize | None = None) -> GroupWriter:
         """Return a `GroupWriter`, which appends along a dimension to all arrays of this group that have it.
@@ -587,7 +587,7 @@ class Group(Node):
         binding = self._binding
         binding.check_writable()
         self._copy = None
-        lifecycle.move(binding.store, self._path_of(source), self._path_of(destination), binding.options)
+        moving.move(binding.store, self._path_of(source), self._path_of(destination), binding.options)
 
     def __delitem__(self, name: str) -> None:
         """Delete a member and all nodes below it, readable or not.
@@ -600,7 +600,7 @@ class Group(Node):
         self._copy = None
         # Not opened, so that a damaged member can be deleted, too.
         store, path = self._binding.store, self._path_of(name)
-        if not lifecycle.delete(store, path, self._binding.options):
+        if not deletion.delete(store, path, self._binding.options):
             raise NodeNotFoundError(f"{self._binding.describe()} has no member {name!r}: "
                                     f"{deletion.no_node(store, path)}", path=path)
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from zcore.engine.binding import ArrayBinding
 from zcore.errors import SelectionError
-from zcore.hierarchy import lifecycle
+from zcore.hierarchy import resizing
 from zcore.indexing.assign import assigned
 from zcore.kernel.select.box import Box, basic
 from zcore.nodes.array import allocated
@@ -213,7 +213,7 @@ class Writer(StreamWriter):
             del self._whole[:n]
             self._tell()
         if super()._is_ready():
-            lifecycle.append(self._binding, self._rows, self.axis, self._appended)
+            resizing.append(self._binding, self._rows, self.axis, self._appended)
 
     def _next(self):
         """Return how many of the tiles that wait are stored next, and these as one: small ones behind each other."""

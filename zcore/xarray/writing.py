@@ -26,7 +26,7 @@ import zcore
 from zcore.engine.options import Options
 from zcore.formats.zarr_v2.chain import to_chain
 from zcore.hierarchy import consolidated as copies
-from zcore.hierarchy import lifecycle
+from zcore.hierarchy import creation, resizing
 from zcore.nodes.appending import PendingAppend, appending, home_of, take_back
 from zcore.nodes.group_writer import GroupWriter
 from zcore.stores.keys import prefix_of
@@ -162,10 +162,10 @@ def encoder(group: zcore.Group, append_dim: str) -> Callable[[Dataset], dict[str
 
 
 def _replacing(place, path):
-    """Return `lifecycle.replacing` of the group at a path; it gives None where there is none in a directory."""
+    """Return `creation.replacing` of the group at a path; it gives None where there is none in a directory."""
     try:
         if isinstance(zcore.open(place, path=path).store, zcore.DirectoryStore):
-            return lifecycle.replacing(store_of(place, False), path, Options())
+            return creation.replacing(store_of(place, False), path, Options())
     except zcore.ZcoreError:
         pass
     return nullcontext()
@@ -507,7 +507,7 @@ class _Target:
             return
         self.array = group[self.name]
         if self.array.shape != self._found:
-            raise lifecycle.another_writer(self.array._binding, self.array.shape, self._found)
+            raise resizing.another_writer(self.array._binding, self.array.shape, self._found)
         if self.shape != self._found:
             self.pending = PendingAppend(self.array, self._found, self.shape)
 

@@ -14,7 +14,7 @@ from tests import both_ways
 from tests.each import each
 from zcore.engine.binding import ArrayBinding
 from zcore.formats import NODE_DOCUMENTS
-from zcore.hierarchy import creation, lifecycle
+from zcore.hierarchy import creation, new_nodes
 from zcore.stores.base import Store
 from zcore.stores.directory import atomic
 
@@ -503,7 +503,7 @@ def test_threads_that_open_or_create_the_same_node(tmp_path, way, zarr_format):
 def test_what_comes_and_goes_all_the_time_is_an_error_in_the_end(store, monkeypatch):
     zcore.create_group(store)
     calls = []
-    monkeypatch.setattr(creation.lookup, "find", lambda *arguments: calls.append(arguments))
+    monkeypatch.setattr(new_nodes.lookup, "find", lambda *arguments: calls.append(arguments))
     with pytest.raises(zcore.NodeNotFoundError):
         zcore.open_group(store, "a")
     assert 1 < len(calls) < 100
@@ -616,7 +616,7 @@ def test_a_group_that_is_deleted_before_a_step_of_a_creation_below(tmp_path, mon
     for where, name in ((atomic, "write_file_at"), (zcore.DirectoryStore, "make_directory"),
                         (zcore.DirectoryStore, "set"), (ArrayBinding, "write_once")):
         monkeypatch.setattr(where, name, watched(getattr(where, name)))
-    monkeypatch.setattr(lifecycle, "_create_at_once", lambda *arguments: None)     # as where a step of it fails
+    monkeypatch.setattr(creation, "_create_at_once", lambda *arguments: None)     # as where a step of it fails
     for when in range(50):
         root = None
         zcore.create_group(tmp_path / str(when), path="g", zarr_format=zarr_format)

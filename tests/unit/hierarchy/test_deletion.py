@@ -16,7 +16,7 @@ import zcore
 from tests.unit.stores.conformance import run_threads
 from zcore.engine.options import Options
 from zcore.formats import NODE_DOCUMENTS
-from zcore.hierarchy import creation_lock, deletion, exchange, lifecycle
+from zcore.hierarchy import creation_lock, deletion, exchange
 from zcore.stores.directory.staged import StagedDirectory
 
 WITH_GROUPS = [3, 2]
@@ -82,7 +82,7 @@ def test_a_copy_of_lost_metadata_is_no_copy_of_new_ones(store, zarr_format):
     zcore.consolidate_metadata(store)
     store.erase(NODE_DOCUMENTS[zarr_format][-1])
     for path in ("a", "g"):
-        assert lifecycle.delete(store, path, Options())
+        assert deletion.delete(store, path, Options())
     group = zcore.open_group(store, "w", zarr_format=zarr_format)
     assert list(zcore.open_group(store)) == list(group) == []
 

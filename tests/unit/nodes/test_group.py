@@ -16,7 +16,7 @@ import pytest
 
 import zcore
 from zcore.formats import NAMES, format_of
-from zcore.hierarchy import lifecycle, lookup
+from zcore.hierarchy import creation, deletion, lookup
 from zcore.stores.base import Store
 from zcore.stores.directory.staged import StagedDirectory
 
@@ -193,7 +193,7 @@ def test_deletion(group, store):
     with pytest.raises(zcore.NodeNotFoundError):
         kept[...]
     assert not list(store.list_prefix("g/")) and store.list_dir("")[1] == ["a/"]
-    zcore.hierarchy.lifecycle.delete(store, "", group._binding.options)
+    deletion.delete(store, "", group._binding.options)
     assert list(store.list()) == [] and len(store.list_dir("")[1]) == 0
 
 
@@ -310,7 +310,7 @@ def test_a_node_that_is_replaced_by_one_of_another_kind(group):
 @pytest.mark.parametrize("at_once", [True, False])
 def test_what_was_created_is_not_taken_for_what_replaces_it_at_once(group, store, monkeypatch, at_once):
     """Where nothing is, a store makes it by one call; else, and in other stores, it takes steps."""
-    place, make_with = lifecycle.Place, type(store.folders).make_directory_with
+    place, make_with = creation.Place, type(store.folders).make_directory_with
 
     def make_and_replace(*arguments):
         monkeypatch.undo()
@@ -323,13 +323,13 @@ def test_what_was_created_is_not_taken_for_what_replaces_it_at_once(group, store
     def hold_until_another_comes(*arguments):
         with place(*arguments) as held:
             yield held
-        monkeypatch.setattr(lifecycle, "Place", place)
+        monkeypatch.setattr(creation, "Place", place)
         group.create_array("a", shape=2, dtype="f8", overwrite=True)
 
     if at_once and isinstance(store, zcore.DirectoryStore):
         monkeypatch.setattr(type(store), "make_directory_with", make_and_replace)
     else:
-        monkeypatch.setattr(lifecycle, "Place", hold_until_another_comes)
+        monkeypatch.setattr(creation, "Place", hold_until_another_comes)
         monkeypatch.setattr(type(store.folders), "make_directory_with", lambda *_: None)
     created = group.create_array("a", shape=4, dtype="i4")
     assert (created.shape, created.dtype, group["a"].dtype) == ((4,), np.int32, np.float64)
@@ -340,7 +340,7 @@ def test_what_was_created_is_not_taken_for_what_replaces_it_at_once(group, store
 
 def test_a_node_that_goes_while_it_is_moved(tmp_path, monkeypatch):
     group = fill(zcore.create_group(tmp_path))
-    monkeypatch.setattr(lifecycle.consolidated, "drop", lambda *_, **__: shutil.rmtree(tmp_path / "g", True))
+    monkeypatch.setattr(creation.consolidated, "drop", lambda *_, **__: shutil.rmtree(tmp_path / "g", True))
     with pytest.raises(zcore.NodeNotFoundError, match="gone"):
         group.move("g", "h")
 

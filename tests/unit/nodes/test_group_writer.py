@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import zcore
-from zcore.hierarchy import lifecycle
+from zcore.hierarchy import resizing
 
 
 def group(store=None, n=0, zarr_format=3):
@@ -53,7 +53,7 @@ def test_rows_of_all_arrays(zarr_format, queue):
 
 def test_the_coordinate_is_never_ahead(tmp_path):
     g, seen = group(tmp_path / "g"), []
-    append = lifecycle.append
+    append = resizing.append
 
     def looked(*args):
         result = append(*args)
@@ -61,7 +61,7 @@ def test_the_coordinate_is_never_ahead(tmp_path):
                      for name, axis in (("x", 0), ("y", 1), ("time", 0))])
         return result
 
-    lifecycle.append = looked
+    resizing.append = looked
     try:
         with g.writer("time") as w:
             for i in range(35):
@@ -69,7 +69,7 @@ def test_the_coordinate_is_never_ahead(tmp_path):
                 if i % 8 == 7:
                     w.flush()
     finally:
-        lifecycle.append = append
+        resizing.append = append
     assert all(time <= min(x, y) for x, y, time in seen) and len(seen) >= 8
     check(g, 35)
 
@@ -97,7 +97,7 @@ def test_wrong_values():
 def test_an_error_leaves_all_arrays_as_they_were(monkeypatch):
     g = group()
     w = g.writer("time")
-    append = lifecycle.append
+    append = resizing.append
 
     def fail(binding, *args):
         if binding.path == "step":
@@ -108,7 +108,7 @@ def test_an_error_leaves_all_arrays_as_they_were(monkeypatch):
         w.append(row(i))
     w.flush()
     with monkeypatch.context() as patch:
-        patch.setattr(lifecycle, "append", fail)
+        patch.setattr(resizing, "append", fail)
         w.append(row(12))
         with pytest.raises(zcore.WriterError, match="rows 12 to 12 are not stored"):
             w.flush()
@@ -142,9 +142,9 @@ def test_a_kill_between_two_arrays(tmp_path):
             w.append(row(i))
     subprocess.run([sys.executable, "-c", textwrap.dedent("""
         import os, sys, zcore
-        from zcore.hierarchy import lifecycle
-        append = lifecycle.append
-        lifecycle.append = lambda binding, *args: os._exit(0) if binding.path == "step" else append(binding, *args)
+        from zcore.hierarchy import resizing
+        append = resizing.append
+        resizing.append = lambda binding, *args: os._exit(0) if binding.path == "step" else append(binding, *args)
         g = zcore.open_group(sys.argv[1], "r+")
         w = g.writer("time")
         w.append({"time": [7], "x": [[7, 7, 7]], "y": [[7], [7]], "step": [7]})

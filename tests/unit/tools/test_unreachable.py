@@ -12,7 +12,7 @@ import pytest
 import zcore
 from zcore.cli.verbs.nodes import ls
 from zcore.engine.options import Options
-from zcore.hierarchy import lifecycle, lookup
+from zcore.hierarchy import deletion, lookup
 from zcore.tools.copy import transfer
 
 VALUES = np.arange(1, 25, dtype="i4").reshape(4, 6)
@@ -138,7 +138,7 @@ def test_a_fifo_in_the_oldest_format_is_refused_before_anything_is_deleted(store
     away(store, f"a/{key}", "fifo")
     before = files_below(tmp_path / "h")
     refuses(key, lambda: zcore.create_array(store, name="a", data=VALUES, zarr_format="zmeta", overwrite=True),
-            lambda: lifecycle.delete(store, "a", Options()))
+            lambda: deletion.delete(store, "a", Options()))
     assert files_below(tmp_path / "h") == before
 
 
@@ -217,7 +217,7 @@ def test_a_document(group, form, tmp_path):
         assert [name for name, _ in group.members()] == ["z"]
     assert "a (StoreError)" in group.tree()
     refuses(DOCUMENT[form], lambda: group["a"], lambda: zcore.consolidate_metadata(store), *tools(store, tmp_path),
-            lambda: lifecycle.delete(store, "a", Options()), lambda: group.create_array("a", shape=3, dtype="i4"))
+            lambda: deletion.delete(store, "a", Options()), lambda: group.create_array("a", shape=3, dtype="i4"))
     found, report = problems(store, repair=("left-over", "foreign"))
     assert found == {("unreachable", key)} and report.n_removed == 0 and report.n_arrays == 1
     assert os.path.lexists(path)

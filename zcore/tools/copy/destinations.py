@@ -33,9 +33,9 @@ from zcore.errors import (
     ZcoreError,
 )
 from zcore.formats import format_of
-from zcore.hierarchy import consolidated, deletion, exchange, lifecycle, lookup
+from zcore.hierarchy import consolidated, creation, deletion, exchange, lookup
+from zcore.hierarchy.attributes import read_attributes
 from zcore.hierarchy.creation_lock import Place
-from zcore.hierarchy.lifecycle import read_attributes
 from zcore.kernel.io.object_locks import Held
 from zcore.replacing import hidden_beside, keep, put, status_of
 from zcore.stores import openers
@@ -283,7 +283,7 @@ class StoreSink(Sink):
                 return found
             # It is replaced. So nothing in it and below is done.
             self._work.is_begun = False
-        return lifecycle.create(self._store, path, format, metadata, attributes, self._options,
+        return creation.create(self._store, path, format, metadata, attributes, self._options,
                                 overwrite=self._overwrite, is_below=True)
 
     def close(self) -> None:
@@ -337,7 +337,7 @@ def sink_of(destination: StoreLike, path: str, order: Mapping[str, Any], overwri
     format = format_of(root_format)
     lookup.check_new_names(path, format)
     is_node = _check_free(store, path, overwrite)
-    lifecycle.missing_above(store, path, format, Options())     # an array above is an error before anything is copied
+    creation.missing_above(store, path, format, Options())     # an array above is an error before anything is copied
     with contextlib.ExitStack() as stack:
         place = store.folders.directory_of(path)
         if place is None:
@@ -351,7 +351,7 @@ def sink_of(destination: StoreLike, path: str, order: Mapping[str, Any], overwri
         yield sink, work
         sink.close()
         if not isinstance(work, Building) or work.is_here():     # else `finish` raises
-            lifecycle.create_ancestors(store, path, format, Options())
+            creation.create_ancestors(store, path, format, Options())
 
 
 def file_kind(destination: StoreLike) -> openers.Kind | None:
@@ -452,7 +452,7 @@ def _directory(store, path, place, order, is_node, overwrite, format):
         work.leave()
     # A group above may have been deleted before the node had its name. If it was moved, the node went with it.
     if path and lookup.documents_at(store, path):
-        lifecycle.create_ancestors(store, path, format, Options())
+        creation.create_ancestors(store, path, format, Options())
 
 
 def _has_name(work, overwrite):

@@ -34,7 +34,7 @@ from zcore.engine.views import metadata_of
 from zcore.errors import LockError, MetadataError, NodeExistsError, StoreError, UnsupportedError
 from zcore.formats import FORMAT_OF, format_of
 from zcore.formats.json_documents import MAX_NBYTES
-from zcore.hierarchy import consolidated, deletion, lifecycle, lookup
+from zcore.hierarchy import consolidated, creation, deletion, lookup
 from zcore.hierarchy.creation_lock import Place, hold_tree
 from zcore.hierarchy.unfinished import unfinished
 from zcore.kernel.io.documents import Tickets
@@ -316,10 +316,10 @@ def _make_way(store, path, documents):
 
     `documents`: of old and new nodes, pairs of a key and of text.
     """
-    lifecycle.delete(store, path, Options())
+    deletion.delete(store, path, Options())
     left = [key for key in store.list_prefix(prefix_of(path)) if not key.startswith(STAGING)]
     for key in filter(is_document, left):
-        lifecycle.delete(store, key.rpartition("/")[0], Options())
+        deletion.delete(store, key.rpartition("/")[0], Options())
     for key, text in documents if left else ():
         above, _, name = (prefix_of(path) + key).rpartition("/")
         format = format_of(FORMAT_OF[name])
@@ -381,10 +381,10 @@ def _put(store, path, made, overwrite):
         for key, raw in documents:
             above, _, name = (prefix_of(path) + key).rpartition("/")
             format = format_of(FORMAT_OF[name])
-            lifecycle.check_free(store, above, format, metadata_of(format, name, raw, above))
+            creation.check_free(store, above, format, metadata_of(format, name, raw, above))
     for key, _ in documents:
         if "/" not in key:     # groups above may have been moved or deleted
-            lifecycle.create_ancestors(store, path, format_of(FORMAT_OF[key]), Options())
+            creation.create_ancestors(store, path, format_of(FORMAT_OF[key]), Options())
     for key in made.list():
         store.set(prefix_of(path) + key, made.get(key))
 

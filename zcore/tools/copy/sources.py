@@ -14,7 +14,7 @@ from zcore.engine.freshness import Freshness
 from zcore.engine.options import Options
 from zcore.errors import SelectionError, StoreError
 from zcore.hierarchy import consolidated, lookup
-from zcore.hierarchy.lifecycle import read_attributes
+from zcore.hierarchy.attributes import read_attributes
 from zcore.kernel.select.box import Box, basic, whole
 from zcore.model.metadata import NAMES_ATTRIBUTE
 from zcore.nodes.array import Array

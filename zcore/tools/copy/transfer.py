@@ -23,7 +23,7 @@ from zcore.engine.binding import ArrayBinding
 from zcore.engine.options import MAX_THREADS, Options
 from zcore.errors import OutOfMemoryError, StoreError, ZcoreError
 from zcore.formats import format_of
-from zcore.hierarchy import creation
+from zcore.hierarchy import new_nodes
 from zcore.kernel.select.box import Box
 from zcore.model.metadata import has_varying_items
 from zcore.nodes.array import Array
@@ -320,7 +320,7 @@ class Slabs:
         """Return the uncompressed array between two passes: a new one, or that of a process that was killed."""
         options = Options(lock=False, threads=self.threads, cache=0)
         store = DirectoryStore(folder)
-        new = creation.new_array(shape=self.source.shape, dtype=self.source.dtype,
+        new = new_nodes.new_array(shape=self.source.shape, dtype=self.source.dtype,
                                  fill_value=... if self.source.fill_value is None else self.source.fill_value,
                                  chunks=self.passes.between, compressors=None, checksum=False)
         if self.work.is_begun:

@@ -18,7 +18,7 @@ from zcore.errors import IncompleteCopyWarning, UnsupportedError, warn
 from zcore.formats import format_of
 from zcore.formats.json_documents import check_attributes
 from zcore.formats.zarr_v3.chain import parse_codec
-from zcore.hierarchy.creation import compressors_for
+from zcore.hierarchy.new_nodes import compressors_for
 from zcore.model.metadata import NAMES_ATTRIBUTE, CodecSpec, has_varying_items
 from zcore.model.named_codecs import named_codec
 

@@ -35,8 +35,8 @@ from zcore.errors import (
 from zcore.formats import DOCUMENTS
 from zcore.formats.json_documents import MAX_NBYTES
 from zcore.hierarchy import consolidated, lookup
+from zcore.hierarchy.attributes import read_attributes
 from zcore.hierarchy.creation_lock import is_held
-from zcore.hierarchy.lifecycle import read_attributes
 from zcore.hierarchy.unfinished import finished
 from zcore.model.metadata import ArrayMetadata
 from zcore.model.value import check_kind

@@ -9,7 +9,7 @@ import zcore
 from tests.unit.stores.conformance import run_threads
 from tests.unit.stores.remote.test_store import Careless
 from zcore.errors import LockError, NodeExistsError, StoreError
-from zcore.hierarchy import lifecycle
+from zcore.hierarchy import resizing
 from zcore.stores.remote.store import RemoteStore
 
 obstore = pytest.importorskip("obstore")
@@ -179,7 +179,7 @@ def test_a_growth_that_was_overtaken_resets_no_rows_of_the_other(monkeypatch):
     service = obstore.store.MemoryStore()
     zcore.create_array(Apart(service), data=np.zeros((6, 5), "i4"), chunks=(4, 5), fill_value=-1)
     array, other = zcore.open(Apart(service), mode="r+"), zcore.open(Apart(service), mode="r+")
-    reset, left = lifecycle._reset_in_service, [1]
+    reset, left = resizing._reset_in_service, [1]
 
     def late(*args):
         if left:
@@ -187,7 +187,7 @@ def test_a_growth_that_was_overtaken_resets_no_rows_of_the_other(monkeypatch):
             other.append(block(1))
         reset(*args)
 
-    monkeypatch.setattr(lifecycle, "_reset_in_service", late)
+    monkeypatch.setattr(resizing, "_reset_in_service", late)
     array.resize(20, 5)
     assert zcore.open(service)[:].tolist() == [*[[0] * 5] * 6, *block(1).tolist(), *[[-1] * 5] * 11]
 

@@ -18,7 +18,7 @@ from tests.both_ways import WAYS, directory
 from zcore import blosc
 from zcore.engine.binding import ArrayBinding, Exclusive
 from zcore.engine.options import Options
-from zcore.hierarchy import lifecycle
+from zcore.hierarchy import attributes, deletion
 from zcore.kernel.io.files import TEMP_PREFIX
 
 
@@ -368,12 +368,12 @@ def test_the_document_is_written_last_and_erased_first():
     store.changes()
     make(store)
     assert store.changes() == [("erase", "__zmeta__"), *left_over, ("set", "__zmeta__")]
-    lifecycle.delete(store, "", Options())
+    deletion.delete(store, "", Options())
     store.set("other", b"kept")
     store.changes()
     make(store)
     assert store.changes() == [("set", "__zmeta__")]
-    lifecycle.delete(store, "", Options())
+    deletion.delete(store, "", Options())
     assert store.changes() == [("erase", "__zmeta__"), *left_over]
 
 
@@ -384,7 +384,7 @@ def test_delete(store):
     store.set("a/b/other", b"kept")
     make(store, path="a/b2")[...] = 2
     for _ in range(2):
-        lifecycle.delete(store, "a/b", Options())
+        deletion.delete(store, "a/b", Options())
         assert [key for key in store.list() if not key.startswith("a/b2/")] == ["a/b/other"]
     with pytest.raises(zcore.NodeNotFoundError):
         zcore.open(store, path="a/b")
@@ -667,7 +667,7 @@ def test_a_group_above_is_moved_before_attributes_are_written(tmp_path, monkeypa
     """Attributes have a document of their own in Zarr v2. It stays beside that of the array that is held."""
     group = zcore.create_group(tmp_path, zarr_format=2)
     group.create_array("g/x", shape=1, dtype="i4", attributes={"of": "x"})
-    array, read = group["g/x"], lifecycle.read_attributes
+    array, read = group["g/x"], attributes.read_attributes
 
     def move():
         monkeypatch.undo()
@@ -682,7 +682,7 @@ def test_a_group_above_is_moved_before_attributes_are_written(tmp_path, monkeypa
         move()
         return read(binding)
 
-    monkeypatch.setattr(lifecycle, "read_attributes", late)
+    monkeypatch.setattr(attributes, "read_attributes", late)
     if when == "after that":
         array.attrs["new"] = 1
     else:
