@@ -180,7 +180,7 @@ def test_numbers_of_python(dtype, fits, fits_not):
     ("u8", [np.int64(1), 2], [np.int64(-1), 0]),
     ("i4", memoryview(np.arange(2)), memoryview(np.array([0, 2**40]))),
     ("f4", [np.float64(0.1), np.inf], [1e300, np.float64(1)]),
-    ("M8[s]", [datetime(2020, 1, 1), np.datetime64("NaT")], [datetime(2020, 1, 1, 0, 0, 0, 500_000)] * 2),
+    ("M8[s]", [datetime(2020, 1, 1), np.datetime64("NaT", "s")], [datetime(2020, 1, 1, 0, 0, 0, 500_000)] * 2),
     ("m8[h]", [np.timedelta64(2, "D")] * 2, [np.timedelta64(90, "m")] * 2),
     ("U2", np.array(["ab", "c"], "U5"), ["abc", "d"]), ("S2", [b"ab", b"c"], np.array([b"ab", b"cde"])),
     ("U2", np.array(["ab", "c"], object), np.array(["abc", "c"], object))])
