@@ -3,7 +3,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zcore.kernel.codec.shuffle import shuffle, unbitshuffle, unshuffle
+from zcore.kernel.codec.shuffle import bitshuffle, shuffle, unbitshuffle, unshuffle
 
 
 @given(st.integers(1, 300), st.integers(0, 700), st.integers(0, 299), st.integers(0, 2**32))
@@ -17,10 +17,11 @@ def test_shuffle_is_a_transposition_and_unshuffle_its_inverse(typesize, n, rest,
 
 
 @given(st.integers(1, 300), st.integers(0, 90), st.integers(0, 299), st.integers(0, 2**32))
-def test_unbitshuffle_moves_every_bit_to_its_item(typesize, groups, rest, seed):
+def test_bitshuffle_moves_every_bit_to_its_row_and_unbitshuffle_back(typesize, groups, rest, seed):
     n, random = 8 * groups, np.random.default_rng(seed)
     data = random.bytes(n * typesize + rest % typesize)
     whole = n * typesize
     rows = np.unpackbits(np.frombuffer(data[:whole], "u1"), bitorder="little").reshape(8 * typesize, n)
     items = np.packbits(rows.T, axis=1, bitorder="little").tobytes()
     assert unbitshuffle(data, typesize) == items + data[whole:]
+    assert bitshuffle(items + data[whole:], typesize) == data

@@ -6,8 +6,8 @@ c-blosc decodes a chunk as a whole; its elements are then copied twice more. Her
 decompressed into scratch memory that stays in the CPU cache, and undoing the shuffle moves the elements from there to
 their final places. Encoding goes the same way back.
 
-Some chunks cannot be handled this way: bit shuffle, compressors without a decoder of their own, sizes that are no
-multiple of the item size. They are NOT_BLOCKWISE and go through c-blosc.
+Some chunks cannot be handled this way: compressors without a decoder of their own, sizes that are no multiple of the
+item size, and with bit shuffle those that lie scattered. They are NOT_BLOCKWISE and go through c-blosc.
 """
 from libc.stdint cimport int64_t, uint8_t
 from libc.stdlib cimport free
@@ -18,9 +18,9 @@ from zcore.kernel.codec.blosc_header cimport (
     check_blocks, check_header, n_blocks, n_streams,
 )
 from zcore.kernel.codec.compress cimport (
-    BLOSC_MAX_NBYTES, BLOSC_OVERHEAD, LZ4, LZ4HC, ZC_OWN_SHUFFLES, ZLIB, ZSTD, blosc_decode, blosc_decode_within,
-    blosc_encode, decode_streams, encode_stream, format_of, has_decoder, own_blocksize, zstd_encoder, zstd_level,
-    zstd_release,
+    BLOSC_MAX_NBYTES, BLOSC_OVERHEAD, LZ4, LZ4HC, ZLIB, ZSTD, blosc_decode, blosc_decode_within,
+    blosc_encode, decode_streams, encode_stream, format_of, has_decoder, made_blocksize, own_blocksize, own_shuffles,
+    zstd_encoder, zstd_level, zstd_release,
 )
 from zcore.kernel.codec.compress import compressor_code
 from zcore.kernel.codec.table cimport (
@@ -28,7 +28,9 @@ from zcore.kernel.codec.table cimport (
 )
 from zcore.kernel.strided.copy cimport MAX_NDIM, Copy, Runs, copy_run, is_filled, run_offset
 from zcore.kernel.io.files cimport FAILED, Buffer, buffer_reserve
-from zcore.kernel.codec.shuffle cimport items_to_planes, planes_to_items, unbitshuffle_block
+from zcore.kernel.codec.shuffle cimport (
+    bitshuffle_block, items_to_planes, planes_to_items, unbitshuffle_block,
+)
 from zcore.kernel.memory cimport zc_new
 from zcore.kernel.numbers cimport load_u32, store_u32
 from zcore.kernel.status cimport OK, Status, status_clear
@@ -328,16 +330,18 @@ cdef int64_t _gather_chunk(const Step *step, const uint8_t *src, const Runs *run
     cdef const Blosc *blosc = <const Blosc *>step.parameters
     cdef bint is_lz4 = blosc.compressor == LZ4
     cdef bint is_shuffled = blosc.shuffle == 1
-    cdef int64_t blocksize = own_blocksize(blosc.compressor, blosc.level, blosc.shuffle, runs.itemsize)
+    cdef int64_t blocksize
     cdef int64_t limit = n_bytes + HEADER_NBYTES
     cdef void *zstd = NULL
     cdef int64_t n_all, block, n, n_stream, offset
     cdef int streams, stream
-    if is_lz4:
-        blocksize = min(blocksize * runs.itemsize, <int64_t>MAX_BLOCK_NBYTES)
-    blocksize = min(blocksize - blocksize % runs.itemsize, n_bytes)
-    if (is_shuffled and not 1 < runs.itemsize <= MAX_SPLITS or blocksize // runs.itemsize < MIN_SPLIT_ITEMS
-            or not 0 < blosc.level <= 9):
+    if not 0 < blosc.level <= 9:
+        return NOT_BLOCKWISE
+    blocksize = made_blocksize(blosc.compressor, blosc.level, runs.itemsize, own_blocksize(
+        blosc.compressor, blosc.level, blosc.shuffle, runs.itemsize))
+    blocksize = min(blocksize, n_bytes)
+    if (is_shuffled and runs.itemsize == 1 or is_lz4 and runs.itemsize > MAX_SPLITS
+            or blocksize // runs.itemsize < MIN_SPLIT_ITEMS):
         return NOT_BLOCKWISE
     if not is_lz4:
         zstd = zstd_encoder(&work.contexts[step.codec.number], zstd_level(blosc.level), False)
@@ -346,7 +350,8 @@ cdef int64_t _gather_chunk(const Step *step, const uint8_t *src, const Runs *run
     n_all = (n_bytes + blocksize - 1) // blocksize
     dst[0] = FORMAT_VERSION
     dst[1] = STREAM_VERSION
-    dst[2] = is_shuffled * FLAG_SHUFFLE | (FORMAT_LZ4 << 5 if is_lz4 else FORMAT_ZSTD << 5 | FLAG_NO_SPLIT)
+    dst[2] = FORMAT_LZ4 << 5 if is_lz4 else FORMAT_ZSTD << 5 | FLAG_NO_SPLIT
+    dst[2] |= FLAG_SHUFFLE if is_shuffled else FLAG_BITSHUFFLE if blosc.shuffle == 2 else 0
     dst[3] = <uint8_t>runs.itemsize
     store_u32(dst + 4, n_bytes)
     store_u32(dst + 8, blocksize)
@@ -356,7 +361,10 @@ cdef int64_t _gather_chunk(const Step *step, const uint8_t *src, const Runs *run
         # The last block is not split when it is shorter than the others, and those of zstd are never split.
         streams = <int>runs.itemsize if is_lz4 and n == blocksize else 1
         n_stream = n // streams
-        _gather(runs, block * blocksize // runs.itemsize, n // runs.itemsize, src, is_shuffled, scratch)
+        if blosc.shuffle == 2:
+            bitshuffle_block(src + block * blocksize, scratch, n, runs.itemsize)
+        else:
+            _gather(runs, block * blocksize // runs.itemsize, n // runs.itemsize, src, is_shuffled, scratch)
         if offset < limit:
             store_u32(dst + HEADER_NBYTES + 4 * block, offset)
         for stream in range(streams):
@@ -382,8 +390,8 @@ cdef int64_t _gather_chunk(const Step *step, const uint8_t *src, const Runs *run
 cdef bint _can_gather(const Step *step, const Runs *runs, int64_t n_bytes) noexcept nogil:
     cdef const Blosc *blosc = <const Blosc *>step.parameters
     # Above level 2, zstd's encoder is slower if it stays than if each block gets a new one, which c-blosc does.
-    return ((blosc.compressor == LZ4 and blosc.shuffle == 1
-             or blosc.compressor == ZSTD and blosc.shuffle != 2 and blosc.level <= 2)
+    return ((blosc.compressor == LZ4 and blosc.shuffle > 0 or blosc.compressor == ZSTD and blosc.level <= 2)
+            and (blosc.shuffle != 2 or own_shuffles and runs.ndim == 0)
             and blosc.typesize == runs.itemsize <= 255 and blosc.blocksize == 0 and n_bytes <= BLOSC_MAX_NBYTES)
 
 
@@ -578,7 +586,7 @@ cdef int64_t _encode(const Step *step, const uint8_t *src, int64_t n_bytes, uint
     cdef int64_t n = NOT_BLOCKWISE
     cdef uint8_t *scratch
     cdef Runs run
-    if ZC_OWN_SHUFFLES and work.n_threads == 1 and blosc.typesize > 1 and n_bytes % blosc.typesize == 0:
+    if own_shuffles and work.n_threads == 1 and blosc.typesize > 0 and n_bytes % blosc.typesize == 0:
         run.itemsize, run.n_items, run.ndim = blosc.typesize, n_bytes // blosc.typesize, 0
         scratch = <uint8_t *>zc_new(MAX_BLOCK_NBYTES, 1) if _can_gather(step, &run, n_bytes) else NULL
         if scratch != NULL:

@@ -11,14 +11,17 @@ from zcore.kernel.status cimport Status
 
 cdef extern from *:
     """
-    /* Whether zcore shuffles, where it can, even if a chunk is contiguous: c-blosc has vectors for x86 alone. */
-    #if !defined(ZC_OWN_SHUFFLES) && !defined(__x86_64__) && !defined(__i386__)
-    #define ZC_OWN_SHUFFLES 1
-    #elif !defined(ZC_OWN_SHUFFLES)
+    /* c-blosc shuffles by vectors on x86 alone. */
+    #if defined(__x86_64__) || defined(__i386__)
     #define ZC_OWN_SHUFFLES 0
+    #else
+    #define ZC_OWN_SHUFFLES 1
     #endif
     """
     const bint ZC_OWN_SHUFFLES
+
+# Whether zcore shuffles, where it can, even if a chunk is contiguous: ZC_OWN_SHUFFLES, unless a test has set it.
+cdef bint own_shuffles
 
 
 cdef enum Compressor:
@@ -61,9 +64,10 @@ cdef int decode_streams(const uint8_t *src, const BloscHeader *header, int64_t b
 # returns its size, 0 when it does not fit into `capacity`, or -1 if zstd fails, which it does without memory.
 cdef int64_t encode_stream(void *zstd, int clevel, const uint8_t *src, int64_t n_bytes, uint8_t *dst,
                            int64_t capacity) noexcept nogil
-# The size of blocks that c-blosc is asked for if nobody has asked for one; 0: it chooses. It multiplies that of LZ4 by
-# the size of an item.
+# The size that c-blosc is asked for, of a block or of a stream of it, if nobody has asked for one; 0: it chooses.
 cdef int64_t own_blocksize(int compressor, int clevel, int shuffle, int64_t typesize) noexcept nogil
+# The size of the blocks of a long chunk that c-blosc makes of such a size, at levels above 0.
+cdef int64_t made_blocksize(int compressor, int clevel, int64_t typesize, int64_t asked) noexcept nogil
 # Returns the encoder of a thread, with a level of zstd and with or without zstd's checksum; NULL without memory.
 cdef void *zstd_encoder(Contexts *contexts, int level, bint checksum) noexcept nogil
 cdef void zstd_release(Contexts *contexts) noexcept nogil

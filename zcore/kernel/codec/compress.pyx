@@ -41,6 +41,8 @@ COMPRESSORS = ("blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd")
 # Version of the linked libdeflate, or "": then zlib does all gzip and zlib.
 LIBDEFLATE = libs.ZC_LIBDEFLATE_VERSION.decode()
 
+own_shuffles = ZC_OWN_SHUFFLES
+
 cdef const char *_NAMES[6]
 _NAMES[0] = "blosclz"
 _NAMES[1] = "lz4"
@@ -228,7 +230,7 @@ cdef int blosc_decode(const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t
     if not has_format(header.flags >> 5):
         return fail(status, BLOSC_SNAPPY, 2, 0, header.flags >> 5)
     n_threads = min(n_threads, <int>min(n_blocks(&header), <int64_t>ZC_MAX_THREADS))
-    is_own = ZC_OWN_SHUFFLES and header.flags & (FLAG_SHUFFLE | FLAG_BITSHUFFLE)
+    is_own = own_shuffles and header.flags & (FLAG_SHUFFLE | FLAG_BITSHUFFLE)
     if (n_threads > 1 or is_own) and has_decoder(header.flags >> 5):
         scratch = <uint8_t *>zc_new(n_threads, header.blocksize)
         if scratch != NULL:
@@ -374,17 +376,18 @@ cdef int64_t _encode_together(Encoding *all, int64_t n_bytes, uint8_t *dst, int 
     return offset
 
 
-cdef void _choose_blocks(Encoding *all) noexcept nogil:
-    """Set the size of the blocks that c-blosc makes of a long chunk, from the size that it is asked for, if any."""
-    cdef int shift = min(all.clevel - 1, 3) + (all.clevel >= 6)
-    if all.asked == 0:
-        all.asked = <int64_t>BLOCK_NBYTES << shift >> (all.compressor not in (LZ4HC, ZLIB))
-    all.blocksize = all.asked
-    if all.compressor != ZSTD and all.typesize <= MAX_SPLITS:
+cdef int64_t _chosen_blocksize(int compressor, int clevel) noexcept nogil:
+    """Return the size that c-blosc takes for a long chunk if it is asked for none."""
+    return <int64_t>BLOCK_NBYTES << min(clevel - 1, 3) + (clevel >= 6) >> (compressor not in (LZ4HC, ZLIB))
+
+
+cdef int64_t made_blocksize(int compressor, int clevel, int64_t typesize, int64_t asked) noexcept nogil:
+    cdef int64_t blocksize = asked if asked else _chosen_blocksize(compressor, clevel)
+    if compressor != ZSTD and typesize <= MAX_SPLITS:
         # Each byte of the items makes a stream of its own.
-        all.blocksize = min(max(min(all.asked, <int64_t>MAX_STREAM_NBYTES) * all.typesize, <int64_t>MIN_BLOCK_NBYTES),
-                            <int64_t>MAX_BLOCK_NBYTES)
-    all.blocksize -= all.blocksize % all.typesize
+        blocksize = min(max(min(blocksize, <int64_t>MAX_STREAM_NBYTES) * typesize, <int64_t>MIN_BLOCK_NBYTES),
+                        <int64_t>MAX_BLOCK_NBYTES)
+    return blocksize - blocksize % typesize
 
 
 cdef int64_t blosc_encode(const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t capacity, int compressor,
@@ -406,8 +409,8 @@ cdef int64_t blosc_encode(const uint8_t *src, int64_t n_bytes, uint8_t *dst, int
         blocksize = own_blocksize(compressor, clevel, shuffle, typesize)
     if n_threads > 1 and clevel > 0:
         all.src, all.compressor, all.clevel, all.shuffle, all.typesize = src, compressor, clevel, shuffle, typesize
-        all.asked = blocksize
-        _choose_blocks(&all)
+        all.asked = blocksize if blocksize else _chosen_blocksize(compressor, clevel)
+        all.blocksize = made_blocksize(compressor, clevel, typesize, all.asked)
         # c-blosc makes longer blocks of those that are asked for with less, and then the pieces have no room.
         if all.blocksize >= LEAST_BLOCK_NBYTES:
             n_threads = <int>min(<int64_t>min(n_threads, <int>ZC_MAX_THREADS), n_bytes // all.blocksize)
@@ -800,6 +803,12 @@ def compressor_code(str cname not None):
         return COMPRESSORS.index(cname)
     except ValueError:
         raise ValueError(f"blosc compressor {cname!r} is unknown, expected one of {', '.join(COMPRESSORS)}") from None
+
+
+def use_own_shuffles(bint on=ZC_OWN_SHUFFLES):
+    """Choose for tests whether contiguous chunks are shuffled as on machines that c-blosc has no vectors for."""
+    global own_shuffles
+    own_shuffles = on
 
 
 def can_compress(str cname not None):

@@ -1,4 +1,4 @@
-/* Byte shuffle and its inverse, and the inverse of the bit shuffle, of n items.
+/* Byte shuffle, bit shuffle and their inverses, of n items.
  *
   * Shuffled, byte j of item i lies at j * plane + i: a transposition of n rows of `typesize` bytes. Item sizes 2, 4, 8
   * and 16 use the network of transpose.h with as many vectors as an item has bytes: log2(typesize) steps turn planes
@@ -216,7 +216,8 @@ static void zc_items_to_planes(const char *src, char *dst, int64_t plane, int64_
 /* Bit shuffle: row 8 * j + b, of n / 8 bytes, holds bit b of byte j of all items, item 0 in the lowest bit. The bytes
  * at one index of eight rows are an 8 x 8 matrix of bits. It is transposed by exchanging off-diagonal blocks of 4, 2
  * and 1 bits between rows. Then row e holds the bytes of item e of each group of eight, and the network puts them in
- * order. That makes byte planes, for one strip of items at a time, so that they stay in the cache. */
+ * order. That makes byte planes, for one strip of items at a time, so that they stay in the cache. The other way takes
+ * the same steps from the end; the network's seven steps make one circle, so its other four undo these three. */
 #define ZC_EXCHANGE(a, distance, mask)                                                                          \
     do {                                                                                                        \
         _Pragma("GCC unroll 8")                                                                                 \
@@ -246,6 +247,17 @@ static void zc_rows_to_bytes(const char *src, int64_t row, char *dst, int64_t ty
         dst[e * typesize] = (char)a[e];
 }
 
+/* Moves byte j of eight items to one index of eight rows. */
+static void zc_bytes_to_rows(const char *src, int64_t typesize, char *dst, int64_t row)
+{
+    uint64_t a[8];
+    for (int e = 0; e < 8; e++)
+        a[e] = (uint8_t)src[e * typesize];
+    ZC_TRANSPOSE_BITS(a);
+    for (int b = 0; b < 8; b++)
+        dst[b * row] = (char)a[b];
+}
+
 /* Moves eight rows to `groups` times eight items of one byte plane. */
 static void zc_rows_to_plane(const char *src, int64_t row, char *dst, int64_t groups)
 {
@@ -271,14 +283,45 @@ static void zc_rows_to_plane(const char *src, int64_t row, char *dst, int64_t gr
         zc_rows_to_bytes(src + g, row, dst + 8 * g, 1);
 }
 
+/* Moves `groups` times eight items of one byte plane to eight rows. */
+static void zc_plane_to_rows(const char *src, char *dst, int64_t row, int64_t groups)
+{
+    int64_t g = 0;
+    for (; g + 16 <= groups; g += 16) {
+        zc_v1 c[8];
+        zc_v8 a[8];
+        _Pragma("GCC unroll 8")
+        for (int k = 0; k < 8; k++)
+            memcpy(&c[k], src + 8 * g + 16 * k, 16);
+        _Pragma("GCC unroll 4")
+        for (int step = 0; step < 4; step++)
+            ZC_INTERLEAVE(zc_v1, 8, ZC_LOW_1, ZC_HIGH_1, c);
+        _Pragma("GCC unroll 8")
+        for (int e = 0; e < 8; e++)
+            a[e] = (zc_v8)c[e];
+        ZC_TRANSPOSE_BITS(a);
+        _Pragma("GCC unroll 8")
+        for (int b = 0; b < 8; b++)
+            memcpy(dst + b * row + g, &a[b], 16);
+    }
+    for (; g < groups; g++)
+        zc_bytes_to_rows(src + 8 * g, 1, dst + g, row);
+}
+
+/* 512 items use whole cache lines of every row; 128 are enough for sizes up to 255, the largest of Blosc. */
+enum { ZC_STRIP_NBYTES = 32768 };
+
+static int64_t zc_strip_items(int64_t n, int64_t typesize)
+{
+    return typesize == 1 ? n : typesize <= ZC_STRIP_NBYTES / 512 ? 512 : 128;
+}
+
 /* n is a multiple of 8. */
 static void zc_rows_to_items(const char *src, char *dst, int64_t n, int64_t typesize)
 {
-    enum { STRIP_NBYTES = 32768 };
-    char strip[STRIP_NBYTES];
-    /* 512 items read whole cache lines of every row; 128 are enough for sizes up to 255, the largest of Blosc. */
-    const int64_t most = typesize == 1 ? n : typesize <= STRIP_NBYTES / 512 ? 512 : 128;
-    if (typesize > STRIP_NBYTES / 128) {
+    char strip[ZC_STRIP_NBYTES];
+    const int64_t most = zc_strip_items(n, typesize);
+    if (typesize > ZC_STRIP_NBYTES / 128) {
         for (int64_t j = 0; j < typesize; j++)
             for (int64_t i = 0; i < n; i += 8)
                 zc_rows_to_bytes(src + j * n + i / 8, n / 8, dst + i * typesize + j, typesize);
@@ -291,6 +334,27 @@ static void zc_rows_to_items(const char *src, char *dst, int64_t n, int64_t type
             zc_rows_to_plane(src + j * n + i / 8, n / 8, planes + j * items, items / 8);
         if (typesize > 1)
             zc_planes_to_items(strip, items, dst + i * typesize, items, typesize);
+    }
+}
+
+/* The inverse. */
+static void zc_items_to_rows(const char *src, char *dst, int64_t n, int64_t typesize)
+{
+    char strip[ZC_STRIP_NBYTES];
+    const int64_t most = zc_strip_items(n, typesize);
+    if (typesize > ZC_STRIP_NBYTES / 128) {
+        for (int64_t j = 0; j < typesize; j++)
+            for (int64_t i = 0; i < n; i += 8)
+                zc_bytes_to_rows(src + i * typesize + j, typesize, dst + j * n + i / 8, n / 8);
+        return;
+    }
+    for (int64_t i = 0; i < n; i += most) {
+        const int64_t items = n - i < most ? n - i : most;
+        const char *planes = typesize == 1 ? src : strip;
+        if (typesize > 1)
+            zc_items_to_planes(src + i * typesize, strip, items, items, typesize);
+        for (int64_t j = 0; j < typesize; j++)
+            zc_plane_to_rows(planes + j * items, dst + j * n + i / 8, n / 8, items / 8);
     }
 }
 

@@ -4,6 +4,7 @@ from libc.stdint cimport int64_t, uint8_t
 
 cdef void shuffle_block(const uint8_t *src, uint8_t *dst, int64_t n_bytes, int64_t typesize) noexcept nogil
 cdef void unshuffle_block(const uint8_t *src, uint8_t *dst, int64_t n_bytes, int64_t typesize) noexcept nogil
+cdef void bitshuffle_block(const uint8_t *src, uint8_t *dst, int64_t n_bytes, int64_t typesize) noexcept nogil
 cdef void unbitshuffle_block(const uint8_t *src, uint8_t *dst, int64_t n_bytes, int64_t typesize) noexcept nogil
 
 # Parts of a byte-shuffled block: `n` items, byte j of item i at planes + j * plane + i.

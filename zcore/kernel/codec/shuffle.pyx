@@ -1,5 +1,5 @@
 # cython: language_level=3, cdivision=True, freethreading_compatible=True
-"""Byte shuffle, its inverse, and the inverse of the bit shuffle, of one block.
+"""Byte shuffle, bit shuffle and their inverses, of one block.
 
 A block of n items of `typesize` bytes, by c-blosc's shuffle.c (README_CHUNK_FORMAT.rst only names the flags)::
 
@@ -26,6 +26,7 @@ cdef extern from "codec/shuffle.h" nogil:
     void zc_planes_to_items(const char *src, int64_t plane, char *dst, int64_t n, int64_t typesize) noexcept
     void zc_items_to_planes(const char *src, char *dst, int64_t plane, int64_t n, int64_t typesize) noexcept
     void zc_rows_to_items(const char *src, char *dst, int64_t n, int64_t typesize) noexcept
+    void zc_items_to_rows(const char *src, char *dst, int64_t n, int64_t typesize) noexcept
 
 
 zc_shuffle_choose()
@@ -45,13 +46,23 @@ cdef void unshuffle_block(const uint8_t *src, uint8_t *dst, int64_t n_bytes, int
     copy_rest(src, dst, n_bytes, n * typesize)
 
 
+cdef void bitshuffle_block(const uint8_t *src, uint8_t *dst, int64_t n_bytes, int64_t typesize) noexcept nogil:
+    cdef int64_t n = n_bit_items(n_bytes, typesize)
+    if n > 0:
+        zc_items_to_rows(<const char *>src, <char *>dst, n, typesize)
+    copy_rest(src, dst, n_bytes, n * typesize)
+
+
 cdef void unbitshuffle_block(const uint8_t *src, uint8_t *dst, int64_t n_bytes, int64_t typesize) noexcept nogil:
-    cdef int64_t n = n_bytes // typesize
-    if n % 8 != 0:
-        n = 0
+    cdef int64_t n = n_bit_items(n_bytes, typesize)
     if n > 0:
         zc_rows_to_items(<const char *>src, <char *>dst, n, typesize)
     copy_rest(src, dst, n_bytes, n * typesize)
+
+
+cdef inline int64_t n_bit_items(int64_t n_bytes, int64_t typesize) noexcept nogil:
+    cdef int64_t n = n_bytes // typesize
+    return n if n % 8 == 0 else 0
 
 
 cdef void planes_to_items(const uint8_t *planes, int64_t plane, uint8_t *items, int64_t n,
@@ -112,8 +123,21 @@ def unshuffle(data, int64_t typesize):
     return _run(unshuffle_block, data, typesize)
 
 
+def bitshuffle(data, int64_t typesize):
+    """Return one block with the bits of its items separated: the lowest bit of all first bytes, and so on.
+
+    Raises : ValueError, if `typesize` is less than 1.
+    Notes : as c-blosc's bitshuffle does to each block of a chunk; a copy unless the number of items is a multiple
+    of 8.
+
+    >>> bitshuffle(bytes([0x81, 1, 1, 1, 1, 1, 1, 1]), 1)
+    b'\\xff\\x00\\x00\\x00\\x00\\x00\\x00\\x01'
+    """
+    return _run(bitshuffle_block, data, typesize)
+
+
 def unbitshuffle(data, int64_t typesize):
-    """Return one block with the bits of its items together again.
+    """Return one block with the bits of its items together again; the inverse of `bitshuffle`.
 
     Raises : ValueError, if `typesize` is less than 1.
     Notes : as c-blosc's bitshuffle does to each block of a chunk; a copy unless the number of items is a multiple

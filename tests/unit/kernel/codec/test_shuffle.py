@@ -11,7 +11,7 @@ import pytest
 from tests.each import each
 from zcore.kernel.codec import blosc_header
 from zcore.kernel.codec import shuffle as module
-from zcore.kernel.codec.shuffle import shuffle, unbitshuffle, unshuffle
+from zcore.kernel.codec.shuffle import bitshuffle, shuffle, unbitshuffle, unshuffle
 
 TYPE_SIZES = (*range(1, 34), 47, 48, 64, 65, 100, 128, 254, 255, 256, 257, 300)
 # Around the steps of 16 and 32 items, of 128 and 512 items of a strip, and what is left behind them.
@@ -48,6 +48,7 @@ def test_blocks_of_every_size(typesize):
         shuffled = planes(data, typesize)
         assert shuffle(data, typesize) == shuffled, n
         assert unshuffle(shuffled, typesize) == data, n
+        assert bitshuffle(data, typesize) == bit_rows(data, typesize), n
         assert unbitshuffle(bit_rows(data, typesize), typesize) == data, n
 
 
@@ -58,6 +59,7 @@ def test_unaligned_blocks(typesize):
         moved = memoryview(bytes(shift) + planes(data, typesize))[shift:]
         assert unshuffle(moved, typesize) == data
         assert shuffle(memoryview(bytes(shift) + data)[shift:], typesize) == planes(data, typesize)
+        assert bitshuffle(memoryview(bytes(shift) + data)[shift:], typesize) == bit_rows(data, typesize)
         assert unbitshuffle(memoryview(bytes(shift) + bit_rows(data, typesize))[shift:], typesize) == data
 
 
@@ -78,17 +80,21 @@ def blocks_of(chunk):
         yield decoded
 
 
-@pytest.mark.parametrize(("flag", "inverse"), [(blosc.SHUFFLE, unshuffle), (blosc.BITSHUFFLE, unbitshuffle)])
+@pytest.mark.parametrize(("flag", "forward", "inverse"), [(blosc.SHUFFLE, shuffle, unshuffle),
+                                                          (blosc.BITSHUFFLE, bitshuffle, unbitshuffle)])
 @pytest.mark.parametrize("typesize", [1, 2, 3, 4, 7, 8, 12, 16, 20])
-def test_blocks_of_real_chunks(flag, inverse, typesize):
+def test_blocks_of_real_chunks(flag, forward, inverse, typesize):
     """BL-SHF-02, BL-SHF-03, BL-SHF-04"""
     for n_bytes in (typesize * 4096, typesize * 50_003, typesize * 50_001 + typesize - 1, 999, 200_000):
         data = (np.arange(n_bytes // 4 + 1) // 5).astype("u4").tobytes()[:n_bytes]
         chunk = blosc.compress(data, typesize=typesize, cname="zlib", clevel=1, shuffle=flag)
-        assert b"".join(inverse(block, typesize) for block in blocks_of(chunk)) == data
+        blocks = [*blocks_of(chunk)]
+        plain = [inverse(block, typesize) for block in blocks]
+        assert b"".join(plain) == data
+        assert [forward(block, typesize) for block in plain] == blocks
 
 
-@pytest.mark.parametrize("function", [shuffle, unshuffle, unbitshuffle])
+@pytest.mark.parametrize("function", [shuffle, unshuffle, bitshuffle, unbitshuffle])
 def test_item_sizes_below_one_are_refused(function):
     for typesize in (0, -1):
         with pytest.raises(ValueError, match="at least 1 byte"):
