@@ -99,7 +99,7 @@ def ctrl_c():
 @pytest.fixture(scope="session")
 def sharded():
     """Arrays of shards with any codecs around and in them: `create` and `open`, which return an `Array`."""
-    from zcore.engine.binding import ArrayBinding
+    from zcore.engine.array_binding import ArrayBinding
     from zcore.engine.options import Options
     from zcore.formats import format_of
     from zcore.hierarchy import creation

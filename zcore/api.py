@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
-from zcore.engine.binding import GroupBinding
+from zcore.engine.node_binding import GroupBinding
 from zcore.engine.options import Options
 from zcore.errors import NodeExistsError, NodeNotFoundError, UnsupportedError
 from zcore.formats import check_format, format_of

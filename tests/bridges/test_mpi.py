@@ -110,7 +110,7 @@ def test_create_write_and_append(tmp_path, keywords):
 
 def test_only_one_rank_asks_for_the_document(tmp_path, monkeypatch):
     zcore.create_array(tmp_path / "a", shape=(4,), dtype="i4")[...] = 7
-    from zcore.engine.binding import ArrayBinding
+    from zcore.engine.array_binding import ArrayBinding
     from zcore.stores.directory.store import DirectoryStore
 
     asked = []
@@ -173,7 +173,7 @@ class TestErrors:
             z = zcore.mpi.create(comm, tmp_path / "a", shape=(4, 2), chunks=(1, 2), dtype="i4")
             return zcore.mpi.append(comm, z, np.full((1, 2), comm.Get_rank()))
 
-        from zcore.engine.binding import ArrayBinding
+        from zcore.engine.array_binding import ArrayBinding
         write = ArrayBinding.write
 
         def fails(self, box, values, field=None):

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import zcore
-from zcore.engine.binding import ArrayBinding, Exclusive
+from zcore.engine.array_binding import ArrayBinding
+from zcore.engine.node_binding import Exclusive
 from zcore.stores.directory.store import DirectoryStore
 
 xr = pytest.importorskip("xarray")

@@ -5,7 +5,7 @@ import pytest
 
 import zcore
 from tests.both_ways import WAYS, directory
-from zcore.engine.binding import Exclusive
+from zcore.engine.node_binding import Exclusive
 from zcore.errors import LockError, ReadOnlyError, StoreError
 
 HOLDER = """

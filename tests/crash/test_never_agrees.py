@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 import zcore
-from zcore.engine import binding, freshness, requests
+from zcore.engine import freshness, node_binding, requests
 from zcore.engine.freshness import Freshness
 from zcore.hierarchy import creation, deletion, exchange, moving, new_nodes
 from zcore.kernel.select.box import whole
@@ -115,10 +115,10 @@ def test_a_document_that_others_replace_each_time(never):
     pauses = never(requests, "pause", None, (requests, "MAX_SWAPS"))
 
     def change():
-        raise binding.LostRaceError("another writer was faster")
+        raise node_binding.LostRaceError("another writer was faster")
 
     with pytest.raises(zcore.LockError, match="another writer was faster"):
-        binding.until_won(change)
+        node_binding.until_won(change)
     assert len(pauses) == N - 1
 
 

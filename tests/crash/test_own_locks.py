@@ -64,8 +64,9 @@ OF_OBJECT = OF_WHOLE | {"others": "done"}
 INSIDE = {
     "object": "import zcore.engine.requests; inside(zcore.engine.requests.PlanWriter, '_put'); array[0] = 6",
     "resize": "inside(type(array._binding.store), 'erase'); array.resize(20)",
-    "append": "from zcore.engine.binding import Exclusive; inside(Exclusive, 'replace_metadata'); array.append([1])",
-    "attributes": ("from zcore.engine.binding import Exclusive; inside(Exclusive, 'replace_metadata'); "
+    "append": ("from zcore.engine.node_binding import Exclusive; inside(Exclusive, 'replace_metadata'); "
+               "array.append([1])"),
+    "attributes": ("from zcore.engine.node_binding import Exclusive; inside(Exclusive, 'replace_metadata'); "
                    "array.attrs['b'] = 1"),
 }
 

@@ -10,7 +10,7 @@ import pytest
 
 import zcore
 from tests.both_ways import WAYS, directory
-from zcore.engine import binding, views
+from zcore.engine import array_binding, node_binding, views
 from zcore.errors import NodeNotFoundError, SelectionError, StoreError
 from zcore.hierarchy import deletion
 
@@ -259,7 +259,7 @@ def test_a_write_whose_document_changes_at_every_look(place, monkeypatch):
     """A stream of resizes does not starve a write: after some rounds it keeps the others out."""
     array, changer = filled(place), other(place)
     looks = []
-    look = binding.ArrayBinding.look
+    look = array_binding.ArrayBinding.look
 
     def look_and_lose(binding):
         view = look(binding)
@@ -269,18 +269,18 @@ def test_a_write_whose_document_changes_at_every_look(place, monkeypatch):
         return view
 
     held = []
-    enter = binding.Exclusive.__enter__
+    enter = node_binding.Exclusive.__enter__
 
     def enter_and_note(exclusive):
         if exclusive._binding is array._binding:
             held.append(True)
         return enter(exclusive)
 
-    monkeypatch.setattr(binding.Exclusive, "__enter__", enter_and_note)
-    monkeypatch.setattr(binding.ArrayBinding, "look", look_and_lose)
+    monkeypatch.setattr(node_binding.Exclusive, "__enter__", enter_and_note)
+    monkeypatch.setattr(array_binding.ArrayBinding, "look", look_and_lose)
     changer.resize(11, 6)
     array[:10] = 5
-    assert len(looks) == binding.MAX_STALE and held
+    assert len(looks) == array_binding.MAX_STALE and held
     assert (array[:10] == 5).all() and array.shape == (11 + len(looks), 6)
 
 

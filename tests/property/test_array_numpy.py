@@ -19,7 +19,7 @@ import zcore
 from tests.both_ways import WAYS, directory
 from tests.examples import examples
 from tests.judge import ask_the_oracle
-from zcore.engine import binding as engine
+from zcore.engine import array_binding as engine
 from zcore.kernel.select.box import basic
 
 PLACES = (*WAYS, "memory")

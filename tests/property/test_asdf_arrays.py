@@ -13,7 +13,7 @@ pytest.importorskip("yaml")
 
 from tests.unit.asdf.made_blocks import MadeFile  # noqa: E402
 from zcore.asdf.tree.load import dump, load  # noqa: E402
-from zcore.engine.binding import ArrayBinding  # noqa: E402
+from zcore.engine.array_binding import ArrayBinding  # noqa: E402
 from zcore.engine.options import Options  # noqa: E402
 from zcore.formats import format_of  # noqa: E402
 from zcore.kernel.plan.raw_read import parts_of  # noqa: E402

@@ -26,7 +26,7 @@ def test_a_seed_says_all():
 
 
 @pytest.mark.parametrize("patched, first", [
-    ("zcore.engine.binding.put_stamped", 0),
+    ("zcore.engine.node_binding.put_stamped", 0),
     ("zcore.stores.remote.store.RemoteStore._put", 0),
     ("zcore.engine.stamps.MAX_TRIES", 0),
 ])

@@ -191,13 +191,13 @@ def test_sources_and_their_imports_are_found():
     ("zcore.formats.zmeta", "from zcore import codecs", "zcore.codecs"),
     ("zcore.stores.base", "import zcore.formats", "zcore.formats"),
     ("zcore.codecs.chain", "from ..stores import memory", "zcore.stores.memory"),
-    ("zcore.codecs.chain", "def f():\n    import zcore.engine.binding", "zcore.engine.binding"),
+    ("zcore.codecs.chain", "def f():\n    import zcore.engine.array_binding", "zcore.engine.array_binding"),
     ("zcore.model.metadata", "from zcore.formats import zmeta", "zcore.formats.zmeta"),
     ("zcore.model.metadata", "import json", "json"),
     ("zcore.errors", "import zcore", "zcore"),
     ("zcore.errors", "from . import kernel", "zcore.kernel"),
     ("zcore.config", "from zcore.kernel.codec import compress", "zcore.kernel.codec.compress"),
-    ("zcore.engine.binding", "from zcore.nodes.group import Group", "zcore.nodes.group.Group"),
+    ("zcore.engine.array_binding", "from zcore.nodes.group import Group", "zcore.nodes.group.Group"),
     ("zcore.tools.copy.copy", "import numpy, zcore.cli", "zcore.cli"),
 ])
 def test_python_violation_is_seen(module, text, culprit):
@@ -207,7 +207,7 @@ def test_python_violation_is_seen(module, text, culprit):
 
 @pytest.mark.parametrize(("text", "culprit"), [
     ("from zcore.model cimport chunk_keys", "zcore.model.chunk_keys"),
-    ("from zcore.engine.binding import (\n    Plan,  # a reason\n)", "zcore.engine.binding.Plan"),
+    ("from zcore.engine.array_binding import (\n    Plan,  # a reason\n)", "zcore.engine.array_binding.Plan"),
     ("cimport zcore.codecs.chain as c", "zcore.codecs.chain"),
     ("from ...stores cimport base", "zcore.stores.base"),
     ("def f():\n    import json\n", "json"),

@@ -130,7 +130,7 @@ def test_names_of_the_package_exist(page):
 
 
 def test_a_name_that_is_missing_is_seen():
-    assert is_defined("zcore.engine.binding.ArrayBinding") and is_defined("zcore.open")
+    assert is_defined("zcore.engine.array_binding.ArrayBinding") and is_defined("zcore.open")
     assert not is_defined("zcore.engine.nothing") and not is_defined("zcore.nothing_at_all")
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from zcore import config, create_array, open_array
-from zcore.engine.binding import ArrayBinding
+from zcore.engine.array_binding import ArrayBinding
 from zcore.errors import ArrayMismatchError, SelectionError, UnsupportedError
 from zcore.formats.zarr_v3.dtypes import render_data_type
 from zcore.hierarchy.lookup import check_is_asked_for

@@ -25,7 +25,7 @@ from zcore.kernel.io.documents import OpenFile
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from zcore.engine.binding import ArrayBinding, Selected
+    from zcore.engine.array_binding import ArrayBinding, Selected
     from zcore.engine.views import ArrayView
     from zcore.kernel.plan.read import ReadPlan
     from zcore.stores.base import Identity

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from zcore.codecs.chain import CodecChain
-    from zcore.engine.binding import ArrayBinding
+    from zcore.engine.array_binding import ArrayBinding
     from zcore.engine.views import ArrayView
     from zcore.kernel.io.object_locks import ObjectLocks
     from zcore.kernel.plan.cache import ChunkCache

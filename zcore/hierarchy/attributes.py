@@ -3,12 +3,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from zcore.engine.binding import until_won
+from zcore.engine.node_binding import until_won
 from zcore.engine.requests import swap
-from zcore.errors import (
-    ZcoreError,
-    noted,
-)
+from zcore.errors import ZcoreError, noted
 from zcore.formats.json_documents import MAX_NBYTES, check_attributes
 from zcore.hierarchy import consolidated
 from zcore.stores.base import AtMost
@@ -17,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from zcore.engine.binding import NodeBinding
+    from zcore.engine.node_binding import NodeBinding
     from zcore.engine.views import View
 
 

@@ -16,7 +16,8 @@ import os
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from zcore.engine.binding import ArrayBinding, GroupBinding, until_won
+from zcore.engine.array_binding import ArrayBinding
+from zcore.engine.node_binding import GroupBinding, until_won
 from zcore.engine.options import Options
 from zcore.engine.views import metadata_of, view_from_elsewhere
 from zcore.errors import (
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from typing import Any
 
-    from zcore.engine.binding import NodeBinding
+    from zcore.engine.node_binding import NodeBinding
     from zcore.formats.base import Format
     from zcore.stores.base import Store
 

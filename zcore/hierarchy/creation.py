@@ -11,18 +11,12 @@ import os
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from zcore.engine.binding import ArrayBinding, GroupBinding
+from zcore.engine.array_binding import ArrayBinding
+from zcore.engine.node_binding import GroupBinding
 from zcore.engine.options import Options
 from zcore.engine.stamps import put_new, put_stamped, stamped
 from zcore.engine.views import unseen, view_of
-from zcore.errors import (
-    LockError,
-    NodeExistsError,
-    NodeNotFoundError,
-    ReadOnlyError,
-    StoreError,
-    warn_of,
-)
+from zcore.errors import LockError, NodeExistsError, NodeNotFoundError, ReadOnlyError, StoreError, warn_of
 from zcore.formats.json_documents import check_attributes, check_whole_characters
 from zcore.hierarchy import consolidated, deletion, exchange, lookup
 from zcore.hierarchy.creation_lock import MAX_TRIES, Place

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from zcore.engine.binding import ArrayBinding, GroupBinding
+from zcore.engine.array_binding import ArrayBinding
+from zcore.engine.node_binding import GroupBinding
 from zcore.engine.options import Options
 from zcore.engine.views import metadata_of, stored_attributes, view_of
 from zcore.errors import (

@@ -6,12 +6,7 @@ import errno
 from typing import TYPE_CHECKING
 
 from zcore.engine.options import Options
-from zcore.errors import (
-    KeyConflictError,
-    NodeExistsError,
-    NodeNotFoundError,
-    StoreError,
-)
+from zcore.errors import KeyConflictError, NodeExistsError, NodeNotFoundError, StoreError
 from zcore.formats import DOCUMENTS
 from zcore.hierarchy import consolidated, creation, deletion, lookup
 from zcore.hierarchy.creation_lock import MAX_TRIES, Place, hold_nodes, hold_tree

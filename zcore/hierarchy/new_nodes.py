@@ -13,7 +13,8 @@ import numpy as np
 
 from zcore import blosc
 from zcore.codecs.chain import codec_of
-from zcore.engine.binding import ArrayBinding, GroupBinding
+from zcore.engine.array_binding import ArrayBinding
+from zcore.engine.node_binding import GroupBinding
 from zcore.engine.options import Options
 from zcore.errors import NodeExistsError, UnsupportedError, ZcoreError
 from zcore.formats import format_of

@@ -21,12 +21,10 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
-from zcore.engine.binding import ArrayBinding, end_of_objects, until_won
+from zcore.engine.array_binding import ArrayBinding, end_of_objects
+from zcore.engine.node_binding import until_won
 from zcore.engine.views import renewed, same_chunks
-from zcore.errors import (
-    StoreError,
-    ZcoreError,
-)
+from zcore.errors import StoreError, ZcoreError
 from zcore.hierarchy import consolidated, deletion
 from zcore.kernel.select.box import Box, whole
 

@@ -5,7 +5,7 @@ from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, overload
 
-from zcore.engine.binding import ArrayBinding
+from zcore.engine.array_binding import ArrayBinding
 from zcore.engine.options import Options
 from zcore.errors import InvalidKeyError, NodeExistsError, NodeNotFoundError, ZcoreError, warn
 from zcore.hierarchy import consolidated, deletion, lookup, moving, new_nodes
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from typing import Any, Self, TypeVar, Unpack
 
-    from zcore.engine.binding import GroupBinding
+    from zcore.engine.node_binding import GroupBinding
     from zcore.model.metadata import GroupMetadata
     from zcore.nodes.group_writer import GroupWriter
     from zcore.nodes.keywords import FilledKeywords, FormKeywords, GroupKeywords, MemberKeywords, TypedKeywords

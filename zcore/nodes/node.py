@@ -4,7 +4,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from zcore.engine.binding import NodeBinding
+from zcore.engine.node_binding import NodeBinding
 from zcore.engine.options import Options
 from zcore.engine.views import stored_attributes, view_from_elsewhere
 from zcore.formats import format_of

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from zcore.engine.binding import ArrayBinding
+from zcore.engine.array_binding import ArrayBinding
 from zcore.errors import SelectionError
 from zcore.hierarchy import resizing
 from zcore.indexing.assign import assigned

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from zcore.engine.binding import ArrayBinding
+    from zcore.engine.array_binding import ArrayBinding
     from zcore.kernel.select.box import Box
     from zcore.stores.base import Store
 

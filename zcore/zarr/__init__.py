@@ -27,7 +27,7 @@ from zarr.registry import register_pipeline
 from zarr.storage import StorePath
 
 import zcore
-from zcore.engine.binding import ArrayBinding
+from zcore.engine.array_binding import ArrayBinding
 from zcore.engine.options import Options
 from zcore.engine.views import same_objects
 from zcore.errors import noted

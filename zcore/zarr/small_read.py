@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from zarr.core.buffer import Buffer
 from zarr.core.buffer.cpu import buffer_prototype
 
-from zcore.engine.binding import ArrayBinding
+from zcore.engine.array_binding import ArrayBinding
 from zcore.nodes.array import Array
 from zcore.stores.base import AtMost, Store, Within
 from zcore.stores.zarr_python import request_of

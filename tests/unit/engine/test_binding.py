@@ -12,7 +12,7 @@ import pytest
 import zcore
 from tests.both_ways import WAYS, directory
 from zcore import blosc
-from zcore.engine import binding as engine
+from zcore.engine import array_binding as engine
 
 
 def make(store, shape=(10, 10), chunks=(4, 4), dtype="<i4", **keywords):

@@ -9,7 +9,7 @@ import pytest
 import zcore
 from tests.both_ways import WAYS, directory
 from tests.descriptors import descriptors
-from zcore.engine import binding as engine
+from zcore.engine import array_binding as engine
 from zcore.engine import views
 from zcore.engine.freshness import Freshness
 from zcore.kernel.plan.read import ReadPlan

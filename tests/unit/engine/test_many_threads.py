@@ -248,7 +248,7 @@ def test_small_reads_of_a_view_that_another_thread_has_replaced_are_prepared_aga
         prepared.append(SmallReads(*arguments))
         return prepared[-1]
 
-    monkeypatch.setattr("zcore.engine.binding.SmallReads", prepare)
+    monkeypatch.setattr("zcore.engine.array_binding.SmallReads", prepare)
     for _ in range(2):
         binding._expect_small(former)
     assert binding.small is prepared[0]

@@ -12,7 +12,7 @@ import pytest
 import zcore
 from tests import both_ways
 from tests.each import each
-from zcore.engine.binding import ArrayBinding
+from zcore.engine.array_binding import ArrayBinding
 from zcore.formats import NODE_DOCUMENTS
 from zcore.hierarchy import creation, new_nodes
 from zcore.stores.base import Store

@@ -16,7 +16,8 @@ import pytest
 import zcore
 from tests.both_ways import WAYS, directory
 from zcore import blosc
-from zcore.engine.binding import ArrayBinding, Exclusive
+from zcore.engine.array_binding import ArrayBinding
+from zcore.engine.node_binding import Exclusive
 from zcore.engine.options import Options
 from zcore.hierarchy import attributes, deletion
 from zcore.kernel.io.files import TEMP_PREFIX

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 import zcore
-from zcore.engine.binding import ArrayBinding
+from zcore.engine.array_binding import ArrayBinding
 from zcore.nodes import array as arrays
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import zcore
-from zcore.engine.binding import ArrayBinding
+from zcore.engine.array_binding import ArrayBinding
 from zcore.hierarchy import consolidated
 from zcore.nodes import streams
 

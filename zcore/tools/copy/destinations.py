@@ -20,7 +20,8 @@ import os
 from typing import TYPE_CHECKING
 
 from zcore.descriptors import open_descriptor
-from zcore.engine.binding import ArrayBinding, GroupBinding
+from zcore.engine.array_binding import ArrayBinding
+from zcore.engine.node_binding import GroupBinding
 from zcore.engine.options import Options
 from zcore.errors import (
     ChunkError,

@@ -9,8 +9,8 @@ import contextlib
 import hashlib
 from typing import TYPE_CHECKING, overload
 
-from zcore.engine.binding import GroupBinding
 from zcore.engine.freshness import Freshness
+from zcore.engine.node_binding import GroupBinding
 from zcore.engine.options import Options
 from zcore.errors import SelectionError, StoreError
 from zcore.hierarchy import consolidated, lookup
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from zcore.engine.binding import ArrayBinding
+    from zcore.engine.array_binding import ArrayBinding
     from zcore.kernel.select.rectilinear import Edges
     from zcore.model.metadata import ArrayMetadata, CodecSpec
     from zcore.stores.base import Store, StoreLike

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from zcore import config, workers
-from zcore.engine.binding import ArrayBinding
+from zcore.engine.array_binding import ArrayBinding
 from zcore.engine.options import MAX_THREADS, Options
 from zcore.errors import OutOfMemoryError, StoreError, ZcoreError
 from zcore.formats import format_of

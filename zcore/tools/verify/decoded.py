@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from zcore import workers
-from zcore.engine.binding import ArrayBinding
+from zcore.engine.array_binding import ArrayBinding
 from zcore.errors import AsdfFormatError, ChunkError, ChunkMemoryError, OutOfMemoryError, StoreError, UnsupportedError
 from zcore.kernel.select.box import Box
 from zcore.model.chunk_grid import coords_at

@@ -23,7 +23,7 @@ from zcore.tools.verify.decoded import Changed, read_objects
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from zcore.engine.binding import ArrayBinding
+    from zcore.engine.array_binding import ArrayBinding
     from zcore.engine.options import Options
     from zcore.hierarchy.lookup import FoundDocument
     from zcore.stores.base import Store

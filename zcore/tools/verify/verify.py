@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from zcore.engine.binding import ArrayBinding, GroupBinding
+from zcore.engine.array_binding import ArrayBinding
+from zcore.engine.node_binding import GroupBinding
 from zcore.engine.options import Options
 from zcore.engine.views import stored_attributes, view_of
 from zcore.errors import (

@@ -24,7 +24,7 @@ def content(path):
 
 @pytest.fixture(autouse=True)
 def small_writes_are_shared(monkeypatch):
-    monkeypatch.setattr("zcore.engine.binding.MIN_SHARED_NBYTES", 0)
+    monkeypatch.setattr("zcore.engine.array_binding.MIN_SHARED_NBYTES", 0)
 
 
 @pytest.mark.thinned(2, "shards", "compressors")

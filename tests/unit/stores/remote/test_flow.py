@@ -113,7 +113,7 @@ def test_as_many_requests_as_were_said_whatever_the_threads(counting):
 def test_bytes_under_way_are_bounded(counting, monkeypatch):
     """Large chunks are asked for by few requests at a time."""
     client, values = counting(shape=(40, 1000), chunks=(1, 1000), dtype="i4")
-    monkeypatch.setattr("zcore.engine.binding.MAX_ASKED_NBYTES", 5 * 4000)
+    monkeypatch.setattr("zcore.engine.array_binding.MAX_ASKED_NBYTES", 5 * 4000)
     client.before = together(5)
     array = zcore.open(RemoteStore(client), threads=1)
     client.reset()
@@ -183,7 +183,7 @@ def test_targets_of_references_are_asked_for_at_a_time(counting, monkeypatch, n_
     array = zcore.open(ReferenceStore(refs, services={"held://": client}), path="x", threads=n_cpus)
     client.reset()
     client.before = together(6)
-    monkeypatch.setattr("zcore.engine.binding.MAX_ASKED_NBYTES", 6 * 16)
+    monkeypatch.setattr("zcore.engine.array_binding.MAX_ASKED_NBYTES", 6 * 16)
     np.testing.assert_array_equal(array[...], values)
     assert sorted(client.asked) == [("c/0", i, i + 16) for i in range(0, 384, 16)]
     assert client.n_most == 6

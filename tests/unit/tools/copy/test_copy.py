@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import zcore
-from zcore.engine.binding import ArrayBinding
+from zcore.engine.array_binding import ArrayBinding
 from zcore.errors import UnsupportedError
 from zcore.stores.directory import staged
 from zcore.tools.copy import copy as copy_module
