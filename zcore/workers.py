@@ -14,6 +14,7 @@ that it waits for again, or raises a StoreError if a plan lacks their part.
 """
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 from _queue import SimpleQueue
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
         def interrupt(self) -> None: ...
 
 MAX_LATER = 32       # threads that make calls later; further calls wait for one
+END_SECONDS = 2      # that the end of the program waits for what threads are doing
 # Without a GIL, what a thread has made is freed by that thread, or after its end: while it waits, nothing is.
 FREED_BY_ITS_THREAD = "t" in getattr(sys, "abiflags", "")
 
@@ -53,6 +55,8 @@ _n_later = _n_pending = 0      # threads that make these calls; calls that are n
 _n_forks = 0         # between the first process and this one
 _pid = os.getpid()
 _waited_at = []      # queues at which threads wait for others; in a child something comes at once
+# (handle, queue) of each thread that may not have ended; None where nobody waits for their ends
+_begun = [] if FREED_BY_ITS_THREAD else None
 
 
 class _Job:
@@ -297,8 +301,9 @@ def _apart(call: _Call) -> Any:
 
 
 def _answer(inbox):
-    while True:
-        inbox.get().make()
+    while (call := inbox.get()) is not None:
+        call.make()
+        call = None
         _idle.append(inbox)
 
 
@@ -370,9 +375,9 @@ def later(function: Callable[[], _Result], done: Callable[[_Result | None, BaseE
 
 def _call_later(calls):
     global _n_pending
-    while True:
-        function, stop, done = calls.get()
-        value = exception = None
+    while (call := calls.get()) is not None:
+        function, stop, done = call
+        call = value = exception = None
         _thread.stop = stop
         try:
             if stop.stopped:
@@ -406,29 +411,41 @@ def _start(n_helpers):
     return min(_n_threads, n_helpers)
 
 
-def _begin(function, *args):
-    """Start a thread. `threading.Thread` would wait for it, in a child that is forked meanwhile without end."""
+def _begin(function, queue):
+    """Start a thread that does what comes in `queue`, until that is None.
+
+    `threading.Thread` would wait for it, in a child that is forked meanwhile without end.
+    """
     # Costs more than the rest of this module, and a process that reads single chunks never needs it.
     import threading
 
-    start_new_thread(_named, (threading, function, *args))
+    if _begun is None:
+        start_new_thread(_named, (threading, function, queue))
+        return
+    from _thread import start_joinable_thread
+
+    with _lock:
+        _begun[:] = [one for one in _begun if not one[0].is_done()]
+        _begun.append((start_joinable_thread(lambda: _named(threading, function, queue)), queue))
 
 
-def _named(threading, function, *args):
+def _named(threading, function, queue):
     threading.current_thread().name = "zcore"
-    function(*args)
+    function(queue)
 
 
 def _serve(jobs):
-    while True:
-        if jobs.get().help() and FREED_BY_ITS_THREAD and _succeeded(_serve, jobs):
+    while (job := jobs.get()) is not None:
+        failed = job.help()
+        job = None
+        if failed and FREED_BY_ITS_THREAD and _succeeded(_serve, jobs):
             return
 
 
-def _succeeded(function, *args):
+def _succeeded(function, queue):
     """Return whether another thread goes on in place of this one, which may end."""
     try:
-        _begin(function, *args)
+        _begin(function, queue)
     except (RuntimeError, ImportError):
         # No more threads, or the interpreter is shutting down.
         return False
@@ -445,8 +462,33 @@ def _after_fork_in_child():
     _lock = RLock()
     _jobs = SimpleQueue()
     _n_threads = 0
+    if _begun:
+        _begun.clear()
     for queue in list(_waited_at):
         queue.put(None)
 
 
+def _end():
+    """End the threads before Python does.
+
+    Python stops a thread that still runs then wherever it is. Without a GIL that may be where it has just got the lock
+    of an object, and Python would wait for that for ever.
+    """
+    global _jobs, _n_threads, _later, _n_later
+    from time import monotonic
+
+    with _lock:
+        # What another function at the end of the program asks for has new threads.
+        _jobs, _later = SimpleQueue(), SimpleQueue()
+        _n_threads = _n_later = 0
+        _idle.clear()
+        for _, queue in _begun:
+            queue.put(None)
+    end = monotonic() + END_SECONDS
+    while _begun:
+        _begun.pop()[0].join(max(0, end - monotonic()))
+
+
 os.register_at_fork(after_in_child=_after_fork_in_child)
+if _begun is not None:
+    atexit.register(_end)

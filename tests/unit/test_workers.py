@@ -172,11 +172,11 @@ def test_close_waits_for_whoever_is_inside():
 
 def test_threads_that_cannot_be_had(monkeypatch):
     """As at the end of the interpreter: the caller works alone, and nothing is queued that nobody will take."""
-    def refuse(function, args):
+    def refuse(function, queue):
         raise RuntimeError("can't start new thread")
 
     workers._after_fork_in_child()      # a pool without threads
-    monkeypatch.setattr(workers, "start_new_thread", refuse)
+    monkeypatch.setattr(workers, "_begin", refuse)
     tasks = Tasks(10)
     workers.run(tasks, 4, tasks.cancel)
     assert len(tasks.done) == 10 and len(tasks.entered) == 1
@@ -253,6 +253,42 @@ def run():
 threading.Thread(target=run).start()
 """
     assert lines_at_the_end(code, tmp_path) == [f"thread {64 * 4096}", f"atexit {2 * 64 * 4096}"]
+
+
+@pytest.mark.skipif(not workers.FREED_BY_ITS_THREAD, reason="with a GIL, threads are left where they are")
+def test_the_end_of_the_interpreter_waits_for_what_threads_are_doing(tmp_path):
+    """Not for ever, and what is asked for behind it is done."""
+    code = """
+from zcore import workers
+atexit.unregister(workers._end)
+def ask():
+    done = threading.Event()
+    workers.later(lambda: array[...], lambda value, exception: done.set())
+    array[...] = 2
+    print("atexit", done.wait(60), int(array[...].sum()))
+atexit.register(ask)
+atexit.register(workers._end)
+array[...] = 1
+for seconds in (0.3, 1e6):
+    workers.later(lambda: time.sleep(seconds) or 5, lambda value, exception: print("value", value))
+    time.sleep(0.1)
+"""
+    assert lines_at_the_end(code, tmp_path) == ["value 5", f"atexit True {2 * 64 * 4096}"]
+
+
+@pytest.mark.skipif(not workers.FREED_BY_ITS_THREAD, reason="with a GIL, no lock of an object is held for ever")
+def test_the_interpreter_ends_while_threads_go_back_to_wait(tmp_path):
+    """It stood still one time in four."""
+    code = """
+import asyncio
+async def read():
+    await asyncio.gather(*[array.async_read() for _ in range(8)])
+threads = [threading.Thread(target=lambda: asyncio.run(read())) for _ in range(4)]
+for thread in threads:
+    thread.start()
+"""
+    for i in range(25):
+        assert lines_at_the_end(code, tmp_path / str(i)) == []
 
 
 @pytest.mark.skipif(sysconfig.get_config_var("Py_GIL_DISABLED") and sys.version_info < (3, 14), reason="CPython 3.13t "
@@ -535,7 +571,7 @@ def test_a_stop_behind_the_end_does_nothing():
 def test_threads_for_later_calls_that_cannot_be_had(monkeypatch):
     """Those that there are make the calls; without any the caller is told."""
     assert made(lambda: 1)[1]() == (1, None)
-    monkeypatch.setattr(workers, "start_new_thread", lambda *_: (_ for _ in ()).throw(RuntimeError("no more threads")))
+    monkeypatch.setattr(workers, "_begin", lambda *_: (_ for _ in ()).throw(RuntimeError("no more threads")))
     hang = threading.Event()
     calls = [made(hang.wait) for _ in range(workers._n_later + 1)]
     hang.set()

@@ -139,12 +139,12 @@ def child(tmp_path):
 
 def test_a_process_of_this_machine_may_stand_still(tmp_path, quick, child):
     process, file = child
-    waits, thread = times_out(lambda: _take_and_give_back(LockFile(str(tmp_path), NODE)), 2)
-    assert waits and file.exists()
-    process.kill()
+    # Warnings of a thread that is started here are noted here.
     with pytest.warns(UserWarning, match="has ended"):
+        waits, thread = times_out(lambda: _take_and_give_back(LockFile(str(tmp_path), NODE)), 2)
+        assert waits and file.exists()
+        process.kill()
         thread.join()
-        # Warnings of another thread are noted here as well.
     assert os.listdir(tmp_path) == []
 
 
