@@ -9,6 +9,8 @@ to the type of the arithmetic, changed in place, and converted to the type in wh
 Integer arithmetic wraps, as NumPy's does. If `fixedscaleoffset` stores integers, a number that no 64-bit integer can
 hold (such as NaN) becomes 0, and a narrower integer keeps its lowest bytes. `zcore.codecs.array_array.filters` does the
 same.
+
+They compute in the machine's byte order. The step `byte_order` behind them reverses the bytes of each number.
 """
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy
@@ -16,6 +18,7 @@ from libc.string cimport memcpy
 from zcore.kernel.codec.table cimport CodecFunctions, Step, Workspace, add_codec, items_bound
 from zcore.kernel.numbers cimport F4, F8, I1, I2, I4, I8, U1, U2, U4, U8, item_nbytes, item_t, real_t
 from zcore.kernel.status cimport Status
+from zcore.kernel.strided.copy cimport Copy, copy_run
 
 cdef extern from *:
     """
@@ -295,6 +298,35 @@ cdef int _configure_linear(Step *step, tuple parameters) except -1:
         raise ValueError(f"'scale_offset' of {dtype} has no C form")
     return 0
 
+
+cdef int _configure_order(Step *step, tuple parameters) except -1:
+    step.unit, = parameters
+    step.as_unit = step.unit
+    if step.unit not in (2, 4, 8):
+        raise ValueError(f"the bytes of numbers of {step.unit} have no other order")
+    return 0
+
+
+cdef int64_t _encode_order(const Step *step, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t capacity,
+                           Workspace *work, Status *status) noexcept nogil:
+    cdef Copy spec
+    spec.ndim = 1
+    spec.itemsize = spec.swap = spec.src_strides[0] = spec.dst_strides[0] = step.unit
+    spec.shape[0] = n_bytes // step.unit
+    copy_run(&spec, <const char *>src, <char *>dst)
+    return n_bytes
+
+
+cdef int64_t _decode_order(const Step *step, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t limit,
+                           bint is_exact, Workspace *work, Status *status) noexcept nogil:
+    return _encode_order(step, src, n_bytes, dst, limit, work, status)
+
+
+cdef CodecFunctions _order
+_order.configure = _configure_order
+_order.encode = _encode_order
+_order.decode = _decode_order
+add_codec("byte_order", &_order)
 
 cdef CodecFunctions _rows[3]
 # delta: the first item, then the differences of neighbours. Two integer types, or one floating point type for both.
