@@ -166,13 +166,13 @@ def build(machine, compiler, root, sources):
     return len(extensions)
 
 
-def make_python(machine, compiler, emulator, root, folder):
+def make_python(machine, compiler, emulator, root, folder, pages):
     """Write a command that runs the foreign Python with what it needs, and return its path."""
     libraries = root / "usr/lib" / MACHINES[machine][1]
     (interpreter,) = (path for path in (root / "usr/bin").glob("python3.*") if path.suffix[1:].isdecimal())
     path = os.pathsep.join(map(str, (libraries, libraries / "blas", libraries / "lapack")))
     if emulator:
-        command = [emulator, "-L", root, "-E", f"LD_LIBRARY_PATH={path}"]
+        command = [emulator, *(("-p", pages) if pages else ()), "-L", root, "-E", f"LD_LIBRARY_PATH={path}"]
         if machine == "s390x":
             (folder / "fstat.c").write_text(FSTAT)
             run(compiler, f"--sysroot={root}", "-shared", "-fPIC", folder / "fstat.c", "-o", folder / "fstat.so")
@@ -208,6 +208,7 @@ def main():
     parser.add_argument("machine", choices=MACHINES)
     parser.add_argument("--work", type=Path, help="folder of what is made; by default build/machines")
     parser.add_argument("--tests", nargs="*", help="run these tests, too; without a name, those in TESTS")
+    parser.add_argument("--pages", type=int, help="bytes of a page that qemu tells, such as 65536")
     given = parser.parse_args()
     folder = (given.work or HERE / "build/machines").resolve() / given.machine
     try:
@@ -221,11 +222,11 @@ def main():
     stage("build")
     root, sources = folder / "root", folder / "sources"
     print(build(given.machine, compiler, root, sources), "modules")
-    python = make_python(given.machine, compiler, emulator, root, folder)
+    python = make_python(given.machine, compiler, emulator, root, folder, given.pages)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (folder / "site", sources)))}
     stage("import")
-    run(python, "-c", "import sys, zcore; print(sys.byteorder, sys.maxsize); zcore.show_config()", cwd=sources,
-        env=environment)
+    run(python, "-c", "import mmap, sys, zcore; print(sys.byteorder, sys.maxsize, mmap.PAGESIZE); zcore.show_config()",
+        cwd=sources, env=environment)
     stage("exchange")
     exchange(python, environment, folder)
     if given.tests is not None:
