@@ -35,6 +35,7 @@ __version__ = "0.1.0"
 _SETTINGS = ("threads", "cache", "lock", "fsync", "write_empty_chunks")
 # Names of zarr-python's settings: those that are a setting here, and those that have one value here.
 _OF_ZARR = {"array.write_empty_chunks": "write_empty_chunks", "threading.max_workers": "threads"}
+_NAMES = {**_OF_ZARR, **{name: name for name in ("threads", "write_empty_chunks")}}
 _FIXED = {"array.order": "C", "array.rectilinear_chunks": True, "array.read_missing_chunks": True,
           "default_zarr_format": 3}
 LOCKS: tuple[str, ...] = ("on", "off", "file")
@@ -140,10 +141,10 @@ class set:  # noqa: A001, N801 (as zarr-python calls it)
         module = sys.modules[__name__]
         settings = {**(settings or {}), **{name.replace("__", "."): value for name, value in keywords.items()}}
         ignored = [name for name, value in settings.items()
-                   if name not in _OF_ZARR and (name not in _FIXED or value != _FIXED[name])]
+                   if name not in _NAMES and (name not in _FIXED or value != _FIXED[name])]
         if ignored:
             warn(f"settings of zarr-python that change nothing in zcore: {', '.join(ignored)}")
-        known = {_OF_ZARR[name]: value for name, value in settings.items() if name in _OF_ZARR}
+        known = {_NAMES[name]: value for name, value in settings.items() if name in _NAMES}
         self._before = {f"_{name}": getattr(module, f"_{name}") for name in known}
         for name, value in known.items():
             if value is None:
@@ -164,8 +165,8 @@ def get(name: str, *default: Any) -> Any:
 
     Raises : KeyError, for a name that means nothing here, without a `default`.
     """
-    if name in _OF_ZARR:
-        return getattr(sys.modules[__name__], _OF_ZARR[name])
+    if name in _NAMES:
+        return getattr(sys.modules[__name__], _NAMES[name])
     if name not in _FIXED and default:
         return default[0]
     return _FIXED[name]

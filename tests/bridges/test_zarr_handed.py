@@ -68,3 +68,12 @@ def test_what_is_read(tmp_path):
     assert zcore.zarr.array(zcore.open(tmp_path / "old", mode="r+"))[4] == 4
     zcore.asdf.write(tmp_path / "a.asdf", {"x": np.arange(3)})
     assert zcore.zarr.group(zcore.open(tmp_path / "a.asdf"))["x"][2] == 2
+
+
+def test_what_is_no_open_node_of_zcore():
+    g = zcore.create_group(zcore.MemoryStore())
+    z = g.create_array("a", shape=2, dtype="i4")
+    for call, given in ((zcore.zarr.array, np.arange(3)), (zcore.zarr.array, [1]), (zcore.zarr.array, g),
+                        (zcore.zarr.group, z), (zcore.zarr.group, None)):
+        with pytest.raises(TypeError, match=f"expected an open zcore.{call.__name__.title()}, found"):
+            call(given)

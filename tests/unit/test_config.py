@@ -186,3 +186,10 @@ def test_fsync_is_a_bool(monkeypatch):
         _ = zcore.config.fsync
     with pytest.raises(TypeError, match="must be a bool, not int"):
         zcore.config.fsync = 1
+
+
+def test_own_settings_for_a_while():
+    before = zcore.config.threads
+    with zcore.config.set(threads=1), zcore.config.set({"write_empty_chunks": True}):
+        assert (zcore.config.threads, zcore.config.get("threads"), zcore.config.write_empty_chunks) == (1, 1, True)
+    assert (zcore.config.threads, zcore.config.write_empty_chunks) == (before, False)

@@ -33,7 +33,10 @@ class MappingStore(Store):
 
     @classmethod
     def of(cls, mapping: Mapping[str, Buffer]) -> MappingStore:
-        """Return the one store of a mapping."""
+        """Return the one store of a mapping. Raises : TypeError, for an open HDF5 file, whose values are no bytes."""
+        if type(mapping).__module__.startswith("h5py"):
+            raise TypeError(f"{mapping!r:.80} is an open HDF5 file or group, no mapping of keys to bytes; zcore.copy "
+                            "and `zcore refs make` take the path of the file")
         return _stores.setdefault(id(mapping), cls(mapping))
 
     def __repr__(self) -> str:

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 import zarr
 from zarr.storage import LocalStore
 
+from zcore.nodes.array import Array
+from zcore.nodes.group import Group
 from zcore.stores.directory.store import DirectoryStore
 from zcore.zarr.store import Store
 
@@ -29,7 +31,7 @@ def array(array: zcore.Array) -> zarr.Array[Any]:
     array([4, 5])
     """
     with zarr.config.set(PIPELINE):
-        return zarr.open_array(**_place_of(array))
+        return zarr.open_array(**_place_of(array, Array))
 
 
 def group(group: zcore.Group) -> zarr.Group:
@@ -43,11 +45,14 @@ def group(group: zcore.Group) -> zarr.Group:
     >>> zcore.zarr.group(g).attrs["title"]
     't'
     """
+    place = _place_of(group, Group)
     zarr.config.set(PIPELINE)
-    return zarr.open_group(**_place_of(group))
+    return zarr.open_group(**place)
 
 
-def _place_of(node: zcore.Array | zcore.Group) -> dict[str, Any]:
+def _place_of(node: zcore.Array | zcore.Group, kind: type) -> dict[str, Any]:
+    if not isinstance(node, kind):
+        raise TypeError(f"expected an open zcore.{kind.__name__}, found {type(node).__name__}")
     is_shown = node.zarr_format not in (2, 3)
     read_only = node.read_only or is_shown
     store = (LocalStore(node.store.path, read_only=read_only) if type(node.store) is DirectoryStore and not is_shown

@@ -74,3 +74,15 @@ def test_stores_in_memory_by_their_name():
     assert zcore.create_array(None, data=[1]).store is not zcore.create_array("memory://", data=[1]).store
     with pytest.raises(TypeError, match="NoneType"):
         zcore.open(None)
+
+
+@pytest.mark.parametrize("mode", ["r", "a", "w"])
+def test_an_open_hdf5_file_is_not_written_to(mode, tmp_path):
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["x"] = [1, 2]
+        for call in (lambda: zcore.open_group(file, mode=mode), lambda: zcore.copy(file, tmp_path / "b.zarr"),
+                     lambda: zcore.create_array(file, shape=2, dtype="i4", overwrite=True)):
+            with pytest.raises(TypeError, match="open HDF5 file"):
+                call()
+        assert list(file) == ["x"]

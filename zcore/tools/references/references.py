@@ -170,6 +170,7 @@ def _add_chunks(found, prefix, node, inline_threshold, max_inlined, shift=None):
 def _add_joined(found, prefix, array, members, inline_threshold, max_inlined):
     """Add the chunks of arrays that are joined, and the new document; small arrays are copied if chunks do not fit."""
     binding = members[0]._binding
+    _check_masks(members)
     if array.joined is None:
         _add_chunks(found, prefix, members[0], inline_threshold, max_inlined)
         return
@@ -200,6 +201,18 @@ def _add_joined(found, prefix, array, members, inline_threshold, max_inlined):
                         else 2, dimension_names=metadata.dimension_names, attributes=members[0].attrs.asdict())
     _add_documents(found, prefix, made)
     _add_chunks(found, prefix, made, 0, max_inlined)
+
+
+def _check_masks(members):
+    """Raise ValueError if readers would take other elements of one array for missing than of the first."""
+    first = members[0]._binding
+    for binding in [member._binding for member in members[1:]]:
+        found, expected = [None if one.metadata.fill_value is None else one.metadata.fill_bytes
+                           for one in (binding, first)]
+        if first.format.masks_fill_value and found != expected:
+            raise ValueError(f"{binding.describe()} has the fill value {binding.metadata.fill_value}, expected "
+                             f"{first.metadata.fill_value} as in {first.describe()}: readers take elements that are "
+                             "the fill value for missing data")
 
 
 def _as_zarr_v2(metadata):

@@ -282,3 +282,16 @@ def test_a_set_that_is_joined_leads_nowhere_else(tmp_path):
     (tmp_path / "theirs/refs.json").write_text(json.dumps(refs | {"c/0": [str(tmp_path / "secret"), 0, 16]}))
     with pytest.raises(zcore.UnsupportedError, match="its own directory"):
         zcore.references([tmp_path / "theirs/refs.json", tmp_path / "mine/a.zarr"], along="t")
+
+
+@pytest.mark.parametrize("fills", [(-1.0, -2.0), (-1.0, None), (None, -1.0)])
+def test_arrays_are_not_joined_if_other_elements_are_missing(fills, tmp_path):
+    """Readers take elements that are the fill value of Zarr v2 for missing, and a set has one for all."""
+    for i, fill in enumerate(fills):
+        g = zcore.create_group(tmp_path / f"{i}.zarr", zarr_format=2)
+        g.create_array("t", data=np.array([5.0, -1.0]), chunks=2, fill_value=fill,
+                       attributes={"_ARRAY_DIMENSIONS": ["time"]})
+    paths = [tmp_path / "0.zarr", tmp_path / "1.zarr"]
+    with pytest.raises(ValueError, match=f"fill value {fills[1]}, expected {fills[0]}"):
+        zcore.references([zcore.open_group(path) for path in paths], along="time")
+    assert zcore.references([zcore.open_group(paths[0])] * 2, along="time")
