@@ -163,7 +163,8 @@ def create(store: Store, path: str, format: Format, metadata: ArrayMetadata | Gr
     raise loses_groups(store, path)
 
 
-def loses_groups(store, path):
+def loses_groups(store: Store, path: str) -> StoreError:
+    """Return the error for groups above a path that are gone each time."""
     return StoreError(f"cannot create {store.describe(path)}: a group above it is gone as soon as it is found or made",
                       key=prefix_of(path))
 
@@ -203,7 +204,7 @@ def _make_beside(store, path, directory, format, metadata, attributes, data, opt
     return True
 
 
-def has_lost_groups(store, path, format):
+def has_lost_groups(store: Store, path: str, format: Format) -> bool:
     """Whether the group above was moved or deleted since it was found or made."""
     if not path or not format.has_groups or store.swaps:
         return False
