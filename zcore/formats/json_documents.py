@@ -364,7 +364,8 @@ def _short(raw):
 
 def _scalar(value):
     """Return the Python value of a NumPy scalar or array, which JSON's encoder does not know; dates as text."""
-    if isinstance(value, (np.generic, np.ndarray)) and value.dtype.kind in "biufUM" and not np.ma.is_masked(value):
+    if isinstance(value, (np.generic, np.ndarray)) and value.dtype.kind in "biufUM" and (
+            value.dtype.char != np.dtype("g").char and not np.ma.is_masked(value)):     # Python has no such float
         return (value.astype(str) if value.dtype.kind == "M" else value).tolist()
     raise TypeError(f"{value!r:.60} of type {type(value).__name__} is no JSON value")
 

@@ -61,6 +61,8 @@ class MappingStore(Store):
         for key in list(self.mapping):
             if isinstance(key, str) and key.startswith(prefix):
                 name, slash, _ = key[len(prefix):].partition("/")
+                if not name:
+                    continue     # no store has such a key, but a mapping may
                 if slash:
                     prefixes.add(f"{prefix}{name}/")
                 else:

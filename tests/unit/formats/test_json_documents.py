@@ -366,3 +366,9 @@ def test_a_shape_is_written_into_the_text_around_it():
         assert render_shape(around, shape) == render_json({**members, "shape": shape})
     with pytest.raises(ValueError, match="are read"):
         render_shape(around_shape({"a": "b" * (MAX_NBYTES - 100)}), (2**62,) * 64)
+
+
+@pytest.mark.skipif(np.dtype("g") == np.dtype("d"), reason="the longest float is Python's")
+def test_a_float_that_python_does_not_have():
+    with pytest.raises(TypeError, match="attribute 'a'.*no JSON value"):
+        zcore.create_group(zcore.MemoryStore(), attributes={"a": np.longdouble(1.5)})

@@ -86,3 +86,15 @@ def test_an_open_hdf5_file_is_not_written_to(mode, tmp_path):
             with pytest.raises(TypeError, match="open HDF5 file"):
                 call()
         assert list(file) == ["x"]
+
+
+@pytest.mark.parametrize("key", ["x/", "", "/", "/x", "//", "t/", "t//", "t//x"])
+def test_keys_that_no_store_has_are_passed_over(key):
+    mapping = {}
+    zcore.create_group(mapping).create_array("t", data=[1, 2])
+    mapping[key] = b"not ours"
+    g = zcore.open_group(mapping, mode="a")
+    assert list(g) == ["t"] and g["t"][:].tolist() == [1, 2]
+    zcore.verify(mapping)
+    del g["t"]
+    assert list(g) == [] and mapping[key] == b"not ours"
