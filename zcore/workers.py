@@ -472,7 +472,7 @@ def _end():
     """End the threads before Python does.
 
     Python stops a thread that still runs then wherever it is. Without a GIL that may be where it has just got the lock
-    of an object, and Python would wait for that for ever.
+    of an object, and Python would wait for that lock without end.
     """
     global _jobs, _n_threads, _later, _n_later
     from time import monotonic

@@ -257,7 +257,7 @@ threading.Thread(target=run).start()
 
 @pytest.mark.skipif(not workers.FREED_BY_ITS_THREAD, reason="with a GIL, threads are left where they are")
 def test_the_end_of_the_interpreter_waits_for_what_threads_are_doing(tmp_path):
-    """Not for ever, and what is asked for behind it is done."""
+    """The wait has an end, and calls that are made after it still run."""
     code = """
 from zcore import workers
 atexit.unregister(workers._end)

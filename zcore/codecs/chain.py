@@ -217,7 +217,7 @@ class CodecChain:
         self._lower()
 
     def for_chunks(self, chunk_shape: tuple[int, ...]) -> CodecChain | None:
-        """Return the chain for chunks of another shape, of as many dimensions; None for shards, which depend on it.
+        """Return the chain for chunks of another shape, with the same number of dimensions; None if there are shards.
 
         Raises : ValueError, if a codec does not accept such chunks.
         """
@@ -442,7 +442,7 @@ class CodecChain:
         return self.serializer.encode(chunk)
 
 
-# What does not depend on the chunk shape, as long as there are no shards.
+# Attributes that do not depend on the chunk shape, if there are no shards.
 _UNSHAPED = ("dtype", "codecs", "array_codecs", "serializer", "compressors", "header_itemsize", "shards", "inner_shape",
              "is_partial", "_axes")
 

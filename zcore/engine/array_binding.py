@@ -1,4 +1,4 @@
-"""An open array: what its metadata mean, resolved once, and its reads and writes.
+"""An open array: it reads and writes by what its metadata say.
 
 When an array is opened, its `ArrayBinding` resolves all that depends on the metadata alone: the codec chain, the
 pattern of the chunk keys, the directory. Each read and each write then makes one plan, which the kernel runs. The

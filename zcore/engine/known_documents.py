@@ -55,7 +55,7 @@ def cut(raw: bytes) -> Cut | None:
 
 
 def recall(parts: Cut, *reading: object) -> Resolved | None:
-    """Return what was kept of a document that is alike, with the values of this one; else None.
+    """Return what a kept document says, with the values of this one; None if no kept document has the same text around.
 
     `reading` is how the document is read: whatever else its meaning depends on.
     """

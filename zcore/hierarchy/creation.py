@@ -98,7 +98,7 @@ def create(store: Store, path: str, format: Format, metadata: ArrayMetadata | Gr
         failed = lookup.pass_over_damage if overwrite else None
         if overwrite:
             deletion.unlink(store, path)
-        # What is below is part of something that is being made beside its place already.
+        # A node with `is_below` belongs to a directory that is being made beside its place already.
         directory = exchange.directory_of(store, path) if not is_below and (overwrite or data is not None) else None
         if directory is not None:
             is_replaced = os.path.lexists(directory)

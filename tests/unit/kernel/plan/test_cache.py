@@ -105,7 +105,7 @@ def written_in_place(path):
 def tells_changes(directory):
     """Return whether a file in a directory that was looked at has another time after each change.
 
-    An emulator takes so long for a change that zcore does not trust what it sees.
+    An emulator is slow: a change takes so long that zcore does not trust the times of the file.
     """
     if "ZCORE_MACHINE_PYTHON" in os.environ:
         return False
