@@ -129,14 +129,14 @@ def _rebuild(cls, message, fields):
     return cls(message, **fields)
 
 
-class NodeNotFoundError(ZcoreError, KeyError, FileNotFoundError):
+class NodeNotFoundError(ZcoreError, KeyError, FileNotFoundError, ValueError):
     """There is no array or group at `path`, or not in the format that was asked for."""
 
     path: str | None
     format: Literal[3, 2, "zmeta"] | None
 
 
-class NodeExistsError(ZcoreError, FileExistsError):
+class NodeExistsError(ZcoreError, FileExistsError, ValueError):
     """There is an array or group at `path` already, and the mode forbids to replace it."""
 
     path: str | None
@@ -216,7 +216,7 @@ class Needing:
         raise UnsupportedError(f"{self._needing} {self._package}, {sentence}", feature=self._feature) from exception
 
 
-class UnknownCodecError(UnsupportedError):
+class UnknownCodecError(UnsupportedError, ValueError):
     """A codec chain names a `codec` that nothing installed provides."""
 
     codec: str | None

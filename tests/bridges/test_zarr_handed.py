@@ -47,6 +47,15 @@ def test_a_group(place):
     assert g["b"][2] == 2
 
 
+@pytest.mark.parametrize("kind", ["array", "group"])
+def test_what_is_gone_makes_nothing(tmp_path, kind):
+    node = zcore.ones(3, store=tmp_path / "s") if kind == "array" else zcore.create_group(tmp_path / "s")
+    (tmp_path / "s").rename(tmp_path / "t")
+    with pytest.raises(zcore.NodeNotFoundError, match="s"):
+        getattr(zcore.zarr, kind)(node)
+    assert [path.name for path in tmp_path.iterdir()] == ["t"]
+
+
 def test_writes_of_both_lose_nothing(place):
     z = zcore.create_array(place, shape=200, chunks=200, dtype="i4")
     theirs = zcore.zarr.array(z)

@@ -31,6 +31,15 @@ def test_errors_are_caught_by_the_names_of_zarr_python(group):
         assert issubclass(getattr(errors, name), Warning)
 
 
+def test_errors_have_the_built_in_bases_of_zarr_python():
+    theirs = vars(pytest.importorskip("zarr.errors", exc_type=ImportError))
+    common = {name: kind for name, kind in theirs.items() if name in vars(zcore.errors) and isinstance(kind, type)}
+    assert len(common) > 10
+    for name, kind in common.items():
+        bases = [base for base in kind.__mro__ if base.__module__ == "builtins"]
+        assert name == "BaseZarrError" or all([issubclass(getattr(zcore.errors, name), base) for base in bases]), name
+
+
 def test_members_of_one_kind(group):
     assert group.get_array("sub/a").path == "sub/a" and group.get_group("sub").path == "sub"
     for call, path, text in ((group.get_array, "sub", "no array"), (group.get_group, "sub/a", "no group"),

@@ -53,6 +53,7 @@ def group(group: zcore.Group) -> zarr.Group:
 def _place_of(node: zcore.Array | zcore.Group, kind: type) -> dict[str, Any]:
     if not isinstance(node, kind):
         raise TypeError(f"expected an open zcore.{kind.__name__}, found {type(node).__name__}")
+    node.refresh()      # of what is gone, zarr-python would make the directory of its store
     is_shown = node.zarr_format not in (2, 3)
     read_only = node.read_only or is_shown
     store = (LocalStore(node.store.path, read_only=read_only) if type(node.store) is DirectoryStore and not is_shown
