@@ -407,6 +407,22 @@ def test_misuse(store):
         zcore.open(store)
 
 
+@pytest.mark.parametrize(("keywords", "error", "words"), [
+    ({"chunks": [[4.0, 2], 3]}, TypeError, "chunks: lengths of dimension 0: 'float'"),
+    ({"chunks": [3, []]}, ValueError, "chunks: lengths of dimension 1: expected at least one"),
+    ({"shape": {4, 3}}, TypeError, "no order"), ({"chunks": {4, 3}}, TypeError, "no order"),
+    ({"shards": frozenset((4, 3))}, TypeError, "no order"), ({"dimension_names": {"x", "y"}}, TypeError, "no order"),
+    ({"shape": 2**63 - 1, "chunks": 5}, ValueError, "along a dimension of length 9223372036854775807"),
+    ({"dtype": {"name": "x"}, "zarr_format": 2}, ValueError, "dtype is {'name': 'x'}"),
+    ({"dtype": "i3"}, TypeError, "dtype is 'i3'"), ({"dtype": 3}, TypeError, "dtype is 3"),
+    ({"dtype": str, "fill_value": np.int64(7)}, ValueError, "expected text .*, found np.int64"),
+    ({"dtype": np.dtypes.StringDType(), "order": "F"}, ValueError, "order: expected 'C' for StringDType"),
+])
+def test_what_is_wrong_is_named(keywords, error, words):
+    with pytest.raises(error, match=words):
+        zcore.create_array({}, **{"shape": (6, 6), "dtype": "i4", **keywords})
+
+
 @pytest.mark.parametrize(
     ("compressors", "cname", "clevel", "shuffle"),
     [

@@ -1,4 +1,6 @@
 """Names of zarr-python that zcore has beside its own."""
+import sys
+
 import numpy as np
 import pytest
 
@@ -70,9 +72,14 @@ def test_one_dimension_is_resized():
     array.resize(5, axis=0)
     array.resize(2, axis=-1)
     assert array.shape == (5, 2) and array[:].sum() == 10
-    for shape, axis, error in (((2, 2), 0, TypeError), (2, 2, IndexError), (-1, 0, ValueError)):
-        with pytest.raises(error):
+    for shape, axis, error, words in (
+            ((2, 2), 0, TypeError, "found \\(2, 2\\)"), (2, 2, IndexError, "axis is 2, the array has 2"),
+            (2, -3, ValueError, "axis is -3"), (-1, 0, ValueError, "found -1"), (2, "0", TypeError, "axis is '0'"),
+            (2, True, TypeError, "axis is True")):
+        with pytest.raises(error, match=words):
             array.resize(shape, axis=axis)
+    with pytest.raises(TypeError, match="one length with axis=, found 2"):
+        array.resize(2, 2, axis=0)
     assert array.shape == (5, 2)
 
 
@@ -152,7 +159,7 @@ def test_config_of_an_array():
         zcore.open({}, "w", shape=4, dtype="i4", config={"order": "F"})
 
 
-def test_options_of_a_url(tmp_path):
+def test_options_of_a_url(tmp_path, monkeypatch):
     pytest.importorskip("fsspec")
     url, options = (tmp_path / "a").as_uri().replace("file:", "local:"), {"auto_mkdir": True}
     zcore.create_array(url, data=[1, 2], storage_options=options)
@@ -160,12 +167,20 @@ def test_options_of_a_url(tmp_path):
     assert list(zcore.load(tmp_path / "a")) == [1, 2]
     store = zcore.storage.FsspecStore.from_url(url, storage_options=options, read_only=True)
     assert list(zcore.open(store)) == [1, 2] and store.read_only
+    with pytest.raises(TypeError, match="expected a URL, found None"):
+        zcore.storage.FsspecStore.from_url(None)
+    with pytest.raises(zcore.UnsupportedError, match=r"'s3://b/a' by fsspec: .*zcore-array\[remote\]"):
+        monkeypatch.setitem(sys.modules, "s3fs", None)
+        zcore.open("s3://b/a", storage_options={"anon": True})
     with pytest.raises(TypeError, match="storage_options are for a URL"):
         zcore.open_group(tmp_path, storage_options=options)
 
 
 def test_stores_of_services():
     obstore = pytest.importorskip("obstore")
+    for url in ("http://", "gs://", "s3://a b", "https://a b"):
+        with pytest.raises(ValueError, match=url[:5]):
+            zcore.open(url)
     theirs = obstore.store.MemoryStore()
     zcore.create_array(zcore.storage.ObjectStore(store=theirs), data=[1, 2])
     assert list(zcore.open(zcore.storage.ObjectStore(store=theirs, read_only=True))) == [1, 2]

@@ -49,7 +49,7 @@ from zcore.formats.json_documents import (
 )
 from zcore.model.auto_chunks import normalize_chunks
 from zcore.model.chunk_keys import ChunkKeyEncoding
-from zcore.model.dtypes import from_descr, to_descr
+from zcore.model.dtypes import from_descr, numpy_dtype, to_descr
 from zcore.model.fill_value import fill_bytes, fill_scalar, real_to_json
 from zcore.model.metadata import ArrayMetadata, CodecSpec, check_chunk_shape, check_shape, shape_of
 from zcore.model.value import IdentityKey
@@ -130,7 +130,7 @@ class Zmeta(Format):
 
         Raises : ValueError, TypeError, UnsupportedError, if it is no type, or the format cannot store it.
         """
-        dtype = np.dtype(dtype)
+        dtype = numpy_dtype(dtype)
         if dtype.itemsize == 0:
             raise ValueError(f"data type {dtype.str!r} has items of no bytes; text needs a length, such as 'U10'")
         return from_descr(to_descr(dtype))

@@ -131,7 +131,11 @@ def _edges(lengths, d, length, what):
         lengths = first_of(lengths, limit)
     if len(lengths) > limit:
         raise ValueError(f"{what}: expected at most {limit} lengths of dimension {d}, found more")
-    edges = Edges([(exact_index(edge), 1) for edge in lengths])
+    try:
+        edges = Edges([(exact_index(edge), 1) for edge in lengths])
+    except (TypeError, ValueError) as error:
+        error.args = (f"{what}: lengths of dimension {d}: {error}",)
+        raise
     if length and edges.total != length:
         raise ValueError(f"{what}: expected lengths of dimension {d} that sum up to {length}, found {edges.total}")
     return edges

@@ -211,6 +211,15 @@ def byte_order(dtype: np.dtype[Any]) -> str | None:
     return {"<": "little", ">": "big"}.get(dtype.str[0])
 
 
+def numpy_dtype(dtype: Any) -> np.dtype[Any]:
+    """Return `numpy.dtype` of what a caller names as a type; its error names it, too."""
+    try:
+        return np.dtype(dtype)
+    except (TypeError, ValueError) as error:
+        error.args = (f"dtype is {dtype!r:.60}: {error}",)
+        raise
+
+
 def plain_dtype(dtype: Any) -> Any:
     """Return what a caller names as a type; for a data type of zarr-python, what NumPy has for it.
 

@@ -67,7 +67,8 @@ def check_chunk_shape(chunk_shape: Iterable[SupportsIndex], shape: Sequence[int]
         raise ValueError(f"chunk shape: expected {len(shape)} lengths, one for each dimension, found {len(lengths)}")
     for length, chunk in zip(shape, lengths, strict=True):
         if length + chunk - 1 > MAX_LENGTH:
-            raise ValueError("chunk shape: expected chunks that end before 2**63")
+            raise ValueError("chunk shape: expected chunks that end before 2**63, also the last one along a dimension "
+                             f"of length {length}")
     if math.prod(lengths) > MAX_LENGTH:
         raise ValueError("chunk shape: expected fewer than 2**63 elements")
     return lengths

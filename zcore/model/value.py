@@ -37,9 +37,13 @@ def text_of(value: Any, form: Callable[[Any], str] = repr) -> str:
 def first_of(values: Iterable[_Item], n: int) -> tuple[_Item, ...]:
     """Return the values as a tuple. Of a range, which may not fit into memory, or a generator take only n + 1.
 
+    Raises : TypeError, for a set, whose values are in any order.
+
     >>> first_of(range(10**9), 2)
     (0, 1, 2)
     """
+    if isinstance(values, (set, frozenset)):
+        raise TypeError(f"expected one value for each dimension in turn, found {values!r:.60}, which has no order")
     return values if type(values) is tuple else tuple(islice(values, n + 1))
 
 

@@ -737,9 +737,9 @@ class Array(Node):
         Raises
         ------
         ValueError
-            Another number of dimensions, or a negative length.
+            Another number of dimensions, a negative length, or there is no such axis.
         TypeError
-            A length is no integer.
+            A length or `axis` is no integer.
         ReadOnlyError
             The array was opened for reading.
 
@@ -753,8 +753,10 @@ class Array(Node):
         """
         self._binding.check_writable()
         if axis is not None:
+            if len(shape) != 1:
+                raise TypeError(f"resize: expected one length with axis=, found {len(shape)}")
             (length,), shape = shape, list(self.shape)
-            shape[axis] = length
+            shape[self._axis(axis)] = length
         resizing.resize(self._binding, shape_of(shape[0] if len(shape) == 1 else shape))
 
     def append(self, data: Elements, axis: SupportsIndex = 0) -> tuple[int, ...]:
@@ -828,7 +830,7 @@ class Array(Node):
             raise TypeError(f"axis is {axis!r:.60}, expected an integer")
         axis = axis.__index__()
         if not -self.ndim <= axis < self.ndim:
-            raise ValueError(f"axis is {axis}, the array has {self.ndim} dimensions")
+            raise np.exceptions.AxisError(f"axis is {axis}, the array has {self.ndim} dimensions")
         return axis % self.ndim
 
     # zarr-python's kinds of selection

@@ -16,7 +16,7 @@ from zcore.formats.zarr_v2.codecs import SERIALIZER, from_spec, kind_of, unknown
 from zcore.formats.zarr_v2.fill import parse_fill, parse_object_fill, render_fill, render_object_fill
 from zcore.model.auto_chunks import normalize_chunks
 from zcore.model.chunk_keys import ChunkKeyEncoding
-from zcore.model.dtypes import from_descr, is_bytes, is_text, to_descr
+from zcore.model.dtypes import from_descr, is_bytes, is_text, numpy_dtype, to_descr
 from zcore.model.fill_value import fill_bytes, fill_scalar
 from zcore.model.metadata import ArrayMetadata, GroupMetadata, has_varying_items, shape_of
 
@@ -122,7 +122,7 @@ def as_dtype(dtype: Any) -> np.dtype[Any]:
     """
     if is_bytes(dtype):
         return _OBJECT
-    dtype = np.dtypes.StringDType() if is_text(dtype) else np.dtype(dtype)
+    dtype = np.dtypes.StringDType() if is_text(dtype) else numpy_dtype(dtype)
     if dtype.kind == "T":
         return np.dtypes.StringDType()  # without the missing value that the given type may have
     return dtype if dtype.kind == "O" else from_descr(to_descr(dtype))

@@ -27,7 +27,7 @@ import numpy as np
 from zcore.errors import UnsupportedError
 from zcore.formats.json_documents import shown
 from zcore.formats.zarr_v3.extensions import check_members, parse_extension
-from zcore.model.dtypes import MAX_ITEM_NBYTES, is_text
+from zcore.model.dtypes import MAX_ITEM_NBYTES, is_text, numpy_dtype
 from zcore.model.foreign_dtypes import foreign_dtype, foreign_name, is_foreign, is_foreign_name
 
 if TYPE_CHECKING:
@@ -273,7 +273,7 @@ def _named_dtype(dtype):
         return parse_data_type(dtype, native)
     if is_text(dtype):
         return np.dtypes.StringDType(), None
-    dtype = np.dtype(dtype)
+    dtype = numpy_dtype(dtype)
     if dtype.kind == "O":
         raise ValueError("objects are no data type of Zarr v3; expected 'string', 'bytes' or a type of fixed size")
     if dtype.kind == "T":

@@ -213,6 +213,8 @@ def _fill(dtype, value):
     """Return the fill value and its bytes."""
     default = value is ... or value is None
     if dtype.kind == "T":
+        if not default and not isinstance(value, str):
+            raise ValueError(f"expected text as the fill value of text, found {value!r:.60}")
         return parse_fill(dtype, "" if default else value)
     if dtype.kind == "O":
         if not default and not isinstance(value, (bytes, bytearray)):

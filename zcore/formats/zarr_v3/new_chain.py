@@ -41,7 +41,7 @@ def new_chain(dtype: np.dtype[Any], chunk_shape: tuple[int, ...], order: str, fi
         raise ValueError(f"order: expected 'C' or 'F', found {order!r}")
     if order == "F":
         if has_varying_items(dtype):
-            raise ValueError(f"items of varying length ({dtype}) have no order F")
+            raise ValueError(f"order: expected 'C' for {dtype}, whose items vary in length, found 'F'")
         if ndim > 1:
             chain = (CodecSpec("transpose", {"order": list(range(ndim))[::-1]}),)
     if filters is not None and not (isinstance(filters, str) and filters == "auto"):

@@ -86,7 +86,7 @@ class ObstoreClient(Client):
             raise ValueError(f"{url!r:.200} has a query or a fragment, so no name can be appended")
         try:
             return cls(_shared(HTTPStore if is_plain else from_url, url, options), url)
-        except BaseError as exc:
+        except (BaseError, ValueError) as exc:
             said = str(exc).partition("\n")[0]
             raise ValueError(f"{url!r:.200}: {said:.400} (options are those of obstore.store.from_url)") from exc
 

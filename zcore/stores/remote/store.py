@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from zcore import workers
 from zcore.buffers import flat_view
-from zcore.errors import LockError, StoreError
+from zcore.errors import LockError, StoreError, UnsupportedError, install_of
 from zcore.kernel.io.documents import Tickets
 from zcore.model.value import as_bool
 from zcore.ranges import FAR_NBYTES, ByteSource
@@ -107,11 +107,17 @@ class RemoteStore(Store):
         `storage_options` are those of fsspec, as zarr-python passes them. obstore, which opens the URL of
         `RemoteStore`, is faster, and can compare and swap.
 
-        Raises : ImportError, if fsspec or its package for the service is not installed.
+        Raises : UnsupportedError, if fsspec or its package for the service is not installed.
         """
-        from fsspec.core import url_to_fs
+        if not isinstance(url, str):
+            raise TypeError(f"expected a URL, found {url!r:.60}")
+        try:
+            from fsspec.core import url_to_fs
 
-        filesystem, path = url_to_fs(url, **(storage_options or {}))
+            filesystem, path = url_to_fs(url, **(storage_options or {}))
+        except ImportError as exc:
+            raise UnsupportedError(f"{url!r:.200} by fsspec: {exc}; without options of fsspec, obstore opens the URLs "
+                                   f"of services: {install_of('remote')}", feature="fsspec") from exc
         return cls(filesystem, path=path, read_only=read_only)
 
     def _renew_locks(self):

@@ -99,7 +99,7 @@ def test_order_f_is_a_transpose():
     """V3-TRANS-03, D3-MEM-03, D3-MEM-05, D3-MEM-06, V3-PY-08"""
     assert new(order="F").codecs[0] == CodecSpec("transpose", {"order": [1, 0]})
     assert new((7,), chunks=(2,), order="F").codecs[0] == LITTLE
-    with pytest.raises(ValueError, match="no order F"):
+    with pytest.raises(ValueError, match="whose items vary in length"):
         new(dtype=str, order="F")
     with pytest.raises(ValueError, match="order"):
         new(order="K")
