@@ -19,7 +19,7 @@ import os
 import sys
 from _queue import SimpleQueue
 from _thread import RLock, _local, get_ident, start_new_thread
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -242,10 +242,11 @@ def aside(function: Callable[..., _Result], *args: Any) -> _Result:
         import threading
 
         stop = _thread.stop
-        if stop is not None:
-            with stop.reaching(call := _Call(function, args)):
-                return _apart(call)
-        return _apart(_Call(function, args)) if get_ident() == threading.main_thread().ident else function(*args)
+        if stop is None and get_ident() != threading.main_thread().ident:
+            return function(*args)
+        if stop is not None and stop.stopped:
+            raise StoppedError
+        return Call(function, args).wait()
     job.step_aside()
     _thread.job = None
     try:
@@ -255,49 +256,56 @@ def aside(function: Callable[..., _Result], *args: Any) -> _Result:
         job.step_back()
 
 
-class _Call:
-    """A call that another thread makes."""
+class Call:
+    """A call that another thread makes, from now on."""
 
-    __slots__ = ("function", "args", "done", "value", "exception", "n_forks")
+    __slots__ = ("_function", "_args", "_done", "_value", "_exception", "_n_forks")
 
-    def __init__(self, function, args):
-        self.function = function
-        self.args = args
-        self.done = SimpleQueue()
-        self.value = self.exception = None
-        self.n_forks = _n_forks
+    def __init__(self, function: Callable[..., Any], args: tuple[Any, ...] = ()) -> None:
+        self._function = function
+        self._args = args
+        self._begin()
 
-    def make(self):
+    def _begin(self):
+        self._done = SimpleQueue()
+        self._value = self._exception = None
+        self._n_forks = _n_forks
         try:
-            self.value = self.function(*self.args)
+            inbox = _idle.pop()
+        except IndexError:
+            inbox = SimpleQueue()
+            try:
+                _begin(_answer, inbox)
+            except RuntimeError:
+                # No more threads, or the interpreter is shutting down.
+                self.make()
+                return
+        inbox.put(self)
+
+    def make(self) -> None:
+        """Call the function, in the other thread."""
+        try:
+            self._value = self._function(*self._args)
         except BaseException as exception:
-            self.exception = exception
-        self.done.put(None)
+            self._exception = exception
+        self._done.put(None)
 
-    def interrupt(self):
-        """Let the one that waits for it go."""
-        self.done.put(None)
+    def wait(self) -> Any:
+        """Return what the function returns, or raise what it raises; once. A thread can be stopped meanwhile."""
+        stop = _thread.stop
+        with nullcontext() if stop is None else stop.reaching(self):
+            while not _came(self._done, self._n_forks):
+                self._begin()     # in a child without the other thread
+        if self._exception is not None:
+            try:
+                raise self._exception
+            finally:
+                self._exception = None     # its traceback leads here
+        return self._value
 
-
-def _apart(call: _Call) -> Any:
-    try:
-        inbox = _idle.pop()
-    except IndexError:
-        inbox = SimpleQueue()
-        try:
-            _begin(_answer, inbox)
-        except RuntimeError:
-            # No more threads, or the interpreter is shutting down.
-            return call.function(*call.args)
-    inbox.put(call)
-    if not _came(call.done, call.n_forks):
-        return _apart(_Call(call.function, call.args))
-    if call.exception is not None:
-        try:
-            raise call.exception
-        finally:
-            del call
-    return call.value
+    def interrupt(self) -> None:
+        """Let the one that waits go."""
+        self._done.put(None)
 
 
 def _answer(inbox):

@@ -23,7 +23,7 @@ from zcore.errors import StoreError
 from zcore.kernel.io.documents import OpenFile
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from zcore.engine.array_binding import ArrayBinding, Selected
     from zcore.engine.views import ArrayView
@@ -158,13 +158,17 @@ class Freshness:
                 return
         raise self._binding.replaced_often(_MAX_LOOKS)
 
-    def ends(self, plan: ReadPlan | None = None) -> bool:
-        """Return whether the array was the same since `begins`. If that is unknown, it must be read again."""
+    def ends(self, plan: ReadPlan | None = None, saw_current: Callable[[], bool] | None = None) -> bool:
+        """Return whether the array was the same since `begins`. If that is unknown, it must be read again.
+
+        ``saw_current()`` tells whether a look was made during the read, late enough; see `PlanReader`.
+        """
         binding, view = self._binding, self.view
         if plan is not None and plan.has_directory:
             is_same = plan.is_current
         else:
-            is_same = view.identity is not None and self._is_there(binding.document, view.identity)
+            is_same = view.identity is not None and (
+                saw_current is not None and saw_current() or self._is_there(binding.document, view.identity))
         if is_same and (view.trusted or self._is_held or self._compares()):
             if self._is_old and not view.trusted:
                 # Its content was compared when it was old enough, so it is trusted from now on.

@@ -11,6 +11,7 @@ from _thread import allocate_lock  # from threading, without its import time
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from zcore import workers
 from zcore.engine.stamps import put_stamped, stamped
 from zcore.engine.views import is_trusted
 from zcore.errors import LockError, StoreError
@@ -65,10 +66,15 @@ class PlanReader:
         The cache of the plan.
     tasks : list of int, optional
         Only these tasks, instead of the plan's next ones.
+    look : callable, optional
+        Returns whether the document is still that of the view; see `saw_current`.
     """
 
     def __init__(self, store: Store, prefix: str, view: ArrayView, plan: ReadPlan, chunks: ChunkCache | None,
-                 tasks: Iterable[int] | None = None) -> None:
+                 tasks: Iterable[int] | None = None, look: Callable[[], bool] | None = None) -> None:
+        self._look = look
+        self._n_unseen = plan.n_left
+        self._gate, self._looked, self._is_void = allocate_lock(), None, False
         self._store = store
         self._prefix = prefix
         self._plan = plan
@@ -102,7 +108,7 @@ class PlanReader:
                 return
             key = self._prefix + feed.key(task)
             if _is_in_parts(self._chain):
-                _fetch_shard(feed, source, key, task)
+                self._fetch_shard(feed, source, key, task)
                 continue
             limit = feed.limit(task) if self._limit is None else self._limit
             if self._chunks is None:
@@ -120,6 +126,61 @@ class PlanReader:
                 values.append(value)
         feed.read(plain, values)
 
+    def _fetch_shard(self, feed, source, key, task):
+        """Pass a shard as a whole, or its index and the selected chunks if they are few."""
+        is_few = feed.is_few(task)
+        for i in range(2 * MAX_REPLACED):
+            try:
+                # Some services change tags although the object is the same. A shard that is read whole needs no tag.
+                if not (is_few and i < MAX_REPLACED and self._fetch_parts(feed, source, key, task)):
+                    self._is_void = True
+                    _fetch_whole(feed, source, key, task)
+                return
+            except _Replaced:
+                self._is_void = True
+        raise StoreError(f"{key}: it was replaced by another object during each of {2 * MAX_REPLACED} reads in parts",
+                         key=key)
+
+    def _fetch_parts(self, feed, source, key, task):
+        """Pass the index of a shard and its selected chunks; return False if the shard must be read as a whole.
+
+        Without identities, the shard may have been replaced between two requests. So whatever is wrong with the parts,
+        nothing is an error before the shard was read by one request.
+        """
+        start, n_bytes = feed.index_part(task)
+        found = source.get_with_identity(key, Within((start, n_bytes)))
+        if found is None:
+            self._saw()
+            feed.read([task], [None])
+            return True
+        index, identity = found
+        if len(index) != n_bytes or identity is not None and not is_trusted(identity):
+            return False
+        if identity is not None:
+            self._saw()
+        size = UNKNOWN if identity is None else identity[2]
+        blocks = _blocks(feed, source, key, task, identity, size, [(0 if start == 0 else size - n_bytes, index)])
+        return blocks is not None and feed.read_blocks(task, *blocks)
+
+    def _saw(self):
+        """Note that one more object is known by its identity, or absent; after the last one, look at the document."""
+        with self._gate:
+            self._n_unseen -= 1
+            if self._n_unseen or self._is_void or self._look is None:
+                return
+        self._looked = workers.Call(self._look)
+
+    def saw_current(self) -> bool:
+        """Return whether the document was that of the view after all objects were known, so that it need not be asked.
+
+        The look must come after the objects were seen. The parts of a shard that are fetched later are those of the
+        same object, by its identity. So the look is made while they are on their way, if the index of each shard was
+        read.
+        """
+        with contextlib.suppress(StoreError):
+            return self._looked is not None and not self._is_void and self._looked.wait()
+        return False
+
 
 def _whole(limit):
     """Return the byte range of a whole object of at most `limit` bytes; None if its size has no limit."""
@@ -130,21 +191,6 @@ def _whole(limit):
 def _is_in_parts(chain):
     """Return whether objects are shards whose chunks can be found by an index."""
     return chain.is_partial and not chain.compressors
-
-
-def _fetch_shard(feed, source, key, task):
-    """Pass a shard as a whole, or its index and the selected chunks if they are few."""
-    is_few = feed.is_few(task)
-    for i in range(2 * MAX_REPLACED):
-        try:
-            # Some services change tags although the object is the same. A shard that is read whole needs no tag.
-            if not (is_few and i < MAX_REPLACED and _fetch_parts(feed, source, key, task)):
-                _fetch_whole(feed, source, key, task)
-            return
-        except _Replaced:
-            continue
-    raise StoreError(f"{key}: it was replaced by another object during each of {2 * MAX_REPLACED} reads in parts",
-                     key=key)
 
 
 def _fetch_whole(feed, source, key, task):
@@ -159,25 +205,6 @@ def _fetch_whole(feed, source, key, task):
     else:
         # Reads only bytes of chunks in the index, so gaps of any size cost no memory.
         feed.read_blocks(task, *_blocks(feed, source, key, task, found[1], found[1][2], []))
-
-
-def _fetch_parts(feed, source, key, task):
-    """Pass the index of a shard and its selected chunks; return False if the shard must be read as a whole.
-
-    Without identities, the shard may have been replaced between two requests. So whatever is wrong with the parts,
-    nothing is an error before the shard was read by one request.
-    """
-    start, n_bytes = feed.index_part(task)
-    found = source.get_with_identity(key, Within((start, n_bytes)))
-    if found is None:
-        feed.read([task], [None])
-        return True
-    index, identity = found
-    if len(index) != n_bytes or identity is not None and not is_trusted(identity):
-        return False
-    size = UNKNOWN if identity is None else identity[2]
-    blocks = _blocks(feed, source, key, task, identity, size, [(0 if start == 0 else size - n_bytes, index)])
-    return blocks is not None and feed.read_blocks(task, *blocks)
 
 
 def _blocks(feed, source, key, task, identity, size, blocks, max_block=MAX_BLOCK):

@@ -9,7 +9,7 @@ import zcore
 from zcore.kernel.plan.feed import Feed
 from zcore.stores.base import resolve_range
 from zcore.stores.reference.store import ReferenceStore
-from zcore.stores.remote.client import Answer, Client
+from zcore.stores.remote.client import Answer, Client, Head
 from zcore.stores.remote.store import RemoteStore
 
 WAIT = 20     # seconds, after which something will never happen
@@ -163,6 +163,57 @@ def test_a_shard_that_is_replaced_while_its_parts_are_read(counting):
 
     client.get = replaced
     assert zcore.open(RemoteStore(client))[5:9].tolist() == [7] * 4
+
+
+@pytest.fixture
+def looked(counting):
+    """Make (client, values, array) of two shards.
+
+    `client.answered` has the names of the indices that have come, and `client.looks` how many there were at each look
+    at the document. ``client.part_before()`` is called before a part comes.
+    """
+    client, values = counting(shape=(128,), chunks=(1,), shards=(64,), dtype="i4")
+    array = zcore.open(RemoteStore(client), zarr_format=3)
+    get, client.tag, client.part_before, client.looked = client.get, 1, lambda: None, threading.Event()
+    client.answered, client.looks = [], []
+
+    def get_tagged(name, byte_range):
+        is_index = byte_range is not None and byte_range[0] is None
+        if "c/" in name and not is_index:
+            client.part_before()
+        answer = get(name, byte_range)
+        if is_index:
+            client.answered.append(name)
+        return answer._replace(tag=client.tag)
+
+    def head(name):
+        client.looks.append(len(client.answered))
+        client.looked.set()
+        return Head(len(client.store.get(name)), 1)
+
+    client.get, client.head = get_tagged, head
+    return client, values, array
+
+
+def test_the_last_look_is_made_while_parts_are_on_their_way(looked):
+    client, values, array = looked
+    client.part_before = lambda: client.looked.wait(WAIT) or pytest.fail("there was no look meanwhile")
+    np.testing.assert_array_equal(array[60:70], values[60:70])
+    assert client.looks == [2], "one look, when both indices had come"
+
+
+def test_a_shard_that_is_replaced_after_the_last_look(looked):
+    client, values, array = looked
+    other = zcore.open(client.store, mode="r+")
+
+    def replace():
+        if client.tag == 1 and client.looked.wait(WAIT):
+            client.tag = 2
+            other[...] = 7
+
+    client.part_before = replace
+    assert array[60:62].tolist() == [7] * 2
+    assert len(client.looks) == 2, "the early look tells nothing of the new shard"
 
 
 def test_a_service_whose_tags_differ_without_a_change(counting):
