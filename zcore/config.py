@@ -39,6 +39,7 @@ _NAMES = {**_OF_ZARR, **{name: name for name in ("threads", "write_empty_chunks"
 _FIXED = {"array.order": "C", "array.rectilinear_chunks": True, "array.read_missing_chunks": True,
           "default_zarr_format": 3}
 LOCKS: tuple[str, ...] = ("on", "off", "file")
+_NO_DEFAULT = object()
 _UNLIMITED = ("max", "-1")     # cpu.max of cgroup v2, cpu.cfs_quota_us of v1
 
 
@@ -126,6 +127,7 @@ class set:  # noqa: A001, N801 (as zarr-python calls it)
     Parameters
     ----------
     settings : mapping, optional
+        Also nested, as in ``{"array": {"write_empty_chunks": True}}``.
     **keywords
         More of them, with two underscores for a point.
 
@@ -139,7 +141,7 @@ class set:  # noqa: A001, N801 (as zarr-python calls it)
 
     def __init__(self, settings: Mapping[str, Any] | None = None, **keywords: Any) -> None:
         module = sys.modules[__name__]
-        settings = {**(settings or {}), **{name.replace("__", "."): value for name, value in keywords.items()}}
+        settings = dict(_flat({**(settings or {}), **keywords}))
         ignored = [name for name, value in settings.items()
                    if name not in _NAMES and (name not in _FIXED or value != _FIXED[name])]
         if ignored:
@@ -160,16 +162,30 @@ class set:  # noqa: A001, N801 (as zarr-python calls it)
             setattr(sys.modules[__name__], name, value)
 
 
-def get(name: str, *default: Any) -> Any:
-    """Return what holds here for a setting of zarr-python.
+def _flat(settings, above=""):
+    """Yield the full name and the value of each setting, also of nested mappings, in zarr-python's spelling."""
+    for name, value in settings.items():
+        name = above + name.replace("__", ".").replace("-", "_")
+        if isinstance(value, dict):
+            yield from _flat(value, name + ".")
+        else:
+            yield name, value
+
+
+def get(name: str, default: Any = _NO_DEFAULT) -> Any:
+    """Return what holds here for a setting of zarr-python, or a dict for all below a name, such as ``"array"``.
 
     Raises : KeyError, for a name that means nothing here, without a `default`.
     """
+    name = name.replace("-", "_")
     if name in _NAMES:
         return getattr(sys.modules[__name__], _NAMES[name])
-    if name not in _FIXED and default:
-        return default[0]
-    return _FIXED[name]
+    if name in _FIXED:
+        return _FIXED[name]
+    below = {full.removeprefix(name + "."): get(full) for full in (*_FIXED, *_OF_ZARR) if full.startswith(name + ".")}
+    if not below and default is _NO_DEFAULT:
+        raise KeyError(f"{name!r} means nothing in zcore; get({name!r}, default) returns a default")
+    return below or default
 
 
 def reset() -> None:

@@ -130,6 +130,10 @@ def test_settings_of_zarr_python(capsys):
             assert zcore.create_array({}, shape=4, dtype="i4").config.write_empty_chunks is False
         assert config.write_empty_chunks
     assert not config.write_empty_chunks and config.threads == config.get("threading.max_workers")
+    with config.set({"array": {"write-empty-chunks": True}}, threading={"max_workers": 3}):
+        assert config.get("array") == {"order": "C", "rectilinear_chunks": True, "read_missing_chunks": True,
+                                       "write_empty_chunks": True}
+        assert config.get("array.write-empty-chunks") and config.threads == 3
     config.set({"array.write_empty_chunks": True})
     config.reset()
     assert not config.write_empty_chunks
@@ -137,7 +141,7 @@ def test_settings_of_zarr_python(capsys):
     assert "'array.write_empty_chunks': False" in capsys.readouterr().out
     with pytest.warns(UserWarning, match="nothing in zcore: array.order, async.concurrency$") as found:
         config.set({"array.order": "F", "async.concurrency": 3, "array.rectilinear_chunks": True})
-    assert len(found) == 1 and config.get("array.order") == "C" and config.get("async.concurrency", 7) == 7
+    assert len(found) == 1 and config.get("array.order") == "C" and config.get("async.concurrency", default=7) == 7
     with pytest.raises(KeyError, match="async"):
         config.get("async.concurrency")
     with pytest.raises(TypeError, match="write_empty_chunks must be a bool"):
