@@ -39,8 +39,8 @@ class Kind(NamedTuple):
         For a caller that expected a directory.
     is_far : bool
         The opener also takes a `RemoteStore` of a file's URL.
-    maker : str
-        For a caller that would make a directory of such a name.
+    maker : str or None
+        What writes such files: for a caller that would write something else of such a name.
     """
 
     name: str
@@ -49,12 +49,11 @@ class Kind(NamedTuple):
     opener: str | None = None
     advice: str | None = None
     is_far: bool = False
-    maker: str = "zcore does not write such files"
+    maker: str | None = None
 
 
 _REFERENCE_STORE = "zcore.stores.reference.store:ReferenceStore"
 _REFERENCES_ADVICE = "a reference set is read, or changed as zcore.ReferenceStore(path, read_only=False)"
-_REFERENCES_MAKER = "zcore.references(source).save(path) writes such files"
 _COPY_ADVICE = "zcore.copy converts it"
 _COPY_MAKER = "zcore.copy writes such files of what is stored"
 
@@ -65,13 +64,13 @@ ZIP = Kind("zip archive", (".zip", ".ozx"), (b"PK\x03\x04", b"PK\x05\x06"), "zco
 ASDF = Kind("ASDF file", (".asdf",), (b"#ASDF ",), "zcore.stores.asdf.store:AsdfStore",
             "an ASDF file is read, or changed by zcore.asdf.open(path, mode='rw')", True, _COPY_MAKER)
 # And a mapping of them.
-REFERENCES = Kind("reference set", (".json",), (), _REFERENCE_STORE, _REFERENCES_ADVICE, maker=_REFERENCES_MAKER)
+REFERENCES = Kind("reference set", (".json",), (), _REFERENCE_STORE, _REFERENCES_ADVICE,
+                  maker="zcore.references(source).save(path) writes such files")
 # Of keys to bytes, or empty.
 MAPPING = Kind("mapping", opener="zcore.stores.mapping:MappingStore.of")
 # As the stores of zarr-python: None, ``memory://``, and ``memory://name`` of this process.
 MEMORY = Kind("store in memory", opener="zcore.stores.memory:MemoryStore.named")
-PARQUET = Kind("reference set in Parquet", (".parq", ".parquet"), (), _REFERENCE_STORE, _REFERENCES_ADVICE,
-               maker=_REFERENCES_MAKER)
+PARQUET = Kind("reference set in Parquet", (".parq", ".parquet"), (), _REFERENCE_STORE, _REFERENCES_ADVICE)
 HDF5 = Kind("HDF5 file", (".h5", ".hdf5", ".he5", ".nc", ".nc4"), (b"\x89HDF\r\n\x1a\n",), None,
             f"{_COPY_ADVICE}, and zcore.references_from_hdf5 makes a reference set of it", maker=_COPY_MAKER)
 NPY = Kind(".npy file", (".npy",), (b"\x93NUMPY",), None, _COPY_ADVICE,
@@ -82,7 +81,8 @@ TIFF = Kind("TIFF file", (".tif", ".tiff"), (b"II*\0", b"MM\0*", b"II+\0", b"MM\
 # An .hdf file may be of HDF4 or of HDF5, which its first bytes tell.
 FOREIGN = Kind("file of another format", (
     ".csv", ".tsv", ".txt", ".xls", ".xlsx", ".mat", ".pkl", ".pickle", ".hdf", ".hdf4", ".n5", ".fits", ".grib",
-    ".grb", ".arrow", ".feather", ".db", ".tar", ".gz", ".png", ".jpg"), advice="zcore does not read such files")
+    ".grb", ".arrow", ".feather", ".db", ".tar", ".gz", ".png", ".jpg", ".jpeg", ".gif", ".svg", ".pdf", ".htm",
+    ".html"), advice="zcore does not read such files")
 # URLs, by their scheme; and objects of obstore and fsspec, or with `get` and `get_range`.
 REMOTE = Kind("remote store", opener="zcore.stores.remote.store:RemoteStore")
 ZARR_PYTHON = Kind("store of zarr-python", opener="zcore.stores.zarr_python:store_of_zarr")
@@ -299,7 +299,19 @@ def check_directory(path: str) -> None:
     kind = named_kind(path.rstrip("/"))
     if kind is not None and kind is not ZIP and ":" not in path and not os.path.lexists(path):
         raise UnsupportedError(f"{path}: zcore would make a directory, which cannot end with "
-                               f"{os.path.splitext(path)[1]}; {kind.maker}", feature=f"{kind.name}s as directories")
+                               f"{os.path.splitext(path)[1]}; {kind.maker or 'zcore does not write such files'}",
+                               feature=f"{kind.name}s as directories")
+
+
+def check_file(path: str, what: str, *endings: str, needs_ending: bool = False) -> None:
+    """Check that a new file which holds `what` may have a name: it has one of the `endings`, or one without a meaning.
+
+    Raises : ValueError, if the ending promises something else, or is none of the `endings` although `needs_ending`.
+    """
+    kind, ending = named_kind(path), os.path.splitext(path)[1].lower()
+    if ending not in endings and (needs_ending or kind is not None or ending == ".zarr"):
+        raise ValueError(f"{path}: zcore would write {what}; name it {', '.join(endings)}"
+                         + (f"; {kind.maker}" if kind is not None and kind.maker else ""))
 
 
 @lru_cache(maxsize=64)

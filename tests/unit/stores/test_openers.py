@@ -152,7 +152,31 @@ def test_cat_writes_the_kind_that_a_name_says(tmp_path, monkeypatch):
     assert np.load("X.NPY").tolist() == ELEMENTS.tolist()
     for arguments in (["--out", "x.h5"], ["--out", "x.json"], ["--out", "y.npy", "--format", "raw"]):
         assert main(["cat", "x.zip/a", *arguments]) == 1 and not os.path.exists(arguments[1])
-    assert main(["cat", "x.zip/a", "--out", "x.json", "--json"]) == main(["cat", "x.zip/a", "--out", "x.csv"]) == 0
+    assert main(["cat", "x.zip/a", "--out", "x.json", "--json"]) == main(["cat", "x.zip/a", "--out", "x.txt"]) == 0
+
+
+@pytest.mark.parametrize(("arguments", "advice"), [
+    (["cat", "a.zarr", "--out", "x.csv"], "x.csv: zcore would write text; name it .txt"),
+    (["cat", "a.zarr", "--out", "x.zarr"], "name it .txt"),
+    (["cat", "a.zarr", "--out", "x.h5"], "name it .txt; zcore cp writes such files"),
+    (["cat", "a.zarr", "--out", "x.npz", "--format", "npy"], "name it .npy"),
+    (["plot", "a.zarr", "--html", "x.png"], "name it .html"),
+    (["plot", "a.zarr", "--out", "x.npy"], ".png"),
+    (["plot", "a.zarr", "--out", "q"], ".png"),
+    (["refs", "make", "a.zarr", "--out", "x.csv"], "name it .json"),
+    (["refs", "make", "a.zarr", "--out", "q"], "name it .json"),
+    (["refs", "expand", "a.json", "--out", "x.parq"], "name it .json\n"),
+    (["asdf", "extract", "a.asdf", "x", "x.h5"], "name it .npy"),
+    (["asdf", "explode", "a.asdf", "x.yaml.gz"], "name it .asdf"),
+    (["demo", "--no-picture", "--out", "x.csv"], "cannot end with .csv"),
+], ids=lambda one: " ".join(one) if isinstance(one, list) else "")
+def test_no_verb_writes_what_an_ending_does_not_say(arguments, advice, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    zcore.save("a.zarr", ELEMENTS)
+    zcore.references("a.zarr").save("a.json")
+    zcore.asdf.write("a.asdf", {"x": ELEMENTS})
+    before = sorted(os.listdir())
+    assert main(arguments) == 1 and advice in capsys.readouterr().err and sorted(os.listdir()) == before
 
 
 @pytest.mark.parametrize("ending", [spelled for ending in openers.PARQUET.endings for spelled in (ending,
@@ -164,7 +188,7 @@ def test_a_directory_is_a_set_in_parquet_by_its_name_and_its_document(ending, tm
     (folder / ".zmetadata").write_text(json.dumps({"record_size": 10, "metadata": {".zgroup": {"zarr_format": 2}}}))
     assert openers.kind_of(str(folder)) is openers.kind_of(f"{folder}/") is openers.PARQUET
     assert type(zcore.open(str(folder)).store) is type(zcore.open_group(f"{folder}/").store) is zcore.ReferenceStore
-    with pytest.raises(ValueError, match="in Parquet"):
+    with pytest.raises(ValueError, match="name it .json"):
         zcore.ReferenceStore({}).save(tmp_path / f"new{ending}")
 
 

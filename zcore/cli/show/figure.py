@@ -34,6 +34,7 @@ with Needing("a picture in a file (without --out it is drawn in the terminal) ne
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
 
+ENDINGS = tuple(f".{name}" for name in FigureCanvasAgg.get_supported_filetypes())
 MAX_DOTS = (1600, 1600)        # rows and columns of values
 MAX_GRID_LINES = 100           # in one direction: more would hide the data
 MAX_TICKS = 8                  # of an axis
@@ -46,7 +47,7 @@ def save(figure: Figure, path: str) -> None:
     with warnings.catch_warnings():
         # The font may lack letters of a name; boxes stand for them.
         warnings.filterwarnings("ignore", "Glyph")
-        figure.savefig(path, format=os.path.splitext(path)[1][1:].lower() or "png", bbox_inches="tight")
+        figure.savefig(path, format=os.path.splitext(path)[1][1:].lower(), bbox_inches="tight")
 
 
 def plane(array: Array, values: npt.NDArray[np.float64], box: Sequence[int | range], low: float, high: float,

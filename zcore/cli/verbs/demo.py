@@ -27,6 +27,7 @@ from zcore.cli.show.printed import (
     table,
 )
 from zcore.errors import Needing
+from zcore.stores.openers import check_directory
 
 if TYPE_CHECKING:
     import argparse
@@ -64,6 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
         # Imported before the long write: a missing matplotlib is found at once.
         with Needing("the picture (--no-picture goes without) needs", "matplotlib", "demo", "pictures"):
             from zcore.cli.show import figure
+    check_directory(arguments.out)
     os.mkdir(arguments.out)
     print(f"zcore {zcore.__version__}: {ELEVATION}\n{lengths(data.shape)} {data.dtype}, {data.nbytes:,} bytes\n")
     first, rows = stem + FORMATS[0][1], []

@@ -30,7 +30,7 @@ from zcore.stores.base import (
     resolve_range,
 )
 from zcore.stores.keys import check_key, check_prefix
-from zcore.stores.openers import PARQUET, named_kind
+from zcore.stores.openers import PARQUET, check_file, named_kind
 from zcore.stores.reference.document import MAX_NBYTES, read_document
 from zcore.stores.reference.targets import Targets
 from zcore.trust.urls import is_remote
@@ -436,10 +436,9 @@ class ReferenceStore(Store):
         Raises
         ------
         ValueError
-            The name is that of a set in Parquet, which zcore does not write.
+            The name has the ending of something else, such as a set in Parquet.
         """
-        if named_kind(os.fspath(path)) is PARQUET:
-            raise ValueError(f"{os.fspath(path)!r} names a set in Parquet, and sets are written as JSON: name it .json")
+        check_file(os.fspath(path), "a reference set as JSON", ".json")
         from zcore.stores.directory.store import DirectoryStore
 
         directory = os.path.dirname(os.path.abspath(os.fspath(path)))

@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     import argparse
 
 MAX_SHOWN = 1000               # elements that a terminal gets at once, as of NumPy
-FORMATS = ("text", "npy", "raw")
+# Of each format its name, and the ending of a file of it.
+FORMATS = {"text": ("text", ".txt"), "npy": ("a .npy file", ".npy"), "raw": ("raw bytes", ".bin"),
+           "json": ("JSON", ".json")}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -35,8 +37,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("path", metavar=location.METAVAR, help=location.HELP)
     parser.add_argument("selection", nargs="?", default="...", metavar="SELECTION",
                         help="as between NumPy's brackets (default: all)")
-    parser.add_argument("--format", choices=FORMATS, help="text; a .npy file; or the bytes of the elements in C order "
-                        "(default: by the name of the file, else text)")
+    parser.add_argument("--format", choices=("text", "npy", "raw"), help="text; a .npy file; or the bytes of the "
+                        "elements in C order (default: by the name of the file, else text)")
     parser.add_argument("--all", action="store_true", help="print all elements of a large array to a terminal, too")
     parser.add_argument("--out", metavar="FILE", help="where to (default: the standard output)")
     machine.add_option(parser)
@@ -46,15 +48,13 @@ def run(arguments: argparse.Namespace) -> int:
     """Write the elements."""
     from zcore.cli.selection import parse_selection, selected
     from zcore.stores import openers
-    from zcore.tools.copy.destinations import SINKS
 
     if arguments.json and arguments.format not in (None, "text"):
         raise ValueError("--json and --format exclude each other")
-    kind = openers.named_kind(arguments.out or "")
-    form = "json" if arguments.json else arguments.format or ("npy" if kind is openers.NPY else "text")
-    if kind not in (None, openers.FOREIGN) and form != {openers.NPY: "npy", openers.REFERENCES: "json"}.get(kind):
-        raise ValueError(f"{arguments.out} has the ending of a {kind.name}, and would be {form}"
-                         + ("; zcore cp writes one" if kind in SINKS else ""))
+    by_name = "npy" if arguments.out and openers.named_kind(arguments.out) is openers.NPY else "text"
+    form = "json" if arguments.json else arguments.format or by_name
+    if arguments.out:
+        openers.check_file(arguments.out, *FORMATS[form])
     array = location.opened_array(arguments.path)
     if form in ("npy", "raw") and not arguments.out and sys.stdout.isatty():
         raise ValueError(f"--format {form} cannot go to a terminal: name a file by --out, or send it to another "

@@ -39,11 +39,17 @@ def run(arguments: argparse.Namespace) -> int:
     """Draw."""
     from zcore.cli.selection import parse_selection
     from zcore.cli.show.plane import levels_of, plane_of
+    from zcore.stores.openers import check_file
 
     in_file = arguments.out or arguments.html
     if in_file:
-        # Imported before a long read: a missing matplotlib is found at once.
+        # Before a long read: a missing matplotlib and a wrong name are found at once.
         from zcore.cli.show import figure
+
+        if arguments.out:
+            check_file(arguments.out, "a picture", *figure.ENDINGS, needs_ending=True)
+        if arguments.html:
+            check_file(arguments.html, "an HTML page", ".html", ".htm")
     array = location.opened_array(arguments.path)
     selection = None if arguments.selection is None else parse_selection(arguments.selection)
     if in_file:

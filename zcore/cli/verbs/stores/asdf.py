@@ -52,6 +52,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Do what the action says."""
+    from zcore.stores.openers import check_file
+
+    is_block = arguments.action == "extract" and arguments.what.removeprefix("-").isdecimal()
+    if getattr(arguments, "target", None) is not None and not is_block:
+        check_file(arguments.target, *(("a .npy file", ".npy") if arguments.action == "extract" else
+                                       ("an ASDF file", ".asdf")))
     arguments.act(arguments)
     return 0
 

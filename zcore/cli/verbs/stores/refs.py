@@ -45,6 +45,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Do what the action says; returns 1 when a check finds something."""
+    from zcore.stores import openers
+
+    if arguments.out is not None:
+        openers.check_file(arguments.out, "a reference set", ".json", needs_ending=True)
     if arguments.action == "make":
         return _make(arguments)
     if len(arguments.set) > 1:
