@@ -63,8 +63,7 @@ def __getattr__(name):
     if name in _MODULES or name in _MODULES_BY_NAME:
         return _import_module(f"zcore.{name}")
     if name not in _MODULE_OF:
-        told = _import_module("zcore.text.tried_names").told
-        raise AttributeError(told(f"module {__name__!r} has no attribute {name!r}", name), name=name)
+        raise _import_module("zcore.text.tried_names").no_attribute(__name__, name, [*__all__, *_MODULES_BY_NAME])
     value = getattr(_import_module(_MODULE_OF[name]), name)
     globals()[name] = value
     return value

@@ -337,6 +337,7 @@ def create_array(store: StoreLike, *, name: str | None = None, shape: Shape | No
         dimension_names=dimension_names, checksum=checksum, overwrite=overwrite)))
 
 
+@telling
 def create_group(store: StoreLike, *, path: str | None = "", zarr_format: Format = 3,
                  attributes: Attributes | None = None, overwrite: bool = False, lock: Lock = True,
                  missing: Missing = "fill", threads: int | None = None, strict: bool = True,
@@ -448,6 +449,7 @@ def open_array(store: StoreLike, mode: Mode = "r", **keywords: Unpack[OpenArrayK
     return found
 
 
+@telling
 def open_group(store: StoreLike, mode: Mode = "r", *, path: str | None = "", zarr_format: Format | None = None,
                use_consolidated: bool | None = None, attributes: Attributes | None = None, lock: Lock = True,
                missing: Missing = "fill", threads: int | None = None, strict: bool = True,

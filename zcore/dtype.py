@@ -18,6 +18,7 @@ import numpy as np
 
 from zcore.formats import format_of
 from zcore.model.dtypes import plain_dtype
+from zcore.text.tried_names import no_attribute
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -107,5 +108,5 @@ for _kind in _KINDS.values():
 
 def __getattr__(name: str) -> Callable[..., ZDType]:
     if name not in _KINDS:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise no_attribute(__name__, name, _KINDS)
     return _KINDS[name]

@@ -1,4 +1,5 @@
 """Names of zarr-python that zcore has beside its own."""
+import importlib
 import sys
 
 import numpy as np
@@ -108,6 +109,11 @@ def test_compressors_have_no_checksum_at_their_end(zarr_format):
     ("zcore.copy_store(group, {})", "zcore.copy"), ("zcore.string_dtype()", "dtype=str"),
     ("group['sub/a'].dims", "dimension_names"), ("group['sub/a'].parent", "zcore.open_group(node.store)"),
     ("group['sub/a'].asstr()", "str"), ("group.visit(print)", "visititems"), ("group.copy('a', 'b')", "zcore.copy"),
+    ("zcore.zeros(3, compresors='gzip')", "did you mean compressors=?"), ("zcore.zeros(3, chunk=2)", "mean chunks=?"),
+    ("group.create_array('x', shape=3, dtype='u1', dimension_name='x')", "did you mean dimension_names=?"),
+    ("zcore.open_group({}, zarr_version=2)", "zarr_format"), ("zcore.copy({}, {}, chunk=3)", "did you mean chunks=?"),
+    ("zcore.opn", "did you mean zcore.open?"), ("zcore.codecs.Zstdcodec", "did you mean zcore.codecs.ZstdCodec?"),
+    ("zcore.dtype.Int33", "did you mean zcore.dtype.Int32?"), ("zcore.codecs.xyzzy", "'xyzzy'"),
     ("group.attrs.create('n', 1)", "attrs[name] = value"), ("group.attrs.xyzzy", "'xyzzy'"), ("group.xyzzy", "'xyzzy'"),
     ("zcore.xyzzy", "'xyzzy'"), ("group['sub/a'].xyzzy", "'xyzzy'"), ("zcore.zeros(3, xyzzy=1)", "'xyzzy'"),
 ])
@@ -217,6 +223,21 @@ def test_place_and_metadata(group):
     assert old.metadata.compressor == {"id": "zlib", "level": 2}
     with pytest.raises(AttributeError, match="metadata.codecs is the chain"):
         array.metadata.filters     # noqa: B018
+
+
+def test_modules_of_codecs():
+    names = vars(pytest.importorskip("zarr.codecs"))
+    modules = [name for name, value in names.items()
+               if name[0] != "_" and getattr(value, "__name__", "") == f"zarr.codecs.{name}"]
+    assert len(modules) > 6
+    for name in modules:
+        ours = importlib.import_module(f"zcore.codecs.{name}")
+        assert getattr(zcore.codecs, name) is ours
+        assert not [member for member in vars(names[name]) if member in names["__all__"] and not hasattr(ours, member)
+                    and getattr(names[name], member).__module__ == f"zarr.codecs.{name}"]
+    assert sorted(set(names["__all__"]) - set(zcore.codecs.__all__)) == []
+    array = zcore.create_array({}, data=["a"], dtype=str, serializer=zcore.codecs.vlen_utf8.VLenUTF8Codec())
+    assert array[0] == "a" and zcore.codecs.BytesCodec(endian=zcore.codecs.Endian.big).endian == "big"
 
 
 def test_codecs_by_name():

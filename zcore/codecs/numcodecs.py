@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from zcore.model.metadata import CodecSpec
+from zcore.text.tried_names import no_attribute
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,7 +26,7 @@ _NAMES["JenkinsLookup3"] = "jenkins_lookup3"
 
 def __getattr__(name: str) -> Callable[..., CodecSpec]:
     if name not in _NAMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise no_attribute(__name__, name, _NAMES)
     return partial(_spec, _NAMES[name])
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from operator import index as exact_index
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from zcore.typing import Buffer
 
 LOCATIONS = ("start", "end")
+ShardingCodecIndexLocation: SimpleNamespace = SimpleNamespace(start="start", end="end")
 DEFAULT_CODECS = (CodecSpec("bytes", {"endian": "little"}),)
 DEFAULT_INDEX_CODECS = (CodecSpec("bytes", {"endian": "little"}), CodecSpec("crc32c"))
 # Codecs allowed for an index: its encoded size must depend only on the number of chunks.

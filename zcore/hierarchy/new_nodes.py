@@ -29,7 +29,7 @@ from zcore.model.value import as_bool, text_of
 from zcore.stores.keys import prefix_of
 from zcore.stores.memory import MemoryStore
 from zcore.text.characters import fault_of_text
-from zcore.text.tried_names import told
+from zcore.text.tried_names import unexpected
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -144,7 +144,8 @@ def new_array(*, shape: Shape | None = None, dtype: DTypeLike | None = None, dat
         chunks = "auto" if chunks else -1     # as h5py and zarr-python write it
     unknown = settings.keys() - _LEFT_OPEN.keys()
     if unknown:
-        raise TypeError(told(f"create_array() got an unexpected keyword argument {min(unknown)!r}", min(unknown)))
+        raise TypeError(unexpected("create_array", min(unknown), (
+            *new_array.__kwdefaults__, *_LEFT_OPEN, *Options.MEANT, "overwrite")))
     if "checksum" in settings:
         settings["checksum"] = as_bool(settings["checksum"], "checksum")
     settings = {name: value for name, value in settings.items()

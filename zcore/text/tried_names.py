@@ -5,7 +5,7 @@ import functools
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from typing import Any, Never, TypeVar
 
     _F = TypeVar("_F", bound=Callable[..., Any])
@@ -31,7 +31,7 @@ SENTENCES = {
     "compressors=zcore.codecs.BloscCodec(shuffle='shuffle') shuffles", "fletcher32":
     "new arrays have a checksum, crc32c, unless checksum=False", "maxshape": _RESIZED, "fillvalue": "it is fill_value",
     **dict.fromkeys(("synchronizer", "ThreadSynchronizer", "ProcessSynchronizer"), "writers lock, so leave it out"),
-    "mode": "overwrite=True replaces what is there",
+    "mode": "overwrite=True replaces what is there", "zarr_version": "it is zarr_format",
     **dict.fromkeys(("mean", "sum", "min", "max", "std", "var", "any", "all", "T", "transpose", "reshape", "copy",
                      "tolist", "to_numpy", "value"), _IN_MEMORY), "flush": "every write is stored when it returns",
     **dict.fromkeys(("copy_store", "copy_all"), _COPY), "string_dtype": "dtype=str is text of any length",
@@ -71,27 +71,47 @@ def add_tried(cls: type, sentences: dict[str, str]) -> None:
     cls.__dir__ = lambda self: [name for name in object.__dir__(self) if type(vars(cls).get(name)) is not Tried]
 
 
-def told(message: str, name: str) -> str:
-    """Return the message of an error about a name, with the sentence for that name.
+def told(message: str, name: str, known: Iterable[str] = (), where: str = "") -> str:
+    """Return the message of an error about a name, with the sentence for that name, or the known name most like it.
 
     >>> told("no attribute 'maxshape'", "maxshape")
     "no attribute 'maxshape'; every array can be resized, so leave it out"
+    >>> told("no attribute 'opn'", "opn", ["open", "copy"], "zcore.")
+    "no attribute 'opn'; did you mean zcore.open?"
     """
-    return f"{message}; {SENTENCES[name]}" if name in SENTENCES else message
+    if name in SENTENCES:
+        return f"{message}; {SENTENCES[name]}"
+    from difflib import get_close_matches
+
+    alike = get_close_matches(name, known, 1)
+    return f"{message}; did you mean {where}{alike[0]}?" if alike else message
+
+
+def no_attribute(module: str, name: str, known: Iterable[str], where: str | None = None) -> AttributeError:
+    """Return the error about a name that a module does not have; those it has, or those of `where`, are `known`."""
+    return AttributeError(told(f"module {module!r} has no attribute {name!r}", name, known, f"{where or module}."),
+                          name=name)
+
+
+def unexpected(function: str, name: str, known: Iterable[str]) -> str:
+    """Return the message for a keyword that a function does not have; those it has are `known`."""
+    return told(f"{function}() got an unexpected keyword argument {name!r}", name, [f"{own}=" for own in known])
 
 
 def telling(function: _F) -> _F:
     """Return a function whose error for a keyword that it does not have says what to write instead."""
+    code = function.__code__
+    known = code.co_varnames[:code.co_argcount + code.co_kwonlyargcount]
+
     @functools.wraps(function)
     def call(*arguments, **keywords):
         try:
             return function(*arguments, **keywords)
         except TypeError as error:
-            head, unknown, rest = str(error).partition("unexpected keyword argument '")
-            name = rest.partition("'")[0]
-            if name in SENTENCES and ";" not in rest:
+            head, _, rest = str(error).partition("() got an unexpected keyword argument '")
+            if head == function.__name__ and ";" not in rest:
                 # Python 3.13 adds a keyword that is spelled alike.
-                error.args = (told(f"{head}{unknown}{name}'", name),)
+                error.args = (unexpected(head, rest.partition("'")[0], known),)
             raise
 
     return call

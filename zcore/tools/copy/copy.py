@@ -14,6 +14,7 @@ from zcore.model.named_codecs import named_codec
 from zcore.model.value import as_bool, check_kind
 from zcore.stores.openers import as_path
 from zcore.text.sizes import room_of
+from zcore.text.tried_names import telling
 from zcore.tools.copy.destinations import SINKS, destination_of, file_kind, recover_at, sink_of
 from zcore.tools.copy.sources import SourceArray, open_source
 from zcore.tools.copy.stacked import StackedSource
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from zcore.typing import CacheSize, Chunks, DTypeLike, Format, Order, Selection, Shards
 
 
+@telling
 def copy(source: StoreLike | Array | Group | list[StoreLike | Array | Group], destination: StoreLike, *, path: str = "",
          destination_path: str = "", along: str | None = None, chunks: Chunks = None, shards: Shards | None = None,
          codecs: CodecsLike | None = None, compressors: CodecsLike | str | None = None,
