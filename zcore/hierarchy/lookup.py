@@ -185,7 +185,11 @@ def find(store: Store, path: str, zarr_format: FormatName | None, options: Optio
         A name in its path is reserved by its format.
     """
     try:
-        return _found(store, path, zarr_format, options, _look(store, zarr_format, path), only_finished)
+        looked = _look(store, zarr_format, path)
+        if looked is not None and zarr_format is None and not store.n_requests:
+            # In a service each would be a request; in a listing of directories, most of the time.
+            _warn_of_others(store, path, looked[0])
+        return _found(store, path, zarr_format, options, looked, only_finished)
     except ZcoreError as error:
         error.locate(store.describe(path))
         raise
@@ -227,8 +231,7 @@ def look_at_each(store: Store, paths: Sequence[str], zarr_format: FormatName | N
 def _look(store, zarr_format, path, limit=MAX_NBYTES):
     """Return all that `find` needs to know from the store about the node at `path`, or None if there is no node.
 
-    It is a tuple: the name of the document, its bytes and identity, the names of documents that contradict it (or the
-    StoreError that tells why these are not known), and the time before the first of these was read.
+    It is a tuple: the name of the document, its bytes and identity, and the time before it was read.
     """
     now = time_ns()
     documents = _LOOKED_FOR[zarr_format]
@@ -237,21 +240,14 @@ def _look(store, zarr_format, path, limit=MAX_NBYTES):
     if found is None:
         return None
     i, raw, identity = found
-    # In a service each would be a request, for a warning alone.
-    others = () if zarr_format is not None or store.n_requests else _CONTRADICTING.get(documents[i], ())
-    if others:
-        try:
-            others = store.existing(prefix_of(path), others)
-        except StoreError as error:
-            others = error
-    return documents[i], raw, identity, others, now
+    return documents[i], raw, identity, now
 
 
 def _found(store, path, zarr_format, options, looked, only_finished=False):
     """Return the binding of the node at `path`, of which `_look` has returned `looked`; see `find`."""
     if looked is None:
         return None
-    document, raw, identity, others, now = looked
+    document, raw, identity, now = looked
     if only_finished and finished(raw) is not None:
         return None
     if document is _OTHER:
@@ -260,8 +256,6 @@ def _found(store, path, zarr_format, options, looked, only_finished=False):
     format = format_of(FORMAT_OF[document])
     if zarr_format is None:
         check_names(path, format)
-        if others:
-            _warn_of_others(store, path, document, others)
     view = view_of(format, document, raw, identity, path, options, 0, now,
                    partial(stored_attributes, format, store, path))
     if view.notes:
@@ -270,13 +264,15 @@ def _found(store, path, zarr_format, options, looked, only_finished=False):
     return bind(store, path, format, options, view)
 
 
-def _warn_of_others(store, path, document, others):
-    """Warn of documents of other nodes beside the one that counts; see `_look`."""
-    if isinstance(others, StoreError):
-        pass_over_damage(others)     # the node can still be opened
-        warn(f"{store.describe(path)} holds {document}, and what may be a document of another node: {others}")
+def _warn_of_others(store, path, document):
+    """Warn of documents that make a different node of the place, for a reader of only their format."""
+    try:
+        others = store.existing(prefix_of(path), _CONTRADICTING.get(document, ()))
+    except StoreError as error:
+        pass_over_damage(error)     # the node can still be opened
+        warn(f"{store.describe(path)} holds {document}, and what may be a document of another node: {error}")
         return
-    name = FORMAT_OF[document]
+    name = FORMAT_OF.get(document)
     for other in others:
         is_what = f"what {document} says" if other in NODE_DOCUMENTS[name] else f"of format {name!r}"
         warn(f"{store.describe(path)} holds {document} and {other}: the node is {is_what}, the other document is "
