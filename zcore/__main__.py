@@ -18,11 +18,6 @@ TYPE_CHECKING = False      # of typing, without its import time
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-# Words of the functions' messages, and those of the command.
-WORDS = {"overwrite=True (mode 'w')": "--overwrite", "overwrite=True": "--overwrite",
-         "pass zarr_format=3": "pass --zarr-format 3", "zcore.references_from_hdf5": "zcore refs make",
-         "zcore.references(source).save(path)": "zcore refs make",
-         "zcore.copy": "zcore cp", "checksum=True": "--checksum"}
 BROKEN_PIPE = 141      # as of a program that SIGPIPE has ended
 
 
@@ -119,11 +114,9 @@ def _sentence(error):
 
 
 def _on_one_line(message):
-    import re
+    from zcore.cli.words import translated
 
-    # Not at the beginning or in a path, where the name of a file stands.
-    return re.sub(rf"(?!^)(?<![\w./'\"-])({'|'.join(map(re.escape, WORDS))})(?![\w/'\"-]|\.\w)",
-                  lambda found: WORDS[found[1]], " ".join(str(message).split()))
+    return translated(" ".join(str(message).split()))
 
 
 if __name__ == "__main__":

@@ -401,7 +401,7 @@ def _new_archive(store, mode, path):
     if mode == "a":
         return None
     if mode != "w":
-        raise NodeExistsError(f"{place} is there already", path=path)
+        raise NodeExistsError(f"{place} is there already; overwrite=True (mode 'w') replaces it", path=path)
     if path:
         raise UnsupportedError(f"{place} is there, and an archive is written as a whole: all in it beside "
                                f"{path!r:.200} would be lost", feature="nodes replaced in a file")

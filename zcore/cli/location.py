@@ -25,10 +25,13 @@ METAVAR = "PATH"
 HELP = "array or group: a directory, URL or file, or a node in it, such as a.zip/2016/t2m"
 
 
-def opened(text: str, mode: Mode = "r", **keywords: Any) -> zcore.Array | zcore.Group:
-    """Return the array or group that a PATH names; `mode` and `keywords` are those of `zcore.open`."""
+def opened(text: str, mode: Mode = "r", *, with_files: bool = True, **keywords: Any) -> zcore.Array | zcore.Group:
+    """Return the array or group that a PATH names; `mode` and `keywords` are those of `zcore.open`.
+
+    `with_files`: also one of a file that is no store, for reading.
+    """
     store, path = located(text)
-    if mode == "r" and (kind := openers.kind_of(store)) is not None and kind.opener is None:
+    if with_files and mode == "r" and (kind := openers.kind_of(store)) is not None and kind.opener is None:
         # A file that is no store, such as one of HDF5.
         from zcore.tools.copy.sources import open_source
         from zcore.tools.files.store import SourceStore

@@ -175,5 +175,19 @@ def test_messages_have_the_words_of_the_command(run, save):
     assert "zcore cp converts it" in run("attrs", "a.npy", "--set", "a", "1")[2]
     assert run("create", "b.zarr", "--shape", "10x10", "--dtype", "u1")[0] == 0
     assert zcore.open("b.zarr").shape == (10, 10)
+    zcore.copy("a.zarr", "a.zip")
+    zcore.ReferenceStore({"k": ["/etc/passwd"]}).save("far.json")
+    for arguments, words in (
+            (("cp", "a.npy", "a.zip"), "a.zip is there already; --overwrite replaces it"),
+            (("attrs", "a.zip", "--set", "a", "1"), "or made as a whole by zcore cp"),
+            (("cp", "a.zarr", "b.h5", "--checksum"), "which --checksum is for"),
+            (("create", "c.zmeta", "--shape", "3", "--dtype", "u1", "--zarr-format", "zmeta", "--compressor", "zstd"),
+             "--compressor blosc:lz4:0"),
+            (("verify", "--repair", "a.zip"), f"verify: {os.getcwd()}/a.zip is read-only"),
+            (("info", "far.json"), f"info: {os.getcwd()}/far.json holds no"),
+            (("refs", "make", "none.h5", "--out", "b.json"), "refs: none.h5 does not exist")):
+        code, _, err = run(*arguments)
+        assert code == 1 and words in err
+    assert "; --allow /etc/ would permit it" in run("refs", "check", "far.json")[1]
     for place in ("zcore.copy", "zcore.copy.zarr", "a/overwrite=True"):
         assert place in run("info", place)[2]

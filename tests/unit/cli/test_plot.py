@@ -53,10 +53,12 @@ def test_only_what_is_shown_is_read(array, monkeypatch):
     ({"shape": (3, 3, 3)}, ":", "one dimension or two"),
     ({"shape": (3, 3, 3)}, "0, 0, 0", "one dimension or two"),
     ({"shape": (3, 3)}, "[0, 1]", "takes integers, slices"),
+    ({"shape": (3, 3)}, "0, [True, False, True]", "a plot takes integers, slices and ... as its selection"),
+    ({"shape": (3, 3)}, "None, 0, :", "a plot takes"),
     ({"shape": ()}, None, "one dimension or two"),
     ({"shape": (3, 0)}, None, "no elements"),
     ({"shape": (3, 3), "dtype": "U3"}, None, "are not numbers"),
-    ({"shape": (3, 3)}, "5", "index 5 is outside"),
+    ({"shape": (3, 3)}, "5", "index 5 is out of bounds"),
 ])
 def test_what_cannot_be_shown(run, keywords, selection, words):
     zcore.create_array("b.zarr", **{"dtype": "f4", **keywords})

@@ -222,6 +222,18 @@ def test_a_set_is_made_of_an_hdf5_file(run):
     np.testing.assert_array_equal(zcore.open("a.json")["x"][...], np.arange(12).reshape(3, 4))
 
 
+def test_members_that_no_set_holds_are_left_out_when_asked(run):
+    h5py = pytest.importorskip("h5py")
+    with h5py.File("a.h5", "w") as file:
+        file["g/x"] = np.arange(3)
+        file["reference"] = np.array([file.ref], h5py.ref_dtype)
+    code, _, err = run("refs", "make", "a.h5", "--out", "a.json")
+    assert code == 1 and err.endswith("; --skip leaves such members out\n") and not os.path.exists("a.json")
+    assert run("refs", "make", "a.h5", "--skip", "--out", "a.json")[0] == 0
+    assert zcore.open("a.json")["g/x"][:].tolist() == [0, 1, 2]
+    assert "the whole file, a.h5\n" in run("refs", "make", "a.h5/g", "--out", "b.json")[2]
+
+
 def test_what_is_no_set(run, save):
     for name in (save("a.npy", np.arange(3)), "none.json"):
         code, out, err = run("refs", "check", name)

@@ -10,6 +10,8 @@ import numpy as np
 
 import zcore
 from zcore.cli import location
+from zcore.errors import SelectionError
+from zcore.kernel.select.box import basic
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -105,7 +107,11 @@ def plane_of(array: Array, selection: Selection, max_rows: int, max_columns: int
     """
     if selection is None:
         selection = (*[length // 2 for length in array.shape[:-2]], ...)
-    view = array.lazy[selection]
+    try:
+        view = array.lazy[selection]
+    except SelectionError:
+        basic(selection, array.shape)     # which raises the array's own error
+        raise ValueError("a plot takes integers, slices and ... as its selection") from None
     if not 1 <= view.ndim <= 2:
         raise ValueError("a plot has one dimension or two: give integers for the others, as in 0, :, 10:90")
     counts = view.shape

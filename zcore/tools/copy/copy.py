@@ -133,7 +133,7 @@ def copy(source: StoreLike | Array | Group | list[StoreLike | Array | Group], de
     wanted = CopyRequest(chunks, shards, codecs, compressors, None if dtype is None else np.dtype(dtype), order,
                     as_bool(checksum, "checksum") or None)
     if wanted.checksum and file_kind(destination) in SINKS:
-        raise ValueError(f"checksum=True is for arrays of Zarr v3, and {_place(destination)} will hold none")
+        raise ValueError(f"{_place(destination)} will hold no array of Zarr v3, which checksum=True is for")
     losses = Losses()
     threads = Options(threads=threads).threads
     place = destination_of(destination, fsync)

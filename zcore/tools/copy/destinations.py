@@ -483,7 +483,7 @@ def _file(place, kind, path, overwrite, root_format, zarr_format, losses, thread
     place = os.path.abspath(place)
     path = lookup.path_of(path)
     if os.path.lexists(place) and not overwrite:
-        raise NodeExistsError(f"{place} is there already", path=path)
+        raise NodeExistsError(f"{place} is there already; overwrite=True replaces it", path=path)
     if path and os.path.lexists(place):
         raise UnsupportedError(f"{place} is there, and a file is written as a whole: all in it beside "
                                f"{path!r:.200} would be lost; copy to another file", feature="nodes replaced in a file")

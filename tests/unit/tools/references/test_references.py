@@ -49,7 +49,7 @@ def test_a_directory(tmp_path, zarr_format):
     chunk = "deep/x/c/1/2" if zarr_format == 3 else "deep/x/1.2"
     assert made.to_v0()[chunk] == [chunk] and not made.exists("foreign.bin") and made.read_only
     assert made.to_v0(absolute=True)[chunk] == [str(tmp_path / "sub/made" / chunk)]
-    with pytest.raises(ValueError, match="written as JSON"):
+    with pytest.raises(ValueError, match="name it .json"):
         made.save(tmp_path / "refs.parq")
     for place, url in ((tmp_path / "sub/made", chunk), (tmp_path / "sub", "made/" + chunk),
                        (tmp_path, "sub/made/" + chunk)):

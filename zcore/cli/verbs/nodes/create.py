@@ -25,9 +25,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     from zcore.formats import NAMES
 
     parser.add_argument("path", metavar=location.METAVAR, help="a new directory, or one in a group")
-    parser.add_argument("--shape", metavar="LENGTHS", help="elements per dimension, such as 48,90,180")
+    elements = parser.add_mutually_exclusive_group()
+    elements.add_argument("--shape", metavar="LENGTHS", help="elements per dimension, such as 48,90,180")
+    elements.add_argument("--data", metavar="PATH", help="another array with the elements, such as a .npy file")
     parser.add_argument("--dtype", metavar="TYPE", help="as NumPy names it, such as f4 or '>i2'")
-    parser.add_argument("--data", metavar="PATH", help="another array with the elements, such as a .npy file")
     parser.add_argument("--chunks", default="auto", metavar="LENGTHS",
                         help="elements of a chunk per dimension, a size such as '4 MB', or auto (default: %(default)s)")
     parser.add_argument("--shards", metavar="LENGTHS", help="the same for shards, which are stored objects of many "

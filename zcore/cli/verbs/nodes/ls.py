@@ -17,6 +17,7 @@ from zcore.cli import location
 from zcore.cli.show import machine
 from zcore.cli.show.colours import painted
 from zcore.cli.show.printed import lengths, nbytes_text, table
+from zcore.cli.words import translated
 from zcore.text.printable import printable
 
 TYPE_CHECKING = False      # of typing, without its import time
@@ -61,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         for path, node in pairs:
             row = short(path, node)
-            print(_name_of(row) + (f"  {printable(row['message'])}" if row["kind"] == "error" else ""))
+            print(_name_of(row) + (f"  {printable(translated(row['message']))}" if row["kind"] == "error" else ""))
             is_whole = is_whole and row["kind"] != "error"
     return 0 if is_whole else 1
 

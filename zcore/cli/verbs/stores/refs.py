@@ -15,11 +15,13 @@ Examples:
 from __future__ import annotations
 
 import os
+import re
 
 import zcore
 from zcore.cli import location
 from zcore.cli.show import machine
 from zcore.cli.show.printed import plural
+from zcore.cli.words import translated
 from zcore.text.printable import printable
 
 TYPE_CHECKING = False      # of typing, without its import time
@@ -37,6 +39,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--along", metavar="NAME", help="join the arrays of all sources along the dimension of "
                                                         "that name")
     parser.add_argument("--out", metavar="FILE", help="file to write (default of expand: the standard output)")
+    parser.add_argument("--skip", action="store_true", help="make: leave out members of an HDF5 file that no set can "
+                                                            "hold")
     parser.add_argument("--allow", action="append", default=[], metavar="PLACE",
                         help="a directory or URL that the set may point to beside its own directory; may be given "
                              "several times")
@@ -70,10 +74,10 @@ def _make(arguments):
     if arguments.out is None:
         raise ValueError("make needs the name of the set by --out: URLs are relative to where it lies")
     if arguments.along is not None:
-        store = zcore.references([_nodes_of(source) for source in arguments.set], along=arguments.along)
+        store = zcore.references([_nodes_of(source, arguments.skip) for source in arguments.set], along=arguments.along)
     elif len(arguments.set) > 1:
         raise ValueError(f"{len(arguments.set)} sources are joined by --along NAME")
-    elif isinstance(store := _nodes_of(arguments.set[0]), zcore.Array | zcore.Group):
+    elif isinstance(store := _nodes_of(arguments.set[0], arguments.skip), zcore.Array | zcore.Group):
         store = zcore.references(store)
     store.save(arguments.out)
     if arguments.json:
@@ -81,14 +85,16 @@ def _make(arguments):
     return 0
 
 
-def _nodes_of(source):
+def _nodes_of(source, skip):
     """Return a node, or the reference set of an HDF5 file."""
     from zcore.stores import openers
 
-    if openers.kind_of(source) is openers.HDF5:
-        return zcore.references_from_hdf5(source)
     store, path = location.located(source)
-    return zcore.open(store, path=path)
+    if openers.kind_of(store) is not openers.HDF5:
+        return location.opened(source, with_files=False)
+    if path:
+        raise ValueError(f"{source}: a set is made of the whole file, {store}")
+    return zcore.references_from_hdf5(store, unsupported="skip" if skip else "raise")
 
 
 def _check(arguments, store):
@@ -124,4 +130,6 @@ def _problems(store, references):
                 try:
                     store.get(key, (None, 1))
                 except zcore.ZcoreError as error:
-                    yield {"key": key, "what": str(error)}
+                    # The one verb that has such an option.
+                    yield {"key": key, "what": translated(re.sub(
+                        r"allowed=\['(.*)'\]", r"--allow \1", str(error)))}

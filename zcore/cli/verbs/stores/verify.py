@@ -17,6 +17,7 @@ from zcore.cli import location
 from zcore.cli.show import machine
 from zcore.cli.show.colours import painted
 from zcore.cli.show.printed import ProgressLine, nbytes_text, plural
+from zcore.cli.words import translated
 from zcore.text.printable import printable
 
 TYPE_CHECKING = False      # of typing, without its import time
@@ -51,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
         return 0 if report.ok else 1
     for problem in report.problems:
         kind = painted(problem.kind, "red" if problem.kind in SERIOUS else "yellow")
-        print(f"{kind}: {printable(problem.key)}: {printable(problem.what)}")
+        print(f"{kind}: {printable(problem.key)}: {printable(translated(problem.what))}")
     found = ", ".join(f"{n} {kind}" for kind, n in report.by_kind.items())
     removed = f", {report.n_removed} removed" if report.n_removed else ""
     verdict = painted("ok", "green") if report.ok else painted(plural(len(report.problems), "problem"), "red")

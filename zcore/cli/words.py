@@ -1,0 +1,35 @@
+"""Messages of zcore's functions in the words of the command: its options for keywords, its verbs for functions."""
+from __future__ import annotations
+
+import re
+
+# Words of the functions' messages, the longest first, and those of the command.
+WORDS = {
+    "overwrite=True (mode 'w')": "--overwrite", "overwrite=True": "--overwrite", "checksum=True": "--checksum",
+    "pass zarr_format=3": "pass --zarr-format 3", "clevel=0": "--compressor blosc:lz4:0",
+    "unsupported='skip'": "--skip", "lock='file'": "ZCORE_LOCK=file", "lock=None": "ZCORE_LOCK=off",
+    "skip_signature=True": "AWS_SKIP_SIGNATURE=true", "strict=False": "zcore.open(path, strict=False) in Python",
+    "mode 'w' or zcore.ZipStore(path, mode='w')": "zcore cp",
+    "zcore.asdf.open(path, mode='rw')": "zcore.asdf.open(path, mode='rw') in Python",
+    "zcore.ReferenceStore(path, read_only=False)": "zcore.ReferenceStore(path, read_only=False) in Python",
+    "zcore.references(source).save(path)": "zcore refs make", "zcore.references_from_hdf5": "zcore refs make",
+    "zcore.copy(sources, destination, along=…)": "zcore cp --along", "zcore.copy": "zcore cp",
+    "use_consolidated=False": "use_consolidated=False in Python",
+    "zcore.consolidate_metadata": "zcore.consolidate_metadata in Python",
+    'zcore.verify(…, repair="stale copy")': 'zcore verify --repair-kind "stale copy"',
+}
+# Not at the beginning or in a path, where the name of a file stands.
+_WORD = re.compile(rf"(?!^)(?<![\w./'\"-])({'|'.join(map(re.escape, WORDS))})(?![\w/'\"-]|\.\w)")
+# A store as Python shows it; a target that a set may not point to.
+_STORE = re.compile(r"(?:Asdf|Directory|Reference|Remote|Zip)Store\('([^']*)'[^()]*\)")
+_TARGET = re.compile(r"; (allowed=\['[^']*'\]) would permit it")
+
+
+def translated(message: str) -> str:
+    """Return a message in the words of the command.
+
+    >>> translated("ZipStore('a.zip') is read-only; zcore.copy, with overwrite=True")
+    'a.zip is read-only; zcore cp, with --overwrite'
+    """
+    message = _WORD.sub(lambda found: WORDS[found[1]], message)
+    return _TARGET.sub(r"; zcore.ReferenceStore(set, \1) in Python would permit it", _STORE.sub(r"\1", message))
