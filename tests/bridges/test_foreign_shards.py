@@ -213,7 +213,7 @@ def test_damage_that_stays_is_an_error_with_its_place(opened, form):
     store._store._store_dict["c/0/0"] = zarr.core.buffer.cpu.Buffer.from_bytes(bytes(value))
     with pytest.raises(zcore.ChunkError, match=r"c/0/0.*chunk|chunk.*c/0/0") as caught:
         opened(store)[2:5, 3]
-    assert str(1 << 60)[:4] not in str(caught.value)
+    assert str(1 << 60)[:9] not in str(caught.value)
     store._store._store_dict["c/0/0"] = zarr.core.buffer.cpu.Buffer.from_bytes(b"short")
     with pytest.raises(zcore.ChunkError, match="c/0/0"):
         opened(store)[2:5, 3]

@@ -56,6 +56,11 @@ def test_what_is_gone_makes_nothing(tmp_path, kind):
     assert [path.name for path in tmp_path.iterdir()] == ["t"]
 
 
+def test_names_of_zarr_python_are_those_of_zcore():
+    with pytest.raises(AttributeError, match=r"did you mean zcore\.open\?$"):
+        zcore.zarr.open     # noqa: B018
+
+
 def test_writes_of_both_lose_nothing(place):
     z = zcore.create_array(place, shape=200, chunks=200, dtype="i4")
     theirs = zcore.zarr.array(z)

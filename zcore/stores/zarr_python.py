@@ -6,7 +6,7 @@ from inspect import CORO_CREATED, getcoroutinestate
 from typing import TYPE_CHECKING
 from weakref import finalize
 
-from zarr.abc.store import RangeByteRequest, SuffixByteRequest
+from zarr.abc.store import OffsetByteRequest, RangeByteRequest, SuffixByteRequest
 from zarr.abc.store import Store as ZarrStore
 from zarr.core.buffer import Buffer
 from zarr.core.buffer.cpu import buffer_prototype
@@ -259,6 +259,20 @@ def request_of(part: Within | None) -> ByteRequest | None:
         return None
     start, length = part
     return SuffixByteRequest(length) if start is None else RangeByteRequest(start, start + length)
+
+
+def part_of(request: ByteRequest | None) -> ByteRange | None:
+    """Return the range of zcore for a request of zarr-python, or None for the whole value."""
+    match request:
+        case None:
+            return None
+        case RangeByteRequest(start, end):
+            return start, end - start
+        case OffsetByteRequest(offset):
+            return offset, None
+        case SuffixByteRequest(suffix):
+            return None, suffix
+    raise TypeError(f"Unexpected byte_range, got {request!r}")
 
 
 def _is_lack(error):

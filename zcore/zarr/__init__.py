@@ -13,8 +13,8 @@ import asyncio
 import contextlib
 import json
 from collections import namedtuple
-from functools import partial
-from operator import ge
+from functools import cached_property, partial
+from operator import attrgetter, ge
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -38,6 +38,7 @@ from zcore.kernel.select.box import basic
 from zcore.nodes.array import Array
 from zcore.nodes.awaited import awaited
 from zcore.stores.zarr_python import N_REQUESTS, ZarrPythonStore, store_of_zarr
+from zcore.text.tried_names import no_attribute
 from zcore.zarr.handed import array, group
 from zcore.zarr.selection import request_of
 from zcore.zarr.small_read import MAX_NBYTES, is_read
@@ -45,10 +46,10 @@ from zcore.zarr.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from typing import Any, ClassVar, Self
+    from typing import Any, Self
 
     from zarr.abc.codec import Codec
-    from zarr.core.buffer import Buffer, NDBuffer
+    from zarr.core.buffer import NDBuffer
     from zarr.core.metadata import ArrayV3Metadata
 
 __all__ = ["Store", "ZcoreCodecPipeline", "array", "group"]
@@ -73,20 +74,17 @@ class ZcoreCodecPipeline(CodecPipeline):
         self.store: Any = store
         self._form = _form_of(metadata)
         self._arrays = {}
-        self._others = None
         codecs = [] if isinstance(metadata, ArrayV2Metadata) else metadata.codecs
         if len(codecs) > 1 and any([isinstance(codec, ShardingCodec) for codec in codecs]):
             _ = self._fallback     # zarr-python warns of such a chain
 
-    @property
+    @cached_property
     def _fallback(self):
         """zarr-python's own pipeline for the array. Most arrays need none."""
-        if self._others is None:
-            metadata = self.metadata
-            self._others = BatchedCodecPipeline.from_codecs(
-                [V2Codec(filters=metadata.filters, compressor=metadata.compressor)]
-                if isinstance(metadata, ArrayV2Metadata) else metadata.codecs)
-        return self._others
+        metadata = self.metadata
+        return BatchedCodecPipeline.from_codecs(
+            [V2Codec(filters=metadata.filters, compressor=metadata.compressor)]
+            if isinstance(metadata, ArrayV2Metadata) else metadata.codecs)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ZcoreCodecPipeline, (self.metadata, self.store)
@@ -98,8 +96,6 @@ class ZcoreCodecPipeline(CodecPipeline):
         if not isinstance(other, ZcoreCodecPipeline):
             return NotImplemented
         return self.metadata == other.metadata and self.store == other.store
-
-    __hash__: ClassVar[None] = None  # type: ignore[assignment]
 
     @classmethod
     def from_array_metadata_and_store(cls, array_metadata: Any, store: Any) -> Self:
@@ -120,25 +116,12 @@ class ZcoreCodecPipeline(CodecPipeline):
     def __iter__(self) -> Iterator[Codec]:
         return iter(self._fallback)
 
-    @property
-    def supports_partial_decode(self) -> bool:
-        return self._fallback.supports_partial_decode
-
-    @property
-    def supports_partial_encode(self) -> bool:
-        return self._fallback.supports_partial_encode
-
-    def validate(self, *, shape: tuple[int, ...], dtype: Any, chunk_grid: Any) -> None:
-        self._fallback.validate(shape=shape, dtype=dtype, chunk_grid=chunk_grid)
-
-    def compute_encoded_size(self, byte_length: int, array_spec: Any) -> int:
-        return self._fallback.compute_encoded_size(byte_length, array_spec)
-
-    async def decode(self, chunk_bytes_and_specs: Iterable[tuple[Buffer | None, Any]]) -> Iterable[NDBuffer | None]:
-        return await self._fallback.decode(chunk_bytes_and_specs)
-
-    async def encode(self, chunk_arrays_and_specs: Iterable[tuple[NDBuffer | None, Any]]) -> Iterable[Buffer | None]:
-        return await self._fallback.encode(chunk_arrays_and_specs)
+    supports_partial_decode: Any = property(attrgetter("_fallback.supports_partial_decode"))
+    supports_partial_encode: Any = property(attrgetter("_fallback.supports_partial_encode"))
+    validate: Any = property(attrgetter("_fallback.validate"))
+    compute_encoded_size: Any = property(attrgetter("_fallback.compute_encoded_size"))
+    decode: Any = property(attrgetter("_fallback.decode"))
+    encode: Any = property(attrgetter("_fallback.encode"))
 
     async def read(self, batch_info: Iterable[Any], out: NDBuffer, drop_axes: tuple[int, ...] = ()) -> tuple[Any, ...]:
         """Read chunks into `out`; return for each whether its object is present.
@@ -267,7 +250,7 @@ class ZcoreCodecPipeline(CodecPipeline):
         request = None if coords is None else request_of(batch, coords, _grid(metadata), drop_axes)
         if request is None:
             return None
-        if not _is_inside(request, metadata.shape):
+        if not all(map(ge, metadata.shape, request.stops)):
             raise zcore.SelectionError(f"chunks were asked for that lie outside an array of shape {metadata.shape}")
         return request, _SELECT[request.way](request.selection, metadata.shape)
 
@@ -342,10 +325,9 @@ def _refusing(array):
     """
     try:
         yield
-    except zcore.UnsupportedError as error:
-        raise _RefusedError(error) from None
-    except zcore.CodecError as error:
-        if error.direction != "decode" or "blosc" in repr(array._binding.metadata.codecs):
+    except (zcore.UnsupportedError, zcore.CodecError) as error:
+        if isinstance(error, zcore.CodecError) and (
+                error.direction != "decode" or "blosc" in repr(array._binding.metadata.codecs)):
             raise
         raise _RefusedError(error) from None
 
@@ -392,10 +374,6 @@ class _SameObjects(ArrayBinding):
 
 # The functions that select what a request asks for, given its selection and the array's shape.
 _SELECT = {"basic": basic, "orthogonal": oindex_vindex.orthogonal, "coordinate": oindex_vindex.coordinates}
-
-
-def _is_inside(request, shape):
-    return all([stop <= length for stop, length in zip(request.stops, shape, strict=True)])
 
 
 def _grid(metadata):
@@ -488,6 +466,10 @@ def _as_zarr_reads(metadata, document):
     except (AttributeError, KeyError, NotImplementedError, TypeError, ValueError):
         return None
     return {name: value for name, value in members.items() if name not in ("shape", "attributes", "dimension_names")}
+
+
+def __getattr__(name: str) -> Any:
+    raise no_attribute(__name__, name, zcore.__all__, "zcore")
 
 
 register_pipeline(ZcoreCodecPipeline)

@@ -2,19 +2,20 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING
 
-from zarr.abc.store import OffsetByteRequest, RangeByteRequest, SuffixByteRequest
 from zarr.abc.store import Store as ZarrStore
 from zarr.core.buffer import Buffer, default_buffer_prototype
 
 import zcore
 from zcore.stores.openers import store_of
+from zcore.stores.zarr_python import part_of
 
 if TYPE_CHECKING:
     import builtins
     from collections.abc import AsyncIterator, Iterable
-    from typing import Any, ClassVar
+    from typing import Any
 
     from zarr.abc.store import ByteRequest
     from zarr.core.buffer import BufferPrototype
@@ -72,8 +73,6 @@ class Store(ZarrStore):
             self.zcore_store is other.zcore_store or self.zcore_store == other.zcore_store
             or (self.zcore_store.uri is not None and self.zcore_store.uri == other.zcore_store.uri))
 
-    __hash__: ClassVar[None] = None  # type: ignore[assignment]
-
     def __repr__(self) -> str:
         return f"zcore.zarr.Store({self.zcore_store!r})"
 
@@ -81,22 +80,12 @@ class Store(ZarrStore):
         return self.zcore_store.uri or repr(self.zcore_store)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _reopened, (self._place, self.read_only)
+        return partial(Store, read_only=self.read_only), (self._place,)
 
     def get_sync(self, key: str, *, prototype: BufferPrototype | None = None,
                  byte_range: ByteRequest | None = None) -> Buffer | None:
         """Return what `get` returns, without an event loop."""
-        match byte_range:
-            case None:
-                part = None
-            case RangeByteRequest(start, end):
-                part = start, end - start
-            case OffsetByteRequest(offset):
-                part = offset, None
-            case SuffixByteRequest(suffix):
-                part = None, suffix
-            case _:
-                raise TypeError(f"Unexpected byte_range, got {byte_range!r}")
+        part = part_of(byte_range)
         found = self.zcore_store.get(key, part) if key else None
         return None if found is None else (prototype or default_buffer_prototype()).buffer.from_bytes(found)
 
@@ -173,7 +162,3 @@ def _shown(place, read_only):
 def _prefix(prefix):
     prefix = prefix.strip("/")
     return prefix + "/" if prefix else ""
-
-
-def _reopened(place, read_only):
-    return Store(place, read_only=read_only)
