@@ -88,8 +88,8 @@ def test_a_verb_imports_what_it_works_with_when_it_runs(name):
     source = Path(command._module_of(name).__file__).read_text(encoding="utf-8")
     modules = {node.module for node in ast.parse(source).body if isinstance(node, ast.ImportFrom)}
     assert modules <= {"__future__", "typing", "zcore.cli", "zcore.cli.show", "zcore.cli.show.colours",
-                       "zcore.cli.show.printed", "zcore.cli.verbs.copying", "zcore.cli.words", "zcore.errors", "zcore.text.printable",
-                       "zcore"}, modules
+                       "zcore.cli.show.printed", "zcore.cli.verbs.copying", "zcore.cli.words", "zcore.errors",
+                       "zcore.text.printable", "zcore"}, modules
 
 
 if __name__ == "__main__":

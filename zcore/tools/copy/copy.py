@@ -19,7 +19,7 @@ from zcore.tools.copy.destinations import SINKS, destination_of, file_kind, reco
 from zcore.tools.copy.sources import SourceArray, open_source
 from zcore.tools.copy.stacked import StackedSource
 from zcore.tools.copy.transfer import Progress, Slabs, pass_objects
-from zcore.tools.copy.translate import CopyRequest, Losses, passes_on
+from zcore.tools.copy.translate import ENUMS, CopyRequest, Losses, passes_on
 from zcore.tools.spread import check_client, check_shared
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ def copy(source: StoreLike | Array | Group | list[StoreLike | Array | Group], de
                     as_bool(checksum, "checksum") or None)
     if wanted.checksum and file_kind(destination) in SINKS:
         raise ValueError(f"{_place(destination)} will hold no array of Zarr v3, which checksum=True is for")
-    losses = Losses()
+    losses = Losses(path or "")
     threads = Options(threads=threads).threads
     place = destination_of(destination, fsync)
     recover_at(place, destination_path)
@@ -197,7 +197,7 @@ class NodeCopier:
                 return self._sink.group(name, node)
             target = self._sink.array(name, node, self._wanted)
             if node.has_enum and not self._sink.keeps_enums:
-                self._losses.note("the names of the numbers of enums", name)
+                self._losses.note(ENUMS, name)
             return target
         except InvalidKeyError:
             if not name or self._path is None:

@@ -51,20 +51,27 @@ class CopyRequest(NamedTuple):
     checksum: bool | None = None
 
 
-class Losses:
-    """Collects what a destination cannot keep, with the names of the nodes."""
+ENUMS = "the names of the numbers of enums"
 
-    def __init__(self) -> None:
+
+class Losses:
+    """Collects what a destination cannot keep, with the names of the nodes, which are relative to `path`."""
+
+    def __init__(self, path: str = "") -> None:
+        self._path = path
         self._names = {}
         self._left_out = {}
 
     def note(self, what: str, name: str) -> None:
         """Note that the node `name` has lost something. `what` names it in the plural."""
-        self._names.setdefault(what, []).append(name or "the root")
+        self._names.setdefault(what, []).append(self._full(name))
 
     def leave_out(self, what: str, name: str) -> None:
         """Note that the member `name` of the source is not copied at all. `what` names its kind in the plural."""
-        self._left_out.setdefault(what, []).append(name)
+        self._left_out.setdefault(what, []).append(self._full(name))
+
+    def _full(self, name):
+        return f"{self._path}/{name}".strip("/") or "the root"
 
     def warn(self, place: str) -> None:
         """Warn of each kind of loss, with the names of the nodes."""

@@ -53,7 +53,7 @@ class SourceStore(Store):
         self._targets = {}
         self._lock = Lock()
         self._sizes = {}
-        losses = Losses()
+        losses = Losses(path)
         for what, name in source.left_out:
             losses.leave_out(what, name)
         # Without a compressor: a chunk is encoded only to be decoded.

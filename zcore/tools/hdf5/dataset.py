@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from zcore import api
-from zcore.errors import ChunkError, UnsupportedError, warn
+from zcore.errors import ChunkError, UnsupportedError
 from zcore.formats import format_of
 from zcore.formats.zarr_v2.fill import render_fill
 from zcore.model.dtypes import to_descr
@@ -24,7 +24,6 @@ from zcore.tools.hdf5.walk import (
     dimension_names,
     fill_of_attribute,
     fill_value_of,
-    has_enum,
     type_of,
 )
 
@@ -79,8 +78,6 @@ def references_of(h5py: ModuleType, dataset: Any, prefix: str, scales: ScaleName
     if dtype.subdtype is not None:
         raise UnsupportedError(f"its elements are arrays, {dtype}", feature="types of HDF5")
     check_type(h5py, kind, dtype)
-    if has_enum(h5py, dtype):
-        warn(f"the set does not keep the names of the numbers of {dataset.name!r}, an enum")
     dtype = _bare(dtype)
     if properties.get_layout() == h5py.h5d.COMPACT:
         return _copied(h5py, attributes, dataset, prefix, _chunks_of(dataset), dtype, max(max_inlined, dataset.nbytes))

@@ -14,11 +14,13 @@ from zcore.errors import IncompleteCopyWarning, Needing, UnsupportedError, warn
 from zcore.formats import format_of
 from zcore.stores.keys import prefix_of
 from zcore.stores.reference.store import ReferenceStore
+from zcore.tools.copy.translate import ENUMS, Losses
 from zcore.tools.hdf5.dataset import references_of
 from zcore.tools.hdf5.walk import (
     LINKS,
     ScaleNames,
     attributes_of,
+    has_enum,
     open_file,
     reading,
     walk,
@@ -78,7 +80,7 @@ def references_from_hdf5(path: StrPath, *, inline_threshold: int = 500, max_inli
         raise UnsupportedError(f"{path!r:.200}: reference sets are made of HDF5 files that lie here",
                                feature="reference sets of remote HDF5 files")
     path = os.path.abspath(path)
-    url, found = os.path.basename(path), {}
+    url, found, losses = os.path.basename(path), {}, Losses()
     with reading(path), open_file(h5py, path) as file:
         # The beginning tells a name that looks like a URL from a URL.
         how = ScaleNames(h5py, file), f"./{url}" if ":" in url else url, inline_threshold, max_inlined
@@ -88,11 +90,14 @@ def references_from_hdf5(path: StrPath, *, inline_threshold: int = 500, max_inli
                 continue
             try:
                 found.update(_references_to(h5py, name, node, how))
+                if isinstance(node, h5py.Dataset) and has_enum(h5py, node.dtype):
+                    losses.note(ENUMS, name)
             except UnsupportedError as exc:
                 if unsupported == "raise" and exc.feature != LINKS:
                     raise UnsupportedError(f"{name!r}: {exc.message}; unsupported='skip' leaves such members out",
                                            feature=exc.feature) from exc
                 warn(f"{name!r} is left out of the set: {exc.message}", IncompleteCopyWarning)
+    losses.warn("the set")
     made = ReferenceStore.of(found, base=os.path.dirname(path))
     made.made_of = path
     return made

@@ -359,9 +359,13 @@ def test_enums_lose_their_names_with_a_warning(path):
     """RF-STO-03"""
     with h5py.File(path, "w") as file:
         file.create_dataset("x", data=np.array([0, 1], "u1"), dtype=h5py.enum_dtype({"clear": 0, "rain": 1}, "u1"))
+        file["g/y"] = file["x"]
         file["truth"] = np.array([True, False])
-    with pytest.warns(UserWarning, match="names of the numbers of '/x'"):
+    with pytest.warns(UserWarning, match="numbers of enums: g/y, x$") as warned:
         assert check(path)["x"][:].tolist() == [0, 1]
+    assert len(warned) == 1
+    with pytest.warns(UserWarning, match="numbers of enums: g/y$"):
+        zcore.copy(path, zcore.MemoryStore(), path="g/y")
 
 
 def test_links(path):
