@@ -56,6 +56,26 @@ def test_what_is_gone_makes_nothing(tmp_path, kind):
     assert [path.name for path in tmp_path.iterdir()] == ["t"]
 
 
+def test_nodes_of_zarr_python_are_copied_and_verified(place):
+    theirs = zarr.open_group(place if isinstance(place, dict) else str(place) if hasattr(place, "parts")
+                             else zcore.zarr.Store(place, read_only=False), mode="w")
+    theirs.create_array("g/a", shape=5, dtype="i4", chunks=2)[:] = np.arange(5)
+    for source, path, name in ((theirs, "", "g/a"), (theirs["g"], "", "a"), (theirs["g/a"], "", ""), (theirs, "g", "a")):
+        made = zcore.copy(source, {}, path=path)
+        assert np.array_equal(made[name] if name else made, np.arange(5))
+        assert zcore.verify(source, path=path).n_arrays == 1
+    assert zcore.copy([theirs["g/a"], zcore.ones(5, dtype="i4")], {}).shape == (2, 5)
+    with pytest.raises(TypeError, match=r"found Array; pass its \.store, and path= its \.path"):
+        zcore.open(theirs["g/a"])
+
+
+def test_an_array_of_zcore_is_told_to_be_read(place):
+    z, theirs = zcore.ones(3, store=place), zarr.create_array({}, shape=3, chunks=3, dtype="f8")
+    theirs[:] = z[:]
+    with pytest.raises(AttributeError, match=r"z\[\.\.\.\] reads"):
+        theirs[:] = z
+
+
 def test_names_of_zarr_python_are_those_of_zcore():
     with pytest.raises(AttributeError, match=r"did you mean zcore\.open\?$"):
         zcore.zarr.open     # noqa: B018

@@ -254,8 +254,9 @@ def store_of(store_like: Any, read_only: bool, fsync: bool | None = None, check_
         store = loaded(kind.opener)(store_like, read_only=read_only)
         return _file_at(store) if read_only and kind is REMOTE else store
     if kind is None and not isinstance(store_like, str):
+        hint = "; pass its .store, and path= its .path" if hasattr(store_like, "store") else ""
         raise TypeError("expected a path, a URI, a store, such as MemoryStore(), or a reference set, found "
-                        f"{type(store_like).__name__}")
+                        f"{type(store_like).__name__}{hint}")
     if kind is REFERENCES and not read_only:
         raise TypeError("this mapping is a reference set, which is read; a mapping of bytes, or an empty one, is a "
                         "store, and a set that changes ReferenceStore(refs, read_only=False)")

@@ -32,8 +32,9 @@ SENTENCES = {
     "new arrays have a checksum, crc32c, unless checksum=False", "maxshape": _RESIZED, "fillvalue": "it is fill_value",
     **dict.fromkeys(("synchronizer", "ThreadSynchronizer", "ProcessSynchronizer"), "writers lock, so leave it out"),
     "mode": "overwrite=True replaces what is there", "zarr_version": "it is zarr_format",
-    **dict.fromkeys(("mean", "sum", "min", "max", "std", "var", "any", "all", "T", "transpose", "reshape", "copy",
-                     "tolist", "to_numpy", "value"), _IN_MEMORY), "flush": "every write is stored when it returns",
+    **dict.fromkeys(("mean", "sum", "min", "max", "std", "var", "any", "all", "T", "transpose", "reshape", "ravel",
+                     "copy", "tolist", "to_numpy", "value"), _IN_MEMORY),
+    "flush": "every write is stored when it returns",
     **dict.fromkeys(("copy_store", "copy_all"), _COPY), "string_dtype": "dtype=str is text of any length",
     **dict.fromkeys(("SoftLink", "ExternalLink", "ref"), "there are no links; an attribute may hold a node's path"),
     **dict.fromkeys(("AsyncArray", "async_array"), "await z.async_read(selection)"), "open_like":

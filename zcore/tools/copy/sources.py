@@ -337,14 +337,10 @@ def open_source(source: StoreLike | Mapping[str, Any] | Array | Group, path: str
         There is none.
     """
     options = Options(threads=threads, read_only=True, cache=0)
-    if isinstance(source, (Array, Group)):
-        binding = source._binding
-        path = "/".join(part for part in (binding.path, lookup.path_of(path)) if part)
-        source = binding.store
-    elif (made := SOURCES.get(openers.kind_of(source))) is not None:
+    if (made := SOURCES.get(openers.kind_of(source))) is not None:
         return openers.loaded(made)(openers.as_path(source), path, selection, threads)
+    source, path = lookup.place_of(source, path)
     store = openers.store_of(source, True)
-    path = lookup.path_of(path)
     binding = lookup.find(store, path, None, options)
     if binding is None:
         # The options are the default ones: no advice to open a source in another mode.

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from zcore.errors import StoreError
+from zcore.nodes.node import Node
 from zcore.tools.copy.sources import Source, SourceArray, open_source
 from zcore.tools.rechunk import SLAB_NBYTES, slab_of, slabs_of
 
@@ -111,7 +112,7 @@ class StackedSource(Source):
 
     def _name(self, i):
         source = self._sources[i]
-        return source.store.describe(source.path) if hasattr(source, "store") else str(source)
+        return source.store.describe(source.path) if isinstance(source, Node) else str(source)
 
     def _source(self, i):
         """Return a source that is open.

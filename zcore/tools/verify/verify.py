@@ -41,7 +41,6 @@ from zcore.hierarchy.creation_lock import is_held
 from zcore.hierarchy.unfinished import finished
 from zcore.model.metadata import ArrayMetadata
 from zcore.model.value import check_kind
-from zcore.nodes.node import Node
 from zcore.stores.base import AtMost, BlockStore
 from zcore.stores.directory import cleanup, lock_file, staged
 from zcore.stores.directory.store import DirectoryStore
@@ -114,12 +113,9 @@ def verify(store: StoreLike | Array | Group, *, path: str = "", repair: bool | s
     if client is not None:
         check_client(client)
         check_shared(store, "source")
-    if isinstance(store, Node):
-        path = "/".join(part for part in (store.path, lookup.path_of(path)) if part)
-        store = store.store
+    store, path = lookup.place_of(store, path)
     is_file = os.path.isfile(as_path(store) or "")
     store = store_of(store, not kinds or is_file)
-    path = lookup.path_of(path)
     store = _or_set(store)
     if kinds and store.read_only:
         raise ReadOnlyError(f"{store!r} is read-only: nothing in it can be removed")
