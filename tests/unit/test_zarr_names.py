@@ -210,6 +210,7 @@ def test_array_from_another():
 def test_place_and_metadata(group):
     array = group["sub/a"]
     assert array.store_path == (group.store, "sub/a") and str(array.store_path).endswith("/sub/a")
+    assert str(type(array.store_path)(zcore.DirectoryStore("/a b"), "x")) == "file:///a%20b/x"
     assert array.metadata.chunk_grid.chunk_shape == array.chunks
     assert array.metadata.to_dict()["shape"] == [4] and group.metadata.to_dict()["attributes"] == {"kept": 1}
     assert group.metadata.consolidated_metadata is None

@@ -637,7 +637,7 @@ class StorePath(NamedTuple):
     path: str
 
     def __str__(self) -> str:
-        return f"{self.store.uri or self.store!r}/{self.path}".rstrip("/")
+        return f"{self.store.uri or repr(self.store)}/{self.path}".rstrip("/")
 
 
 class BlockStore(Store):

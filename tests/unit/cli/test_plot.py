@@ -87,6 +87,18 @@ def test_signs():
     assert plane.scale(-1, 2.5, in_colours=False) == f"-1 {plane.SIGNS} 2.5"
 
 
+@pytest.mark.parametrize(("shape", "shape_of_a_dot", "expected"), [
+    ((2, 3), 2, (20, 60)), ((2, 3), 1, (20, 30)), ((3, 4), 2, (18, 48)), ((2, 2000), 2, (4, 59)),
+    ((2000, 2), 2, (20, 8)), ((1, 300), 1, (12, 60)), ((30, 40), 2, (15, 40)), ((20, 30), 2, (20, 60)),
+])
+def test_small_and_narrow_arrays_can_be_seen(shape, shape_of_a_dot, expected):
+    array = zcore.array(np.arange(np.prod(shape)).reshape(shape))
+    values, _, _ = plane_of(array, None, 20, 60, shape_of_a_dot)
+    shown = plane.enlarged(values, 20, 60, shape_of_a_dot)
+    assert shown.shape == expected and np.unique(shown).size == values.size
+    assert values.shape[0] == shape[0] or shape[0] > 20
+
+
 def test_two_rows_are_a_line_of_coloured_half_blocks():
     line, = plane.drawn(np.array([[0, 0, 1.0], [1, 1, np.nan]]), 0, 1, in_colours=True)
     assert line == "\x1b[38;2;68;1;84;48;2;253;231;37m▀▀\x1b[38;2;253;231;37;48;2;128;128;128m▀\x1b[0m"
@@ -164,11 +176,46 @@ def test_labels_are_those_of_the_attributes_and_the_coordinates(map_of_the_earth
     (plane,), (low, high) = drawn.axes, drawn.axes[0].get_ylim()
     assert (plane.get_xlabel(), plane.get_ylabel()) == ("day", "lat [degrees_north]") and low < high
     assert [tick.get_text() for tick in plane.get_yticklabels()][:2] == ["-60", "-30"]
-    assert plane.get_yticks()[1] == pytest.approx(3) and plane.get_xticklabels()[1].get_text() == "2020-01-04"
+    assert plane.get_yticks()[1] == pytest.approx(3) and plane.get_xticklabels()[1].get_text() == "2020-01-07"
     drawn.draw_without_rendering()
     picture, bar = plane.get_window_extent(), plane.child_axes[0].get_window_extent()
     assert (picture.y0, picture.y1) == pytest.approx((bar.y0, bar.y1)) and picture.x1 < bar.x0
     assert drawn.axes[0].images[0].get_cmap().get_bad()[:3] == pytest.approx([0.75] * 3)
+
+
+@pytest.mark.parametrize("coordinates", [
+    np.logspace(0, 6, 40), np.r_[np.arange(20.0), 20 + 100.0 * np.arange(20)], 1e7 + 12345.25 * np.arange(40),
+    np.datetime64("2020-01-01", "ns") + np.timedelta64(6, "h") * np.arange(40), np.arange(40)[::-1] ** 3, np.zeros(40),
+    np.r_[np.nan, np.arange(39.0)],
+], ids=["logarithmic", "in two parts", "long", "nanoseconds", "falling", "equal", "NaN"])
+def test_labels_of_ticks_do_not_overlap(coordinates):
+    group = zcore.create_group({})
+    group.create_array("x", data=coordinates)
+    array = group.create_array("t", data=ARRAY[0, :40].repeat(2, 0)[:40, :40], dimension_names=("x", "x"))
+    values, box, quantity = plane_of(array, None, 99, 99)
+    drawn = figure.plane(array, values, box, 0, 9, quantity, "t")
+    drawn.draw_without_rendering()
+    for labels, d in ((drawn.axes[0].get_xticklabels(), 0), (drawn.axes[0].get_yticklabels(), 1)):
+        ends = sorted(tuple(label.get_window_extent().get_points()[:, d]) for label in labels)
+        assert len(ends) > 1 and all(one[1] < other[0] for one, other in zip(ends, ends[1:], strict=False))
+
+
+@pytest.mark.parametrize(("units", "calendar", "first"), [
+    ("hours since 2000-01-01 06:00:00", "standard", "2000-01-01T07:00:00"),
+    ("days since 1850-01-01", None, "1850-01-02T00:00:00"),
+    ("seconds since 1970-01-01T00:00:00Z", "proleptic_gregorian", "1970-01-01T00:00:01"),
+    ("days since 2000-01-01", "360_day", None),
+    ("months since 2000-01-01", None, None),
+    ("K", None, None),
+])
+def test_coordinates_of_time_are_dates(units, calendar, first):
+    group = zcore.create_group({})
+    group.create_array("time", data=[1, 2, np.nan, 1e300], attributes={
+        "units": units, "long_name": "when", **({} if calendar is None else {"calendar": calendar})})
+    array = group.create_array("t", data=np.arange(4.0), dimension_names=("time",))
+    label, found = plane.coordinate_of(array, 0, range(4))
+    assert (label, str(found[0])) == (("when", first) if first else (f"when [{units}]", "1.0"))
+    assert first is None or np.isnat(found).tolist() == [False, False, True, True]
 
 
 def test_packed_values_and_coordinates_of_a_netcdf_file(run):
@@ -195,7 +242,7 @@ def test_a_page_has_the_picture_and_the_description(run, map_of_the_earth):
     assert size_of("p.png")[0] > 500
 
 
-@pytest.mark.parametrize("arguments", [["--levels", "3,1"], ["--levels", "a"]])
+@pytest.mark.parametrize("arguments", [["--levels", "0,inf"], ["--levels", "3,1"], ["--levels", "a"]])
 def test_levels_that_are_none(run, array, arguments):
     code, out, err = run("plot", "a.zarr", *arguments)
     assert (code, out) == (1, "") and len(err.splitlines()) == 1

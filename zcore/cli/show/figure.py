@@ -4,6 +4,7 @@ A figure is of the class, not of pyplot: no window opens, and nothing is kept.
 """
 from __future__ import annotations
 
+import math
 import os
 import warnings
 from base64 import b64encode
@@ -38,6 +39,8 @@ ENDINGS = tuple(f".{name}" for name in FigureCanvasAgg.get_supported_filetypes()
 MAX_DOTS = (1600, 1600)        # rows and columns of values
 MAX_GRID_LINES = 100           # in one direction: more would hide the data
 MAX_TICKS = 8                  # of an axis
+LETTERS = 9                    # that a tick of the horizontal axis has room for, where there are MAX_TICKS
+MAX_UNEVEN = 10                # of steps of coordinates, relative to the least one, so that round ones are shown
 MAX_TITLE = 80                 # characters
 NOTHING = "0.75"               # the grey of what is no finite value
 
@@ -85,7 +88,7 @@ def plane(array: Array, values: npt.NDArray[np.float64], box: Sequence[int | ran
         room = _room(i, *values.shape) if len(kept) == 2 else MAX_TICKS
         axis.set_major_locator(MaxNLocator(room, integer=True, min_n_ticks=1))
         if coordinates[i] is not None:
-            axis.set_ticks(*_ticks(ranges[i], coordinates[i], room))
+            axis.set_ticks(*_ticks(ranges[i], coordinates[i], room, LETTERS if axis is axes.xaxis else math.inf))
             if axis is axes.yaxis and coordinates[i][0] < coordinates[i][-1]:
                 axes.invert_yaxis()     # as in a map, north is above
         first, last = sorted((ranges[i][0], ranges[i][-1]))
@@ -100,18 +103,35 @@ def _room(axis, n_rows, n_columns):
     return max(2, round(MAX_TICKS * min(1, 1 / share if axis == 0 else share)))
 
 
-def _ticks(indices, coordinates, n):
-    """Return where ticks are, in indices, and their texts: round coordinates, or those of some elements."""
+def _ticks(indices, coordinates, n, n_letters):
+    """Return where ticks are, in indices, and their texts: round coordinates, or those of some elements.
+
+    Those whose texts, of `n_letters` where there are `n` ticks, would lie over others are left out.
+    """
+    places, texts = _candidates(indices, coordinates, n)
+    least = (abs(indices[-1] - indices[0]) + 1) / n * max(0.5, (max(map(len, texts), default=0) + 2) / n_letters)
+    kept = []
+    for place, text in sorted(zip(places, texts, strict=True)):
+        if not kept or place - kept[-1][0] >= least:
+            kept.append((place, text))
+    return zip(*kept, strict=True) if kept else ((), ())
+
+
+def _candidates(indices, coordinates, n):
     if coordinates.dtype.kind in "iuf" and len(indices) > 1:
         values, places = coordinates.astype(float), np.asarray(indices, float)
         if values[0] > values[-1]:
             values, places = values[::-1], places[::-1]
-        if (np.diff(values) > 0).all():
+        steps = np.diff(values)
+        if 0 < steps.max() < MAX_UNEVEN * steps.min():
             ticks = MaxNLocator(n, integer=coordinates.dtype.kind != "f").tick_values(values[0], values[-1])
             ticks = ticks[(ticks >= values[0]) & (ticks <= values[-1])]
             return np.interp(ticks, values, places), [f"{tick:.10g}" for tick in ticks]
     some = slice(None, None, -(-len(indices) // n))
-    return indices[some], [str(value) for value in coordinates[some]]
+    if coordinates.dtype.kind == "M":
+        # As many digits as these dates have need of.
+        return indices[some], np.datetime_as_string(coordinates[some], unit="auto").tolist()
+    return indices[some], [format(value, ".5g" if coordinates.dtype.kind == "f" else "") for value in coordinates[some]]
 
 
 def page(array: Array, figure: Figure, title: str) -> str:

@@ -4,6 +4,7 @@ In a terminal it is drawn with letters: half blocks in colours, or signs from li
 """
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -120,7 +121,8 @@ def plane_of(array: Array, selection: Selection, max_rows: int, max_columns: int
         raise ValueError(f"there is nothing to plot: {reason}")
     rooms = (max_rows, max_columns) if view.ndim == 2 else (max_columns,)
     steps = [-(-n // room) for n, room in zip(counts, rooms, strict=True)]
-    if shape_of_a_dot is not None and view.ndim == 2 and max(counts) < MAX_ASPECT * min(counts):
+    if shape_of_a_dot is not None and view.ndim == 2 and max(counts) < MAX_ASPECT * min(counts) and (
+            counts[0] > max_rows or counts[1] * shape_of_a_dot > max_columns):
         step = max(-(-steps[0] // shape_of_a_dot), steps[1])
         steps = [step * shape_of_a_dot, step]
     view = view[tuple([slice(None, None, step) for step in steps])]
@@ -169,10 +171,29 @@ def coordinate_of(array: Array, d: int, indices: range) -> tuple[str, npt.NDArra
             values, attributes = found[np.asarray(indices)], found.attrs.asdict()
             if values.dtype.kind not in "mM" and "scale_factor" in attributes:
                 values, _ = _unpacked(values, attributes, name)
+            if (dates := _dates(values, attributes)) is not None:
+                return label_of({**attributes, "units": None}, name), dates
             return label_of(attributes, name), values
     except zcore.ZcoreError:
         pass     # the index will do
     return name, None
+
+
+# Units of NetCDF's conventions, such as "hours since 2000-01-01 06:00:00"; calendars that are NumPy's after 1582.
+_SINCE = re.compile(r"(second|minute|hour|day)s? since (\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d(?::\d\d)?))?(?:\.0*)?"
+                    r"(?: ?UTC|Z)?")
+_SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400}
+_CALENDARS = ("standard", "gregorian", "proleptic_gregorian")
+
+
+def _dates(values, attributes):
+    """Return coordinates as dates, if their units say that they count from one; else None."""
+    found = _SINCE.fullmatch(str(attributes.get("units")))
+    if found is None or values.dtype.kind not in "iuf" or attributes.get("calendar", "standard") not in _CALENDARS:
+        return None
+    seconds = values.astype(float) * _SECONDS[found[1]]
+    seconds[~(np.abs(seconds) < 1e11)] = np.nan     # some 3000 years
+    return np.datetime64(f"{found[2]}T{found[3] or '00:00'}", "s") + np.round(seconds).astype("m8[s]")
 
 # Nine colours of viridis; the colours between them are mixed.
 COLOURS = np.array([(68, 1, 84), (71, 44, 122), (59, 81, 139), (44, 113, 142), (33, 144, 141), (39, 173, 129),
@@ -194,6 +215,20 @@ def drawn(values: npt.NDArray[np.float64], low: float, high: float, *, in_colour
     signs = np.minimum(len(SIGNS) - 1, np.nan_to_num(fractions) * len(SIGNS))
     signs = np.where(np.isnan(fractions), -1, signs).astype(int)
     return ["".join(NOTHING if i < 0 else SIGNS[i] for i in row) for row in signs.tolist()]
+
+
+def enlarged(values: npt.NDArray[np.float64], max_rows: int, max_columns: int,
+             shape_of_a_dot: int) -> npt.NDArray[np.float64]:
+    """Return values several times each, so that a small or narrow array can be seen; see `plane_of`.
+
+    >>> enlarged(np.array([[1.0], [2]]), 5, 9, 2).tolist()
+    [[1.0, 1.0, 1.0, 1.0], [1.0, 1.0, 1.0, 1.0], [2.0, 2.0, 2.0, 2.0], [2.0, 2.0, 2.0, 2.0]]
+    """
+    n_rows, n_columns = values.shape
+    zoom = min(max_rows // n_rows, max_columns // (shape_of_a_dot * n_columns))
+    columns = max(1, shape_of_a_dot * zoom, min(max_columns, n_rows * shape_of_a_dot // MAX_ASPECT) // n_columns)
+    rows = max(1, zoom, min(max_rows, columns * n_columns // (MAX_ASPECT * shape_of_a_dot)) // n_rows)
+    return values.repeat(rows, axis=0).repeat(columns, axis=1)
 
 
 def scale(low: float, high: float, *, in_colours: bool, length: int = 24) -> str:

@@ -2,8 +2,9 @@
 
 Without a selection the last two dimensions are drawn, in the middle of the others. A selection has integers and slices.
 Colours go from the 1st to the 99th percentile, or between --levels; what is missing is grey. Labels are the names of
-dimensions, `long_name` and `units`, ticks are the coordinates beside the array. Large arrays are read in steps. The
-picture goes to a file, to an HTML page, or it is drawn in the terminal with letters.
+dimensions, `long_name` and `units`, ticks are the coordinates beside the array; those of time, such as
+"hours since 2000-01-01", are shown as dates. Large arrays are read in steps. The picture goes to a file, to an HTML
+page, or it is drawn in the terminal with letters.
 
 Examples:
   zcore plot data.zarr/2016/t2m
@@ -13,6 +14,7 @@ Examples:
 """
 from __future__ import annotations
 
+import math
 import sys
 
 from zcore.cli import location
@@ -56,7 +58,8 @@ def run(arguments: argparse.Namespace) -> int:
         values, box, quantity = plane_of(array, selection, *figure.MAX_DOTS)
     else:
         in_colours = has_colours(sys.stdout)
-        values, box, quantity = plane_of(array, selection, *_rooms(in_colours), shape_of_a_dot=1 if in_colours else 2)
+        room = *_rooms(in_colours), 1 if in_colours else 2
+        values, box, quantity = plane_of(array, selection, *room)
     low, high = levels_of(values) if arguments.levels is None else _levels(arguments.levels)
     if in_file:
         drawn = figure.plane(array, values, box, low, high, quantity, arguments.path)
@@ -68,7 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
     elif not arguments.json:
         from zcore.cli.show import plane
 
-        print("\n".join(plane.drawn(values, low, high, in_colours=in_colours)))
+        print("\n".join(plane.drawn(plane.enlarged(values, *room), low, high, in_colours=in_colours)))
         print(plane.scale(low, high, in_colours=in_colours))
     if arguments.json:
         machine.show({"path": arguments.path, "out": arguments.out, "levels": [low, high], "quantity": quantity,
@@ -88,7 +91,7 @@ def _rooms(in_colours):
 def _levels(text):
     try:
         low, high = map(float, text.split(","))
-        if not low < high:
+        if not -math.inf < low < high < math.inf:
             raise ValueError
     except ValueError:
         raise ValueError(f"--levels: expected two numbers, the lower one first, such as 250,310, found {text!r}"
