@@ -21,7 +21,7 @@ from zcore.kernel.codec.blosc_header cimport (
     FLAG_BITSHUFFLE, FLAG_MEMCPY, FLAG_SHUFFLE, FORMAT_BLOSCLZ, FORMAT_LZ4, FORMAT_SNAPPY, FORMAT_ZLIB, FORMAT_ZSTD,
     HEADER_NBYTES, BloscHeader, check_blocks, check_header, n_blocks, n_streams,
 )
-from zcore.kernel.codec.shuffle cimport unbitshuffle_block, unshuffle_block
+from zcore.kernel.codec.shuffle cimport bitshuffle_block, shuffle_block, unbitshuffle_block, unshuffle_block
 from zcore.kernel.codec.table cimport (
     CodecFunctions, Contexts, Step, Workspace, add_codec, copy_bytes, raised_in, stream_bound,
 )
@@ -316,15 +316,49 @@ cdef struct Encoding:          # a chunk of which threads encode the pieces
     Piece pieces[64]
 
 
+cdef int _call(const Encoding *all, int shuffle, const uint8_t *src, int64_t n_bytes, uint8_t *dst,
+               int64_t capacity) noexcept nogil:
+    return libs.zc_blosc_compress(all.clevel, shuffle, <size_t>all.typesize, <size_t>n_bytes, src, dst,
+                                  <size_t>capacity, _NAMES[all.compressor], <size_t>all.asked)
+
+
+cdef int _compress(const Encoding *all, const uint8_t *src, int64_t n_bytes, uint8_t *dst,
+                   int64_t capacity) noexcept nogil:
+    """Encode by c-blosc, which gets what zcore has shuffled where it has no vectors. Return its result."""
+    cdef int64_t blocksize = min(all.blocksize, n_bytes)
+    cdef bint is_own = own_shuffles and all.shuffle > 0 and blocksize > 0 and (all.shuffle == 2 or all.typesize > 1)
+    cdef uint8_t *shuffled = <uint8_t *>zc_new(n_bytes, 1) if is_own else NULL
+    cdef int64_t at = 0
+    cdef int64_t n
+    cdef int result
+    if shuffled == NULL:
+        return _call(all, all.shuffle, src, n_bytes, dst, capacity)
+    while at < n_bytes:
+        n = min(blocksize, n_bytes - at)
+        if all.shuffle == 2:
+            bitshuffle_block(src + at, shuffled + at, n, all.typesize)
+        else:
+            shuffle_block(src + at, shuffled + at, n, all.typesize)
+        at += n
+    result = _call(all, 0, shuffled, n_bytes, dst, capacity)
+    free(shuffled)
+    if result > 0 and load_u32(dst + 8) != blocksize:
+        # c-blosc makes other blocks than were shuffled.
+        return _call(all, all.shuffle, src, n_bytes, dst, capacity)
+    if result > 0:
+        dst[2] |= FLAG_BITSHUFFLE if all.shuffle == 2 else FLAG_SHUFFLE
+        if dst[2] & FLAG_MEMCPY:
+            memcpy(dst + HEADER_NBYTES, src, n_bytes)
+    return result
+
+
 cdef void _encode_some(void *of) noexcept nogil:
     cdef Encoding *all = <Encoding *>of
     cdef Piece *piece
     cdef int64_t i = zc_add(&all.n_begun, 1)
     while i < all.n_pieces:
         piece = &all.pieces[i]
-        piece.n_stored = libs.zc_blosc_compress(
-            all.clevel, all.shuffle, <size_t>all.typesize, <size_t>piece.n_bytes, all.src + piece.at, piece.dst,
-            <size_t>piece.capacity, _NAMES[all.compressor], <size_t>all.asked)
+        piece.n_stored = _compress(all, all.src + piece.at, piece.n_bytes, piece.dst, piece.capacity)
         i = zc_add(&all.n_begun, 1)
 
 
@@ -407,19 +441,24 @@ cdef int64_t blosc_encode(const uint8_t *src, int64_t n_bytes, uint8_t *dst, int
         typesize = 1
     if blocksize == 0:
         blocksize = own_blocksize(compressor, clevel, shuffle, typesize)
-    if n_threads > 1 and clevel > 0:
-        all.src, all.compressor, all.clevel, all.shuffle, all.typesize = src, compressor, clevel, shuffle, typesize
+    all.src, all.compressor, all.clevel, all.shuffle, all.typesize = src, compressor, clevel, shuffle, typesize
+    all.asked = blocksize
+    all.blocksize = 0
+    if clevel > 0 and typesize > 0:
+        # c-blosc makes one block of short chunks.
+        all.blocksize = made_blocksize(compressor, clevel, typesize,
+                                       blocksize if blocksize or n_bytes >= BLOCK_NBYTES else n_bytes)
+    # c-blosc makes longer blocks of those that are asked for with less, and then the pieces have no room.
+    if n_threads > 1 and all.blocksize >= LEAST_BLOCK_NBYTES:
+        # Else c-blosc would choose another size for a short piece.
         all.asked = blocksize if blocksize else _chosen_blocksize(compressor, clevel)
-        all.blocksize = made_blocksize(compressor, clevel, typesize, all.asked)
-        # c-blosc makes longer blocks of those that are asked for with less, and then the pieces have no room.
-        if all.blocksize >= LEAST_BLOCK_NBYTES:
-            n_threads = <int>min(<int64_t>min(n_threads, <int>ZC_MAX_THREADS), n_bytes // all.blocksize)
-            n = _encode_together(&all, n_bytes, dst, n_threads) if n_threads > 1 else 0
-            if n > 0:
-                return n
+        n_threads = <int>min(<int64_t>min(n_threads, <int>ZC_MAX_THREADS), n_bytes // all.blocksize)
+        n = _encode_together(&all, n_bytes, dst, n_threads) if n_threads > 1 else 0
+        if n > 0:
+            return n
+        all.asked = blocksize
     libs.zc_forget_failures()
-    result = libs.zc_blosc_compress(clevel, shuffle, <size_t>typesize, <size_t>n_bytes, src, dst, <size_t>capacity,
-                                    _NAMES[compressor], <size_t>blocksize)
+    result = _compress(&all, src, n_bytes, dst, capacity)
     if result == libs.ZC_NO_MEMORY:
         fail(status, NO_MEMORY, 0, n_bytes, 0)
         return -1

@@ -28,12 +28,16 @@ def content(n_bytes, typesize):
     return items.tobytes()[:n_bytes]
 
 
-def check(data, cname, clevel, shuffle, typesize):
-    encoded = Program([("blosc", cname, clevel, shuffle, typesize, 0)]).encode_bytes(data)
-    expected = compress.blosc_compress(data, cname=cname, clevel=clevel, shuffle=shuffle, typesize=typesize)
-    assert encoded == expected, (cname, clevel, len(data))
-    assert judge.decompress(bytes(encoded)) == data
-    assert compress.blosc_decompress(encoded) == data
+def check(data, cname, clevel, shuffle, typesize, blocksize=0):
+    how = {"cname": cname, "clevel": clevel, "shuffle": shuffle, "typesize": typesize, "blocksize": blocksize}
+    compress.use_own_shuffles(False)
+    expected = compress.blosc_compress(data, **how)
+    compress.use_own_shuffles(True)
+    assert Program([("blosc", cname, clevel, shuffle, typesize, blocksize)]).encode_bytes(data) == expected, how
+    for n_threads in (1, 3):
+        assert compress.blosc_compress(data, n_threads=n_threads, **how) == expected, (n_threads, len(data), how)
+    assert judge.decompress(expected) == data
+    assert compress.blosc_decompress(expected) == data
 
 
 @pytest.mark.thinned(4, "shuffle", "typesize")
@@ -56,10 +60,14 @@ def test_levels_of_long_chunks(cname, clevel):
             check(content(n_bytes, typesize), cname, clevel, 2, typesize)
 
 
-@pytest.mark.parametrize("cname", ["blosclz", "lz4hc", "zlib"])
-def test_other_compressors_are_left_to_c_blosc(cname):
-    for shuffle in (1, 2):
-        check(content(300_000, 4), cname, 5, shuffle, 4)
+@pytest.mark.parametrize("cname", ["blosclz", "lz4hc", "zlib", "zstd"])
+def test_other_compressors_and_sizes_of_blocks_that_are_asked_for(cname):
+    """c-blosc gets what zcore has shuffled, in its own blocks, of short chunks as well."""
+    for typesize in (1, 4, 17, 255, 300):
+        for n_bytes in (100, 129, 20_000, 32_767, 300_001):
+            for clevel, blocksize in ((1, 0), (5, 0), (5, 1000), (0, 0)):
+                for shuffle in (1, 2):
+                    check(content(n_bytes, typesize), cname, clevel, shuffle, typesize, blocksize)
 
 
 @pytest.mark.parametrize("typesize", [1, 2, 4, 7, 8, 16])
@@ -69,9 +77,3 @@ def test_noise_is_stored_as_it_is(typesize):
     for n_zeros in (0, 40, 60, 80, 100, 120, 140, 160, 400, 4000):
         for cname in ("lz4", "zstd"):
             check(noise + bytes(n_zeros // typesize * typesize), cname, 1, 2, typesize)
-
-
-def test_a_size_of_blocks_that_is_asked_for_is_left_to_c_blosc():
-    data = content(300_000, 4)
-    encoded = Program([("blosc", "lz4", 5, 2, 4, 1000)]).encode_bytes(data)
-    assert encoded == compress.blosc_compress(data, shuffle=2, typesize=4, blocksize=1000)
