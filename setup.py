@@ -92,9 +92,11 @@ STRIPPED = []
 if sys.platform != "darwin":
     SMALL += ["-fno-plt", "-fno-asynchronous-unwind-tables", "-fno-ident"]
     STRIPPED += ["-Wl,-s,-O1,--build-id=none,-z,noseparate-code"]
+# Python has these flags, too, and setuptools leaves all of Python's out where CFLAGS is set (conda, Debian).
+PYTHONS = ["-DNDEBUG", "-fwrapv"]
 # variant: (directives, flags of the compiler, flags of the linker)
 VARIANTS = {
-    "release": (UNCHECKED, SMALL, STRIPPED),
+    "release": (UNCHECKED, SMALL + PYTHONS, STRIPPED),
     "debug": (CHECKED, ["-O0", "-g", "-UNDEBUG"], []),
     "sanitize": (CHECKED, ["-O1", "-g", "-UNDEBUG", "-fno-omit-frame-pointer", *SANITIZERS], SANITIZERS),
     "threads": (UNCHECKED, ["-O1", "-g", "-UNDEBUG", "-fno-omit-frame-pointer", "-fsanitize=thread"],

@@ -147,7 +147,7 @@ def build(machine, compiler, root, sources):
     triplet = MACHINES[machine][1]
     (python,) = (root / "usr/include").glob("python3.*")
     numpy = root / "usr/lib/python3/dist-packages/numpy/_core/include"
-    flags = [f"--sysroot={root}", "-shared", "-fPIC", "-DNDEBUG", "-fwrapv", f"-I{numpy}", f"-I{python}",
+    flags = [f"--sysroot={root}", "-shared", "-fPIC", f"-I{numpy}", f"-I{python}",
              f"-L{root}/usr/lib/{triplet}", f"-Wl,-rpath-link,{root}/usr/lib/{triplet}"]
     if machine == "i386":
         flags += ["-msse2", "-mfpmath=sse"]
@@ -235,6 +235,7 @@ def main():
         run(sys.executable, "-m", "pip", "install", "-q", "--target", folder / "site", "--upgrade", "pytest>=9")
         command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "few_examples",
                    "-o", "addopts=--import-mode=importlib", "-m", "not slow", "--continue-on-collection-errors",
+                   "-W", "ignore:It looks like",        # of hypothesis, which takes its own numbers for forgotten ones
                    *(given.tests or TESTS)]
         return subprocess.run(command, cwd=sources, env=environment).returncode
     stage("done")

@@ -237,6 +237,12 @@ def test_debug_build_turns_the_checks_on(setup_script):
     assert {"-O0", "-g", "-UNDEBUG"} <= set(flags)
 
 
+def test_release_build_has_no_assertions_whatever_cflags_are(setup_script):
+    """Conda and Debian set CFLAGS. Setuptools leaves out the flags of Python then."""
+    extension = setup_script.make_extension(Path("zcore/kernel/select/grid.pyx"), "release", "bundled")
+    assert {"-DNDEBUG", "-fwrapv"} <= set(extension.extra_compile_args)
+
+
 @each("path", sorted(KERNEL.rglob("*.pyx")), ids=lambda path: path.stem)
 def test_source_leaves_the_checks_to_the_build(setup_script, path):
     # A header comment or a decorator wins over the directives of cythonize (seen with Cython 3.3): the debug build
