@@ -495,6 +495,23 @@ class TestFamilies:
         xr.testing.assert_identical(xr.open_dataset(tmp_path / "a.zip", decode_timedelta=True),
                                     by_zarr(tmp_path / "a.zarr"))
 
+    def test_no_mode_is_advised(self, tmp_path):
+        with pytest.raises(zcore.NodeNotFoundError, match=r"none\.zarr does not exist$"):
+            xr.open_dataset(tmp_path / "none.zarr", engine="zcore")
+
+    @pytest.mark.parametrize("name", ["a.zip", "a.ozx"])
+    @pytest.mark.parametrize("compute", [True, False])
+    def test_a_new_archive_is_whole_when_all_is_written(self, tmp_path, name, compute):
+        ds = xr.Dataset({"v": ("x", np.arange(6.0))})
+        chunked = ds.chunk(x=2)
+        tree = xr.DataTree.from_dict({"/": chunked, "/b/c": chunked + 1})
+        for source, group, expected in ((chunked, "b/c", ds), (tree, None, ds + 1), (tree, None, ds + 1)):
+            made = to_zarr(source, tmp_path / name, mode="w", group=group, compute=compute)
+            made = made if compute else made.compute()
+            assert made.read_only and made.path == (group or "")
+            assert [path.name for path in tmp_path.iterdir()] == [name]
+            xr.testing.assert_identical(xr.open_dataset(tmp_path / name, group="b/c", engine="zcore"), expected)
+
     @pytest.mark.parametrize("kind", ["json", "store"])
     def test_references(self, tmp_path, kind):
         write(weather(), tmp_path / "a.zarr", 2)

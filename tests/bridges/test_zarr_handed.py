@@ -60,7 +60,8 @@ def test_nodes_of_zarr_python_are_copied_and_verified(place):
     theirs = zarr.open_group(place if isinstance(place, dict) else str(place) if hasattr(place, "parts")
                              else zcore.zarr.Store(place, read_only=False), mode="w")
     theirs.create_array("g/a", shape=5, dtype="i4", chunks=2)[:] = np.arange(5)
-    for source, path, name in ((theirs, "", "g/a"), (theirs["g"], "", "a"), (theirs["g/a"], "", ""), (theirs, "g", "a")):
+    for source, path, name in ((theirs, "", "g/a"), (theirs["g"], "", "a"), (theirs["g/a"], "", ""),
+                               (theirs, "g", "a")):
         made = zcore.copy(source, {}, path=path)
         assert np.array_equal(made[name] if name else made, np.arange(5))
         assert zcore.verify(source, path=path).n_arrays == 1

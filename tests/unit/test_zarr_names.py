@@ -186,6 +186,14 @@ def test_options_of_a_url(tmp_path, monkeypatch):
         zcore.open_group(tmp_path, storage_options=options)
 
 
+def test_stores_are_closed_at_the_end_of_a_block(tmp_path):
+    for store in (zcore.storage.LocalStore(tmp_path), zcore.storage.MemoryStore()):
+        with store as entered:
+            zcore.create_array(entered, data=[1, 2])
+        store.close()
+        assert zcore.open(store)[1] == 2
+
+
 def test_stores_of_services():
     obstore = pytest.importorskip("obstore")
     for url in ("http://", "gs://", "s3://a b", "https://a b"):

@@ -33,7 +33,7 @@ from zcore.stores.keys import POSIX, check_key, check_prefix
 
 if TYPE_CHECKING:
     import builtins
-    from typing import Protocol
+    from typing import Protocol, Self
 
     from zcore.kernel.refs.table import ReferenceTable
     from zcore.typing import Buffer
@@ -606,6 +606,15 @@ class Store(ABC):
     def is_empty(self, prefix: str) -> bool:
         """Return whether no name is below `prefix`, not even one that is no key but would conflict with one."""
         return not any(self.list_dir(prefix))
+
+    def close(self) -> None:  # noqa: B027 (what most stores do)
+        """Give back what the store holds, such as an open file. Most stores hold nothing, and can be used further."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
 
     # Shared by the stores of zcore
 

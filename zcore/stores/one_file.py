@@ -12,7 +12,7 @@ from zcore.stores.base import BlockStore, Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any, Self
+    from typing import Any
 
     from zcore.stores.base import ByteRange
 
@@ -50,12 +50,6 @@ class FileStore(BlockStore):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return partial(type(self), **self._options), (self._made_of,)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close the file; no thread may be using the store."""

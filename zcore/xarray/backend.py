@@ -209,7 +209,11 @@ def _opened(place, path, consolidated, storage_options, zarr_format, options):
             return zcore.open_group(place, path=path, zarr_format=zarr_format, use_consolidated=False, **options)
         except zcore.NodeNotFoundError:
             pass     # an array, or the error is below
-    node = zcore.open(place, path=path, zarr_format=zarr_format, **options)
+    try:
+        node = zcore.open(place, path=path, zarr_format=zarr_format, **options)
+    except zcore.NodeNotFoundError as error:
+        error.message = error.message.partition("; mode=")[0]     # of `zcore.open`; xarray's function has none
+        raise
     if isinstance(node, zcore.Array) or consolidated is None or (
             consolidated and node.metadata.consolidated is not None):
         return node

@@ -99,6 +99,7 @@ def to_zarr(ds: Dataset | DataTree, store: StoreLike,
     Returns
     -------
     zcore.Group or dask.delayed.Delayed
+        Of a path that ends with ``.zip`` or ``.ozx``, the new archive, which is complete then and can only be read.
 
     Raises
     ------
@@ -136,8 +137,12 @@ def to_zarr(ds: Dataset | DataTree, store: StoreLike,
     with ExitStack() as stack:
         inner = stack.enter_context(_replacing(place, top)) if mode == "w" and compute else None
         # Groups before those in them.
-        made = [draft.carry_out(place, draft.path, stack, compute) if inner is None else
-                draft.carry_out(inner, draft.path[len(prefix_of(top)):], stack, compute) for draft in drafts]
+        made = []
+        for draft in drafts:
+            made.append(draft.carry_out(place, draft.path, stack, compute) if inner is None else
+                        draft.carry_out(inner, draft.path[len(prefix_of(top)):], stack, compute))
+            if _makes_archive(made[0]):
+                place = made[0].store
         # Copies of the metadata are in the root of the store.
         is_first = append_dim is None and (inner is None or not top)
         if is_first:
@@ -150,10 +155,10 @@ def to_zarr(ds: Dataset | DataTree, store: StoreLike,
         if not is_first:
             _finish(drafts, made, consolidated)
     if compute:
-        return made[0]
+        return _finished(None, made[0])
     import dask
 
-    return dask.delayed(_second)(written, made[0])
+    return dask.delayed(_finished)(written, made[0])
 
 
 def encoder(group: zcore.Group, append_dim: str) -> Callable[[Dataset], dict[str, Any]]:
@@ -600,8 +605,17 @@ def _config(codec):
     return codec.get_config() if hasattr(codec, "get_config") and not is_of_v3 else None
 
 
-def _second(_, value):
-    return value
+def _finished(_, group):
+    """Return a group when all is written. An archive that was made for it is closed, and opened for reading."""
+    if not _makes_archive(group):
+        return group
+    group.close()
+    return zcore.open_group(group.store.path, path=group.path)
+
+
+def _makes_archive(group):
+    """Return whether there will be an archive, which was made for a group, when that is closed."""
+    return getattr(group.store, "opened_for", None) is not None
 
 
 class DatasetWriter(GroupWriter):
