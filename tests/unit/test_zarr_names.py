@@ -109,6 +109,7 @@ def test_compressors_have_no_checksum_at_their_end(zarr_format):
     ("zcore.copy_store(group, {})", "zcore.copy"), ("zcore.string_dtype()", "dtype=str"),
     ("group['sub/a'].dims", "dimension_names"), ("group['sub/a'].parent", "zcore.open_group(node.store)"),
     ("group['sub/a'].asstr()", "str"), ("group.visit(print)", "visititems"), ("group.copy('a', 'b')", "zcore.copy"),
+    ("group.array('x', [1])", "g.create_array(name, data=data)"),
     ("zcore.zeros(3, compresors='gzip')", "did you mean compressors=?"), ("zcore.zeros(3, chunk=2)", "mean chunks=?"),
     ("group.create_array('x', shape=3, dtype='u1', dimension_name='x')", "did you mean dimension_names=?"),
     ("zcore.open_group({}, zarr_version=2)", "zarr_format"), ("zcore.copy({}, {}, chunk=3)", "did you mean chunks=?"),

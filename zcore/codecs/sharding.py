@@ -7,7 +7,6 @@ and writes this format; `ShardingCodec` is the configuration, `Shards` has the c
 from __future__ import annotations
 
 import math
-from operator import index as exact_index
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
@@ -21,7 +20,7 @@ from zcore.kernel.plan.read import ReadPlan
 from zcore.kernel.plan.write import WritePlan
 from zcore.kernel.select.box import whole
 from zcore.kernel.select.open_array import OpenArray
-from zcore.model.metadata import MAX_NDIM, CodecSpec, has_varying_items
+from zcore.model.metadata import MAX_NDIM, CodecSpec, has_varying_items, integers
 from zcore.model.named_codecs import named_codec
 
 if TYPE_CHECKING:
@@ -72,9 +71,7 @@ class ShardingCodec(Codec):
                  codecs: Sequence[Codec | CodecSpec | Mapping[str, Any]] = DEFAULT_CODECS,
                  index_codecs: Sequence[Codec | CodecSpec | Mapping[str, Any]] = DEFAULT_INDEX_CODECS,
                  index_location: Literal["start", "end"] = "end") -> None:
-        self.chunk_shape: tuple[int, ...] = tuple([exact_index(length) for length in chunk_shape])
-        if any(length < 1 for length in self.chunk_shape):
-            raise ValueError(f"chunk_shape is {self.chunk_shape}, expected lengths of at least 1")
+        self.chunk_shape: tuple[int, ...] = integers(chunk_shape, "chunk_shape", 1)
         self.codecs: tuple[CodecSpec, ...] = specs_of("codecs", codecs)
         self.index_codecs: tuple[CodecSpec, ...] = specs_of("index_codecs", index_codecs)
         for spec in self.index_codecs:

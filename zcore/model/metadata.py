@@ -51,7 +51,7 @@ def shape_of(lengths: Shape) -> tuple[int, ...]:
 
 def check_shape(shape: Iterable[SupportsIndex]) -> tuple[int, ...]:
     """Return `shape` as a tuple of exact integers >= 0 whose product (without zeros) fits in 63 bits."""
-    lengths = _integers(shape, "shape", 0)
+    lengths = integers(shape, "shape", 0)
     if len(lengths) > MAX_NDIM:
         n = len(lengths) if lengths is shape else f"more than {MAX_NDIM}"
         raise UnsupportedError(f"an array of {n} dimensions", feature=f"more than {MAX_NDIM} dimensions")
@@ -62,7 +62,7 @@ def check_shape(shape: Iterable[SupportsIndex]) -> tuple[int, ...]:
 
 def check_chunk_shape(chunk_shape: Iterable[SupportsIndex], shape: Sequence[int]) -> tuple[int, ...]:
     """Return `chunk_shape` as a tuple of exact integers >= 1, one for each dimension of `shape`."""
-    lengths = _integers(chunk_shape, "chunk shape", 1)
+    lengths = integers(chunk_shape, "chunk shape", 1)
     if len(lengths) != len(shape):
         raise ValueError(f"chunk shape: expected {len(shape)} lengths, one for each dimension, found {len(lengths)}")
     for length, chunk in zip(shape, lengths, strict=True):
@@ -79,7 +79,8 @@ def _check_chunk_nbytes(chunk_shape: tuple[int, ...], dtype: np.dtype[Any]) -> N
         raise ValueError("chunk shape: expected chunks of fewer than 2**63 bytes")
 
 
-def _integers(values: Iterable[SupportsIndex], what: str, minimum: int) -> tuple[int, ...]:
+def integers(values: Iterable[SupportsIndex], what: str, minimum: int) -> tuple[int, ...]:
+    """Return the integers of a caller, not more than there may be dimensions and one; `what` they are, for errors."""
     lengths: tuple[Any, ...] = first_of(values, MAX_NDIM)
     for d, length in enumerate(lengths):
         if type(length) is not int:

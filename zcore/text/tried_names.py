@@ -47,8 +47,9 @@ OF_ARRAY = SENTENCES | {
     "z.astype(dtype) casts what it reads",
 }
 OF_GROUP = {
-    **dict.fromkeys(("parent", "file", "filename"), _ABOVE), "copy": _COPY, "array": _CREATE, "flush":
-    SENTENCES["flush"], **dict.fromkeys(("visit", "visitvalues"), "g.visititems(function) gives each name and node"),
+    **dict.fromkeys(("parent", "file", "filename"), _ABOVE), "copy": _COPY, "flush": SENTENCES["flush"],
+    **dict.fromkeys(("array", "create"), "g.create_array(name, data=data) creates an array"),
+    **dict.fromkeys(("visit", "visitvalues"), "g.visititems(function) gives each name and node"),
 }
 OF_ATTRIBUTES = dict.fromkeys(("create", "modify"), "attrs[name] = value sets one, attrs.update(...) several")
 
