@@ -30,6 +30,7 @@ from zcore.tools.copy.translate import MISSING_ATTRIBUTE
 from zcore.tools.files.numpy import dtype_of
 from zcore.tools.hdf5.dataset import (
     Texts,
+    absent_sources,
     codecs_of,
     is_stored,
     missing_filters,
@@ -120,13 +121,16 @@ class _Dataset(SourceArray):
     def __init__(self, h5py, path, dataset, attributes, scales, selection):
         if dataset.shape is None:
             raise UnsupportedError(f"{dataset.name} is an empty dataset, without a shape", feature="null dataspaces")
-        dtype = type_of(dataset)
+        dtype = type_of(h5py, dataset)
         self._path = path
         self._dataset = dataset
         self._texts = None
         if dtype.subdtype is not None:
             raise UnsupportedError(f"{dataset.name} has elements that are arrays, {dtype}",
                                    feature="elements that are arrays")
+        if absent := absent_sources(dataset):
+            warn(f"{dataset.name!r} is made of other files; HDF5 has the fill value for elements of those that do not "
+                 f"exist, such as {absent[0]!r}")
         self._zcore = _read_by_zcore(h5py, dataset, scales, dtype)
         if dtype.hasobject:
             if h5py.check_string_dtype(dtype) is None:

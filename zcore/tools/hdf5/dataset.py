@@ -74,7 +74,7 @@ def references_of(h5py: ModuleType, dataset: Any, prefix: str, scales: ScaleName
     kind = dataset.id.get_type()
     if is_text(h5py, kind):
         return _copied(h5py, attributes, dataset, prefix, _chunks_of(dataset), np.dtype(object), max_inlined)
-    dtype = type_of(dataset)
+    dtype = type_of(h5py, dataset)
     if dtype.subdtype is not None:
         raise UnsupportedError(f"its elements are arrays, {dtype}", feature="types of HDF5")
     check_type(h5py, kind, dtype)
@@ -130,6 +130,19 @@ def missing_filters(h5py: ModuleType, dataset: Any) -> list[int]:
     codes = [properties.get_filter(i)[0] for i in range(properties.get_nfilters())]
     missing = [code for code in codes if not h5py.h5z.filter_avail(code)]
     return missing if missing and dataset.id.get_storage_size() else []
+
+
+def absent_sources(dataset: Any) -> list[str]:
+    """Return the names of the files that a virtual dataset is made of and that do not exist: HDF5 reads fill values.
+
+    Files are sought as HDF5 does it. Names of which a number is a part are left out.
+    """
+    if not dataset.is_virtual:
+        return []
+    places = os.environ.get("HDF5_VDS_PREFIX", ""), os.path.dirname(dataset.file.filename), ""
+    names = {source.file_name for source in dataset.virtual_sources()}
+    return sorted(name for name in names if name != "." and "%" not in name and not any(
+        os.path.exists(os.path.join(place, each)) for place in places for each in (name, os.path.basename(name))))
 
 
 def _bare(dtype):

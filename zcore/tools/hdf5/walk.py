@@ -65,7 +65,7 @@ def walk(h5py: ModuleType, file: Any, name: str = "", *, follows_links: bool = T
     Yields groups, datasets, and named types of h5py; or an UnsupportedError for a member that cannot be a node. Links
     by name may lead to other files; unless the walk `follows_links`, they are left out, too.
     """
-    if not _is_there(h5py, file, name or "/"):
+    if name and (name not in file or _object_at(h5py, file, name) is None):
         raise NodeNotFoundError(f"{file.filename} holds no {name!r}", path=name)
     n_names = Counter()
     pending = [("", file[stored_name(h5py, file, name) or "/"], ())]
@@ -91,19 +91,21 @@ def walk(h5py: ModuleType, file: Any, name: str = "", *, follows_links: bool = T
 def _members(h5py, path, group, follows_links):
     """Return pairs of path and object of the members of a group, the last one first."""
     found = []
-    for member in sorted(group, reverse=True):
-        shown = shown_name(h5py, group, member)
-        name = f"{path}/{shown}" if path else shown
+    # h5py returns bytes for names that are not UTF-8. As texts with lone surrogates they are no keys.
+    texts = [name if isinstance(name, str) else name.decode("utf-8", "surrogateescape") for name in group]
+    for member in sorted(texts, reverse=True):
+        name = f"{path}/{member}" if path else member
         try:
             check_key(name)
         except InvalidKeyError:
             found.append((name, _left_out(NAMES)))
             continue
-        if not follows_links and not isinstance(group.get(member, getlink=True), h5py.HardLink):
+        name = name.removesuffix(member) + shown_name(h5py, group, member)
+        if not follows_links and not _is_hard_link(h5py, group, member):
             found.append((name, _left_out(LINKS)))
         else:
-            found.append((name, group[member] if _is_there(h5py, group, member)
-                          else _left_out("links that lead nowhere")))
+            node = _object_at(h5py, group, member)
+            found.append((name, _left_out("links that lead nowhere") if node is None else node))
     return found
 
 
@@ -111,9 +113,19 @@ def _left_out(what):
     return UnsupportedError(f"it is one of the {what}", feature=what)
 
 
-def _is_there(h5py, group, name):
-    """Return whether a name leads to an object: a link by name may lead nowhere, any other kind has an object."""
-    return group.get(name) is not None or isinstance(group.get(name, getlink=True), h5py.HardLink)
+def _object_at(h5py, group, name):
+    """Return the object that a name leads to; None if a link by name leads nowhere, or in circles."""
+    try:
+        return group[name]
+    except Exception:
+        if _is_hard_link(h5py, group, name):
+            raise
+        return None
+
+
+def _is_hard_link(h5py, group, name):
+    """Return whether a name is that of an object itself, and not of a link by name."""
+    return group.id.links.get_info(name.encode()).type == h5py.h5l.TYPE_HARD
 
 
 @contextlib.contextmanager
@@ -185,14 +197,17 @@ def text_of(value: str | bytes, guesses: list[str]) -> str:
         return guesses[-1]
 
 
-def type_of(dataset: Any) -> np.dtype[Any]:
+def type_of(h5py: ModuleType, dataset: Any) -> np.dtype[Any]:
     """Return the type of the elements of a dataset.
 
-    Raises : UnsupportedError, if NumPy has none.
+    Raises : UnsupportedError, if NumPy has none, or HDF5 does not convert elements to it.
     """
     try:
-        return dataset.dtype
-    except TypeError as exc:
+        dtype = dataset.dtype
+        if h5py.h5t.find(dataset.id.get_type(), h5py.h5t.py_create(dtype)) is None:
+            raise TypeError(f"HDF5 does not convert its type to {dtype}")
+        return dtype
+    except (TypeError, ValueError) as exc:
         raise UnsupportedError(f"{dataset.name}: {exc}", feature="types that NumPy does not have") from exc
 
 
@@ -230,7 +245,7 @@ def is_placeholder(h5py: ModuleType, dataset: Any) -> bool:
 def shown_name(h5py: ModuleType, group: Any, name: str) -> str:
     """Return the name of a member of a group, without the prefix that netcdf-c adds to some."""
     plain = name.removeprefix(_NO_COORDINATE)
-    if plain == name or not plain or not (plain not in group or is_placeholder(h5py, group.get(plain))):
+    if plain == name or not plain or not (plain not in group or is_placeholder(h5py, _object_at(h5py, group, plain))):
         return name
     return plain
 

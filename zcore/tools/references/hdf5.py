@@ -18,6 +18,7 @@ from zcore.tools.copy.translate import ENUMS, Losses
 from zcore.tools.hdf5.dataset import references_of
 from zcore.tools.hdf5.walk import (
     LINKS,
+    NAMES,
     ScaleNames,
     attributes_of,
     has_enum,
@@ -93,7 +94,7 @@ def references_from_hdf5(path: StrPath, *, inline_threshold: int = 500, max_inli
                 if isinstance(node, h5py.Dataset) and has_enum(h5py, node.dtype):
                     losses.note(ENUMS, name)
             except UnsupportedError as exc:
-                if unsupported == "raise" and exc.feature != LINKS:
+                if unsupported == "raise" and exc.feature not in (LINKS, NAMES):
                     raise UnsupportedError(f"{name!r}: {exc.message}; unsupported='skip' leaves such members out",
                                            feature=exc.feature) from exc
                 warn(f"{name!r} is left out of the set: {exc.message}", IncompleteCopyWarning)

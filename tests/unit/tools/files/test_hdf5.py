@@ -41,7 +41,7 @@ def test_files_that_are_cut_off(path, call):
 @pytest.mark.parametrize("raised", [RuntimeError("x"), KeyError("x"), ValueError("x"), TypeError("x"), OSError(5, "x"),
                                     UnicodeDecodeError("utf-8", b"\xff", 0, 1, "x"), MemoryError(), OverflowError("x")])
 @pytest.mark.parametrize("place", ["Dataset.__getitem__", "Dataset.shape", "Dataset.fillvalue", "Group.__iter__",
-                                   "Group.get"])
+                                   "Group.__getitem__"])
 def test_whatever_h5py_raises_is_an_error_of_the_store(path, raised, place, monkeypatch):
     kind, name = place.split(".")
 
@@ -138,6 +138,61 @@ def test_what_no_array_can_show_is_left_out_by_name(path):
             zcore.copy(path, zcore.MemoryStore(), path=name)
     with pytest.raises(zcore.NodeNotFoundError):
         zcore.copy(path, zcore.MemoryStore(), path="g/nowhere")
+
+
+def make_loops(file):
+    """Links in circles, and names that are not UTF-8; return what is left out, as texts."""
+    file["good"] = VALUES
+    file["self"], file["a"], file["b"] = (h5py.SoftLink(f"/{name}") for name in ("self", "b", "a"))
+    file["_nc4_non_coord_self"] = VALUES
+    h5py.h5g.create(file.id, b"gr\xfcn")
+    file.id.links.create_soft(b"link\xff", b"/good")
+    return "lead nowhere: a, b, self", r"names that no node can have: 'gr\udcfcn', 'link\udcff'"
+
+
+def test_links_in_circles_and_names_that_are_not_utf_8(tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        expected = make_loops(file)
+    with pytest.warns(IncompleteCopyWarning) as told:
+        new = zcore.copy(tmp_path / "a.h5", zcore.MemoryStore())
+    assert sorted(new) == ["_nc4_non_coord_self", "good"]
+    texts = [str(warning.message) for warning in told]
+    assert len(texts) == 2 and all(any(part in text for text in texts) for part in expected), texts
+    for name, error in (("self", zcore.NodeNotFoundError), ("nix", zcore.NodeNotFoundError)):
+        with pytest.raises(error):
+            zcore.copy(tmp_path / "a.h5", zcore.MemoryStore(), path=name)
+
+
+def test_types_that_hdf5_cannot_convert(tmp_path):
+    h5t = h5py.h5t
+    tagged = h5t.create(h5t.OPAQUE, 7)
+    tagged.set_tag(b"of another program")
+    exponent = h5t.IEEE_F64LE.copy()
+    exponent.set_fields(60, 40, 20, 0, 40)
+    integer = h5t.STD_I32LE.copy()
+    integer.set_size(3)
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["good"] = VALUES
+        for name, kind in ((b"tagged", tagged), (b"exponent", exponent), (b"integer", integer)):
+            h5py.h5d.create(file.id, name, kind, h5py.h5s.create_simple((3,)))
+    with pytest.warns(IncompleteCopyWarning, match="that NumPy does not have: exponent, integer, tagged"):
+        assert sorted(zcore.copy(tmp_path / "a.h5", zcore.MemoryStore())) == ["good"]
+
+
+def test_virtual_datasets_of_files_that_do_not_exist(tmp_path):
+    """HDF5 reads fill values there, which the copy would have for good."""
+    layout = h5py.VirtualLayout((2, 3), "i4")
+    for i in range(2):
+        layout[i] = h5py.VirtualSource(f"{i}.h5", "x", (3,))
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_virtual_dataset("v", layout, fillvalue=-1)
+    for i in range(2):
+        with pytest.warns(UserWarning, match=f"'/v' is made of other files.*such as '{i}.h5'"):
+            new = zcore.copy(tmp_path / "a.h5", zcore.MemoryStore())
+        with h5py.File(tmp_path / f"{i}.h5", "w") as file:
+            file["x"] = np.arange(3)
+    assert new["v"][...].tolist() == [[0, 1, 2], [-1, -1, -1]]
+    assert zcore.copy(tmp_path / "a.h5", zcore.MemoryStore())["v"][...].tolist() == [[0, 1, 2], [0, 1, 2]]
 
 
 def test_what_the_destination_cannot_hold_is_left_out_by_name(tmp_path):

@@ -374,13 +374,16 @@ def test_links(path):
         file["a/b/x"] = np.arange(3)
         file["hard"], file["a/b/up"] = file["a/b/x"], file["a"]
         file["soft"], file["external"] = h5py.SoftLink("/a/b/x"), h5py.ExternalLink("/etc/passwd", "/x")
+        file["circle"] = h5py.SoftLink("/circle")
+        h5py.h5g.create(file.id, b"gr\xfcn")
         file["null"] = h5py.Empty("f4")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         group = zcore.open(references_from_hdf5(path))
     assert sorted(path for path, _ in group.members(None)) == ["a", "a/b", "a/b/x", "hard"]
     assert group["hard"][:].tolist() == [0, 1, 2]
-    assert sorted(str(warning.message).split("'")[1] for warning in caught) == ["external", "null", "soft"]
+    assert sorted(str(warning.message).split("'")[1] for warning in caught) == [
+        "circle", "external", r"gr\udcfcn", "null", "soft"]
 
 
 def test_hard_links_that_multiply_groups(path, monkeypatch):
