@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
 
 @telling
-def copy(source: StoreLike | Array | Group | list[StoreLike | Array | Group], destination: StoreLike, *, path: str = "",
-         destination_path: str = "", along: str | None = None, chunks: Chunks = None, shards: Shards | None = None,
-         codecs: CodecsLike | None = None, compressors: CodecsLike | str | None = None,
+def copy(source: StoreLike | Array | Group | list[StoreLike | Array | Group], destination: StoreLike, *,
+         path: str | list[str] = "", destination_path: str = "", along: str | None = None, chunks: Chunks = None,
+         shards: Shards | None = None, codecs: CodecsLike | None = None, compressors: CodecsLike | str | None = None,
          dtype: DTypeLike | None = None, order: Order | None = None, zarr_format: Format | None = None,
          selection: Selection = None, memory: CacheSize = "1 GB", overwrite: bool = False, threads: int | None = None,
          client: Any = None, progress: Callable[[int, int], object] | None = None,
@@ -57,7 +57,8 @@ def copy(source: StoreLike | Array | Group | list[StoreLike | Array | Group], de
         A directory, a URL, a store; or a file ``.zip``, or ``.ozx`` (OME-Zarr in a zip file, by RFC-9 of NGFF), or
         one of the files above.
     path, destination_path : str, optional
-        Of the node in the source, and of the new one in the destination; by default the root.
+        Of the node in the source, and of the new one in the destination; by default the root. The path may be a list
+        if the source is one.
     along : str, optional
         The name of a dimension: arrays of a list that have it are joined along it, instead of stacked. All others must
         be equal in all sources.
@@ -155,7 +156,8 @@ def copy(source: StoreLike | Array | Group | list[StoreLike | Array | Group], de
                      config.fsync if fsync is None else as_bool(fsync, "fsync")) as (sink, work):
             arrays = [node for _, node in opened.nodes if isinstance(node, SourceArray)]
             told = Progress(progress, sum(_nbytes(array, wanted) for array in arrays))
-            made, copier = {}, NodeCopier(sink, wanted, losses, path if opened.leaves_out else None)
+            made, copier = {}, NodeCopier(sink, wanted, losses, (path if isinstance(path, str) else "")
+                                          if opened.leaves_out else None)
             if sink.documents_first:
                 for name, node in opened.nodes:
                     made[name] = copier.make(name, node)

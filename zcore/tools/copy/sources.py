@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, overload
 from zcore.engine.freshness import Freshness
 from zcore.engine.node_binding import GroupBinding
 from zcore.engine.options import Options
-from zcore.errors import SelectionError, StoreError
+from zcore.errors import SelectionError, StoreError, ZcoreError
 from zcore.hierarchy import consolidated, lookup
 from zcore.hierarchy.attributes import read_attributes
 from zcore.kernel.select.box import Box, basic, whole
@@ -83,6 +83,8 @@ class SourceArray:
     order : {"C", "F"}
     nbytes_stored : int or None
         Of elements that the file compresses as a whole.
+    place : str
+        Of the array, or its file, in messages.
     """
 
     fill_value: Any = None
@@ -102,6 +104,7 @@ class SourceArray:
     is_whole: bool = False
     keeps_dimensions: bool = True
     nbytes_stored: int | None = None
+    place: str = ""
 
     def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any], attributes: dict[str, Any],
                  selection: Selection = None) -> None:
@@ -138,7 +141,11 @@ class SourceArray:
         for d, start, n in zip(self.dimensions, starts, out.shape, strict=True):
             first[d] += start * steps[d]
             counts[d] = n
-        self._read(Box(tuple(first), steps, tuple(counts)), out.reshape(counts))
+        try:
+            self._read(Box(tuple(first), steps, tuple(counts)), out.reshape(counts))
+        except ZcoreError as error:
+            error.locate(self.place)     # else the error would name the destination
+            raise
 
     def stored(self) -> Stored | None:
         """Return a `Stored`, which tells what exists; None where only reading tells."""
@@ -211,6 +218,7 @@ class StoredArray(SourceArray):
         metadata, chain = binding.metadata, binding.chain
         super().__init__(metadata.shape, metadata.dtype, attributes, selection)
         self.binding: ArrayBinding = binding
+        self.place: str = binding.describe()
         self._selection = selection
         self._freshness = Freshness(binding, self.box)
         self._is_watched = False
@@ -261,7 +269,7 @@ class StoredArray(SourceArray):
         if self._is_watched:
             raise StoreError(f"{self.binding.document}: the array was replaced by another one while it was copied, or "
                              "nothing of it stayed the same while its document was replaced; copy again",
-                             key=self.binding.document)
+                             key=self.binding.document, place=self.place)
 
 
 def _stored_array(array, selection):

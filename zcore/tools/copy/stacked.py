@@ -38,7 +38,9 @@ class StackedSource(Source):
     ----------
     sources : sequence
         As `open_source` takes them.
-    path, selection, threads
+    path : str or list of str
+        Of the nodes in them.
+    selection, threads
         Of each of them, see `zcore.copy`.
     along : str or None
         The name of the dimension along which arrays are joined. Arrays without it must be equal in all sources, and
@@ -50,11 +52,14 @@ class StackedSource(Source):
     left_out: Sequence[tuple[str, str]]
     leaves_out: bool
 
-    def __init__(self, sources: Sequence[Any], path: str, selection: Selection, threads: int | None,
+    def __init__(self, sources: Sequence[Any], path: str | list[str], selection: Selection, threads: int | None,
                  along: str | None) -> None:
         if not sources:
             raise ValueError("expected at least one source in the list, found none")
-        self._sources, self._how, self._along = list(sources), (path, selection, threads), along
+        paths = path if isinstance(path, list) else [path] * len(sources)
+        if len(paths) != len(sources):
+            raise ValueError(f"expected a path for each of {len(sources)} sources, found {len(paths)}")
+        self._sources, self._how, self._along = list(zip(sources, paths, strict=True)), (selection, threads), along
         self._open = {}
         self._identities = []
         lengths, digests, first = {}, {}, None
@@ -111,8 +116,9 @@ class StackedSource(Source):
                 *(node.attributes.get(label) for label in MEANINGS))
 
     def _name(self, i):
-        source = self._sources[i]
-        return source.store.describe(source.path) if isinstance(source, Node) else str(source)
+        source, path = self._sources[i]
+        described = source.store.describe(source.path) if isinstance(source, Node) else str(source)
+        return f"{described}/{path}" if path else described
 
     def _source(self, i):
         """Return a source that is open.
@@ -123,7 +129,7 @@ class StackedSource(Source):
         if opened is None:
             if len(self._open) >= MAX_OPEN:
                 self._open.pop(next(iter(self._open))).close()
-            opened = open_source(self._sources[i], *self._how)
+            opened = open_source(*self._sources[i], *self._how)
             if i == len(self._identities):
                 self._identities.append(opened.identity)
             elif opened.identity != self._identities[i]:

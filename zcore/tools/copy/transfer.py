@@ -219,13 +219,21 @@ def _pass_some(source, target, is_begun, advance, objects):
         if not (is_begun and target.store.exists(new)):
             is_done = by_system and _copy_file(os.path.join(files[0], key), os.path.join(files[1], new))
             # An object that was erased since it was listed reads as the fill value, if the array stays the same.
-            if not is_done and (value := source.store.get(key)) is not None:
+            if not is_done and (value := _fetched(source, key)) is not None:
                 target.store.set(new, value)
         advance(share)
 
     n_requests = max(source.store.n_requests, target.store.n_requests)
     n_threads = max(target.options.threads or config.threads, min(n_requests, _WAITING_NBYTES // metadata.chunk_nbytes))
     in_threads(objects, move, min(n_threads, MAX_THREADS, metadata.n_chunks))
+
+
+def _fetched(source, key):
+    try:
+        return source.store.get(key)
+    except ZcoreError as error:
+        error.locate(source.describe())
+        raise
 
 
 def in_threads(items: Iterator[_Item], do: Callable[[_Item], object], n_threads: int) -> None:

@@ -122,7 +122,7 @@ class _Dataset(SourceArray):
         if dataset.shape is None:
             raise UnsupportedError(f"{dataset.name} is an empty dataset, without a shape", feature="null dataspaces")
         dtype = type_of(h5py, dataset)
-        self._path = path
+        self.place = path
         self._dataset = dataset
         self._texts = None
         if dtype.subdtype is not None:
@@ -163,7 +163,7 @@ class _Dataset(SourceArray):
     def sizes(self):
         if self._objects is None:
             return None if self._dataset.id.get_storage_size() else {}
-        with reading(self._path, self._dataset.name):
+        with reading(self.place, self._dataset.name):
             return {coords: nbytes for coords, (_, nbytes, _) in stored_chunks(self._dataset)[0].items()}
 
     def _read(self, box, out):
@@ -174,7 +174,7 @@ class _Dataset(SourceArray):
         if self._zcore is not None:
             out[...] = self._zcore[index]
             return
-        with reading(self._path, self._dataset.name):
+        with reading(self.place, self._dataset.name):
             if self._texts is None:
                 out[...] = self._dataset[index]
                 return

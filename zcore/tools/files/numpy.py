@@ -168,16 +168,16 @@ class _NumpyArray(SourceArray):
         self._file = file
         self._key = key
         self._member = member
-        self._what = f"{file.path}: {key}" if key else file.path
+        self.place = f"{file.path}: {key}" if key else file.path
         reader = MemberReader(file.source, key, member)
-        header = _read_header(reader, self._what)
+        header = _read_header(reader, self.place)
         self._offset = reader.position
         self._stored_shape = header.shape
         n_expected = self._offset + math.prod(header.shape) * header.dtype.itemsize
         if member.n_bytes != n_expected:
             error = TruncatedError if member.n_bytes < n_expected else CodecError
-            raise error(f"{self._what}: expected a header and elements of {n_expected} bytes, found {member.n_bytes}",
-                        key=self._what, expected=n_expected, found=member.n_bytes)
+            raise error(f"{self.place}: expected a header and elements of {n_expected} bytes, found {member.n_bytes}",
+                        key=self.place, expected=n_expected, found=member.n_bytes)
         super().__init__(header.shape, header.dtype, {}, selection)
         self.order = header.order
         if member.is_deflated:
@@ -192,7 +192,7 @@ class _NumpyArray(SourceArray):
         try:
             plan = LayoutReadPlan(array, box, out, PlanOptions(n_threads=n_threads), source=partial(duplicate, fd),
                                   offset=offset + self._offset, strides=_strides(shape, itemsize, self.order),
-                                  name=self._what)
+                                  name=self.place)
         except OSError as exc:
             raise self._file.source.fault("read", exc) from exc
         workers.run(plan.run, n_threads, plan.cancel)

@@ -128,6 +128,30 @@ def test_a_source_that_changes_meanwhile_is_noticed(monkeypatch):
     assert not os.path.exists("a.zarr")
 
 
+def test_sources_of_different_kinds():
+    names = numpy_files([np.full((3, 4), i) for i in range(2)])
+    zcore.create_group("g.zarr").create_array("in/a", data=np.full((3, 4), 2))
+    made = zcore.copy([*names, "g.zarr"], zcore.MemoryStore(), path=["", "", "in/a"])
+    assert made[:, 0, 0].tolist() == [0, 1, 2]
+    assert main(["cp", "g.zarr/in/a", *names, "a.zarr", "--stack"]) == 0
+    assert zcore.open("a.zarr")[:, 0, 0].tolist() == [2, 0, 1]
+    with pytest.raises(ValueError, match="a path for each of 2 sources, found 1"):
+        zcore.copy(names, zcore.MemoryStore(), path=["a"])
+
+
+def test_a_damaged_source_is_named():
+    for i in range(2):
+        zcore.create_array(f"{i}.zarr", data=np.arange(64, dtype="i4").reshape(8, 8), chunks=4,
+                           dimension_names=["x", "y"])
+    with open("1.zarr/c/1/1", "r+b") as file:
+        file.truncate(20)
+    for more in ({"along": "x"}, {}, {"chunks": 2}):
+        with pytest.raises(zcore.ChunkError) as told:
+            zcore.copy(["0.zarr", "1.zarr"] if "chunks" not in more else "1.zarr", "new", **more)
+        assert told.value.place == os.path.realpath("1.zarr")
+        assert str(told.value).startswith(f"{told.value.place}: c/1/1")
+
+
 def test_the_command(capsys):
     numpy_files([np.full((3, 4), i) for i in range(3)])
     names = sorted(os.listdir())

@@ -72,9 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
     if len(arguments.source) > 1 and not is_many:
         raise ValueError(f"{len(arguments.source)} sources are stacked by --stack, or joined by --along NAME")
     sources, paths = zip(*map(_located, arguments.source), strict=True)
-    source, path = (list(sources), paths[0]) if is_many else (sources[0], paths[0])
-    if len(set(paths)) > 1:
-        source, path = [zcore.open(store, path=path) for store, path in zip(sources, paths, strict=True)], ""
+    source, path = (list(sources), list(paths)) if is_many else (sources[0], paths[0])
     destination, destination_path = _located(arguments.destination)
     with _left_out() as left_out, ProgressLine(f"copying to {arguments.destination}") as progress:
         made = zcore.copy(source, destination, path=path, destination_path=destination_path, along=arguments.along,
