@@ -421,7 +421,8 @@ def _check_free(store, path, overwrite, is_held=False):
         # A node may be being created or deleted here.
         with Place(store, path, "", Options()):
             return _check_free(store, path, overwrite, is_held=True)
-    raise NodeExistsError(f"{deletion.no_node(store, path)}; what is there is not replaced", path=path)
+    raise NodeExistsError(f"{deletion.no_node(store, path)}; what is there is not replaced: copy to a new "
+                          "name in it", path=path)
 
 
 @contextlib.contextmanager
