@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import zcore
+from zcore.cli.location import opened
 from zcore.tools.copy.sources import open_source
 from zcore.tools.files.store import SourceStore
 
@@ -76,6 +77,19 @@ def test_a_missing_dataset_and_one_that_is_no_array(run, hdf5):
     assert "such as x.h5/g/t2m\n" in run("cat", "x.h5/g")[2]
     assert "such as x.h5/g/t2m, x.h5/names, x.h5/one\n" in run("cat", "x.h5")[2]
     assert "no array has" in run("info", "x.h5/links")[2]
+
+
+def test_chunks_that_the_file_lacks_are_not_read(run, monkeypatch):
+    h5py = pytest.importorskip("h5py")
+    with h5py.File("x.h5", "w") as file:
+        file.create_dataset("x", (99, 99), "i4", chunks=(10, 10), fillvalue=5)[42, 57] = 1
+        file.create_dataset("t", (9, 9), h5py.string_dtype(), chunks=(5, 5), fillvalue="f")[0, 0] = "a"
+    read, shapes = h5py.Dataset.__getitem__, []
+    monkeypatch.setattr(h5py.Dataset, "__getitem__", lambda self, at: shapes.append(at) or read(self, at))
+    x = opened("x.h5/x")[...]
+    assert shapes == [(slice(40, 50, 1), slice(50, 60, 1))] and x[42, 57] == 1 and x.sum() == 5 * 99 * 99 - 4
+    t = opened("x.h5/t")[...]
+    assert t[0, 0] == "a" and (t.ravel()[1:] == "f").all()
 
 
 def test_numpy_files(run, save):

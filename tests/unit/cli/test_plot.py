@@ -49,6 +49,15 @@ def test_only_what_is_shown_is_read(array, monkeypatch):
     assert sizes == [25]
 
 
+def test_few_chunks_are_read(monkeypatch):
+    """Larger steps would read all chunks as well, as long as one element of each is shown."""
+    monkeypatch.setattr("zcore.cli.show.plane.MAX_CHUNKS", 100)
+    array = zcore.full((80, 400), 7, chunks=(2, 5), dtype="i4")
+    values, (rows, columns), _ = plane_of(array, None, 80, 100)
+    assert values.shape == (5, 7) and (values == 7).all() and (rows.step, columns.step) == (16, 64)
+    assert plane_of(array, (slice(0, 20), slice(0, 50)), 80, 100)[0].shape == (20, 50)
+
+
 @pytest.mark.parametrize(("keywords", "selection", "words"), [
     ({"shape": (3, 3, 3)}, ":", "one dimension or two"),
     ({"shape": (3, 3, 3)}, "0, 0, 0", "one dimension or two"),

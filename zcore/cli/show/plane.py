@@ -4,6 +4,7 @@ In a terminal it is drawn with letters: half blocks in colours, or signs from li
 """
 from __future__ import annotations
 
+import math
 import re
 from typing import TYPE_CHECKING
 
@@ -73,6 +74,7 @@ def levels_of(values: npt.NDArray[np.float64]) -> tuple[float, float]:
     return (low, high) if low < high else (float(finite.min()), float(finite.max()))
 
 MAX_ASPECT = 5                 # of a picture that is not distorted
+MAX_CHUNKS = 1 << 16           # that one picture reads
 
 
 def plane_of(array: Array, selection: Selection, max_rows: int, max_columns: int,
@@ -85,7 +87,7 @@ def plane_of(array: Array, selection: Selection, max_rows: int, max_columns: int
     selection : object
         Integers and slices that leave one dimension or two; None for the last two, in the middle of the others.
     max_rows, max_columns : int
-        Where there are more the elements are taken in steps.
+        Where there are more the elements are taken in steps, and in larger ones where too many chunks would be read.
     shape_of_a_dot : int, optional
         Height of a dot divided by its width: with it, steps do not distort the picture, unless one dimension is much
         longer than the other.
@@ -125,10 +127,20 @@ def plane_of(array: Array, selection: Selection, max_rows: int, max_columns: int
             counts[0] > max_rows or counts[1] * shape_of_a_dot > max_columns):
         step = max(-(-steps[0] // shape_of_a_dot), steps[1])
         steps = [step * shape_of_a_dot, step]
+    while _n_chunks(view, steps) > MAX_CHUNKS:
+        steps = [2 * step for step in steps]
     view = view[tuple([slice(None, None, step) for step in steps])]
     attributes = array.attrs.asdict()
     values, quantity = _unpacked(np.asarray(view), attributes, array.path.rpartition("/")[2] or "value")
     return (values if values.ndim == 2 else values[None]), list(view.parts), quantity
+
+
+def _n_chunks(view, steps):
+    """Return how many chunks a view of some steps reads, about."""
+    kept = [(part, n) for part, n in zip(view.parts, view.array.metadata.chunk_shape, strict=True)
+            if type(part) is range]
+    return math.prod([min(-(-len(part) // step), -(-len(part) * abs(part.step) // n))
+                      for (part, n), step in zip(kept, steps, strict=True)])
 
 
 def _unpacked(found, attributes, name):

@@ -155,6 +155,10 @@ class SourceArray:
         """Return the bytes of each chunk that the file has, by its coordinates; None where it has no chunks."""
         return None
 
+    def lacks(self, coords: tuple[int, ...]) -> bool:
+        """Return whether the file is known not to have a chunk, so that all elements of it are the fill value."""
+        return False
+
     def _read(self, box, out):
         """Read a box of the stored array into `out`, which has its counts."""
         raise NotImplementedError

@@ -166,6 +166,13 @@ class _Dataset(SourceArray):
         with reading(self.place, self._dataset.name):
             return {coords: nbytes for coords, (_, nbytes, _) in stored_chunks(self._dataset)[0].items()}
 
+    def lacks(self, coords):
+        if self._objects is None or self._texts is not None:     # texts have no fill value in other formats
+            return False
+        starts = tuple([i * n for i, n in zip(coords, self._objects, strict=True)])
+        with reading(self.place, self._dataset.name):
+            return self._dataset.id.get_chunk_info_by_coord(starts).byte_offset is None
+
     def _read(self, box, out):
         if any([step < 0 for step in box.steps]):
             raise UnsupportedError("a selection of a dataset of HDF5 has no negative steps",

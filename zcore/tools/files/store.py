@@ -100,6 +100,8 @@ class SourceStore(Store):
     def _encoded(self, key, name, coords):
         """Return the bytes of a chunk; None if all its elements are the fill value."""
         array, target = self.arrays[name], self._targets[name]
+        if array.chunks_of_objects == target.binding.metadata.chunk_shape and array.lacks(coords):
+            return None
         starts, lengths = self._box(name, coords)
         values = np.empty(lengths, target.dtype)
         with self._lock:

@@ -3,8 +3,8 @@
 Without a selection the last two dimensions are drawn, in the middle of the others. A selection has integers and slices.
 Colours go from the 1st to the 99th percentile, or between --levels; what is missing is grey. Labels are the names of
 dimensions, `long_name` and `units`, ticks are the coordinates beside the array; those of time, such as
-"hours since 2000-01-01", are shown as dates. Large arrays are read in steps. The picture goes to a file, to an HTML
-page, or it is drawn in the terminal with letters.
+"hours since 2000-01-01", are shown as dates. Large arrays are read in steps, which touch 65536 chunks at most.
+The picture goes to a file, to an HTML page, or it is drawn in the terminal with letters.
 
 Examples:
   zcore plot data.zarr/2016/t2m
