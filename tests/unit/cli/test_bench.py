@@ -109,6 +109,14 @@ def test_an_archive_is_measured_elsewhere(run, array):
     assert os.listdir("scratch") == []
 
 
+def test_a_file_is_measured_with_its_own_codec(run):
+    h5py = pytest.importorskip("h5py")
+    with h5py.File("a.h5", "w") as file:
+        file.create_dataset("g/x", data=np.zeros((40, 50)), chunks=(20, 50), compression="gzip")
+    found = json.loads(run("bench", "a.h5/g/x", "--sample", "1 kB", "--folder", ".", "--json")[1])
+    assert found["forms"][0]["name"] == "as it is" and found["forms"][0]["nbytes_stored"] < 200 < found["nbytes"]
+
+
 def test_nothing_is_left_when_it_is_stopped(run, array, monkeypatch):
     def interrupted(*args):
         raise KeyboardInterrupt

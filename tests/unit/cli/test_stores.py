@@ -153,6 +153,7 @@ def test_left_overs_are_removed_when_asked(run, weather):
 def test_of_an_archive(run, weather):
     assert run("cp", weather, "b.zip")[0] == 0
     assert run("verify", "b.zip")[0] == 0
+    assert json.loads(run("verify", "b.zip", "--json")[1])["place"] == os.path.abspath("b.zip")
     code, _, err = run("verify", "none.zip")
     assert code == 1 and len(err.splitlines()) == 1
 

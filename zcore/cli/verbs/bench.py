@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
     import numpy as np
 
     from zcore.cli.option_values import lengths_of
-    from zcore.cli.show.facts import stored_sizes
+    from zcore.cli.show import facts
     from zcore.text.sizes import parse_nbytes
 
     try:
@@ -64,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
     folder = None if arguments.no_write else _folder(arguments.folder, array.store)
     if array.itemsize == 0 or array.dtype.hasobject or array.dtype.kind == "T":
         raise ValueError(f"elements of type {array.dtype} have no fixed length, which this needs")
-    sizes = stored_sizes(array) if array.store.lists else None
+    sizes = facts.stored_sizes(array) if array.store.lists else None
     if sizes == {} or array.metadata.n_chunks == 0:
         raise ValueError("the array has no stored chunk, there is nothing to measure")
     region = region_of(array.metadata, sizes, nbytes)
@@ -74,7 +74,9 @@ def run(arguments: argparse.Namespace) -> int:
                         for n in sorted(threads)}
         if folder is not None:
             with TemporaryDirectory(prefix=".zcore-bench-", dir=folder) as made:
-                own = zcore.copy(array, f"{made}/own", selection=region)
+                # Of a file that is no store, with the codecs of the file.
+                source = array if facts.source_of(array) is None else array.store.uri
+                own = zcore.copy(source, f"{made}/own", selection=region, path="" if source is array else array.path)
                 forms = measure_forms(own, values, made, progress)
     if arguments.json:
         machine.show({"path": arguments.path, "nbytes": values.nbytes, "forms": forms,

@@ -239,7 +239,9 @@ class Hdf5Sink(Sink):
     def array(self, name: str, source: SourceArray, wanted: CopyRequest) -> Target:
         """Make a dataset, and return the target of its elements."""
         dtype = dtype_of(source, wanted)
-        stored = self._h5py.string_dtype() if dtype.kind == "T" else dtype
+        # HDF5 has no dates: they are opaque, with the tag that h5py gives them.
+        stored: Any = (self._h5py.string_dtype() if dtype.kind == "T" else
+                       self._h5py.opaque_dtype(dtype) if dtype.kind in "mM" else dtype)
         settings: dict[str, Any] = {}
         chunks: Any = source.chunk_shape if wanted.chunks is None else wanted.chunks
         if source.shape and 0 not in source.shape:
@@ -250,7 +252,7 @@ class Hdf5Sink(Sink):
             if source.inner_codecs is None or len(source.inner_codecs) > 1:
                 settings |= {"compression": "gzip", "compression_opts": _GZIP_LEVEL, "shuffle": True}
         if source.fill_value is not None and dtype.kind != "T" and dtype.names is None:
-            settings["fillvalue"] = np.asarray(source.fill_value).astype(dtype)[()]
+            settings["fillvalue"] = np.asarray(source.fill_value).astype(stored)
         try:
             dataset = self._file.create_dataset(self._path(name) or "data", source.shape, stored, **settings)
         except TypeError as exc:
@@ -335,5 +337,5 @@ class _DatasetTarget(Target):
             if any(["\0" in text for text in values.flat]):
                 raise UnsupportedError(f"{self._name}: a text of it holds a NUL character, where a text of HDF5 ends",
                                        feature="NUL in texts of HDF5")
-        self._dataset[region] = values
+        self._dataset[region] = values.astype(self._dataset.dtype) if values.dtype.kind in "mM" else values
         self._file.check()

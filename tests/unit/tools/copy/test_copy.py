@@ -89,7 +89,7 @@ def test_every_type(dtype, there, tmp_path):
         values[...] = "xyz"
     source = zcore.create_array(tmp_path / "source", data=values, chunks=(2, 3), fill_value=...)
     place, settings = place_of(there, tmp_path)
-    if there == "hdf5" and dtype.kind in "mMU" or there == "asdf" and (dtype.kind in "mM" or dtype == "V4"):
+    if there == "hdf5" and dtype.kind == "U" or there == "asdf" and (dtype.kind in "mM" or dtype == "V4"):
         with pytest.raises(zcore.UnsupportedError):
             zcore.copy(source, place)
         assert os.listdir(tmp_path) == ["source"]

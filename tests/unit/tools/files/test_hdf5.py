@@ -493,3 +493,14 @@ def test_names_of_dimension_scales(tmp_path):
     with h5py.File(path, "a") as file:
         del file["s1"]      # lives on as a scale without a name
     assert zcore.copy(path, zcore.MemoryStore())["v1"].dimension_names == (None, "s2")
+
+
+@pytest.mark.parametrize("dtype", ["<M8[s]", ">M8[ns]", "<m8[D]", "<M8[25us]"])
+def test_dates_are_those_that_h5py_writes(dtype, tmp_path):
+    values = np.array([1, 2, "NaT", 3], dtype)
+    source = zcore.create_array({}, shape=6, dtype=dtype, chunks=2, fill_value=values[3], zarr_format=2)
+    source[:3] = values[:3]
+    zcore.copy(source, tmp_path / "a.h5")
+    with h5py.File(tmp_path / "a.h5") as file:
+        assert file["data"].dtype == dtype and file["data"][:].tobytes() == source[:].tobytes()
+    assert zcore.copy(tmp_path / "a.h5", {})["data"][:].tobytes() == source[:].tobytes()

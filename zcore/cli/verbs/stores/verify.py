@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
         report = zcore.verify(store, path=path, repair=repair or False, threads=arguments.threads,
                               progress=progress.to)
     if arguments.json:
-        machine.show(report.as_dict())
+        machine.show(report.as_dict() | {"place": translated(report.place)})
         return 0 if report.ok else 1
     for problem in report.problems:
         kind = painted(problem.kind, "red" if problem.kind in SERIOUS else "yellow")
