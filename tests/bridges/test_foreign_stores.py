@@ -201,8 +201,24 @@ def test_a_tiff_file_is_opened(tmp_path):
         np.testing.assert_array_equal(zcore.copy(store, zcore.MemoryStore())[...], values)
     np.testing.assert_array_equal(zcore.open(tmp_path / "a.tif")[...], values)
     (tmp_path / "b.tif").write_bytes((tmp_path / "a.tif").read_bytes()[:100])
-    with pytest.raises(zcore.StoreError, match="cannot read the TIFF file"):
-        zcore.open(tmp_path / "b.tif")
+    (tmp_path / "c.tif").write_bytes(b"II*\0\0\0\0\0")
+    for name in ("b.tif", "c.tif"):
+        with pytest.raises(zcore.StoreError, match="cannot read the TIFF file"):
+            zcore.open(tmp_path / name)
+
+
+def test_a_copy_of_a_tiff_file_is_like_one_of_any_file(tmp_path):
+    """The format and the codecs of the store of tifffile are not those of the file."""
+    tifffile = pytest.importorskip("tifffile")
+    values = np.arange(60000, dtype="u2").reshape(200, 300)
+    tifffile.imwrite(tmp_path / "a.tif", values, tile=(64, 64), compression="zlib", metadata={"axes": "YX"})
+    made = zcore.copy(tmp_path / "a.tif", tmp_path / "a.zarr")
+    expected = zcore.array(values, chunks=(64, 64), dimension_names=["Y", "X"])
+    assert made.metadata.replace(attributes=None) == expected.metadata.replace(attributes=None)
+    np.testing.assert_array_equal(made[...], values)
+    assert zcore.copy(tmp_path / "a.tif", tmp_path / "b.zarr", zarr_format=2, compressors=()).zarr_format == 2
+    with pytest.raises(zcore.UnsupportedError, match=r"a\.tif, read-only\): tifffile decodes.*tiff2fsspec"):
+        zcore.references(tmp_path / "a.tif")
 
 
 def test_manifests_of_virtualizarr_are_opened(tmp_path):

@@ -264,6 +264,8 @@ class Store(ABC):
         compute.
     lists : bool
         Whether the store has listings. A plain HTTP server has none, and a listing is a `StoreError`.
+    decodes : bool
+        Values are elements of a file of another program, such as TIFF, so documents do not say how they are stored.
     swaps : bool
         Locks exclude only the threads of this process. A value that other processes may change is replaced by a
         compare-and-swap, `set_if_same`.
@@ -279,6 +281,7 @@ class Store(ABC):
     fsync: bool = False
     n_requests: int = 0
     lists: bool = True
+    decodes: bool = False
     swaps: bool = False
     is_transaction: bool = False
     folders: Folders = NO_FOLDERS

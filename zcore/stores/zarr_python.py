@@ -1,6 +1,7 @@
 """Any store of zarr-python as a store of zcore: memory, fsspec, obstore, zip archives, sessions of Icechunk."""
 from __future__ import annotations
 
+import os
 from asyncio import run_coroutine_threadsafe
 from inspect import CORO_CREATED, getcoroutinestate
 from typing import TYPE_CHECKING
@@ -67,9 +68,10 @@ def store_of_tiff(path: str) -> Store:
                                "install tifffile", feature="TIFF files") from exc
     try:
         images = tifffile.imread(path, aszarr=True)
-    except (OSError, ValueError, tifffile.TiffFileError) as exc:
+    except Exception as exc:     # of a damaged file, any
         raise StoreError(f"cannot read the TIFF file {path!r:.200}: {exc}", key=path) from exc
     store = store_of_zarr(images)
+    store.uri = os.path.abspath(path)
     finalize(store, images.close)
     return store
 
@@ -85,8 +87,9 @@ class ZarrPythonStore(Store):
     def __init__(self, store: ZarrStore, read_only: bool = False, loop: AbstractEventLoop | None = None) -> None:
         self.store: ZarrStore = store
         self.read_only: bool = read_only
+        self.decodes: bool = type(store).__module__.partition(".")[0] == "tifffile"
         # tifffile lists the documents alone: by its listing, all elements would be absent.
-        self.lists: bool = store.supports_listing and type(store).__module__.partition(".")[0] != "tifffile"
+        self.lists: bool = store.supports_listing and not self.decodes
         # Stores of zarr-python with the same text are the same store, and share their locks.
         self.uri: str = str(store)
         # Of Icechunk.
@@ -96,7 +99,8 @@ class ZarrPythonStore(Store):
         self._has_ranges = type(store).getsize is not ZarrStore.getsize
 
     def __repr__(self) -> str:
-        return f"ZarrPythonStore({self.store!r}{', read-only' if self.read_only else ''})"
+        shown = self.uri if self.decodes else repr(self.store)     # tifffile does not name its file
+        return f"ZarrPythonStore({shown}{', read-only' if self.read_only else ''})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ZarrPythonStore, (self.store, self.read_only)

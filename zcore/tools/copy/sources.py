@@ -227,17 +227,18 @@ class StoredArray(SourceArray):
         self._freshness = Freshness(binding, self.box)
         self._is_watched = False
         self.metadata: ArrayMetadata = metadata
-        self.zarr_format: Format = metadata.zarr_format
+        self.zarr_format: Format | None = None if binding.store.decodes else metadata.zarr_format
         self.fill_value: Any = metadata.fill_value
         names = metadata.dimension_names
         if not binding.format.has_dimension_names and _are_names(attributes.get(NAMES_ATTRIBUTE), metadata.ndim):
             names = attributes.pop(NAMES_ATTRIBUTE)
         self.dimension_names: tuple[str | None, ...] | None = self.kept(names)
-        self.is_whole: bool = selection is None
+        self.is_whole: bool = selection is None and not binding.store.decodes
         self._edges = metadata.edges if self.is_whole else None
         self.chunks_of_objects: Lengths = _asked(self.kept(metadata.chunk_shape), self._edges)
-        self.codecs: tuple[CodecSpec, ...] = metadata.codecs
-        self.inner_codecs: tuple[CodecSpec, ...] | None = inner_chain(metadata.codecs, metadata.ndim)
+        if not binding.store.decodes:
+            self.codecs: tuple[CodecSpec, ...] = metadata.codecs
+            self.inner_codecs: tuple[CodecSpec, ...] | None = inner_chain(metadata.codecs, metadata.ndim)
         if chain.shards is None:
             self.chunk_shape: Lengths = self.chunks_of_objects
         elif self.inner_codecs is not None:
@@ -330,7 +331,8 @@ class StoreSource(Source):
         self._hash.update(repr((binding.path, binding.view.raw, attributes)).encode())
         if isinstance(binding, GroupBinding):
             self._groups.append(binding)
-            return SourceGroup(attributes, binding.format.name, consolidated.usable_copy(binding) is not None)
+            return SourceGroup(attributes, None if self.store.decodes else binding.format.name,
+                               consolidated.usable_copy(binding) is not None)
         return StoredArray(binding, attributes, selection)
 
 

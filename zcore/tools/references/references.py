@@ -90,6 +90,11 @@ def references(source: StoreLike | Mapping[str, Any] | Array | Group | list[Stor
         raise ValueError("along= names the dimension along which a list of sources is joined")
     sources = source if isinstance(source, list) else [source]
     nodes = [one if isinstance(one, (Array, Group)) else open(one, path=path) for one in sources]
+    for node in nodes:
+        if node.store.decodes:
+            raise UnsupportedError(f"{node.store.describe(node.path)}: tifffile decodes its elements, so no chunks "
+                                   "can be referred to; python -m tifffile.tiff2fsspec makes a reference set of a "
+                                   "TIFF file, and zcore.copy copies it", feature="references to TIFF files")
     found = {}
     for name, node in _walk(nodes[0]):
         _add_documents(found, name, node)
