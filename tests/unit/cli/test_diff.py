@@ -31,6 +31,17 @@ def test_equal_whatever_the_form(run):
     assert run("diff", "a.zarr", saved("b.zarr", data.astype(">i4"), zarr_format=2)) == (0, "", "")
 
 
+def test_names_of_dimensions_are_compared_whatever_the_format(run):
+    """In Zarr v2 they are an attribute."""
+    saved("a.zarr", np.zeros((2, 3)), dimension_names=("y", "x"))
+    saved("b.zarr", np.zeros((2, 3)), zarr_format=2, attributes={"_ARRAY_DIMENSIONS": ["y", "x"]})
+    assert run("diff", "a.zarr", "b.zarr") == (0, "", "")
+    saved("b.zarr", np.zeros((2, 3)), zarr_format=2, attributes={"_ARRAY_DIMENSIONS": ["x", "y"]})
+    assert run("diff", "a.zarr", "b.zarr") == (1, "/: dimension names ('y', 'x') and ('x', 'y')\n", "")
+    saved("b.zarr", np.zeros((2, 3)), zarr_format=2, attributes={"_ARRAY_DIMENSIONS": "yx"})
+    assert "attribute _ARRAY_DIMENSIONS" in run("diff", "a.zarr", "b.zarr")[1]
+
+
 def test_hierarchies(run, weather):
     assert run("diff", weather, weather) == (0, "", "")
     zcore.create_group("o.zarr", attributes={"title": "other", "years": [2016, 2017]})

@@ -135,7 +135,8 @@ def copy(source: StoreLike | Array | Group | list[StoreLike | Array | Group], de
                     as_bool(checksum, "checksum") or None)
     if wanted.checksum and file_kind(destination) in SINKS:
         raise ValueError(f"{_place(destination)} will hold no array of Zarr v3, which checksum=True is for")
-    losses = Losses(path or "")
+    top = path if isinstance(path, str) else ""     # a list of sources has no common one
+    losses = Losses(top)
     threads = Options(threads=threads).threads
     place = destination_of(destination, fsync)
     recover_at(place, destination_path)
@@ -156,8 +157,7 @@ def copy(source: StoreLike | Array | Group | list[StoreLike | Array | Group], de
                      config.fsync if fsync is None else as_bool(fsync, "fsync")) as (sink, work):
             arrays = [node for _, node in opened.nodes if isinstance(node, SourceArray)]
             told = Progress(progress, sum(_nbytes(array, wanted) for array in arrays))
-            made, copier = {}, NodeCopier(sink, wanted, losses, (path if isinstance(path, str) else "")
-                                          if opened.leaves_out else None)
+            made, copier = {}, NodeCopier(sink, wanted, losses, top if opened.leaves_out else None)
             if sink.documents_first:
                 for name, node in opened.nodes:
                     made[name] = copier.make(name, node)

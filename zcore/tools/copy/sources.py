@@ -230,7 +230,7 @@ class StoredArray(SourceArray):
         self.zarr_format: Format | None = None if binding.store.decodes else metadata.zarr_format
         self.fill_value: Any = metadata.fill_value
         names = metadata.dimension_names
-        if not binding.format.has_dimension_names and _are_names(attributes.get(NAMES_ATTRIBUTE), metadata.ndim):
+        if not binding.format.has_dimension_names and are_names(attributes.get(NAMES_ATTRIBUTE), metadata.ndim):
             names = attributes.pop(NAMES_ATTRIBUTE)
         self.dimension_names: tuple[str | None, ...] | None = self.kept(names)
         self.is_whole: bool = selection is None and not binding.store.decodes
@@ -281,7 +281,8 @@ def _stored_array(array, selection):
     return StoredArray(array._binding, {}, selection)
 
 
-def _are_names(value, ndim):
+def are_names(value: Any, ndim: int) -> bool:
+    """Return whether an attribute has a name for each dimension."""
     return type(value) is list and len(value) == ndim and all([isinstance(name, str) for name in value])
 
 

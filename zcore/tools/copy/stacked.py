@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from zcore.errors import StoreError
+from zcore.errors import StoreError, warn
 from zcore.nodes.node import Node
 from zcore.tools.copy.sources import Source, SourceArray, open_source
 from zcore.tools.rechunk import SLAB_NBYTES, slab_of, slabs_of
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from zcore.typing import Selection
 
 MAX_OPEN = 16
+MAX_SHOWN = 10     # names of attributes in a message
 # Attributes that say what the elements mean.
 MEANINGS = ("units", "calendar", "scale_factor", "add_offset", "_FillValue", "missing_value")
 
@@ -62,7 +63,7 @@ class StackedSource(Source):
         self._sources, self._how, self._along = list(zip(sources, paths, strict=True)), (selection, threads), along
         self._open = {}
         self._identities = []
-        lengths, digests, first = {}, {}, None
+        lengths, digests, differing, first = {}, {}, set(), None
         try:
             for i in range(len(sources)):
                 opened = self._source(i)
@@ -77,6 +78,9 @@ class StackedSource(Source):
                                      f"lacks {strange[0]!r}")
                 for name, node in nodes.items():
                     axis = self._check(i, name, node, first[name])
+                    differing.update(f"{label} of {name}" if name else label
+                                     for label in {*node.attributes, *first[name].attributes}
+                                     if repr(node.attributes.get(label)) != repr(first[name].attributes.get(label)))
                     if axis is not None:
                         lengths.setdefault(name, []).append(1 if along is None else node.shape[axis])
                     elif isinstance(node, SourceArray) and digests.setdefault(name, found := _digest(node)) != found:
@@ -85,6 +89,11 @@ class StackedSource(Source):
         except BaseException:
             self.close()
             raise
+        if differing:
+            shown = sorted(differing)
+            more = f" and {len(shown) - MAX_SHOWN} more" if len(shown) > MAX_SHOWN else ""
+            warn(f"attributes that are not the same in all sources are those of {self._name(0)}: "
+                 f"{', '.join(shown[:MAX_SHOWN])}{more}")
         self.nodes = [(name, _Stacked(self, name, node, self._axis(name, node), lengths.get(name))
                        if isinstance(node, SourceArray) else node) for name, node in first.items()]
         self.identity: str = hashlib.sha256(repr((self._identities, along)).encode()).hexdigest()

@@ -97,7 +97,7 @@ def references(source: StoreLike | Mapping[str, Any] | Array | Group | list[Stor
                                    "TIFF file, and zcore.copy copies it", feature="references to TIFF files")
     found = {}
     for name, node in _walk(nodes[0]):
-        _add_documents(found, name, node)
+        _add_documents(found, name, node, has_copy=along is None)
         if along is None:
             _add_chunks(found, name, node, inline_threshold, max_inlined)
     if along is not None:
@@ -127,8 +127,8 @@ def _walk(node):
         yield name + "/", member
 
 
-def _add_documents(found, prefix, node):
-    """Add the documents of one node, with `prefix` before their keys."""
+def _add_documents(found, prefix, node, has_copy=True):
+    """Add the documents of one node, with `prefix` before their keys; without `has_copy`, no consolidated metadata."""
     binding = node._binding
     store, format = node.store, binding.format
     attributes = None
@@ -142,7 +142,9 @@ def _add_documents(found, prefix, node):
     else:
         # The caller may have told the handle the separator that the document leaves out.
         told = binding.options.dimension_separator is not None and isinstance(node, Array)
-        found[prefix + binding.document_name] = format.render_array(binding.metadata) if told else binding.view.raw
+        found[prefix + binding.document_name] = (
+            format.render_array(binding.metadata) if told else binding.view.raw if has_copy or isinstance(node, Array)
+            else format.render_group(binding.metadata.replace(consolidated=None)))
         if attributes is not None:
             found[prefix + format.attributes_document] = attributes
 

@@ -152,6 +152,23 @@ def test_a_damaged_source_is_named():
         assert str(told.value).startswith(f"{told.value.place}: c/1/1")
 
 
+def test_attributes_that_differ_are_named_once():
+    for i in range(2):
+        group = zcore.create_group(f"{i}.zarr", attributes={"title": "t", "history": f"day {i}"})
+        group.create_array("x", data=np.arange(4) + i, chunks=2, dimension_names=["t"], attributes={"units": "m"} | (
+            {"made": 1} if i else {}))
+        zcore.consolidate_metadata(f"{i}.zarr")
+    told = r"not the same in all sources are those of .*0\.zarr: history, made of x$"
+    with pytest.warns(UserWarning, match=told):
+        made = zcore.copy(["0.zarr", "1.zarr"], "a.zarr", along="t")
+    with pytest.warns(UserWarning, match=told):
+        zcore.references(["0.zarr", "1.zarr"], along="t").save("a.json")
+    for group in (made, zcore.open("a.json")):     # the consolidated metadata of a source have another shape
+        assert group["x"][:].tolist() == [0, 1, 2, 3, 1, 2, 3, 4] and dict(group.attrs)["history"] == "day 0"
+        assert [node.shape for _, node in group.members()] == [(8,)] and "made" not in group["x"].attrs
+    assert main(["diff", "a.zarr", "a.json"]) == 0
+
+
 def test_the_command(capsys):
     numpy_files([np.full((3, 4), i) for i in range(3)])
     names = sorted(os.listdir())

@@ -11,7 +11,9 @@ import numpy as np
 import zcore
 from zcore.cli.show.facts import kind_of
 from zcore.errors import ZcoreError
+from zcore.model.metadata import NAMES_ATTRIBUTE
 from zcore.nodes.info import type_name
+from zcore.tools.copy.sources import are_names
 from zcore.tools.rechunk import slab_at, slab_of, slabs_of
 from zcore.tools.stored import Stored, slabs_with_more
 
@@ -69,15 +71,24 @@ def _of_nodes(path, first, second, rtol, atol, with_attributes, with_types):
         types = [_of_this_machine(array.dtype) for array in (first, second)]
         if types[0] != types[1] and (with_types or not _are_comparable(*types)):
             yield difference("dtype", *map(type_name, types))
-        if with_types and first.dimension_names != second.dimension_names:
-            yield difference("dimension_names", first.dimension_names, second.dimension_names)
+    (one, names), (other, other_names) = _attributes_of(first), _attributes_of(second)
+    if with_types and names != other_names:
+        yield difference("dimension_names", names, other_names)
     if with_attributes:
-        yield from _of_attributes(difference, first.attrs.asdict(), second.attrs.asdict())
+        yield from _of_attributes(difference, one, other)
     if isinstance(first, zcore.Array) and first.shape == second.shape and _are_comparable(*types):
         found = _of_values(first, second, rtol, atol)
         if found is not None:
             yield difference("values", found["first"], found["second"], _text_of(found, first.size), **{
                 name: found[name] for name in ("count", "at", "largest")})
+
+
+def _attributes_of(node):
+    """Return the attributes of a node, and the names of its dimensions, which are an attribute in Zarr v2."""
+    attributes, names = node.attrs.asdict(), getattr(node, "dimension_names", None)
+    if names is None and isinstance(node, zcore.Array) and are_names(attributes.get(NAMES_ATTRIBUTE), node.ndim):
+        names = tuple(attributes.pop(NAMES_ATTRIBUTE))
+    return attributes, names
 
 
 def _of_attributes(difference, first, second):
