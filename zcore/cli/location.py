@@ -118,13 +118,17 @@ def replaced(path: str) -> Iterator[BinaryIO]:
 
 
 def _from_the_top(directory):
-    """Return the topmost group above a directory, and the path from there."""
+    """Return the topmost group above a directory, and the path from there.
+
+    Of directories that are not there yet, one named ``.zarr`` will be a group.
+    """
     # Links in the path stay as they are, unless a .. follows.
     absolute = (os.path.realpath if os.pardir in directory.split(os.sep) else os.path.abspath)(directory)
-    above = os.path.dirname(absolute)
+    above, top = os.path.dirname(absolute), absolute
     while not os.path.lexists(above):
-        above = os.path.dirname(above)     # groups that are not there yet
-    top = absolute
+        if above.endswith(".zarr"):
+            top = above
+        above = os.path.dirname(above)
     while above != top and _is_node(above):
         top, above = above, os.path.dirname(above)
     if top == absolute:

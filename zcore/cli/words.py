@@ -20,8 +20,9 @@ WORDS = {
 }
 # Not at the beginning or in a path, where the name of a file stands.
 _WORD = re.compile(rf"(?!^)(?<![\w./'\"-])({'|'.join(map(re.escape, WORDS))})(?![\w/'\"-]|\.\w)")
-# A store as Python shows it; a target that a set may not point to.
+# A store as Python shows it; a node below; a target that a set may not point to.
 _STORE = re.compile(r"(?:Asdf|Directory|Reference|Remote|Zip)Store\('([^']*)'[^()]*\)")
+_BELOW = re.compile(r"^(.+) (holds no \w+); path='([^']*)' is a node")
 _TARGET = re.compile(r"; (allowed=\['[^']*'\]) would permit it")
 
 
@@ -31,5 +32,6 @@ def translated(message: str) -> str:
     >>> translated("ZipStore('a.zip') is read-only; zcore.copy, with overwrite=True")
     'a.zip is read-only; zcore cp, with --overwrite'
     """
-    message = _WORD.sub(lambda found: WORDS[found[1]], message)
-    return _TARGET.sub(r"; zcore.ReferenceStore(set, \1) in Python would permit it", _STORE.sub(r"\1", message))
+    message = _STORE.sub(r"\1", _WORD.sub(lambda found: WORDS[found[1]], message))
+    message = _BELOW.sub(r"\1 \2; \1/\3 is a node", message)
+    return _TARGET.sub(r"; zcore.ReferenceStore(set, \1) in Python would permit it", message)

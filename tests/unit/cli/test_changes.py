@@ -102,6 +102,15 @@ def test_an_array_is_created(run):
     assert repr(array.compressors[0]) == repr(zcore.codecs.ZstdCodec(level=3))
 
 
+def test_the_groups_above_are_created(run):
+    assert run("create", "new/b.zarr/c/x", "--shape", "3", "--dtype", "u1")[0] == 0
+    assert run("create", "plain/x", "--shape", "3", "--dtype", "u1")[0] == 0
+    assert run("cp", "plain/x", "c.zarr/y") == (0, "", "")
+    assert [path for path, _ in zcore.open_group("new/b.zarr").walk()] == ["c", "c/x"]
+    assert list(zcore.open_group("c.zarr")) == ["y"] and sorted(os.listdir("plain")) == ["x"]
+    assert run("info", "d.zarr/x")[2] == "zcore info: d.zarr/x does not exist\n"
+
+
 def test_an_array_of_data(run, save):
     data = np.arange(12, dtype="<i2").reshape(3, 4)
     save("d.npy", data)

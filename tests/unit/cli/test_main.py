@@ -1,5 +1,6 @@
 """The command `zcore`: usage, exit codes, sentences, and standard streams that are closed, full or left."""
 import os
+import shutil
 import subprocess
 import sys
 
@@ -176,6 +177,7 @@ def test_messages_have_the_words_of_the_command(run, save):
     assert run("create", "b.zarr", "--shape", "10x10", "--dtype", "u1")[0] == 0
     assert zcore.open("b.zarr").shape == (10, 10)
     zcore.copy("a.zarr", "a.zip")
+    shutil.make_archive("top", "zip", ".", "a.zarr")
     zcore.ReferenceStore({"k": ["/etc/passwd"]}).save("far.json")
     for arguments, words in (
             (("cp", "a.npy", "a.zip"), "a.zip is there already; --overwrite replaces it"),
@@ -185,6 +187,7 @@ def test_messages_have_the_words_of_the_command(run, save):
              "--compressor blosc:lz4:0"),
             (("verify", "--repair", "a.zip"), f"verify: {os.getcwd()}/a.zip is read-only"),
             (("info", "far.json"), f"info: {os.getcwd()}/far.json holds no"),
+            (("info", "top.zip"), f"{os.getcwd()}/top.zip holds no node; {os.getcwd()}/top.zip/a.zarr is a node"),
             (("refs", "make", "none.h5", "--out", "b.json"), "refs: none.h5 does not exist")):
         code, _, err = run(*arguments)
         assert code == 1 and words in err

@@ -1,6 +1,7 @@
 """Create an array or a group.
 
-With --shape or --data it is an array, else a group; missing groups above it are created as well.
+With --shape or --data it is an array, else a group. Missing groups above it are created as well, below a group that is
+there or a new folder named .zarr.
 A compressor is none, auto, zstd, gzip, zlib or lz4, with a level behind it as in zstd:3, one of blosc's, as in
 blosc:lz4:5, or JSON as in a document of Zarr v3.
 
