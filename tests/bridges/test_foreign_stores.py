@@ -221,6 +221,25 @@ def test_a_copy_of_a_tiff_file_is_like_one_of_any_file(tmp_path):
         zcore.references(tmp_path / "a.tif")
 
 
+def test_a_pyramid_in_a_tiff_file_is_a_group(tmp_path):
+    tifffile = pytest.importorskip("tifffile")
+    values = np.arange(256 * 256, dtype="u2").reshape(256, 256)
+    with tifffile.TiffWriter(tmp_path / "a.ome.tif") as file:
+        file.write(values, tile=(64, 64), subifds=1)
+        file.write(values[::2, ::2], tile=(64, 64), subfiletype=1)
+    made = zcore.copy(tmp_path / "a.ome.tif", tmp_path / "a.zarr")
+    assert sorted(made) == ["0", "1"] and made.zarr_format == 3 and "multiscales" in made.attrs
+    for level in (0, 1):
+        np.testing.assert_array_equal(made[f"{level}"][...], values[::1 + level, ::1 + level])
+    with tifffile.TiffFile(tmp_path / "a.ome.tif") as file:
+        place = file.pages[0].tags["Compression"].valueoffset
+    with open(tmp_path / "a.ome.tif", "r+b") as file:
+        file.seek(place)
+        file.write(b"\x95\x87")     # a compression that nobody has: its chunks are not the fill value
+    with pytest.raises(zcore.StoreError, match="a.ome.tif"):
+        zcore.open(tmp_path / "a.ome.tif")["0"][...]
+
+
 def test_manifests_of_virtualizarr_are_opened(tmp_path):
     pytest.importorskip("virtualizarr")
     obstore = pytest.importorskip("obstore")

@@ -51,11 +51,12 @@ def copy(source: StoreLike | Array | Group | list[StoreLike | Array | Group], de
     ----------
     source : str, os.PathLike, mapping, Store, Array or Group
         A directory, a file ``.zip`` or ``.ozx``, a reference set, a URL, a store, a node, also one of zarr-python; or a
-        file ``.npy``, ``.npz``, ``.asdf`` (extra "asdf"), ``.h5``, ``.hdf5``, ``.nc`` or ``.nc4`` (extra "hdf5"). Or a
-        list of these: arrays of one shape and type are stacked along a new first dimension, in the order of the list.
+        file ``.npy``, ``.npz``, ``.asdf`` (extra "asdf"), ``.h5``, ``.hdf5``, ``.nc`` or ``.nc4`` (extra "hdf5"), or
+        ``.tif`` (package tifffile). Or a list of these: arrays of one shape and type are stacked along a new first
+        dimension, in the order of the list.
     destination : str, os.PathLike or Store
         A directory, a URL, a store; or a file ``.zip``, or ``.ozx`` (OME-Zarr in a zip file, by RFC-9 of NGFF), or
-        one of the files above.
+        one of the files above but TIFF.
     path, destination_path : str, optional
         Of the node in the source, and of the new one in the destination; by default the root. The path may be a list
         if the source is one.

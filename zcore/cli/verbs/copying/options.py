@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     import argparse
     from typing import Any
 
-SOURCE = ("array or group: a directory, a zip archive or reference set or a node in it, or a .npy, .npz, ASDF or "
-          "HDF5 file")
+SOURCE = ("array or group: a directory, a zip archive or reference set or a node in it, or a .npy, .npz, ASDF, "
+          "HDF5 or TIFF file")
 DESTINATION = "a new directory, or one in a group, or a new .zip, .ozx, .npy, .npz, ASDF or HDF5 file"
 
 
