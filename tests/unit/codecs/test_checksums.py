@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 
 from zcore.codecs import Crc32cCodec
+from zcore.codecs.bytes_bytes.checksums import NumcodecsFletcher32
 from zcore.codecs.chain import CodecChain
 from zcore.errors import ChecksumError, CodecError
 from zcore.model.metadata import CodecSpec
@@ -11,6 +12,10 @@ from zcore.model.metadata import CodecSpec
 def test_value_is_little_endian_at_the_end():
     """V3-CRC-01"""
     assert Crc32cCodec().encode(b"123456789") == b"123456789" + 0xE3069283.to_bytes(4, "little")
+
+
+def test_the_published_value_of_fletcher32():
+    assert NumcodecsFletcher32().encode(b"abcde") == b"abcde" + 0x4ff029c7.to_bytes(4, "little")
 
 
 @pytest.mark.parametrize("n", range(4))

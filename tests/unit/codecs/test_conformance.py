@@ -22,8 +22,8 @@ class CodecConformance:
     """Subclasses define `make()`, which returns a codec with nothing left to choose; their names begin with Test."""
 
     named = None  # in errors, instead of by its name
+    is_blamed = True  # if the content has another size; a checksum covers what it finds
     says_more = False  # what a foreign library says stands in the message instead of a number
-    checks_size = True  # of the content; a checksum covers what it finds
 
     def make(self):
         raise NotImplementedError
@@ -47,12 +47,10 @@ class CodecConformance:
         codec = self.make()
         encoded = codec.encode(content(100))
         for n_bytes, at_most in ((99, False), (0, False), (99, True), (0, True), (101, False), (10**6, False)):
-            if codec.is_fixed and not self.checks_size:
-                assert bytes(codec.decode(encoded, n_bytes, at_most)) == content(100)
-                continue
             with pytest.raises(CodecError) as caught:
                 codec.decode(encoded, n_bytes, at_most)
-            assert (caught.value.codec, caught.value.expected) == (self.named or codec.name, n_bytes)
+            blamed = (self.named or codec.name) if self.is_blamed else None
+            assert (caught.value.codec, caught.value.expected) == (blamed, n_bytes)
 
     def test_damage_is_an_error_with_its_place(self):
         codec = self.make()
@@ -108,7 +106,7 @@ class CodecConformance:
 
 
 class TestCrc32c(CodecConformance):
-    checks_size = False
+    is_blamed = False
 
     def make(self):
         return Crc32cCodec()
@@ -269,20 +267,20 @@ class TestNumcodecsShuffle(NumcodecsConformance):
 
 class TestNumcodecsCrc32(NumcodecsConformance):
     id = "crc32"
-    checks_size = False
+    is_blamed = False
 
 
 class TestNumcodecsCrc32AtTheEnd(NumcodecsConformance):
     id = "crc32"
     configuration = {"location": "end"}
-    checks_size = False
+    is_blamed = False
 
 
 class TestNumcodecsAdler32(NumcodecsConformance):
     id = "adler32"
-    checks_size = False
+    is_blamed = False
 
 
 class TestNumcodecsFletcher32(NumcodecsConformance):
     id = "fletcher32"
-    checks_size = False
+    is_blamed = False

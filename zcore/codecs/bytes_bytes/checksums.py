@@ -8,77 +8,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from zcore.codecs.base import Codec, Lenient
-from zcore.errors import ChecksumError
-from zcore.kernel.codec.checksums import crc32c, fletcher32
+from zcore.codecs.base import Lenient, StepCodec
 
 if TYPE_CHECKING:
     from typing import Any, Literal
 
-    from zcore.typing import Buffer
-
 NBYTES = 4
 
 
-def _crc32(data):
-    from zlib import crc32
-
-    return crc32(data)
-
-
-def _adler32(data):
-    from zlib import adler32
-
-    return adler32(data)
-
-
-_SUMS = {"crc32c": crc32c, "crc32": _crc32, "adler32": _adler32, "fletcher32": fletcher32}
-
-
-class Crc32cCodec(Codec):
+class Crc32cCodec(StepCodec):
     """CRC-32C behind the bytes."""
 
     name = "crc32c"
-    kind = "bytes_bytes"
     is_fixed: bool = True
     sum_name: str = "crc32c"
     location: str = "end"
 
-    def max_encoded(self, n_bytes: int) -> int:
-        """Return the size of `n_bytes` bytes with their checksum."""
-        return n_bytes + NBYTES
-
     def step(self, dtype: Any = None) -> tuple[Any, ...]:
         """Return the step of a `Program`."""
         return (self.sum_name, self.location == "start")
-
-    def encode(self, data: Buffer) -> bytes:
-        """Return `data` with its checksum."""
-        checksum = _SUMS[self.sum_name](data).to_bytes(NBYTES, "little")
-        return checksum + bytes(data) if self.location == "start" else bytes(data) + checksum
-
-    def decode(self, data: Buffer, n_bytes: int, at_most: bool = False) -> memoryview:
-        """Return the bytes that the checksum covers, of any number.
-
-        Raises
-        ------
-        ChecksumError
-            The checksum does not match.
-        CodecError
-            `data` is shorter than a checksum.
-        """
-        if len(data) < NBYTES:
-            raise self.damage(f"object has {len(data)} bytes, its checksum alone needs {NBYTES}", 0, NBYTES, len(data))
-        view = memoryview(data)
-        if self.location == "start":
-            at, stored, covered = 0, view[:NBYTES], view[NBYTES:]
-        else:
-            at, stored, covered = len(data) - NBYTES, view[-NBYTES:], view[:-NBYTES]
-        stored, computed = int.from_bytes(stored, "little"), _SUMS[self.sum_name](covered)
-        if stored != computed:
-            raise ChecksumError(f"checksum 0x{stored:08x} is stored, the bytes have 0x{computed:08x}",
-                                codec=self.name, direction="decode", offset=at, expected=stored, found=computed)
-        return covered
 
 
 class NumcodecsFletcher32(Lenient, Crc32cCodec):

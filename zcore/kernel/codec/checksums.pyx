@@ -69,21 +69,6 @@ cdef int _add_rows() except -1:
 _add_rows()
 
 
-def fletcher32(data):
-    """Return HDF5's Fletcher-32 of some bytes, 0 to 2**32 - 1; the GIL is released.
-
-    >>> hex(fletcher32(b"abcde"))
-    '0x4ff029c7'
-    """
-    cdef Py_buffer view
-    cdef uint32_t result
-    PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
-    with nogil:
-        result = _fletcher32(<const uint8_t *>view.buf, view.len)
-    PyBuffer_Release(&view)
-    return result
-
-
 # CRC-32C
 
 cdef extern from "codec/crc32c.h" nogil:
