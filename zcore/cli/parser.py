@@ -39,6 +39,10 @@ VERBS = {
     "demo": ("demo", "write real data in every format zcore has, read them back, check every bit, and draw them"),
 }
 
+# Options of every verb, and the verbs without the first one.
+OPTIONS = {"--json": "print JSON, for programs", "--debug": "show the traceback of an error"}
+WITHOUT_JSON = ("completion", "demo")
+
 # Words of other programs, and those of this one.
 WORDS_OF_OTHERS = {
     **dict.fromkeys(("list", "dir"), "ls"), **dict.fromkeys(("dump", "print", "head"), "cat"), "copy": "cp",
@@ -116,10 +120,10 @@ def parser_of(*called: str | None) -> argparse.ArgumentParser:
                                 formatter_class=Formatter)
         module.configure(verb)
         for one in _with_actions(verb):
-            # Suppressed: the default of an action would undo a --debug before it.
-            one.add_argument("--debug", action="store_true", default=argparse.SUPPRESS,
-                             help="show the traceback of an error")
-        verb.set_defaults(debug=False, parser=verb, run=module.run, failure=getattr(module, "FAILURE", 1))
+            for option, text in list(OPTIONS.items())[name in WITHOUT_JSON:]:
+                # Suppressed: the default of an action would undo an option before it.
+                one.add_argument(option, action="store_true", default=argparse.SUPPRESS, help=text)
+        verb.set_defaults(debug=False, json=False, parser=verb, run=module.run, failure=getattr(module, "FAILURE", 1))
     return parser
 
 

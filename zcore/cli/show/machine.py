@@ -7,13 +7,7 @@ import sys
 
 TYPE_CHECKING = False      # of typing, without its import time
 if TYPE_CHECKING:
-    import argparse
     from typing import Any
-
-
-def add_option(parser: argparse.ArgumentParser) -> None:
-    """Add ``--json`` to the arguments of a verb."""
-    parser.add_argument("--json", action="store_true", help="print JSON, for programs")
 
 
 def show(value: object) -> None:

@@ -11,6 +11,7 @@ Examples:
 """
 from __future__ import annotations
 
+import argparse
 import math
 import os
 
@@ -21,7 +22,6 @@ from zcore.cli.show.printed import ProgressLine, best_of, duration, megabytes_pe
 
 TYPE_CHECKING = False      # of typing, without its import time
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Iterator
     from typing import Any
 
@@ -42,7 +42,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
                                                              "for each CPU)")
     parser.add_argument("--no-write", action="store_true", help="write nothing: measure only reading")
     parser.add_argument("--folder", metavar="DIR", help="where to write (default: beside the store)")
-    machine.add_option(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -8,6 +8,7 @@ Examples:
 """
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 from typing import TYPE_CHECKING
@@ -30,7 +31,6 @@ from zcore.errors import Needing
 from zcore.stores.openers import check_directory
 
 if TYPE_CHECKING:
-    import argparse
     from typing import Any
 
     import numpy.typing as npt

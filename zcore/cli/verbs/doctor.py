@@ -12,6 +12,7 @@ Examples:
 """
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 
@@ -25,7 +26,6 @@ from zcore.text.printable import printable
 
 TYPE_CHECKING = False      # of typing, without its import time
 if TYPE_CHECKING:
-    import argparse
     from typing import Any
 
 COLOURS = {"ok": "green", "absent": "yellow", "slower": "yellow", "unsafe": "yellow", "missing": "red"}
@@ -38,7 +38,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
                         help="try locks between two hosts: the other one runs the same command for the same folder")
     parser.add_argument("--seconds", type=float, default=60.0, metavar="N",
                         help="how long to wait for the other host (default: 60)")
-    machine.add_option(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -8,15 +8,6 @@ Examples:
   zcore convert data.zarr small.zarr --compressor blosc:zstd:9 --dtype f4
   zcore convert data.zarr/2016/t2m t2m.npy
 """
-from __future__ import annotations
-
-from zcore.cli.verbs.copying import options
-
-TYPE_CHECKING = False      # of typing, without its import time
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Callable
-
 # The three verbs differ in their names and examples alone.
-configure: Callable[[argparse.ArgumentParser], None] = options.configure
-run: Callable[[argparse.Namespace], int] = options.run
+from zcore.cli.verbs.copying.options import configure as configure
+from zcore.cli.verbs.copying.options import run as run

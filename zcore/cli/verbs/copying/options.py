@@ -1,6 +1,7 @@
 """The options and the work of `cp`, `convert` and `rechunk`: one engine, `zcore.copy`."""
 from __future__ import annotations
 
+import argparse
 import contextlib
 import os
 import warnings
@@ -14,7 +15,6 @@ from zcore.stores import openers
 
 TYPE_CHECKING = False      # of typing, without its import time
 if TYPE_CHECKING:
-    import argparse
     from typing import Any
 
 SOURCE = ("array or group: a directory, a zip archive or reference set or a node in it, or a .npy, .npz, ASDF, "
@@ -46,7 +46,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--memory", default="1 GB", metavar="SIZE", help="memory for elements (default: "
                                                                          "%(default)s)")
     parser.add_argument("--threads", type=int, metavar="N", help="threads that work (default: one for each CPU)")
-    machine.add_option(parser)
 
 
 def keywords_of(arguments: argparse.Namespace) -> dict[str, Any]:

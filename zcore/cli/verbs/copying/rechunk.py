@@ -8,14 +8,10 @@ Examples:
 """
 from __future__ import annotations
 
+import argparse
+
 from zcore.cli.verbs.copying import options
-
-TYPE_CHECKING = False      # of typing, without its import time
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Callable
-
-configure: Callable[[argparse.ArgumentParser], None] = options.configure
+from zcore.cli.verbs.copying.options import configure as configure
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -14,17 +14,13 @@ Examples:
 """
 from __future__ import annotations
 
+import argparse
 import math
 import sys
 
 from zcore.cli import location
-from zcore.cli.show import machine
 from zcore.cli.show.colours import painted
 from zcore.cli.show.printed import lengths
-
-TYPE_CHECKING = False      # of typing, without its import time
-if TYPE_CHECKING:
-    import argparse
 
 MAX_SHOWN = 1000               # elements that a terminal gets at once, as of NumPy
 # Of each format its name, and the ending of a file of it.
@@ -41,7 +37,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
                         "elements in C order (default: by the name of the file, else text)")
     parser.add_argument("--all", action="store_true", help="print all elements of a large array to a terminal, too")
     parser.add_argument("--out", metavar="FILE", help="where to (default: the standard output)")
-    machine.add_option(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -13,13 +13,11 @@ Examples:
 """
 from __future__ import annotations
 
+import argparse
+
 from zcore.cli import location
 from zcore.cli.show import machine
 from zcore.text.printable import printable
-
-TYPE_CHECKING = False      # of typing, without its import time
-if TYPE_CHECKING:
-    import argparse
 
 FAILURE = 2
 
@@ -36,7 +34,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", action="store_true",
                         help="compare values alone, of any numeric types; not types, dimension names and attributes")
     parser.add_argument("-q", "--quiet", action="store_true", help="print nothing, and stop at the first difference")
-    machine.add_option(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -14,16 +14,13 @@ Examples:
 """
 from __future__ import annotations
 
+import argparse
 import math
 import sys
 
 from zcore.cli import location
 from zcore.cli.show import machine
 from zcore.cli.show.colours import has_colours
-
-TYPE_CHECKING = False      # of typing, without its import time
-if TYPE_CHECKING:
-    import argparse
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -34,7 +31,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", metavar="FILE", help="a .png, .svg or .pdf file, which needs matplotlib (extra "
                                                       "\"plot\"; default: the terminal)")
     parser.add_argument("--html", metavar="FILE", help="a page with the picture and a description of the array")
-    machine.add_option(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

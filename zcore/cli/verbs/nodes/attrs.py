@@ -10,6 +10,7 @@ Examples:
 """
 from __future__ import annotations
 
+import argparse
 import json
 
 from zcore.cli import location
@@ -19,7 +20,6 @@ from zcore.text.printable import printable
 
 TYPE_CHECKING = False      # of typing, without its import time
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Sequence
     from typing import Any
 
@@ -32,7 +32,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
                         help="set an attribute; may be given several times")
     parser.add_argument("--delete", action="append", default=[], metavar="NAME",
                         help="delete an attribute; may be given several times")
-    machine.add_option(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -12,13 +12,11 @@ Examples:
 """
 from __future__ import annotations
 
+import argparse
+
 import zcore
 from zcore.cli import location
 from zcore.cli.show import machine
-
-TYPE_CHECKING = False      # of typing, without its import time
-if TYPE_CHECKING:
-    import argparse
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -42,7 +40,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--attribute", nargs=2, action="append", default=[], metavar=("NAME", "VALUE"),
                         help="an attribute; may be given several times")
     parser.add_argument("--overwrite", action="store_true", help="replace an old node with all its members")
-    machine.add_option(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -11,6 +11,7 @@ Examples:
 """
 from __future__ import annotations
 
+import argparse
 import json
 
 from zcore.cli import location
@@ -19,16 +20,11 @@ from zcore.cli.show.colours import painted
 from zcore.cli.show.printed import lengths, nbytes_text, plural
 from zcore.text.printable import printable
 
-TYPE_CHECKING = False      # of typing, without its import time
-if TYPE_CHECKING:
-    import argparse
-
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
     parser.add_argument("path", metavar=location.METAVAR, help=location.HELP)
     parser.add_argument("--chunks", action="store_true", help="show a map of the stored objects and their sizes")
-    machine.add_option(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

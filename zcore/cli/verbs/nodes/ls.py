@@ -10,6 +10,7 @@ Examples:
 """
 from __future__ import annotations
 
+import argparse
 import os
 
 import zcore
@@ -22,7 +23,6 @@ from zcore.text.printable import printable
 
 TYPE_CHECKING = False      # of typing, without its import time
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Iterator
 
 HEADER = ("format", "type", "shape", "chunks", "stored", "name")
@@ -35,7 +35,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
                         help=f"{location.HELP} (default: the current directory)")
     parser.add_argument("-r", "--recursive", action="store_true", help="list all levels, not only the first one")
     parser.add_argument("-l", "--long", action="store_true", help="a table with types, shapes, chunks and sizes")
-    machine.add_option(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

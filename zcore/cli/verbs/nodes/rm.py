@@ -10,6 +10,7 @@ Examples:
 """
 from __future__ import annotations
 
+import argparse
 import contextlib
 import os
 
@@ -17,16 +18,11 @@ import zcore
 from zcore.cli import location
 from zcore.cli.show import machine
 
-TYPE_CHECKING = False      # of typing, without its import time
-if TYPE_CHECKING:
-    import argparse
-
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
     parser.add_argument("paths", nargs="+", metavar=location.METAVAR, help=location.HELP)
     parser.add_argument("-r", "--recursive", action="store_true", help="delete groups with all their members, too")
-    machine.add_option(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -8,6 +8,7 @@ Examples:
 """
 from __future__ import annotations
 
+import argparse
 import os
 
 from zcore.cli import location
@@ -16,17 +17,12 @@ from zcore.cli.show.colours import painted
 from zcore.cli.show.printed import lengths
 from zcore.text.printable import printable
 
-TYPE_CHECKING = False      # of typing, without its import time
-if TYPE_CHECKING:
-    import argparse
-
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
     parser.add_argument("path", nargs="?", default=os.curdir, metavar=location.METAVAR,
                         help=f"{location.HELP} (default: the current directory)")
     parser.add_argument("--depth", type=int, metavar="LEVELS", help="levels to show (default: all)")
-    machine.add_option(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

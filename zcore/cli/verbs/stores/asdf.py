@@ -12,16 +12,14 @@ Examples:
 """
 from __future__ import annotations
 
+import argparse
+
 from zcore import asdf
 from zcore.cli import location
 from zcore.cli.show import machine
 from zcore.cli.show.printed import plural, table
 from zcore.errors import ZcoreError
 from zcore.text.printable import printable
-
-TYPE_CHECKING = False      # of typing, without its import time
-if TYPE_CHECKING:
-    import argparse
 
 COLUMNS = ("block", "offset", "allocated", "used", "decoded", "md5", "compression")
 MAX_NAMED = 5                  # arrays that an error names
@@ -46,7 +44,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
                                 help="the file that is written")
         if name in ("explode", "implode"):
             action.add_argument("--overwrite", action="store_true", help="replace existing files")
-        machine.add_option(action)
         action.set_defaults(act=act)
 
 

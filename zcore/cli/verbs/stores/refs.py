@@ -14,6 +14,7 @@ Examples:
 """
 from __future__ import annotations
 
+import argparse
 import os
 import re
 
@@ -23,10 +24,6 @@ from zcore.cli.show import machine
 from zcore.cli.show.printed import plural
 from zcore.cli.words import translated
 from zcore.text.printable import printable
-
-TYPE_CHECKING = False      # of typing, without its import time
-if TYPE_CHECKING:
-    import argparse
 
 ACTIONS = ("make", "check", "expand")
 
@@ -44,7 +41,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--allow", action="append", default=[], metavar="PLACE",
                         help="a directory or URL that the set may point to beside its own directory; may be given "
                              "several times")
-    machine.add_option(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -12,6 +12,8 @@ Examples:
 """
 from __future__ import annotations
 
+import argparse
+
 import zcore
 from zcore.cli import location
 from zcore.cli.show import machine
@@ -19,10 +21,6 @@ from zcore.cli.show.colours import painted
 from zcore.cli.show.printed import ProgressLine, nbytes_text, plural
 from zcore.cli.words import translated
 from zcore.text.printable import printable
-
-TYPE_CHECKING = False      # of typing, without its import time
-if TYPE_CHECKING:
-    import argparse
 
 KINDS = ("left-over", "foreign", "stale copy", "damaged", "truncated")
 SERIOUS = ("wrong document", "damaged", "truncated", "unreachable", "unreadable")
@@ -36,7 +34,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--repair-kind", action="append", default=[], choices=KINDS, metavar="KIND",
                         help=f"remove problems of a kind, one of {', '.join(KINDS)}; may be given several times")
     parser.add_argument("--threads", type=int, metavar="N", help="threads that read (default: one for each CPU)")
-    machine.add_option(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
