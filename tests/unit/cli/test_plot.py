@@ -213,6 +213,9 @@ def test_labels_of_ticks_do_not_overlap(coordinates):
     ("hours since 2000-01-01 06:00:00", "standard", "2000-01-01T07:00:00"),
     ("days since 1850-01-01", None, "1850-01-02T00:00:00"),
     ("seconds since 1970-01-01T00:00:00Z", "proleptic_gregorian", "1970-01-01T00:00:01"),
+    ("seconds since 0001-01-01", "proleptic_gregorian", "0001-01-01T00:00:01"),
+    ("days since 0001-01-01", "standard", None),
+    ("days since 2000-13-01", None, None),
     ("days since 2000-01-01", "360_day", None),
     ("months since 2000-01-01", None, None),
     ("K", None, None),
@@ -223,8 +226,16 @@ def test_coordinates_of_time_are_dates(units, calendar, first):
         "units": units, "long_name": "when", **({} if calendar is None else {"calendar": calendar})})
     array = group.create_array("t", data=np.arange(4.0), dimension_names=("time",))
     label, found = plane.coordinate_of(array, 0, range(4))
-    assert (label, str(found[0])) == (("when", first) if first else (f"when [{units}]", "1.0"))
+    assert (label, found[0]) == (("when", np.datetime64(first)) if first else (f"when [{units}]", 1))
     assert first is None or np.isnat(found).tolist() == [False, False, True, True]
+
+
+def test_dates_before_the_calendar_changed_stay_numbers():
+    group = zcore.create_group({})
+    group.create_array("time", data=[-1e6, 0.25], attributes={"units": "days since 1850-01-01"})
+    array = group.create_array("t", data=np.arange(2), dimension_names=("time",))
+    assert plane.coordinate_of(array, 0, range(2))[1].tolist() == [-1e6, 0.25]
+    assert plane.coordinate_of(array, 0, range(1, 2))[1] == np.datetime64("1850-01-01T06")
 
 
 def test_packed_values_and_coordinates_of_a_netcdf_file(run):

@@ -4,6 +4,7 @@ In a terminal it is drawn with letters: half blocks in colours, or signs from li
 """
 from __future__ import annotations
 
+import contextlib
 import math
 import re
 from typing import TYPE_CHECKING
@@ -191,21 +192,25 @@ def coordinate_of(array: Array, d: int, indices: range) -> tuple[str, npt.NDArra
     return name, None
 
 
-# Units of NetCDF's conventions, such as "hours since 2000-01-01 06:00:00"; calendars that are NumPy's after 1582.
+# Units of NetCDF's conventions, such as "hours since 2000-01-01 06:00:00". The last calendar is NumPy's, and so are the
+# others since they have leap years as it has.
 _SINCE = re.compile(r"(second|minute|hour|day)s? since (\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d(?::\d\d)?))?(?:\.0*)?"
                     r"(?: ?UTC|Z)?")
 _SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400}
-_CALENDARS = ("standard", "gregorian", "proleptic_gregorian")
+_SAME_SINCE = dict.fromkeys(("standard", "gregorian"), "1582-10-15") | {"proleptic_gregorian": "0001-01-01"}
 
 
 def _dates(values, attributes):
     """Return coordinates as dates, if their units say that they count from one; else None."""
     found = _SINCE.fullmatch(str(attributes.get("units")))
-    if found is None or values.dtype.kind not in "iuf" or attributes.get("calendar", "standard") not in _CALENDARS:
+    least = _SAME_SINCE.get(str(attributes.get("calendar", "standard")))
+    if found is None or least is None or found[2] < least or values.dtype.kind not in "iuf":
         return None
     seconds = values.astype(float) * _SECONDS[found[1]]
     seconds[~(np.abs(seconds) < 1e11)] = np.nan     # some 3000 years
-    return np.datetime64(f"{found[2]}T{found[3] or '00:00'}", "s") + np.round(seconds).astype("m8[s]")
+    with contextlib.suppress(ValueError):     # a date that is none
+        dates = np.datetime64(f"{found[2]}T{found[3] or '00:00'}", "ms") + np.round(seconds * 1000).astype("m8[ms]")
+        return None if (dates < np.datetime64(least)).any() else dates
 
 # Nine colours of viridis; the colours between them are mixed.
 COLOURS = np.array([(68, 1, 84), (71, 44, 122), (59, 81, 139), (44, 113, 142), (33, 144, 141), (39, 173, 129),
