@@ -167,7 +167,9 @@ cdef inline real_t _nearest(real_t x) noexcept nogil:
     """Return the nearest integer, the even one of two, as a float: the sum drops all fractional digits."""
     cdef real_t whole = WHOLE_F4 if real_t is float else WHOLE_F8
     cdef real_t size = magnitude(x)
-    cdef real_t rounded = (size + whole) - whole
+    # Each result is assigned: s390x may compute an expression of floats in double precision.
+    cdef real_t rounded = size + whole
+    rounded = rounded - whole
     # False for NaN.
     rounded = rounded if size < whole else size
     return <real_t>with_sign(rounded, x)
@@ -179,10 +181,12 @@ cdef void _scale(const Filter *spec, real_t *numbers, int64_t n, bint encode) no
     cdef int64_t i
     if encode:
         for i in range(n):
-            numbers[i] = (numbers[i] - offset) * scale
+            numbers[i] = numbers[i] - offset
+            numbers[i] = numbers[i] * scale
     else:
         for i in range(n):
-            numbers[i] = numbers[i] / scale + offset
+            numbers[i] = numbers[i] / scale
+            numbers[i] = numbers[i] + offset
     if encode and spec.is_rounded:
         for i in range(n):
             numbers[i] = _nearest(numbers[i])
