@@ -16,7 +16,6 @@ from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
 
-import ml_dtypes
 import numcodecs
 import numpy as np
 
@@ -273,6 +272,7 @@ def data_type(value):
     if name in NUMBERS:
         return np.dtype("<" + NUMBERS[name])
     if name in OF_ML_DTYPES:
+        import ml_dtypes  # not every machine has it
         return np.dtype(getattr(ml_dtypes, OF_ML_DTYPES[name]))
     if name in ("string", "bytes", "variable_length_bytes"):
         return np.dtype(object)

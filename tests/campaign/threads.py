@@ -14,11 +14,12 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-TESTS = ("tests/unit/kernel/io", "tests/unit/kernel/plan", "tests/unit/engine/test_many_threads.py",
-         "tests/unit/embed/test_table.py", "tests/unit/test_workers.py", "tests/unit/stores/test_memory_store.py",
-         "tests/unit/nodes/test_writer.py", "tests/unit/nodes/test_group_writer.py", "tests/unit/stores/directory",
-         "tests/crash/races/test_orders.py", "tests/crash/test_lost_updates.py", "tests/crash/test_mixed_writers.py",
-         "tests/crash/test_own_locks.py")
+TESTS = ("tests/unit/kernel/io", "tests/unit/kernel/plan", "tests/unit/kernel/codec/test_own_shuffles.py",
+         "tests/unit/engine/test_many_threads.py", "tests/unit/embed/test_table.py", "tests/unit/test_workers.py",
+         "tests/unit/test_blosc.py", "tests/unit/codecs/test_segments.py", "tests/unit/stores/test_memory_store.py",
+         "tests/unit/stores/directory", "tests/unit/nodes/test_writer.py", "tests/unit/nodes/test_group_writer.py",
+         "tests/unit/nodes/test_async_read.py", "tests/crash/races/test_orders.py", "tests/crash/test_lost_updates.py",
+         "tests/crash/test_mixed_writers.py", "tests/crash/test_own_locks.py")
 # A child of a fork may have threads of its own; requests for huge memory fail, as they do elsewhere.
 OPTIONS = "die_after_fork=0:allocator_may_return_null=1:history_size=7:exitcode=0"
 
