@@ -26,6 +26,7 @@ from zcore.kernel.plan.read import ReadPlan
 from zcore.kernel.plan.small_read import SMALL_NBYTES, SmallReads
 from zcore.kernel.plan.write import WritePlan
 from zcore.kernel.select.open_array import OpenArray
+from zcore.model.chunk_grid import number_of
 from zcore.model.metadata import ArrayMetadata, has_varying_items
 from zcore.stores.base import OBJECTS, Directory, FileParts, Strided
 from zcore.text.characters import fault_of_text, has_text
@@ -506,18 +507,28 @@ class ArrayBinding(NodeBinding):
 
     # objects
 
-    def stored_chunks(self) -> Iterator[tuple[str, tuple[int, ...]]]:
-        """Iterate over (key, chunk coordinates) of the objects that exist, inside the grid or not.
+    def stored_chunks(self, outside: bool = False) -> Iterator[tuple[str, tuple[int, ...]]]:
+        """Iterate over (key, chunk coordinates) of the objects that exist in the grid, or also outside of it.
 
-        `key` is relative to the store; other keys are left out. An unreachable object counts as existing: the caller
-        may read it or leave it alone.
+        A resize that was killed may have left objects outside. `key` is relative to the store; other keys are left out.
+        An unreachable object counts as existing: the caller may read it or leave it alone.
 
         Raises
         ------
         StoreError
             Something unreachable has the name of a directory of objects, so the existing objects are unknown.
         """
-        return stored_chunks(self.store, self.prefix, self.metadata)
+        store, prefix, metadata = self.store, self.prefix, self.metadata
+        if not store.lists:
+            raise StoreError(f"{store!r} has no listing, so it is unknown which chunks exist", key=prefix)
+        keys, grid, n = metadata.chunk_keys, metadata.grid_shape, len(prefix)
+        for key in store.list_prefix(prefix + keys.folder(len(grid))):
+            coords = keys.decode(key[n:], len(grid))
+            if coords is None:
+                if keys.leads_to_chunks(key[n:], len(grid)):
+                    store.exists(key)   # a file has nothing below it; anything else raises
+            elif outside or number_of(coords, grid) is not None:
+                yield key, coords
 
 
 def end_of_objects(metadata: ArrayMetadata, axis: int) -> int:
@@ -542,21 +553,6 @@ def _moved_by(view, elements):
     from zcore.codecs.items import Items
 
     return Items(view.chain, fill_of(metadata).reshape(()), elements)
-
-
-def stored_chunks(store: Store, prefix: str, metadata: ArrayMetadata) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Iterate over (key, chunk coordinates) of the objects below `prefix` that an array may have."""
-    if not store.lists:
-        raise StoreError(f"{store!r} has no listing, so it is unknown which chunks exist", key=prefix)
-    keys, ndim = metadata.chunk_keys, len(metadata.shape)
-    n = len(prefix)
-    for key in store.list_prefix(prefix + keys.folder(ndim)):
-        coords = keys.decode(key[n:], ndim)
-        if coords is not None:
-            yield key, coords
-        elif keys.leads_to_chunks(key[n:], ndim):
-            # A file has nothing below it; anything else raises.
-            store.exists(key)
 
 
 def _bools_of(dtype, offset=0):

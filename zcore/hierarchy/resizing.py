@@ -27,6 +27,7 @@ from zcore.engine.views import renewed, same_chunks
 from zcore.errors import StoreError, ZcoreError
 from zcore.hierarchy import consolidated, deletion
 from zcore.kernel.select.box import Box, whole
+from zcore.model.chunk_grid import number_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -75,7 +76,7 @@ def _resize(binding, shape, check):
         if new == old:
             return
         # First: if they cannot be listed, or lie behind a link, nothing changes.
-        objects = list(binding.stored_chunks())
+        objects = list(binding.stored_chunks(outside=True))
         added = _outside(binding, exclusive.metadata, old, objects) if any(map(int.__gt__, new, old)) else None
         removed = _outside(binding, metadata, new, objects) if any(map(int.__lt__, new, old)) else None
         with consolidated.dropped(binding.store, binding.path, itself=True, format=binding.format):
@@ -130,7 +131,8 @@ def make_room(binding: ArrayBinding, old: tuple[int, ...]) -> None:
     with binding.exclusive() as exclusive:
         if exclusive.metadata.shape != old:
             raise another_writer(binding, exclusive.metadata.shape, old)
-        _reset(binding, exclusive, old, *_outside(binding, exclusive.metadata, old, list(binding.stored_chunks())))
+        _reset(binding, exclusive, old, *_outside(binding, exclusive.metadata, old,
+                                                  binding.stored_chunks(outside=True)))
 
 
 def lengthen(binding: ArrayBinding, shape: tuple[int, ...], check: Callable[[tuple[int, ...]], None]) -> None:
@@ -224,15 +226,17 @@ def _reset_in_service(binding, exclusive, shape, metadata, objects):
     """
     grid, tasks = metadata.grid_shape, []
     for _, coords in objects:
-        if all([i < n for i, n in zip(coords, grid, strict=True)]) and any(
-                [first + length > n for first, length, n in zip(*metadata.place_of(coords), shape, strict=True)]):
-            task = 0
-            for i, n in zip(coords, grid, strict=True):
-                task = task * n + i
+        task = number_of(coords, grid)
+        if task is not None and _extends(metadata, coords, shape):
             tasks.append(task)
     if tasks:
         binding.write_once(exclusive.view, whole(metadata.shape), None, exclusive=True, metadata=metadata,
                            old_shape=shape, tasks=tasks, check=exclusive.check)
+
+
+def _extends(metadata, coords, shape):
+    """Whether a chunk has elements outside of `shape`."""
+    return any([first + length > n for first, length, n in zip(*metadata.place_of(coords), shape, strict=True)])
 
 
 def _outside(binding, metadata, shape, objects):
@@ -246,12 +250,10 @@ def _outside(binding, metadata, shape, objects):
     grid = metadata.grid_shape
     outside, border, links = [], [], {}
     for key, coords in objects:
-        if any(i >= n for i, n in zip(coords, grid, strict=True)):
+        task = number_of(coords, grid)
+        if task is None:
             outside.append(key)
-        elif any([first + length > n for first, length, n in zip(*metadata.place_of(coords), shape, strict=True)]):
-            task = 0
-            for i, n in zip(coords, grid, strict=True):
-                task = task * n + i
+        elif _extends(metadata, coords, shape):
             border.append(task)
         else:
             continue

@@ -42,6 +42,16 @@ def coords_at(numbers: Any, grid_shape: Sequence[int]) -> list[Any]:
     return coords[::-1]
 
 
+def number_of(coords: Iterable[int], grid_shape: Iterable[int]) -> int | None:
+    """Return the number of a chunk in C order of the grid, None if it lies outside; see `coords_at`."""
+    number = 0
+    for i, n in zip(coords, grid_shape, strict=True):
+        if i >= n:
+            return None
+        number = number * n + i
+    return number
+
+
 def check_edges(edges: Iterable[Edges | None], chunk_shape: Sequence[int],
                 shape: Sequence[int]) -> tuple[Edges | None, ...] | None:
     """Return `edges` as a tuple, or None if all of them are None.

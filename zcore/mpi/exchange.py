@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from zcore.model.chunk_grid import number_of
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from typing import Any, TypeAlias
@@ -107,13 +109,6 @@ class Exchange:
                   else math.prod(b - a for a, b in zip(*found, strict=True)) for rank in ranks]
         return ranks[shares.index(max(shares))]
 
-    def number(self, coords: tuple[int, ...]) -> int:
-        """Return the place of an object in the grid's order."""
-        number = 0
-        for k, length in zip(coords, self.grid, strict=True):
-            number = number * length + k
-        return number
-
 
 def write_in_turns(comm: Any, plan: Exchange, values: npt.NDArray[Any] | None,
                    write: Callable[[tuple[slice, ...], npt.NDArray[Any]], object],
@@ -141,7 +136,7 @@ def write_in_turns(comm: Any, plan: Exchange, values: npt.NDArray[Any] | None,
     """
     rank, size = comm.Get_rank(), comm.Get_size()
     per_round = max(1, ROUND_NBYTES * size // max(1, object_nbytes))
-    waiting = [(plan.number(coords), coords) for coords in plan.objects_of(rank)]
+    waiting = [(number_of(coords, plan.grid), coords) for coords in plan.objects_of(rank)]
     # Rounds in which no rank has objects are left out by all.
     rounds = sorted(set(itertools.chain(*comm.allgather(sorted({number // per_round for number, _ in waiting})))))
     near, box = plan.near(rank), plan.boxes[rank]

@@ -297,16 +297,10 @@ class Array(Node):
         n_items = math.prod(inner_shape)
         if metadata.edges is None:
             return self._n_objects() * (math.prod(metadata.chunk_shape) // n_items)
-        return sum([math.prod(metadata.place_of(coords)[1]) // n_items for coords in self._stored()])
+        return sum([math.prod(metadata.place_of(coords)[1]) // n_items for _, coords in self._binding.stored_chunks()])
 
     def _n_objects(self):
-        return sum([1 for _ in self._stored()])
-
-    def _stored(self):
-        """Iterate over the coordinates of the objects that exist and lie in the grid."""
-        grid = self._binding.metadata.grid_shape
-        return (coords for _, coords in self._binding.stored_chunks()
-                if all([i < n for i, n in zip(coords, grid, strict=True)]))
+        return sum([1 for _ in self._binding.stored_chunks()])
 
     def nbytes_stored(self) -> int:
         """Return the bytes of all objects of the array, documents included; costs a listing."""

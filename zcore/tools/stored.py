@@ -117,12 +117,9 @@ class Stored:
         Raises : AsManyExist, when more objects were listed than the selection can touch.
         """
         metadata, box = self._binding.metadata, self._box
-        grid = metadata.grid_shape
         for n_listed, (_, coords) in enumerate(self._binding.stored_chunks()):
             if n_listed >= self.n_objects:
                 raise AsManyExist
-            if any([i >= n for i, n in zip(coords, grid, strict=True)]):
-                continue
             found = [_indices(*one) for one in zip(*metadata.place_of(coords), box.starts, box.steps, box.counts,
                                                    strict=True)]
             if all([first < stop for first, stop in found]):

@@ -80,11 +80,9 @@ def stored_sizes(array: zcore.Array) -> dict[Coords, int]:
     from zcore.stores.base import outcomes
 
     binding = array._binding
-    grid, store = binding.metadata.grid_shape, binding.store
-    found = [(coords, key) for key, coords in binding.stored_chunks()
-             if all(i < n for i, n in zip(coords, grid, strict=True))]
+    store, found = binding.store, list(binding.stored_chunks())
     sizes = {}
-    for (coords, _), size in zip(found, outcomes(store, lambda one: store.getsize(one[1]), found), strict=True):
+    for (_, coords), size in zip(found, outcomes(store, lambda one: store.getsize(one[0]), found), strict=True):
         if isinstance(size, zcore.ZcoreError):
             raise size
         sizes[coords] = size or 0

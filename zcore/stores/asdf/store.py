@@ -24,6 +24,7 @@ from zcore.asdf.tree.inline import MAX_NDIM
 from zcore.asdf.tree.ndarray import MAX_NBYTES, NDArrayNode, c_strides
 from zcore.errors import AsdfFormatError, ZcoreError
 from zcore.kernel.refs.table import ReferenceTable
+from zcore.model.chunk_grid import number_of
 from zcore.model.dtypes import to_descr
 from zcore.stores.asdf.nodes import ChunkedNode, TreeGroup, attributes_of, plain_of, root_of
 from zcore.stores.base import (
@@ -356,7 +357,7 @@ class AsdfStore(FileStore):
         if not grid:
             return () if name == "0" else None
         coords = [int(part) for part in name.split(".")]
-        is_one = len(coords) == len(grid) and all([i < n for i, n in zip(coords, grid, strict=True)])
+        is_one = len(coords) == len(grid) and number_of(coords, grid) is not None
         return coords if is_one and ".".join(map(str, coords)) == name else None
 
     def _document(self, node, name):

@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
+import operator
 import os
 import shutil
 import tempfile
@@ -25,6 +26,7 @@ from zcore.errors import OutOfMemoryError, StoreError, ZcoreError
 from zcore.formats import format_of
 from zcore.hierarchy import new_nodes
 from zcore.kernel.select.box import Box
+from zcore.model.chunk_grid import number_of
 from zcore.model.metadata import has_varying_items
 from zcore.nodes.array import Array
 from zcore.replacing import NewFile
@@ -146,7 +148,7 @@ def pass_objects(source: ArrayBinding, target: ArrayBinding, is_begun: bool, pro
         Client of dask whose workers do the copy, see `zcore.tools.spread`.
     """
     metadata = source.metadata
-    grid, keys, prefix = metadata.grid_shape, target.metadata.chunk_keys, target.prefix
+    keys, prefix = target.metadata.chunk_keys, target.prefix
     n_left = metadata.nbytes
 
     def objects():
@@ -154,8 +156,7 @@ def pass_objects(source: ArrayBinding, target: ArrayBinding, is_begun: bool, pro
         for key, coords in source.stored_chunks():
             share = min(metadata.chunk_nbytes, n_left)
             n_left -= share
-            if all([i < n for i, n in zip(coords, grid, strict=True)]):
-                yield key, prefix + keys.encode(coords), share
+            yield key, prefix + keys.encode(coords), share
 
     for _ in range(MAX_LOOKS):
         way = Way(source.store, source.path)
@@ -475,10 +476,7 @@ class StoredTarget(Target):
         grid = [-(-n // length) for n, length in zip(self.shape, slab, strict=True)]
         found = Counter()
         for _, coords in self.binding.stored_chunks():
-            number = 0
-            for n, origin, length in zip(grid, metadata.place_of(coords)[0], slab, strict=True):
-                number = number * n + origin // length
-            found[number] += 1
+            found[number_of(map(operator.floordiv, metadata.place_of(coords)[0], slab), grid)] += 1
         return {number for number, n in found.items() if n == math.prod([
             -(-count // length) for count, length in zip(slab_at(self.shape, slab, number)[1], self.object_shape,
                                                          strict=True)])}

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from zcore.errors import noted
+from zcore.model.chunk_grid import number_of
 from zcore.stores.base import Listing, Store, resolve_range
 from zcore.stores.keys import check_key, check_prefix, prefix_of
 from zcore.stores.memory import MemoryStore
@@ -94,8 +95,7 @@ class SourceStore(Store):
             return None
         metadata = self._targets[name].binding.metadata
         coords = metadata.chunk_keys.decode(key[len(prefix_of(name)):], metadata.ndim)
-        is_inside = coords is not None and all([i < n for i, n in zip(coords, metadata.grid_shape, strict=True)])
-        return (name, coords) if is_inside else None
+        return None if coords is None or number_of(coords, metadata.grid_shape) is None else (name, coords)
 
     def _encoded(self, key, name, coords):
         """Return the bytes of a chunk; None if all its elements are the fill value."""

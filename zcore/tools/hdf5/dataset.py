@@ -17,6 +17,7 @@ from zcore import api
 from zcore.errors import ChunkError, UnsupportedError
 from zcore.formats import format_of
 from zcore.formats.zarr_v2.fill import render_fill
+from zcore.model.chunk_grid import number_of
 from zcore.model.dtypes import to_descr
 from zcore.stores.memory import MemoryStore
 from zcore.tools.hdf5.walk import (
@@ -173,7 +174,7 @@ def stored_chunks(dataset: Any) -> tuple[dict[tuple[int, ...], tuple[int, int, b
     extents, shift = {}, _shift(dataset, stored)
     for chunk in stored:
         coords = _coords(chunk, dataset.chunks)
-        if all([i < n for i, n in zip(coords, grid, strict=True)]):
+        if number_of(coords, grid) is not None:
             extents[coords] = shift + chunk.byte_offset, chunk.size, chunk.filter_mask != mask
     return extents, mask
 

@@ -15,6 +15,7 @@ import numpy as np
 from zcore.errors import AsdfFormatError, ChunkError, StoreError, TruncatedError, ZcoreError
 from zcore.hierarchy import consolidated, lookup
 from zcore.hierarchy.creation_lock import Place
+from zcore.model.chunk_grid import number_of
 from zcore.model.metadata import ArrayMetadata
 from zcore.stores.directory import staged
 from zcore.stores.keys import prefix_of
@@ -149,14 +150,7 @@ def place_of(key: str, prefix: str, metadata: ArrayMetadata) -> tuple[tuple[int,
     None if it lies outside.
     """
     coords = metadata.chunk_keys.decode(key[len(prefix):], metadata.ndim)
-    if coords is None:
-        return None, None
-    number = 0
-    for i, n in zip(coords, metadata.grid_shape, strict=True):
-        if i >= n:
-            return coords, None
-        number = number * n + i
-    return coords, number
+    return coords, None if coords is None else number_of(coords, metadata.grid_shape)
 
 
 def documents_of(standing: Sequence[FoundDocument]) -> set[str]:

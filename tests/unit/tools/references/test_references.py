@@ -228,6 +228,18 @@ def test_a_list_is_joined_along_a_dimension(tmp_path, monkeypatch):
     np.testing.assert_array_equal(zcore.open("set.json", path="sub/t")[:], values)
 
 
+def test_objects_outside_an_array_are_not_those_of_the_next(tmp_path):
+    """A resize that was killed leaves them behind."""
+    arrays = [zcore.create_array(tmp_path / str(i), shape=n, chunks=2, dtype="u1", dimension_names=["t"])
+              for i, n in enumerate((8, 4))]
+    arrays[0][:] = 1
+    arrays[1][2:] = 2
+    document = tmp_path / "0/zarr.json"
+    document.write_text(document.read_text().replace("8", "4", 1))
+    found = zcore.references([tmp_path / "0", tmp_path / "1"], along="t")
+    assert zcore.open(found)[:].tolist() == [1, 1, 1, 1, 0, 0, 2, 2]
+
+
 def test_a_list_that_does_not_fit_together(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     groups, values = daily([8, 7, 4])
