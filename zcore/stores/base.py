@@ -652,6 +652,37 @@ class StorePath(NamedTuple):
         return f"{self.store.uri or repr(self.store)}/{self.path}".rstrip("/")
 
 
+class FoundStore(Store):
+    """A store whose `_found` returns a value, or a part, with its identity, as `get_with_identity` does."""
+
+    @abstractmethod
+    def _found(self, key, byte_range): ...
+
+    def get(self, key: str, byte_range: ByteRange | None = None) -> bytes | None:
+        found = self._found(key, byte_range)
+        return None if found is None else found[0]
+
+    def get_with_identity(
+        self, key: str, byte_range: ByteRange | None = None
+    ) -> tuple[bytes, Identity | None] | None:
+        return self._found(key, byte_range)
+
+
+class PutStore(Store):
+    """A store whose `_put` makes a value that of a key, unless `exclusive` and it has one. Returns whether it did."""
+
+    @abstractmethod
+    def _put(self, key, value, exclusive): ...
+
+    def set(self, key: str, value: Buffer) -> None:
+        self._check_writable("set", key)
+        self._put(key, value, exclusive=False)
+
+    def set_if_not_exists(self, key: str, value: Buffer) -> bool:
+        self._check_writable("set_if_not_exists", key)
+        return self._put(key, value, exclusive=True)
+
+
 class BlockStore(Store):
     """A store whose values are parts of blocks with checksums. `zcore.verify` reads the blocks."""
 

@@ -14,7 +14,7 @@ from zcore.errors import KeyConflictError
 from zcore.kernel.io.documents import Tickets
 from zcore.kernel.io.object_locks import ObjectLocks
 from zcore.model.value import as_bool
-from zcore.stores.base import ByteRange, Identity, Listing, Store, resolve_range, with_parts
+from zcore.stores.base import FoundStore, Identity, Listing, PutStore, resolve_range, with_parts
 from zcore.stores.keys import check_key, check_prefix
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from zcore.typing import Buffer
 
 
-class MemoryStore(Store):
+class MemoryStore(FoundStore, PutStore):
     """Keys and values in memory, for tests and intermediate results.
 
     Values are copied when they are set, and returned as immutable bytes: no memory of a caller is shared. Threads may
@@ -79,11 +79,7 @@ class MemoryStore(Store):
     # Reading takes no lock: a value that is replaced or removed meanwhile is whole either way, and a signal handler may
     # read in the middle of a change.
 
-    def get(self, key: str, byte_range: ByteRange | None = None) -> bytes | None:
-        found = self._find(key)
-        return None if found is None else _part(found[0], byte_range)
-
-    def get_with_identity(self, key: str, byte_range: ByteRange | None = None) -> tuple[bytes, Identity] | None:
+    def _found(self, key, byte_range):
         found = self._find(key)
         return None if found is None else (_part(found[0], byte_range), self._identity_of(found))
 
@@ -132,14 +128,6 @@ class MemoryStore(Store):
         return 0, self._number, len(found[0]), found[1], found[1]
 
     # Writing
-
-    def set(self, key: str, value: Buffer) -> None:
-        self._check_writable("set", key)
-        self._put(key, value, exclusive=False)
-
-    def set_if_not_exists(self, key: str, value: Buffer) -> bool:
-        self._check_writable("set_if_not_exists", key)
-        return self._put(key, value, exclusive=True)
 
     def _set_parts(self, key, parts):
         with self._locks.whole():

@@ -124,31 +124,19 @@ class AsdfStore(FileStore):
         ChecksumError
             The block has another checksum.
         """
-        return self._value(*self._find(check_key(key)), byte_range)
-
-    def _value(self, node, name, byte_range):
+        node, name = self._find(check_key(key))
         if name not in _documents_of(node):
             return self._chunk(node, name, byte_range) if self._has_chunk(node, name) else None
         value = self._document(node, name)
         start, stop = resolve_range(byte_range, len(value))
         return value[start:stop]
 
-    def get_with_identity(
-        self, key: str, byte_range: ByteRange | None = None
-    ) -> tuple[bytes, Identity | None] | None:
-        node, name = self._find(check_key(key))
-        identity = self._identity(key, node, name)
-        value = self._value(node, name, byte_range)
-        return None if value is None else (value, identity)
-
     def identity(self, key: str) -> Identity | None:
         """Return the identity of the file that was opened, with the size of the value of `key`; documents have size 0.
 
         A hash of the device and the key distinguishes values of one size. None for elements in another file.
         """
-        return self._identity(key, *self._find(check_key(key)))
-
-    def _identity(self, key, node, name):
+        node, name = self._find(check_key(key))
         size = 0
         if name not in _documents_of(node):
             size = self.getsize(key)

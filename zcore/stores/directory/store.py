@@ -26,7 +26,7 @@ from zcore.kernel.io.new_directory import new_directory
 from zcore.kernel.io.object_locks import ObjectLocks, locks_of
 from zcore.model.value import as_bool
 from zcore.replacing import NO_FILE
-from zcore.stores.base import OBJECTS, ByteRange, Directory, Folders, Identity, Listing, Objects, Store, directory_at
+from zcore.stores.base import OBJECTS, Directory, Folders, FoundStore, Listing, Objects, PutStore, directory_at
 from zcore.stores.directory import atomic, cleanup, reading, staged
 from zcore.stores.directory.reading import check_absent, is_special_file, read_file, stat_file
 from zcore.stores.keys import NATIVE, POSIX, check_key, check_prefix, key_to_path, prefix_of
@@ -36,6 +36,7 @@ from zcore.trust.base_path import absolute_base
 if TYPE_CHECKING:
     from typing import Any
 
+    from zcore.stores.base import Identity
     from zcore.typing import Buffer, StrPath
 
 # Devices whose file systems distinguish upper from lower case, as this process has found. (ext4 can switch a single
@@ -45,7 +46,7 @@ _CASE_SENSITIVE = set()
 _DOCUMENTS = frozenset(("zarr.json", ".zarray", ".zgroup", ".zattrs", "__zmeta__"))
 
 
-class DirectoryStore(Folders, Store):
+class DirectoryStore(Folders, FoundStore, PutStore):
     """The files below a directory as keys and values.
 
     Parameters
@@ -153,14 +154,6 @@ class DirectoryStore(Folders, Store):
         return self
 
     # Reading
-
-    def get(self, key: str, byte_range: ByteRange | None = None) -> bytes | None:
-        found = self._read(key, byte_range)
-        return None if found is None else found[0]
-
-    def get_with_identity(self, key: str, byte_range: ByteRange | None = None) -> tuple[bytes, Identity] | None:
-        found = self._read(key, byte_range)
-        return None if found is None else (found[0], identity_of(found[1]))
 
     @property
     def label(self) -> str:
@@ -283,8 +276,8 @@ class DirectoryStore(Folders, Store):
         self._check_confined(directory, prefix)
         self._check_absent(directory, "look at", prefix)
 
-    def _read(self, key, byte_range):
-        """Return the bytes of the file of `key` and the status of the descriptor they came from, or None."""
+    def _found(self, key, byte_range):
+        """Return the bytes of the file of `key` and the identity of the descriptor they came from, or None."""
         path = self._readable_path(key)
         try:
             found = read_file(path, byte_range)
@@ -292,9 +285,10 @@ class DirectoryStore(Folders, Store):
             raise self._fault(exc, "read", key) from exc
         if found is None:
             return None
+        value, status = found
         if self._ignores_case is None:
-            self._look_up_case(key, found[1].st_dev)
-        return None if self._ignores_case is not False and self._is_alias(key) else found
+            self._look_up_case(key, status.st_dev)
+        return None if self._ignores_case is not False and self._is_alias(key) else (value, identity_of(status))
 
     def _stat(self, key):
         """Return the status of the file of `key`, or None when it has none."""
@@ -312,21 +306,13 @@ class DirectoryStore(Folders, Store):
 
     # Writing
 
-    def set(self, key: str, value: Buffer) -> None:
-        self._check_writable("set", key)
-        self._write(key, value, exclusive=False)
-
-    def set_if_not_exists(self, key: str, value: Buffer) -> bool:
-        self._check_writable("set_if_not_exists", key)
-        return self._write(key, value, exclusive=True)
-
-    def _write(self, key, value, exclusive):
+    def _put(self, key, value, exclusive):
         data = flat_view(value)
         # Of a confined store, these are also the chunks that an append writes before the new shape.
-        return self._put(key, lambda path: atomic.write_file(path, data, exclusive=exclusive, fsync=self.fsync,
-                                                             settles=self.confined))
+        return self._write(key, lambda path: atomic.write_file(path, data, exclusive=exclusive, fsync=self.fsync,
+                                                               settles=self.confined))
 
-    def _put(self, key, write):
+    def _write(self, key, write):
         """Return ``write(path)``, which makes the file of a key."""
         path = self._writable_path(key)
         try:
@@ -342,8 +328,8 @@ class DirectoryStore(Folders, Store):
 
     def set_at(self, directory: int, key: str, value: Buffer) -> None:
         self._check_writable("set", key)
-        self._put(key, lambda path: atomic.write_file_at(directory, os.path.basename(path), flat_view(value),
-                                                         fsync=self.fsync))
+        self._write(key, lambda path: atomic.write_file_at(directory, os.path.basename(path), flat_view(value),
+                                                           fsync=self.fsync))
 
     def check_no_special(self, prefix: str, names: Sequence[str]) -> None:
         for name in names:

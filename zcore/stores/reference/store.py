@@ -22,9 +22,11 @@ from zcore.stores.base import (
     OBJECTS,
     ByteRange,
     FileParts,
+    FoundStore,
     Identity,
     Listing,
     Objects,
+    PutStore,
     Store,
     renew_in_children,
     resolve_range,
@@ -38,7 +40,7 @@ from zcore.trust.urls import is_remote
 if TYPE_CHECKING:
     from typing import Any
 
-    from zcore.typing import Buffer, StrPath
+    from zcore.typing import StrPath
 
 MAX_WORD = 2**64 - 1
 LISTED = 1024  # keys in memory while a store is listed
@@ -66,7 +68,7 @@ class _Loaded(Store):
         return Listing([], [])
 
 
-class ReferenceStore(Store):
+class ReferenceStore(FoundStore, PutStore):
     """The store of a reference set.
 
     Parameters
@@ -99,6 +101,11 @@ class ReferenceStore(Store):
         It cannot be read.
     ValueError
         `base` or one of `allowed` is empty; or an option does not apply to a set in Parquet.
+
+    Notes
+    -----
+    A target that is missing, too short, or not allowed is a `ReferenceTargetError`: never a missing key, which would
+    read as fill value. A value in a store for writing, or at a service, has no identity.
 
     Examples
     --------
@@ -231,53 +238,25 @@ class ReferenceStore(Store):
 
     # Reading
 
-    def get(self, key: str, byte_range: ByteRange | None = None) -> bytes | None:
-        """See `Store.get`.
-
-        Raises
-        ------
-        ReferenceTargetError
-            The target is missing, too short, or not allowed: never a missing key, which would read as fill value.
-        """
+    def _found(self, key, byte_range):
         found = self._find(key)
         if found is None:
             return None
         if isinstance(found, bytes):
             start, stop = resolve_range(byte_range, len(found))
-            return found if byte_range is None else found[start:stop]
-        url, offset, length = found
-        if length is None and byte_range is None:
-            return self._targets.get(key, url, offset, None)
-        if length is None:
-            length = self._targets.getsize(key, url)
-        start, stop = resolve_range(byte_range, length)
-        return self._targets.get(key, url, offset + start, stop - start)
-
-    def get_with_identity(
-        self, key: str, byte_range: ByteRange | None = None
-    ) -> tuple[bytes, Identity | None] | None:
-        """See `Store.get_with_identity`. A value in a store for writing, or at a service, has no identity."""
-        found = self._find(key)
-        if not self._has_identity(found):
-            return super().get_with_identity(key, byte_range)
-        if isinstance(found, bytes):
-            start, stop = resolve_range(byte_range, len(found))
-            return found[start:stop], _identity_of_data(found)
-        url, offset, length = found
-        value, status = self._targets.get_part(key, url, offset, length, byte_range)
-        return value, _identity_of_part(status, offset, length)
+            return found[start:stop], _identity_of_data(found) if self._read_only else None
+        value, status = self._targets.get_part(key, *found, byte_range)
+        return value, _identity_of_part(status, *found[1:]) if self._read_only and status is not None else None
 
     def identity(self, key: str) -> Identity | None:
         found = self._find(key)
-        if not self._has_identity(found):
+        if found is None or not self._read_only:
             return None
         if isinstance(found, bytes):
             return _identity_of_data(found)
         url, offset, length = found
-        return _identity_of_part(self._targets.status_of(key, url), offset, length)
-
-    def _has_identity(self, found):
-        return self._read_only and found is not None and (isinstance(found, bytes) or self._targets.is_local(found[0]))
+        is_local = self._targets.is_local(url)
+        return _identity_of_part(self._targets.status_of(key, url), offset, length) if is_local else None
 
     @property
     def targets(self) -> Targets:
@@ -381,15 +360,9 @@ class ReferenceStore(Store):
 
     # Changes, in memory
 
-    def set(self, key: str, value: Buffer) -> None:
-        self._check_writable("set", key)
+    def _put(self, key, value, exclusive):
         with self._lock:
-            self._table.put_data(check_key(key).encode(), bytes(flat_view(value)))
-
-    def set_if_not_exists(self, key: str, value: Buffer) -> bool:
-        self._check_writable("set_if_not_exists", key)
-        with self._lock:
-            if self._find(key) is not None:
+            if exclusive and self._find(key) is not None:
                 return False
             self._table.put_data(check_key(key).encode(), bytes(flat_view(value)))
             return True

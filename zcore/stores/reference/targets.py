@@ -79,10 +79,13 @@ class Targets(AllowedTargets):
         """
         remote = self.url_of(key, url)
         if remote is not None:
-            data = self.remote.get(remote, offset, length, key)
-            data = data if length is None else self.check_length(key, url, offset, length, data)
-            start, stop = resolve_range(byte_range, len(data))
-            return data[start:stop], None
+            if byte_range is not None:
+                if length is None:
+                    length = max(0, self.remote.getsize(remote, key) - offset)
+                start, stop = resolve_range(byte_range, length)
+                offset, length = offset + start, stop - start
+            data = b"" if length == 0 else self.remote.get(remote, offset, length, key)
+            return data if length is None else self.check_length(key, url, offset, length, data), None
         fd = self.open(url, key)
         try:
             status = os.fstat(fd)

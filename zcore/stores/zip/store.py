@@ -17,7 +17,7 @@ from zcore.errors import StoreError, UnsupportedError, warn
 from zcore.kernel.refs.table import ReferenceTable
 from zcore.model.value import as_bool
 from zcore.ranges import FAR_NBYTES, Ahead, LocalFile
-from zcore.stores.base import OBJECTS, ByteRange, FileParts, Identity, Listing, Objects, resolve_range, with_parts
+from zcore.stores.base import OBJECTS, FileParts, Listing, Objects, PutStore, resolve_range, with_parts
 from zcore.stores.keys import check_key, check_prefix, prefix_of
 from zcore.stores.memory import MemoryStore
 from zcore.stores.one_file import HERE, IN_PYTHON, FileStore
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
     from typing import Any, Literal
 
     from zcore.ranges import ByteSource
-    from zcore.stores.base import Blocks
+    from zcore.stores.base import Blocks, ByteRange, Identity
     from zcore.stores.remote.store import RemoteStore
-    from zcore.typing import Buffer, StrPath
+    from zcore.typing import StrPath
 
 # The directory of a small archive lies in this part of its end.
 _END_NBYTES = END.size + MAX_COMMENT
@@ -48,7 +48,7 @@ _END_NBYTES = END.size + MAX_COMMENT
 _EXTRA_NBYTES = 64
 
 
-class ZipStore(FileStore):
+class ZipStore(PutStore, FileStore):
     """A store in a zip file.
 
     Parameters
@@ -76,7 +76,8 @@ class ZipStore(FileStore):
     Notes
     -----
     The store reads the file that it opened, even if another file gets its name. An error in the block of a `with`
-    statement leaves no new archive, and neither does a store that was not closed.
+    statement leaves no new archive, and neither does a store that was not closed, or a value that could not be written.
+    The bytes of a value that is replaced stay in the file, unused.
 
     Examples
     --------
@@ -215,12 +216,6 @@ class ZipStore(FileStore):
             member, source = self._located(key, member.n_stored if member.is_deflated else 0 if start else stop)
         return read_member(source, key, member, byte_range)
 
-    def get_with_identity(
-        self, key: str, byte_range: ByteRange | None = None
-    ) -> tuple[bytes, Identity | None] | None:
-        value = self.get(key, byte_range)
-        return None if value is None else (value, self.identity(key))
-
     def identity(self, key: str) -> Identity | None:
         """Return the identity of `key`: that of the file that was opened, and of the member.
 
@@ -260,21 +255,6 @@ class ZipStore(FileStore):
         return False     # the CRC does not show whether a chunk can be decoded
 
     # Writing
-
-    def set(self, key: str, value: Buffer) -> None:
-        """See `Store.set`; the bytes of a value that is replaced stay in the file, unused.
-
-        Raises
-        ------
-        StoreError
-            It could not be written. Then there will be no archive.
-        """
-        self._check_writable("set", key)
-        self._put(key, value, exclusive=False)
-
-    def set_if_not_exists(self, key: str, value: Buffer) -> bool:
-        self._check_writable("set_if_not_exists", key)
-        return self._put(key, value, exclusive=True)
 
     def erase(self, key: str) -> None:
         self._check_writable("erase", key)
