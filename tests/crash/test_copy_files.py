@@ -29,7 +29,7 @@ done = {"full": 0, "copied": 0}
 for n_bytes in range(0, 2 << 20, step):
     leave_free(n_bytes)
     try:
-        zcore.copy(source, name, overwrite=True, chunks=(5, 200))
+        zcore.copy(source, name, overwrite=True, chunks=(5, 200) if name in ("a.h5", "a.zip") else None)
     except zcore.StoreError as exc:
         assert exc.errno == errno.ENOSPC, repr(exc)
         assert open(name, "rb").read() == b"old"

@@ -182,7 +182,7 @@ def test_messages_have_the_words_of_the_command(run, save):
     for arguments, words in (
             (("cp", "a.npy", "a.zip"), "a.zip is there already; --overwrite replaces it"),
             (("attrs", "a.zip", "--set", "a", "1"), "or made as a whole by zcore cp"),
-            (("cp", "a.zarr", "b.h5", "--checksum"), "which --checksum is for"),
+            (("cp", "a.zarr", "b.h5", "--checksum"), "b.h5: a file of this kind has no choice of checksum"),
             (("create", "c.zmeta", "--shape", "3", "--dtype", "u1", "--zarr-format", "zmeta", "--compressor", "zstd"),
              "--compressor blosc:lz4:0"),
             (("verify", "--repair", "a.zip"), f"verify: {os.getcwd()}/a.zip is read-only"),

@@ -134,8 +134,6 @@ def copy(source: StoreLike | Array | Group | list[StoreLike | Array | Group], de
         check_shared(destination, "destination")
     wanted = CopyRequest(chunks, shards, codecs, compressors, None if dtype is None else np.dtype(dtype), order,
                     as_bool(checksum, "checksum") or None)
-    if wanted.checksum and file_kind(destination) in SINKS:
-        raise ValueError(f"{_place(destination)} will hold no array of Zarr v3, which checksum=True is for")
     top = path if isinstance(path, str) else ""     # a list of sources has no common one
     losses = Losses(top)
     threads = Options(threads=threads).threads
@@ -156,6 +154,8 @@ def copy(source: StoreLike | Array | Group | list[StoreLike | Array | Group], de
         with sink_of(place, destination_path, job, overwrite, root_format,
                      isinstance(opened.nodes[0][1], SourceArray), zarr_format, losses, threads,
                      config.fsync if fsync is None else as_bool(fsync, "fsync")) as (sink, work):
+            if refused := [wish for wish, value in wanted._asdict().items() if wish not in sink.takes and value]:
+                raise ValueError(f"{_place(destination)}: a file of this kind has no choice of {', '.join(refused)}")
             arrays = [node for _, node in opened.nodes if isinstance(node, SourceArray)]
             told = Progress(progress, sum(_nbytes(array, wanted) for array in arrays))
             made, copier = {}, NodeCopier(sink, wanted, losses, top if opened.leaves_out else None)

@@ -45,7 +45,7 @@ from zcore.stores.directory.store import DirectoryStore
 from zcore.stores.keys import TEMPORARY, prefix_of
 from zcore.tools.copy import document_last
 from zcore.tools.copy.transfer import Sink, StoredTarget
-from zcore.tools.copy.translate import described, kept_attributes
+from zcore.tools.copy.translate import CopyRequest, described, kept_attributes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
     from zcore.stores.base import Store, StoreLike
     from zcore.tools.copy.sources import SourceArray, SourceGroup
-    from zcore.tools.copy.translate import CopyRequest, Losses
+    from zcore.tools.copy.translate import Losses
     from zcore.typing import Format
 
 _MAX_NAME = 200     # bytes; file systems take 255
@@ -235,6 +235,8 @@ class StoreSink(Sink):
     documents_first : bool
         See `Sink`.
     """
+
+    takes = CopyRequest._fields
 
     def __init__(self, store: Store, path: str, zarr_format: Format | None, work: Work, losses: Losses,
                  threads: int | None, overwrite: bool = True, documents_first: bool = False) -> None:

@@ -85,10 +85,13 @@ class Sink:
         All nodes are made before elements are written: an archive has its documents at its beginning.
     keeps_enums : bool
         Names of numbers are kept.
+    takes : tuple of str
+        The wishes of a `CopyRequest` that can be met.
     """
 
     documents_first: bool = False
     keeps_enums: bool = False
+    takes: tuple[str, ...] = ()
 
     def group(self, name: str, source: SourceGroup) -> None:
         """Make a group, or note the loss."""

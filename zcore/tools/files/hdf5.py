@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from zcore import api
+from zcore.codecs import GzipCodec
 from zcore.descriptors import identity_of
 from zcore.errors import Needing, SelectionError, UnsupportedError, warn
 from zcore.kernel.io.steady_file import SteadyFile
@@ -216,10 +217,23 @@ def _slices_of(box):
                   for start, step, n in zip(box.starts, box.steps, box.counts, strict=True)])
 
 
+def _level(source, compressors):
+    """Return the level of gzip for a dataset; None for no compression."""
+    if compressors is None:
+        compressors = "auto" if source.inner_codecs is None or len(source.inner_codecs) > 1 else ()
+    if isinstance(compressors, GzipCodec):
+        return compressors.level
+    if compressors not in ("auto", "gzip", (), []):
+        raise ValueError(f"compressors is {compressors!r:.60}, expected for HDF5 'gzip', a GzipCodec, 'auto', or () for "
+                         "no compression")
+    return _GZIP_LEVEL if compressors else None
+
+
 class Hdf5Sink(Sink):
     """A new HDF5 file. HDF5 is told that every write has succeeded, as it does not survive a failed one."""
 
     keeps_enums = True
+    takes = ("dtype", "chunks", "compressors")
 
     def __init__(self, path: str, name: str, losses: Losses) -> None:
         self._h5py = _h5py()
@@ -246,11 +260,12 @@ class Hdf5Sink(Sink):
         chunks: Any = source.chunk_shape if wanted.chunks is None else wanted.chunks
         if source.shape and 0 not in source.shape:
             if isinstance(chunks, (tuple, list)) and all([isinstance(chunk, int) for chunk in chunks]):
-                settings["chunks"] = tuple([min(chunk, n) for chunk, n in zip(chunks, source.shape, strict=True)])
+                settings["chunks"] = tuple([n if chunk == -1 else min(chunk, n)
+                                            for chunk, n in zip(chunks, source.shape, strict=True)])
             else:
                 settings["chunks"] = True
-            if source.inner_codecs is None or len(source.inner_codecs) > 1:
-                settings |= {"compression": "gzip", "compression_opts": _GZIP_LEVEL, "shuffle": True}
+            if (level := _level(source, wanted.compressors)) is not None:
+                settings |= {"compression": "gzip", "compression_opts": level, "shuffle": True}
         if source.fill_value is not None and dtype.kind != "T" and dtype.names is None:
             settings["fillvalue"] = np.asarray(source.fill_value).astype(stored)
         try:

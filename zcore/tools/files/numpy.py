@@ -322,6 +322,8 @@ def dtype_of(source: SourceArray, wanted: CopyRequest) -> np.dtype[Any]:
 class NpySink(Sink):
     """A file ``.npy``, which holds one array; see `zcore.tools.copy.destinations`."""
 
+    takes = ("dtype", "order")
+
     def __init__(self, path: str, name: str, losses: Losses) -> None:
         if name:
             raise ValueError(f"a .npy file holds one array, which has no path; {name!r} was asked for")

@@ -722,8 +722,6 @@ def test_formats_without_checksums_refuse_one(tmp_path):
     a = zcore.create_array(zcore.MemoryStore(), data=np.arange(4), zarr_format=2)
     with pytest.raises(UnsupportedError, match="zarr_format=3"):
         zcore.copy(a, tmp_path / "b", checksum=True)
-    with pytest.raises(ValueError, match="Zarr v3"):
-        zcore.copy(a, tmp_path / "b.npy", checksum=True)
     assert os.listdir(tmp_path) == []
 
 
@@ -755,3 +753,26 @@ def test_a_destination_that_is_removed_meanwhile_is_free(tmp_path, monkeypatch):
     monkeypatch.setattr(reading, "is_empty", removed)
     zcore.copy(tmp_path / "a", tmp_path / "b")
     assert zcore.open_array(tmp_path / "b", mode="r")[...].tolist() == [1, 2]
+
+
+@pytest.mark.parametrize(("name", "wishes", "refused"), [
+    ("a.npy", {"compressors": "zstd"}, "compressors"), ("a.npz", {"chunks": 2, "shards": 4}, "chunks, shards"),
+    ("a.asdf", {"codecs": ["bytes"]}, "codecs"), ("a.h5", {"order": "F"}, "order"),
+    ("a.h5", {"checksum": True}, "checksum"),
+    ("a.h5", {"compressors": "zstd"}, "compressors is 'zstd'"),
+])
+def test_a_file_does_not_ignore_what_was_asked_for(name, wishes, refused, tmp_path):
+    source = zcore.array(np.arange(8).reshape(2, 4))
+    with pytest.raises(ValueError, match=refused):
+        zcore.copy(source, tmp_path / name, **wishes)
+    assert os.listdir(tmp_path) == []
+    zcore.copy(source, tmp_path / name, dtype="f4", shards=False, compressors=())
+
+
+@pytest.mark.parametrize(("compressors", "expected"), [
+    ((), None), ("auto", 4), ("gzip", 4), (zcore.codecs.GzipCodec(level=9), 9), (None, 4)])
+def test_compression_of_hdf5(compressors, expected, tmp_path):
+    h5py = pytest.importorskip("h5py")
+    zcore.copy(zcore.array(np.arange(80).reshape(8, 10)), tmp_path / "a.h5", compressors=compressors, chunks=(2, -1))
+    with h5py.File(tmp_path / "a.h5") as file:
+        assert file["data"].compression_opts == expected and file["data"].chunks == (2, 10)
