@@ -119,19 +119,12 @@ class ShardingCodec(Codec):
 def specs_of(member: str, codecs: Iterable[Any]) -> tuple[CodecSpec, ...]:
     """Return the `CodecSpec` of each codec of a chain, the `member` of a configuration.
 
-    Raises : ValueError, if one is no codec, or there are none.
+    Raises : TypeError, if one is no codec; ValueError, if there are none.
     """
-    specs = []
-    for codec in codecs:
-        codec = named_codec(codec)
-        if not isinstance(codec, CodecSpec):
-            if not isinstance(codec.get("name"), str) or not isinstance(codec.get("configuration", {}), dict):
-                raise ValueError(f"{member}: expected a name and a configuration, found {codec!r:.60}")
-            codec = CodecSpec(codec["name"], codec.get("configuration"))
-        specs.append(codec)
+    specs = tuple(map(named_codec, codecs))
     if not specs:
         raise ValueError(f"{member}: expected at least the codec that makes bytes")
-    return tuple(specs)
+    return specs
 
 
 def documents_of(specs: Iterable[CodecSpec]) -> list[dict[str, Any]]:

@@ -1,7 +1,6 @@
 """Codecs as several formats take them from a caller, and `bytes` and `blosc` as all write them: defaults and limits."""
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from zcore.model.dtypes import byte_order
@@ -9,35 +8,19 @@ from zcore.model.metadata import CodecSpec
 from zcore.model.named_codecs import named_codec
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
     import numpy as np
 
-BLOSC_COMPRESSORS = ("blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd")
 BLOSC_SHUFFLES = ("noshuffle", "shuffle", "bitshuffle")  # the position is the number in Zarr v2 and `__zmeta__`
 BLOSC_DEFAULTS: dict[str, Any] = {"cname": "lz4", "clevel": 5}  # see docs/design/decisions.md
 MAX_BLOSC_NBYTES = 2**31 - 1 - 16  # of a chunk: c-blosc, BLOSC_MAX_BUFFERSIZE
 
 
-def given_spec(codec: object) -> CodecSpec:
-    """Return a codec of a caller, in any form of `named_codec`, as a `CodecSpec` whose parameters are unchecked.
-
-    Raises : TypeError, ValueError, if it is no codec.
-    """
-    codec = named_codec(codec)
-    if not isinstance(codec, CodecSpec):
-        codec = CodecSpec(codec.get("name"), codec.get("configuration"))
-    if type(codec.name) is not str:
-        raise TypeError(f"expected a dict with the codec's name, found the name {codec.name!r:.60}")
-    if not isinstance(codec.configuration, Mapping):
-        raise TypeError(f"expected the configuration of {codec.name!r:.60} as a dict, found "
-                        f"{codec.configuration!r:.60}")
-    return codec
-
-
 def given_specs(codecs: object) -> list[CodecSpec]:
-    """Return one codec of a caller, or several, as a list; see `given_spec`."""
-    return [given_spec(codec) for codec in (codecs if isinstance(codecs, (list, tuple)) else (codecs,))]
+    """Return one codec of a caller, or several, as a list; see `named_codec`."""
+    return [named_codec(codec) for codec in (codecs if isinstance(codecs, (list, tuple)) else (codecs,))]
 
 
 def bytes_spec(dtype: np.dtype[Any]) -> CodecSpec:

@@ -27,10 +27,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from zcore.blosc import COMPRESSORS
 from zcore.errors import UnsupportedError
 from zcore.formats.base import Format
 from zcore.formats.codec_specs import (
-    BLOSC_COMPRESSORS,
     BLOSC_DEFAULTS,
     BLOSC_SHUFFLES,
     MAX_BLOSC_NBYTES,
@@ -91,7 +91,7 @@ class Zmeta(Format):
         return ArrayMetadata(
             shape, dtype, chunk_shape, _CHUNK_KEYS,
             codecs=(bytes_spec(dtype), blosc_spec({
-                "cname": found.choice("cname", BLOSC_COMPRESSORS), "clevel": found.integer("clevel", 0, 9),
+                "cname": found.choice("cname", COMPRESSORS), "clevel": found.integer("clevel", 0, 9),
                 "shuffle": found.integer("shuffle", 0, 2),
             }, dtype.itemsize)),
             fill_value=None if members["fill_value"] is None else fill_scalar(dtype, raw_fill),
@@ -264,8 +264,8 @@ def _chain_members(codecs, dtype):
     expected = {*BLOSC_DEFAULTS, "shuffle", "typesize", "blocksize"}
     if blosc.keys() != expected:
         raise ValueError(f"blosc is configured by {sorted(expected)}, found {sorted(blosc)}")
-    if blosc["cname"] not in BLOSC_COMPRESSORS:
-        raise ValueError(f"cname: expected one of {', '.join(BLOSC_COMPRESSORS)}, found {blosc['cname']!r}")
+    if blosc["cname"] not in COMPRESSORS:
+        raise ValueError(f"cname: expected one of {', '.join(COMPRESSORS)}, found {blosc['cname']!r}")
     if type(blosc["clevel"]) is not int or not 0 <= blosc["clevel"] <= 9:
         raise ValueError(f"clevel: expected an integer from 0 to 9, found {blosc['clevel']!r}")
     if blosc["shuffle"] not in BLOSC_SHUFFLES:

@@ -18,13 +18,13 @@ from zcore.engine.node_binding import GroupBinding
 from zcore.engine.options import Options
 from zcore.errors import NodeExistsError, UnsupportedError, ZcoreError
 from zcore.formats import format_of
+from zcore.formats.codec_specs import given_specs
 from zcore.hierarchy import creation, deletion, exchange, lookup
 from zcore.hierarchy.creation_lock import hold_tree
 from zcore.indexing.assign import cast_to, check_complete, in_memory
 from zcore.model.dtypes import plain_dtype
 from zcore.model.fill_value import fill_bytes, in_order_of_bits
-from zcore.model.metadata import ArrayMetadata, CodecSpec, GroupMetadata, has_varying_items, unshared
-from zcore.model.named_codecs import named_codec
+from zcore.model.metadata import ArrayMetadata, GroupMetadata, has_varying_items, unshared
 from zcore.model.value import as_bool, text_of
 from zcore.stores.keys import prefix_of
 from zcore.stores.memory import MemoryStore
@@ -355,12 +355,5 @@ def compressors_for(format: Format, compressors: Any) -> Any:
     """Return the caller's codecs for `format.new_array`: a tuple of `CodecSpec`, or unchanged."""
     if format.has_own_codec_names:
         return compressors
-    specs = []
-    if not isinstance(compressors, (list, tuple)):
-        compressors = () if compressors is None else (compressors,)
-    for codec in compressors:
-        codec = named_codec(codec)
-        if not isinstance(codec, CodecSpec):
-            codec = codec_of(codec.get("name"), codec.get("configuration") or {}).spec()
-        specs.append(codec)
-    return tuple(specs)
+    given = given_specs(() if compressors is None else compressors)
+    return tuple([codec_of(spec.name, spec.configuration).spec() for spec in given])

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 _IN_BOTH = ("blosc", "gzip", "vlen-bytes", "vlen-utf8", "zstd")
 
 
-def named_codec(codec: Any) -> CodecSpec | Mapping[str, Any]:
-    """Return a codec as a `CodecSpec`, or as in a Zarr v3 document: a dict, whose members the codecs check.
+def named_codec(codec: Any) -> CodecSpec:
+    """Return a codec as a `CodecSpec`, whose parameters are unchecked.
 
     Parameters
     ----------
@@ -31,12 +31,12 @@ def named_codec(codec: Any) -> CodecSpec | Mapping[str, Any]:
     Examples
     --------
     >>> named_codec("zstd")
-    {'name': 'zstd', 'configuration': {}}
-    >>> named_codec({"id": "zlib", "level": 1}), named_codec({"id": "gzip", "level": 1})
-    ({'name': 'numcodecs.zlib', 'configuration': {'level': 1}}, {'name': 'gzip', 'configuration': {'level': 1}})
+    CodecSpec(name='zstd', configuration={})
+    >>> named_codec({"id": "zlib", "level": 1})
+    CodecSpec(name='numcodecs.zlib', configuration={'level': 1})
     """
     if isinstance(codec, str):
-        return {"name": codec, "configuration": {}}
+        return CodecSpec(codec)
     if not isinstance(codec, type):
         if hasattr(codec, "spec"):
             codec = codec.spec()
@@ -52,11 +52,16 @@ def named_codec(codec: Any) -> CodecSpec | Mapping[str, Any]:
                         f"configuration, found {found}")
     if "id" in codec and "name" not in codec:
         id, configuration = codec["id"], {member: value for member, value in codec.items() if member != "id"}
-        return {"name": id if id in _IN_BOTH else f"numcodecs.{id}", "configuration": configuration}
+        return CodecSpec(id if id in _IN_BOTH else f"numcodecs.{id}", configuration)
     if unknown := codec.keys() - {"name", "configuration", "must_understand"}:
         raise TypeError(f"{min(unknown, key=str)!r} is no member of a codec; its parameters are those of "
                         f"'configuration', as in {{'name': 'gzip', 'configuration': {{'level': 5}}}}")
-    return codec
+    name, configuration = codec.get("name"), codec.get("configuration")
+    if not isinstance(name, str):
+        raise TypeError(f"expected a dict with the codec's name, found the name {name!r:.60}")
+    if not isinstance(configuration, (Mapping, type(None))):
+        raise TypeError(f"expected the configuration of {name!r:.60} as a dict, found {configuration!r:.60}")
+    return CodecSpec(name, configuration)
 
 
 def _left_open(codec):

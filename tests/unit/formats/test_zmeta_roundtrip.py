@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from zcore.blosc import COMPRESSORS
 from zcore.formats import format_of
-from zcore.formats.codec_specs import BLOSC_COMPRESSORS
 from zcore.model.dtypes import from_descr, to_descr
 from zcore.model.fill_value import fill_scalar
 
@@ -63,7 +63,7 @@ def arrays(draw):
         raw = draw(st.binary(min_size=dtype.itemsize, max_size=dtype.itemsize))
         fill_value = draw(st.none() | st.just(fill_scalar(dtype, raw)))
     return zmeta.new_array(
-        shape, dtype, chunks, fill_value, cname=draw(st.sampled_from(BLOSC_COMPRESSORS)),
+        shape, dtype, chunks, fill_value, cname=draw(st.sampled_from(COMPRESSORS)),
         clevel=draw(st.integers(0, 9)), shuffle=draw(st.integers(0, 2)),
     ).replace(extra=draw(st.dictionaries(st.text(max_size=3), st.lists(st.integers()), max_size=2)))
 

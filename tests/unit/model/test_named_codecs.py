@@ -9,11 +9,10 @@ from zcore.model.named_codecs import named_codec
 
 
 def test_objects_dicts_and_specs_name_a_codec():
-    document = {"name": "gzip", "configuration": {"level": 3}}
     assert named_codec(GzipCodec(level=3)) == CodecSpec("gzip", {"level": 3})
     assert named_codec(CodecSpec("gzip", {"level": 3})) == CodecSpec("gzip", {"level": 3})
-    assert named_codec(document) == document
-    assert named_codec("gzip") == {"name": "gzip", "configuration": {}}
+    assert named_codec({"name": "gzip", "configuration": {"level": 3}}) == CodecSpec("gzip", {"level": 3})
+    assert named_codec("gzip") == named_codec({"name": "gzip"}) == CodecSpec("gzip", {})
 
 
 @pytest.mark.parametrize("zarr_format", [3, 2])
@@ -47,8 +46,8 @@ def test_a_class_of_codecs_is_no_codec():
 
 
 def test_a_dict_of_zarr_v2_gets_the_name_that_v3_has():
-    assert named_codec({"id": "zlib", "level": 1}) == {"name": "numcodecs.zlib", "configuration": {"level": 1}}
-    assert named_codec({"id": "gzip", "level": 1}) == {"name": "gzip", "configuration": {"level": 1}}
+    assert named_codec({"id": "zlib", "level": 1}) == CodecSpec("numcodecs.zlib", {"level": 1})
+    assert named_codec({"id": "gzip", "level": 1}) == CodecSpec("gzip", {"level": 1})
 
 
 @pytest.mark.parametrize("keyword", ["compressors", "filters"])
@@ -96,6 +95,7 @@ def test_codecs_of_numcodecs(zarr_format):
     ({"name": "gzip", "configuration": {"depth": 3}}, "codec 'gzip' has no parameter 'depth'; "),
     ({"name": "blosc", "configuration": {"a": 1}}, "codec 'blosc' has no parameter 'a'; "),
     ({"id": "zstd", "configuration": {"level": 1}}, "codec 'zstd' has no parameter 'configuration'; "),
+    ({"name": 3}, "expected a dict with the codec's name, found the name 3"),
     ({"name": "zstd", "configuration": [1]}, r"expected the configuration of 'zstd' as a dict, found \[1\]"),
 ])
 def test_errors_speak_of_the_codec(zarr_format, codec, message):

@@ -14,8 +14,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from zcore.blosc import COMPRESSORS
 from zcore.errors import UnsupportedError
-from zcore.formats.codec_specs import BLOSC_COMPRESSORS, BLOSC_SHUFFLES, blosc_spec, blosc_typesize
+from zcore.formats.codec_specs import BLOSC_SHUFFLES, blosc_spec, blosc_typesize
 from zcore.model.dtypes import from_typestr
 from zcore.model.metadata import CodecSpec
 
@@ -114,7 +115,7 @@ _CODECS = {
     "zfpy": (SERIALIZER, None, None),
     "pcodec": (SERIALIZER, None, None),
     "blosc": (BYTES, "blosc", {
-        "cname": ("lz4", _one_of(*BLOSC_COMPRESSORS)), "clevel": (5, _integer(0, 9)), "shuffle": (1, _SHUFFLES),
+        "cname": ("lz4", _one_of(*COMPRESSORS)), "clevel": (5, _integer(0, 9)), "shuffle": (1, _SHUFFLES),
         "blocksize": (0, _integer(0, 2**31 - 17)), "typesize": (None, _integer(1, 2**31 - 1)),
     }),
     "zstd": (BYTES, "zstd", {"level": (0, _level_of_zstd), "checksum": (False, _TRUTH)}),

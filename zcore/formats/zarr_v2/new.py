@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from zcore.formats.codec_specs import MAX_BLOSC_NBYTES, given_spec, given_specs
+from zcore.formats.codec_specs import MAX_BLOSC_NBYTES, given_specs
 from zcore.formats.zarr_v2.chain import from_chain, to_chain
 from zcore.formats.zarr_v2.codecs import SERIALIZER, from_spec, kind_of, unknown_parameters
 from zcore.formats.zarr_v2.fill import parse_fill, parse_object_fill, render_fill, render_object_fill
@@ -19,6 +19,7 @@ from zcore.model.chunk_keys import ChunkKeyEncoding
 from zcore.model.dtypes import from_descr, is_bytes, is_text, numpy_dtype, to_descr
 from zcore.model.fill_value import fill_bytes, fill_scalar
 from zcore.model.metadata import ArrayMetadata, GroupMetadata, has_varying_items, shape_of
+from zcore.model.named_codecs import named_codec
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -147,7 +148,7 @@ def _configs(codecs):
             configs.append({"id": codec.removeprefix("numcodecs.")})
         elif hasattr(codec, "get_config") and not isinstance(codec, type):
             configs.append(codec.get_config())
-        elif (spec := given_spec(codec)).name != "bytes":
+        elif (spec := named_codec(codec)).name != "bytes":
             config = from_spec(spec, None)
             _checked({**spec.configuration, "id": config["id"]}, spec.name, "are those of 'configuration'")
             configs.append(config)

@@ -6,7 +6,6 @@ are completed, such as the item size of blosc.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -107,27 +106,18 @@ def specs_of(codecs: object, dtype: np.dtype[Any], ndim: int) -> tuple[CodecSpec
 
 def spec_of(codec: object, dtype: np.dtype[Any], ndim: int) -> CodecSpec:
     """Return a codec of a caller as a complete `CodecSpec`."""
-    codec = _completed_shards(named_codec(codec), dtype, ndim)
-    if not isinstance(codec, CodecSpec):
-        codec = parse_codec(codec, ndim)
-    codec = _completed(codec, dtype)
+    codec = named_codec(codec)
+    configuration = dict(codec.configuration)
+    if codec.name == "sharding_indexed":
+        # zarr-python has tuples here.
+        configuration = {member: list(value) if isinstance(value, tuple) else value
+                         for member, value in configuration.items()}
+        for member, items in (("codecs", dtype), ("index_codecs", np.dtype("u8"))):
+            if type(configuration.get(member)) is list:
+                configuration[member] = render_chain(specs_of(configuration[member], items, ndim))
+    codec = _completed(parse_codec({"name": codec.name, "configuration": configuration}, ndim), dtype)
     check_configuration(codec)
     return codec
-
-
-def _completed_shards(codec, dtype, ndim):
-    """Return a result of `named_codec`, with all codecs inside shards completed by `spec_of`."""
-    is_spec = isinstance(codec, CodecSpec)
-    name, configuration = ((codec.name, codec.configuration) if is_spec
-                           else (codec.get("name"), codec.get("configuration")))
-    if name != "sharding_indexed" or not isinstance(configuration, Mapping):
-        return codec
-    # zarr-python has tuples here.
-    configuration = {member: list(value) if isinstance(value, tuple) else value
-                     for member, value in configuration.items()}
-    if type(configuration.get("codecs")) is list:
-        configuration["codecs"] = render_chain(specs_of(configuration["codecs"], dtype, ndim))
-    return CodecSpec(name, configuration) if is_spec else {**codec, "configuration": configuration}
 
 
 def _completed(codec, dtype):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import struct
 from binascii import b2a_base64
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -277,7 +276,7 @@ def _chains(source, format, wanted):
 def _shuffled(source, wanted, compressors, parts):
     """Return the requested compressors with the shuffle of the source, if they have none."""
     given = list(compressors) if isinstance(compressors, (list, tuple)) else [compressors]
-    names = [getattr(named, "name", None) or named.get("name") for named in map(named_codec, given)]
+    names = [codec.name for codec in map(named_codec, given)]
     itemsize = (wanted.dtype or source.dtype).itemsize
     if not names or itemsize == 1 or {"blosc", "numcodecs.blosc", _SHUFFLE}.intersection(names) or (
             _SHUFFLE not in [codec.name for codec in parts["compressors"]]):
@@ -290,14 +289,10 @@ def _with_checksum(codecs):
     codecs = [named_codec(codec) for codec in codecs]
     if not codecs:
         return codecs     # an error, which the format tells
-    last = codecs[-1]
-    name, configuration = (last.name, last.configuration) if isinstance(last, CodecSpec) else (
-        last.get("name"), last.get("configuration"))
-    if name == "sharding_indexed" and isinstance(configuration, Mapping) and "codecs" in configuration:
-        inner = [{"name": codec.name, "configuration": codec.configuration} if isinstance(codec, CodecSpec) else codec
-                 for codec in _with_checksum(configuration["codecs"])]
-        return [*codecs[:-1], {"name": name, "configuration": {**configuration, "codecs": inner}}]
-    return codecs if name == "crc32c" else [*codecs, {"name": "crc32c"}]
+    name, configuration = codecs[-1].name, codecs[-1].configuration
+    if name == "sharding_indexed" and "codecs" in configuration:
+        return [*codecs[:-1], CodecSpec(name, {**configuration, "codecs": _with_checksum(configuration["codecs"])})]
+    return codecs if name == "crc32c" else [*codecs, CodecSpec("crc32c")]
 
 
 def _chunks(source, format, wanted):

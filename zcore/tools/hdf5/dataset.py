@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from zcore import api
+from zcore.blosc import COMPRESSORS
 from zcore.errors import ChunkError, UnsupportedError
 from zcore.formats import format_of
 from zcore.formats.zarr_v2.fill import render_fill
@@ -402,7 +403,6 @@ def _too_large(n_bytes, max_inlined):
     return UnsupportedError(f"{n_bytes} bytes or more of it would have to be copied into the set; max_inlined= permits "
                             f"more than {max_inlined}", feature="much data in reference sets")
 
-_BLOSC_COMPRESSORS = ("blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd")
 _NAMES = {4: "szip", 5: "nbit", 6: "scaleoffset", 32000: "lzf", 32004: "lz4", 32008: "bitshuffle", 32013: "zfp"}
 DEFLATE, SHUFFLE, FLETCHER32, BLOSC, ZSTD = 1, 2, 3, 32001, 32015
 _COMPRESSORS = ("zlib", "blosc", "zstd")
@@ -488,7 +488,7 @@ def _config(code, values):
         return {"id": "fletcher32"}
     if code == ZSTD:
         return {"id": "zstd", "level": values[0] if values else 3}
-    if code == BLOSC and len(values) >= 7 and values[6] < len(_BLOSC_COMPRESSORS):
-        return {"id": "blosc", "cname": _BLOSC_COMPRESSORS[values[6]], "clevel": values[4], "shuffle": values[5],
+    if code == BLOSC and len(values) >= 7 and values[6] < len(COMPRESSORS):
+        return {"id": "blosc", "cname": COMPRESSORS[values[6]], "clevel": values[4], "shuffle": values[5],
                 "blocksize": 0}
     return None
