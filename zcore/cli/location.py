@@ -65,6 +65,8 @@ def opened_array(text: str, **keywords: Any) -> zcore.Array:
 
 def located(text: str) -> tuple[str, str]:
     """Return the store of a PATH, as `zcore.open` takes it, and the path of the node in it."""
+    if openers.kind_of(text) is openers.MEMORY:
+        raise ValueError(f"{text}: a store in memory ends with the command")
     if "://" in text or text.startswith("file:"):
         return text, ""
     head, names = text, []

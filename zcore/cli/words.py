@@ -7,6 +7,7 @@ import re
 WORDS = {
     "overwrite=True (mode 'w')": "--overwrite", "overwrite=True": "--overwrite", "checksum=True": "--checksum",
     "pass zarr_format=3": "pass --zarr-format 3", "clevel=0": "--compressor blosc:lz4:0",
+    "'gzip', a GzipCodec, 'auto', or () for no compression": "gzip, gzip:LEVEL, auto or none",
     "unsupported='skip'": "--skip", "lock='file'": "ZCORE_LOCK=file", "lock=None": "ZCORE_LOCK=off",
     "skip_signature=True": "AWS_SKIP_SIGNATURE=true", "strict=False": "zcore.open(path, strict=False) in Python",
     "mode 'w' or zcore.ZipStore(path, mode='w')": "zcore cp",

@@ -187,6 +187,8 @@ def test_messages_have_the_words_of_the_command(run, save):
              "--compressor blosc:lz4:0"),
             (("verify", "--repair", "a.zip"), f"verify: {os.getcwd()}/a.zip is read-only"),
             (("info", "far.json"), f"info: {os.getcwd()}/far.json holds no"),
+            (("cp", "a.zarr", "b.h5", "--compressor", "zstd"), "for HDF5 gzip, gzip:LEVEL, auto or none"),
+            (("cp", "a.zarr", "memory://x"), "ends with the command"),
             (("info", "top.zip"), f"{os.getcwd()}/top.zip holds no node; {os.getcwd()}/top.zip/a.zarr is a node"),
             (("refs", "make", "none.h5", "--out", "b.json"), "refs: none.h5 does not exist")):
         code, _, err = run(*arguments)

@@ -23,6 +23,7 @@ from zcore.codecs import GzipCodec
 from zcore.descriptors import identity_of
 from zcore.errors import Needing, SelectionError, UnsupportedError, warn
 from zcore.kernel.io.steady_file import SteadyFile
+from zcore.model.auto_chunks import normalize_chunks
 from zcore.model.metadata import has_varying_items
 from zcore.stores.reference.store import ReferenceStore
 from zcore.tools.copy.sources import Source, SourceArray, SourceGroup
@@ -224,8 +225,8 @@ def _level(source, compressors):
     if isinstance(compressors, GzipCodec):
         return compressors.level
     if compressors not in ("auto", "gzip", (), []):
-        raise ValueError(f"compressors is {compressors!r:.60}, expected for HDF5 'gzip', a GzipCodec, 'auto', or () for "
-                         "no compression")
+        raise ValueError(f"compressors is {compressors!r:.60}, expected for HDF5 'gzip', a GzipCodec, 'auto', or () "
+                         "for no compression")
     return _GZIP_LEVEL if compressors else None
 
 
@@ -257,11 +258,11 @@ class Hdf5Sink(Sink):
         stored: Any = (self._h5py.string_dtype() if dtype.kind == "T" else
                        self._h5py.opaque_dtype(dtype) if dtype.kind in "mM" else dtype)
         settings: dict[str, Any] = {}
-        chunks: Any = source.chunk_shape if wanted.chunks is None else wanted.chunks
+        chunks: Any = (source.chunk_shape if wanted.chunks is None else
+                       normalize_chunks(wanted.chunks, source.shape, dtype.itemsize))
         if source.shape and 0 not in source.shape:
             if isinstance(chunks, (tuple, list)) and all([isinstance(chunk, int) for chunk in chunks]):
-                settings["chunks"] = tuple([n if chunk == -1 else min(chunk, n)
-                                            for chunk, n in zip(chunks, source.shape, strict=True)])
+                settings["chunks"] = tuple([min(chunk, n) for chunk, n in zip(chunks, source.shape, strict=True)])
             else:
                 settings["chunks"] = True
             if (level := _level(source, wanted.compressors)) is not None:

@@ -769,10 +769,21 @@ def test_a_file_does_not_ignore_what_was_asked_for(name, wishes, refused, tmp_pa
     zcore.copy(source, tmp_path / name, dtype="f4", shards=False, compressors=())
 
 
+@pytest.mark.parametrize(("chunks", "expected"), [("80 B", (2, 3)), (4, (4, 4)), ((2, -1), (2, 10)), (99, (8, 10))])
+def test_chunks_of_hdf5_are_those_that_were_asked_for(chunks, expected, tmp_path):
+    h5py = pytest.importorskip("h5py")
+    source = zcore.array(np.arange(80).reshape(8, 10))
+    zcore.copy(source, tmp_path / "a.h5", chunks=chunks)
+    with h5py.File(tmp_path / "a.h5") as file:
+        assert file["data"].chunks == expected
+    with pytest.raises(ValueError, match="one for each dimension"):
+        zcore.copy(source, tmp_path / "b.h5", chunks=(2,))
+
+
 @pytest.mark.parametrize(("compressors", "expected"), [
     ((), None), ("auto", 4), ("gzip", 4), (zcore.codecs.GzipCodec(level=9), 9), (None, 4)])
 def test_compression_of_hdf5(compressors, expected, tmp_path):
     h5py = pytest.importorskip("h5py")
-    zcore.copy(zcore.array(np.arange(80).reshape(8, 10)), tmp_path / "a.h5", compressors=compressors, chunks=(2, -1))
+    zcore.copy(zcore.array(np.arange(80).reshape(8, 10)), tmp_path / "a.h5", compressors=compressors)
     with h5py.File(tmp_path / "a.h5") as file:
-        assert file["data"].compression_opts == expected and file["data"].chunks == (2, 10)
+        assert file["data"].compression_opts == expected
