@@ -23,7 +23,7 @@ from __future__ import annotations
 from operator import index as exact_index
 from typing import TYPE_CHECKING
 
-from zcore.errors import InvalidKeyError, SelectionError
+from zcore.errors import SelectionError
 from zcore.model.value import Value
 
 if TYPE_CHECKING:
@@ -196,28 +196,3 @@ class ChunkKeyEncoding(Value):
         if ndim == 0:
             return self._scalar_key.encode("ascii"), b"", b""
         return self._head.encode("ascii"), self.separator.encode("ascii"), self._tail.encode("ascii")
-
-    def store_key(self, path: str, chunk_coords: Sequence[int]) -> str:
-        """Return the store key of a chunk of the array at `path`; it never begins with ``/``.
-
-        Raises : InvalidKeyError, if `path` has a segment that is empty, ``.`` or ``..``.
-
-        >>> ChunkKeyEncoding().store_key("/foo/bar", (1, 23, 45))
-        'foo/bar/1.23.45'
-        """
-        node = path.removeprefix("/")
-        if not node:
-            return self.encode(chunk_coords)
-        if not {"", ".", ".."}.isdisjoint(node.split("/")) or "\0" in node:
-            raise InvalidKeyError(f"path {path!r} has a segment that is empty, '.' or '..', or a NUL", key=path)
-        return f"{node}/{self.encode(chunk_coords)}"
-
-    def path_form(self, path: str, chunk_coords: Sequence[int]) -> str:
-        """Return the key in the draft's spelling, with the leading ``/`` of the array's path.
-
-        Notes : the draft's words would give ``//1.23.45`` at the root, which it does not discuss; here ``/1.23.45``.
-
-        >>> ChunkKeyEncoding().path_form("/foo/bar", (1, 23, 45))
-        '/foo/bar/1.23.45'
-        """
-        return "/" + self.store_key(path, chunk_coords)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.each import each
-from zcore.errors import InvalidKeyError, SelectionError
+from zcore.errors import SelectionError
 from zcore.model.chunk_keys import ChunkKeyEncoding, parse_index
 
 coords_of = st.lists(st.integers(0, 2**63 - 1), max_size=5).map(tuple)
@@ -32,14 +32,10 @@ def test_defaults_are_the_drafts():
     assert encoding.encode((1, 23, 45)) == "1.23.45"
 
 
-@pytest.mark.parametrize(("path", "coords", "key"), [
-    ("/foo/bar", (1, 23, 45), "/foo/bar/1.23.45"),
-    ("/foo/bar", (7,), "/foo/bar/7"),
-    ("/a", (0, 0), "/a/0.0"),
-])
-def test_worked_example_has_no_empty_parts(path, coords, key):
+@pytest.mark.parametrize(("coords", "key"), [((1, 23, 45), "1.23.45"), ((7,), "7"), ((0, 0), "0.0")])
+def test_worked_example_has_no_empty_parts(coords, key):
     """D3-KEY-02: an empty prefix and suffix contribute nothing."""
-    assert ChunkKeyEncoding().path_form(path, coords) == key
+    assert ChunkKeyEncoding().encode(coords) == key
 
 
 @pytest.mark.parametrize(("separator", "key"), [(".", "c.1.23.45.blosc"), ("/", "c/1/23/45/blosc")])
@@ -80,34 +76,6 @@ def test_zmeta_chunks_lie_in_their_directory():
     assert [encoding.encode(coords) for coords in ((0, 0), (4, 2), (3,))] == [
         "__zdata__/0.0.blosc", "__zdata__/4.2.blosc", "__zdata__/3.blosc",
     ]
-    assert encoding.store_key("", (4, 2)) == "__zdata__/4.2.blosc"
-
-
-@pytest.mark.parametrize(("path", "path_form", "store_key"), [
-    ("/foo/bar", "/foo/bar/c/1/23/45", "foo/bar/c/1/23/45"),
-    ("foo/bar", "/foo/bar/c/1/23/45", "foo/bar/c/1/23/45"),
-    ("/", "/c/1/23/45", "c/1/23/45"),
-])
-def test_path_form_and_store_key_differ_by_the_leading_slash(path, path_form, store_key):
-    """D3-KEY-06"""
-    encoding = ChunkKeyEncoding.v3()
-    assert encoding.path_form(path, (1, 23, 45)) == path_form
-    assert encoding.store_key(path, (1, 23, 45)) == store_key
-
-
-@pytest.mark.parametrize("path", ["//", "//a", "/a/", "a//b", "../a", "/a/./b", "a\0b"])
-def test_path_that_would_leave_the_store_is_refused(path):
-    """D3-KEY-06: never under "//" or "/..."."""
-    with pytest.raises(InvalidKeyError) as caught:
-        ChunkKeyEncoding().store_key(path, (0,))
-    assert caught.value.key == path
-
-
-@pytest.mark.parametrize("path", ["/", ""])
-def test_root_array_has_one_slash(path):
-    """D3-KEY-07"""
-    assert ChunkKeyEncoding().path_form(path, (1, 23, 45)) == "/1.23.45"
-    assert ChunkKeyEncoding().store_key(path, (1, 23, 45)) == "1.23.45"
 
 
 @pytest.mark.parametrize(("encoding", "key"), [

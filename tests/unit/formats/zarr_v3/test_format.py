@@ -56,7 +56,7 @@ def test_array_of_the_core_text():
         (CodecSpec("bytes", {"endian": "little"}), CodecSpec("gzip", {"level": 1})), float("nan"), None, 3,
         {"foo": 42, "bar": [1.5, None, "é"]}, ("rows", "columns", None),
     )
-    assert array.grid_shape == (2, 10, 8) and array.chunk_keys.store_key("/foo/baz", (1, 0)) == "foo/baz/c/1/0"
+    assert array.grid_shape == (2, 10, 8) and array.chunk_keys.encode((1, 0)) == "c/1/0"
     assert json.loads(zarr_v3.render_array(array)) == {**ARRAY, "storage_transformers": []}
     assert zarr_v3.parse_array(document(), "x") == array
 
