@@ -1,4 +1,4 @@
-"""Open a file so that Ctrl-C cannot lose its descriptor.
+"""Open a file so that Ctrl-C cannot lose its descriptor, and read and write all bytes of a part of it.
 
 Python handles signals when a call written in C has returned. After `fd = os.open(...)` that is before `fd` is assigned:
 the exception then leaves a descriptor that nobody closes, and the disk space of a file that is removed stays in use.
@@ -32,6 +32,25 @@ def duplicate(fd: int) -> int:
 def identity_of(status: os.stat_result) -> tuple[int, int, int, int, int]:
     """Return the identity of a file: it changes whenever the file is replaced or written to."""
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+def read_at(fd: int, n_bytes: int, offset: int) -> bytes:
+    """Return `n_bytes` of a file from `offset` on, fewer when it ends before."""
+    parts, n_read = [], 0
+    # More than the system reads at once, a network file system that was interrupted, or a file cut off meanwhile.
+    while n_read < n_bytes and (part := os.pread(fd, n_bytes - n_read, offset + n_read)):
+        parts.append(part)
+        n_read += len(part)
+    return b"".join(parts)
+
+
+def write_at(fd: int, data: Any, offset: int) -> int:
+    """Write all of a bytes-like; returns the offset behind it."""
+    view = memoryview(data)
+    while len(view):
+        n = os.pwrite(fd, view, offset)
+        offset, view = offset + n, view[n:]
+    return offset
 
 
 def held(function: Callable[..., _Opened], *arguments: Any) -> _Opened:

@@ -14,7 +14,7 @@ from _blake2 import blake2b  # of hashlib, without its import time
 from typing import TYPE_CHECKING
 
 from zcore import config, workers
-from zcore.descriptors import identity_of
+from zcore.descriptors import identity_of, read_at
 from zcore.errors import StoreError
 from zcore.kernel.io.documents import Descriptor, Tickets
 
@@ -175,11 +175,7 @@ class LocalFile(ByteSource):
             return b""
         fd = self.fd
         try:
-            data = part = os.pread(fd, n_bytes, offset)
-            # The system may read less at once, and the file may have been cut off.
-            while part and len(data) < n_bytes:
-                part = os.pread(fd, n_bytes - len(data), offset + len(data))
-                data += part
+            data = read_at(fd, n_bytes, offset)
         except OSError as exc:
             raise self.fault("read", exc) from exc
         if not data:

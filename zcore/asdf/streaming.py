@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from zcore.asdf.file import open
-from zcore.asdf.writing import STANDARD, Form, NewBlocks, directory_of, write_at, write_new
+from zcore.asdf.writing import STANDARD, Form, NewBlocks, directory_of, write_new
 from zcore.buffers import is_masked
+from zcore.descriptors import write_at
 from zcore.errors import AsdfFormatError
 
 if TYPE_CHECKING:

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 from zcore.asdf import checksums, compression, file_layout
 from zcore.asdf.blocks import Block
-from zcore.asdf.writing import STANDARD, NewBlocks, directory_of, front_of, write_at, write_blanks, write_new
+from zcore.asdf.writing import STANDARD, NewBlocks, directory_of, front_of, write_blanks, write_new
 from zcore.buffers import flat_view
+from zcore.descriptors import write_at
 from zcore.errors import StoreError, ZcoreError
 
 if TYPE_CHECKING:

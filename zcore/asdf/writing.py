@@ -16,6 +16,7 @@ from zcore.asdf import checksums, compression, file_layout
 from zcore.asdf.blocks import Block
 from zcore.asdf.source import held
 from zcore.buffers import flat_view
+from zcore.descriptors import write_at
 from zcore.errors import StoreError, ZcoreError
 from zcore.replacing import NewFile
 
@@ -103,15 +104,6 @@ def replacing(path: StrPath, fsync: bool | None = None, *, is_held: bool = False
 def directory_of(path: StrPath) -> str:
     """Return the directory that a file lies in, also by way of a link."""
     return os.path.dirname(os.path.realpath(os.fspath(path)))
-
-
-def write_at(fd: int, data: Memory, offset: int) -> int:
-    """Write all of a bytes-like; returns the offset behind it."""
-    view = memoryview(data)
-    while len(view):
-        n = os.pwrite(fd, view, offset)
-        offset, view = offset + n, view[n:]
-    return offset
 
 
 def write_blanks(fd: int, offset: int, end: int) -> int:

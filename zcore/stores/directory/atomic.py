@@ -10,7 +10,7 @@ import errno
 import os
 import stat
 
-from zcore.descriptors import open_descriptor
+from zcore.descriptors import open_descriptor, write_at
 from zcore.kernel.io.files import barrier, settle
 from zcore.replacing import NewFile, hidden_beside, status_of
 from zcore.replacing import sync_directory as sync_directory
@@ -66,7 +66,7 @@ def write_file_at(directory: int, name: str, data: memoryview, *, fsync: bool = 
     fd = open_descriptor(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, dir_fd=directory)
     try:
         try:
-            _write_all(fd, data)
+            write_at(fd, data, 0)
             settle(fd)
         finally:
             os.close(fd)
@@ -84,7 +84,7 @@ def _write_once(path, data, exclusive, fsync, settles):
         return False
     new = NewFile(path, follows=False, fsync=fsync, settles=settles)
     try:
-        _write_all(new.fd, data)
+        write_at(new.fd, data, 0)
         new.put(exclusive)
     except FileExistsError:
         if os.path.isdir(path) or (os.path.islink(path) and not os.path.exists(path)):
@@ -94,12 +94,6 @@ def _write_once(path, data, exclusive, fsync, settles):
     finally:
         new.discard()
     return True
-
-
-def _write_all(fd, data):
-    n_written = os.write(fd, data)
-    while n_written < len(data):
-        n_written += os.write(fd, data[n_written:])
 
 
 def make_directories(directory: str, fsync: bool = False) -> None:

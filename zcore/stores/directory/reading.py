@@ -14,7 +14,7 @@ import os
 import stat
 from collections.abc import Callable
 
-from zcore.descriptors import open_descriptor
+from zcore.descriptors import open_descriptor, read_at
 from zcore.errors import warn
 from zcore.replacing import NO_FILE
 from zcore.stores.base import ByteRange, resolve_range
@@ -56,28 +56,11 @@ def read_file(path: str, byte_range: ByteRange | None) -> tuple[bytes, os.stat_r
         if not is_file(status.st_mode, path):
             return None
         start, stop = resolve_range(byte_range, status.st_size)
-        return _read_bytes(fd, start, stop - start), status
+        return read_at(fd, stop - start, start), status
     except (MemoryError, OverflowError) as exc:
         raise OSError(errno.ENOMEM, f"no memory for the {status.st_size} bytes of the file", path) from exc
     finally:
         os.close(fd)
-
-
-def _read_bytes(fd, start, n_bytes):
-    """Return `n_bytes` from `start` on, fewer when the file ends before."""
-    if n_bytes == 0:
-        return b""
-    if start:
-        os.lseek(fd, start, os.SEEK_SET)
-    data = os.read(fd, n_bytes)
-    if len(data) == n_bytes:
-        return data
-    # More than the system reads at once, a network file system that was interrupted, or a file cut off meanwhile.
-    parts = [data]
-    while parts[-1] and n_bytes > len(parts[-1]):
-        n_bytes -= len(parts[-1])
-        parts.append(os.read(fd, n_bytes))
-    return b"".join(parts)
 
 
 def check_absent(path: str) -> None:

@@ -5,7 +5,7 @@ import os
 import stat
 from typing import TYPE_CHECKING
 
-from zcore.descriptors import held, open_descriptor
+from zcore.descriptors import held, open_descriptor, read_at
 from zcore.errors import OutOfMemoryError, ReferenceTargetError
 from zcore.kernel.io.documents import open_again
 from zcore.stores.base import resolve_range
@@ -158,21 +158,17 @@ class Targets(AllowedTargets):
             # Checked before a size from the set is allocated.
             raise self._error(key, url, f"expected bytes {offset} to {offset + length}, it has {size}",
                               part=(offset, length))
-        parts = []
-        while length:
-            try:
-                part = os.pread(fd, length, offset)
-            except MemoryError as exc:
-                # A sparse file may be as long as the set says.
-                raise OutOfMemoryError(f"the target of {key!r} is {url!r:.300}: its {length} bytes do not fit into "
-                                       "memory", nbytes=length) from exc
-            if not part:
-                raise self._error(key, url, f"it ends at byte {offset}, {length} more were expected",
-                                  part=(offset, length))
-            parts.append(part)
-            offset += len(part)
-            length -= len(part)
-        return parts[0] if len(parts) == 1 else b"".join(parts)
+        try:
+            data = read_at(fd, length, offset)
+        except MemoryError as exc:
+            # A sparse file may be as long as the set says.
+            raise OutOfMemoryError(f"the target of {key!r} is {url!r:.300}: its {length} bytes do not fit into "
+                                   "memory", nbytes=length) from exc
+        if len(data) < length:
+            offset, length = offset + len(data), length - len(data)
+            raise self._error(key, url, f"it ends at byte {offset}, {length} more were expected",
+                              part=(offset, length))
+        return data
 
 
 def _opened_path(fd, path):

@@ -28,7 +28,7 @@ import zlib
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
-from zcore.descriptors import open_descriptor
+from zcore.descriptors import open_descriptor, write_at
 from zcore.errors import StoreError, warn
 from zcore.kernel.io.object_locks import ObjectLocks
 from zcore.ranges import LocalFile
@@ -207,11 +207,7 @@ class ZipWriter:
             self._file = None
 
     def _write(self, data):
-        view = memoryview(data)
-        while len(view):
-            n_bytes = os.pwrite(self._file.fd, view, self._end)
-            self._end += n_bytes
-            view = view[n_bytes:]
+        self._end = write_at(self._file.fd, data, self._end)
 
     def _in_order(self, members, keys):
         """Return members in a file in which they have this sequence; it is written anew only if it has another one."""

@@ -19,7 +19,7 @@ import math
 import os
 from typing import TYPE_CHECKING
 
-from zcore.descriptors import open_descriptor
+from zcore.descriptors import open_descriptor, read_at, write_at
 from zcore.engine.array_binding import ArrayBinding
 from zcore.engine.node_binding import GroupBinding
 from zcore.engine.options import Options
@@ -104,10 +104,8 @@ def _content(path):
     """Return the bytes of a file. When the interpreter exits, the built-in `open` is gone, and finalizers may copy."""
     fd = open_descriptor(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        parts = []
-        while part := os.read(fd, 1 << 16):
-            parts.append(part)
-        return b"".join(parts)
+        # The system's own files have a size of 0.
+        return read_at(fd, max(os.fstat(fd).st_size, 1 << 12), 0)
     finally:
         os.close(fd)
 
@@ -195,8 +193,7 @@ class Building(staged.StagedDirectory, Work):
     def _write(self, path, content):
         fd = open_descriptor(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC)
         try:
-            while content:
-                content = content[os.write(fd, content):]
+            write_at(fd, content, 0)
         finally:
             os.close(fd)
 

@@ -26,8 +26,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from zcore import config, workers
-from zcore.asdf.writing import write_at
-from zcore.descriptors import duplicate, identity_of, open_descriptor
+from zcore.descriptors import duplicate, identity_of, open_descriptor, write_at
 from zcore.engine.options import MAX_THREADS
 from zcore.errors import (
     CodecError,

@@ -292,7 +292,7 @@ def test_a_small_value_costs_four_calls(store, monkeypatch):
     monkeypatch.undo()
     assert value == b"x" * 100
     if reading.ignores_case(store._directory_of, "__zdata__") is False:
-        assert calls == ["open", "fstat", "read", "close"]
+        assert calls == ["open", "fstat", "pread", "close"]
 
 
 def counted(function, calls):
@@ -397,11 +397,11 @@ def test_faults_are_not_missing_keys(store, monkeypatch, number):
     def fail(*args, **keywords):
         raise OSError(number, os.strerror(number), "somewhere")
 
-    for function, call in (("open", store.get), ("fstat", store.get), ("read", store.get), ("stat", store.exists),
+    for function, call in (("open", store.get), ("fstat", store.get), ("pread", store.get), ("stat", store.exists),
                            ("stat", store.getsize), ("stat", store.identity), ("stat", store.erase),
                            ("scandir", lambda key: store.list_dir("d/")), ("unlink", store.erase),
                            ("open", lambda key: store.set(key, b"w")),
-                           ("replace", lambda key: store.set(key, b"w")), ("write", lambda key: store.set(key, b"w")),
+                           ("replace", lambda key: store.set(key, b"w")), ("pwrite", lambda key: store.set(key, b"w")),
                            ("link", lambda key: store.set_if_not_exists("d/new", b"w"))):
         with monkeypatch.context() as patch:
             patch.setattr(os, function, fail)
@@ -416,8 +416,8 @@ def test_faults_are_not_missing_keys(store, monkeypatch, number):
 def test_short_reads_are_continued(store, monkeypatch):
     """FS-GET-07."""
     store.set("k", bytes(range(200)))
-    read = os.read
-    monkeypatch.setattr(reading.os, "read", lambda fd, n: read(fd, min(n, 7)))
+    pread = os.pread
+    monkeypatch.setattr(os, "pread", lambda fd, n, offset: pread(fd, min(n, 7), offset))
     assert store.get("k") == bytes(range(200))
     assert store.get("k", (50, 100)) == bytes(range(50, 150))
 
@@ -440,10 +440,10 @@ def test_a_file_cut_off_under_the_reader_is_a_short_value(store, monkeypatch):
 def test_a_value_beyond_the_memory_is_a_store_error(store, monkeypatch):
     store.set("k", b"v")
 
-    def no_memory(fd, n):
+    def no_memory(fd, n, offset):
         raise MemoryError
 
-    monkeypatch.setattr(reading.os, "read", no_memory)
+    monkeypatch.setattr(os, "pread", no_memory)
     with pytest.raises(StoreError, match="no memory for the 1 bytes") as caught:
         store.get("k")
     assert caught.value.errno == errno.ENOMEM
@@ -502,7 +502,7 @@ def test_replaced_files_keep_their_mode(store, mode):
     assert store.get("k") == b"w"
 
 
-@pytest.mark.parametrize("function", ["write", "fstat", "close", "replace"])
+@pytest.mark.parametrize("function", ["pwrite", "fstat", "close", "replace"])
 @pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "full"), KeyboardInterrupt()], ids=["full", "interrupt"])
 def test_failed_set_leaves_the_old_value_and_no_other_file(tmp_path, monkeypatch, function, error):
     """FS-SET-03."""
@@ -549,8 +549,8 @@ def test_set_goes_through_a_temporary_file_beside_the_target(store, monkeypatch)
 
 def test_short_writes_are_continued(store, monkeypatch):
     """FS-SET-01."""
-    write = os.write
-    monkeypatch.setattr(atomic.os, "write", lambda fd, data: write(fd, data[:7]))
+    pwrite = os.pwrite
+    monkeypatch.setattr(os, "pwrite", lambda fd, data, offset: pwrite(fd, data[:7], offset))
     store.set("k", bytes(range(200)))
     assert store.get("k") == bytes(range(200))
 
@@ -569,13 +569,13 @@ def test_a_directory_in_the_place_of_a_key_stays(store, empty):
 
 def test_a_directory_that_appears_during_a_write_is_a_conflict(store, monkeypatch):
     """FS-SET-04."""
-    write = os.write
+    pwrite = os.pwrite
 
-    def make_directory_and_write(fd, data):
+    def make_directory_and_write(fd, data, offset):
         os.makedirs(f"{store.path}/a", exist_ok=True)
-        return write(fd, data)
+        return pwrite(fd, data, offset)
 
-    monkeypatch.setattr(atomic.os, "write", make_directory_and_write)
+    monkeypatch.setattr(os, "pwrite", make_directory_and_write)
     for call in (store.set, store.set_if_not_exists):
         with pytest.raises(KeyConflictError):
             call("a", b"v")

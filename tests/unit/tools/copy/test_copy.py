@@ -609,7 +609,7 @@ def test_a_full_disk_is_an_error_of_the_store(tmp_path, monkeypatch):
         with pytest.raises(zcore.StoreError, match="No space left"):
             zcore.copy(source, tmp_path / "b")
     with monkeypatch.context() as patch:
-        patch.setattr("os.write", fail)
+        patch.setattr("os.pwrite", fail)
         with pytest.raises(zcore.StoreError, match="No space left"):
             Building(os.path.join(tmp_path, "c"), {})
     assert np.array_equal(zcore.copy(source, tmp_path / "b")[...], source[...])
