@@ -33,6 +33,7 @@ from zcore.tools.files.numpy import dtype_of
 from zcore.tools.hdf5.dataset import (
     Texts,
     absent_sources,
+    check_virtual,
     codecs_of,
     is_stored,
     missing_filters,
@@ -130,6 +131,7 @@ class _Dataset(SourceArray):
         if dtype.subdtype is not None:
             raise UnsupportedError(f"{dataset.name} has elements that are arrays, {dtype}",
                                    feature="elements that are arrays")
+        check_virtual(h5py, dataset)
         if absent := absent_sources(dataset):
             warn(f"{dataset.name!r} is made of other files; HDF5 has the fill value for elements of those that do not "
                  f"exist, such as {absent[0]!r}")

@@ -134,6 +134,30 @@ def missing_filters(h5py: ModuleType, dataset: Any) -> list[int]:
     return missing if missing and dataset.id.get_storage_size() else []
 
 
+def check_virtual(h5py: ModuleType, dataset: Any) -> None:
+    """Raise UnsupportedError if a virtual dataset is made of itself, which ends the process when HDF5 reads it.
+
+    Sources are followed as long as they are in the same file.
+    """
+    if dataset.is_virtual and _is_made_of(h5py, dataset, {".", os.path.basename(dataset.file.filename)}, set(), set()):
+        raise UnsupportedError(f"{dataset.name} is made of itself", feature="virtual datasets made of themselves")
+
+
+def _is_made_of(h5py, node, here, on_the_way, done):
+    """Return whether a dataset leads to one `on_the_way` to it, by sources in files of the names `here`."""
+    if node.name in on_the_way:
+        return True
+    on_the_way.add(node.name)
+    for source in node.virtual_sources() if node.is_virtual and node.name not in done else ():
+        if os.path.basename(source.file_name) in here and isinstance(
+                found := node.file.get(source.dset_name), h5py.Dataset) and _is_made_of(
+                h5py, found, here, on_the_way, done):
+            return True
+    on_the_way.remove(node.name)
+    done.add(node.name)
+    return False
+
+
 def absent_sources(dataset: Any) -> list[str]:
     """Return the names of the files that a virtual dataset is made of and that do not exist: HDF5 reads fill values.
 

@@ -24,15 +24,18 @@ if TYPE_CHECKING:
     from typing import Any
 
 MAX_NAMES = 1000     # of one group: links could multiply groups without end
+MAX_ATTRIBUTE_NBYTES = 1 << 21     # as JSON some four times as much, and a document has 16 MiB at most
 LINKS, NAMES = "links by name", "members with names that no node can have"     # that are left out
 _PHONY = "phony_dim_"     # the beginning of the names that dimensions without a name get, as in netcdf-c
 _NOT_A_VARIABLE = b"This is a netCDF dimension but not a netCDF variable"
 _NO_COORDINATE = "_nc4_non_coord_"
+_SCALES, _LABELS = "DIMENSION_LIST", "DIMENSION_LABELS"
 _COORDINATES, _NUMBER = "_Netcdf4Coordinates", "_Netcdf4Dimid"
 # Attributes that the libraries for dimension scales and NetCDF-4 use for themselves.
 _HIDDEN = frozenset((
-    "CLASS", "NAME", "DIMENSION_LABELS", "DIMENSION_LIST", "REFERENCE_LIST", _NUMBER, _COORDINATES, "_NCProperties",
-    "_nc3_strict"))
+    "CLASS", "NAME", _LABELS, _SCALES, "REFERENCE_LIST", _NUMBER, _COORDINATES, "_NCProperties", "_nc3_strict"))
+# Errors of h5py for an attribute of a type that NumPy does not have, or that is damaged.
+UNREADABLE = (TypeError, ValueError, OSError, KeyError, RuntimeError)
 
 
 # First bytes of files that are named like those of HDF5, and are none.
@@ -153,8 +156,12 @@ def attributes_of(h5py: ModuleType, node: Any) -> dict[str, Any]:
             continue
         guesses = []
         try:
+            stored = node.attrs.get_id(name)
+            n_bytes = stored.get_space().get_select_npoints() * stored.get_type().get_size()
+            if n_bytes > MAX_ATTRIBUTE_NBYTES:
+                raise ValueError(f"it has {n_bytes} bytes, at most {MAX_ATTRIBUTE_NBYTES} are kept")
             value = _as_json(h5py, node.attrs[name], guesses)
-        except (TypeError, ValueError, OSError, KeyError) as exc:
+        except UNREADABLE as exc:
             warn(f"attribute {name!r} of {node.name!r} is left out: {exc}")
         else:
             found[text_of(name, guesses)] = value
@@ -268,8 +275,8 @@ class ScaleNames:
         self._phony = {}
 
     def name_of(self, scale: Any) -> str | None:
-        """Return the name of a dataset without those of its groups; None where no group has it."""
-        return self._walked().get(self._h5py.h5o.get_info(scale.id).addr)
+        """Return the name of a dataset, by its h5py.h5d.DatasetID, without those of its groups; None if it has none."""
+        return self._walked().get(self._h5py.h5o.get_info(scale).addr)
 
     def numbered(self, numbers: Any) -> list[str | None]:
         """Return the names of the dimensions that netcdf-c has numbered."""
@@ -307,19 +314,39 @@ class ScaleNames:
 
     def _note_number(self, path, node):
         if isinstance(node, self._h5py.Dataset) and _NUMBER in node.attrs and self._h5py.h5ds.is_scale(node.id):
-            self._numbered[int(node.attrs[_NUMBER])] = path.rpartition("/")[2]
+            number = node.attrs[_NUMBER]
+            if isinstance(number, np.integer):
+                self._numbered[int(number)] = path.rpartition("/")[2]
 
 
 def dimension_names(h5py: ModuleType, dataset: Any, scales: ScaleNames) -> list[str | None]:
     """Return the names of the dimensions: of their scales, else of their labels, else None."""
     names = []
     is_scale = h5py.h5ds.is_scale(dataset.id)
-    if is_scale and dataset.ndim > 1 and len(numbers := np.ravel(dataset.attrs.get(_COORDINATES, ()))) == dataset.ndim:
-        return scales.numbered(numbers)
+    if is_scale and dataset.ndim > 1:
+        numbers = _of_dimensions(dataset, _COORDINATES)
+        if numbers is not None and numbers.dtype.kind in "iu":
+            return scales.numbered(numbers)
+    references, labels = (_of_dimensions(dataset, label) for label in (_SCALES, _LABELS))
     for d in range(dataset.ndim):
-        dimension = dataset.dims[d]
-        name = scales.name_of(dimension[0]) if len(dimension) else None
+        reference = None if references is None else next(iter(np.ravel(references[d])), None)
+        is_there = isinstance(reference, h5py.Reference) and bool(reference)
+        name = scales.name_of(h5py.h5r.dereference(reference, dataset.id)) if is_there else None
         if name is None and is_scale and dataset.ndim == 1:
             name = dataset.name.rpartition("/")[2]
-        names.append(name or dimension.label or None)
+        label = None if labels is None else labels[d]
+        names.append(name or (text_of(label, []) if isinstance(label, (str, bytes)) else None) or None)
     return names
+
+
+def _of_dimensions(dataset, label):
+    """Return an attribute that has a value for each dimension, an ndarray; None if there is none of this form.
+
+    HDF5's own functions for dimension scales take its type for granted, and end the process if it is another one.
+    """
+    try:
+        value = dataset.attrs.get(label)
+    except UNREADABLE as exc:
+        warn(f"attribute {label!r} of {dataset.name!r} is left out: {exc}")
+        return None
+    return value if isinstance(value, np.ndarray) and value.shape == (dataset.ndim,) else None

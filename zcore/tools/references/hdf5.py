@@ -69,8 +69,9 @@ def references_from_hdf5(path: StrPath, *, inline_threshold: int = 500, max_inli
     Notes
     -----
     A contiguous dataset becomes chunks of some 16 MiB where its length has a divisor for it, else one. A dataset
-    without elements of any shape is left out with a warning, and so are links by name, to other files above all. A
-    group that lies below itself by a hard link is not entered again; one with very many names is left out below most.
+    without elements of any shape is left out with a warning, and so are links by name, to other files above all,
+    and members with names that no node can have. A group that lies below itself by a hard link is not entered again;
+    one with very many names is left out below most.
     """
     if unsupported not in ("raise", "skip"):
         raise ValueError(f"unsupported={unsupported!r}: expected 'raise' or 'skip'")

@@ -195,6 +195,49 @@ def test_virtual_datasets_of_files_that_do_not_exist(tmp_path):
     assert zcore.copy(tmp_path / "a.h5", zcore.MemoryStore())["v"][...].tolist() == [[0, 1, 2], [0, 1, 2]]
 
 
+def test_virtual_datasets_that_are_made_of_themselves(tmp_path):
+    """HDF5 would end the process."""
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["good"] = np.arange(3)
+        for name, source, other in (("v", ".", "v"), ("w", "a.h5", "x"), ("x", "a.h5", "w"), ("y", "a.h5", "good")):
+            layout = h5py.VirtualLayout((3,), "i8")
+            layout[:] = h5py.VirtualSource(source, other, (3,))
+            file.create_virtual_dataset(name, layout)
+    with pytest.warns(IncompleteCopyWarning, match="virtual datasets made of themselves: v, w, x$"):
+        new = zcore.copy(tmp_path / "a.h5", zcore.MemoryStore())
+    assert sorted(new) == ["good", "y"] and new["y"][...].tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("label", ["DIMENSION_LIST", "DIMENSION_LABELS", "CLASS", "NAME", "_Netcdf4Dimid",
+                                   "_Netcdf4Coordinates"])
+def test_attributes_of_dimensions_in_other_forms(label, tmp_path):
+    """HDF5's functions for dimension scales would end the process for some."""
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["good"] = VALUES
+        for i, value in enumerate((3, "text", "n" * 5000, b"bytes", np.arange(5.0) + 1e300, np.full(2, 2**63, "u8"),
+                                   np.array(["a"] * 5, object), h5py.Empty("f4"), np.array([file["good"].ref] * 2))):
+            made = file.create_dataset(f"x{i}", data=np.ones((2, 3)))
+            made.attrs.create(label, value, dtype=h5py.ref_dtype if i == 8 else None)
+            if label.startswith("_N"):
+                made.attrs["CLASS"] = np.bytes_("DIMENSION_SCALE")
+        file.create_dataset("fixed", data=np.ones((2, 3))).attrs["DIMENSION_LABELS"] = np.array([b"y", b"x"])
+        h5py.h5a.create(file["good"].id, label.encode(), h5py.h5t.UNIX_D32LE, h5py.h5s.create_simple((2,)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        new = zcore.copy(tmp_path / "a.h5", zcore.MemoryStore())
+        made = zcore.references_from_hdf5(tmp_path / "a.h5", unsupported="skip")
+    assert len(list(new)) == len(list(zcore.open(made))) == 11 and new["fixed"].dimension_names == ("y", "x")
+
+
+def test_an_attribute_that_no_document_has_room_for(tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w", libver="latest") as file:
+        file["x"] = VALUES
+        file["x"].attrs.update({"large": np.zeros(1 << 19), "units": "m"})
+    with pytest.warns(UserWarning, match="'large' of '/x' is left out: it has 4194304 bytes"):
+        new = zcore.copy(tmp_path / "a.h5", zcore.MemoryStore())
+    assert dict(new["x"].attrs) == {"units": "m"}
+
+
 def test_what_the_destination_cannot_hold_is_left_out_by_name(tmp_path):
     """One dataset does not cost the whole file; by its name, it is an error that names it."""
     with h5py.File(tmp_path / "a.h5", "w") as file:
