@@ -233,7 +233,7 @@ class StoreSink(Sink):
         See `Sink`.
     """
 
-    takes = CopyRequest._fields
+    takes: tuple[str, ...] = CopyRequest._fields
 
     def __init__(self, store: Store, path: str, zarr_format: Format | None, work: Work, losses: Losses,
                  threads: int | None, overwrite: bool = True, documents_first: bool = False) -> None:

@@ -236,7 +236,7 @@ class Hdf5Sink(Sink):
     """A new HDF5 file. HDF5 is told that every write has succeeded, as it does not survive a failed one."""
 
     keeps_enums = True
-    takes = ("dtype", "chunks", "compressors")
+    takes: tuple[str, ...] = ("dtype", "chunks", "compressors")
 
     def __init__(self, path: str, name: str, losses: Losses) -> None:
         self._h5py = _h5py()

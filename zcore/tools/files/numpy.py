@@ -321,7 +321,7 @@ def dtype_of(source: SourceArray, wanted: CopyRequest) -> np.dtype[Any]:
 class NpySink(Sink):
     """A file ``.npy``, which holds one array; see `zcore.tools.copy.destinations`."""
 
-    takes = ("dtype", "order")
+    takes: tuple[str, ...] = ("dtype", "order")
 
     def __init__(self, path: str, name: str, losses: Losses) -> None:
         if name:
