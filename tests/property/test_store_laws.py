@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.examples import examples
 from zcore.errors import InvalidKeyError, KeyConflictError
 from zcore.stores.directory.store import DirectoryStore
-from zcore.stores.keys import POSIX, WINDOWS, check_key, key_to_path, path_to_key
+from zcore.stores.keys import POSIX, WINDOWS, check_key, key_to_path
 from zcore.stores.memory import MemoryStore
 from zcore.trust.base_path import absolute_base
 from zcore.trust.file_uri import path_to_uri, uri_to_path
@@ -47,16 +47,6 @@ def is_key(text, flavour):
     except InvalidKeyError:
         return False
     return True
-
-
-@pytest.mark.parametrize("flavour", [POSIX, WINDOWS])
-@given(data=st.data())
-def test_key_to_path_and_back(flavour, data):
-    """FS-P2K-05."""
-    base = data.draw(bases(flavour))
-    keys = st.lists(PARTS[flavour], min_size=1, max_size=40).map("/".join)
-    key = data.draw(keys.filter(lambda key: is_key(key, flavour)))
-    assert path_to_key(base, key_to_path(base, key, flavour), flavour) == key
 
 
 @given(text=TEXT, base=bases(POSIX))

@@ -111,8 +111,7 @@ class CodecSpec(Value):
     configuration: Mapping[str, Any]
 
     def __init__(self, name: str, configuration: Mapping[str, Any] | None = None) -> None:
-        object.__setattr__(self, "name", name)
-        object.__setattr__(self, "configuration", {} if configuration is None else configuration)
+        super().__init__(name, {} if configuration is None else configuration)
 
     def __hash__(self) -> int:
         return hash(self.name)
@@ -206,28 +205,13 @@ class ArrayMetadata(Value):
             dimension_names = names
             if len(dimension_names) != len(shape):
                 raise ValueError(f"dimension_names: expected {len(shape)}, found {len(dimension_names)}")
-        store = object.__setattr__
-        store(self, "shape", shape)
-        store(self, "dtype", dtype)
-        store(self, "chunk_shape", chunk_shape)
-        store(self, "chunk_keys", chunk_keys)
-        store(self, "codecs", tuple(codecs))
-        store(self, "fill_value", fill_value)
-        store(self, "fill_bytes", fill_bytes)
-        store(self, "zarr_format", zarr_format)
-        store(self, "attributes", attributes)
-        store(self, "dimension_names", dimension_names)
-        store(self, "extra", {} if extra is None else extra)
-        store(self, "data_type", data_type)
-        store(self, "edges", edges)
+        super().__init__(shape, dtype, chunk_shape, chunk_keys, tuple(codecs), fill_value, fill_bytes, zarr_format,
+                         attributes, dimension_names, {} if extra is None else extra, data_type, edges)
 
     def _compared(self):
         """Return the fields that are compared: the fill value by its bytes, so that NaN equals itself."""
         fill_value = self.fill_value if has_varying_items(self.dtype) else self.fill_value is None
-        return (
-            self.shape, self.dtype, self.chunk_shape, self.chunk_keys, self.codecs, fill_value, self.fill_bytes,
-            self.zarr_format, self.attributes, self.dimension_names, self.extra, self.data_type, self.edges,
-        )
+        return [fill_value if name == "fill_value" else getattr(self, name) for name in self._fields]
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not ArrayMetadata:
@@ -415,11 +399,7 @@ class GroupMetadata(Value):
     def __init__(self, zarr_format: Literal[3, 2] = 3, attributes: Mapping[str, Any] | None = None,
                  consolidated: Mapping[str, ArrayMetadata | GroupMetadata] | None = None,
                  extra: Mapping[str, Any] | None = None) -> None:
-        store = object.__setattr__
-        store(self, "zarr_format", zarr_format)
-        store(self, "attributes", attributes)
-        store(self, "consolidated", consolidated)
-        store(self, "extra", {} if extra is None else extra)
+        super().__init__(zarr_format, attributes, consolidated, {} if extra is None else extra)
 
     def __hash__(self) -> int:
         return hash(("group", self.zarr_format))

@@ -1,7 +1,7 @@
 """Base class of the frozen values: equal if their fields are equal, hashable, printable, picklable, immutable.
 
 A standard frozen dataclass does the same, but importing `dataclasses` costs more than importing the whole of zcore's
-model, and its generated constructor is slower than these few lines.
+model.
 """
 from __future__ import annotations
 
@@ -96,15 +96,15 @@ class Value:
     __slots__: tuple[str, ...] = ()
     _fields: tuple[str, ...] = ()
 
+    def __init__(self, *parts: Any) -> None:
+        for name, part in zip(self._fields, parts, strict=True):
+            object.__setattr__(self, name, part)
+
     def __setattr__(self, name: str, value: Any) -> Never:
         raise AttributeError(f"{type(self).__name__} is frozen; replace({name}=...) makes a changed copy")
 
     def __delattr__(self, name: str) -> Never:
         raise AttributeError(f"{type(self).__name__} is frozen")
-
-    def _identity(self):
-        """Return the hashable parts of the value, which are equal for equal values."""
-        return tuple(getattr(self, name) for name in self._fields)
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
@@ -112,7 +112,7 @@ class Value:
         return self is other or all(getattr(self, name) == getattr(other, name) for name in self._fields)
 
     def __hash__(self) -> int:
-        return hash((type(self), self._identity()))
+        return hash(self.__reduce__())
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{name}={text_of(getattr(self, name))}' for name in self._fields)})"

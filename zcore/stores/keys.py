@@ -1,4 +1,4 @@
-"""Keys: which strings are keys, and the translation between keys and paths of the file system.
+"""Keys: which strings are keys, and the translation to paths of the file system.
 
 A key is one or more non-empty parts joined by ``/``; a prefix is ``""`` or a key with a ``/`` behind it. The rules
 are the same for all stores, so that any store can be copied into any other. The Windows flavour is stricter, because
@@ -12,7 +12,7 @@ import re
 
 from zcore.errors import InvalidKeyError
 from zcore.kernel.io.files import TEMP_PREFIX
-from zcore.trust.base_path import LONG, LONG_UNC, NATIVE, POSIX, WINDOWS, without_long_form
+from zcore.trust.base_path import LONG, LONG_UNC, NATIVE, POSIX, WINDOWS
 
 # Names of temporary files begin so. They are never keys.
 TEMPORARY: str = TEMP_PREFIX
@@ -153,28 +153,3 @@ def key_to_path(base: str, key: str, flavour: str = NATIVE) -> str:
     if len(path) <= _WINDOWS_MAX_PATH:
         return path
     return LONG_UNC + path[2:] if path.startswith("\\\\") else LONG + path
-
-
-def path_to_key(base: str, path: str, flavour: str = NATIVE) -> str:
-    """Return the key of the file at the absolute `path`; `base` comes from `absolute_base`.
-
-    Raises : ValueError, if `path` does not lie below the base; InvalidKeyError, if what lies below it is not a key.
-    Notes : file system store v1.0, "Key translation". The separator behind the base is stripped with it, as in the
-        text's example. Only leading whole components are the base, not the same text elsewhere.
-    >>> path_to_key("/d", "/d/x/d/y", POSIX), path_to_key("C:\\\\data", "c:\\\\data\\\\foo\\\\bar", WINDOWS)
-    ('x/d/y', 'foo/bar')
-    """
-    if flavour == POSIX:
-        root, found, key = base, path, path
-    else:
-        import ntpath
-        path = without_long_form(path.replace("/", "\\"))
-        drive, rest = ntpath.splitdrive(path)
-        base_drive, base_rest = ntpath.splitdrive(base)
-        # Drives and servers ignore case; the names below them are compared exactly.
-        root, found = base_drive.lower() + base_rest, drive.lower() + rest
-        root, found, key = root.replace("\\", "/"), found.replace("\\", "/"), path.replace("\\", "/")
-    root = root if root[-1] == "/" else root + "/"
-    if not found.startswith(root):
-        raise ValueError(f"{path!r} does not lie in the base directory {base!r}")
-    return check_key(key[len(root):], flavour)

@@ -64,7 +64,7 @@ def passes(shape: tuple[int, ...], source: tuple[int, ...], target: tuple[int, .
     """
     elements = max(1, room // itemsize)
     most = MAX_SLAB_NBYTES // itemsize
-    write = _filled(shape, _grown(shape, target, source, elements), target, min(elements, most))
+    write = _filled(shape, _grown(shape, target, source, elements), min(elements, most))
     if n_reads(shape, source, write) <= MAX_READS:
         return Passes(write, None, write)
     read = _grown(shape, source, target, elements)
@@ -128,7 +128,7 @@ def _even(count):
     return count >> cut << cut
 
 
-def _filled(shape, slab, unit, elements):
+def _filled(shape, slab, elements):
     """Return slabs made larger while they have fewer than `elements`: more for threads to share."""
     slab = list(slab)
     for d in reversed(range(len(slab))):

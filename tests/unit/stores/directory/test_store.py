@@ -93,7 +93,7 @@ def test_base_is_created_by_the_first_set_only(tmp_path):
     "{}/data/", "{}/data//", "{}/./data", "{}/x/../data", "{}//data", "data", "./data/.",
 ])
 def test_spellings_of_one_base_are_one_store(tmp_path, monkeypatch, spelling):
-    """FS-P2K-06."""
+    """FS-P2K-01, FS-P2K-06."""
     (tmp_path / "x").mkdir()
     monkeypatch.chdir(tmp_path)
     store = DirectoryStore(spelling.format(tmp_path))
