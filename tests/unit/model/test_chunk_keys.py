@@ -34,7 +34,7 @@ def test_defaults_are_the_drafts():
 
 @pytest.mark.parametrize(("coords", "key"), [((1, 23, 45), "1.23.45"), ((7,), "7"), ((0, 0), "0.0")])
 def test_worked_example_has_no_empty_parts(coords, key):
-    """D3-KEY-02: an empty prefix and suffix contribute nothing."""
+    """D3-KEY-02, D3-KEY-06, D3-KEY-07: an empty prefix and suffix contribute nothing."""
     assert ChunkKeyEncoding().encode(coords) == key
 
 
