@@ -1,5 +1,6 @@
 """The bytes of whatever holds them: `bytes`, `memoryview`, NumPy arrays and all else that lends its memory."""
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 
@@ -42,6 +43,37 @@ def is_masked(values: Any) -> bool:
     mask = getattr(values, "mask", None)
     # Methods of that name, as those of pandas, are no mask. The mask of a structure has fields.
     return hasattr(mask, "tobytes") and b"\1" in mask.tobytes()
+
+
+def strides_of(shape: Sequence[int], itemsize: int, order: str = "C") -> tuple[int, ...]:
+    """Return the strides, in bytes, of elements that lie one behind the other, in C or F order.
+
+    >>> strides_of((2, 3, 4), 8), strides_of((2, 3, 4), 8, "F")
+    ((96, 32, 8), (8, 16, 48))
+    """
+    if order == "F":
+        return strides_of(shape[::-1], itemsize)[::-1]
+    return tuple([itemsize * math.prod([max(1, n) for n in shape[d + 1:]]) for d in range(len(shape))])
+
+
+def bools_of(array: Any) -> Iterator[Any]:
+    """Iterate over the booleans of an array, or of its fields, as views of their bytes."""
+    if array.dtype.kind == "b":
+        yield array.view("u1")
+    for name in array.dtype.names or ():
+        yield from bools_of(array[name])
+
+
+def make_true_one(array: Any) -> None:
+    """Replace every byte except 0 by 1 in the booleans of an array.
+
+    Zarr v3 data types, "bool": a byte of 0 or 1. Some programs store other bytes for true. NumPy treats one such
+    element as true, but computes wrong results from an array of them.
+    """
+    for raw in bools_of(array):
+        import numpy as np  # `zcore.blosc` needs none
+
+        np.not_equal(raw, 0, out=raw.view("?"))
 
 
 def may_overlap(itemsize: int, shape: Sequence[int], strides: Sequence[int]) -> bool:

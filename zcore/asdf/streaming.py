@@ -14,7 +14,7 @@ import numpy as np
 
 from zcore.asdf.file import open
 from zcore.asdf.writing import STANDARD, Form, NewBlocks, directory_of, write_new
-from zcore.buffers import is_masked
+from zcore.buffers import is_masked, strides_of
 from zcore.descriptors import write_at
 from zcore.errors import AsdfFormatError
 
@@ -93,7 +93,7 @@ class RowWriter:
         self.dtype: np.dtype[Any] = node.dtype
         self.shape: tuple[int, ...] = tuple(node.shape[1:])
         self._row_nbytes = self.dtype.itemsize * int(np.prod(self.shape, dtype=object))
-        strides = np.empty((2, *self.shape), self.dtype).strides
+        strides = strides_of(node.shape, self.dtype.itemsize)
         if node.block is not block or not self._row_nbytes or node.offset or tuple(node.strides) != strides:
             raise AsdfFormatError(f"{file.path}: its streamed array is not the rows of its last block, in C order",
                                   path=file.path, block=block.number)

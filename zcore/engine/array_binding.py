@@ -13,9 +13,8 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from zcore import workers
+from zcore.buffers import make_true_one
 from zcore.engine.freshness import MAX_STALE, Freshness
 from zcore.engine.node_binding import Exclusive, NodeBinding
 from zcore.engine.views import fill_of, form_of, same_objects
@@ -200,7 +199,7 @@ class ArrayBinding(NodeBinding):
             return False
         if not ends(plan, saw_current):
             return False
-        _make_true_one(out)
+        make_true_one(out)
         if fault := fault_of_text(out):
             raise ChunkError(fault)
         if native and view.trusted and out.nbytes <= SMALL_NBYTES and view is self.view:
@@ -566,16 +565,3 @@ def _bools_of(dtype, offset=0):
             yield from _bools_of(dtype.fields[name][0], offset + dtype.fields[name][1])
     elif dtype.kind == "b":
         yield offset
-
-
-def _make_true_one(out):
-    """Replace every byte except 0 by 1 in the booleans of `out`.
-
-    Zarr v3 data types, "bool": a byte of 0 or 1. Some programs store other bytes for true. NumPy treats one such
-    element as true, but computes wrong results from an array of them.
-    """
-    if out.dtype.kind == "b":
-        np.not_equal(out.view(np.uint8), 0, out=out)
-    elif out.dtype.names is not None:
-        for name in out.dtype.names:
-            _make_true_one(out[name])

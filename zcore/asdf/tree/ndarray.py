@@ -14,12 +14,11 @@ import numpy as np
 from zcore.asdf.tree.datatypes import dtype_of, is_integer
 from zcore.asdf.tree.inline import MAX_NDIM, array_of
 from zcore.asdf.tree.tagged import shown
-from zcore.buffers import may_overlap
+from zcore.buffers import bools_of, make_true_one, may_overlap, strides_of
 from zcore.errors import AsdfFormatError, UnsupportedError
 from zcore.text.characters import fault_of_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from typing import Any
 
     import numpy.typing as npt
@@ -228,7 +227,10 @@ class NDArrayNode:
             raise AsdfFormatError(f"an array of {shown(self.source)}: {fault}")
         if may_overlap(dtype.itemsize, shape, strides):
             array.flags.writeable = False
-        return with_true_one(array)
+        if any([(raw > 1).any() for raw in bools_of(array)]):
+            array = array.copy()
+            make_true_one(array)
+        return array
 
     def _inline(self):
         dtype, shape = self._given()
@@ -279,7 +281,7 @@ class NDArrayNode:
         if math.prod([n for n in shape if n]) * dtype.itemsize > MAX_NBYTES:
             raise AsdfFormatError(f"ndarray: a shape of more than 2**63 bytes, {shown(shape)}", member="shape")
         if strides is None:
-            strides = c_strides(shape, dtype.itemsize)
+            strides = strides_of(shape, dtype.itemsize)
         if 0 not in shape and (offset > MAX_NBYTES or any([abs(n) > sys.maxsize for n in strides])):
             # Of a single element, too, from which no stride leads away: NumPy has to take it.
             raise AsdfFormatError(f"ndarray: an offset of more than 63 bits, or a stride of more than "
@@ -313,32 +315,9 @@ def _has_one_byte(datatype):
     return datatype in ("int8", "uint8", "bool8") or isinstance(datatype, list) and datatype[:1] == ["ascii"]
 
 
-def c_strides(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
-    """Return the strides of elements in C order that lie one behind the other."""
-    strides, stride = [], itemsize
-    for n in reversed(shape):
-        strides.append(stride)
-        stride *= max(1, n)
-    return tuple(reversed(strides))
-
-
 def _reach(itemsize, shape, offset, strides):
     if 0 in shape or not itemsize:
         return 0, 0
     steps = [(n - 1) * stride for n, stride in zip(shape, strides, strict=True)]
     return (offset + sum([step for step in steps if step < 0]),
             offset + sum([step for step in steps if step > 0]) + itemsize)
-
-
-def with_true_one(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return an array whose booleans have a byte of 0 or 1; others take any of them for true, and NumPy does not."""
-    if array.dtype.kind == "b":
-        raw = array.view(np.uint8)
-        return array if not (raw > 1).any() else raw != 0
-    if array.dtype.names is not None:
-        for name in array.dtype.names:
-            fixed = with_true_one(array[name])
-            if fixed.base is None and fixed.dtype.kind == "b":
-                array = array.copy()
-                array[name] = fixed
-    return array

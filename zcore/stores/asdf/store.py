@@ -21,7 +21,8 @@ from zcore.asdf.checksums import check
 from zcore.asdf.file import AsdfFile
 from zcore.asdf.source import FileSource
 from zcore.asdf.tree.inline import MAX_NDIM
-from zcore.asdf.tree.ndarray import MAX_NBYTES, NDArrayNode, c_strides
+from zcore.asdf.tree.ndarray import MAX_NBYTES, NDArrayNode
+from zcore.buffers import strides_of
 from zcore.errors import AsdfFormatError, ZcoreError
 from zcore.kernel.refs.table import ReferenceTable
 from zcore.model.chunk_grid import number_of
@@ -192,7 +193,7 @@ class AsdfStore(FileStore):
         if not isinstance(node, NDArrayNode) or node.nbytes == 0:
             return OBJECTS
         if node.source is None:
-            return Strided(lambda: _bytes_of(node.elements()), 0, c_strides(node.shape, node.dtype.itemsize), True)
+            return Strided(lambda: _bytes_of(node.elements()), 0, strides_of(node.shape, node.dtype.itemsize), True)
         if is_far and not node.block.is_compressed:
             return OBJECTS
         node.reach()
@@ -414,10 +415,9 @@ def _documents_of(node):
 
 def order_of(node: NDArrayNode) -> Literal["C", "F"] | None:
     """Return the memory order, C or F, if the elements are contiguous, else None."""
-    if node.source is None or node.strides == c_strides(node.shape, node.dtype.itemsize):
+    if node.source is None or node.strides == strides_of(node.shape, node.dtype.itemsize):
         return "C"
-    columns = c_strides(node.shape[::-1], node.dtype.itemsize)[::-1]
-    return "F" if node.strides == columns else None
+    return "F" if node.strides == strides_of(node.shape, node.dtype.itemsize, "F") else None
 
 
 def _read_map(node, file):

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import itertools
 import math
 import operator
 import os
@@ -26,6 +25,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from zcore import config, workers
+from zcore.buffers import strides_of
 from zcore.descriptors import duplicate, identity_of, open_descriptor, write_at
 from zcore.engine.options import MAX_THREADS
 from zcore.errors import (
@@ -190,19 +190,12 @@ class _NumpyArray(SourceArray):
         array = OpenArray(shape, shape, program=None, fill=bytes(itemsize), template=(b"", b"", b""))
         try:
             plan = LayoutReadPlan(array, box, out, PlanOptions(n_threads=n_threads), source=partial(duplicate, fd),
-                                  offset=offset + self._offset, strides=_strides(shape, itemsize, self.order),
+                                  offset=offset + self._offset, strides=strides_of(shape, itemsize, self.order),
                                   name=self.place)
         except OSError as exc:
             raise self._file.source.fault("read", exc) from exc
         workers.run(plan.run, n_threads, plan.cancel)
         plan.raise_failure(())
-
-
-def _strides(shape, itemsize, order):
-    """Return the strides of an array in bytes."""
-    lengths = shape[:0:-1] if order == "C" else shape[:-1]
-    strides = tuple(itertools.accumulate(lengths, operator.mul, initial=itemsize))[:len(shape)]
-    return strides[::-1] if order == "C" else strides
 
 
 def _read_header(reader, what):
@@ -292,7 +285,7 @@ class NumpyTarget(Target):
         if not values.nbytes:
             return
         shape, itemsize = self.shape, self.dtype.itemsize
-        strides = _strides(shape, itemsize, self._order)
+        strides = strides_of(shape, itemsize, self._order)
         if self._order == "F":
             shape, strides, starts, values = shape[::-1], strides[::-1], starts[::-1], values.T
         # The outer dimensions of the box: inside them it is one run of bytes.
