@@ -343,6 +343,8 @@ BAD = {
     "overlap": ({"strides": (4, 4)}, 40, "overlap"),
     "stride 0": ({"strides": (0, 4)}, 40, "overlap"),
     "short stride": ({"strides": (20, 3)}, 40, "overlap"),
+    "huge stride": ({"strides": (2**62, 4)}, 40, "overlap"),
+    "lowest stride": ({"strides": (4, -2**63)}, 40, "overlap"),
 }
 
 

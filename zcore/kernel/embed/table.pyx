@@ -17,7 +17,8 @@ from cpython.bytes cimport PyBytes_AsString, PyBytes_GET_SIZE
 from cpython.memoryview cimport PyMemoryView_FromMemory
 from cpython.pycapsule cimport PyCapsule_New
 from cpython.ref cimport Py_DECREF, Py_INCREF
-from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t, intptr_t, uintptr_t
+from libc.math cimport fabs
+from libc.stdint cimport INT64_MAX, int64_t, intptr_t, uintptr_t
 from libc.stdio cimport snprintf
 from libc.stdlib cimport calloc, llabs
 from libc.string cimport memcpy
@@ -52,6 +53,11 @@ cdef enum:
     INDEX_BITS = 20
 
 cdef int64_t LAST_GENERATION = (<uintptr_t>-1 >> 1) >> INDEX_BITS      # a handle has no more bits, and is positive
+
+cdef enum Made:
+    OPENED
+    CREATED
+    ADOPTED
 
 cdef enum Asked:
     RESIZE
@@ -220,26 +226,8 @@ cdef Slot *_slot_of(const void *number) noexcept nogil:
     return &_blocks[index // BLOCK][index % BLOCK]
 
 
-cdef Slot *_enter(const zcore_array *array, Call *call, zcore_error *error) noexcept nogil:
+cdef Slot *_enter(Kind kind, const void *number, Call *call, zcore_error *error) noexcept nogil:
     """Begin a call: return the slot of an open handle, which is there until `_leave`; else NULL, with the error."""
-    cdef Slot *slot = _enter_as(AN_ARRAY, array, call)
-    if slot == NULL and array == NULL:
-        _fail(error, ZCORE_ARGUMENT, "the array is NULL")
-    elif slot == NULL:
-        _fail(error, ZCORE_CLOSED, "the array was closed, or never was one")
-    return slot
-
-
-cdef Slot *_enter_writer(const zcore_writer *writer, Call *call, zcore_error *error) noexcept nogil:
-    cdef Slot *slot = _enter_as(A_WRITER, writer, call)
-    if slot == NULL and writer == NULL:
-        _fail(error, ZCORE_ARGUMENT, "the writer is NULL")
-    elif slot == NULL:
-        _fail(error, ZCORE_CLOSED, "the writer was closed, or never was one")
-    return slot
-
-
-cdef Slot *_enter_as(Kind kind, const void *number, Call *call) noexcept nogil:
     cdef Slot *slot = _slot_of(number)
     global zc_innermost
     if slot != NULL:
@@ -250,6 +238,11 @@ cdef Slot *_enter_as(Kind kind, const void *number, Call *call) noexcept nogil:
         if zc_load(&slot.generation) == <int64_t><intptr_t>number >> INDEX_BITS and zc_load(&slot.kind) == kind:
             return slot
         _leave(call)
+    if number == NULL:
+        _fail(error, ZCORE_ARGUMENT, "the array is NULL" if kind == AN_ARRAY else "the writer is NULL")
+    else:
+        _fail(error, ZCORE_CLOSED, "the array was closed, or never was one" if kind == AN_ARRAY
+              else "the writer was closed, or never was one")
     return NULL
 
 
@@ -473,51 +466,28 @@ cdef str _text(const char *text, str name):
 
 # the functions of the table
 
-cdef zcore_array *_open(const char *place, const char *mode, const char *options,
-                        zcore_error *error) noexcept with gil:
-    try:
-        try:
-            where = _text(place, "place")
-            how = "r" if mode == NULL else mode.decode()
-            array = _new_handle(_calls.open(where, how, None if options == NULL else options.decode()))
-            _fail(error, ZCORE_OK, "")
-            return array
-        except BaseException as exception:
-            _raised(error, exception)
-    except:  # noqa: E722 (the only clause that cannot raise itself)
-        pass
-    return NULL
-
-
-cdef zcore_array *_create(const char *place, int ndim, const int64_t *shape, const int64_t *chunks, const char *dtype,
-                          const char *options, zcore_error *error) noexcept with gil:
+cdef zcore_array *_made(Made how, const char *place, const char *text, int ndim, const int64_t *shape,
+                        const int64_t *chunks, const char *options, void *found, zcore_error *error) noexcept with gil:
+    """Make a handle. `text` is the mode, or the type of a new array; `found` is an array of Python."""
     cdef int d
     try:
         try:
-            if not 0 <= ndim <= ZCORE_MAX_NDIM:
-                raise ValueError(f"ndim is {ndim}, expected 0 to {ZCORE_MAX_NDIM}")
-            if shape == NULL and ndim > 0:
-                raise ValueError("shape is NULL")
-            where = _text(place, "place")
-            what = _text(dtype, "dtype")
-            lengths = tuple([shape[d] for d in range(ndim)])
-            cut = None if chunks == NULL else tuple([chunks[d] for d in range(ndim)])
-            array = _new_handle(_calls.create(where, lengths, cut, what, None if options == NULL else options.decode()))
-            _fail(error, ZCORE_OK, "")
-            return array
-        except BaseException as exception:
-            _raised(error, exception)
-    except:  # noqa: E722 (the only clause that cannot raise itself)
-        pass
-    return NULL
-
-
-cdef zcore_array *_from_object(void *array, zcore_error *error) noexcept with gil:
-    try:
-        try:
-            if array == NULL:
+            keywords = None if options == NULL else options.decode()
+            if how == OPENED:
+                array = _calls.open(_text(place, "place"), "r" if text == NULL else text.decode(), keywords)
+            elif how == CREATED:
+                if not 0 <= ndim <= ZCORE_MAX_NDIM:
+                    raise ValueError(f"ndim is {ndim}, expected 0 to {ZCORE_MAX_NDIM}")
+                if shape == NULL and ndim > 0:
+                    raise ValueError("shape is NULL")
+                lengths = tuple([shape[d] for d in range(ndim)])
+                cut = None if chunks == NULL else tuple([chunks[d] for d in range(ndim)])
+                array = _calls.create(_text(place, "place"), lengths, cut, _text(text, "dtype"), keywords)
+            elif found == NULL:
                 raise ValueError("array is NULL")
-            handle = _new_handle(_calls.adopted(<object>array))
+            else:
+                array = _calls.adopted(<object>found)
+            handle = _new_handle(array)
             _fail(error, ZCORE_OK, "")
             return handle
         except BaseException as exception:
@@ -527,9 +497,22 @@ cdef zcore_array *_from_object(void *array, zcore_error *error) noexcept with gi
     return NULL
 
 
+cdef zcore_array *_open(const char *place, const char *mode, const char *options, zcore_error *error) noexcept nogil:
+    return _made(OPENED, place, mode, 0, NULL, NULL, options, NULL, error)
+
+
+cdef zcore_array *_create(const char *place, int ndim, const int64_t *shape, const int64_t *chunks, const char *dtype,
+                          const char *options, zcore_error *error) noexcept nogil:
+    return _made(CREATED, place, dtype, ndim, shape, chunks, options, NULL, error)
+
+
+cdef zcore_array *_from_object(void *array, zcore_error *error) noexcept nogil:
+    return _made(ADOPTED, NULL, NULL, 0, NULL, NULL, NULL, array, error)
+
+
 cdef int _ndim(const zcore_array *array) noexcept nogil:
     cdef Call call
-    cdef Slot *slot = _enter(array, &call, NULL)
+    cdef Slot *slot = _enter(AN_ARRAY, array, &call, NULL)
     cdef int ndim
     if slot == NULL:
         return -1
@@ -540,7 +523,7 @@ cdef int _ndim(const zcore_array *array) noexcept nogil:
 
 cdef void _lengths(const zcore_array *array, int which, int64_t *lengths) noexcept nogil:
     cdef Call call
-    cdef Slot *slot = _enter(array, &call, NULL)
+    cdef Slot *slot = _enter(AN_ARRAY, array, &call, NULL)
     cdef const int64_t *found
     if slot == NULL or lengths == NULL:
         if slot != NULL:
@@ -573,7 +556,7 @@ cdef void _object_shape(const zcore_array *array, int64_t *chunks) noexcept nogi
 
 cdef void _get_dtype(const zcore_array *array, zcore_dtype *dtype) noexcept nogil:
     cdef Call call
-    cdef Slot *slot = _enter(array, &call, NULL)
+    cdef Slot *slot = _enter(AN_ARRAY, array, &call, NULL)
     if slot == NULL:
         return
     if dtype != NULL:
@@ -617,29 +600,18 @@ cdef int _select(Handle handle, const int64_t *start, const int64_t *count, cons
 
 
 cdef bint _overlaps(Handle handle, const Selected *box, const int64_t *strides) noexcept nogil:
-    """Return whether the caller's elements may overlap: each stride must exceed the reach of all smaller ones."""
-    cdef bint used[MAX_NDIM]
-    cdef int64_t reach = handle.dtype.itemsize
-    cdef int64_t smallest
-    cdef int at, d
+    """Return whether the caller's elements may overlap, as `zcore.buffers.may_overlap`, or reach beyond any memory."""
+    cdef double stride, other, reach      # they are exact as far as memory goes
+    cdef int d, e
     for d in range(handle.ndim):
-        used[d] = box.counts[d] < 2
-    for _ in range(handle.ndim):
-        at = -1
-        for d in range(handle.ndim):
-            if not used[d] and strides[d] == INT64_MIN:
+        if box.counts[d] > 1:
+            stride, reach = fabs(<double>strides[d]), handle.dtype.itemsize
+            for e in range(handle.ndim):
+                other = fabs(<double>strides[e])
+                if box.counts[e] > 1 and (other < stride or (other == stride and e < d)):
+                    reach += other * (box.counts[e] - 1)
+            if stride < reach or stride * (box.counts[d] - 1) + reach >= <double>INT64_MAX:
                 return True
-            if not used[d] and (at < 0 or llabs(strides[d]) < smallest):
-                at = d
-                smallest = llabs(strides[d])
-        if at < 0:
-            return False
-        used[at] = True
-        if smallest < reach:
-            return True
-        if smallest > (INT64_MAX - reach) // box.counts[at]:
-            return True
-        reach += smallest * (box.counts[at] - 1)
     return False
 
 
@@ -680,7 +652,7 @@ cdef int _move(Slot *slot, const Selected *box, char *data, const int64_t *strid
 cdef int _transfer(zcore_array *array, const int64_t *start, const int64_t *count, const int64_t *step, char *data,
                    const int64_t *strides, bint is_write, int n_threads, zcore_error *error) noexcept nogil:
     cdef Call call
-    cdef Slot *slot = _enter(array, &call, error)
+    cdef Slot *slot = _enter(AN_ARRAY, array, &call, error)
     cdef PyThreadState *python
     cdef Selected box
     cdef int64_t all_strides[MAX_NDIM]
@@ -727,7 +699,7 @@ cdef int _write(zcore_array *array, const int64_t *start, const int64_t *count, 
 
 cdef int64_t _get_attrs(zcore_array *array, char *json, int64_t size, zcore_error *error) noexcept with gil:
     cdef Call call
-    cdef Slot *slot = _enter(array, &call, error)
+    cdef Slot *slot = _enter(AN_ARRAY, array, &call, error)
     cdef bytes text
     cdef int64_t n = -1
     cdef int64_t n_copied
@@ -757,7 +729,7 @@ cdef int _ask(zcore_array *array, Asked what, const int64_t *shape, const char *
               zcore_error *error) noexcept with gil:
     """Do what needs Python; `shape`, `name` and `json` are its arguments, for `EXPECT` a number and a type."""
     cdef Call call
-    cdef Slot *slot = _enter(array, &call, error)
+    cdef Slot *slot = _enter(AN_ARRAY, array, &call, error)
     cdef Handle handle
     cdef int code = -1
     cdef int d
@@ -814,7 +786,7 @@ cdef int _expect(zcore_array *array, const char *dtype, int ndim, zcore_error *e
 cdef zcore_writer *_writer_open(zcore_array *array, int axis, const char *options,
                                 zcore_error *error) noexcept with gil:
     cdef Call call
-    cdef Slot *slot = _enter(array, &call, error)
+    cdef Slot *slot = _enter(AN_ARRAY, array, &call, error)
     cdef zcore_writer *writer = NULL
     if slot == NULL:
         return NULL
@@ -845,7 +817,7 @@ cdef int _give(zcore_writer *writer, Moved what, const int64_t *start, const int
                const void *data, const int64_t *strides, zcore_error *error) noexcept nogil:
     """Give a writer a box, or frames, whose number stands for `start` and `count`."""
     cdef Call call
-    cdef Slot *slot = _enter_writer(writer, &call, error)
+    cdef Slot *slot = _enter(A_WRITER, writer, &call, error)
     cdef Selected box
     cdef int64_t starts[MAX_NDIM]
     cdef int64_t counts[MAX_NDIM]
@@ -890,7 +862,7 @@ cdef int _writer_abort(zcore_writer *writer, zcore_error *error) noexcept nogil:
 cdef int _end(zcore_writer *writer, Ended how, zcore_error *error) noexcept with gil:
     """Store all that a writer was given, or drop it."""
     cdef Call call
-    cdef Slot *slot = _enter_writer(writer, &call, error)
+    cdef Slot *slot = _enter(A_WRITER, writer, &call, error)
     cdef Handle handle
     cdef int code = -1
     if slot == NULL:
@@ -921,7 +893,7 @@ cdef int _end(zcore_writer *writer, Ended how, zcore_error *error) noexcept with
 
 cdef int64_t _writer_n_given(const zcore_writer *writer) noexcept with gil:
     cdef Call call
-    cdef Slot *slot = _enter_writer(writer, &call, NULL)
+    cdef Slot *slot = _enter(A_WRITER, writer, &call, NULL)
     cdef int64_t n = -1
     if slot == NULL:
         return -1
