@@ -106,22 +106,28 @@ class Stored:
 
     def __init__(self, binding: ArrayBinding, box: Box | None = None, dimensions: Sequence[int] | None = None) -> None:
         self._binding = binding
-        self._box = whole(binding.metadata.shape) if box is None else box
-        self._dimensions = range(len(self._box.starts)) if dimensions is None else dimensions
+        self._select(whole(binding.metadata.shape) if box is None else box, binding.metadata.grid_shape, dimensions)
+
+    def _select(self, box, grid_shape, dimensions):
+        self._box = box
+        self._dimensions = range(len(box.starts)) if dimensions is None else dimensions
         # The most objects that the selection may touch.
-        self.n_objects: int = math.prod(map(min, binding.metadata.grid_shape, self._box.counts))
+        self.n_objects: int = math.prod(map(min, grid_shape, box.counts))
+
+    def _places(self):
+        """Iterate over the objects that exist: the first index and the length, per dimension."""
+        return (self._binding.metadata.place_of(coords) for _, coords in self._binding.stored_chunks())
 
     def parts(self) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
         """Iterate over the parts in objects that exist: the first index, and the one behind the last, per dimension.
 
         Raises : AsManyExist, when more objects were listed than the selection can touch.
         """
-        metadata, box = self._binding.metadata, self._box
-        for n_listed, (_, coords) in enumerate(self._binding.stored_chunks()):
+        box = self._box
+        for n_listed, place in enumerate(self._places()):
             if n_listed >= self.n_objects:
                 raise AsManyExist
-            found = [_indices(*one) for one in zip(*metadata.place_of(coords), box.starts, box.steps, box.counts,
-                                                   strict=True)]
+            found = [_indices(*one) for one in zip(*place, box.starts, box.steps, box.counts, strict=True)]
             if all([first < stop for first, stop in found]):
                 yield tuple([found[d][0] for d in self._dimensions]), tuple([found[d][1] for d in self._dimensions])
 

@@ -39,6 +39,7 @@ from zcore.tools.hdf5.dataset import (
     missing_filters,
     references_of,
     stored_chunks,
+    stored_coords,
 )
 from zcore.tools.hdf5.walk import (
     NAMES,
@@ -54,6 +55,7 @@ from zcore.tools.hdf5.walk import (
     type_of,
     walk,
 )
+from zcore.tools.stored import Stored
 
 if TYPE_CHECKING:
     from typing import Any
@@ -166,9 +168,13 @@ class _Dataset(SourceArray):
 
     def sizes(self):
         if self._objects is None:
-            return None if self._dataset.id.get_storage_size() else {}
+            return None if self._dataset.is_virtual or self._dataset.id.get_storage_size() else {}
         with reading(self.place, self._dataset.name):
             return {coords: nbytes for coords, (_, nbytes, _) in stored_chunks(self._dataset)[0].items()}
+
+    def stored(self):
+        is_known = self._texts is None and (self._objects is not None or self.sizes() == {})
+        return _StoredChunks(self) if is_known else None
 
     def lacks(self, coords):
         if self._objects is None or self._texts is not None:     # texts have no fill value in other formats
@@ -196,6 +202,29 @@ class _Dataset(SourceArray):
                 out[...] = np.array([text_of(text, guesses) for text in texts.ravel()], object).reshape(out.shape)
                 warn(f"texts of {self._dataset.name!r} are not UTF-8; they are read as Latin-1, the first is "
                      f"{guesses[0]!r:.60}")
+
+
+class _StoredChunks(Stored):
+    """The chunks of a dataset that the file has."""
+
+    def __init__(self, array):
+        self._array = array
+        self._dataset = array._dataset
+        self._chunks = self._dataset.chunks or self._dataset.shape
+        self._select(array.box, [-(-n // max(1, chunk)) for n, chunk in zip(
+            self._dataset.shape, self._chunks, strict=True)], array.dimensions)
+
+    def _places(self):
+        with reading(self._array.place, self._dataset.name):
+            found = stored_coords(self._dataset) if self._dataset.chunks else ()
+        return (([i * n for i, n in zip(coords, self._chunks, strict=True)], self._chunks) for coords in found)
+
+    def is_known(self):
+        return True
+
+    def fill(self):
+        with reading(self._array.place, self._dataset.name):
+            return np.asarray([self._dataset.fillvalue], self._array.dtype)
 
 
 def _read_by_zcore(h5py, dataset, scales, dtype):

@@ -204,6 +204,13 @@ def stored_chunks(dataset: Any) -> tuple[dict[tuple[int, ...], tuple[int, int, b
     return extents, mask
 
 
+def stored_coords(dataset: Any) -> set[tuple[int, ...]]:
+    """Return the coordinates of the chunks that are stored."""
+    stored = []
+    dataset.id.chunk_iter(stored.append)
+    return {_coords(chunk, dataset.chunks) for chunk in stored}
+
+
 def _coords(chunk, chunks):
     return tuple([start // length for start, length in zip(chunk.chunk_offset, chunks, strict=True)])
 
@@ -329,9 +336,7 @@ class Texts:
         self._decoded = dataset.asstr("utf-8")     # some files say ASCII and hold UTF-8
         self._stored = None
         if dataset.chunks is not None and not is_stored(dataset):
-            stored = []
-            dataset.id.chunk_iter(stored.append)
-            self._stored = {_coords(chunk, dataset.chunks) for chunk in stored}
+            self._stored = stored_coords(dataset)
             fill = fill_value_of(h5py, dataset)
             self._fill = fill if isinstance(fill, bytes) else b"" if not isinstance(fill, str) else fill.encode()
 

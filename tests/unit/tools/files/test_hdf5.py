@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 import zcore
+from zcore.cli.location import opened
+from zcore.cli.verbs.elements.differences import differences
 from zcore.errors import IncompleteCopyWarning
 from zcore.tools.files.hdf5 import Hdf5Source
 
@@ -193,6 +195,35 @@ def test_virtual_datasets_of_files_that_do_not_exist(tmp_path):
             file["x"] = np.arange(3)
     assert new["v"][...].tolist() == [[0, 1, 2], [-1, -1, -1]]
     assert zcore.copy(tmp_path / "a.h5", zcore.MemoryStore())["v"][...].tolist() == [[0, 1, 2], [0, 1, 2]]
+
+
+def test_only_stored_chunks_are_copied(tmp_path):
+    """Of 320 GB here."""
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        x = file.create_dataset("x", (200_000, 200_000), "i4", chunks=(100, 100), fillvalue=2)
+        x[150, 950], x[-1, -1] = 7, 8
+        file.create_dataset("never", (1 << 40, 1 << 10), "f8")
+        file.create_dataset("empty", (0, 3), "f8", chunks=(1, 3), maxshape=(None, 3))
+        x[:1000:3, 900:1000:7] = expected = np.arange(334 * 15).reshape(334, 15)
+    new = zcore.copy(tmp_path / "a.h5", tmp_path / "new")
+    assert (new["x"][:1000:3, 900:1000:7] == expected).all() and new["x"][-1, -2:].tolist() == [2, 8]
+    assert new["never"][-1, -1] == 0 and new["empty"].shape == (0, 3)
+    part = zcore.copy(tmp_path / "a.h5", tmp_path / "part", path="x", selection=np.s_[:100_000:3, 900:], chunks=500)
+    assert (part[:334, :100:7] == expected).all() and part[334:400, :200].min() == 2 and part.nbytes > 1e10
+
+
+def test_a_virtual_dataset_has_elements_although_nothing_is_stored(tmp_path, monkeypatch):
+    monkeypatch.setattr("zcore.tools.stored.MAX_UNLISTED", 0)
+    monkeypatch.setattr("zcore.cli.verbs.elements.differences.SLAB_NBYTES", 80)
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["x"] = np.arange(1 << 19)
+        layout = h5py.VirtualLayout((1 << 19,), "i8")
+        layout[:] = h5py.VirtualSource(".", "x", (1 << 19,))
+        file.create_virtual_dataset("v", layout)
+    array = opened(str(tmp_path / "a.h5/v"))
+    found = list(differences(array, zcore.zeros(1 << 19, chunks=1 << 15, dtype="i8")))
+    assert found[0]["count"] == (1 << 19) - 1
+    assert zcore.copy(tmp_path / "a.h5", zcore.MemoryStore(), chunks=1 << 14)["v"][-1] == (1 << 19) - 1
 
 
 def test_virtual_datasets_that_are_made_of_themselves(tmp_path):
