@@ -36,21 +36,17 @@ def change_attributes(binding: NodeBinding, change: Callable[[dict[str, Any]], A
     def once():
         with (consolidated.dropped(store, binding.path, itself=True, format=binding.format),
               binding.exclusive() as exclusive):
-            store_changed(exclusive)
-
-    def store_changed(exclusive):
-        if format.has_inline_attributes:
+            if store.swaps and binding.options.lock and not format.has_inline_attributes:
+                swap(store, binding.prefix + format.attributes_document, (0, MAX_NBYTES + 1),
+                     lambda raw, identity: format.render_attributes(
+                         changed(format.parse_attributes(raw, binding.path))), is_document=True)
+                return
             attributes = changed(read_attributes(binding))
-            exclusive.replace_metadata(exclusive.metadata.replace(attributes=attributes))
-            return
-        key = binding.prefix + format.attributes_document
-        if store.swaps and binding.options.lock:
-            swap(store, key, (0, MAX_NBYTES + 1), lambda raw, identity: format.render_attributes(
-                changed(format.parse_attributes(raw, binding.path))), is_document=True)
-        else:
-            attributes = changed(read_attributes(binding))
-            exclusive.check_place()     # they were read by the path
-            exclusive.set_beside(format.attributes_document, format.render_attributes(attributes))
+            if format.has_inline_attributes:
+                exclusive.replace_metadata(exclusive.metadata.replace(attributes=attributes))
+            else:
+                exclusive.check_place()     # they were read by the path
+                exclusive.set_beside(format.attributes_document, format.render_attributes(attributes))
 
     until_won(once)
     return result

@@ -466,17 +466,19 @@ class Group(Node):
         -------
         iterator of (str, Array or Group)
         """
-        binding = self._binding
-        binding.check_writable()
-        self._copy = None
+        binding = self._to_change()
         made = new_nodes.create_hierarchy(binding.store, binding.path, nodes, binding.options,
                                          overwrite=as_bool(overwrite, "overwrite"))
         return iter([(path, node_of(made_binding)) for path, made_binding in made])
 
-    def _create(self, create, name, **keywords):
-        binding = self._binding
-        binding.check_writable()
+    def _to_change(self):
+        """Return the binding for a change of what is below, after which the consolidated metadata are not used."""
+        self._binding.check_writable()
         self._copy = None
+        return self._binding
+
+    def _create(self, create, name, **keywords):
+        binding = self._to_change()
         options = binding.options.changed({key: keywords.pop(key) for key in Options.MEANT if key in keywords})
         return create(binding.store, self._path_of(name), options, **{"zarr_format": binding.format.name, **keywords})
 
@@ -584,9 +586,7 @@ class Group(Node):
         NodeExistsError
             Something exists at the destination, or the destination lies below the source.
         """
-        binding = self._binding
-        binding.check_writable()
-        self._copy = None
+        binding = self._to_change()
         moving.move(binding.store, self._path_of(source), self._path_of(destination), binding.options)
 
     def __delitem__(self, name: str) -> None:
@@ -596,10 +596,8 @@ class Group(Node):
 
         Raises : NodeNotFoundError, if there is no such member. Nodes may be below a name that is none: it names them.
         """
-        self._binding.check_writable()
-        self._copy = None
+        store, path = self._to_change().store, self._path_of(name)
         # Not opened, so that a damaged member can be deleted, too.
-        store, path = self._binding.store, self._path_of(name)
         if not deletion.delete(store, path, self._binding.options):
             raise NodeNotFoundError(f"{self._binding.describe()} has no member {name!r}: "
                                     f"{deletion.no_node(store, path)}", path=path)

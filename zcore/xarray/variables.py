@@ -19,6 +19,7 @@ from xarray.backends.zarr import DIMENSION_KEY, FillValueCoder
 from xarray.core import indexing
 
 import zcore
+from zcore.codecs.sharding import documents_of
 from zcore.formats.zarr_v2.chain import from_chain
 from zcore.formats.zarr_v2.fill import parse_fill
 
@@ -232,8 +233,7 @@ def _told(sizes):
 
 def _document(codec):
     """Return a codec as documents of Zarr v3 have it."""
-    spec = codec.spec()
-    return {"name": spec.name, "configuration": spec.configuration} if spec.configuration else {"name": spec.name}
+    return documents_of([codec.spec()])[0]
 
 
 @lru_cache(maxsize=64)

@@ -63,10 +63,15 @@ def keywords_of(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Copy, show the result, and return the exit code: 1 if members were left out."""
+    """Copy, show the result, and return the exit code: 1 if members were left out.
+
+    Raises : ValueError, if `rechunk` is given neither chunks nor shards, or several sources are not joined.
+    """
     from zcore.cli.show import facts
     from zcore.cli.show.printed import ProgressLine
 
+    if arguments.verb == "rechunk" and arguments.chunks is arguments.shards is None:
+        raise ValueError("expected --chunks or --shards")
     is_many = arguments.stack or arguments.along is not None
     if len(arguments.source) > 1 and not is_many:
         raise ValueError(f"{len(arguments.source)} sources are stacked by --stack, or joined by --along NAME")
