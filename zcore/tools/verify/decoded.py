@@ -7,6 +7,7 @@ The array is taken to be as long as its chunks reach, so that border chunks are 
 from __future__ import annotations
 
 import math
+import operator
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,7 @@ from zcore.kernel.select.box import Box
 from zcore.model.chunk_grid import coords_at
 from zcore.nodes.array import Array
 from zcore.tools.copy.transfer import ElementMemory
-from zcore.tools.rechunk import slab_of
+from zcore.tools.rechunk import n_slabs, slab_at, slab_of
 from zcore.tools.spread import spread
 
 if TYPE_CHECKING:
@@ -94,7 +95,8 @@ def read_objects(binding: ArrayBinding, tasks: npt.NDArray[np.int64],
     grid = metadata.grid_shape
     if not len(tasks):
         return
-    counts = _counts_of(grid, metadata.chunk_nbytes)
+    # As many rows of the grid as there is room for.
+    counts = slab_of(grid, (1,) * len(grid), metadata.chunk_nbytes, SLAB_NBYTES)
     if client is not None:
         # Shares of whole slabs of the grid, as far as that goes; numbers that are near each other lie in one slab.
         size = max(1, math.prod(counts) * _SLABS_OF_SHARE)
@@ -122,11 +124,6 @@ def _read_share(array, share):
     failures, n_bytes = [], []
     read_objects(array._binding, share[1], lambda *failure: failures.append(failure), n_bytes.append)
     return failures, sum(n_bytes)
-
-
-def _counts_of(grid, chunk_nbytes):
-    """Return how many chunks a slab has in each dimension: rows of the grid, as many as there is room for."""
-    return slab_of(grid, (1,) * len(grid), chunk_nbytes, SLAB_NBYTES)
 
 
 def _slabs(tasks, grid, counts):
@@ -168,14 +165,10 @@ def _read(decoded, box, scratch):
     if inner_shape is None or math.prod(box.counts) * decoded.metadata.itemsize <= SLAB_NBYTES:
         decoded.read(box, scratch.of(box.counts))
         return
-    grid = [-(-n // chunk) for n, chunk in zip(box.counts, inner_shape, strict=True)]
-    counts = _counts_of(grid, math.prod(inner_shape) * decoded.metadata.itemsize)
-    for index in np.ndindex(*[-(-n // count) for n, count in zip(grid, counts, strict=True)]):
-        starts = [i * count * chunk for i, count, chunk in zip(index, counts, inner_shape, strict=True)]
-        part = Box(tuple([a + b for a, b in zip(box.starts, starts, strict=True)]), box.steps,
-                   tuple([min(count * chunk, n - start) for count, chunk, n, start
-                          in zip(counts, inner_shape, box.counts, starts, strict=True)]))
-        decoded.read(part, scratch.of(part.counts))
+    slab = slab_of(box.counts, inner_shape, decoded.metadata.itemsize, SLAB_NBYTES)
+    for number in range(n_slabs(box.counts, slab)):
+        starts, counts = slab_at(box.counts, slab, number)
+        decoded.read(Box(tuple(map(operator.add, box.starts, starts)), box.steps, counts), scratch.of(counts))
 
 
 def _read_each(decoded, coords, failed):
