@@ -84,12 +84,14 @@ def test_chunks_that_the_file_lacks_are_not_read(run, monkeypatch):
     with h5py.File("x.h5", "w") as file:
         file.create_dataset("x", (99, 99), "i4", chunks=(10, 10), fillvalue=5)[42, 57] = 1
         file.create_dataset("t", (9, 9), h5py.string_dtype(), chunks=(5, 5), fillvalue="f")[0, 0] = "a"
+        file.create_dataset("m", (9,), h5py.opaque_dtype("M8[s]"), chunks=(5,))
     read, shapes = h5py.Dataset.__getitem__, []
     monkeypatch.setattr(h5py.Dataset, "__getitem__", lambda self, at: shapes.append(at) or read(self, at))
     x = opened("x.h5/x")[...]
     assert shapes == [(slice(40, 50, 1), slice(50, 60, 1))] and x[42, 57] == 1 and x.sum() == 5 * 99 * 99 - 4
     t = opened("x.h5/t")[...]
     assert t[0, 0] == "a" and (t.ravel()[1:] == "f").all()
+    assert (opened("x.h5/m")[...] == np.datetime64(0, "s")).all(), "a new array has NaT there"
 
 
 def test_numpy_files(run, save):

@@ -158,6 +158,9 @@ class _Dataset(SourceArray):
             if fill_value is not None and any(np.asarray(fill_value, dtype).tobytes()):
                 self.fill_value = fill_value
                 self.fill_is_needed = self.missing_value is not None or not is_stored(dataset)
+        # In new arrays, elements of chunks that the file lacks would be empty texts, NaT, or the fill value.
+        self._is_alike = (not fill_value_of(h5py, dataset) if dtype.kind == "T"
+                          else dtype.kind not in "mM" or self.fill_value is not None)
         names = dimension_names(h5py, dataset, scales)
         if any(names):
             self.dimension_names = self.kept(names)
@@ -167,6 +170,8 @@ class _Dataset(SourceArray):
         return super().object_shape if self._objects is None else self.kept(self._objects)
 
     def sizes(self):
+        if not self._is_alike:
+            return None
         if self._objects is None:
             return None if self._dataset.is_virtual or self._dataset.id.get_storage_size() else {}
         with reading(self.place, self._dataset.name):
@@ -177,7 +182,7 @@ class _Dataset(SourceArray):
         return _StoredChunks(self) if is_known else None
 
     def lacks(self, coords):
-        if self._objects is None or self._texts is not None:     # texts have no fill value in other formats
+        if self._objects is None or not self._is_alike:
             return False
         starts = tuple([i * n for i, n in zip(coords, self._objects, strict=True)])
         with reading(self.place, self._dataset.name):
