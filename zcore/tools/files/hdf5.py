@@ -127,6 +127,7 @@ class _Dataset(SourceArray):
         if dataset.shape is None:
             raise UnsupportedError(f"{dataset.name} is an empty dataset, without a shape", feature="null dataspaces")
         dtype = type_of(h5py, dataset)
+        self.h5py = h5py
         self.place = path
         self._dataset = dataset
         self._texts = None
@@ -229,7 +230,8 @@ class _StoredChunks(Stored):
 
     def fill(self):
         with reading(self._array.place, self._dataset.name):
-            return np.asarray([self._dataset.fillvalue], self._array.dtype)
+            value = fill_value_of(self._array.h5py, self._dataset)
+            return np.zeros(1, self._array.dtype) if value is None else np.asarray([value], self._array.dtype)
 
 
 def _read_by_zcore(h5py, dataset, scales, dtype):
