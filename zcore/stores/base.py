@@ -33,10 +33,12 @@ from zcore.stores.keys import POSIX, check_key, check_prefix
 
 if TYPE_CHECKING:
     import builtins
-    from typing import Protocol, Self
+    from typing import Protocol, Self, TypeVar
 
     from zcore.kernel.refs.table import ReferenceTable
     from zcore.typing import Buffer
+
+    _Bytes = TypeVar("_Bytes", bytes, memoryview)
 
     class Owner(Protocol):
         """An object with locks."""
@@ -796,6 +798,11 @@ def resolve_range(byte_range: ByteRange | None, size: int) -> tuple[int, int]:
         return max(0, size - length), size
     start = min(start, size)
     return start, size if length is None else min(start + length, size)
+
+
+def sliced(value: _Bytes, byte_range: ByteRange | None) -> _Bytes:
+    """Return a byte range of a value; see `resolve_range`."""
+    return value[slice(*resolve_range(byte_range, len(value)))]
 
 
 def with_parts(value: bytes | None, parts: Sequence[tuple[int, int, Buffer]]) -> bytearray:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from zcore.buffers import flat_view
 from zcore.errors import StoreError
-from zcore.stores.base import ByteRange, Listing, Store, resolve_range
+from zcore.stores.base import ByteRange, Listing, Store, sliced
 from zcore.stores.keys import check_key, check_prefix
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class MappingStore(Store):
             data = bytes(memoryview(value))
         except TypeError as exc:
             raise StoreError(f"{key!r} of {self!r} is a {type(value).__name__}, expected bytes", key=key) from exc
-        return data[slice(*resolve_range(byte_range, len(data)))]
+        return sliced(data, byte_range)
 
     def list_dir(self, prefix: str) -> Listing:
         check_prefix(prefix)

@@ -14,7 +14,7 @@ from zcore.errors import KeyConflictError
 from zcore.kernel.io.documents import Tickets
 from zcore.kernel.io.object_locks import ObjectLocks
 from zcore.model.value import as_bool
-from zcore.stores.base import FoundStore, Identity, Listing, PutStore, resolve_range, with_parts
+from zcore.stores.base import FoundStore, Identity, Listing, PutStore, sliced, with_parts
 from zcore.stores.keys import check_key, check_prefix
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class MemoryStore(FoundStore, PutStore):
 
     def _found(self, key, byte_range):
         found = self._find(key)
-        return None if found is None else (_part(found[0], byte_range), self._identity_of(found))
+        return None if found is None else (sliced(found[0], byte_range), self._identity_of(found))
 
     def identity(self, key: str) -> Identity | None:
         """Return the identity that `key` has now; a count of the store's changes takes the place of times."""
@@ -214,11 +214,6 @@ def _split(key):
     """Return the prefix of a key, ``""`` or with its final ``/``, and the name behind it."""
     above, separator, name = key.rpartition("/")
     return above + separator, name
-
-
-def _part(value, byte_range):
-    start, stop = resolve_range(byte_range, len(value))
-    return value[start:stop]
 
 
 _named: dict[str, MemoryStore] = {}

@@ -15,7 +15,7 @@ from zarr.core.sync import sync
 from zarr.storage import LocalStore
 
 from zcore.errors import StoreError, UnsupportedError, ZcoreError
-from zcore.stores.base import AtMost, Listing, Store, Within, resolve_range, together
+from zcore.stores.base import AtMost, Listing, Store, Within, resolve_range, sliced, together
 from zcore.stores.keys import check_key, check_prefix
 from zcore.stores.openers import store_of
 
@@ -126,10 +126,7 @@ class ZarrPythonStore(Store):
                     if self._has_ranges:
                         raise
         found = self._value(key, None)
-        if found is None or byte_range is None:
-            return found
-        start, stop = resolve_range(byte_range, len(found))
-        return found[start:stop]
+        return None if found is None else sliced(found, byte_range)
 
     def _part(self, key, byte_range):
         """Return a part of a value. Many stores refuse a range that ends behind the value, or is empty."""

@@ -37,6 +37,7 @@ from zcore.stores.base import (
     Objects,
     Strided,
     resolve_range,
+    sliced,
 )
 from zcore.stores.keys import check_key, check_prefix
 from zcore.stores.one_file import HERE, IN_PYTHON, FileStore
@@ -128,9 +129,7 @@ class AsdfStore(FileStore):
         node, name = self._find(check_key(key))
         if name not in _documents_of(node):
             return self._chunk(node, name, byte_range) if self._has_chunk(node, name) else None
-        value = self._document(node, name)
-        start, stop = resolve_range(byte_range, len(value))
-        return value[start:stop]
+        return sliced(self._document(node, name), byte_range)
 
     def identity(self, key: str) -> Identity | None:
         """Return the identity of the file that was opened, with the size of the value of `key`; documents have size 0.

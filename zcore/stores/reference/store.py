@@ -29,7 +29,7 @@ from zcore.stores.base import (
     PutStore,
     Store,
     renew_in_children,
-    resolve_range,
+    sliced,
 )
 from zcore.stores.keys import check_key, check_prefix
 from zcore.stores.openers import PARQUET, check_file, named_kind
@@ -60,9 +60,7 @@ class _Loaded(Store):
         self._values = values
 
     def get(self, key: str, byte_range: ByteRange | None = None) -> bytes | None:
-        value = self._values[key]
-        start, stop = resolve_range(byte_range, len(value))
-        return bytes(value[start:stop])
+        return bytes(sliced(self._values[key], byte_range))
 
     def list_dir(self, prefix: str) -> Listing:
         return Listing([], [])
@@ -243,8 +241,7 @@ class ReferenceStore(FoundStore, PutStore):
         if found is None:
             return None
         if isinstance(found, bytes):
-            start, stop = resolve_range(byte_range, len(found))
-            return found[start:stop], _identity_of_data(found) if self._read_only else None
+            return sliced(found, byte_range), _identity_of_data(found) if self._read_only else None
         value, status = self._targets.get_part(key, *found, byte_range)
         return value, _identity_of_part(status, *found[1:]) if self._read_only and status is not None else None
 

@@ -17,7 +17,7 @@ from zcore.errors import StoreError, UnsupportedError, warn
 from zcore.kernel.refs.table import ReferenceTable
 from zcore.model.value import as_bool
 from zcore.ranges import FAR_NBYTES, Ahead, LocalFile
-from zcore.stores.base import OBJECTS, FileParts, Listing, Objects, PutStore, resolve_range, with_parts
+from zcore.stores.base import OBJECTS, FileParts, Listing, Objects, PutStore, resolve_range, sliced, with_parts
 from zcore.stores.keys import check_key, check_prefix, prefix_of
 from zcore.stores.memory import MemoryStore
 from zcore.stores.one_file import HERE, IN_PYTHON, FileStore
@@ -207,7 +207,7 @@ class ZipStore(PutStore, FileStore):
         # Before the members: a document goes there before it is removed here.
         document = self._documents.get(check_key(key))
         if document is not None:
-            return document[slice(*resolve_range(byte_range, len(document)))]
+            return sliced(document, byte_range)
         member = self._members.get(key)
         if member is None:
             return None

@@ -16,7 +16,7 @@ import numpy as np
 
 from zcore.errors import noted
 from zcore.model.chunk_grid import number_of
-from zcore.stores.base import Listing, Store, resolve_range
+from zcore.stores.base import Listing, Store, sliced
 from zcore.stores.keys import check_key, check_prefix, prefix_of
 from zcore.stores.memory import MemoryStore
 from zcore.tools.copy.copy import NodeCopier
@@ -81,10 +81,7 @@ class SourceStore(Store):
         value = self._documents.get(key)
         if value is None and (found := self._chunk_at(key)) is not None:
             value = self._encoded(key, *found)
-        if value is None:
-            return None
-        start, stop = resolve_range(byte_range, len(value))
-        return value[start:stop]
+        return None if value is None else sliced(value, byte_range)
 
     def _chunk_at(self, key):
         """Return the name of an array, and the coordinates of its chunk of a key; None if it is no key of a chunk."""
