@@ -808,24 +808,23 @@ cdef int64_t blosc_decode_within(const uint8_t *src, int64_t n_bytes, uint8_t *d
     return header.nbytes
 
 
+ctypedef unsigned long (*Sum)(unsigned long sum, const unsigned char *data, unsigned n_bytes) noexcept nogil
+
+
 cdef uint32_t crc32(const uint8_t *data, int64_t n_bytes) noexcept nogil:
-    cdef unsigned long value = 0
-    cdef int64_t done = 0
-    cdef int64_t n
-    while done < n_bytes:
-        n = min(n_bytes - done, <int64_t>ZLIB_PART_NBYTES)
-        value = libs.crc32(value, data + done, <unsigned>n)
-        done += n
-    return <uint32_t>value
+    return _sum_of(libs.crc32, 0, data, n_bytes)
 
 
 cdef uint32_t adler32(const uint8_t *data, int64_t n_bytes) noexcept nogil:
-    cdef unsigned long value = 1
+    return _sum_of(libs.adler32, 1, data, n_bytes)
+
+
+cdef uint32_t _sum_of(Sum add, unsigned long value, const uint8_t *data, int64_t n_bytes) noexcept nogil:
     cdef int64_t done = 0
     cdef int64_t n
     while done < n_bytes:
         n = min(n_bytes - done, <int64_t>ZLIB_PART_NBYTES)
-        value = libs.adler32(value, data + done, <unsigned>n)
+        value = add(value, data + done, <unsigned>n)
         done += n
     return <uint32_t>value
 
