@@ -24,8 +24,9 @@ from libc.stdlib cimport calloc, llabs
 from libc.string cimport memcpy
 
 from zcore.capi cimport *
-from zcore.kernel.atomics cimport zc_add, zc_back_off, zc_load, zc_pause, zc_store, zc_swap_if
+from zcore.kernel.atomics cimport zc_add, zc_back_off, zc_load, zc_store
 from zcore.kernel.embed.transfers cimport Transfers
+from zcore.kernel.io.locks cimport section_enter
 from zcore.kernel.memory cimport MAX_NBYTES
 from zcore.kernel.select.tasks cimport Selected
 from zcore.kernel.strided.copy cimport MAX_NDIM
@@ -65,6 +66,7 @@ cdef enum Asked:
     SET_ATTRIBUTE
     SYNC
     EXPECT
+    OPEN_WRITER
 
 cdef enum Ended:
     FLUSH
@@ -99,7 +101,7 @@ cdef struct Call:              # one call that is using a slot, on the stack of 
 cdef Slot *_blocks[MAX_BLOCKS]
 cdef int64_t _n_slots = 0      # releases a new block
 cdef int64_t _first_free = 0
-cdef int64_t _guard = 0        # spin lock of the slots: the exchange acquires what the store of 0 has released
+cdef int64_t _guard = 0        # of the slots, for `section_enter`
 
 _calls = None
 _CODES = {
@@ -168,8 +170,7 @@ cdef class Handle:
 
     cdef void *borrow(self, Call *call) noexcept nogil:
         """Return the current `Transfers`, which stay valid until `give_back`; or NULL."""
-        while not zc_swap_if(&self.guard, 0, 1):
-            zc_pause()
+        section_enter(&self.guard)
         call.transfers = self.current
         if call.transfers != NULL:
             zc_add(&(<Transfers>call.transfers).n_inside, 1)
@@ -190,8 +191,7 @@ cdef int _adopt(Handle self, tuple described) except -1:
                                 "again")
     if len(shape) > ZCORE_MAX_NDIM:
         raise errors.UnsupportedError(f"an array of {len(shape)} dimensions", feature="more dimensions than in C")
-    while not zc_swap_if(&self.guard, 0, 1):
-        zc_pause()
+    section_enter(&self.guard)
     self.ndim = <int>len(shape)
     for d in range(self.ndim):
         self.shape[d], self.chunks[d], self.objects[d] = shape[d], chunks[d], objects[d]
@@ -229,6 +229,7 @@ cdef Slot *_slot_of(const void *number) noexcept nogil:
 cdef Slot *_enter(Kind kind, const void *number, Call *call, zcore_error *error) noexcept nogil:
     """Begin a call: return the slot of an open handle, which is there until `_leave`; else NULL, with the error."""
     cdef Slot *slot = _slot_of(number)
+    cdef const char *message
     global zc_innermost
     if slot != NULL:
         call.number, call.slot, call.transfers, call.closes = number, slot, NULL, False
@@ -239,10 +240,12 @@ cdef Slot *_enter(Kind kind, const void *number, Call *call, zcore_error *error)
             return slot
         _leave(call)
     if number == NULL:
-        _fail(error, ZCORE_ARGUMENT, "the array is NULL" if kind == AN_ARRAY else "the writer is NULL")
+        message = "the array is NULL" if kind == AN_ARRAY else "the writer is NULL"
+        _fail(error, ZCORE_ARGUMENT, message)
     else:
-        _fail(error, ZCORE_CLOSED, "the array was closed, or never was one" if kind == AN_ARRAY
-              else "the writer was closed, or never was one")
+        message = "the array was closed, or never was one" if kind == AN_ARRAY else (
+            "the writer was closed, or never was one")
+        _fail(error, ZCORE_CLOSED, message)
     return NULL
 
 
@@ -265,8 +268,7 @@ cdef zcore_array *_new_handle(object array) except NULL:
 cdef zcore_writer *_new_writer(Handle of, int axis, str options) except NULL:
     cdef Handle handle = Handle.__new__(Handle)
     of.update()
-    while not zc_swap_if(&of.guard, 0, 1):
-        zc_pause()
+    section_enter(&of.guard)
     handle.ndim, handle.shape, handle.dtype = of.ndim, of.shape, of.dtype
     zc_store(&of.guard, 0)
     handle.of = of
@@ -281,8 +283,7 @@ cdef void *_number_of(Handle handle, Kind kind) except NULL:
     cdef Slot *slot
     cdef Slot *block
     cdef int64_t index
-    while not zc_swap_if(&_guard, 0, 1):
-        zc_pause()
+    section_enter(&_guard)
     global _first_free, _n_slots
     if _first_free == 0:
         block = NULL
@@ -319,8 +320,7 @@ cdef void _close_as(Kind kind, const void *number) noexcept nogil:
     cdef bint closes = False
     if slot == NULL:
         return
-    while not zc_swap_if(&_guard, 0, 1):
-        zc_pause()
+    section_enter(&_guard)
     if slot.kind == kind and slot.generation == generation:
         zc_store(&slot.kind, NOTHING)
         closes = True
@@ -352,8 +352,7 @@ cdef void _free(const void *number) noexcept nogil:
     with gil:
         handle, slot.handle = slot.handle, NULL
         Py_DECREF(<object>handle)
-    while not zc_swap_if(&_guard, 0, 1):
-        zc_pause()
+    section_enter(&_guard)
     global _first_free
     if slot.generation < LAST_GENERATION:
         slot.next_free = _first_free
@@ -529,8 +528,7 @@ cdef void _lengths(const zcore_array *array, int which, int64_t *lengths) noexce
         if slot != NULL:
             _leave(&call)
         return
-    while not zc_swap_if(&(<Handle>slot.handle).guard, 0, 1):
-        zc_pause()
+    section_enter(&(<Handle>slot.handle).guard)
     if which == 0:
         found = (<Handle>slot.handle).shape
     elif which == 1:
@@ -726,8 +724,8 @@ cdef int64_t _get_attrs(zcore_array *array, char *json, int64_t size, zcore_erro
 
 
 cdef int _ask(zcore_array *array, Asked what, const int64_t *shape, const char *name, const char *json,
-              zcore_error *error) noexcept with gil:
-    """Do what needs Python; `shape`, `name` and `json` are its arguments, for `EXPECT` a number and a type."""
+              zcore_writer **writer, zcore_error *error) noexcept with gil:
+    """Do what needs Python. `shape`, `name` and `json` are its arguments, for `EXPECT` and `OPEN_WRITER` a number."""
     cdef Call call
     cdef Slot *slot = _enter(AN_ARRAY, array, &call, error)
     cdef Handle handle
@@ -738,6 +736,7 @@ cdef int _ask(zcore_array *array, Asked what, const int64_t *shape, const char *
     try:
         try:
             handle = <Handle>slot.handle
+            value = None if json == NULL else json.decode()
             if what == RESIZE:
                 if shape == NULL and handle.ndim:
                     raise ValueError("shape is NULL")
@@ -746,12 +745,16 @@ cdef int _ask(zcore_array *array, Asked what, const int64_t *shape, const char *
                 _calls.refresh(handle.array)
             elif what == SET_ATTRIBUTE:
                 attribute = _text(name, "name")
-                _calls.set_attribute(handle.array, attribute, None if json == NULL else json.decode())
+                _calls.set_attribute(handle.array, attribute, value)
             elif what == EXPECT:
                 _calls.expect(handle.array, _text(name, "dtype"), shape[0])
+            elif what == OPEN_WRITER:
+                d = <int>shape[0]
+                writer[0] = _new_writer(handle, d, value)
             else:
                 _calls.sync(handle.array)
-            handle.update()
+            if what != OPEN_WRITER:
+                handle.update()
             code = 0
             _fail(error, ZCORE_OK, "")
         except BaseException as exception:
@@ -763,43 +766,30 @@ cdef int _ask(zcore_array *array, Asked what, const int64_t *shape, const char *
 
 
 cdef int _resize(zcore_array *array, const int64_t *shape, zcore_error *error) noexcept nogil:
-    return _ask(array, RESIZE, shape, NULL, NULL, error)
+    return _ask(array, RESIZE, shape, NULL, NULL, NULL, error)
 
 
 cdef int _refresh(zcore_array *array, zcore_error *error) noexcept nogil:
-    return _ask(array, REFRESH, NULL, NULL, NULL, error)
+    return _ask(array, REFRESH, NULL, NULL, NULL, NULL, error)
 
 
 cdef int _set_attr(zcore_array *array, const char *name, const char *json, zcore_error *error) noexcept nogil:
-    return _ask(array, SET_ATTRIBUTE, NULL, name, json, error)
+    return _ask(array, SET_ATTRIBUTE, NULL, name, json, NULL, error)
 
 
 cdef int _sync(zcore_array *array, zcore_error *error) noexcept nogil:
-    return _ask(array, SYNC, NULL, NULL, NULL, error)
+    return _ask(array, SYNC, NULL, NULL, NULL, NULL, error)
 
 
 cdef int _expect(zcore_array *array, const char *dtype, int ndim, zcore_error *error) noexcept nogil:
     cdef int64_t number = ndim
-    return _ask(array, EXPECT, &number, dtype, NULL, error)
+    return _ask(array, EXPECT, &number, dtype, NULL, NULL, error)
 
 
-cdef zcore_writer *_writer_open(zcore_array *array, int axis, const char *options,
-                                zcore_error *error) noexcept with gil:
-    cdef Call call
-    cdef Slot *slot = _enter(AN_ARRAY, array, &call, error)
+cdef zcore_writer *_writer_open(zcore_array *array, int axis, const char *options, zcore_error *error) noexcept nogil:
+    cdef int64_t number = axis
     cdef zcore_writer *writer = NULL
-    if slot == NULL:
-        return NULL
-    try:
-        try:
-            keywords = None if options == NULL else options.decode()
-            writer = _new_writer(<Handle>slot.handle, axis, keywords)
-            _fail(error, ZCORE_OK, "")
-        except BaseException as exception:
-            _raised(error, exception)
-    except:  # noqa: E722 (the only clause that cannot raise itself)
-        pass
-    _leave(&call)
+    _ask(array, OPEN_WRITER, &number, NULL, options, &writer, error)
     return writer
 
 
