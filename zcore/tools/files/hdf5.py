@@ -35,6 +35,7 @@ from zcore.tools.hdf5.dataset import (
     absent_sources,
     check_virtual,
     codecs_of,
+    has_wrong_places,
     is_stored,
     missing_filters,
     references_of,
@@ -160,8 +161,9 @@ class _Dataset(SourceArray):
                 self.fill_value = fill_value
                 self.fill_is_needed = self.missing_value is not None or not is_stored(dataset)
         # In new arrays, elements of chunks that the file lacks would be empty texts, NaT, or the fill value.
-        self._is_alike = (not fill_value_of(h5py, dataset) if dtype.kind == "T"
-                          else dtype.kind not in "mM" or self.fill_value is not None)
+        self._is_told = not has_wrong_places(dataset)
+        self._is_alike = self._is_told and (not fill_value_of(h5py, dataset) if dtype.kind == "T"
+                                            else dtype.kind not in "mM" or self.fill_value is not None)
         names = dimension_names(h5py, dataset, scales)
         if any(names):
             self.dimension_names = self.kept(names)
@@ -179,7 +181,7 @@ class _Dataset(SourceArray):
             return {coords: nbytes for coords, (_, nbytes, _) in stored_chunks(self._dataset)[0].items()}
 
     def stored(self):
-        is_known = self._texts is None and (self._objects is not None or self.sizes() == {})
+        is_known = self._texts is None and self._is_told and (self._objects is not None or self.sizes() == {})
         return _StoredChunks(self) if is_known else None
 
     def lacks(self, coords):

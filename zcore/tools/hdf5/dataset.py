@@ -191,6 +191,9 @@ def _key(coords):
 
 def stored_chunks(dataset: Any) -> tuple[dict[tuple[int, ...], tuple[int, int, bool]], int]:
     """Return the chunks that are stored, {coords: (offset, length, whether the mask is another)}, and their mask."""
+    if has_wrong_places(dataset):
+        raise UnsupportedError("HDF5 does not say where its chunks lie, as a dimension without limit is not the first; "
+                               "zcore.copy copies its elements", feature="datasets with wrong places of chunks")
     grid = _grid(dataset.shape, dataset.chunks)
     stored = []
     dataset.id.chunk_iter(stored.append)
@@ -202,6 +205,20 @@ def stored_chunks(dataset: Any) -> tuple[dict[tuple[int, ...], tuple[int, int, b
         if number_of(coords, grid) is not None:
             extents[coords] = shift + chunk.byte_offset, chunk.size, chunk.filter_mask != mask
     return extents, mask
+
+
+def has_wrong_places(dataset: Any) -> bool:
+    """Return whether HDF5 may say wrong coordinates of chunks.
+
+    With ``libver="latest"``, if one dimension has no limit and is not the first, HDF5 (2.0 at least) says 0 for all
+    dimensions before it, and counts on along it.
+    """
+    free = [d for d, length in enumerate(dataset.maxshape) if length is None]
+    if dataset.chunks is None or len(free) != 1 or all(
+            [most <= n for most, n in zip(dataset.maxshape[:free[0]], dataset.chunks, strict=False)]):
+        return False
+    coords = stored_coords(dataset)
+    return any(map(any, coords)) and not any([any(one[:free[0]]) for one in coords])
 
 
 def stored_coords(dataset: Any) -> set[tuple[int, ...]]:
@@ -335,7 +352,7 @@ class Texts:
         self.dataset = dataset
         self._decoded = dataset.asstr("utf-8")     # some files say ASCII and hold UTF-8
         self._stored = None
-        if dataset.chunks is not None and not is_stored(dataset):
+        if dataset.chunks is not None and not is_stored(dataset) and not has_wrong_places(dataset):
             self._stored = stored_coords(dataset)
             fill = fill_value_of(h5py, dataset)
             self._fill = fill if isinstance(fill, bytes) else b"" if not isinstance(fill, str) else fill.encode()

@@ -11,6 +11,7 @@ from zcore.cli.location import opened
 from zcore.cli.verbs.elements.differences import differences
 from zcore.errors import IncompleteCopyWarning
 from zcore.tools.files.hdf5 import Hdf5Source
+from zcore.tools.hdf5.dataset import has_wrong_places
 
 h5py = pytest.importorskip("h5py")
 VALUES = np.arange(60).reshape(6, 10)
@@ -210,6 +211,22 @@ def test_only_stored_chunks_are_copied(tmp_path):
     assert new["never"][-1, -1] == 0 and new["empty"].shape == (0, 3)
     part = zcore.copy(tmp_path / "a.h5", tmp_path / "part", path="x", selection=np.s_[:100_000:3, 900:], chunks=500)
     assert (part[:334, :100:7] == expected).all() and part[334:400, :200].min() == 2 and part.nbytes > 1e10
+
+
+def test_places_of_chunks_that_hdf5_says_wrongly(tmp_path):
+    """HDF5 2.0 does for an extensible array along another dimension than the first: (0, 1) for (1, 0)."""
+    with h5py.File(tmp_path / "a.h5", "w", libver="latest") as file:
+        file.create_dataset("x", data=VALUES, chunks=(2, 5), maxshape=(6, None))
+    assert (opened(str(tmp_path / "a.h5/x"))[...] == VALUES).all()
+    new = zcore.copy(tmp_path / "a.h5", zcore.MemoryStore(), path="x", chunks=1)
+    assert (new[...] == VALUES).all()
+    with h5py.File(tmp_path / "a.h5") as file:
+        is_wrong = has_wrong_places(file["x"])
+    if is_wrong:
+        with pytest.raises(zcore.UnsupportedError, match="does not say where its chunks lie"):
+            zcore.references_from_hdf5(tmp_path / "a.h5")
+    else:
+        assert (zcore.open(zcore.references_from_hdf5(tmp_path / "a.h5"))["x"][...] == VALUES).all()
 
 
 def test_a_virtual_dataset_has_elements_although_nothing_is_stored(tmp_path, monkeypatch):
