@@ -151,10 +151,13 @@ class Array(Node):
 
         Raises : OutOfMemoryError, if there are more than 2**24 chunks along a dimension.
         """
+        return chunk_sizes(*self._grid())
+
+    def _grid(self):
+        """Return the shape, the chunk shape and the edges of chunks that are read alone: of those in shards, if any."""
         view = self._binding.view
-        if view.chain.shards is None:
-            return self.write_chunk_sizes
-        return chunk_sizes(view.metadata.shape, view.chain.inner_shape)
+        metadata, inner_shape = view.metadata, view.chain.inner_shape
+        return metadata.shape, inner_shape or metadata.chunk_shape, None if inner_shape else metadata.edges
 
     @property
     def write_chunk_sizes(self) -> tuple[tuple[int, ...], ...]:
@@ -276,11 +279,7 @@ class Array(Node):
         >>> list(a.iter_chunks())
         [(slice(0, 2, 1), slice(0, 2, 1)), (slice(2, 3, 1), slice(0, 2, 1))]
         """
-        view = self._binding.view
-        metadata, inner_shape = view.metadata, view.chain.inner_shape
-        if inner_shape is None:
-            return chunk_regions(metadata.shape, metadata.chunk_shape, metadata.edges)
-        return chunk_regions(metadata.shape, inner_shape, None)
+        return chunk_regions(*self._grid())
 
     @property
     def nchunks(self) -> int:
@@ -607,12 +606,9 @@ class Array(Node):
 
     def _slabs(self):
         """Yield the array in rows of chunks, so that a chunk is decoded once for all of its rows of elements."""
-        view = self._binding.view
-        shape, inner_shape = view.metadata.shape, view.chain.inner_shape
-        n_rows = (inner_shape or view.metadata.chunk_shape)[0]
-        unequal = view.metadata.edges[0] if inner_shape is None and view.metadata.edges is not None else None
-        start = i = 0
-        while start < shape[0]:
+        (length, *_), (n_rows, *_), edges = self._grid()
+        unequal, start, i = edges and edges[0], 0, 0
+        while start < length:
             stop = start + n_rows if unequal is None else sum(unequal.place(i))
             yield self[start:stop]
             start, i = stop, i + 1

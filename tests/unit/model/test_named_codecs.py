@@ -95,7 +95,8 @@ def test_codecs_of_numcodecs(zarr_format):
     ({"name": "gzip", "configuration": {"depth": 3}}, "codec 'gzip' has no parameter 'depth'; "),
     ({"name": "blosc", "configuration": {"a": 1}}, "codec 'blosc' has no parameter 'a'; "),
     ({"id": "zstd", "configuration": {"level": 1}}, "codec 'zstd' has no parameter 'configuration'; "),
-    ({"name": 3}, "expected a dict with the codec's name, found the name 3"),
+    ({}, "expected a dict with the codec's name, found the name None"),
+    ({"name": ["gzip"]}, r"expected a dict with the codec's name, found the name \['gzip'\]"),
     ({"name": "zstd", "configuration": [1]}, r"expected the configuration of 'zstd' as a dict, found \[1\]"),
 ])
 def test_errors_speak_of_the_codec(zarr_format, codec, message):
