@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from zcore import config, workers
 from zcore.descriptors import identity_of, read_at
 from zcore.errors import StoreError
-from zcore.kernel.io.documents import Descriptor, Tickets
+from zcore.kernel.io.documents import Descriptor
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -194,16 +194,8 @@ class LocalFile(ByteSource):
             self._fill(offset, view)
             return
         # A piece has its first touch of new memory and its copy in one thread, so that both are shared.
-        numbers, stopped = Tickets(), []
-
-        def work(_):
-            while not stopped:
-                start = (numbers.next() - 1) * _PIECE_NBYTES
-                if start >= n_bytes:
-                    return
-                self._fill(offset + start, view[start:start + _PIECE_NBYTES])
-
-        workers.run(work, min(config.threads, -(-n_bytes // _PIECE_NBYTES)), lambda: stopped.append(True))
+        workers.each(lambda start: self._fill(offset + start, view[start:start + _PIECE_NBYTES]),
+                     range(0, n_bytes, _PIECE_NBYTES), config.threads)
 
     def _fill(self, offset, view):
         fd = self.fd

@@ -23,7 +23,7 @@ from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Any, Protocol, TypeVar
 
     _Result = TypeVar("_Result")
@@ -185,6 +185,21 @@ def run(work: Callable[[bool], object], n_threads: int, cancel: Callable[[], obj
         work(True)
     else:
         _run(_Job(work, cancel), n_threads)
+
+
+def each(do: Callable[[Any], object], items: Sequence[Any], n_threads: int) -> None:
+    """Call `do` with each of the items, in up to `n_threads` threads; the first failure ends it."""
+    left = [*reversed(items)]
+
+    def work(_):
+        while left:
+            try:
+                item = left.pop()
+            except IndexError:
+                return      # another thread took the last one
+            do(item)
+
+    run(work, min(len(left), n_threads), left.clear)
 
 
 def _run(job, n_threads):

@@ -657,3 +657,17 @@ def test_a_job_that_waits_in_the_queue_keeps_nothing_of_a_call_that_is_over():
     finally:
         go_on.set()
         busy.join()
+
+
+@pytest.mark.parametrize("n_threads", [1, 4])
+def test_each_item_is_worked_on_once(n_threads):
+    done = []
+    workers.each(done.append, range(1000), n_threads)
+    assert sorted(done) == [*range(1000)]
+
+
+def test_the_first_failure_ends_the_work_on_items():
+    done = []
+    with pytest.raises(ZeroDivisionError):
+        workers.each(lambda n: done.append(1 // (3 - n)), range(1000), 1)
+    assert len(done) == 3

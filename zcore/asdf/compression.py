@@ -242,17 +242,12 @@ def _encode_lz4(content):
     program, n_threads = Program((("lz4", 1),)), config.threads
     for first in range(0, len(content), n_threads * _RECORD_NBYTES):
         starts = range(first, min(len(content), first + n_threads * _RECORD_NBYTES), _RECORD_NBYTES)
-        encoded, left = dict.fromkeys(starts), list(starts)
+        encoded = dict.fromkeys(starts)
 
-        def work(_, encoded=encoded, left=left):
-            while left:
-                try:
-                    start = left.pop()
-                except IndexError:
-                    return
-                encoded[start] = program.encode_bytes(content[start:start + _RECORD_NBYTES], ("lz4",))
+        def encode_at(start, encoded=encoded):
+            encoded[start] = program.encode_bytes(content[start:start + _RECORD_NBYTES], ("lz4",))
 
-        workers.run(work, len(starts), left.clear)
+        workers.each(encode_at, starts, n_threads)
         for record in encoded.values():
             yield _RECORD.pack(len(record))
             yield record

@@ -239,17 +239,8 @@ def _write_raw(fd, offset, content, form):
         write_at(fd, content, offset)
         return None
     digests = []
-    left = [lambda: digests.append(checksums.digest_of([content])), lambda: write_at(fd, content, offset)]
-
-    def work(_):
-        while left:
-            try:
-                task = left.pop()
-            except IndexError:
-                return
-            task()
-
-    workers.run(work, 2 if len(content) >= _PARALLEL_NBYTES else 1, left.clear)
+    tasks = [lambda: write_at(fd, content, offset), lambda: digests.append(checksums.digest_of([content]))]
+    workers.each(lambda task: task(), tasks, 2 if len(content) >= _PARALLEL_NBYTES else 1)
     return digests[0]
 
 

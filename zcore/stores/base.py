@@ -761,21 +761,15 @@ def run_together(work: Callable[[Any], Any], items: Sequence[Any], n_threads: in
     if min(len(items), n_threads) <= 1 or getattr(_thread, "is_one_of_many", False):
         return [work(item) for item in items]
     done = [None] * len(items)
-    left = iter(range(len(items)))
 
-    def run(main):
+    def run(i):
         _thread.is_one_of_many = True
         try:
-            while (i := next(left, None)) is not None:
-                done[i] = work(items[i])
+            done[i] = work(items[i])
         finally:
             _thread.is_one_of_many = False
 
-    def cancel():
-        nonlocal left
-        left = iter(())
-
-    workers.run(run, min(len(items), n_threads), cancel)
+    workers.each(run, range(len(items)), n_threads)
     return done
 
 
@@ -798,6 +792,18 @@ def resolve_range(byte_range: ByteRange | None, size: int) -> tuple[int, int]:
         return max(0, size - length), size
     start = min(start, size)
     return start, size if length is None else min(start + length, size)
+
+
+def right_below(prefix: str, keys: Iterable[str]) -> Listing:
+    """Return the listing of a prefix, made of all keys below it. Names that no store has are left out."""
+    found, prefixes = [], set()
+    for key in keys:
+        name, slash, _ = key[len(prefix):].partition("/")
+        if name and slash:
+            prefixes.add(f"{prefix}{name}/")
+        elif name:
+            found.append(key)
+    return Listing(sorted(found), sorted(prefixes))
 
 
 def sliced(value: _Bytes, byte_range: ByteRange | None) -> _Bytes:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from zcore.buffers import flat_view
 from zcore.errors import StoreError
-from zcore.stores.base import ByteRange, Listing, Store, sliced
+from zcore.stores.base import ByteRange, Listing, Store, right_below, sliced
 from zcore.stores.keys import check_key, check_prefix
 
 if TYPE_CHECKING:
@@ -57,17 +57,8 @@ class MappingStore(Store):
 
     def list_dir(self, prefix: str) -> Listing:
         check_prefix(prefix)
-        keys, prefixes = [], set()
-        for key in list(self.mapping):
-            if isinstance(key, str) and key.startswith(prefix):
-                name, slash, _ = key[len(prefix):].partition("/")
-                if not name:
-                    continue     # no store has such a key, but a mapping may
-                if slash:
-                    prefixes.add(f"{prefix}{name}/")
-                else:
-                    keys.append(key)
-        return Listing(sorted(keys), sorted(prefixes))
+        keys = list(self.mapping)
+        return right_below(prefix, [key for key in keys if isinstance(key, str) and key.startswith(prefix)])
 
     def set(self, key: str, value: Buffer) -> None:
         self._check_writable("set", key)

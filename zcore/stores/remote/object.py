@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from zcore.stores.base import resolve_range
+from zcore.stores.base import resolve_range, right_below
 from zcore.stores.remote.client import Answer, Client, Head, answer_of
 
 if TYPE_CHECKING:
@@ -66,14 +66,7 @@ class ObjectClient(Client):
             self._asked(self._inner.delete, name)
 
     def list_dir(self, prefix: str) -> tuple[list[str], list[str]]:
-        names, prefixes = [], set()
-        for name in self._inner.list(prefix):
-            below, slash, _ = name[len(prefix):].partition("/")
-            if slash:
-                prefixes.add(f"{prefix}{below}/")
-            else:
-                names.append(name)
-        return names, list(prefixes)
+        return right_below(prefix, self._inner.list(prefix))[:2]
 
     def list_all(self, prefix: str) -> Iterator[list[tuple[str, int | None]]]:
         yield [(name, None) for name in self._inner.list(prefix)]
