@@ -18,7 +18,7 @@ import atexit
 import os
 import sys
 from _queue import SimpleQueue
-from _thread import RLock, _local, get_ident, start_new_thread
+from _thread import RLock, _local, allocate_lock, get_ident, start_new_thread
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
@@ -200,6 +200,22 @@ def each(do: Callable[[Any], object], items: Sequence[Any], n_threads: int) -> N
             do(item)
 
     run(work, min(len(left), n_threads), left.clear)
+
+
+def each_next(do: Callable[[Any], object], items: Iterator[Any], n_threads: int) -> None:
+    """Do what `each` does with the items of an iterator. None is no item."""
+    lock = allocate_lock()
+    cancelled = []
+
+    def work(_):
+        while True:
+            with lock:
+                item = None if cancelled else next(items, None)
+            if item is None:
+                return
+            do(item)
+
+    run(work, n_threads, lambda: cancelled.append(True))
 
 
 def _run(job, n_threads):

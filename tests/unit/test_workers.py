@@ -671,3 +671,10 @@ def test_the_first_failure_ends_the_work_on_items():
     with pytest.raises(ZeroDivisionError):
         workers.each(lambda n: done.append(1 // (3 - n)), range(1000), 1)
     assert len(done) == 3
+
+
+@pytest.mark.parametrize("n_threads", [1, 4])
+def test_each_item_of_an_iterator_is_worked_on_once(n_threads):
+    done = []
+    workers.each_next(done.append, iter(range(1000)), n_threads)
+    assert sorted(done) == [*range(1000)]

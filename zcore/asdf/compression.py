@@ -23,7 +23,6 @@ from __future__ import annotations
 import bz2
 import struct
 import zlib
-from _thread import allocate_lock
 from typing import TYPE_CHECKING
 
 from zcore import config, deflate, workers
@@ -156,20 +155,15 @@ def _by_records(name, step, size_at):
     program = Program((step,))
 
     def decode(source, offset, used, out):
-        records, lock, stopped = _records(name, size_at, source, offset, used, len(out)), allocate_lock(), []
+        def decode_record(record):
+            place, n_bytes, start, stop = record
+            try:
+                program.decode_bytes(source.read_at(place, n_bytes), out[start:stop], (name,))
+            except ChunkError as exc:
+                raise _fault(name, exc.message, place) from exc
 
-        def work(_):
-            while not stopped:
-                with lock:
-                    place, n_bytes, start, stop = next(records, (None,) * 4)
-                if place is None:
-                    return
-                try:
-                    program.decode_bytes(source.read_at(place, n_bytes), out[start:stop], (name,))
-                except ChunkError as exc:
-                    raise _fault(name, exc.message, place) from exc
-
-        workers.run(work, config.threads if len(out) > _RECORD_NBYTES else 1, lambda: stopped.append(True))
+        workers.each_next(decode_record, _records(name, size_at, source, offset, used, len(out)),
+                          config.threads if len(out) > _RECORD_NBYTES else 1)
 
     return decode
 

@@ -37,6 +37,7 @@ from zcore.stores.base import (
     Objects,
     Strided,
     resolve_range,
+    right_below,
     sliced,
 )
 from zcore.stores.keys import check_key, check_prefix
@@ -180,8 +181,7 @@ class AsdfStore(FileStore):
         else:
             chunks = self._chunk_names(node) if isinstance(node, NDArrayNode) else self._map_of(node)[0]
             names = [name[len(start):] for name in (*_documents_of(node), *chunks) if name.startswith(start)]
-        keys = [prefix + name for name in names if "/" not in name]
-        return Listing(sorted(keys), sorted({f"{prefix}{name.partition('/')[0]}/" for name in names if "/" in name}))
+        return right_below(prefix, [prefix + name for name in names])
 
     # Where the bytes are
 

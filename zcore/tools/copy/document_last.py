@@ -27,6 +27,7 @@ import json
 import os
 from typing import TYPE_CHECKING
 
+from zcore import workers
 from zcore.engine.options import Options
 from zcore.engine.requests import N_UNSEEN
 from zcore.engine.stamps import put_stamped, stamped
@@ -42,7 +43,6 @@ from zcore.model.metadata import ArrayMetadata
 from zcore.stores.base import AtMost, Listing, Store
 from zcore.stores.keys import prefix_of
 from zcore.stores.memory import MemoryStore
-from zcore.tools.copy.transfer import in_threads
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -363,7 +363,7 @@ def _bring(store, staging):
                 if value is not None:
                     store.set(prefix + key[len(source):], value)
 
-            in_threads(store.list_prefix(source), move, min(store.n_requests, _MAX_MOVING))
+            workers.each_next(move, store.list_prefix(source), min(store.n_requests, _MAX_MOVING))
             for key, text in _upwards(said["documents"]):
                 store.set(prefix + key, text.encode())
     store.erase(staging + _JOURNAL)

@@ -38,8 +38,8 @@ from zcore.tools.spread import spread, taken_over
 from zcore.tools.stored import MAX_LOOKS, Stored, Way, is_same_fill, slabs_with_more
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Set
-    from typing import Any, TypeVar
+    from collections.abc import Callable, Set
+    from typing import Any
 
     import numpy.typing as npt
 
@@ -47,8 +47,6 @@ if TYPE_CHECKING:
     from zcore.tools.copy.sources import SourceArray, SourceGroup
     from zcore.tools.copy.translate import CopyRequest
     from zcore.tools.rechunk import Passes
-
-    _Item = TypeVar("_Item")
 
 # Larger objects, in decoded bytes, are copied by the system from file to file.
 _LARGE = 1 << 20
@@ -229,7 +227,7 @@ def _pass_some(source, target, is_begun, advance, objects):
 
     n_requests = max(source.store.n_requests, target.store.n_requests)
     n_threads = max(target.options.threads or config.threads, min(n_requests, _WAITING_NBYTES // metadata.chunk_nbytes))
-    in_threads(objects, move, min(n_threads, MAX_THREADS, metadata.n_chunks))
+    workers.each_next(move, objects, min(n_threads, MAX_THREADS, metadata.n_chunks))
 
 
 def _fetched(source, key):
@@ -238,22 +236,6 @@ def _fetched(source, key):
     except ZcoreError as error:
         error.locate(source.describe())
         raise
-
-
-def in_threads(items: Iterator[_Item], do: Callable[[_Item], object], n_threads: int) -> None:
-    """Call `do` with each item of an iterator, in several threads; the first failure ends it."""
-    lock = allocate_lock()
-    cancelled = []
-
-    def work(main):
-        while True:
-            with lock:
-                item = None if cancelled else next(items, None)
-            if item is None:
-                return
-            do(item)
-
-    workers.run(work, max(1, n_threads), lambda: cancelled.append(True))
 
 
 def _copy_file(source, target):
