@@ -194,13 +194,17 @@ def make_python(machine, compiler, emulator, root, folder, pages):
 def exchange(python, environment, folder):
     """Write arrays on each of the two machines, and read them on the other one."""
     # What was built for this machine lies beside these sources; the other one's are a copy.
-    mine = {**os.environ, "PYTHONPATH": str(HERE)}
-    for writer, reader, name in (((sys.executable, HERE, mine), (python, folder / "sources", environment), "there"),
-                                 ((python, folder / "sources", environment), (sys.executable, HERE, mine), "here")):
+    here = sys.executable, HERE, {**os.environ, "PYTHONPATH": str(HERE)}
+    there = python, folder / "sources", environment
+
+    def one_way(writer, reader, name):
         shutil.rmtree(folder / name, ignore_errors=True)
         (folder / name).mkdir()
         for (command, where, env), verb in ((writer, "write"), (reader, "read")):
             run(command, "-m", "tests.interop.exchange", verb, folder / name, cwd=where, env=env)
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(one_way, (here, there), (there, here), ("there", "here")))
 
 
 def main():
