@@ -14,6 +14,7 @@ from zcore.descriptors import open_descriptor, write_at
 from zcore.kernel.io.files import barrier, settle
 from zcore.replacing import NewFile, hidden_beside, status_of
 from zcore.replacing import sync_directory as sync_directory
+from zcore.stores.directory.reading import mode_of
 
 # A try fails only when another process removes the directory or the temporary file between two system calls.
 _MAX_TRIES = 100
@@ -118,21 +119,11 @@ def _make_directory(directory, fsync):
     except FileNotFoundError:
         return False
     except FileExistsError:
-        mode = _mode_of_directory(directory)
+        # That of a link itself, if its target is missing. Another process may remove and make it again meanwhile.
+        mode = mode_of(os.stat, directory) or mode_of(os.lstat, directory)
         if mode is not None and not stat.S_ISDIR(mode):
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), directory) from None
         return True
     if fsync:
         sync_directory(os.path.dirname(directory))
     return True
-
-
-def _mode_of_directory(directory):
-    """Return the mode of the target of a name, or of the link itself if the target is missing; None without either."""
-    # Another process may remove and make it again between two calls.
-    for look in (os.stat, os.lstat):
-        try:
-            return look(directory).st_mode
-        except FileNotFoundError:
-            pass
-    return None

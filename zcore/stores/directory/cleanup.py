@@ -11,7 +11,7 @@ import os
 import stat
 from typing import TYPE_CHECKING
 
-from zcore.stores.directory.reading import is_file, is_text
+from zcore.stores.directory.reading import is_file, is_text, mode_of
 from zcore.stores.keys import TEMPORARY, is_temporary
 
 if TYPE_CHECKING:
@@ -64,10 +64,7 @@ def remove_directory(path: str) -> None:
 
     A link to a directory, or with an unreachable target, is removed itself. A missing directory is no error.
     """
-    try:
-        mode = os.lstat(path).st_mode
-    except (FileNotFoundError, NotADirectoryError):
-        return
+    mode = mode_of(os.lstat, path) or 0
     if stat.S_ISLNK(mode):
         try:
             is_directory = stat.S_ISDIR(os.stat(path).st_mode)

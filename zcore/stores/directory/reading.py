@@ -70,9 +70,9 @@ def check_absent(path: str) -> None:
     was dropped), or if a name on the way is neither a file nor a directory.
     """
     while path != os.path.dirname(path):
-        mode = _mode_of(os.lstat, path)
+        mode = mode_of(os.lstat, path)
         if mode is not None and stat.S_ISLNK(mode):
-            mode = _mode_of(os.stat, path)
+            mode = mode_of(os.stat, path)
             if mode is None:
                 raise OSError(errno.ENOENT, NOWHERE, path)
         if mode is not None:
@@ -82,7 +82,7 @@ def check_absent(path: str) -> None:
         path = os.path.dirname(path)
 
 
-def _mode_of(look, path):
+def mode_of(look: Callable[[str], os.stat_result], path: str) -> int | None:
     """Return the mode that `look`, `os.stat` or `os.lstat`, finds; None for a missing path."""
     try:
         return look(path).st_mode
@@ -114,7 +114,7 @@ def stat_file(path: str) -> os.stat_result | None:
 
 def is_special_file(path: str) -> bool:
     """Return whether a FIFO, a socket, a device or a link to one is at `path`."""
-    mode = _mode_of(os.stat, path)
+    mode = mode_of(os.stat, path)
     return mode is not None and not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
 
 
