@@ -98,11 +98,7 @@ cdef object make_error(const Status *status, str key, object chunk_coords, str c
 
     `inner_coords` are those of the chunk in its shard; for nested shards, from the outermost to the innermost.
     """
-    where = f"{key}: " if key else ""
-    for coords in inner_coords:
-        where += f"inner chunk {coords}: "
-    if status.inner == INNER_INDEX:
-        where += "shard index: "
+    where = _where(status, key, inner_coords)
     if status.code == LOCK_FAILED:
         number = status.sys_errno
         # Without the permission to write to the file, another kind of lock is of no help.
@@ -135,13 +131,16 @@ cdef object make_error(const Status *status, str key, object chunk_coords, str c
                inner_coords=inner_coords[0] if inner_coords else None, expected=status.expected, found=status.found)
 
 
-cdef object locate_error(object error, const Status *status, str key, object chunk_coords, str direction,
-                         tuple inner_coords):
+cdef str _where(const Status *status, str key, tuple inner_coords):
     where = f"{key}: " if key else ""
     for coords in inner_coords:
         where += f"inner chunk {coords}: "
-    if status.inner == INNER_INDEX:
-        where += "shard index: "
+    return where + "shard index: " if status.inner == INNER_INDEX else where
+
+
+cdef object locate_error(object error, const Status *status, str key, object chunk_coords, str direction,
+                         tuple inner_coords):
+    where = _where(status, key, inner_coords)
     if isinstance(error, MemoryError):
         located = errors.ChunkMemoryError(f"{where}no memory for the chunk", key=key, chunk_coords=chunk_coords,
                                           direction=direction)
