@@ -90,7 +90,7 @@ def consolidate(binding: GroupBinding, attributes_of: Callable[[NodeBinding], Ma
                        == _rendered(format, metadata, _read_below(binding, attributes_of)))
         finally:
             if not is_true:
-                _drop_at(store, path, is_above=True)
+                drop_copy(store, path)
         if is_true:
             return
     raise StoreError(f"{binding.describe()}: the nodes below change faster than they can be copied",
@@ -233,11 +233,6 @@ def is_same(a: ArrayMetadata | GroupMetadata, b: ArrayMetadata | GroupMetadata) 
     return a == b or repr(a) == repr(b)
 
 
-def drop_copy(store: Store, path: str) -> None:
-    """Drop only the copy of the group at `path`."""
-    _drop_at(store, path, is_above=True)
-
-
 def drop_if_same(binding: GroupBinding, raw: bytes) -> bool:
     """Drop the copy of a group if `raw`, up to `MAX_NBYTES`, is still the document that has it; return whether it is
     gone.
@@ -322,18 +317,18 @@ def drop(store: Store, path: str, *, itself: bool = False, is_below: bool = Fals
     """
     if is_below:
         if itself:
-            _drop_at(store, path, is_above=False)
+            drop_copy(store, path, is_above=False)
         return
     group = lookup.nearest(store, path)     # there is no copy where no directory is
     if group != path or itself:
-        _drop_at(store, group, group != path)
+        drop_copy(store, group, group != path)
     while group:
         group = group.rpartition("/")[0]
-        _drop_at(store, group, is_above=True)
+        drop_copy(store, group)
 
 
-def _drop_at(store, path, is_above):
-    """Drop the copy of the group at `path`, if there is one. Every change calls this several times.
+def drop_copy(store: Store, path: str, is_above: bool = True) -> None:
+    """Drop only the copy of the group at `path`, if there is one. Every change calls this several times.
 
     Unless `is_above`, only a copy in a document of its own is dropped: the group's document is about to change.
     """

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import os
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import xarray
@@ -13,6 +12,7 @@ from xarray.conventions import decode_cf_variables
 import zcore
 from zcore.errors import warn
 from zcore.nodes.appending import home_of, length_before
+from zcore.stores.base import outcomes
 from zcore.stores.openers import as_path
 from zcore.xarray.variables import Dimensions, StoredVariable, shown, variable_of
 
@@ -250,26 +250,16 @@ def members_of(node: zcore.Group | zcore.Array, place: object = None,
             raise member
         if isinstance(member, zcore.Group):
             groups[name] = member
-        elif member is not None and name not in dropped:
+        elif name not in dropped:
             sources[name] = member
     return sources, groups
 
 
 def _opened_members(group):
     """Iterate over (name, member): a `StoredVariable` for an array, a group, or the error of one that is damaged."""
-    if not isinstance(group.store, zcore.RemoteStore):
-        return ((name, _with_attributes(member)) for name, member in group.walk(0))
-    names = list(group)
-    # A request takes longer than all else. Members that consolidated metadata describe need none.
-    with ThreadPoolExecutor(group.store.n_requests, thread_name_prefix="zcore-xarray") as pool:
-        return zip(names, list(pool.map(lambda name: _opened_member(group, name), names)), strict=True)
-
-
-def _opened_member(group, name):
-    try:
-        return _with_attributes(group.get(name))
-    except zcore.ZcoreError as error:
-        return error
+    members = dict(group.walk(0))
+    # In Zarr v2 the attributes of each are another request.
+    return zip(members, outcomes(group.store, _with_attributes, [*members.values()]), strict=True)
 
 
 def _with_attributes(member):
