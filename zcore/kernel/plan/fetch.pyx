@@ -75,7 +75,20 @@ cdef int fetch_identity(Object *object, Status *status) noexcept nogil:
     return MISSING if code == ABSENT else status.code
 
 
-cdef int fetch_whole(Plan plan, Object *object, int64_t limit, Worker *worker) noexcept nogil:
+cdef int fetch_whole(Plan plan, Object *object, const Span *spans, Use use, Worker *worker) noexcept nogil:
+    cdef int64_t limit = stored_limit(plan, spans, worker)
+    cdef int code = _fetch(plan, object, limit, worker)
+    if code == OK:
+        code = use(plan, object, spans, worker)
+        if code != OK:
+            code = _fetch_rest(plan, object, limit, code, worker)
+            if code == OK:
+                code = use(plan, object, spans, worker)
+    return code
+
+
+cdef int _fetch(Plan plan, Object *object, int64_t limit, Worker *worker) noexcept nogil:
+    """Fetch at most `limit` bytes: OK, MISSING, or another code."""
     cdef int64_t n = object.content.size
     if worker.passed == NULL and plan.extents is None:
         n = object_read(object.content.fd, limit, &worker.encoded, &worker.status)
@@ -96,7 +109,8 @@ cdef int fetch_whole(Plan plan, Object *object, int64_t limit, Worker *worker) n
     return OK if n <= limit else fail(&worker.status, CHUNK_LONG, limit, limit, n)
 
 
-cdef int fetch_rest(Plan plan, Object *object, int64_t limit, int code, Worker *worker) noexcept nogil:
+cdef int _fetch_rest(Plan plan, Object *object, int64_t limit, int code, Worker *worker) noexcept nogil:
+    """Return OK if more was fetched, else `code`."""
     cdef int64_t n
     if worker.passed != NULL or plan.extents is not None:
         return code

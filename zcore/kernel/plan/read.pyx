@@ -11,7 +11,7 @@ from zcore.kernel.atomics cimport zc_load
 from zcore.kernel.plan.cache cimport ChunkCache
 from zcore.kernel.io.files cimport Content, Identity, identify_fd, identify_name
 from zcore.kernel.plan.decode cimport begin_kept, decode_chunk, end_kept, place_fill, place_kept
-from zcore.kernel.plan.fetch cimport copy_raw, fetch_end, fetch_open, fetch_rest, fetch_whole, is_cheaper, stored_limit
+from zcore.kernel.plan.fetch cimport copy_raw, fetch_end, fetch_open, fetch_whole, is_cheaper
 from zcore.kernel.plan.plan cimport Object, Plan, PlanOptions, Worker
 from zcore.kernel.plan.shard_read cimport ShardReader
 from zcore.kernel.select.grid cimport Span
@@ -121,7 +121,6 @@ cdef bint _place_kept_object(ReadPlan plan, const char *key, const Span *spans, 
 cdef int _read_object(ReadPlan plan, const char *key, const Span *spans, Worker *worker) noexcept nogil:
     """Fetch an object, decode it and place its elements: OK, MISSING, or another code."""
     cdef Object object
-    cdef int64_t limit
     cdef int code = fetch_open(plan, key, &object, worker)
     if code != OK:
         return code
@@ -131,20 +130,13 @@ cdef int _read_object(ReadPlan plan, const char *key, const Span *spans, Worker 
         _begin_kept_object(plan, &object, worker)
     code = _read_raw(plan, &object, spans, worker)
     if code == NOT_RAW:
-        limit = stored_limit(plan, spans, worker)
-        code = fetch_whole(plan, &object, limit, worker)
-        if code == OK:
-            code = _decode_object(plan, &object, spans, worker)
-            if code != OK:
-                code = fetch_rest(plan, &object, limit, code, worker)
-                if code == OK:
-                    code = _decode_object(plan, &object, spans, worker)
+        code = fetch_whole(plan, &object, spans, _decode_object, worker)
     return fetch_end(plan, &object, code, worker)
 
 
-cdef int _decode_object(ReadPlan plan, const Object *object, const Span *spans, Worker *worker) noexcept nogil:
-    if plan.shards is not None:
-        return plan.shards.decode_shard(plan, 0, object.content.data, object.content.size, spans, worker)
+cdef int _decode_object(Plan plan, const Object *object, const Span *spans, Worker *worker) noexcept nogil:
+    if (<ReadPlan>plan).shards is not None:
+        return (<ReadPlan>plan).shards.decode_shard(plan, 0, object.content.data, object.content.size, spans, worker)
     return decode_chunk(plan, object.content.data, object.content.size, spans, worker)
 
 

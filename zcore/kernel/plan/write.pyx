@@ -18,7 +18,7 @@ from zcore.kernel.io.files cimport (
 )
 from zcore.kernel.io.locks cimport holder_close, holder_open, key_hash, lock_object, unlock_object
 from zcore.kernel.plan.encode cimport encode_covered_chunk, encode_merged_chunk, merge_chunk
-from zcore.kernel.plan.fetch cimport fetch_end, fetch_open, fetch_rest, fetch_whole, stored_limit
+from zcore.kernel.plan.fetch cimport fetch_end, fetch_open, fetch_whole
 from zcore.kernel.plan.plan cimport FILLED, SAME, Object, Plan, PlanOptions, Worker, poll_worker
 from zcore.kernel.plan.shard_write cimport ShardWriter
 from zcore.kernel.select.grid cimport Span
@@ -288,7 +288,6 @@ cdef int64_t _encode_merged(WritePlan plan, const Span *spans, const char *key, 
 cdef int _fetch_old(WritePlan plan, const Span *spans, const char *key, Worker *worker) noexcept nogil:
     """Fetch a stored object and merge it, or, if it is a shard, get its bytes: OK, MISSING, or another code."""
     cdef Object object
-    cdef int64_t limit
     cdef int code = fetch_open(plan, key, &object, worker)
     if code != OK:
         return code
@@ -296,21 +295,14 @@ cdef int _fetch_old(WritePlan plan, const Span *spans, const char *key, Worker *
         # Gaps can make a shard longer than the limit of its chunks, so the limit does not apply here.
         worker.content = object.content
         return OK
-    limit = stored_limit(plan, spans, worker)
-    code = fetch_whole(plan, &object, limit, worker)
-    if code == OK:
-        code = _merge_object(plan, &object, spans, worker)
-        if code != OK:
-            code = fetch_rest(plan, &object, limit, code, worker)
-            if code == OK:
-                code = _merge_object(plan, &object, spans, worker)
+    code = fetch_whole(plan, &object, spans, _merge_object, worker)
     return fetch_end(plan, &object, code, worker)
 
 
-cdef int _merge_object(WritePlan plan, const Object *object, const Span *spans, Worker *worker) noexcept nogil:
-    if plan.shards is None:
+cdef int _merge_object(Plan plan, const Object *object, const Span *spans, Worker *worker) noexcept nogil:
+    if (<WritePlan>plan).shards is None:
         return merge_chunk(plan, object.content.data, object.content.size, spans, worker)
-    return plan.shards.unwrap(plan, object.content.data, object.content.size, spans, worker)
+    return (<WritePlan>plan).shards.unwrap(plan, object.content.data, object.content.size, spans, worker)
 
 
 cdef int _lock(WritePlan plan, const char *key, Worker *worker) noexcept nogil:
