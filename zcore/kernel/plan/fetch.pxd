@@ -17,8 +17,8 @@ ctypedef int (*Use)(Plan plan, const Object *object, const Span *spans, Worker *
 cdef int fetch_open(Plan plan, const char *key, Object *object, Worker *worker) noexcept nogil
 # Learns the size and the identity of an object's file: OK, MISSING, or another code.
 cdef int fetch_identity(Object *object, Status *status) noexcept nogil
-# Fetches an object whole to `object.content.data`, and calls `use`: OK, MISSING, or another code. If `use` fails, and the
-# read had ended before the end of the file, it is called again with more bytes.
+# Fetches an object whole to `object.content.data`, and calls `use`: OK, MISSING, or another code. If `use` fails, and
+# the read had ended before the end of the file, it is called again with more bytes.
 cdef int fetch_whole(Plan plan, Object *object, const Span *spans, Use use, Worker *worker) noexcept nogil
 # Closes an object that was fetched whole; returns `code`, or why its file cannot be read at all.
 cdef int fetch_end(Plan plan, Object *object, int code, Worker *worker) noexcept nogil
