@@ -2,7 +2,7 @@
 
 ASDF file layout, "Flags": a streamed block reaches to the end of the file, so that appending rows is appending bytes. A
 kill leaves the old rows, new rows that are complete, and perhaps a part of a row. Readers leave the part out, and the
-next writer removes it.
+next row is written over it.
 """
 from __future__ import annotations
 
@@ -98,11 +98,8 @@ class RowWriter:
             raise AsdfFormatError(f"{file.path}: its streamed array is not the rows of its last block, in C order",
                                   path=file.path, block=block.number)
         self.n_rows: int = block.used // self._row_nbytes
+        # A kill may have left a part of a row behind it. The next row, which is longer, is written over it.
         self._end = block.data_offset + self.n_rows * self._row_nbytes
-        if self._end < file.source.size:
-            # A part of a row, left by a kill.
-            with file.source.changing(), file.source.writing() as fd:
-                os.ftruncate(fd, self._end)
 
     def __repr__(self) -> str:
         return f"<RowWriter of {self._file.path}: {self.n_rows} rows of shape {self.shape}, dtype={self.dtype}>"
