@@ -42,9 +42,11 @@ def first_of(values: Iterable[_Item], n: int) -> tuple[_Item, ...]:
     >>> first_of(range(10**9), 2)
     (0, 1, 2)
     """
+    if type(values) is tuple:
+        return values
     if isinstance(values, (set, frozenset)):
         raise TypeError(f"expected one value for each dimension in turn, found {values!r:.60}, which has no order")
-    return values if type(values) is tuple else tuple(islice(values, n + 1))
+    return tuple(islice(values, n + 1))
 
 
 def copied(value: Any) -> Any:

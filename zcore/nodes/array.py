@@ -818,10 +818,10 @@ class Array(Node):
         """Return a caller's axis as a number from 0 on."""
         if isinstance(axis, bool) or not hasattr(axis, "__index__"):
             raise TypeError(f"axis is {axis!r:.60}, expected an integer")
-        axis = axis.__index__()
-        if not -self.ndim <= axis < self.ndim:
-            raise np.exceptions.AxisError(f"axis is {axis}, the array has {self.ndim} dimensions")
-        return axis % self.ndim
+        axis, ndim = axis.__index__(), self.ndim
+        if not -ndim <= axis < ndim:
+            raise np.exceptions.AxisError(f"axis is {axis}, the array has {ndim} dimensions")
+        return axis % ndim
 
     # zarr-python's kinds of selection
     #
