@@ -165,12 +165,12 @@ class ArrayBinding(NodeBinding):
         self._read_alone(box, out, field)
 
     def read_once(self, view: ArrayView, box: Selected, out: npt.NDArray[Any], field: Part | None,
-                  ends: Callable[..., bool], begins: Callable[[ReadPlan], bool] | None = None,
+                  ends: Callable[[ReadPlan], bool], begins: Callable[[ReadPlan], bool] | None = None,
                   holds_zeros: bool = False) -> bool:
         """Read by a view; return whether the result is valid. If it is not, elements of `out` may have changed.
 
-        ``begins(plan)`` and ``ends(plan, saw_current)`` decide that before and after the read; see `Freshness`. A
-        damaged chunk is an error only if the result is valid, since a replaced array looks damaged.
+        ``begins(plan)`` and ``ends(plan)`` decide that before and after the read; see `Freshness`. A damaged chunk is
+        an error only if the result is valid, since a replaced array looks damaged.
         """
         options = self.options
         metadata = view.metadata
@@ -190,14 +190,16 @@ class ArrayBinding(NodeBinding):
         if chunks is not None:
             plan.keep(chunks, form_of(view, options.strict))
         reader = None if native or layout is not None or extents is not None else self._reader(view, plan, chunks)
-        saw_current = None if reader is None else reader.saw_current
+        if begins is not None and reader is not None and self.store.n_requests and view.identity is not None:
+            reader.look = partial(self.is_current, view)
+            ends = partial(ends, saw_current=reader.saw_current)
         try:
             self._run(view, plan, n_threads, reader)
         except ChunkError:
-            if ends(plan, saw_current):
+            if ends(plan):
                 raise
             return False
-        if not ends(plan, saw_current):
+        if not ends(plan):
             return False
         make_true_one(out)
         if fault := fault_of_text(out):
@@ -217,7 +219,7 @@ class ArrayBinding(NodeBinding):
                 self._check_inside(box, view.metadata)
                 # A copy may still replace this directory by another one.
                 if self.read_once(view, box, out, field,
-                                  lambda plan, saw_current: self.store.identity(self.document) == view.identity):
+                                  lambda plan: self.store.identity(self.document) == view.identity):
                     return
         except LockError as exc:
             raise error from exc
@@ -294,8 +296,7 @@ class ArrayBinding(NodeBinding):
         """Return the `PlanReader` of a plan: for its next tasks, or for `tasks`."""
         from zcore.engine.requests import PlanReader
 
-        look = partial(self.is_current, view) if self.store.n_requests and view.identity is not None else None
-        return PlanReader(self.store, self.prefix, view, plan, chunks, tasks, look)
+        return PlanReader(self.store, self.prefix, view, plan, chunks, tasks)
 
     def look_again(self, view: ArrayView, box: Selected) -> ArrayView:
         """Read the document again and return its `View`.

@@ -66,13 +66,17 @@ class PlanReader:
         The cache of the plan.
     tasks : list of int, optional
         Only these tasks, instead of the plan's next ones.
-    look : callable, optional
+
+    Attributes
+    ----------
+    look : callable or None
         Returns whether the document is still that of the view; see `saw_current`.
     """
 
+    look: Callable[[], bool] | None = None
+
     def __init__(self, store: Store, prefix: str, view: ArrayView, plan: ReadPlan, chunks: ChunkCache | None,
-                 tasks: Iterable[int] | None = None, look: Callable[[], bool] | None = None) -> None:
-        self._look = look
+                 tasks: Iterable[int] | None = None) -> None:
         self._n_unseen = plan.n_left
         self._gate, self._looked, self._is_void = allocate_lock(), None, False
         self._store = store
@@ -166,9 +170,9 @@ class PlanReader:
         """Note that one more object is known by its identity, or absent; after the last one, look at the document."""
         with self._gate:
             self._n_unseen -= 1
-            if self._n_unseen or self._is_void or self._look is None:
+            if self._n_unseen or self._is_void or self.look is None:
                 return
-        self._looked = workers.Call(self._look)
+        self._looked = workers.Call(self.look)
 
     def saw_current(self) -> bool:
         """Return whether the document was that of the view after all objects were known, so that it need not be asked.

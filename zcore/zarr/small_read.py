@@ -113,7 +113,7 @@ class _SmallBinding(ArrayBinding):
         self._opened = view, binding.opened(view)
 
     def read(self, box, out, field=None, *, holds_zeros=False):
-        self.read_once(self.view, box, out, field, lambda plan, saw_current: True, holds_zeros=holds_zeros)
+        self.read_once(self.view, box, out, field, lambda plan: True, holds_zeros=holds_zeros)
 
     def _run(self, view, plan, n_threads, work):
         if plan.n_left * plan.task_nbytes > MAX_NBYTES:

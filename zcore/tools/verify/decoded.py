@@ -61,7 +61,7 @@ class Decoded(ArrayBinding):
     def read(self, box: Box, out: npt.NDArray[Any], field: Part | None = None) -> None:
         self.read_once(self.view, box, out, field, self._is_unchanged)
 
-    def _is_unchanged(self, plan, saw_current):
+    def _is_unchanged(self, plan):
         if self.store.get(self.document) != self.view.raw:
             raise Changed
         return True
