@@ -170,6 +170,10 @@ class UnsupportedError(ZcoreError, NotImplementedError):
     feature: str | None
 
 
+class PackageError(UnsupportedError, ImportError):
+    """The `feature` needs an optional package, which is not installed or cannot be imported."""
+
+
 def install_of(extra: str) -> str:
     """Return the command that installs an extra, for all advice: of this distribution, "zcore" is another project's.
 
@@ -193,7 +197,7 @@ class Needing:
 
     Raises
     ------
-    UnsupportedError
+    PackageError
         The package is not installed, or cannot be imported; the message says what helps.
     """
 
@@ -213,7 +217,7 @@ class Needing:
         else:
             sentence = (f"which is installed but cannot be imported ({type(exception).__name__}: {exception!s:.200}); "
                         f"install it again: python -m pip install --force-reinstall {self._package}")
-        raise UnsupportedError(f"{self._needing} {self._package}, {sentence}", feature=self._feature) from exception
+        raise PackageError(f"{self._needing} {self._package}, {sentence}", feature=self._feature) from exception
 
 
 class UnknownCodecError(UnsupportedError, ValueError):

@@ -115,7 +115,7 @@ def test_an_extra_that_is_broken(module, tmp_path):
 def test_matplotlib_that_is_broken(module, needing, code):
     folder = module("matplotlib", "raise AttributeError('no _ARRAY_API')\n")
     assert last_line(python(code, folder)) == (
-        f"zcore.errors.UnsupportedError: {needing} needs matplotlib, which is installed but cannot be imported "
+        f"zcore.errors.PackageError: {needing} needs matplotlib, which is installed but cannot be imported "
         "(AttributeError: no _ARRAY_API); install it again: python -m pip install --force-reinstall matplotlib")
 
 
@@ -145,6 +145,19 @@ def test_an_extra_that_is_missing():
                                                r'"zcore-array\[asdf\]"$'):
         with Needing("this needs", "no_such_module", "asdf", "trees", "Yaml"):
             import no_such_module  # noqa: F401
+
+
+@pytest.mark.parametrize("name", ["dask", "xarray", "zarr"])
+def test_a_bridge_whose_package_is_missing(name):
+    done = python(f"import sys; sys.modules[{name!r}] = None; import zcore.{name}")
+    assert last_line(done).startswith("zcore.errors.PackageError: ") and f"zcore-array[{name}]" in done.stderr
+
+
+def test_a_tiff_file_without_zarr_python(tmp_path):
+    (tmp_path / "a.tif").touch()
+    done = python("import sys; sys.modules['zarr'] = None; import zcore; zcore.open('a.tif')", cwd=tmp_path)
+    assert last_line(done).endswith('TIFF files and zcore.zarr need zarr, which is not installed: python -m pip install '
+                                    '"zcore-array[zarr]"')
 
 
 def test_lack_of_memory_and_ctrl_c_are_no_broken_package():

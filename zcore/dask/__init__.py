@@ -8,11 +8,14 @@ from __future__ import annotations
 from copy import copy
 from typing import TYPE_CHECKING, Any
 
-import dask.array
 import numpy as np
 
 import zcore
+from zcore.errors import Needing
 from zcore.kernel.select.box import count_of
+
+with Needing("zcore.dask needs", "dask", "dask", "zcore.dask"):
+    import dask.array
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

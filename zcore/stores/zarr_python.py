@@ -7,17 +7,18 @@ from inspect import CORO_CREATED, getcoroutinestate
 from typing import TYPE_CHECKING
 from weakref import finalize
 
-from zarr.abc.store import OffsetByteRequest, RangeByteRequest, SuffixByteRequest
-from zarr.abc.store import Store as ZarrStore
-from zarr.core.buffer import Buffer
-from zarr.core.buffer.cpu import buffer_prototype
-from zarr.core.sync import sync
-from zarr.storage import LocalStore
-
-from zcore.errors import StoreError, UnsupportedError, ZcoreError
+from zcore.errors import Needing, PackageError, StoreError, ZcoreError
 from zcore.stores.base import AtMost, Listing, Store, Within, resolve_range, sliced, together
 from zcore.stores.keys import check_key, check_prefix
 from zcore.stores.openers import store_of
+
+with Needing("TIFF files and zcore.zarr need", "zarr", "zarr", "zcore.zarr"):
+    from zarr.abc.store import OffsetByteRequest, RangeByteRequest, SuffixByteRequest
+    from zarr.abc.store import Store as ZarrStore
+    from zarr.core.buffer import Buffer
+    from zarr.core.buffer.cpu import buffer_prototype
+    from zarr.core.sync import sync
+    from zarr.storage import LocalStore
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
@@ -59,13 +60,13 @@ def store_of_zarr(store: ZarrStore, read_only: bool = False, loop: AbstractEvent
 def store_of_tiff(path: str) -> Store:
     """Return the images of a TIFF file as a store, by the package tifffile.
 
-    Raises : UnsupportedError, if tifffile is not installed; StoreError, if it cannot read the file.
+    Raises : PackageError, if tifffile is not installed; StoreError, if it cannot read the file.
     """
     try:
         import tifffile
     except ModuleNotFoundError as exc:
-        raise UnsupportedError(f"{path!r:.200}: TIFF files need tifffile, which is not installed: python -m pip "
-                               "install tifffile", feature="TIFF files") from exc
+        raise PackageError(f"{path!r:.200}: TIFF files need tifffile, which is not installed: python -m pip "
+                           "install tifffile", feature="TIFF files") from exc
     try:
         images = tifffile.imread(path, aszarr=True)
     except Exception as exc:     # of a damaged file, any

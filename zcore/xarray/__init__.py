@@ -2,7 +2,10 @@
 
 xarray finds `ZcoreBackend` by its entry point; nothing needs to be imported.
 """
-from zcore.xarray.backend import ZcoreBackend
-from zcore.xarray.writing import DatasetWriter, to_zarr, writer
+from zcore.errors import Needing
+
+with Needing("zcore.xarray needs", "xarray", "xarray", "zcore.xarray"):
+    from zcore.xarray.backend import ZcoreBackend
+    from zcore.xarray.writing import DatasetWriter, to_zarr, writer
 
 __all__ = ["DatasetWriter", "ZcoreBackend", "to_zarr", "writer"]

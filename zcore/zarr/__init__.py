@@ -18,19 +18,12 @@ from operator import attrgetter, ge
 from typing import TYPE_CHECKING
 
 import numpy as np
-from zarr.abc.codec import CodecPipeline
-from zarr.codecs import ShardingCodec
-from zarr.codecs._v2 import V2Codec
-from zarr.core.codec_pipeline import BatchedCodecPipeline
-from zarr.core.metadata import ArrayV2Metadata
-from zarr.registry import register_pipeline
-from zarr.storage import StorePath
 
 import zcore
 from zcore.engine.array_binding import ArrayBinding
 from zcore.engine.options import Options
 from zcore.engine.views import same_objects
-from zcore.errors import noted
+from zcore.errors import Needing, noted
 from zcore.hierarchy import lookup
 from zcore.indexing import oindex_vindex
 from zcore.kernel.select.batches import coords_of
@@ -43,6 +36,15 @@ from zcore.zarr.handed import array, group
 from zcore.zarr.selection import request_of
 from zcore.zarr.small_read import MAX_NBYTES, is_read
 from zcore.zarr.store import Store
+
+with Needing("zcore.zarr needs", "zarr", "zarr", "zcore.zarr"):
+    from zarr.abc.codec import CodecPipeline
+    from zarr.codecs import ShardingCodec
+    from zarr.codecs._v2 import V2Codec
+    from zarr.core.codec_pipeline import BatchedCodecPipeline
+    from zarr.core.metadata import ArrayV2Metadata
+    from zarr.registry import register_pipeline
+    from zarr.storage import StorePath
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
