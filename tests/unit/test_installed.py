@@ -156,8 +156,8 @@ def test_a_bridge_whose_package_is_missing(name):
 def test_a_tiff_file_without_zarr_python(tmp_path):
     (tmp_path / "a.tif").touch()
     done = python("import sys; sys.modules['zarr'] = None; import zcore; zcore.open('a.tif')", cwd=tmp_path)
-    assert last_line(done).endswith('TIFF files and zcore.zarr need zarr, which is not installed: python -m pip install '
-                                    '"zcore-array[zarr]"')
+    assert last_line(done).endswith("TIFF files and zcore.zarr need zarr, which is not installed: "
+                                    'python -m pip install "zcore-array[zarr]"')
 
 
 def test_lack_of_memory_and_ctrl_c_are_no_broken_package():
