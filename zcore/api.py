@@ -917,6 +917,7 @@ def create_hierarchy(*, store: StoreLike, nodes: Mapping[str, ArrayMetadata | Gr
     return iter([(path, node_of(binding)) for path, binding in made])
 
 
+@telling
 def tree(place: Group | StoreLike, *, path: str | None = None, max_depth: int | None = None) -> str:
     """Return a hierarchy as text, one line for each node.
 

@@ -46,6 +46,9 @@ _UNLIMITED = ("max", "-1")     # cpu.max of cgroup v2, cpu.cfs_quota_us of v1
 class _Config(ModuleType):
     """The type of this module: its settings are properties, so that they are checked."""
 
+    def __getitem__(self, name):
+        return get(name)
+
     def __setattr__(self, name, value):
         if not name.startswith("_") and name not in vars(self) and not hasattr(type(self), name):
             raise AttributeError(f"zcore.config has no setting {name!r}; it has {', '.join(_SETTINGS)}")

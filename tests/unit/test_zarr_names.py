@@ -108,6 +108,15 @@ def test_compressors_have_no_checksum_at_their_end(zarr_format):
     ("zcore.open({}, 'w', shape=3, dtype='u1', compression='gzip')", "compressors="),
     ("zcore.copy_store(group, {})", "zcore.copy"), ("zcore.string_dtype()", "dtype=str"),
     ("group['sub/a'].dims", "dimension_names"), ("group['sub/a'].parent", "zcore.open_group(node.store)"),
+    ("zcore.zeros(3, dimension_separator='/')", "chunk_key_encoding="), ("zcore.N5Store", "no N5"),
+    ("zcore.open({}, chunk_store={})", "leave it out"), ("zcore.core.Array", "zcore.Array"),
+    ("zcore.storage.FSStore", "from_url(url)"), ("zcore.storage.LRUStoreCache", "cache="),
+    ("zcore.storage.xyzzy", "'xyzzy'"), ("group.tree(level=1)", "max_depth"),
+    ("zcore.tree(group, level=1)", "max_depth"), ("group.groups(recurse=True)", "members("),
+    ("group.mode", "read_only"), ("group['sub/a'].mode", "read_only"), ("group.ref", "links"),
+    ("group.create_dataset_like", "empty_like"),
+    ("zcore.create_array({}, path='a', shape=3, dtype='u1')", "it is name"),
+    ("group['sub/a'].metadata.dimension_separator", "chunk_keys.separator"),
     ("group['sub/a'].asstr()", "str"), ("group.visit(print)", "visititems"), ("group.copy('a', 'b')", "zcore.copy"),
     ("group.array('x', [1])", "g.create_array(name, data=data)"),
     ("zcore.zeros(3, compresors='gzip')", "did you mean compressors=?"), ("zcore.zeros(3, chunk=2)", "mean chunks=?"),
@@ -140,7 +149,7 @@ def test_settings_of_zarr_python(capsys):
     with config.set({"array": {"write-empty-chunks": True}}, threading={"max_workers": 3}):
         assert config.get("array") == {"order": "C", "rectilinear_chunks": True, "read_missing_chunks": True,
                                        "write_empty_chunks": True}
-        assert config.get("array.write-empty-chunks") and config.threads == 3
+        assert config["array"] == config.get("array") and config.get("array.write-empty-chunks") and config.threads == 3
     config.set({"array.write_empty_chunks": True})
     config.reset()
     assert not config.write_empty_chunks

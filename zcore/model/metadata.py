@@ -20,6 +20,7 @@ from zcore.model.chunk_grid import check_edges, dimensions_of
 from zcore.model.fill_value import fill_bytes as bytes_of_fill
 from zcore.model.fill_value import fill_scalar
 from zcore.model.value import TEXT, Value, check_kind, first_of
+from zcore.text.tried_names import OF_METADATA, add_tried
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -373,6 +374,9 @@ def _unequal(edges, others, chunk, length):
 _fields_of = attrgetter(*ArrayMetadata._fields)
 # The slots' own setters: a frozen value has none by name.
 _SETTERS = tuple([getattr(ArrayMetadata, name).__set__ for name in ArrayMetadata._fields])
+
+
+add_tried(ArrayMetadata, OF_METADATA)
 
 
 class GroupMetadata(Value):

@@ -17,16 +17,36 @@ _COMPRESSORS = "compressors= takes a codec or a name, as in compressors='gzip' o
 _RESIZED = "every array can be resized, so leave it out"
 _CREATE = "zcore.create_array(store, name=name, shape=shape, dtype=dtype) creates an array"
 _STORES = "zcore.storage has the stores under zarr-python's names"
+_FOLDER = "zcore.storage.LocalStore(path) is a directory"
+_DATABASE = "zcore has no databases; zcore.storage has directories, archives and remote stores"
+_MAPPING = "a dict is a store as it is"
+_CACHED = "zcore reads documents again when they may have changed, so leave it out"
+_LINKS = "there are no links; an attribute may hold a node's path"
 _COPY = "zcore.copy(source, destination) copies arrays, groups and whole stores"
 _DIMENSIONS = "dimension_names= of zcore.create_array names dimensions, and z.metadata.dimension_names are their names"
+_READ_ONLY = "read_only says whether it only reads"
 _ABOVE = "zcore.open_group(node.store) is the group that holds all others"
 
 SENTENCES = {
     "File": _FILE, "Dataset": "zcore.Array is the class", "create_dataset": _CREATE, "require_dataset": _CREATE,
     "open_zarr": _XARRAY, "open_dataset": _XARRAY, "to_zarr": "zcore.xarray.to_zarr writes a dataset",
+    "core": "zcore.Array and zcore.Group are the classes",
     "Blosc": "zcore.codecs.BloscCodec is the codec", "savez": "zcore.save stores arrays", "rechunk":
     "zcore.copy(source, destination, chunks=chunks) rechunks", **dict.fromkeys(
-        ("LocalStore", "FSStore", "FsspecStore", "ObjectStore", "NestedDirectoryStore", "TempStore"), _STORES),
+        ("LocalStore", "FsspecStore", "ObjectStore"), _STORES),
+    **dict.fromkeys(("DirectoryStore", "NestedDirectoryStore", "TempStore"), _FOLDER),
+    **dict.fromkeys(("LMDBStore", "SQLiteStore", "DBMStore", "MongoDBStore", "RedisStore"), _DATABASE),
+    **dict.fromkeys(("DictStore", "KVStore"), _MAPPING), **dict.fromkeys(("N5Store", "N5FSStore"), "zcore has no N5"),
+    "FSStore": "zcore.storage.FsspecStore.from_url(url) is a store of fsspec",
+    "LoggingStore": "a class of your own that derives from zcore.storage.Store may pass calls on to another store",
+    "LRUStoreCache": "cache='64 MB' of zcore.open keeps what was read",
+    "chunk_store": "documents and chunks are in one store, so leave it out",
+    "dimension_separator": "chunk_key_encoding={'name': 'v2', 'separator': '/'} sets it", "level": "it is max_depth",
+    "object_codec": "objects are not stored, and dtype=str is text of any length, so leave it out",
+    **dict.fromkeys(("cache_metadata", "cache_attrs"), _CACHED), "path": "it is name",
+    "read_only": "mode='r' of zcore.open, the default, only reads", "recurse":
+    "members(max_depth=None) gives the nodes of all levels", "exact": "shape and dtype must be equal, so leave it out",
+    **dict.fromkeys(("track_times", "track_order"), "zcore keeps no times and no order, so leave it out"),
     "compression": _COMPRESSORS, "compressor": _COMPRESSORS, "compression_opts": _COMPRESSORS, "shuffle":
     "compressors=zcore.codecs.BloscCodec(shuffle='shuffle') shuffles", "fletcher32":
     "new arrays have a checksum, crc32c, unless checksum=False", "maxshape": _RESIZED, "fillvalue": "it is fill_value",
@@ -36,20 +56,23 @@ SENTENCES = {
                      "copy", "tolist", "to_numpy", "value"), _IN_MEMORY),
     "flush": "every write is stored when it returns",
     **dict.fromkeys(("copy_store", "copy_all"), _COPY), "string_dtype": "dtype=str is text of any length",
-    **dict.fromkeys(("SoftLink", "ExternalLink", "ref"), "there are no links; an attribute may hold a node's path"),
+    **dict.fromkeys(("SoftLink", "ExternalLink", "ref"), _LINKS),
     **dict.fromkeys(("AsyncArray", "async_array"), "await z.async_read(selection)"), "open_like":
     "zcore.empty_like(z, store=store)", "print_debug_info": "zcore.show_config() shows it", "VirtualLayout":
     "zcore.references([...], along=0) joins arrays without a copy",
 }
 OF_ARRAY = SENTENCES | {
     **dict.fromkeys(("dims", "make_scale"), _DIMENSIONS), **dict.fromkeys(("parent", "file"), _ABOVE),
-    "asstr": "text is read as str", "fields": "z['name', selection] reads a field", "len": "len(z)", "view":
-    "z.astype(dtype) casts what it reads",
+    "mode": _READ_ONLY, "asstr": "text is read as str", "fields": "z['name', selection] reads a field",
+    "len": "len(z)", "view": "z.astype(dtype) casts what it reads",
 }
+OF_METADATA = {"dimension_separator": "it is chunk_keys.separator"}
 OF_GROUP = {
     **dict.fromkeys(("parent", "file", "filename"), _ABOVE), "copy": _COPY, "flush": SENTENCES["flush"],
     **dict.fromkeys(("array", "create"), "g.create_array(name, data=data) creates an array"),
-    **dict.fromkeys(("visit", "visitvalues"), "g.visititems(function) gives each name and node"),
+    "create_dataset_like": "zcore.empty_like(array, store=g.store, path=name) creates an array like another",
+    "ref": _LINKS, "mode": _READ_ONLY,
+    **dict.fromkeys(("visit", "visitvalues", "visitkeys"), "g.visititems(function) gives each name and node"),
 }
 OF_ATTRIBUTES = dict.fromkeys(("create", "modify"), "attrs[name] = value sets one, attrs.update(...) several")
 
@@ -111,7 +134,7 @@ def telling(function: _F) -> _F:
             return function(*arguments, **keywords)
         except TypeError as error:
             head, _, rest = str(error).partition("() got an unexpected keyword argument '")
-            if head == function.__name__ and ";" not in rest:
+            if head == function.__qualname__ and ";" not in rest:
                 # Python 3.13 adds a keyword that is spelled alike.
                 error.args = (unexpected(head, rest.partition("'")[0], known),)
             raise
