@@ -181,3 +181,20 @@ def test_chunks_of_blosc_are_not_tried_by_zarr(monkeypatch):
     monkeypatch.setattr(zcore.zarr.BatchedCodecPipeline, "read", None)
     with zarr.config.set({"codec_pipeline.path": OURS}), pytest.raises(zcore.CodecError, match="damaged"):
         zarr.open_array(store, mode="r")[5]
+
+
+def test_a_structure_that_zarr_wrote_is_its_own_after_changes(tmp_path):
+    """zarr-python 3.1 reads no type `struct`, not even in a list of members."""
+    values = np.array([(1, 2.5), (3, 4.5), (5, 6.5)], [("a", "<i4"), ("b", "<f8")])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")     # zarr-python's of the type, zcore's of the byte order
+        zarr.create_group(tmp_path / "z").create_array("x", data=values[:2], chunks=(2,))
+        before = json.loads((tmp_path / "z/x/zarr.json").read_text())
+        array = zcore.open(tmp_path / "z/x", "r+")
+        array.attrs["u"] = 1
+        array.append(values[2:])
+        array.resize(4)
+        zcore.consolidate_metadata(tmp_path / "z")
+        (_, found), = zarr.open_group(tmp_path / "z").members()
+        assert found[...].tolist() == [*values.tolist(), (0, 0.0)] and found.attrs.asdict() == {"u": 1}
+    assert json.loads((tmp_path / "z/x/zarr.json").read_text()) == {**before, "shape": [4], "attributes": {"u": 1}}

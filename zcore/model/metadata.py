@@ -234,6 +234,10 @@ class ArrayMetadata(Value):
             changes.setdefault("fill_bytes", None)
         if "dtype" in changes:
             changes.setdefault("data_type", None)
+        if "data_type" in self.extra and not changes.keys().isdisjoint(("dtype", "fill_value", "codecs")):
+            # Spellings of the old values.
+            changes.setdefault("extra", {name: value for name, value in self.extra.items()
+                                         if name not in ("data_type", "fill_value", "codecs")})
         return super().replace(**changes)
 
     @property

@@ -13,8 +13,8 @@ string; bytes                         of varying length: `numpy.dtypes.StringDTy
 bfloat16, int4, float8_e5m2, …        by the package ml_dtypes
 ====================================  ======================================================================
 
-Some types have two names, and other readers may know only one of them, so a rewritten document keeps its name. Never
-written are `structured`, and the object form of a name without configuration.
+Some types have two names, and other readers may know only one of them, so a rewritten document keeps its name. New
+documents never have `structured`. The object form of a name without configuration is never written.
 """
 from __future__ import annotations
 

@@ -59,6 +59,7 @@ _ARRAY_MEMBERS = _COMMON_MEMBERS | {
 _GROUP_MEMBERS = _COMMON_MEMBERS | {"consolidated_metadata"}
 _COMPRESSORS_OF_GDAL = frozenset(("gzip", "blosc"))     # of its versions that wrote no codec from array to bytes
 _WITH_ATTRIBUTES = ("attributes", "consolidated_metadata")
+_SPELLINGS = ("data_type", "fill_value", "codecs")  # of an old structure, which `extra` keeps in their original form
 
 
 class ZarrV3(Format):
@@ -67,6 +68,7 @@ class ZarrV3(Format):
     title: str = "Zarr v3"
     names: node_names.Names = node_names.V3
     strict_attributes = True
+    spellings: tuple[str, ...] = _SPELLINGS
     has_shards = has_checksum = has_dimension_names = has_chunk_key_encoding = True
 
     as_dtype: staticmethod[[Any], np.dtype[Any]] = staticmethod(as_dtype)
@@ -177,7 +179,11 @@ def _parse_array(document, attributes, extra):
         codecs = document.checked("codecs", parse_chain, codecs, len(shape))
     byte_order = document.checked("codecs", byte_order_of, codecs)
     dtype, data_type = document.checked("data_type", parse_data_type, document.required("data_type"), byte_order or "<")
-    if byte_order is None and stored_byte_order(dtype) and _is_old_structure(members["data_type"]):
+    if _is_old_structure(members["data_type"]):
+        # An object is written alike, but NaN in it in quotes.
+        extra.update({member: members[member] for member in _SPELLINGS
+                      if member in members and (member != "fill_value" or type(members[member]) is str)})
+    if byte_order is None and stored_byte_order(dtype) and "data_type" in extra:
         # zarr-extensions, "struct": older documents lack the byte order.
         document.warn("the fields do not say their byte order; little-endian is assumed")
         codecs = tuple([codec.replace(configuration={**codec.configuration, "endian": "little"})
@@ -232,7 +238,8 @@ def _transformers_error(document, transformers):
 
 def _members_of(metadata):
     """Return the members of the document of a node."""
-    known = _ARRAY_MEMBERS - {"storage_transformers"} if type(metadata) is ArrayMetadata else _GROUP_MEMBERS
+    known = (_ARRAY_MEMBERS.difference(_SPELLINGS, ("storage_transformers",)) if type(metadata) is ArrayMetadata
+             else _GROUP_MEMBERS)
     if not known.isdisjoint(metadata.extra):
         raise ValueError(f"extra members {sorted(known.intersection(metadata.extra))} are the format's own")
     if type(metadata) is ArrayMetadata:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 MISSING_ATTRIBUTE = "_FillValue"     # the value of missing elements in netCDF
 _SHUFFLE = "numcodecs.shuffle"
+_RENEWED = {"data_type", "fill_value", "codecs"}     # spellings that all readers understand are written instead
 
 
 class CopyRequest(NamedTuple):
@@ -103,8 +104,8 @@ def described(source: SourceArray, format: Format, wanted: CopyRequest, name: st
     # The metadata of the source, if they are of the same format.
     alike = source.metadata if source.metadata is not None and format.describes(source.metadata) else None
     if alike is not None:
-        # Fill values are written as the specification says, which all readers understand.
-        alike = alike.replace(extra={key: value for key, value in alike.extra.items() if key != "fill_value"})
+        renewed = _RENEWED.intersection(format.spellings)
+        alike = alike.replace(extra={key: value for key, value in alike.extra.items() if key not in renewed})
     if source.is_whole and alike is not None and not any([value is not None for value in wanted]):
         return alike.replace(attributes=attributes)
     settings: dict[str, Any] = {}

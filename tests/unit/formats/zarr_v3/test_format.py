@@ -425,12 +425,20 @@ def test_old_structure():
     with pytest.warns(UserWarning, match="byte order"):
         array = parse(data_type=old, fill_value="AQIAAMB/", codecs=["bytes"])
     assert array.dtype == np.dtype([("a", "<i2"), ("b", "<f4")]) and array.fill_value["a"] == 513
+    written = json.loads(zarr_v3.render_array(array.resized((1, 1, 1), attributes={"u": 1})))
+    assert (written["data_type"], written["fill_value"], written["codecs"]) == (old, "AQIAAMB/", ["bytes"])
+    assert (written["shape"], written["attributes"]) == ([1, 1, 1], {"u": 1})
+    for changed in (array.replace(codecs=array.codecs), array.replace(fill_value=array.fill_value)):
+        written = json.loads(zarr_v3.render_array(changed))
+        assert written["data_type"] == {"name": "struct", "configuration": {"fields": [
+            {"name": "a", "data_type": "int16"}, {"name": "b", "data_type": "float32"},
+        ]}}
+        assert written["fill_value"] == {"a": 513, "b": "NaN"}
+        assert written["codecs"] == [{"name": "bytes", "configuration": {"endian": "little"}}]
+    with pytest.warns(UserWarning, match="byte order"):
+        array = parse(data_type=old, fill_value={"a": 513, "b": float("nan")}, codecs=["bytes"])
     written = json.loads(zarr_v3.render_array(array))
-    assert written["data_type"] == {"name": "struct", "configuration": {"fields": [
-        {"name": "a", "data_type": "int16"}, {"name": "b", "data_type": "float32"},
-    ]}}
-    assert written["fill_value"] == {"a": 513, "b": "NaN"}
-    assert written["codecs"] == [{"name": "bytes", "configuration": {"endian": "little"}}]
+    assert (written["data_type"], written["fill_value"]) == (old, {"a": 513, "b": "NaN"})
     new = {"name": "struct", "configuration": {"fields": [{"name": "a", "data_type": "int16"}]}}
     with pytest.raises(MetadataError, match="member 'codecs': 'bytes' needs the member 'endian'"):
         parse(data_type=new, fill_value={"a": 1}, codecs=["bytes"])
