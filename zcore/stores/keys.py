@@ -63,14 +63,17 @@ def check_prefix(prefix: str, flavour: str = POSIX) -> str:
 
 
 def check_path(path: str, flavour: str = POSIX) -> str:
-    """Return the path of a node, ``""`` or a key, without the one leading ``/`` that is allowed.
+    """Return the path of a node, ``""`` or a key; a ``/`` at its ends or behind another one means nothing.
 
     Raises : InvalidKeyError with the reason, and the path as it was given.
-    >>> check_path("/foo/bar"), check_path("/")
+    Notes : as in h5py and zarr-python; the core text gives a path no other spelling.
+    >>> check_path("/foo//bar/"), check_path("/")
     ('foo/bar', '')
     """
-    inner = path.removeprefix("/")
-    reason = _fault(inner, flavour) if inner and not (flavour == POSIX and _is_ordinary(inner)) else None
+    if flavour == POSIX and _is_ordinary(path):
+        return path
+    inner = re.sub("//+", "/", path).strip("/")
+    reason = _fault(inner, flavour) if inner else None
     if reason:
         raise InvalidKeyError(f"{path!r} is not a path in a store: {reason}", key=path)
     return inner

@@ -7,6 +7,7 @@ import re
 
 from zcore.errors import UnsupportedError
 from zcore.trust.base_path import NATIVE, POSIX, absolute_base
+from zcore.trust.urls import is_chained
 
 MAX_LENGTH = 1 << 17  # of a URI; a path of Windows has at most 2**15 characters, one of Linux 4096 bytes
 # How to encode a path that is not text: a POSIX name of any bytes, a Windows name with half a surrogate pair.
@@ -61,9 +62,11 @@ def uri_to_path(text: str, flavour: str = NATIVE) -> str:
     if len(text) > MAX_LENGTH:
         raise ValueError(f"expected a URI of at most {MAX_LENGTH} characters, found {len(text)}: '{text[:40]}...'")
     if scheme.lower() != "file":
+        other = (f"zcore.storage.FsspecStore.from_url({text!r}) opens a chained URL" if is_chained(text)
+                 else "for a store in memory use MemoryStore()")
         raise UnsupportedError(
-            f"{text!r}: zcore has no store for the scheme {scheme!r}; a directory has 'file' or none; for a store in "
-            f"memory use MemoryStore() (write './{text}' for a directory of that name)",
+            f"{text!r}: zcore has no store for the scheme {scheme!r}; a directory has 'file' or none; {other} "
+            f"(write './{text}' for a directory of that name)",
             feature=f"URI scheme {scheme}")
     if "?" in rest or "#" in rest:
         raise ValueError(f"{text!r} has a query or a fragment; '?' and '#' of a name are written %3F and %23")

@@ -111,6 +111,11 @@ def test_other_schemes(text, scheme, flavour):
     assert scheme in caught.value.feature
 
 
+def test_a_chained_url():
+    with pytest.raises(UnsupportedError, match=r"FsspecStore\.from_url\('simplecache::s3://b/k'\) opens"):
+        uri_to_path("simplecache::s3://b/k", POSIX)
+
+
 @pytest.mark.parametrize("flavour", [POSIX, WINDOWS])
 def test_a_uri_that_is_longer_than_any_path(flavour):
     """To decode it takes many times its length."""
