@@ -1,6 +1,7 @@
 """Texts of options as values: lengths, chunk grids and compressors as `zcore.create_array` takes them."""
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -8,18 +9,19 @@ if TYPE_CHECKING:
 
     from zcore.codecs.base import Codec
 
+_between = re.compile(r" *[,xX×] *| +")
 # The parameter of each codec for the level behind its name.
 LEVELS = {"blosc": "clevel", "gzip": "level", "lz4": "acceleration", "zlib": "level", "zstd": "level"}
 
 
 def lengths_of(text: str, least: int = 0) -> tuple[int, ...]:
-    """Return a shape that is given as text: lengths with commas or x between them, none for no dimensions.
+    """Return a shape that is given as text: lengths with commas, x or blanks between them, none for no dimensions.
 
-    >>> lengths_of("48,90"), lengths_of("48x90"), lengths_of("(48, 90)"), lengths_of("")
+    >>> lengths_of("48,90"), lengths_of("48×90"), lengths_of("(48, 90)"), lengths_of("")
     ((48, 90), (48, 90), (48, 90), ())
     """
     try:
-        found = tuple(int(length) for length in text.strip("()[]").replace("x", ",").split(",") if text)
+        found = tuple(int(length) for length in _between.split(text.strip("()[] ")) if text)
         if min(found, default=least) < least:
             raise ValueError
         return found

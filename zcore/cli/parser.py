@@ -48,7 +48,8 @@ WORDS_OF_OTHERS = {
     **dict.fromkeys(("list", "dir"), "ls"), **dict.fromkeys(("dump", "print", "head"), "cat"), "copy": "cp",
     **dict.fromkeys(("show", "stat", "open"), "info"), **dict.fromkeys(("delete", "remove"), "rm"), "compare": "diff",
     **dict.fromkeys(("check", "fsck"), "verify"), **dict.fromkeys(("--compression", "--codec"), "--compressor"),
-    "--format": "--zarr-format", "--force": "--overwrite", "--output": "--out", "--type": "--dtype",
+    "--format": "--zarr-format", "--force": "--overwrite", "--output": "--out", "-o": "--out", "--type": "--dtype",
+    "-R": "--recursive",
 }
 
 EPILOG = """`zcore VERB --help` says more of each.
@@ -94,10 +95,12 @@ def meant(word: str, words: Iterable[str]) -> str:
 def refuse(verb: argparse.ArgumentParser, unknown: list[str]) -> NoReturn:
     """End the program: show the usage of the verb, the unknown option, and the option that was perhaps meant."""
     option, advice = unknown[0].partition("=")[0], ""
-    if option.startswith("--"):
-        advice = meant(option, [name for one in _with_actions(verb) for name in one._option_string_actions])
-    elif option[1:2].isdigit():
+    if option[1:2].isdigit():
         advice = "; a selection that begins with a minus comes behind --"
+    elif option.startswith("-"):
+        known = [name for one in _with_actions(verb) for name in one._option_string_actions]
+        advice = ("; a copy has all members" if option in ("-r", "-R", "-a", "--recursive") and "--stack" in known
+                  else meant(option, known))
     verb.error(f"unrecognized arguments: {' '.join(unknown)}{advice}")
 
 

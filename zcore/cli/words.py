@@ -15,7 +15,7 @@ WORDS = {
     "zcore.ReferenceStore(path, read_only=False)": "zcore.ReferenceStore(path, read_only=False) in Python",
     "zcore.references(source).save(path)": "zcore refs make", "zcore.references_from_hdf5": "zcore refs make",
     "zcore.copy(sources, destination, along=…)": "zcore cp --along", "zcore.copy": "zcore cp",
-    "use_consolidated=False": "use_consolidated=False in Python",
+    "without along=": "with --stack instead of --along", "use_consolidated=False": "use_consolidated=False in Python",
     "zcore.consolidate_metadata": "zcore.consolidate_metadata in Python",
     'zcore.verify(…, repair="stale copy")': 'zcore verify --repair-kind "stale copy"',
 }

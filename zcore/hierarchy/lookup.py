@@ -5,6 +5,7 @@ import contextlib
 import errno
 import os
 from functools import partial
+from itertools import islice
 from time import time_ns
 from typing import TYPE_CHECKING
 
@@ -464,6 +465,7 @@ def check_replaceable(store: Store, path: str) -> None:
 
 
 # Advice for a path where nothing is, for `open_array`, `open_group` and `open`.
+_MAX_ENTRIES = 1000    # of a directory, among which a file is looked for
 _MAX_ABOVE = 8     # folders in an archive that are looked through for a node
 _MADE = {"array": "with a shape and a dtype creates it", "group": "creates it",
          "node": "with a shape and a dtype creates an array there"}
@@ -483,7 +485,18 @@ def not_found(store: Store, path: str, zarr_format: FormatName | None, options: 
         reason = f"{place} holds no {what}"
         if directory is None and not store.n_requests and (below := _nearest_below(store, path)):
             reason += f"; path={below[0]!r} is a node" + (f", one of {len(below)}" if len(below) > 1 else "")
+        elif directory is not None and (name := _a_file_in(directory)) is not None:
+            files = os.path.join(directory, f"*{os.path.splitext(name)[1]}")
+            reason += f"; its files, such as {name!r}, are opened by their own names, in a shell as {files}"
     return NodeNotFoundError(reason, path=path, format=zarr_format)
+
+
+def _a_file_in(directory):
+    """Return the name of a file in a directory that can be opened or copied, or None."""
+    with contextlib.suppress(OSError), os.scandir(directory) as entries:
+        return min((entry.name for entry in islice(entries, _MAX_ENTRIES)
+                    if openers.named_kind(entry.name) is not None and entry.is_file()), default=None)
+    return None
 
 
 def _nearest_below(store, path):

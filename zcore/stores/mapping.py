@@ -33,10 +33,16 @@ class MappingStore(Store):
 
     @classmethod
     def of(cls, mapping: Mapping[str, Buffer]) -> MappingStore:
-        """Return the one store of a mapping. Raises : TypeError, for an open HDF5 file, whose values are no bytes."""
+        """Return the one store of a mapping.
+
+        Raises : TypeError, for an open HDF5 file or a dataset of xarray, whose values are no bytes.
+        """
         if type(mapping).__module__.startswith("h5py"):
             raise TypeError(f"{mapping!r:.80} is an open HDF5 file or group, no mapping of keys to bytes; zcore.copy "
                             "and `zcore refs make` take the path of the file")
+        if type(mapping).__module__.startswith("xarray"):
+            raise TypeError(f"a {type(mapping).__name__} of xarray is no mapping of keys to bytes; "
+                            "zcore.xarray.to_zarr(dataset, store) writes one")
         return _stores.setdefault(id(mapping), cls(mapping))
 
     def __repr__(self) -> str:

@@ -52,7 +52,7 @@ def test_a_value_that_is_no_json_there_is_an_error(run, weather):
 
 
 @pytest.mark.parametrize(("text", "expected"), [
-    ("48,90", (48, 90)), ("1x2", (1, 2)), ("7", (7,)), ("", ()), ("0,1", (0, 1))])
+    ("48,90", (48, 90)), ("1x2", (1, 2)), ("1X2", (1, 2)), ("1 × 2", (1, 2)), ("10 10", (10, 10)), ("7", (7,)), ("", ()), ("0,1", (0, 1))])
 def test_lengths(text, expected):
     assert lengths_of(text) == expected
 
@@ -159,7 +159,7 @@ def test_a_group_with_members_needs_a_word_more(run, weather):
 def test_files_of_others_stay(run, weather):
     with open("weather.zarr/notes.txt", "w"):
         pass
-    assert run("rm", "-r", weather)[0] == 0
+    assert run("rm", "-rf", weather)[0] == 0
     assert os.listdir(weather) == ["notes.txt"]
 
 

@@ -158,6 +158,8 @@ def test_a_mistyped_option_shows_the_usage_of_its_verb(capsys):
     (["create", "a", "--compression", "gzip"], "did you mean --compressor?"),
     (["create", "a", "--chunsk=3"], "did you mean --chunks?"), (["ls", "--xyzzy"], "--xyzzy\n"),
     (["cp", "a", "b", "--chunk-shape", "3"], "did you mean --chunks?"),
+    (["cat", "a", "-o", "b"], "did you mean --out?"), (["cp", "-r", "a", "b"], "a copy has all members"),
+    (["completion"], "required: SHELL"),
     (["ls", "a", "b"], "unrecognized arguments: b\n"),
     (["cat", "a", "-1,:2"], "comes behind --"),
 ])
@@ -179,6 +181,8 @@ def test_messages_have_the_words_of_the_command(run, save):
     zcore.copy("a.zarr", "a.zip")
     shutil.make_archive("top", "zip", ".", "a.zarr")
     zcore.ReferenceStore({"k": ["/etc/passwd"]}).save("far.json")
+    os.mkdir("files")
+    shutil.copy("a.npy", "files")
     for arguments, words in (
             (("cp", "a.npy", "a.zip"), "a.zip is there already; --overwrite replaces it"),
             (("attrs", "a.zip", "--set", "a", "1"), "or made as a whole by zcore cp"),
@@ -190,6 +194,8 @@ def test_messages_have_the_words_of_the_command(run, save):
             (("cp", "a.zarr", "b.h5", "--compressor", "zstd"), "for HDF5 gzip, gzip:LEVEL, auto or none"),
             (("cp", "a.zarr", "memory://x"), "ends with the command"),
             (("info", "top.zip"), f"{os.getcwd()}/top.zip holds no node; {os.getcwd()}/top.zip/a.zarr is a node"),
+            (("info", "files"), f"'a.npy', are opened by their own names, in a shell as {os.getcwd()}/files/*.npy"),
+            (("cp", "a.npy", "c.zarr", "--along", "0"), "dimension '0'; with --stack instead of --along, sources"),
             (("refs", "make", "none.h5", "--out", "b.json"), "refs: none.h5 does not exist")):
         code, _, err = run(*arguments)
         assert code == 1 and words in err

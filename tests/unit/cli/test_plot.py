@@ -35,6 +35,14 @@ def test_what_is_shown(array, selection, rooms, expected):
     assert quantity == "value" and values.dtype == "f8"
 
 
+@pytest.mark.parametrize(("shape", "box"), [
+    ((20, 30, 3), [range(20), range(30), 1]), ((5, 20, 30, 4), [2, range(20), range(30), 2]),
+    ((5, 30, 20), [2, range(30), range(20)]), ((9, 2, 3), [4, range(2), range(3)]), ((9, 3), [range(9), range(3)]),
+])
+def test_a_short_last_dimension_is_that_of_colours(shape, box):
+    assert plane_of(zcore.zeros(shape), None, 99, 99)[1] == box
+
+
 @pytest.mark.parametrize(("shape_of_a_dot", "expected"), [(1, (8, 10)), (2, (4, 10)), (None, (30, 10))])
 def test_pictures_are_not_distorted(array, shape_of_a_dot, expected):
     assert plane_of(array, None, 30, 10, shape_of_a_dot)[0].shape == expected
@@ -122,6 +130,7 @@ def test_the_command_without_colours(run, array, monkeypatch):
     lines = out.splitlines()
     assert (code, err) == (0, "") and {len(line) for line in lines[:-1]} == {14} and len(lines) == 6
     assert lines[-1].startswith("3602.07 ") and lines[0][0] == " " and lines[-2][-1] == "@"
+    assert lines[-1].endswith("  [3, :, :]")
 
 
 def test_the_command_in_colours(run, array, monkeypatch):
@@ -164,6 +173,12 @@ def test_a_figure_has_levels_borders_and_names(array):
     borders = sorted({float(line.get_xdata()[0]) for line in plane.lines if line.get_xdata()[0] == line.get_xdata()[1]})
     assert borders == [19.5] and [line.get_ydata()[0] for line in plane.lines if line.get_ydata()[0] > 1] == [9.5, 19.5]
     assert plane.get_title() == "a?$x$ [0, :, :]" and bar.get_ylabel() == "value"
+
+
+def test_points_between_missing_ones_are_seen():
+    array = zcore.array(np.array([1, np.inf, 2, np.nan, 3, 4]))
+    values, box, quantity = plane_of(array, None, 99, 99)
+    assert figure.plane(array, values, box, 1, 4, quantity, "a").axes[0].lines[1].get_xdata().tolist() == [0, 2]
 
 
 @pytest.fixture

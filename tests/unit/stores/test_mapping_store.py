@@ -88,6 +88,12 @@ def test_an_open_hdf5_file_is_not_written_to(mode, tmp_path):
         assert list(file) == ["x"]
 
 
+def test_a_dataset_of_xarray_is_no_store():
+    dataset = pytest.importorskip("xarray").Dataset({"v": ("x", [1, 2])})
+    with pytest.raises(TypeError, match=r"zcore\.xarray\.to_zarr\(dataset, store\)"):
+        zcore.copy(dataset, {})
+
+
 @pytest.mark.parametrize("key", ["x/", "", "/", "/x", "//", "t/", "t//", "t//x"])
 def test_keys_that_no_store_has_are_passed_over(key):
     mapping = {}

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from zcore.cli.show.facts import shards_of
-from zcore.cli.show.plane import coordinate_of
+from zcore.cli.show.plane import coordinate_of, selected
 from zcore.errors import Needing
 from zcore.text.printable import printable
 
@@ -61,11 +61,13 @@ def plane(array: Array, values: npt.NDArray[np.float64], box: Sequence[int | ran
     axes = figure.add_subplot()
     kept = [d for d, one in enumerate(box) if isinstance(one, range)]
     ranges = [one for one in box if isinstance(one, range)]
-    selected = ", ".join(":" if isinstance(one, range) else str(one) for one in box)
     labels, coordinates = zip(*(coordinate_of(array, d, one) for d, one in zip(kept, ranges, strict=True)), strict=True)
     norm, cmap = Normalize(low, high if low < high else low + 1), colormaps["viridis"].with_extremes(bad=NOTHING)
     if len(kept) == 1:
-        axes.plot(np.asarray(ranges[0]), values[0], linewidth=1)
+        indices, is_there = np.asarray(ranges[0]), np.pad(np.isfinite(values[0]), 1)
+        alone = is_there[1:-1] & ~is_there[:-2] & ~is_there[2:]     # no line reaches these
+        axes.plot(indices, values[0], linewidth=1)
+        axes.plot(indices[alone], values[0][alone], ".", color="C0")
         axes.set_ylabel(_shown(quantity), parse_math=False)
     else:
         rows, columns = ranges
@@ -82,7 +84,7 @@ def plane(array: Array, values: npt.NDArray[np.float64], box: Sequence[int | ran
         bar.ax.set_ylabel(_shown(quantity), parse_math=False)
         axes.set_ylabel(_shown(labels[0]), parse_math=False)
     axes.set_xlabel(_shown(labels[-1]), parse_math=False)
-    axes.set_title(_shown(f"{title} [{selected}]"), parse_math=False)
+    axes.set_title(_shown(f"{title} {selected(box)}"), parse_math=False)
     is_regular = array.metadata.edges is None or shards_of(array) is not None
     for axis, i, draw in ((axes.xaxis, -1, axes.axvline), (axes.yaxis, 0, axes.axhline))[:len(kept)]:
         room = _room(i, *values.shape) if len(kept) == 2 else MAX_TICKS

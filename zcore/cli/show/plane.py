@@ -74,6 +74,7 @@ def levels_of(values: npt.NDArray[np.float64]) -> tuple[float, float]:
     # Nearly all values may be equal, as in a mask: then the others count.
     return (low, high) if low < high else (float(finite.min()), float(finite.max()))
 
+COLOURS_OF_AN_IMAGE = (3, 4)   # length of the last dimension
 MAX_ASPECT = 5                 # of a picture that is not distorted
 MAX_CHUNKS = 1 << 16           # that one picture reads
 
@@ -86,7 +87,8 @@ def plane_of(array: Array, selection: Selection, max_rows: int, max_columns: int
     ----------
     array : zcore.Array
     selection : object
-        Integers and slices that leave one dimension or two; None for the last two, in the middle of the others.
+        Integers and slices that leave one dimension or two; None for the last two, or those before a short last one
+        of colours, in the middle of the others.
     max_rows, max_columns : int
         Where there are more the elements are taken in steps, and in larger ones where too many chunks would be read.
     shape_of_a_dot : int, optional
@@ -110,7 +112,10 @@ def plane_of(array: Array, selection: Selection, max_rows: int, max_columns: int
         The selection leaves another number of dimensions, or the elements are not numbers.
     """
     if selection is None:
-        selection = (*[length // 2 for length in array.shape[:-2]], ...)
+        shape = array.shape
+        n_last = int(len(shape) > 2 and shape[-1] in COLOURS_OF_AN_IMAGE and min(shape[-3:-1]) > shape[-1])
+        first = max(0, len(shape) - n_last - 2)
+        selection = (*[n // 2 for n in shape[:first]], ..., *[n // 2 for n in shape[len(shape) - n_last:]])
     try:
         view = array.lazy[selection]
     except SelectionError:
@@ -134,6 +139,15 @@ def plane_of(array: Array, selection: Selection, max_rows: int, max_columns: int
     attributes = array.attrs.asdict()
     values, quantity = _unpacked(np.asarray(view), attributes, array.path.rpartition("/")[2] or "value")
     return (values if values.ndim == 2 else values[None]), list(view.parts), quantity
+
+
+def selected(box: Sequence[int | range]) -> str:
+    """Return the selection of a plane as text.
+
+    >>> selected([3, range(9), range(8)])
+    '[3, :, :]'
+    """
+    return f"[{', '.join([':' if isinstance(one, range) else str(one) for one in box])}]"
 
 
 def _n_chunks(view, steps):

@@ -38,7 +38,7 @@ complete -c zcore -a '(zcore completion words (commandline -opc)[2..] 2>/dev/nul
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
     parser.add_argument("shell", choices=[*SCRIPTS, "words"], metavar="SHELL", help=f"one of {', '.join(SCRIPTS)}")
-    parser.add_argument("before", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    parser.add_argument("before", nargs=argparse.REMAINDER, help=argparse.SUPPRESS).required = False
 
 
 def run(arguments: argparse.Namespace) -> int:

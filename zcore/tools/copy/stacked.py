@@ -72,7 +72,8 @@ class StackedSource(Source):
                     first = nodes
                     self.lost, self.left_out, self.leaves_out = opened.lost, opened.left_out, opened.leaves_out
                     if along is not None and all([self._axis(*pair) is None for pair in opened.nodes]):
-                        raise ValueError(f"{self._name(0)} has no array with a dimension {along!r}")
+                        raise ValueError(f"{self._name(0)} has no array with a dimension {along!r}; without along=, "
+                                         "sources are stacked")
                 if strange := sorted(nodes.keys() ^ first.keys()):
                     raise ValueError(f"{self._name(i)} and {self._name(0)} have not the same members: one of them "
                                      f"lacks {strange[0]!r}")

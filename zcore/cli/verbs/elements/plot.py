@@ -1,6 +1,7 @@
 """Draw a slice of an array.
 
-Without a selection the last two dimensions are drawn, in the middle of the others. A selection has integers and slices.
+Without a selection the last two dimensions are drawn, in the middle of the others; the two before the last one, if its
+length of 3 or 4 is that of colours. A selection has integers and slices.
 Colours go from the 1st to the 99th percentile, or between --levels; what is missing is grey. Labels are the names of
 dimensions, `long_name` and `units`, ticks are the coordinates beside the array; those of time, such as
 "hours since 2000-01-01", are shown as dates. Large arrays are read in steps, which touch 65536 chunks at most.
@@ -68,7 +69,8 @@ def run(arguments: argparse.Namespace) -> int:
         from zcore.cli.show import plane
 
         print("\n".join(plane.drawn(plane.enlarged(values, *room), low, high, in_colours=in_colours)))
-        print(plane.scale(low, high, in_colours=in_colours))
+        shown = f"  {plane.selected(box)}" if len(box) > 2 else ""     # which of several planes
+        print(plane.scale(low, high, in_colours=in_colours) + shown)
     if arguments.json:
         machine.show({"path": arguments.path, "out": arguments.out, "levels": [low, high], "quantity": quantity,
                       "selection": [[one.start, one.stop, one.step] if isinstance(one, range) else one for one in box]})
