@@ -52,7 +52,8 @@ def test_a_value_that_is_no_json_there_is_an_error(run, weather):
 
 
 @pytest.mark.parametrize(("text", "expected"), [
-    ("48,90", (48, 90)), ("1x2", (1, 2)), ("1X2", (1, 2)), ("1 × 2", (1, 2)), ("10 10", (10, 10)), ("7", (7,)), ("", ()), ("0,1", (0, 1))])
+    ("48,90", (48, 90)), ("1x2", (1, 2)), ("1X2", (1, 2)), ("1 × 2", (1, 2)), ("10 10", (10, 10)),
+    ("7", (7,)), ("", ()), ("0,1", (0, 1))])
 def test_lengths(text, expected):
     assert lengths_of(text) == expected
 

@@ -24,7 +24,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("paths", nargs="+", metavar=location.METAVAR, help=location.HELP)
     parser.add_argument("-r", "--recursive", action="store_true", help="delete groups with all their members, too")
     # Nothing is asked, so there is nothing to force.
-    parser.add_argument("-rf", dest="recursive", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("-rf", "-fr", dest="recursive", action="store_true", help=argparse.SUPPRESS)
 
 
 def run(arguments: argparse.Namespace) -> int:
