@@ -948,3 +948,23 @@ def test_a_store_is_no_path_where_a_library_could_do_more_with_that(tmp_path, op
     with pytest.raises(TypeError, match="zcore.zarr.Store hands it on"):
         before.to_zarr(store, mode="w")
     xr.testing.assert_equal(xr.open_dataset(tmp_path, engine="zcore"), before)
+
+
+def test_numbers_that_are_no_json_are_written_as_by_xarray_with_one_warning(tmp_path):
+    ds = xr.Dataset({"t": ("x", np.array([1.0, np.nan]), {"valid_range": [0, np.inf]}), "u": ("x", np.zeros(2))},
+                    attrs={"limit": np.float32("inf"), "title": "NaN"})
+    ds["u"].encoding = {"missing_value": np.nan}
+    write(ds, tmp_path / "theirs")
+    with pytest.warns(UserWarning, match="NaN or infinity in 'limit' of '/', 'valid_range' of 't', 'missing_value' "
+                                         "of 'u': JSON has no such numbers") as told:
+        to_zarr(ds, tmp_path / "ours")
+    assert len(told) == 1
+    for node in ("", "t", "u"):
+        ours, theirs = (zcore.open(tmp_path / name, path=node).attrs.asdict() for name in ("ours", "theirs"))
+        assert repr(sorted(ours.items())) == repr(sorted(theirs.items()))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        to_zarr(by_zcore(tmp_path / "ours").load(), tmp_path / "ours", append_dim="x")     # they are known
+        to_zarr(ds, tmp_path / "v2", zarr_format=2)
+    with pytest.raises(ValueError, match="NaN and infinities are not JSON"):
+        zcore.open(tmp_path / "ours/t", "r+").attrs["other"] = np.nan

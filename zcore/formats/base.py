@@ -237,8 +237,8 @@ class Format(ABC):
         found = "a group" if type(node) is GroupMetadata else "an array"
         raise NodeNotFoundError(f"{path or 'the root'} is {found}, not {what}", path=path, format=self.name)
 
-    def describes(self, metadata: ArrayMetadata | GroupMetadata) -> bool:
-        """Return whether metadata are those of a node of this format."""
+    def describes(self, metadata: Any) -> bool:
+        """Return whether metadata, or what has a `zarr_format` like them, are those of a node of this format."""
         return metadata.zarr_format == self.name
 
     def __repr__(self) -> str:

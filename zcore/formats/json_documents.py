@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -21,7 +23,7 @@ from zcore.text.object_memory import MAX_OBJECTS_NBYTES, excess_of_json, outside
 from zcore.text.strict_json import STRICT, WITH_CONSTANTS, RepeatedMember, TooManyDigitsError, beginning, checked
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Container, Mapping
+    from collections.abc import Callable, Collection, Container, Iterator, Mapping
     from typing import Any, Self, TypeVar
 
     _Result = TypeVar("_Result")
@@ -302,6 +304,30 @@ def join_lines(*lines: str) -> bytes:
     return _readable("{\n" + ",\n".join(lines) + "\n}")
 
 
+_constants_are_taken = ContextVar("_constants_are_taken", default=False)
+
+
+@contextmanager
+def taking_constants() -> Iterator[None]:
+    """Let `check_attributes` take NaN and infinities in all formats. The caller warns of them."""
+    token = _constants_are_taken.set(True)
+    try:
+        yield
+    finally:
+        _constants_are_taken.reset(token)
+
+
+def has_constants(value: Any) -> bool:
+    """Return whether a value has NaN or an infinity, which JSON does not have."""
+    try:
+        _encode(value)
+    except ValueError:
+        return True
+    except TypeError:
+        pass     # no value of an attribute at all
+    return False
+
+
 def check_attributes(attributes: Mapping[str, Any], old: Mapping[str, Any], bare_constants: bool = False) -> None:
     """Raise an error for new `attributes` of a node that are not JSON in UTF-8; `old` are its present ones.
 
@@ -311,7 +337,7 @@ def check_attributes(attributes: Mapping[str, Any], old: Mapping[str, Any], bare
 
     Raises : ValueError; TypeError for a value that is no JSON at all. Both name the attribute.
     """
-    encoded = _encoded_loosely if bare_constants else _encoded_strictly
+    encoded = _encoded_loosely if bare_constants or _constants_are_taken.get() else _encoded_strictly
     for name, value in attributes.items():
         if name in old and value is old[name]:
             continue

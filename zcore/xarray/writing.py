@@ -24,6 +24,8 @@ from xarray.coding.strings import check_vlen_dtype
 
 import zcore
 from zcore.engine.options import Options
+from zcore.errors import warn
+from zcore.formats.json_documents import has_constants, taking_constants
 from zcore.formats.zarr_v2.chain import to_chain
 from zcore.hierarchy import consolidated as copies
 from zcore.hierarchy import creation, resizing
@@ -132,9 +134,13 @@ def to_zarr(ds: Dataset | DataTree, store: StoreLike,
         draft.coords = frozenset(part.coords)
         dump_to_store(part, draft, draft.writer, encoding=encodings)
         drafts.append(draft)
+    if constants := [text for draft in drafts for text in draft.constants()]:
+        warn(f"NaN or infinity in {', '.join(constants)}: JSON has no such numbers, so other libraries than "
+             "zarr-python may refuse the documents, such as tensorstore and zarrs")
     if any([draft.overwrites for draft in drafts]):
         check_not_overwritten(place, [write for draft in drafts for write in draft.writes()])
     with ExitStack() as stack:
+        stack.enter_context(taking_constants())
         inner = stack.enter_context(_replacing(place, top)) if mode == "w" and compute else None
         # Groups before those in them.
         made = []
@@ -241,6 +247,7 @@ class _Draft(ZarrStore):
         self._sources = {} if old is None else members_of(old)[0]
         self._dimensions = Dimensions(self._sources.items())
         self._attributes = {}
+        self._known = {} if old is None else old.attrs.asdict()
         self._grids = {}
         self._targets = []
         self._asked = frozenset()
@@ -297,7 +304,8 @@ class _Draft(ZarrStore):
         if name not in self._asked:
             keywords = _in_terms_of(self._format, keywords)
         # Whatever is wrong with them shows here, before the store is touched.
-        self._tried.create_array(name, **keywords)
+        with taking_constants():
+            self._tried.create_array(name, **keywords)
         target = _Target(name, shape, keywords)
         self._targets.append(target)
         return target
@@ -410,6 +418,13 @@ class _Draft(ZarrStore):
         return [Write(source, self._given.get(target.name, source), prefix_of(self.path) + target.name,
                       target.starts_of(region)) for source, target, region in self.writer.noted]
 
+    def constants(self):
+        """Return where new attributes have numbers that JSON does not have, and Zarr v3 neither, for a warning."""
+        new = {label: value for label, value in self._attributes.items() if repr(value) != repr(self._known.get(label))}
+        nodes = [("", new), *[target.attributes for target in self._targets]]
+        return [f"{label!r} of {f'{self.path}/{name}'.strip('/') or '/'!r}" for name, attributes in nodes
+                for label, value in attributes.items() if self._format == 3 and has_constants(value)]
+
     # Which is done now.
 
     @property
@@ -497,6 +512,11 @@ class _Target:
     @property
     def is_overwritten(self):
         return self._keywords is None and self.shape == self._found
+
+    @property
+    def attributes(self):
+        """The name, and the attributes of a new array."""
+        return self.name, {} if self._keywords is None else self._keywords["attributes"]
 
     def starts_of(self, region):
         """Return where the box of a region begins, of which xarray has None for all of a new array."""

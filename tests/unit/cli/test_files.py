@@ -40,6 +40,22 @@ def test_an_hdf5_file_is_listed_with_a_warning_for_what_is_no_array(run, hdf5):
            f"HDF5 file  float32  6 x 10   4 x 5  {sum(stored_sizes()):3} bytes  t2m\n", "")
 
 
+def test_attributes_that_are_no_json_are_shown_and_compared(run):
+    h5py = pytest.importorskip("h5py")
+    for name, value in (("f.h5", np.nan), ("g.h5", 7.0)):
+        with h5py.File(name, "w") as file:
+            made = file.create_dataset("v", data=VALUES)
+            made.attrs["_FillValue"] = np.float32("nan")
+            made.attrs["missing_value"] = value
+            file.attrs["range"] = [0, value]
+    assert run("attrs", "f.h5/v") == (0, "_FillValue = NaN\nmissing_value = NaN\n", "")
+    assert run("diff", "f.h5", "f.h5") == (0, "", "")
+    assert run("diff", "f.h5", "g.h5")[1].splitlines() == [
+        "/: attribute range: [0.0, NaN] and [0.0, 7.0]", "v: attribute missing_value: NaN and 7.0"]
+    assert run("cp", "g.h5", "g.zarr")[0] == 0 and run("diff", "g.h5", "g.zarr") == (0, "", "")
+    assert zcore.open("g.zarr/v").attrs["_FillValue"] == "AAAAAAAA+H8="     # xarray's NaN in Zarr v3
+
+
 def stored_sizes():
     """Return the sizes of the chunks of the dataset, as HDF5 says them."""
     import h5py

@@ -12,8 +12,9 @@ Source: Zarr v3 core 3.1, "Metadata". Where it is silent, or real documents diff
 
 - A member that the text does not define is an error, unless it has ``"must_understand": false``; then it is kept.
 - The tokens NaN and Infinity, which are not JSON, are accepted in attributes, where zarr-python writes them. An
-  unchanged attribute with such a number is written again, also into consolidated metadata, so other changes are
-  possible and nothing is lost. A new node or a new attribute with such a number is refused; it can be stored as text.
+  unchanged attribute with such a number is written again, also into consolidated metadata and copies, so other changes
+  are possible and nothing is lost. A new node or a new attribute with such a number is refused; it can be stored as
+  text. xarray's datasets have such numbers: they are written, with a warning.
 - ``null`` instead of attributes or storage transformers is read as none.
 - Documents without a codec from array to bytes are of GDAL before 3.11, and a fill value of null is of GDAL; see
   `ZarrV3.completed`.

@@ -34,6 +34,7 @@ from zcore.errors import (
     ZcoreError,
 )
 from zcore.formats import format_of
+from zcore.formats.json_documents import taking_constants
 from zcore.hierarchy import consolidated, creation, deletion, exchange, lookup
 from zcore.hierarchy.attributes import read_attributes
 from zcore.hierarchy.creation_lock import Place
@@ -283,8 +284,9 @@ class StoreSink(Sink):
                 return found
             # It is replaced. So nothing in it and below is done.
             self._work.is_begun = False
-        return creation.create(self._store, path, format, metadata, attributes, self._options,
-                                overwrite=self._overwrite, is_below=True)
+        with taking_constants():     # `kept_attributes` has decided
+            return creation.create(self._store, path, format, metadata, attributes, self._options,
+                                   overwrite=self._overwrite, is_below=True)
 
     def close(self) -> None:
         """Finish all: groups that had consolidated metadata get them."""

@@ -7,7 +7,8 @@ format chooses the compressor. The loss of attributes, names of dimensions and t
 from __future__ import annotations
 
 import struct
-from binascii import b2a_base64
+from binascii import a2b_base64, b2a_base64
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ import numpy as np
 from zcore.engine.views import same_chunks
 from zcore.errors import IncompleteCopyWarning, UnsupportedError, warn
 from zcore.formats import format_of
-from zcore.formats.json_documents import check_attributes
+from zcore.formats.json_documents import check_attributes, has_constants
 from zcore.formats.zarr_v3.chain import parse_codec
 from zcore.hierarchy.new_nodes import compressors_for
 from zcore.model.metadata import NAMES_ATTRIBUTE, CodecSpec, has_varying_items
@@ -55,16 +56,20 @@ ENUMS = "the names of the numbers of enums"
 
 
 class Losses:
-    """Collects what a destination cannot keep, with the names of the nodes, which are relative to `path`."""
+    """Collects what a destination cannot keep, with the names of the nodes, which are relative to `path`.
 
-    def __init__(self, path: str = "") -> None:
+    `takes_constants`: the destination keeps NaN and infinities in attributes, whatever the source is.
+    """
+
+    def __init__(self, path: str = "", takes_constants: bool = False) -> None:
         self._path = path
+        self.takes_constants = takes_constants
         self._names = {}
         self._left_out = {}
 
-    def note(self, what: str, name: str) -> None:
+    def note(self, what: str, name: str, verb: str = "does not keep") -> None:
         """Note that the node `name` has lost something. `what` names it in the plural."""
-        self._names.setdefault(what, []).append(self._full(name))
+        self._names.setdefault(f"{verb} {what}", []).append(self._full(name))
 
     def leave_out(self, what: str, name: str) -> None:
         """Note that the member `name` of the source is not copied at all. `what` names its kind in the plural."""
@@ -76,7 +81,7 @@ class Losses:
     def warn(self, place: str) -> None:
         """Warn of each kind of loss, with the names of the nodes."""
         for what, names in self._names.items():
-            warn(f"{place} does not keep {what}: {', '.join(names)}")
+            warn(f"{place} {what}: {', '.join(names)}")
         for what, names in self._left_out.items():
             warn(f"{place} is not complete without {what}: {', '.join(names)}", IncompleteCopyWarning)
 
@@ -169,14 +174,19 @@ def kept_attributes(source: SourceArray | SourceGroup, format: Format, name: str
     if MISSING_ATTRIBUTE in attributes and hasattr(source, "dtype"):
         if format.masks_fill_value and (source.missing_value is not None or _is_fill_value(source, attributes)):
             del attributes[MISSING_ATTRIBUTE]     # it is the fill value
-        elif format.strict_attributes:
+        elif format.strict_attributes and not (losses.takes_constants and source.dtype.kind == "f"):
             attributes[MISSING_ATTRIBUTE] = _missing_text(attributes[MISSING_ATTRIBUTE], source, format)
+    takes_constants = not format.strict_attributes or losses.takes_constants or format.describes(source)
     for label in list(attributes):
         try:
-            check_attributes({label: attributes[label]}, {}, not format.strict_attributes)
+            check_attributes({label: attributes[label]}, {}, takes_constants)
         except (ValueError, TypeError):
             del attributes[label]
             losses.note(f"the attribute {label!r:.60}, which is no JSON", name)
+        else:
+            if format.strict_attributes and has_constants(attributes[label]):
+                losses.note(f"NaN or infinity in the attribute {label!r:.60}, which is no JSON, so some programs "
+                            "refuse the document", name, "keeps")
     return attributes, names
 
 
@@ -200,6 +210,14 @@ def _missing_text(value, source, format):
         if missing is None and source.metadata is not None and source.metadata.extra.get("fill_value") == value:
             missing = source.fill_value     # the text itself, as by netcdf-c
         return value if missing is None else b2a_base64(missing, newline=False).decode()
+    return value
+
+
+def missing_number(value: Any, dtype: np.dtype[Any]) -> Any:
+    """Return the attribute ``_FillValue`` of an array, for floats as a number, if it is one in Base64."""
+    with suppress(ValueError, struct.error):
+        if dtype.kind == "f" and isinstance(value, str):
+            return struct.unpack("<d", a2b_base64(value))[0]
     return value
 
 

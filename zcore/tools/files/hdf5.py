@@ -11,9 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-import struct
 import sys
-from binascii import a2b_base64
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,7 +26,7 @@ from zcore.model.metadata import has_varying_items
 from zcore.stores.reference.store import ReferenceStore
 from zcore.tools.copy.sources import Source, SourceArray, SourceGroup
 from zcore.tools.copy.transfer import Sink, Target
-from zcore.tools.copy.translate import MISSING_ATTRIBUTE
+from zcore.tools.copy.translate import MISSING_ATTRIBUTE, missing_number
 from zcore.tools.files.numpy import dtype_of
 from zcore.tools.hdf5.dataset import (
     Texts,
@@ -345,9 +343,8 @@ class Hdf5Sink(Sink):
 
 def _missing_value(value, dtype):
     """Return the attribute ``_FillValue`` in the type of the elements, as NetCDF has it, if it can be."""
-    with contextlib.suppress(ValueError, TypeError, OverflowError, struct.error):
-        if dtype.kind == "f" and isinstance(value, str):
-            value, = struct.unpack("<d", a2b_base64(value))     # as xarray writes it in Zarr v3
+    value = missing_number(value, dtype)
+    with contextlib.suppress(ValueError, TypeError, OverflowError):
         if dtype.kind in "iuf" and not isinstance(value, (list, bool)):
             return np.array([value], dtype)
     return value

@@ -59,7 +59,8 @@ class SourceStore(Store):
             losses.leave_out(what, name)
         # Without a compressor: a chunk is encoded only to be decoded.
         wanted = CopyRequest(None, None, None, (), None, None)
-        copier = NodeCopier(StoreSink(self._documents, path, 3, Work(), Losses(), 1), wanted, losses, path)
+        sink = StoreSink(self._documents, path, 3, Work(), Losses(takes_constants=True), 1)
+        copier = NodeCopier(sink, wanted, losses, path)
         with noted():     # names that would not be portable are only looked at
             for name, node in source.nodes:
                 target = copier.make(name, node)

@@ -294,8 +294,8 @@ def _documents(h5py, attributes, dataset, prefix, chunks, dtype, filters, compre
         # Readers of Zarr v2 take the fill value for missing data. Null reads as zero, and hides nothing.
         if is_whole or raw is None or not any(raw):
             raw = None if said is None or (any(said.tobytes()) and not is_whole) else said.tobytes()
-        if said is not None and said.tobytes() == raw:
-            del attributes["_FillValue"]
+        if said is not None and said.tobytes() == raw and dtype.kind not in "iuf":
+            del attributes["_FillValue"]     # numbers stay, for copies to other formats
         fill_value = None if raw is None else render_fill(dtype, raw)
     document = json.dumps({
         "zarr_format": 2, "shape": dataset.shape, "chunks": chunks, "dtype": descr, "fill_value": fill_value,

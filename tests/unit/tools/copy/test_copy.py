@@ -1,6 +1,7 @@
 """`zcore.copy`: every family to every other and back, what is passed on, what is lost, what stands in the way."""
 import errno
 import json
+import math
 import os
 import warnings
 
@@ -350,6 +351,20 @@ def test_what_is_lost_is_told(tmp_path):
     odd = zcore.create_array(tmp_path / "e", data=VALUES, attributes={"map": {"a": 1}, "one": [1], "y": 1})
     copied(odd, tmp_path / "e.h5", lost=("'map'", "'one' is a list"))
     assert dict(copied(tmp_path / "e.h5", tmp_path / "f", "data").attrs) == {"one": 1, "y": 1}
+
+
+def test_attributes_that_are_no_json_stay_in_copies_to_the_same_format(tmp_path):
+    """zarr-python writes bare NaN and Infinity."""
+    attributes = {"missing_value": math.nan, "range": [0, math.inf], "units": "m"}
+    zcore.create_group(tmp_path / "a").create_array("x", data=VALUES)
+    for document in (tmp_path / "a/zarr.json", tmp_path / "a/x/zarr.json"):
+        document.write_text(json.dumps(json.loads(document.read_text()) | {"attributes": attributes}))
+    for _ in range(2):
+        with pytest.warns(UserWarning, match="a keeps NaN or infinity in the attribute '.*: the root, x") as told:
+            zcore.copy(tmp_path / "a", tmp_path / "a", chunks=(1, 1), overwrite=True)
+        assert len(told) == 2
+        for node in ("a", "a/x"):
+            assert repr(zcore.open(tmp_path / node).attrs.asdict()) == repr(attributes)
 
 
 @pytest.mark.parametrize("member, lost", [({}, ()), ({"dimension_separator": "."}, ()),

@@ -469,7 +469,7 @@ def test_fill_values(path):
                 dataset.attrs["_FillValue"] = np.array([said], "i2")
     group = check(path)
     assert [group[name].fill_value for name in "abcde"] == [-1, -1, -1, 5, None]
-    assert [group[name].attrs.get("_FillValue") for name in "abcde"] == [None, None, 5, None, None]
+    assert [group[name].attrs.get("_FillValue") for name in "abcde"] == [None, -1, 5, 5, None]
 
 
 @pytest.mark.parametrize("missing", [None, 0, 5])

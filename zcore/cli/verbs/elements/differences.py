@@ -14,6 +14,7 @@ from zcore.errors import ZcoreError
 from zcore.model.metadata import NAMES_ATTRIBUTE
 from zcore.nodes.info import type_name
 from zcore.tools.copy.sources import are_names
+from zcore.tools.copy.translate import MISSING_ATTRIBUTE, missing_number
 from zcore.tools.rechunk import slab_at, slab_of, slabs_of
 from zcore.tools.stored import Stored, slabs_with_more
 
@@ -88,6 +89,8 @@ def _attributes_of(node):
     attributes, names = node.attrs.asdict(), getattr(node, "dimension_names", None)
     if names is None and isinstance(node, zcore.Array) and are_names(attributes.get(NAMES_ATTRIBUTE), node.ndim):
         names = tuple(attributes.pop(NAMES_ATTRIBUTE))
+    if MISSING_ATTRIBUTE in attributes and isinstance(node, zcore.Array):
+        attributes[MISSING_ATTRIBUTE] = missing_number(attributes[MISSING_ATTRIBUTE], node.dtype)
     return attributes, names
 
 
