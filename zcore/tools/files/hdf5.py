@@ -23,6 +23,7 @@ from zcore.errors import Needing, SelectionError, UnsupportedError, warn
 from zcore.kernel.io.steady_file import SteadyFile
 from zcore.model.auto_chunks import normalize_chunks
 from zcore.model.metadata import has_varying_items
+from zcore.stores.keys import check_key
 from zcore.stores.reference.store import ReferenceStore
 from zcore.tools.copy.sources import Source, SourceArray, SourceGroup
 from zcore.tools.copy.transfer import Sink, Target
@@ -41,7 +42,11 @@ from zcore.tools.hdf5.dataset import (
     stored_coords,
 )
 from zcore.tools.hdf5.walk import (
+    HIDDEN,
     NAMES,
+    NO_COORDINATE,
+    NOT_A_VARIABLE,
+    UNREADABLE,
     ScaleNames,
     attributes_of,
     dimension_names,
@@ -278,8 +283,11 @@ class Hdf5Sink(Sink):
         self._h5py = _h5py()
         self._steady = SteadyFile(path)
         self._file = self._h5py.File(path, "w", driver="fileobj", fileobj=self._steady)
+        self._is_netcdf = os.path.splitext(path)[1].lower() in (".nc", ".nc4")
         self._name = name
         self._losses = losses
+        self._named = []     # (name, reference, names of dimensions) of datasets; open ones would keep their chunks
+        self._scales = {}    # by the path of the group and the name of the dimension
 
     def _path(self, name):
         return "/".join(part for part in (self._name, name) if part)
@@ -292,6 +300,9 @@ class Hdf5Sink(Sink):
     def array(self, name: str, source: SourceArray, wanted: CopyRequest) -> Target:
         """Make a dataset, and return the target of its elements."""
         dtype = dtype_of(source, wanted)
+        if dtype.kind == "U":
+            dtype = np.dtypes.StringDType()
+            self._losses.note("the fixed length of texts, of any length in HDF5", name)
         # HDF5 has no dates: they are opaque, with the tag that h5py gives them.
         stored: Any = (self._h5py.string_dtype() if dtype.kind == "T" else
                        self._h5py.opaque_dtype(dtype) if dtype.kind in "mM" else dtype)
@@ -313,15 +324,16 @@ class Hdf5Sink(Sink):
             raise UnsupportedError(f"{name or 'the array'}: HDF5 has no type for {dtype}: {exc}",
                                    feature=f"{dtype} in HDF5") from exc
         self._set_attributes(dataset, name, source)
-        for dimension, label in zip(dataset.dims, source.dimension_names or (), strict=False):
-            if label is not None:
-                dimension.label = label
+        if source.dimension_names is not None:
+            self._named.append((name, dataset.ref, source.dimension_names))
         self._steady.check()
         return _DatasetTarget(dataset, dtype, self._steady, name or "the array")
 
     def _set_attributes(self, node, name, source):
         for label, value in source.attributes.items():
             try:
+                if label in HIDDEN and isinstance(source, SourceArray):
+                    raise ValueError(label)     # HDF5's own, of dimension scales
                 if label == MISSING_ATTRIBUTE and isinstance(source, SourceArray):
                     value = _missing_value(value, node.dtype)
                 node.attrs[label] = _as_hdf5(value)
@@ -330,15 +342,68 @@ class Hdf5Sink(Sink):
             except (TypeError, ValueError, OverflowError, RuntimeError, OSError):
                 self._losses.note(f"the attribute {label!r:.60}, which HDF5 cannot express", name)
 
+    def _name_dimensions(self):
+        """Attach dimension scales to the datasets: to all dimensions of one, else all get labels.
+
+        Notes
+        -----
+        HDF5 Dimension Scale Specification; NetCDF-4 format, "Dimensions without variables". A scale is a coordinate, of
+        the group of the dataset or of the nearest one above. For NetCDF there is a placeholder where there is none.
+        netcdf-c does not read a file in which only some dimensions of a dataset have scales.
+        """
+        named = [(*(self._path(name) or "data").rpartition("/")[::2], *rest, name) for name, *rest in self._named]
+        for group, own, dataset, names, _ in named:
+            if names == (own,):
+                self._scales[group, own] = self._file[dataset]
+                self._scales[group, own].make_scale(own)
+        for group, own, dataset, names, place in sorted(named, key=lambda item: item[0].count("/") + bool(item[0])):
+            if names == (own,):
+                continue
+            node = self._file[dataset]
+            try:
+                scales = [self._scale_of(group, name, n) for name, n in zip(names, node.shape, strict=True)]
+                for dimension, scale in zip(node.dims, scales, strict=True):
+                    dimension.attach_scale(scale)
+            except UNREADABLE:     # also where HDF5 has no room for the list of some 4000 datasets of one scale
+                node.attrs.pop("DIMENSION_LIST", None)
+                for dimension, name in zip(node.dims, names, strict=True):
+                    if name is not None:
+                        dimension.label = name
+                if self._is_netcdf and any(names):
+                    self._losses.note("names of dimensions as dimensions of NetCDF, only as labels", place)
+
+    def _scale_of(self, group, name, length):
+        """Return the scale of a dimension of a dataset in a group, else raise one of `UNREADABLE`."""
+        above = group
+        while above and (above, name) not in self._scales:
+            above = above.rpartition("/")[0]
+        scale = self._scales.get((above, name))
+        if scale is not None and scale.shape == (length,):
+            return scale
+        parent = self._file[group or "/"]
+        if not self._is_netcdf or (group, name) in self._scales or not name or "/" in check_key(name) or (
+                isinstance(parent.get(name), self._h5py.Group)):
+            raise KeyError(name)
+        if name in parent:     # a variable that is no coordinate: as netcdf-c names it
+            parent.move(name, NO_COORDINATE + name)
+        scale = self._scales[group, name] = parent.create_dataset(name, (length,), ">f4")
+        scale.make_scale(f"{NOT_A_VARIABLE.decode()}.{length:10}")
+        return scale
+
     def close(self) -> None:
         """Finish the file."""
+        self._name_dimensions()
+        self._close()
+
+    def _close(self):
+        self._scales.clear()
         self._file.close()
         self._steady.close()
 
     def discard(self) -> None:
         """Release a file that is not finished."""
         with contextlib.suppress(OSError, RuntimeError):
-            self.close()
+            self._close()
 
 
 def _missing_value(value, dtype):

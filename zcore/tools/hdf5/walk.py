@@ -27,12 +27,12 @@ MAX_NAMES = 1000     # of one group: links could multiply groups without end
 MAX_ATTRIBUTE_NBYTES = 1 << 21     # as JSON some four times as much, and a document has 16 MiB at most
 LINKS, NAMES = "links by name", "members with names that no node can have"     # that are left out
 _PHONY = "phony_dim_"     # the beginning of the names that dimensions without a name get, as in netcdf-c
-_NOT_A_VARIABLE = b"This is a netCDF dimension but not a netCDF variable"
-_NO_COORDINATE = "_nc4_non_coord_"
+NOT_A_VARIABLE = b"This is a netCDF dimension but not a netCDF variable"
+NO_COORDINATE = "_nc4_non_coord_"
 _SCALES, _LABELS = "DIMENSION_LIST", "DIMENSION_LABELS"
 _COORDINATES, _NUMBER = "_Netcdf4Coordinates", "_Netcdf4Dimid"
 # Attributes that the libraries for dimension scales and NetCDF-4 use for themselves.
-_HIDDEN = frozenset((
+HIDDEN = frozenset((
     "CLASS", "NAME", _LABELS, _SCALES, "REFERENCE_LIST", _NUMBER, _COORDINATES, "_NCProperties", "_nc3_strict"))
 # Errors of h5py for an attribute of a type that NumPy does not have, or that is damaged.
 UNREADABLE = (TypeError, ValueError, OSError, KeyError, RuntimeError)
@@ -152,7 +152,7 @@ def attributes_of(h5py: ModuleType, node: Any) -> dict[str, Any]:
     """
     found = {}
     for name in node.attrs:
-        if name in _HIDDEN:
+        if name in HIDDEN:
             continue
         guesses = []
         try:
@@ -246,12 +246,12 @@ def fill_of_attribute(dataset: Any, dtype: np.dtype[Any]) -> np.generic | None:
 def is_placeholder(h5py: ModuleType, dataset: Any) -> bool:
     """Return whether a dataset stands for a dimension of NetCDF that has no variable."""
     return isinstance(dataset, h5py.Dataset) and h5py.h5ds.is_scale(dataset.id) and (
-        h5py.h5ds.get_scale_name(dataset.id).startswith(_NOT_A_VARIABLE))
+        h5py.h5ds.get_scale_name(dataset.id).startswith(NOT_A_VARIABLE))
 
 
 def shown_name(h5py: ModuleType, group: Any, name: str) -> str:
     """Return the name of a member of a group, without the prefix that netcdf-c adds to some."""
-    plain = name.removeprefix(_NO_COORDINATE)
+    plain = name.removeprefix(NO_COORDINATE)
     if plain == name or not plain or not (plain not in group or is_placeholder(h5py, _object_at(h5py, group, plain))):
         return name
     return plain
@@ -260,7 +260,7 @@ def shown_name(h5py: ModuleType, group: Any, name: str) -> str:
 def stored_name(h5py: ModuleType, file: Any, name: str) -> str:
     """Return the path of the variable that a path means, which netcdf-c may have stored with a prefix."""
     above, slash, last = name.rpartition("/")
-    stored = above + slash + _NO_COORDINATE + last
+    stored = above + slash + NO_COORDINATE + last
     return stored if last and is_placeholder(h5py, file.get(name)) and stored in file else name
 
 

@@ -520,7 +520,110 @@ def test_fill_value_of_zarr_v2_hides_no_element(tmp_path):
     assert zcore.copy(tmp_path / "a.h5", zcore.MemoryStore())["whole"].fill_value == -127
 
 
+def make_dimensions(store):
+    """Make arrays with dimensions: of coordinates, of none, of others in groups, and some that have no scale."""
+    group = zcore.create_group(store)
+    for name, shape, names in (("x", 3, "x"), ("t", (3, 2), "xy"), ("y", 2, "n"), ("g/v", (3, 2, 3), "xyx"),
+                               ("g/k/x", 5, "x"), ("g/k/w", 5, "x"), ("g/k/far", 3, "x"), ("some", (3, 2), ("x", None)),
+                               ("slash", (3, 2), ("x", "a/b")), ("up", 1, ("..",))):
+        group.create_array(name, shape=shape, dtype="i4", dimension_names=tuple(names))
+    return group
+
+
+def scales_of(dataset):
+    return [[scale.name for scale in dimension.values()] for dimension in dataset.dims]
+
+
+def test_dimensions_become_scales(tmp_path):
+    """HDF5 Dimension Scale Specification; netcdf-c reads no file in which a dataset has scales of some dimensions."""
+    group = make_dimensions(zcore.MemoryStore())
+    zcore.copy(group, tmp_path / "a.h5")
+    with h5py.File(tmp_path / "a.h5") as file:
+        assert file["x"].is_scale and file["g/k/x"].is_scale and not file["y"].is_scale
+        assert file["x"].attrs["NAME"] == b"x" and scales_of(file["g/k/w"]) == [["/g/k/x"]]
+        assert scales_of(file["t"]) == [[], []] and [dimension.label for dimension in file["t"].dims] == ["x", "y"]
+        assert "DIMENSION_LABELS" not in file["g/k/w"].attrs and file["g/k/far"].dims[0].label == "x"
+    with pytest.warns(UserWarning, match="as dimensions of NetCDF, only as labels: slash, some, up, g/k/far$"):
+        zcore.copy(group, tmp_path / "a.nc")
+    with h5py.File(tmp_path / "a.nc") as file:
+        assert scales_of(file["t"]) == [["/x"], ["/y"]] and scales_of(file["g/v"]) == [["/x"], ["/y"], ["/x"]]
+        assert file["y"].attrs["NAME"] == b"This is a netCDF dimension but not a netCDF variable.         2"
+        assert file["y"].id.get_storage_size() == 0 and "_nc4_non_coord_y" in file
+        assert scales_of(file["some"]) == scales_of(file["slash"]) == [[], []]
+    for name in ("a.h5", "a.nc"):
+        new = zcore.copy(tmp_path / name, zcore.MemoryStore())
+        assert {path: node.dimension_names for path, node in new.members(None) if isinstance(node, zcore.Array)} == {
+            path: node.dimension_names for path, node in group.members(None) if isinstance(node, zcore.Array)}
+
+
+@pytest.mark.parametrize("engine", ["netcdf4", "h5netcdf"])
+def test_xarray_finds_the_dimensions_of_a_copy(engine, tmp_path):
+    pytest.importorskip({"netcdf4": "netCDF4"}.get(engine, engine))
+    xarray = pytest.importorskip("xarray")
+    wanted = xarray.Dataset({"t": (("x", "n"), np.ones((2, 3))), "s": ("x", ["a", "bc"])}, {"x": [1.5, 2.5]})
+    wanted.to_netcdf(tmp_path / "a.nc", engine=engine)
+    zcore.copy(tmp_path / "a.nc", tmp_path / "b.zarr")
+    for source in ("a.nc", "b.zarr"):
+        zcore.copy(tmp_path / source, tmp_path / "c.nc", overwrite=True)
+        with xarray.open_dataset(tmp_path / "c.nc", engine=engine) as found:
+            xarray.testing.assert_identical(found.load(), wanted)
+            assert not any(variable.attrs for variable in found.variables.values())
+
+
+def test_attributes_of_scales_come_once(tmp_path):
+    """HDF5's functions for dimension scales would end the process for some that the source has."""
+    group = make_dimensions(zcore.MemoryStore())
+    group["g/k/w"].attrs.update({"CLASS": "DIMENSION_SCALE", "NAME": "w", "DIMENSION_LIST": [1], "units": "m"})
+    with pytest.warns(UserWarning) as told:
+        zcore.copy(group, tmp_path / "a.h5")
+    assert [str(warning.message).split("'")[1] for warning in told] == ["CLASS", "NAME", "DIMENSION_LIST"]
+    with h5py.File(tmp_path / "a.h5") as file:
+        assert set(file["g/k/w"].attrs) == {"units", "DIMENSION_LIST"} and scales_of(file["g/k/w"]) == [["/g/k/x"]]
+
+
+def test_a_scale_that_cannot_be_attached_leaves_labels(tmp_path, monkeypatch):
+    """As where HDF5 has no room for the list of its datasets."""
+    attach, calls = h5py._hl.dims.DimensionProxy.attach_scale, []
+
+    def fail_later(self, scale):
+        calls.append(scale)
+        if len(calls) == 2:
+            raise RuntimeError("no room")
+        attach(self, scale)
+
+    monkeypatch.setattr(h5py._hl.dims.DimensionProxy, "attach_scale", fail_later)
+    group = make_dimensions(zcore.MemoryStore())
+    with pytest.warns(UserWarning, match="only as labels: slash, some, t, up, g/k/far$"):
+        zcore.copy(group, tmp_path / "a.nc")
+    with h5py.File(tmp_path / "a.nc") as file:
+        assert scales_of(file["t"]) == [[], []] and [dimension.label for dimension in file["t"].dims] == ["x", "y"]
+
+
+@pytest.mark.parametrize("ending", ["h5", "nc"])
+def test_a_copy_that_fails_at_its_scales_leaves_the_old_file(ending, tmp_path, monkeypatch):
+    path = tmp_path / f"a.{ending}"
+    path.write_bytes(b"old")
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(h5py.Dataset, "make_scale", stop)
+    with pytest.raises(KeyboardInterrupt):
+        zcore.copy(make_dimensions(zcore.MemoryStore()), path, overwrite=True)
+    assert path.read_bytes() == b"old" and list(tmp_path.iterdir()) == [path]
+
+
 # what HDF5 cannot hold
+
+def test_texts_of_a_fixed_length_become_those_of_any(tmp_path):
+    group = zcore.create_group(zcore.MemoryStore())
+    group["u"], group["n"] = np.array([["a", "größe"], ["", "日本"]]), VALUES
+    with pytest.warns(UserWarning, match="does not keep the fixed length of texts.*: u$"):
+        zcore.copy(group, tmp_path / "a.h5")
+    with h5py.File(tmp_path / "a.h5") as file:
+        assert h5py.check_string_dtype(file["u"].dtype) == ("utf-8", None)
+        assert file["u"].asstr()[...].tolist() == group["u"][...].tolist() and (file["n"][...] == VALUES).all()
+
 
 @pytest.mark.parametrize("text", ["a\0b", "\0", "end\0"])
 def test_a_text_with_nul_is_refused_by_name(text, tmp_path):
