@@ -71,18 +71,19 @@ MAPPING = Kind("mapping", opener="zcore.stores.mapping:MappingStore.of")
 # As the stores of zarr-python: None, ``memory://``, and ``memory://name`` of this process.
 MEMORY = Kind("store in memory", opener="zcore.stores.memory:MemoryStore.named")
 PARQUET = Kind("reference set in Parquet", (".parq", ".parquet"), (), _REFERENCE_STORE, _REFERENCES_ADVICE)
-HDF5 = Kind("HDF5 file", (".h5", ".hdf5", ".he5", ".nc", ".nc4"), (b"\x89HDF\r\n\x1a\n",), None,
+HDF5 = Kind("HDF5 file", (".h5", ".hdf5", ".he5", ".nc", ".nc4", ".nxs"), (b"\x89HDF\r\n\x1a\n",), None,
             f"{_COPY_ADVICE}, and zcore.references_from_hdf5 makes a reference set of it", maker=_COPY_MAKER)
 NPY = Kind(".npy file", (".npy",), (b"\x93NUMPY",), None, _COPY_ADVICE,
            maker=f"numpy.save writes such files, and {_COPY_MAKER}")
 NPZ = Kind(".npz file", (".npz",), (), None, _COPY_ADVICE, maker=f"numpy.savez writes such files, and {_COPY_MAKER}")
 TIFF = Kind("TIFF file", (".tif", ".tiff"), (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+"),
             "zcore.stores.zarr_python:store_of_tiff", _COPY_ADVICE)
-# An .hdf file may be of HDF4 or of HDF5, which its first bytes tell.
+# An .hdf file may be of HDF4 or of HDF5, and some others are HDF5 of a layout of their own: first bytes tell.
 FOREIGN = Kind("file of another format", (
-    ".csv", ".tsv", ".txt", ".xls", ".xlsx", ".mat", ".pkl", ".pickle", ".hdf", ".hdf4", ".n5", ".fits", ".grib",
-    ".grb", ".arrow", ".feather", ".db", ".tar", ".gz", ".png", ".jpg", ".jpeg", ".gif", ".svg", ".pdf", ".htm",
-    ".html"), advice="zcore does not read such files")
+    ".csv", ".tsv", ".txt", ".xls", ".xlsx", ".mat", ".pkl", ".pickle", ".hdf", ".hdf4", ".h4", ".h5ad", ".h5mu",
+    ".loom", ".nwb", ".netcdf", ".ncf", ".cdf", ".n5", ".fits", ".grib", ".grb", ".grib2", ".arrow", ".feather", ".db",
+    ".tar", ".gz", ".png", ".jpg", ".jpeg", ".gif", ".svg", ".pdf", ".htm", ".html"),
+    advice="zcore does not read such files")
 # URLs, by their scheme; and objects of obstore and fsspec, or with `get` and `get_range`.
 REMOTE = Kind("remote store", opener="zcore.stores.remote.store:RemoteStore")
 ZARR_PYTHON = Kind("store of zarr-python", opener="zcore.stores.zarr_python:store_of_zarr")
