@@ -12,7 +12,6 @@ import numpy as np
 
 from zcore.asdf.tree.dump import dump
 from zcore.errors import UnsupportedError
-from zcore.model.metadata import has_varying_items
 from zcore.stores.asdf.nodes import key_of, name_of
 from zcore.stores.keys import TEMPORARY
 from zcore.tools.files.numpy import NpySink, dtype_of
@@ -73,7 +72,7 @@ class AsdfSink(NpySink):
     def array(self, name: str, source: SourceArray, wanted: CopyRequest) -> NumpyTarget:
         """Return the target of the elements of a new array, a file of its own."""
         dtype = dtype_of(source, wanted)
-        if has_varying_items(dtype) or dtype.kind in "mMV" and dtype.names is None:
+        if dtype.kind in "mMV" and dtype.names is None:
             raise UnsupportedError(f"{name or 'the array'}: ASDF has no type for {dtype}", feature=f"{dtype} in ASDF")
         self._file = os.path.join(os.path.dirname(self._path), f"{TEMPORARY}{len(self._arrays)}.npy")
         return super().array(name, source, wanted)

@@ -267,9 +267,6 @@ class NumpyTarget(Target):
     """A new file ``.npy`` to be written to; see `zcore.tools.copy.transfer.StoredTarget`."""
 
     def __init__(self, path: str, shape: tuple[int, ...], dtype: np.dtype[Any], order: Order) -> None:
-        if has_varying_items(dtype):
-            raise UnsupportedError(f"items of varying length ({dtype}) are pickles in a .npy file; pickles are never "
-                                   "written", feature="pickled objects")
         self._path = path
         self._order = order
         self.shape = shape
@@ -331,7 +328,13 @@ class NpySink(Sink):
             self._losses.note(f"attributes ({', '.join(source.attributes)})", name)
         if source.dimension_names is not None:
             self._losses.note(f"names of dimensions ({', '.join(map(str, source.dimension_names))})", name)
-        return NumpyTarget(self._file, source.shape, dtype_of(source, wanted), wanted.order or source.order)
+        dtype = dtype_of(source, wanted)
+        if has_varying_items(dtype):
+            raise UnsupportedError(f"{name or 'the array'}: items of varying length ({dtype}) are pickles in files of "
+                                   "NumPy, and none in ASDF; pickles are never written. For texts, copy this array "
+                                   "alone with dtype='U20', of as many characters as the longest one has, or copy to "
+                                   "Zarr or HDF5", feature="items of varying length in files of NumPy and ASDF")
+        return NumpyTarget(self._file, source.shape, dtype, wanted.order or source.order)
 
 
 class NpzSink(NpySink):
