@@ -323,7 +323,7 @@ def has_constants(value: Any) -> bool:
         _encode(value)
     except ValueError:
         return True
-    except TypeError:
+    except (TypeError, RecursionError):
         pass     # no value of an attribute at all
     return False
 

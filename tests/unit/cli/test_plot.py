@@ -192,6 +192,11 @@ def map_of_the_earth():
                                           "add_offset": 200, "_FillValue": 3, "missing_value": "none"})
 
 
+def test_missing_elements_of_floats_are_those_of_xarray_in_zarr_v3():
+    zcore.create_array("a.zarr", data=np.array([[1, -999, 2]], "f4"), attributes={"_FillValue": "AAAAAAA4j8A="})
+    assert np.isnan(plane_of(zcore.open("a.zarr"), None, 99, 99)[0]).tolist() == [[False, True, False]]
+
+
 def test_labels_are_those_of_the_attributes_and_the_coordinates(map_of_the_earth):
     values, box, quantity = plane_of(map_of_the_earth, None, 99, 99)
     assert quantity == "temperature [K]" and np.flatnonzero(np.isnan(values)).tolist() == [3]

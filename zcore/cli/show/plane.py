@@ -15,6 +15,7 @@ import zcore
 from zcore.cli import location
 from zcore.errors import SelectionError
 from zcore.kernel.select.box import basic
+from zcore.tools.copy.translate import MISSING_ATTRIBUTE, missing_number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -160,6 +161,8 @@ def _n_chunks(view, steps):
 
 def _unpacked(found, attributes, name):
     """Return numbers and their label, with the attributes for packed and missing values of NetCDF's conventions."""
+    if MISSING_ATTRIBUTE in attributes:
+        attributes = {**attributes, MISSING_ATTRIBUTE: missing_number(attributes[MISSING_ATTRIBUTE], found.dtype)}
     numbers = {key: value for key, value in attributes.items() if type(value) in (int, float)}
     missing = [numbers[key] for key in ("_FillValue", "missing_value") if key in numbers]
     is_missing = np.isin(found, missing)
