@@ -11,6 +11,7 @@ import os
 import sys
 import warnings
 
+from zcore.cli import words
 from zcore.cli.parser import VERBS, meant, parser_of, refuse, verb_of
 from zcore.text.printable import printable
 
@@ -41,6 +42,7 @@ def main(argv: Iterable[str] | None = None) -> int:
     try:
         try:
             argv = sys.argv[1:] if argv is None else list(argv)
+            words.spoken[:] = argv
             if not argv:
                 parser_of().print_help(sys.stderr)
                 raise SystemExit(2)
@@ -114,9 +116,7 @@ def _sentence(error):
 
 
 def _on_one_line(message):
-    from zcore.cli.words import translated
-
-    return translated(" ".join(str(message).split()))
+    return words.translated(" ".join(str(message).split()))
 
 
 if __name__ == "__main__":

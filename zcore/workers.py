@@ -134,29 +134,15 @@ class _Job:
     def close(self, abandon):
         """Let no other thread in and wait for those inside: they write into the caller's memory.
 
-        With `abandon`, do not wait for the threads that are aside, nor if a signal handler raises meanwhile.
+        With `abandon`, do not wait for the threads that are aside. If a signal handler raises, it is called again.
         """
-        interrupted = None
-        while True:
-            try:
-                self.closed = True
-                if abandon:
-                    self.abandoned = True
-                while not self.lacks and (self.inside if self.abandoned else self.here):
-                    self.lacks = not _came(self.left, self.n_forks)
-                break
-            except BaseException as exception:
-                # A signal handler raised. The work stops at its next task, and only then may we leave.
-                interrupted = exception
-                abandon = True
-                self.cancel()
+        self.closed = True
+        if abandon:
+            self.abandoned = True
+        while not self.lacks and (self.inside if self.abandoned else self.here):
+            self.lacks = not _came(self.left, self.n_forks)
         # It may wait in the queue until a thread is free. What it worked on, files and the caller's memory, must not.
         self.work = self.cancel = None
-        if interrupted is not None:
-            try:
-                raise interrupted
-            finally:
-                del interrupted
 
 
 def run(work: Callable[[bool], object], n_threads: int, cancel: Callable[[], object]) -> None:
@@ -204,13 +190,18 @@ def each(do: Callable[[Any], object], items: Sequence[Any], n_threads: int) -> N
 
 def each_next(do: Callable[[Any], object], items: Iterator[Any], n_threads: int) -> None:
     """Do what `each` does with the items of an iterator. None is no item."""
-    lock = allocate_lock()
+    lock, n_forks = allocate_lock(), _n_forks
     cancelled = []
 
     def work(_):
         while True:
-            with lock:
+            while not lock.acquire(timeout=1):
+                if n_forks != _n_forks:
+                    return     # a child, and the thread that had it stayed behind
+            try:
                 item = None if cancelled else next(items, None)
+            finally:
+                lock.release()
             if item is None:
                 return
             do(item)
@@ -232,8 +223,20 @@ def _run(job, n_threads):
             raise
         # Another thread has failed first, and has stopped this one.
     finally:
-        _thread.job = outer
-        job.close(failed)
+        _thread.job, interrupted = outer, None
+        while job.work is not None:
+            try:
+                job.close(failed)
+            except BaseException as exception:
+                # A signal handler raised, perhaps at once. The work stops at its next task, and then we may leave.
+                interrupted, failed = exception, True
+                if (cancel := job.cancel) is not None:
+                    cancel()
+        if interrupted is not None:
+            try:
+                raise interrupted
+            finally:
+                del interrupted
     if job.exception is not None:
         try:
             raise job.exception

@@ -170,6 +170,32 @@ def test_close_waits_for_whoever_is_inside():
     assert n_inside == []
 
 
+def test_a_signal_handler_that_raises_before_the_others_are_waited_for(monkeypatch):
+    """No thread is inside when the call has raised."""
+    close, calls, inside, may_end = workers._Job.close, [], [], threading.Event()
+
+    def interrupted(job, abandon):
+        calls.append(abandon)
+        if len(calls) == 1:
+            threading.Timer(0.1, may_end.set).start()
+            raise KeyboardInterrupt
+        close(job, abandon)
+
+    def do(item):
+        if item:
+            inside.append(item)
+            may_end.wait(20)
+            inside.remove(item)
+        else:
+            while not inside:
+                time.sleep(0.001)
+
+    monkeypatch.setattr(workers._Job, "close", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        workers.each(do, [0, 1], 2)
+    assert not inside and calls == [False, True]
+
+
 def test_threads_that_cannot_be_had(monkeypatch):
     """As at the end of the interpreter: the caller works alone, and nothing is queued that nobody will take."""
     def refuse(function, queue):
@@ -609,13 +635,27 @@ FORKED = """
             inside.wait()
         return "done"
 
+    class Items:
+        def __iter__(self):
+            return self
+
+        def __next__(self):
+            if threading.current_thread() is threading.main_thread():
+                return 1
+            inside.set()
+            gate.wait()
+            raise StopIteration
+
     signal.signal(signal.SIGALRM, fork)
     signal.setitimer(signal.ITIMER_REAL, 0.1)
     if KIND == "aside":
         assert workers.aside(work, False) == "done"
     else:
         try:
-            workers.run(work, 2, lambda: None)
+            if KIND == "run":
+                workers.run(work, 2, lambda: None)
+            else:
+                workers.each_next(lambda item: inside.wait(), Items(), 2)
             assert pid
         except zcore.errors.StoreError as error:
             assert not pid and "forked by a signal handler" in str(error)
@@ -624,7 +664,7 @@ FORKED = """
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-@pytest.mark.parametrize("kind", ["aside", "run"])
+@pytest.mark.parametrize("kind", ["aside", "run", "each_next"])
 def test_a_child_that_a_handler_forks_does_not_wait_for_threads_of_its_parent(kind):
     """It makes a call again, and is told of work that it lacks."""
     script = textwrap.dedent(FORKED).replace("KIND", repr(kind))

@@ -131,7 +131,7 @@ class RowWriter:
         with self._file.source.changing(), self._file.source.writing() as fd:
             try:
                 self._end = write_at(fd, rows.reshape(-1).view("u1"), self._end)
-            except OSError:
+            except BaseException:
                 with contextlib.suppress(OSError):
                     # A part of these rows would lie behind the next ones.
                     os.ftruncate(fd, self._end)

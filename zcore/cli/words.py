@@ -22,17 +22,25 @@ WORDS = {
 # Not at the beginning or in a path, where the name of a file stands.
 _WORD = re.compile(rf"(?!^)(?<![\w./'\"-])({'|'.join(map(re.escape, WORDS))})(?![\w/'\"-]|\.\w)")
 # A store as Python shows it; a node below; a target that a set may not point to.
-_STORE = re.compile(r"(?:Asdf|Directory|Reference|Remote|Zip)Store\('([^']*)'[^()]*\)")
+_STORE = re.compile(r"(?:Asdf|Directory|Reference|Remote|Zip)Store\('((?:[^'\\]|\\.)*)'[^()]*\)")
 _BELOW = re.compile(r"^(.+) (holds no \w+); path='([^']*)' is a node")
 _TARGET = re.compile(r"; (allowed=\['[^']*'\]) would permit it")
 
 
+# What the user has written, and no message changes: paths, options. Set by the command.
+spoken: list[str] = []
+
+
 def translated(message: str) -> str:
-    """Return a message in the words of the command.
+    """Return a message in the words of the command. What the user has written stays as it is.
 
     >>> translated("ZipStore('a.zip') is read-only; zcore.copy, with overwrite=True")
     'a.zip is read-only; zcore cp, with --overwrite'
     """
-    message = _STORE.sub(r"\1", _WORD.sub(lambda found: WORDS[found[1]], message))
+    names = "|".join([re.escape(said) for said in spoken if any([word in said for word in WORDS])])
+    # Between what is found of the group, whose matches have the odd numbers.
+    parts = re.split(f"({names})", message) if names else [message]
+    parts[::2] = [_WORD.sub(lambda found: WORDS[found[1]], part) for part in parts[::2]]
+    message = _STORE.sub(r"\1", "".join(parts))
     message = _BELOW.sub(r"\1 \2; \1/\3 is a node", message)
     return _TARGET.sub(r"; zcore.ReferenceStore(set, \1) in Python would permit it", message)

@@ -169,6 +169,11 @@ def test_what_was_meant(capsys, arguments, words):
     assert caught.value.code == 2 and capsys.readouterr().err.endswith(words if "\n" in words else f"{words}\n")
 
 
+@pytest.mark.parametrize("name", ["a zcore.copy b", "d overwrite=True", "in clevel=0 dir"])
+def test_messages_have_paths_as_they_were_written(run, name):
+    assert f"{name} " in run("info", name)[2]
+
+
 def test_messages_have_the_words_of_the_command(run, save):
     save("a.npy", np.arange(3))
     assert run("cp", "a.npy", "a.zarr")[0] == 0

@@ -22,7 +22,7 @@ import os
 from typing import TYPE_CHECKING
 
 from zcore import config
-from zcore.errors import NodeExistsError, StoreError, ZcoreError
+from zcore.errors import FORKED, NodeExistsError, StoreError, ZcoreError
 from zcore.kernel.io.documents import Descriptor
 from zcore.kernel.io.files import exchange, settle_below
 from zcore.kernel.io.object_locks import Held
@@ -66,6 +66,7 @@ class StagedDirectory(Held):
         self._fsync = fsync
         self._lock: Descriptor | None = None
         self._is_discarded = False
+        self._owner = os.getpid()      # a child that is forked meanwhile leaves all to its parent
 
     def acquire(self) -> StagedDirectory:
         """Make and lock the container.
@@ -117,6 +118,8 @@ class StagedDirectory(Held):
         NodeExistsError
             Something has the name that is no empty directory, and `replace` is false.
         """
+        if os.getpid() != self._owner:
+            raise StoreError(FORKED, key=self.place)
         with faults("make", self.place):
             old = _status_of(self.place) if replace else None
             if old is not None and os.path.isdir(self.node):
@@ -212,12 +215,13 @@ class StagedDirectory(Held):
     def leave(self) -> None:
         """Unlock the container, which stays."""
         if self._lock is not None:
-            _unlock(self._lock)
+            if os.getpid() == self._owner:
+                _unlock(self._lock)
             self._lock = None
 
     def release(self, exception: BaseException | None) -> None:
         self.name_place(exception)
-        if self._lock is not None and not self._is_discarded:
+        if self._lock is not None and not self._is_discarded and os.getpid() == self._owner:
             with contextlib.nullcontext() if exception is None else contextlib.suppress(StoreError):
                 self.discard("abandoned" if exception else "completed")
         self.leave()

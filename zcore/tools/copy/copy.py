@@ -139,9 +139,9 @@ def copy(source: StoreLike | Array | Group | list[StoreLike | Array | Group], de
     threads = Options(threads=threads).threads
     place = destination_of(destination, fsync)
     recover_at(place, destination_path)
-    if not isinstance(source, list) and along is not None:
+    if not isinstance(source, (list, tuple)) and along is not None:
         raise ValueError(f"along={along!r} joins the sources of a list, and there is one source")
-    with (StackedSource(source, path, selection, threads, along) if isinstance(source, list)
+    with (StackedSource(source, path, selection, threads, along) if isinstance(source, (list, tuple))
           else open_source(source, path, selection, threads)) as opened:
         # All that determines the pieces of work.
         job = {"source": opened.identity, "format": zarr_format, "selection": repr(selection), "memory": memory,

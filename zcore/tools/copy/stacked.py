@@ -57,7 +57,7 @@ class StackedSource(Source):
                  along: str | None) -> None:
         if not sources:
             raise ValueError("expected at least one source in the list, found none")
-        paths = path if isinstance(path, list) else [path] * len(sources)
+        paths = path if isinstance(path, (list, tuple)) else [path] * len(sources)
         if len(paths) != len(sources):
             raise ValueError(f"expected a path for each of {len(sources)} sources, found {len(paths)}")
         self._sources, self._how, self._along = list(zip(sources, paths, strict=True)), (selection, threads), along

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 PART_NBYTES = 1 << 24      # of a contiguous dataset, which is divided into parts
 MIN_TEXT_NBYTES = 4        # vlen-utf8: of an empty one
+_MAX_VIRTUAL = 64          # virtual datasets that are made of each other
 MAX_TEXTS_NBYTES = 1 << 28  # that texts read at once may have, if each of them were all of the file
 _ZARR_V2 = format_of(2)
 
@@ -135,40 +136,47 @@ def missing_filters(h5py: ModuleType, dataset: Any) -> list[int]:
 
 
 def check_virtual(h5py: ModuleType, dataset: Any) -> None:
-    """Raise UnsupportedError if a virtual dataset is made of itself, which ends the process when HDF5 reads it.
-
-    Sources are followed as long as they are in the same file.
-    """
-    if dataset.is_virtual and _is_made_of(h5py, dataset, {".", os.path.basename(dataset.file.filename)}, set(), set()):
-        raise UnsupportedError(f"{dataset.name} is made of itself", feature="virtual datasets made of themselves")
+    """Raise UnsupportedError if a virtual dataset is made of itself, which ends the process when HDF5 reads it."""
+    if dataset.is_virtual and _is_made_of(h5py, dataset, set(), set()):
+        raise UnsupportedError(f"{dataset.name} is made of itself, or of more than {_MAX_VIRTUAL} datasets behind each "
+                               "other", feature="virtual datasets made of themselves")
 
 
-def _is_made_of(h5py, node, here, on_the_way, done):
-    """Return whether a dataset leads to one `on_the_way` to it, by sources in files of the names `here`."""
-    if node.name in on_the_way:
+def _is_made_of(h5py, node, on_the_way, done):
+    """Return whether a dataset leads to one `on_the_way` to it, or too far."""
+    status = os.stat(node.file.filename)
+    place = status.st_dev, status.st_ino, node.name
+    if place in on_the_way or len(on_the_way) == _MAX_VIRTUAL:
         return True
-    on_the_way.add(node.name)
-    for source in node.virtual_sources() if node.is_virtual and node.name not in done else ():
-        if os.path.basename(source.file_name) in here and isinstance(
-                found := node.file.get(source.dset_name), h5py.Dataset) and _is_made_of(
-                h5py, found, here, on_the_way, done):
-            return True
-    on_the_way.remove(node.name)
-    done.add(node.name)
+    on_the_way.add(place)
+    sources = node.virtual_sources() if node.is_virtual and place not in done else ()
+    for file_name, name in {(source.file_name, source.dset_name) for source in sources}:
+        for path in _sources_at(node, file_name):
+            with contextlib.suppress(OSError), h5py.File(path, "r") as file:
+                found = file.get(name)
+                if isinstance(found, h5py.Dataset) and _is_made_of(h5py, found, on_the_way, done):
+                    return True
+    on_the_way.remove(place)
+    done.add(place)
     return False
+
+
+def _sources_at(dataset, name):
+    """Return the paths of the files of a name that a virtual dataset may be made of. They are sought as HDF5 does it."""
+    if name == ".":
+        return [dataset.file.filename]
+    places = os.environ.get("HDF5_VDS_PREFIX", ""), os.path.dirname(dataset.file.filename), ""
+    paths = [os.path.join(place, each) for place in places for each in (name, os.path.basename(name))]
+    return [path for path in dict.fromkeys(paths) if os.path.exists(path)]
 
 
 def absent_sources(dataset: Any) -> list[str]:
     """Return the names of the files that a virtual dataset is made of and that do not exist: HDF5 reads fill values.
 
-    Files are sought as HDF5 does it. Names of which a number is a part are left out.
+    Names of which a number is a part are left out.
     """
-    if not dataset.is_virtual:
-        return []
-    places = os.environ.get("HDF5_VDS_PREFIX", ""), os.path.dirname(dataset.file.filename), ""
-    names = {source.file_name for source in dataset.virtual_sources()}
-    return sorted(name for name in names if name != "." and "%" not in name and not any(
-        os.path.exists(os.path.join(place, each)) for place in places for each in (name, os.path.basename(name))))
+    names = {source.file_name for source in dataset.virtual_sources()} if dataset.is_virtual else ()
+    return sorted(name for name in names if "%" not in name and not _sources_at(dataset, name))
 
 
 def _bare(dtype):

@@ -149,7 +149,7 @@ def test_other_files_of_an_archive_are_told(tmp_path):
 
 
 @pytest.mark.parametrize("path", ["../../evil", "a/../b", "..\\evil", "a\\b", "a\0b", "C:evil", "con", "a/nul.txt",
-                                  "a ", "a.npy", "./a", "a//b"])
+                                  "a ", "a.npy", "./a"])
 def test_such_names_are_given_to_no_member(path, tmp_path):
     with pytest.raises(zcore.errors.InvalidKeyError):
         zcore.copy(zcore.array(VALUES), tmp_path / "a.npz", destination_path=path)
@@ -158,7 +158,7 @@ def test_such_names_are_given_to_no_member(path, tmp_path):
 
 @pytest.mark.parametrize("ending", [".asdf", ".h5", ".zip"])
 def test_paths_in_files_are_paths_of_nodes(ending, tmp_path):
-    for path in ("../../evil", "a\0b", "a//b"):
+    for path in ("../../evil", "a\0b", "a/./b"):
         with pytest.raises(zcore.errors.InvalidKeyError):
             zcore.copy(zcore.array(VALUES), tmp_path / f"a{ending}", destination_path=path)
     assert os.listdir(tmp_path) == []
