@@ -640,14 +640,18 @@ FORKED = """
             return self
 
         def __next__(self):
-            if threading.current_thread() is threading.main_thread():
+            if threading.current_thread() is threading.main_thread() and not inside.is_set():
                 return 1
             inside.set()
             gate.wait()
             raise StopIteration
 
+    def do(item):
+        inside.wait()
+        signal.setitimer(signal.ITIMER_REAL, 0.1)     # while the next item is waited for
+
     signal.signal(signal.SIGALRM, fork)
-    signal.setitimer(signal.ITIMER_REAL, 0.1)
+    signal.setitimer(signal.ITIMER_REAL, 0.1 if KIND != "each_next" else 0)
     if KIND == "aside":
         assert workers.aside(work, False) == "done"
     else:
@@ -655,7 +659,7 @@ FORKED = """
             if KIND == "run":
                 workers.run(work, 2, lambda: None)
             else:
-                workers.each_next(lambda item: inside.wait(), Items(), 2)
+                workers.each_next(do, Items(), 2)
             assert pid
         except zcore.errors.StoreError as error:
             assert not pid and "forked by a signal handler" in str(error)

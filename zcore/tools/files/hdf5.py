@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from zcore.typing import Selection
 
 _GZIP_LEVEL = 4
+_MAX_NAME_NBYTES = 256     # of a dimension of NetCDF
 
 
 def _h5py():
@@ -382,7 +383,7 @@ class Hdf5Sink(Sink):
             return scale
         parent = self._file[group or "/"]
         if not self._is_netcdf or (group, name) in self._scales or not name or "/" in check_key(name) or (
-                isinstance(parent.get(name), self._h5py.Group)):
+                len(name.encode()) > _MAX_NAME_NBYTES or isinstance(parent.get(name), self._h5py.Group)):
             raise KeyError(name)
         if name in parent:     # a variable that is no coordinate: as netcdf-c names it
             parent.move(name, NO_COORDINATE + name)

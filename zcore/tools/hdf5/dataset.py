@@ -162,7 +162,7 @@ def _is_made_of(h5py, node, on_the_way, done):
 
 
 def _sources_at(dataset, name):
-    """Return the paths of the files of a name that a virtual dataset may be made of. They are sought as HDF5 does it."""
+    """Return the paths of the files of a name that a virtual dataset may be made of, sought as HDF5 does it."""
     if name == ".":
         return [dataset.file.filename]
     places = os.environ.get("HDF5_VDS_PREFIX", ""), os.path.dirname(dataset.file.filename), ""
