@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -23,7 +22,7 @@ from zcore.text.object_memory import MAX_OBJECTS_NBYTES, excess_of_json, outside
 from zcore.text.strict_json import STRICT, WITH_CONSTANTS, RepeatedMember, TooManyDigitsError, beginning, checked
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Container, Iterator, Mapping
+    from collections.abc import Callable, Collection, Container, Mapping
     from typing import Any, Self, TypeVar
 
     _Result = TypeVar("_Result")
@@ -307,14 +306,16 @@ def join_lines(*lines: str) -> bytes:
 _constants_are_taken = ContextVar("_constants_are_taken", default=False)
 
 
-@contextmanager
-def taking_constants() -> Iterator[None]:
-    """Let `check_attributes` take NaN and infinities in all formats. The caller warns of them."""
-    token = _constants_are_taken.set(True)
-    try:
-        yield
-    finally:
-        _constants_are_taken.reset(token)
+def taking_constants(function: Callable[..., _Result], *args: Any, **keywords: Any) -> _Result:
+    """Call a function, in which `check_attributes` takes NaN and infinities in all formats. The caller warns of them.
+
+    It has a context of its own, so that nothing of this is left, whenever it is interrupted.
+    """
+    def call():
+        _constants_are_taken.set(True)
+        return function(*args, **keywords)
+
+    return copy_context().run(call)
 
 
 def has_constants(value: Any) -> bool:

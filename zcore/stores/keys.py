@@ -70,7 +70,7 @@ def check_path(path: str, flavour: str = POSIX) -> str:
     >>> check_path("/foo//bar/"), check_path("/")
     ('foo/bar', '')
     """
-    if flavour == POSIX and _is_ordinary(path):
+    if not path or flavour == POSIX and _is_ordinary(path):
         return path
     inner = re.sub("//+", "/", path).strip("/")
     reason = _fault(inner, flavour) if inner else None

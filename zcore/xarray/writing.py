@@ -140,13 +140,12 @@ def to_zarr(ds: Dataset | DataTree, store: StoreLike,
     if any([draft.overwrites for draft in drafts]):
         check_not_overwritten(place, [write for draft in drafts for write in draft.writes()])
     with ExitStack() as stack:
-        stack.enter_context(taking_constants())
         inner = stack.enter_context(_replacing(place, top)) if mode == "w" and compute else None
         # Groups before those in them.
         made = []
         for draft in drafts:
-            made.append(draft.carry_out(place, draft.path, stack, compute) if inner is None else
-                        draft.carry_out(inner, draft.path[len(prefix_of(top)):], stack, compute))
+            to = (place, draft.path) if inner is None else (inner, draft.path[len(prefix_of(top)):])
+            made.append(taking_constants(draft.carry_out, *to, stack, compute))
             if _makes_archive(made[0]):
                 place = made[0].store
         # Copies of the metadata are in the root of the store.
@@ -304,8 +303,7 @@ class _Draft(ZarrStore):
         if name not in self._asked:
             keywords = _in_terms_of(self._format, keywords)
         # Whatever is wrong with them shows here, before the store is touched.
-        with taking_constants():
-            self._tried.create_array(name, **keywords)
+        taking_constants(self._tried.create_array, name, **keywords)
         target = _Target(name, shape, keywords)
         self._targets.append(target)
         return target

@@ -284,9 +284,9 @@ class StoreSink(Sink):
                 return found
             # It is replaced. So nothing in it and below is done.
             self._work.is_begun = False
-        with taking_constants():     # `kept_attributes` has decided
-            return creation.create(self._store, path, format, metadata, attributes, self._options,
-                                   overwrite=self._overwrite, is_below=True)
+        # `kept_attributes` has decided about constants.
+        return taking_constants(creation.create, self._store, path, format, metadata, attributes, self._options,
+                                overwrite=self._overwrite, is_below=True)
 
     def close(self) -> None:
         """Finish all: groups that had consolidated metadata get them."""
