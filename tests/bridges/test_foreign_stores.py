@@ -228,7 +228,8 @@ def test_a_pyramid_in_a_tiff_file_is_a_group(tmp_path):
         file.write(values, tile=(64, 64), subifds=1)
         file.write(values[::2, ::2], tile=(64, 64), subfiletype=1)
     made = zcore.copy(tmp_path / "a.ome.tif", tmp_path / "a.zarr")
-    assert sorted(made) == ["0", "1"] and made.zarr_format == 3 and "multiscales" in made.attrs
+    assert sorted(made) == ["0", "1"] and made.zarr_format == 3
+    assert "multiscales" in made.attrs.get("ome", made.attrs)     # as tifffile of this version has it
     for level in (0, 1):
         np.testing.assert_array_equal(made[f"{level}"][...], values[::1 + level, ::1 + level])
     with tifffile.TiffFile(tmp_path / "a.ome.tif") as file:
