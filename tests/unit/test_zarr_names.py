@@ -119,7 +119,7 @@ def test_compressors_have_no_checksum_at_their_end(zarr_format):
     ("group['sub/a'].metadata.dimension_separator", "chunk_keys.separator"),
     ("group['sub/a'].asstr()", "str"), ("group.visit(print)", "visititems"), ("group.copy('a', 'b')", "zcore.copy"),
     ("group.array('x', [1])", "g.create_array(name, data=data)"),
-    ("zcore.zeros(3, compresors='gzip')", "did you mean compressors=?"), ("zcore.zeros(3, chunk=2)", "mean chunks=?"),
+    ("zcore.zeros(3, compressor_s='gzip')", "did you mean compressors=?"), ("zcore.zeros(3, chunk=2)", "mean chunks=?"),
     ("group.create_array('x', shape=3, dtype='u1', dimension_name='x')", "did you mean dimension_names=?"),
     ("zcore.open_group({}, zarr_version=2)", "zarr_format"), ("zcore.copy({}, {}, chunk=3)", "did you mean chunks=?"),
     ("zcore.opn", "did you mean zcore.open?"), ("zcore.codecs.Zstdcodec", "did you mean zcore.codecs.ZstdCodec?"),
