@@ -176,7 +176,7 @@ def _flat(settings, above=""):
 
 
 def get(name: str, default: Any = _NO_DEFAULT) -> Any:
-    """Return what holds here for a setting of zarr-python, or a dict for all below a name, such as ``"array"``.
+    """Return the value of a setting of zarr-python. For the first part of names, such as ``"array"``, return a dict.
 
     Raises : KeyError, for a name that means nothing here, without a `default`.
     """

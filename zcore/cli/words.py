@@ -27,20 +27,18 @@ _BELOW = re.compile(r"^(.+) (holds no \w+); path='([^']*)' is a node")
 _TARGET = re.compile(r"; (allowed=\['[^']*'\]) would permit it")
 
 
-# What the user has written, and no message changes: paths, options. Set by the command.
+# The arguments of the command line. A message repeats them as they were written.
 spoken: list[str] = []
 
 
 def translated(message: str) -> str:
-    """Return a message in the words of the command. What the user has written stays as it is.
+    """Return a message in the words of the command. Arguments of the command line stay as they are.
 
     >>> translated("ZipStore('a.zip') is read-only; zcore.copy, with overwrite=True")
     'a.zip is read-only; zcore cp, with --overwrite'
     """
-    names = "|".join([re.escape(said) for said in spoken if any([word in said for word in WORDS])])
-    # Between what is found of the group, whose matches have the odd numbers.
-    parts = re.split(f"({names})", message) if names else [message]
-    parts[::2] = [_WORD.sub(lambda found: WORDS[found[1]], part) for part in parts[::2]]
-    message = _STORE.sub(r"\1", "".join(parts))
+    said = [re.escape(one) for one in spoken if any([word in one for word in WORDS])]
+    message = re.sub("|".join([*said, _WORD.pattern]), lambda found: WORDS.get(found[1], found[0]), message)
+    message = _STORE.sub(r"\1", message)
     message = _BELOW.sub(r"\1 \2; \1/\3 is a node", message)
     return _TARGET.sub(r"; zcore.ReferenceStore(set, \1) in Python would permit it", message)

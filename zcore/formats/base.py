@@ -238,7 +238,7 @@ class Format(ABC):
         raise NodeNotFoundError(f"{path or 'the root'} is {found}, not {what}", path=path, format=self.name)
 
     def describes(self, metadata: Any) -> bool:
-        """Return whether metadata, or what has a `zarr_format` like them, are those of a node of this format."""
+        """Return whether metadata are of a node of this format. Any object with a `zarr_format` will do."""
         return metadata.zarr_format == self.name
 
     def __repr__(self) -> str:

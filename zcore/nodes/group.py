@@ -475,7 +475,7 @@ class Group(Node):
         return iter([(path, node_of(made_binding)) for path, made_binding in made])
 
     def _to_change(self):
-        """Return the binding for a change of what is below, after which the consolidated metadata are not used."""
+        """Return the binding, to change members. The consolidated metadata are not used any more then."""
         self._binding.check_writable()
         self._copy = None
         return self._binding

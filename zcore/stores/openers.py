@@ -40,7 +40,7 @@ class Kind(NamedTuple):
     is_far : bool
         The opener also takes a `RemoteStore` of a file's URL.
     maker : str or None
-        What writes such files: for a caller that would write something else of such a name.
+        Names what writes such files. It is for an error, if something else would get such a name.
     """
 
     name: str

@@ -77,7 +77,7 @@ def test_delta_is_that_of_numcodecs(dtype, astype):
         encoded, decoded = all_ways(chain, chunk.reshape(30, 40))
         assert encoded == expected
         if dtype[0] == astype[0] or ("f" not in dtype + astype and "8" not in astype and dtype != "u8"):
-            # Else numcodecs adds in double precision; what a negative sum becomes in `u8` is left open by C.
+            # numcodecs would add in double precision, and C does not say what a negative sum becomes in `u8`.
             assert decoded.tobytes() == theirs.decode(expected).tobytes()
     if np.dtype(astype).itemsize >= np.dtype(dtype).itemsize and "f" not in dtype + astype:
         assert decoded.tobytes() == chunk.tobytes()

@@ -225,7 +225,7 @@ def _dates(values, attributes):
         return None
     seconds = values.astype(float) * _SECONDS[found[1]]
     seconds[~(np.abs(seconds) < 1e11)] = np.nan     # some 3000 years
-    with contextlib.suppress(ValueError):     # a date that is none
+    with contextlib.suppress(ValueError):     # it is no date
         dates = np.datetime64(f"{found[2]}T{found[3] or '00:00'}", "ms") + np.round(seconds * 1000).astype("m8[ms]")
         return None if (dates < np.datetime64(least)).any() else dates
 
