@@ -90,6 +90,7 @@ class DocumentsLast(Store):
         self._written = set()
         self._is_whole = False              # all documents are there
         self._numbers = Tickets()
+        self.key_flavour: str = inner.key_flavour
         self.n_requests: int = inner.n_requests
         if root is not None and inner.swaps:
             self._take_place(root)
