@@ -112,11 +112,9 @@ def generated(data):
                 "dimensions": {"i": {"start": -2, "stop": 4}, "j": [0, 7, 2**40]}}
         templates = Templates({"u": "server/path", "f": "<{{c}}>"})
         try:
-            batches = list(Generation([item], templates).batches(5))
+            found = [tuple(map(str, row)) for row in Generation([item], templates).references()]
         except (ReferenceFormatError, UnsupportedError):
             return
-        found = [(key, batch.urls[k], str(offset), str(length)) for batch in batches for key, k, offset, length in zip(
-            batch.keys, batch.url_index, batch.offsets.tolist(), batch.lengths.tolist(), strict=True)]
         variables = [{"i": i, "j": j} for i in range(-2, 4) for j in (0, 7, 2**40)]
         n_texts = len(texts) if len(texts) != 3 else 2
         for n in range(n_texts):

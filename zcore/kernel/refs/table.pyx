@@ -157,43 +157,6 @@ cdef class ReferenceTable:
         cdef int target = self._number_of(url)
         self._put(<const uint8_t *>PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key), target, offset, n_bytes)
 
-    def put_many(self, list keys not None, list urls not None, const Py_ssize_t[::1] url_index,
-                 const int64_t[::1] offsets, const int64_t[::1] lengths):
-        """Set the values of several keys to bytes of targets.
-
-        Parameters
-        ----------
-        keys : list of str
-        urls : list of str
-        url_index : array of intp
-            Index of each key's URL in `urls`.
-        offsets, lengths : array of int64
-            A length of -1 means the whole target.
-
-        Raises
-        ------
-        ReferenceFormatError
-            A text is no valid key.
-        """
-        cdef list targets = [self._number_of(url) for url in urls]
-        cdef Py_ssize_t i
-        cdef bytes key
-        cdef const uint8_t *text
-        cdef int target
-        assert len(keys) == len(url_index) == len(offsets) == len(lengths)
-        for i in range(len(keys)):
-            try:
-                key = (<str>keys[i]).encode()
-            except UnicodeEncodeError:
-                raise ReferenceFormatError(f"{keys[i]!r:.200} is no key: half of a pair of surrogates") from None
-            text = <const uint8_t *>PyBytes_AS_STRING(key)
-            if not is_key(text, PyBytes_GET_SIZE(key)):
-                raise ReferenceFormatError(f"{keys[i]!r:.200} is no key, and gen makes it: {KEY_RULES}")
-            target = targets[url_index[i]]
-            if lengths[i] > 0 and offsets[i] > INT64_MAX - lengths[i]:
-                raise ReferenceFormatError(f"key {keys[i]!r:.200}, which gen makes, ends beyond byte 2**63")
-            self._put(text, PyBytes_GET_SIZE(key), target, offsets[i], lengths[i])
-
     def put_data(self, bytes key not None, bytes data not None):
         """Set the value of a key to inline bytes."""
         self._put_data(<const uint8_t *>PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key),

@@ -10,10 +10,11 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
-from zcore.errors import CodecError, OutOfMemoryError, ReferenceFormatError, warn
+from zcore.errors import CodecError, InvalidKeyError, OutOfMemoryError, ReferenceFormatError, warn
 from zcore.kernel.codec.program import Program
 from zcore.kernel.refs.json import members_of, read_references
 from zcore.kernel.refs.table import ReferenceTable
+from zcore.stores.keys import check_key
 from zcore.text.object_memory import MAX_OBJECTS_NBYTES, excess_of_json
 from zcore.text.strict_json import STRICT, WITH_CONSTANTS
 
@@ -163,8 +164,10 @@ def _render(table, definitions, overrides, gen, max_generated, max_nbytes):
                                 MAX_REFERENCES if max_generated is None else max_generated)
         n_before = len(table)
         try:
-            for batch in generation.batches():
-                table.put_many(batch.keys, batch.urls, batch.url_index, batch.offsets, batch.lengths)
+            for key, *found in generation.references():
+                table.put(check_key(key).encode(), *found)
+        except InvalidKeyError as exc:
+            raise ReferenceFormatError(f"gen: {exc.message}", member="gen") from exc
         except MemoryError as exc:
             raise OutOfMemoryError(f"no memory for the {generation.count} references that gen makes",
                                    nbytes=getattr(exc, "nbytes", None) or table.nbytes) from exc

@@ -2,34 +2,28 @@
 
 The variables of an item make a cartesian product, the first one slowest. The texts are rendered for each element
 ("References specification", version 1, "gen"). Their number is computed from the ranges and compared with a limit
-before anything is made. Then columns of texts and integers are made in batches, so that a million references are never
-a million objects at once.
+before anything is made, and they are made one by one.
 """
 from __future__ import annotations
 
-import itertools
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
 from zcore.errors import ReferenceFormatError
-from zcore.stores.reference.templates import MAX_INTEGER, MIN_INTEGER, OPERATORS, is_name, rendered, shown
+from zcore.stores.reference.templates import MAX_INTEGER, MIN_INTEGER, is_name, rendered, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator
-
-    import numpy.typing as npt
+    from collections.abc import Iterator, Sequence
 
     from zcore.stores.reference.templates import Templates, Text
 
 MAX_REFERENCES = 1 << 24
 NBYTES_EACH = 384          # of memory, for each reference that the caller allows
-BATCH = 1 << 12            # a batch of the longest texts of four bytes a character takes 128 MB
-WHOLE = -1                 # the length of a reference without one: all of the target
 
 MAX_GENERATED_TEXT = 4096  # characters of a key or URL: a limit of references limits memory only together with this
-MAX_EXPRESSIONS = 64       # in such a text; each of them is a column for a while
+MAX_EXPRESSIONS = 64       # in such a text
+MAX_CACHED = 1 << 10       # texts of one expression
 
 _DECIMAL = re.compile(r"0*([0-9]{1,19})")
 # Around a number. Python's `str.strip` takes four more for blanks, which `int` refuses.
@@ -37,27 +31,6 @@ _BLANKS = " \t\n\v\f\r"
 
 _REQUIRED = {"key", "url", "dimensions"}
 _EXTENT = {"offset", "length"}
-
-
-class GeneratedBatch(NamedTuple):
-    """Generated references as columns, in the order of the document.
-
-    Attributes
-    ----------
-    keys : list of str
-    urls : list of str
-        Each URL of the batch once.
-    url_index : ndarray of intp
-        For each key, the number of its URL in `urls`.
-    offsets, lengths : ndarray of int64
-        Bytes; 0 and `WHOLE` where the item has neither.
-    """
-
-    keys: list[str]
-    urls: list[str]
-    url_index: npt.NDArray[np.intp]
-    offsets: npt.NDArray[np.int64]
-    lengths: npt.NDArray[np.int64]
 
 
 class Generation:
@@ -89,258 +62,117 @@ class Generation:
     --------
     >>> from zcore.stores.reference.templates import Templates
     >>> item = {"key": "k{{i}}", "url": "u", "offset": "{{ i * 10 }}", "length": 10, "dimensions": {"i": {"stop": 2}}}
-    >>> [batch] = Generation([item], Templates({})).batches()
-    >>> batch.keys, batch.urls, batch.offsets.tolist()
-    (['k0', 'k1'], ['u'], [0, 10])
+    >>> list(Generation([item], Templates({})).references())
+    [('k0', 'u', 0, 10), ('k1', 'u', 10, 10)]
     """
 
     def __init__(self, gen: object, templates: Templates, limit: int = MAX_REFERENCES) -> None:
         if not isinstance(gen, list):
             raise _wrong("gen", f"expected a list of objects, found {shown(gen)}")
-        products: list[Ranges] = []
         self.count: int = 0
+        products = []
         for i, item in enumerate(gen):
             _check_members(item, f"gen[{i}]")
-            product = Ranges(item["dimensions"], f"gen[{i}].dimensions", limit)
-            self.count += product.size
+            products.append(_product(item["dimensions"], f"gen[{i}].dimensions", limit))
+            self.count += products[-1].size
             if self.count > limit:
                 raise _too_many(f"gen[{i}].dimensions", limit)
-            products.append(product)
         self._items = [_Item(item, product, templates, f"gen[{i}]")
                        for i, (item, product) in enumerate(zip(gen, products, strict=True))]
 
-    def batches(self, size: int | None = None) -> Iterator[GeneratedBatch]:
-        """Yield a `GeneratedBatch` for every `size` references of an item, or fewer; `BATCH` by default.
+    def references(self) -> Iterator[tuple[str, str, int, int | None]]:
+        """Iterate over (key, URL, offset, length), in the order of the document; a length of None is the whole target.
 
         Raises : ReferenceFormatError, if a text cannot be rendered for some values of the variables, or if an offset
         or a length is not an integer of 63 bits.
         """
-        size = BATCH if size is None else size
         for item in self._items:
-            for start in range(0, item.product.size, size):
-                yield item.batch(np.arange(start, min(start + size, item.product.size), dtype=np.int64))
-
-
-class Ranges:
-    """The cartesian product of the variables of an item; its elements are numbered in C order, none is made.
-
-    Attributes
-    ----------
-    size : int
-        How many elements it has.
-    names : list of str
-        The variables, slowest first.
-    """
-
-    def __init__(self, dimensions: object, member: str, limit: int) -> None:
-        if not isinstance(dimensions, dict) or not dimensions:
-            raise _wrong(member, f"expected an object with a variable at least, found {shown(dimensions)}")
-        self.names: list[str] = list(dimensions)
-        self._variables = {name: _variable(name, given, f"{member}.{name!s:.60}")
-                           for name, given in dimensions.items()}
-        self.size: int = 0 if any(variable.size == 0 for variable in self._variables.values()) else 1
-        self._strides = {}
-        for name in reversed(self.names if self.size else ()):
-            self._strides[name] = self.size
-            self.size *= self._variables[name].size
-            if self.size > limit:
-                raise _too_many(member, limit)
-
-    def distinct(self, elements: npt.NDArray[np.int64],
-                 names: Collection[str]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.intp] | None]:
-        """Return some of the `elements`, an array of different numbers, that show each combination of `names` once.
-
-        Also returns, for each element, which of them shows its combination; None when all of them do, in order.
-        """
-        if not names:
-            return elements[:1], np.zeros(len(elements), np.intp)
-        combination, n_combinations = np.zeros(len(elements), np.int64), 1
-        for name in self.names:
-            if name in names:
-                combination = combination * self._variables[name].size + self._indices(name, elements)
-                n_combinations *= self._variables[name].size
-        if n_combinations == self.size:
-            return elements, None
-        _, first, inverse = np.unique(combination, return_index=True, return_inverse=True)
-        return elements[first], inverse
-
-    def values(self, name: str, elements: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Return the value of one variable in each of the `elements`, as int64."""
-        return self._variables[name].at(self._indices(name, elements))
-
-    def variables(self, element: int, names: Iterable[str]) -> dict[str, int]:
-        """Return the values of `names` in one element, a dict of Python integers."""
-        return {name: int(self.values(name, np.array([element], np.int64))[0]) for name in names}
-
-    def _indices(self, name, elements):
-        return elements // self._strides[name] % self._variables[name].size
+            yield from item.references()
 
 
 class _Variable(NamedTuple):
-    """How many values a variable has; ``at(indices)`` returns some of them."""
+    """`stride` elements of the product in turn have the same value; there are none of them in an empty product."""
 
+    values: Sequence[int]
     size: int
-    at: Callable[[npt.NDArray[np.int64]], npt.NDArray[np.int64]]
+    stride: int
+
+
+class _Product(NamedTuple):
+    variables: dict[str, _Variable]
+    size: int
 
 
 class _Item:
     """One object of the list, its texts compiled."""
 
     def __init__(self, item, product, templates, member):
-        self.product = product
-        self._member = member
+        self._member, self._size = member, product.size
 
         def column(name):
             text = item[name] if isinstance(item[name], str) else str(item[name])
-            return Column(templates.compile(text, product.names, f"{member}.{name}"), product)
+            return _Column(templates.compile(text, product.variables, f"{member}.{name}"), product)
 
         self._key, self._url = column("key"), column("url")
         self._extent = (column("offset"), column("length")) if "offset" in item else None
 
-    def batch(self, elements):
-        """Return the `GeneratedBatch` of some elements of the product."""
-        chosen, inverse = self.product.distinct(elements, self._url.names)
-        numbers = {}
-        index = np.array([numbers.setdefault(url, len(numbers)) for url in self._url.texts(chosen)], np.intp)
-        index = index if inverse is None else index[inverse]
-        if self._extent is None:
-            offsets = np.zeros(len(elements), np.int64)
-            lengths = np.full(len(elements), WHOLE, np.int64)
-        else:
-            offsets, lengths = (self._gathered(column, elements) for column in self._extent)
-            beyond = offsets > MAX_INTEGER - lengths
-            if beyond.any():
-                i = int(beyond.argmax())
-                raise _wrong(f"{self._member}.length", "expected an end of 63 bits, found the offset "
-                             f"{offsets[i]} and the length {lengths[i]}")
-        return GeneratedBatch(self._key.texts(elements), list(numbers), index, offsets, lengths)
-
-    def _gathered(self, column, elements):
-        chosen, inverse = self.product.distinct(elements, column.names)
-        numbers = column.integers(chosen)
-        return numbers if inverse is None else numbers[inverse]
+    def references(self):
+        offset, length = 0, None
+        for i in range(self._size):
+            if self._extent is not None:
+                offset, length = [column.integer(i) for column in self._extent]
+                if offset > MAX_INTEGER - length:
+                    raise _wrong(f"{self._member}.length", f"expected an end of 63 bits, found the offset {offset} and "
+                                 f"the length {length}")
+            yield self._key.text(i), self._url.text(i), offset, length
 
 
-# Texts for many elements of a product at once. An expression is rendered once for each combination of the variables
-# that it names. NumPy evaluates integer arithmetic whose operands prove that no step leaves 64 bits. All other values
-# are rendered alone, and that decides about errors.
+class _Column:
+    """A compiled text, for each element of a product. An expression is rendered once for each of its latest values."""
 
-class Column:
-    """A compiled text, for many elements of a product.
+    def __init__(self, text: Text, product: _Product) -> None:
+        self._text = text
+        self._variables = [product.variables[name] for name in sorted(text.names)]
+        numbers = {name: n for n, name in enumerate(sorted(text.names))}
+        self._parts = [part if type(part) is str else
+                       (_cached(part, text), [numbers[name] for name in sorted(part.names)]) for part in text.parts]
+        self._check(sum(len(part) for part in text.parts if type(part) is str))
+        if (n := sum(type(part) is not str for part in text.parts)) > MAX_EXPRESSIONS:
+            raise _wrong(text.member, f"expected {MAX_EXPRESSIONS} expressions at the most, found {n}")
 
-    Parameters
-    ----------
-    text : Text
-    product : Ranges
-    """
+    def _values(self, i):
+        return [values[i // stride % n] for values, n, stride in self._variables]
 
-    def __init__(self, text: Text, product: Ranges) -> None:
-        self.names: frozenset[str] = text.names
-        self._text, self._product = text, product
-        self._literal = "".join(part for part in text.parts if type(part) is str)
-        self._expressions = [part for part in text.parts if type(part) is not str]
-        # With `%` between them, literals are the pattern of each row.
-        self._pattern = "".join(part.replace("%", "%%") if type(part) is str else "%s" for part in text.parts)
-        self._check_length(len(self._literal))
-        if len(self._expressions) > MAX_EXPRESSIONS:
-            raise _wrong(text.member, f"expected {MAX_EXPRESSIONS} expressions at the most, found "
-                         f"{len(self._expressions)}")
+    def text(self, i):
+        """Return the text of an element."""
+        found = self._values(i)
+        text = "".join([part if type(part) is str else part[0](*[found[n] for n in part[1]]) for part in self._parts])
+        self._check(len(text))
+        return text
 
-    def texts(self, elements: npt.NDArray[np.int64]) -> list[str]:
-        """Return the text of each element, a list.
+    def integer(self, i):
+        """Return the integer of 63 bits that the text of an element says."""
+        text = self.text(i)
+        found = _DECIMAL.fullmatch(text.strip(_BLANKS))
+        if found is None or int(found[1]) > MAX_INTEGER:
+            names = sorted(self._text.names)
+            given = ", ".join(f"{name} = {value}" for name, value in zip(names, self._values(i), strict=True))
+            hint = "; / gives fractions, // does not" if "/" in self._text.source else ""
+            raise _wrong(self._text.member, f"expected an integer of 0 to 2**63 - 1, found {shown(text)} for "
+                         f"{given[:80] or 'all variables'}{hint}")
+        return int(found[1])
 
-        Raises : ReferenceFormatError, if one cannot be rendered, or has, or might have, too many characters.
-        """
-        columns, longest = [], len(self._literal)
-        for expression in self._expressions:
-            numbers = self._computed(expression, elements)
-            if numbers is not None:
-                columns.append(numbers.tolist())
-                longest += max(len(str(end)) for end in _ends(numbers))
-            else:
-                columns.append(self._rendered(expression, elements))
-                longest += max(map(len, columns[-1]))
-            self._check_length(longest)
-        if not columns:
-            return [self._literal] * len(elements)
-        return list(map(self._pattern.__mod__, zip(*columns, strict=True)))
-
-    def integers(self, elements: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Return the integer of 63 bits that each element's text says, as int64."""
-        if len(self._expressions) == 1 and not self._literal.strip(_BLANKS):
-            numbers = self._computed(self._expressions[0], elements)
-            if numbers is not None:
-                if numbers.min() < 0:
-                    i = int(numbers.argmin())
-                    raise self._no_integer(str(numbers[i]), elements[i])
-                return numbers
-        texts = self.texts(elements)
-        numbers = np.empty(len(texts), np.int64)
-        for i, text in enumerate(texts):
-            found = _DECIMAL.fullmatch(text.strip(_BLANKS))
-            if found is None or int(found[1]) > MAX_INTEGER:
-                raise self._no_integer(text, elements[i])
-            numbers[i] = int(found[1])
-        return numbers
-
-    def _computed(self, expression, elements):
-        """Return the value of an expression in each element, as int64; None if it may be anything else."""
-        return _evaluated(expression.tree, {name: self._product.values(name, elements) for name in expression.names})
-
-    def _rendered(self, expression, elements):
-        """Return the value of any expression in each element, a list of texts."""
-        names = sorted(expression.names)
-        chosen, inverse = self._product.distinct(elements, expression.names)
-        columns = [self._product.values(name, chosen).tolist() for name in names]
-        texts = []
-        for row in zip(*columns, strict=True):
-            text = rendered(expression, dict(zip(names, row, strict=True)), self._text.source, self._text.member)
-            self._check_length(len(text))
-            texts.append(text)
-        return texts if inverse is None else list(map(texts.__getitem__, inverse.tolist()))
-
-    def _check_length(self, length):
+    def _check(self, length):
         if length > MAX_GENERATED_TEXT:
             raise _wrong(self._text.member, f"expected texts of {MAX_GENERATED_TEXT} characters at the most, found "
                          f"{length}")
 
-    def _no_integer(self, text, element):
-        variables = ", ".join(f"{name} = {value}" for name, value in
-                              self._product.variables(element, sorted(self.names)).items())
-        hint = "; / gives fractions, // does not" if "/" in self._text.source else ""
-        return _wrong(self._text.member, f"expected an integer of 0 to 2**63 - 1, found {shown(text)} for "
-                      f"{variables[:80] or 'all variables'}{hint}")
 
-
-def _evaluated(tree, columns):
-    """Return the value of a tree for columns of int64; None unless each step is an integer of 64 bits."""
-    operation, *operands = tree
-    if operation == "value":
-        return np.array([operands[0]], np.int64) if type(operands[0]) is int else None
-    if operation == "name":
-        return columns[operands[0]]
-    if operation not in OPERATORS or operation == "/":
-        return None
-    operands = [_evaluated(operand, columns) for operand in operands]
-    if any([operand is None for operand in operands]) or not _fits(operation, list(map(_ends, operands))):
-        return None
-    return OPERATORS[operation](*operands)
-
-
-def _fits(operation, ranges):
-    """Return whether all results of an operation on integers in some ranges are integers of 64 bits."""
-    low, high = ranges[-1]
-    if operation in ("//", "%") and low <= 0 <= high:
-        return False
-    if operation == "**" and not 0 <= low == high <= 64:
-        return False
-    # Each operation is monotonic in each operand on one side of zero, so the extreme results are those of the ends.
-    results = [OPERATORS[operation](*ends) for ends in itertools.product(*ranges)]
-    return MIN_INTEGER <= min(results) and max(results) <= MAX_INTEGER
-
-
-def _ends(numbers):
-    return int(numbers.min()), int(numbers.max())
+def _cached(expression, text):
+    """Return a function that renders an expression for the values of its variables, in the order of their names."""
+    names = sorted(expression.names)
+    return lru_cache(MAX_CACHED)(lambda *values: rendered(expression, dict(zip(names, values, strict=True)),
+                                                          text.source, text.member))
 
 
 # Checks
@@ -375,15 +207,30 @@ def _check_members(item, member):
             raise _wrong(f"{member}.{name}", f"expected {what}, found {shown(value)}")
 
 
-def _variable(name, given, member):
-    """Return the `_Variable` that the document describes."""
+def _product(dimensions, member, limit):
+    """Return the product of the variables of an item, of which no element is made."""
+    if not isinstance(dimensions, dict) or not dimensions:
+        raise _wrong(member, f"expected an object with a variable at least, found {shown(dimensions)}")
+    found = {name: _values(name, given, f"{member}.{name!s:.60}") for name, given in dimensions.items()}
+    size, variables = int(all([n for _, n in found.values()])), {}
+    for name in reversed(found if size else ()):
+        values, n = found[name]
+        variables[name] = _Variable(values, n, size)
+        size *= n
+        if size > limit:
+            raise _too_many(member, limit)
+    return _Product(variables or dict.fromkeys(found, _Variable((), 0, 0)), size)
+
+
+def _values(name, given, member):
+    """Return the values of a variable, and their number, which may be too large for `len`."""
     if not is_name(name):
         raise _wrong(member, f"expected an identifier as the name of a variable, found {shown(name)}")
     if isinstance(given, list):
         for value in given:
             if not _is_integer(value):
                 raise _wrong(member, f"expected integers of 64 bits, found {shown(value)}")
-        return _Variable(len(given), np.array(given, np.int64).__getitem__)
+        return given, len(given)
     if not isinstance(given, dict) or "stop" not in given or given.keys() - {"start", "stop", "step"}:
         raise _wrong(member, "expected a list of integers, or an object of start, stop and step with a stop at least, "
                      f"found {shown(given)}")
@@ -393,7 +240,4 @@ def _variable(name, given, member):
             raise _wrong(member, f"expected integers of 64 bits, found {shown(number)}")
     if step == 0:
         raise _wrong(member, "expected a step other than 0")
-    # The length of a Python range; `len` fails where it does not fit a machine word.
-    size = max(0, (stop - start + step - (1 if step > 0 else -1)) // step)
-    # A product beyond 64 bits wraps around, and the sum wraps back.
-    return _Variable(size, lambda indices: indices * np.array(step) + np.array(start))
+    return range(start, stop, step), max(0, (stop - start + step - (1 if step > 0 else -1)) // step)

@@ -428,10 +428,7 @@ class Templates:
         UnsupportedError
             It uses a feature that the format does not need, or it needs jinja2, which is not installed.
         """
-        if variables or not isinstance(text, str):
-            return self.compile(text, variables or (), member).render(variables)
-        rendered = self._substituted(text)
-        return self.compile(text, (), member).render({}) if rendered is None else rendered
+        return self.compile(text, variables or (), member).render(variables or {})
 
     def render_all(self, texts: Iterable[str], member: str = "url") -> Iterator[str]:
         """Iterate over `texts` rendered; see `render`.
@@ -441,35 +438,19 @@ class Templates:
         fronts = {}
         for text in texts:
             front, braces, rest = text.rpartition("}}")
-            rendered = fronts.get(front) if braces else None
-            if rendered is None and braces and len(fronts) < 1024:
-                rendered = self._substituted(front + braces)
-                if rendered is not None and len(front) + len(rendered) <= 4096:
-                    fronts[front] = rendered
-            if (rendered is None or "{" in rest or "\n" in rest or "\r" in rest or len(text) > MAX_TEXT
-                    or len(rendered) + len(rest) > MAX_TEXT):
+            # Behind -}} jinja2 drops blanks.
+            if (not braces or front.endswith("-") or any([sign in rest for sign in ("{", "#}", "\n", "\r")])
+                    or len(text) > MAX_TEXT):
                 yield self.render(text, member=member)
-            else:
-                yield rendered + rest
-
-    def _substituted(self, text):
-        """Return a text of one line rendered, if all its braces are names of templates; else None.
-
-        There may be a URL for each chunk, and `compile` takes three times as long.
-        """
-        if "\n" in text or "\r" in text:
-            return None
-        if "{" not in text:
-            return text
-        pieces = _SIMPLE.split(text)
-        if "{" in "".join(pieces[::2]):
-            return None
-        for i in range(1, len(pieces), 2):
-            value = self._values.get(pieces[i])
-            if value is None or "{{" in value:
-                return None
-            pieces[i] = value
-        return "".join(pieces) if max(len(text), sum(map(len, pieces))) <= MAX_TEXT else None
+                continue
+            rendered = fronts.get(front)
+            if rendered is None:
+                rendered = self.render(front + braces, member=member)
+                if len(fronts) < 1024 and len(front) + len(rendered) <= 4096:
+                    fronts[front] = rendered
+            if len(rendered) + len(rest) > MAX_TEXT:
+                raise too_long(text, member)
+            yield rendered + rest
 
     def compile(self, text: object, names: Iterable[str] = (), member: str = "url") -> Text:
         """Return `text` as a `Text`, which renders it for the variables in `names`.

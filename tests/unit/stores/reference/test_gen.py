@@ -7,13 +7,12 @@ import sys
 import tracemalloc
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import zcore
 from tests.each import each
 from zcore.errors import ReferenceFormatError, UnsupportedError
-from zcore.stores.reference.gen import MAX_EXPRESSIONS, MAX_GENERATED_TEXT, WHOLE, Generation
+from zcore.stores.reference.gen import MAX_CACHED, MAX_EXPRESSIONS, MAX_GENERATED_TEXT, Generation
 from zcore.stores.reference.templates import Templates
 
 SEED_TEMPLATES = {"u": "server.domain/path", "f": "{{c}}"}
@@ -30,16 +29,9 @@ def jinja2():
     return pytest.importorskip("jinja2")
 
 
-def references(*items, templates=SEED_TEMPLATES, size=1 << 15, **options):
+def references(*items, templates=SEED_TEMPLATES, **options):
     """Return what the items generate, a list of (key, URL, offset, length)."""
-    found = []
-    for batch in Generation(list(items), Templates(templates), **options).batches(size):
-        assert len(set(batch.urls)) == len(batch.urls)
-        assert batch.offsets.dtype == batch.lengths.dtype == np.int64
-        assert len(batch.keys) == len(batch.url_index) == len(batch.offsets) == len(batch.lengths) <= size
-        urls = [batch.urls[i] for i in batch.url_index]
-        found += zip(batch.keys, urls, batch.offsets.tolist(), batch.lengths.tolist(), strict=True)
-    return found
+    return list(Generation(list(items), Templates(templates), **options).references())
 
 
 def keys(**dimensions):
@@ -62,10 +54,9 @@ def one_by_one(item, templates):
     return found
 
 
-@pytest.mark.parametrize("size", [1, 2, 5, 1000])
-def test_example(size):
-    """RF-GEN-07: exactly the entries that the specification lists, whatever the batches."""
-    assert references(SEED, size=size) == [
+def test_example():
+    """RF-GEN-07: exactly the entries that the specification lists."""
+    assert references(SEED) == [
         ("gen_key0", "http://server.domain/path_0", 1000, 1000),
         ("gen_key1", "http://server.domain/path_1", 2000, 1000),
         ("gen_key2", "http://server.domain/path_2", 3000, 1000),
@@ -113,7 +104,7 @@ def test_types_of_members(name, value):
 
 def test_neither_offset_nor_length_is_the_whole_target():
     """RF-GEN-01."""
-    assert references(TEXTS) == [(f"k{i}", "u", 0, WHOLE) for i in range(3)]
+    assert references(TEXTS) == [(f"k{i}", "u", 0, None) for i in range(3)]
 
 
 @each("dimensions, reason", [
@@ -272,26 +263,28 @@ def test_empty_product_beside_a_huge_one():
     generation = Generation([{**TEXTS, "dimensions": {"i": {"stop": 10**12}, "j": [], "k": {"stop": 10**12}}}],
                             Templates({}))
     assert generation.count == 0
-    assert list(generation.batches()) == []
+    assert list(generation.references()) == []
 
 
-def test_a_million_references_are_made_batch_by_batch():
-    """RF-GEN-10: no more than a batch is in memory."""
+def test_a_million_references_are_made_one_by_one():
+    """RF-GEN-10: no more than some are in memory."""
     item = {"key": "x/{{i}}.{{j}}", "url": "http://{{u}}_{{i // 10}}", "offset": "{{ (i * 1000 + j) * 4096 }}",
             "length": "4096", "dimensions": {"i": {"stop": 1000}, "j": {"stop": 1000}}}
     generation = Generation([item], Templates(SEED_TEMPLATES))
     assert generation.count == 10**6
-    batches = generation.batches(1000)
+    found = generation.references()
     tracemalloc.start()
     try:
-        for i in range(20):
-            batch = next(batches)
-            assert batch.keys == [f"x/{i}.{j}" for j in range(1000)]
-            assert batch.urls == [f"http://server.domain/path_{i // 10}"]
-            assert batch.offsets.tolist() == [(i * 1000 + j) * 4096 for j in range(1000)]
+        for i, j in itertools.product(range(20), range(1000)):
+            assert next(found) == (f"x/{i}.{j}", f"http://server.domain/path_{i // 10}", (i * 1000 + j) * 4096, 4096)
         assert tracemalloc.get_traced_memory()[1] < 4 << 20
     finally:
         tracemalloc.stop()
+
+
+def test_an_expression_of_more_values_than_are_kept():
+    item = {**TEXTS, "dimensions": {"j": {"stop": 2}, "i": {"stop": MAX_CACHED + 2}}}
+    assert [key for key, *_ in references(item)] == 2 * [f"k{i}" for i in range(MAX_CACHED + 2)]
 
 
 @pytest.mark.parametrize("name", ["key", "url"])
@@ -308,25 +301,23 @@ def test_generated_texts_are_bounded(name, text):
 def test_longest_texts_that_are_allowed():
     """RF-GEN-10."""
     item = {**TEXTS, "key": "x" * (MAX_GENERATED_TEXT - 1) + "{{i}}", "url": "{{i}}" * MAX_EXPRESSIONS}
-    assert references(item)[2] == ("x" * (MAX_GENERATED_TEXT - 1) + "2", "2" * MAX_EXPRESSIONS, 0, WHOLE)
+    assert references(item)[2] == ("x" * (MAX_GENERATED_TEXT - 1) + "2", "2" * MAX_EXPRESSIONS, 0, None)
 
 
 DIMENSIONS = {"i": {"start": -3, "stop": 9, "step": 4}, "j": [7, 0, 7], "k": {"stop": 1}, "m": {"stop": 4}}
 
 
-@pytest.mark.thinned(2, "text", "size")
-@pytest.mark.parametrize("size", [3, 1000])
 @pytest.mark.parametrize("text", [
     "a", "{{u}}", "{{i}}", "{{m}}{{i}}", "{{j}}/{{j}}", "{{k}}", "{{ '%03d' % m }}.{{i}}", "{{ '%d-%d' % (i, m) }}%",
     "%s%d{{i}}%%{{ f(c=j) }}", "{{ i // 2 }}{{ j % 3 }}", "{{ i ** 2 + m ** 3 - j * k }}", "{{ i ** m }}", "{{ -i }}",
     "{{ 2 ** m }}", "{{ (i * 2 ** 40) * (m * 2 ** 16) }}", "{{ m / 2 }}", "{{ i ~ j ~ k ~ m }}", "{{ i % -3 // 2 }}",
     "{{ (-7) // (m + 1) }}", "{{ (m + 1) // (j - 3) }}", "{{ '' }}{{i}}{# c #}\n",
 ])
-def test_columns_are_what_each_element_alone_is(text, size):
+def test_references_are_what_each_element_alone_is(text):
     """RF-GEN-05, RF-GEN-10."""
     item = {"key": text, "url": text, "offset": "{{ i * i + m * 10 ** 15 }}", "length": "{{ j }}{{ m }}",
             "dimensions": DIMENSIONS}
-    assert references(item, size=size) == one_by_one(item, SEED_TEMPLATES)
+    assert references(item) == one_by_one(item, SEED_TEMPLATES)
 
 
 @pytest.mark.parametrize("expression", [
