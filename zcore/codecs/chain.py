@@ -217,10 +217,12 @@ class CodecChain:
         self._lower()
 
     def for_chunks(self, chunk_shape: tuple[int, ...]) -> CodecChain | None:
-        """Return the chain for chunks of another shape, with the same number of dimensions; None if there are shards.
+        """Return the chain for chunks of a shape with the same number of dimensions; None for other shards.
 
         Raises : ValueError, if a codec does not accept such chunks.
         """
+        if chunk_shape == self.chunk_shape:
+            return self
         if self.shards is not None:
             return None
         new = object.__new__(CodecChain)

@@ -16,9 +16,9 @@ import numpy as np
 from zcore.codecs.chain import CodecChain
 from zcore.engine import known_documents
 from zcore.errors import ArrayMismatchError, ZcoreError, noted
-from zcore.formats.json_documents import MAX_NBYTES
-from zcore.model.metadata import ArrayMetadata
-from zcore.model.value import text_of
+from zcore.formats.json_documents import MAX_NBYTES, PLAIN
+from zcore.model.metadata import ArrayMetadata, has_varying_items
+from zcore.model.value import IdentityKey, text_of
 from zcore.stores.base import AtMost
 from zcore.stores.keys import prefix_of
 
@@ -92,6 +92,36 @@ def view_of(format: Format, document: str, raw: bytes, identity: Identity | None
     """
     trusted = identity is None or is_trusted(identity, now)
     return View(*_resolved(format, document, raw, path, options, attributes), raw, identity, trusted, ticket)
+
+
+def view_of_new(format: Format, document: str, raw: bytes, metadata: ArrayMetadata | GroupMetadata, path: str,
+                options: Options) -> View:
+    """Return the view of the document `raw` that was rendered from the `metadata` of a new node; see `view_of`.
+
+    The document is read, unless one was that differs in lengths, names of dimensions and plain attributes alone.
+    """
+    known = None
+    if (type(metadata) is ArrayMetadata and not metadata.extra and metadata.edges is None and 0 not in metadata.shape
+            and metadata.data_type is None and not has_varying_items(metadata.dtype)
+            and metadata.chunk_nbytes <= known_documents.MAX_NBYTES
+            and PLAIN.issuperset(map(type, (metadata.attributes or {}).values()))):
+        known = _forms(format, metadata.dtype, len(metadata.shape), metadata.fill_value is None, metadata.fill_bytes,
+                       IdentityKey(metadata.chunk_keys), IdentityKey(metadata.codecs), options.strict)
+        try:
+            if known and (chain := known[0].for_chunks(metadata.chunk_shape)) is not None:
+                return View(metadata, chain, known[1], (), raw, None, True, 0)
+        except ValueError:
+            pass     # the parser says more
+    view = view_of(format, document, raw, None, path, options, 0)
+    if known is not None and not view.notes and view.metadata == metadata:
+        known[:] = view.chain, view.template
+    return view
+
+
+@lru_cache(maxsize=64)
+def _forms(*form):
+    """Return a list for the chain and the template of arrays of one form, if one of their documents was read."""
+    return []
 
 
 def stored_attributes(format: Format, store: Store, path: str) -> dict[str, Any]:

@@ -44,8 +44,8 @@ def format_of(name: FormatName) -> Format:
 
     Raises : ValueError, if no format has this name.
     """
-    check_format(name)
-    if name is None:
+    if name not in NAMES:
+        check_format(name)
         raise ValueError(f"zarr_format is None, expected one of {', '.join(map(repr, NAMES))}")
     return _instance(NAMES[NAMES.index(name)])     # 3, also for 3.0 or NumPy's 3
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     _Result = TypeVar("_Result")
 
 MAX_NBYTES = 2**24  # of a document
-_PLAIN = frozenset((str, int, float, bool, type(None)))  # without parts
+PLAIN = frozenset((str, int, float, bool, type(None)))  # without parts
 MAX_DEPTH = 64  # nested lists and objects; zarr-python's limit
 _NOT_BRACKETS = bytes(sorted(set(range(256)) - set(b"[]{}")))
 _LARGE_NBYTES = 1 << 10    # of a list or an object that is not walked twice
@@ -436,7 +436,7 @@ def _check_writable(value, depth=1, known=None):
             n_text += len(part)
         elif kind is int:
             n_text += part.bit_length() // 4     # digits
-        elif kind not in _PLAIN and isinstance(part, (dict, list, tuple)):
+        elif kind not in PLAIN and isinstance(part, (dict, list, tuple)):
             n, n_characters, below, _ = _check_writable(part, depth + 1, known)
             n_objects += n
             n_text += n_characters

@@ -212,9 +212,9 @@ def _members(dtype, chunk_shape, codecs, is_undefined, raw_fill):
 
     Type and codecs are each an `IdentityKey`.
     """
-    dtype = dtype.value
+    dtype = dtype()
     _check_chunk_nbytes(chunk_shape, dtype)
-    cname, clevel, shuffle = _chain_members(codecs.value, dtype)
+    cname, clevel, shuffle = _chain_members(codecs(), dtype)
     return {
         "chunks": chunk_shape,
         "dtype": to_descr(dtype),

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from zcore.engine.array_binding import ArrayBinding
 from zcore.engine.node_binding import GroupBinding, until_won
 from zcore.engine.options import Options
-from zcore.engine.views import metadata_of, view_from_elsewhere
+from zcore.engine.views import MAX_KEPT_NBYTES, metadata_of, view_from_elsewhere
 from zcore.errors import (
     MetadataError,
     NodeNotFoundError,
@@ -358,12 +358,13 @@ def look_above(store: Store, path: str, format: Format) -> list[Look] | None:
         return None
     if not path:
         return []
-    document, others, arrays = _names_in_groups(format)
+    document, copies, others, arrays = _names_in_groups(format)
     directory, *above = _directories_at(base, path.rpartition("/")[0])
-    look = Look(directory, document, others, arrays, MAX_NBYTES + 1)
-    if not _is_plain(look, format) or not _is_group(look, format):
+    look = Look(directory, document, copies, others + arrays, MAX_NBYTES + 1)
+    if not look.is_plain or look.raw is None or not (
+            _is_bare if len(look.raw) <= MAX_KEPT_NBYTES else _is_bare.__wrapped__)(format, look.raw):
         return None
-    return _with_looks_above([look], above, format)
+    return _with_looks_above([look], above, format) if above else [look]
 
 
 def _looks_around(store, path, format, itself):
@@ -386,10 +387,10 @@ def _looks_around(store, path, format, itself):
 
 def _with_looks_above(looks, directories, format):
     """Return the looks with those at the groups above, or None if one of these can have a copy."""
-    document, others, _ = _names_in_groups(format)
+    document, copies, others, _ = _names_in_groups(format)
     for directory in directories:
-        look = Look(directory, document, others, (), MAX_NBYTES + 1)
-        if not _is_plain(look, format):
+        look = Look(directory, document, copies, others, MAX_NBYTES + 1)
+        if not look.is_plain or (look.raw is not None and format.may_have_copy(look.raw)):
             return None
         looks.append(look)
     return looks
@@ -397,10 +398,15 @@ def _with_looks_above(looks, directories, format):
 
 @lru_cache(maxsize=8)
 def _names_in_groups(format):
-    """Return the document of a group; the others that may have a copy, or say that there is one; those of arrays."""
-    others = {*_GROUP_DOCUMENTS, format.consolidated_document} - {format.group_document, None}
+    """Return the document of a group; that of its copy; those of groups in other formats; those of arrays.
+
+    The copy of another format has no node of this one. It is dropped if it is there before a change, not if it comes
+    in the middle of one.
+    """
+    copies = {format.consolidated_document} - {None}
+    others = set(_GROUP_DOCUMENTS) - {format.group_document}
     arrays = set(DOCUMENTS).difference(_GROUP_DOCUMENTS)
-    return os.fsencode(format.group_document), tuple(map(os.fsencode, others)), tuple(map(os.fsencode, arrays))
+    return os.fsencode(format.group_document), *[tuple(map(os.fsencode, names)) for names in (copies, others, arrays)]
 
 
 @lru_cache(maxsize=64)
@@ -412,14 +418,12 @@ def _directories_at(base, path):
     return tuple(map(os.fsencode, reversed(found)))
 
 
-def _is_plain(look, format):
-    return look.is_plain and (look.raw is None or not format.may_have_copy(look.raw))
-
-
-def _is_group(look, format):
+@lru_cache(maxsize=64)
+def _is_bare(format, raw):
+    """Return whether a document is that of a group that cannot have a copy in it."""
     try:
-        return look.raw is not None and isinstance(metadata_of(format, format.group_document, look.raw, ""),
-                                                   GroupMetadata)
+        return not format.may_have_copy(raw) and isinstance(metadata_of(format, format.group_document, raw, ""),
+                                                            GroupMetadata)
     except ZcoreError:
         return False
 

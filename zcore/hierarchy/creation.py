@@ -15,12 +15,13 @@ from zcore.engine.array_binding import ArrayBinding
 from zcore.engine.node_binding import GroupBinding
 from zcore.engine.options import Options
 from zcore.engine.stamps import put_new, put_stamped, stamped
-from zcore.engine.views import unseen, view_of
+from zcore.engine.views import View, unseen, view_of_new
 from zcore.errors import LockError, NodeExistsError, NodeNotFoundError, ReadOnlyError, StoreError, warn_of
 from zcore.formats.json_documents import check_attributes, check_whole_characters
 from zcore.hierarchy import consolidated, deletion, exchange, lookup
 from zcore.hierarchy.creation_lock import MAX_TRIES, Place
 from zcore.hierarchy.unfinished import unfinished
+from zcore.kernel.io.documents import Look
 from zcore.kernel.select.box import whole
 from zcore.model.metadata import ArrayMetadata
 from zcore.model.value import IdentityKey
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from zcore.engine.views import View
     from zcore.formats.base import Format
     from zcore.model.metadata import GroupMetadata
     from zcore.stores.base import Store
@@ -85,7 +85,7 @@ def create(store: Store, path: str, format: Format, metadata: ArrayMetadata | Gr
     if store.read_only:
         raise ReadOnlyError(f"{store!r} is read-only: no {kind.what} can be created", key=prefix + name)
     if data is None and not overwrite and options.lock != "file":
-        binding = _create_at_once(store, path, format, kind, document, attributes_document, view, options)
+        binding = _create_at_once(store, path, format, kind, name, document, attributes_document, view, options)
         if binding is not None:
             return binding
     if not is_below:
@@ -212,7 +212,7 @@ def has_lost_groups(store: Store, path: str, format: Format) -> bool:
     return not store.existing(prefix_of(above), (format.group_document,)) and not lookup.documents_at(store, above)
 
 
-def _create_at_once(store, path, format, kind, document, attributes_document, view, options):
+def _create_at_once(store, path, format, kind, name, document, attributes_document, view, options):
     """Create a node without elements in a new directory, by one call of the store, and return its binding.
 
     None if that is not possible: then the caller takes the steps of `create`, which raise the reason. Here, what a
@@ -221,7 +221,7 @@ def _create_at_once(store, path, format, kind, document, attributes_document, vi
     above = consolidated.look_above(store, path, format)
     if above is None:
         return None
-    names, values = (kind.name_of_document(format),), (document,)
+    names, values = (name,), (document,)
     if attributes_document is not None:
         names, values = (format.attributes_document, *names), (attributes_document, *values)
     is_same = False
@@ -229,7 +229,7 @@ def _create_at_once(store, path, format, kind, document, attributes_document, vi
         # The group is looked for again under the lock of the new directory. A later deletion of it finds this node.
         identity = store.folders.make_directory_with(prefix_of(path), names, values, options.lock is not None,
                                              format.group_document if options.lock and path else None)
-        is_same = all([look.is_same() for look in above])
+        is_same = all(map(Look.is_same, above))
     finally:
         # As `consolidated.dropped` does after a change.
         if not is_same:
@@ -246,7 +246,7 @@ def _create_at_once(store, path, format, kind, document, attributes_document, vi
         return binding
     if view.notes:
         warn_of(store.describe(path), view.notes)
-    return kind(store, path, format, options, view._replace(identity=identity, trusted=False))
+    return kind(store, path, format, options, View(*view[:5], identity, False, view.ticket))
 
 
 def _set_attributes(store, path, place, name, document):
@@ -328,7 +328,7 @@ def documents_of(path: str, format: Format, metadata: ArrayMetadata | GroupMetad
         raise
     if not is_clear:
         check_attributes(new, {})
-    view = view_of(format, kind.name_of_document(format), document, None, path, options, 0)
+    view = view_of_new(format, kind.name_of_document(format), document, metadata, path, options)
     if view.chain is not None:
         view.chain.check_sizes()
     return kind, document, of_attributes, view
@@ -337,7 +337,7 @@ def documents_of(path: str, format: Format, metadata: ArrayMetadata | GroupMetad
 @lru_cache(maxsize=64)
 def _rendered(format, metadata):
     """Return the document of an array without attributes, an `IdentityKey`. Many arrays of a group have the same."""
-    document = format.render_array(metadata.value)
+    document = format.render_array(metadata())
     check_whole_characters(document.decode())
     return document
 

@@ -272,7 +272,7 @@ def hold_tree(store: Store, path: str, options: Options, *others: str,
     store with files, `Place` finds out about a move, and no call waits for another one far below.
     """
     if not options.lock or isinstance(store, Folders):
-        return contextlib.nullcontext()
+        return _NOTHING
     paths = path, *others
     above = [above for one in paths for above in _above(one)]
     # All callers lock in this order. The names are those of no nodes.
@@ -301,5 +301,6 @@ def _living():
     return [place for ref in _places.valuerefs() if (place := ref()) is not None]
 
 
+_NOTHING = contextlib.nullcontext()
 _places = weakref.WeakValueDictionary()
 os.register_at_fork(after_in_child=_after_fork_in_child)

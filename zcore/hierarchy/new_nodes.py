@@ -162,7 +162,8 @@ def new_array(*, shape: Shape | None = None, dtype: DTypeLike | None = None, dat
         if isinstance(fill_value, np.void) and (fault := fault_of_text(np.asarray(fill_value))):
             raise ValueError(fault)
         metadata = format.new_array(shape, dtype, chunks, fill_value, **settings)
-        _check_fill(format, metadata, fill_value)
+        if fill_value is not None and fill_value is not ...:
+            _check_fill(format, metadata, fill_value)
     _check_can_compress(metadata.codecs)
     if data is not None:
         data = cast_to(data, metadata.dtype)     # an error here leaves no array behind
@@ -196,8 +197,6 @@ def _check_fill(format, metadata, fill_value):
     Zarr v2 has one NaN alone. NumPy makes the words "nan" and "None" of missing text.
     """
     dtype = metadata.dtype
-    if fill_value is None or fill_value is ...:
-        return
     check_complete(fill_value, dtype.kind in "TUS")
     if dtype.kind not in "fc" or isinstance(fill_value, str) or not format.is_standard:
         return     # in __zmeta__ every NaN means the usual one

@@ -56,7 +56,7 @@ def check_shape(shape: Iterable[SupportsIndex]) -> tuple[int, ...]:
     if len(lengths) > MAX_NDIM:
         n = len(lengths) if lengths is shape else f"more than {MAX_NDIM}"
         raise UnsupportedError(f"an array of {n} dimensions", feature=f"more than {MAX_NDIM} dimensions")
-    if math.prod([length or 1 for length in lengths]) > MAX_LENGTH:
+    if (math.prod([length or 1 for length in lengths]) if 0 in lengths else math.prod(lengths)) > MAX_LENGTH:
         raise ValueError("shape: expected fewer than 2**63 elements")
     return lengths
 
@@ -82,7 +82,7 @@ def _check_chunk_nbytes(chunk_shape: tuple[int, ...], dtype: np.dtype[Any]) -> N
 
 def integers(values: Iterable[SupportsIndex], what: str, minimum: int) -> tuple[int, ...]:
     """Return the integers of a caller, not more than there may be dimensions and one; `what` they are, for errors."""
-    lengths: tuple[Any, ...] = first_of(values, MAX_NDIM)
+    lengths: tuple[Any, ...] = values if type(values) is tuple else first_of(values, MAX_NDIM)
     for d, length in enumerate(lengths):
         if type(length) is not int:
             if isinstance(length, (bool, np.bool_)) or not hasattr(length, "__index__"):

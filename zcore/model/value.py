@@ -5,7 +5,9 @@ model.
 """
 from __future__ import annotations
 
+from functools import partial
 from itertools import islice
+from types import MethodType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -76,20 +78,13 @@ def check_kind(value: object, keyword: str, kinds: tuple[type, ...], allowed: st
         raise TypeError(f"{keyword} is {value!r:.60}, expected {allowed}")
 
 
-class IdentityKey:
-    """A key of a cache that equals only the key of the same object. Equal values may differ in text, as 1 and True."""
+def _itself(value):
+    return value
 
-    __slots__ = ("value",)
-    value: Any
 
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-    def __eq__(self, other: Any) -> bool:
-        return self.value is other.value
-
-    def __hash__(self) -> int:
-        return id(self.value)
+# Returns a key of a cache that equals only the key of the same object; the key, when it is called, returns the object.
+# Equal values may differ in text, as 1 and True. Methods are equal if they are bound to the same object.
+IdentityKey: Callable[[Any], Callable[[], Any]] = partial(MethodType, _itself)
 
 
 class Value:
@@ -99,8 +94,9 @@ class Value:
     _fields: tuple[str, ...] = ()
 
     def __init__(self, *parts: Any) -> None:
+        set_field = object.__setattr__
         for name, part in zip(self._fields, parts, strict=True):
-            object.__setattr__(self, name, part)
+            set_field(self, name, part)
 
     def __setattr__(self, name: str, value: Any) -> Never:
         raise AttributeError(f"{type(self).__name__} is frozen; replace({name}=...) makes a changed copy")

@@ -482,7 +482,9 @@ class Group(Node):
 
     def _create(self, create, name, **keywords):
         binding = self._to_change()
-        options = binding.options.changed({key: keywords.pop(key) for key in Options.MEANT if key in keywords})
+        options = binding.options
+        if not keywords.keys().isdisjoint(Options.MEANT):
+            options = options.changed({key: keywords.pop(key) for key in Options.MEANT if key in keywords})
         return create(binding.store, self._path_of(name), options, **{"zarr_format": binding.format.name, **keywords})
 
     def require_array(self, name: str, *, shape: Shape, dtype: DTypeLike, **keywords: Unpack[FilledKeywords]) -> Array:

@@ -255,8 +255,8 @@ def _members(dtype, chunk_shape, separator, codecs, fill_value):
 @lru_cache(maxsize=64)
 def _around_shape(dtype, chunk_shape, separator, codecs, is_undefined, raw_fill):
     """Return `around_shape` of the document of an array. Type and codecs are each an `IdentityKey`."""
-    fill_value = None if is_undefined else render_fill(dtype.value, raw_fill)
-    return around_shape(_members(dtype.value, chunk_shape, separator, codecs.value, fill_value))
+    fill_value = None if is_undefined else render_fill(dtype(), raw_fill)
+    return around_shape(_members(dtype(), chunk_shape, separator, codecs(), fill_value))
 
 
 def _array_members(metadata):

@@ -118,11 +118,13 @@ class ZarrV3(Format):
             return render_json_lines(_members_of(metadata), _WITH_ATTRIBUTES)
         before, after = _shared_lines(metadata.dtype, len(metadata.shape), IdentityKey(metadata.chunk_keys),
                                       metadata.fill_bytes, IdentityKey(metadata.codecs))
-        last = (_END if not metadata.attributes and metadata.dimension_names is None
-                else render_lines(_last_members(metadata), _WITH_ATTRIBUTES))
+        last = _NO_ATTRIBUTES
+        if metadata.attributes:
+            last = render_lines({"attributes": metadata.attributes}, _WITH_ATTRIBUTES)
+        names = [] if metadata.dimension_names is None else [render_lines(_named_dimensions(metadata))]
         # Python writes a list of integers as JSON does.
         return join_lines(f'{_BEGIN},\n  "shape": {list(metadata.shape)}',
-                          f"{before}{list(metadata.chunk_shape)}{after}", last)
+                          f"{before}{list(metadata.chunk_shape)}{after}", last, _NO_TRANSFORMERS, *names)
 
     def render_group(self, metadata: GroupMetadata) -> bytes:
         return self.render_array(metadata)  # the type of the metadata decides
@@ -254,7 +256,8 @@ def _members_of(metadata):
 def _array_members(metadata):
     return {**_FIRST, "shape": list(metadata.shape), **_middle_members(
         metadata.dtype, metadata.data_type, metadata.chunk_shape, metadata.edges, metadata.chunk_keys,
-        metadata.fill_value, metadata.fill_bytes, metadata.codecs), **_last_members(metadata)}
+        metadata.fill_value, metadata.fill_bytes, metadata.codecs), "attributes": metadata.attributes or {},
+        "storage_transformers": [], **_named_dimensions(metadata)}
 
 
 def _middle_members(dtype, data_type, chunk_shape, edges, chunk_keys, fill_value, raw, codecs):
@@ -270,17 +273,14 @@ def _middle_members(dtype, data_type, chunk_shape, edges, chunk_keys, fill_value
     }
 
 
-def _last_members(metadata):
-    members = {"attributes": metadata.attributes or {}, "storage_transformers": []}
-    if metadata.dimension_names is not None:
-        members["dimension_names"] = list(metadata.dimension_names)
-    return members
+def _named_dimensions(metadata):
+    return {} if metadata.dimension_names is None else {"dimension_names": list(metadata.dimension_names)}
 
 
 _FIRST = {"zarr_format": 3, "node_type": "array"}
 _BEGIN = render_lines(_FIRST)
 _CHUNK_SHAPE = '"chunk_shape": '     # the type before it has no such member
-_END = render_lines({"attributes": {}, "storage_transformers": []})
+_NO_ATTRIBUTES, _NO_TRANSFORMERS = render_lines({"attributes": {}}), render_lines({"storage_transformers": []})
 
 
 @lru_cache(maxsize=64)
@@ -290,6 +290,6 @@ def _shared_lines(dtype, ndim, chunk_keys, raw, codecs):
     They are two texts, before and after the chunk shape.
     """
     grid = (1,) * ndim
-    lines = render_lines(_middle_members(dtype, None, grid, None, chunk_keys.value, None, raw, codecs.value))
+    lines = render_lines(_middle_members(dtype, None, grid, None, chunk_keys(), None, raw, codecs()))
     before, member, after = lines.partition(_CHUNK_SHAPE)
     return before + member, after.removeprefix(str(list(grid)))

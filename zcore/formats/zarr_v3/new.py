@@ -130,7 +130,7 @@ def new_array(shape: Shape, dtype: Any, chunks: Chunks = None, fill_value: Any =
 def _checked_name(dtype, chain):
     """Return the name of a type in documents. Raises : ValueError, if the chain, an `IdentityKey`, cannot store it."""
     name = render_data_type(dtype)
-    check_chain(chain.value, dtype, name)
+    check_chain(chain(), dtype, name)
     return name
 
 
@@ -149,6 +149,9 @@ def _chunks_and_shards(chunks, shards, shape, itemsize):
     `edges` are those of the stored objects.
     """
     index_location = "end"
+    if shards is None:
+        chunk_shape, edges = normalize_grid(chunks, shape, itemsize, MAX_BLOSC_NBYTES)
+        return chunk_shape, None, edges, index_location
     if isinstance(shards, Mapping):
         if not {"shape"} <= shards.keys() <= {"shape", "index_location"}:
             raise ValueError(f"shards: expected 'shape' and 'index_location', found {sorted(shards)}")
@@ -156,11 +159,7 @@ def _chunks_and_shards(chunks, shards, shape, itemsize):
         if index_location not in ("start", "end"):
             raise ValueError(f"index_location: expected 'start' or 'end', found {index_location!r}")
         shards = shards["shape"]
-    by_size = isinstance(shards, str)
-    if shards is None or by_size:
-        if shards is None:
-            chunk_shape, edges = normalize_grid(chunks, shape, itemsize, MAX_BLOSC_NBYTES)
-            return chunk_shape, None, edges, index_location
+    if isinstance(shards, str):
         chunk_shape = normalize_chunks(chunks, shape, itemsize, MAX_BLOSC_NBYTES)
         grid_shape = [-(-length // chunk) for length, chunk in zip(shape, chunk_shape, strict=True)]
         counts = normalize_chunks(AUTO_SHARD if shards == "auto" else shards, grid_shape,

@@ -386,8 +386,8 @@ class DirectoryStore(Folders, FoundStore, PutStore):
                     self._ignores_case = False
         if self.fsync or self.confined or self._ignores_case is not False:
             return None
-        return new_directory(os.fsencode(directory), _file_names(tuple(names), self.key_flavour),
-                             tuple(values), is_locked, None if above is None else os.fsencode(above))
+        return new_directory(os.fsencode(directory), _file_names(tuple(names), self.key_flavour), tuple(values),
+                             is_locked, None if above is None else _file_names((above,), self.key_flavour)[0])
 
     def _writable_path(self, key):
         path = self._file_of(key)
