@@ -69,7 +69,6 @@ def main(folder: Path) -> None:
     for region in s.iter_chunks():
         assert_type(region, tuple[slice, ...])
     memory = zcore.MemoryStore()
-    memory.change_at_once(lambda draft: draft.set("note", b"text"))
     copy = zcore.create_array(memory, data=s)
     assert_type(copy, zcore.Array)
     assert_type(zcore.zeros((3, 4), chunks=(2, 2), dtype="i4"), zcore.Array)

@@ -18,7 +18,6 @@ from zcore.stores.base import FoundStore, Identity, Listing, PutStore, sliced, w
 from zcore.stores.keys import check_key, check_prefix
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any
 
     from zcore.typing import Buffer
@@ -88,8 +87,7 @@ class MemoryStore(FoundStore, PutStore):
         found = self._find(key)
         return None if found is None else self._identity_of(found)
 
-    # A prefix is checked once, however many names there are; no key lies below an invalid one. All names are looked for
-    # in one table, which `change_at_once` replaces.
+    # A prefix is checked once, however many names there are; no key lies below an invalid one.
 
     def get_first(self, prefix: str, names: Sequence[str], limit: int) -> tuple[int, bytes, Identity] | None:
         values = self._values
@@ -161,25 +159,6 @@ class MemoryStore(FoundStore, PutStore):
         entries[name] = bool(missing)
         for i, (prefix, name) in enumerate(missing):
             self._below[prefix] = {name: i > 0}
-
-    def change_at_once(self, change: Callable[[MemoryStore], object]) -> None:
-        """Call ``change(draft)`` with a copy of the store, and adopt the changed copy.
-
-        Readers see all of the changes or none. Other threads that change the store wait. After an error nothing has
-        changed.
-        """
-        self._check_writable("change_at_once")
-        with self._locks.whole():
-            draft = MemoryStore()
-            draft._values = self._values.copy()
-            draft._below = {prefix: entries.copy() for prefix, entries in self._below.items()}
-            draft._generation = self._generation
-            change(draft)
-            self._values, self._below, self._generation = draft._values, draft._below, draft._generation
-
-    def move(self, source: str, destination: str, last: Sequence[str] = ()) -> None:
-        """See `Store.move`. Other threads see the keys in one of the two places."""
-        self.change_at_once(lambda draft: super().move(source, destination, last))
 
     # Removing
 

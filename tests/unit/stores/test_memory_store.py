@@ -91,17 +91,3 @@ def test_a_lock_held_at_a_fork_does_not_hang_the_child():
     thread.join()
     assert os.waitstatus_to_exitcode(status) == 42
     assert store.get("a") == b"1"
-
-
-def test_a_look_at_several_keys_sees_a_change_at_once_or_not():
-    """Otherwise a node whose document gets another name would for a moment be missing."""
-    def names(store):
-        yield "new"
-        store.change_at_once(lambda draft: (draft.erase("old"), draft.set("new", b"2")))
-        yield "old"
-
-    store = MemoryStore({"old": b"1"})
-    assert store.get_first("", names(store), 9)[:2] == (1, b"1")
-    assert store.get("new") == b"2"
-    store = MemoryStore({"old": b"1"})
-    assert store.existing("", names(store)) == ["old"]

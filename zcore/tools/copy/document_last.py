@@ -1,4 +1,4 @@
-"""Copies into stores that cannot rename; `staging` has those that can.
+"""Copies into stores that cannot rename; `zcore.hierarchy.exchange` has those that can.
 
 Documents come last, as a node exists from its document on.
 
@@ -16,8 +16,6 @@ A node that is to be replaced stays until the new one is whole, which is made at
 Then the old node is deleted, objects are moved to their keys, documents follow, and the journal is erased. There is no
 document below `__zc_copy/`, so no node. After a kill the next caller calls `recover`. It removes a copy for which
 nothing was deleted yet, and one in whose place there is something newer. Any other copy is finished.
-
-A `MemoryStore` needs none of this: a node is made in another one, and put in its place in one step.
 """
 from __future__ import annotations
 
@@ -35,8 +33,8 @@ from zcore.engine.views import metadata_of
 from zcore.errors import LockError, MetadataError, NodeExistsError, StoreError, UnsupportedError
 from zcore.formats import FORMAT_OF, format_of
 from zcore.formats.json_documents import MAX_NBYTES
-from zcore.hierarchy import consolidated, creation, deletion, lookup
-from zcore.hierarchy.creation_lock import Place, hold_tree
+from zcore.hierarchy import consolidated, deletion, lookup
+from zcore.hierarchy.creation_lock import Place
 from zcore.hierarchy.unfinished import unfinished
 from zcore.kernel.io.documents import Tickets
 from zcore.model.metadata import ArrayMetadata
@@ -370,25 +368,6 @@ def _bring(store, staging):
     _remove(store, staging)
 
 
-def _put(store, path, made, overwrite):
-    """Put all that another store has at `path`; see `made_in`."""
-    if not overwrite and lookup.documents_at(store, path):
-        raise NodeExistsError(f"a node was created at {path!r} meanwhile", path=path)
-    documents = [(key, made.get(key)) for key in made.list() if is_document(key)]
-    if overwrite:
-        _make_way(store, path, [(key, raw.decode()) for key, raw in documents])
-    else:
-        for key, raw in documents:
-            above, _, name = (prefix_of(path) + key).rpartition("/")
-            format = format_of(FORMAT_OF[name])
-            creation.check_free(store, above, format, metadata_of(format, name, raw, above))
-    for key, _ in documents:
-        if "/" not in key:     # groups above may have been moved or deleted
-            creation.create_ancestors(store, path, format_of(FORMAT_OF[key]), Options())
-    for key in made.list():
-        store.set(prefix_of(path) + key, made.get(key))
-
-
 @contextlib.contextmanager
 def made_in(store: Store, path: str, replace: bool, overwrite: bool, root: str | None) -> Iterator[Store]:
     """Return a context manager that gives a store, in which a node is made that will be at `path`.
@@ -402,18 +381,11 @@ def made_in(store: Store, path: str, replace: bool, overwrite: bool, root: str |
     replace : bool
         There is a node.
     overwrite : bool
-        What lost nodes have left there may be erased. Else it is a StoreError. In memory and in a service, so may a
-        node that was created meanwhile.
+        What lost nodes have left there may be erased. Else it is a StoreError. In a service, so may a node that was
+        created meanwhile.
     root : str or None
         The name of the document of the node at `path`, if it gets one.
     """
-    if type(store) is MemoryStore:
-        made = MemoryStore()
-        yield made
-        with (hold_tree(store, path, Options()), consolidated.dropped(store, path),
-              deletion.hold_all(store, path, Options())):
-            store.change_at_once(lambda draft: _put(draft, path, made, overwrite))
-        return
     try:
         made = Staged(store, path) if replace else DocumentsLast(store, prefix_of(path), root)
     except NodeExistsError:

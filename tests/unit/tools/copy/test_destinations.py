@@ -1,7 +1,6 @@
 """Destinations: what fails leaves the old file and nothing else, and the first error is told."""
 import errno
 import os
-import threading
 
 import numpy as np
 import pytest
@@ -148,35 +147,6 @@ def test_a_copy_replaces_an_array_that_is_created_while_it_looks(tmp_path, monke
     monkeypatch.setattr(os.path, "lexists", looked_at)
     zcore.copy(zcore.array(np.arange(4)), tmp_path / "x", overwrite=True)
     assert zcore.open(tmp_path / "x")[...].tolist() == [0, 1, 2, 3]
-
-
-@pytest.mark.parametrize("change", ["delete", "create"])
-def test_a_copy_in_memory_is_one_step_for_those_who_change_groups_above_or_nodes_below(monkeypatch, change):
-    """Its node was below no group, or chunks of a node that was created below it stayed."""
-    store = zcore.MemoryStore()
-    group = zcore.create_group(store)
-    group.create_array("g/h/old", data=[1, 2], chunks=1)
-    source = zcore.create_group(zcore.MemoryStore())
-    source.create_array("x", data=[3, 4], chunks=1)
-    puts, creators = zcore.MemoryStore.change_at_once, []
-
-    def meet_and_put(self, put):
-        monkeypatch.undo()
-        if change == "delete":
-            zcore.open_group(store, "r+", lock=None).__delitem__("g")
-        else:
-            creators.append(threading.Thread(target=group.create_array, args=("g/h/new",), kwargs={"data": [5, 6]}))
-            creators[0].start()
-            creators[0].join(0.1)
-            assert creators[0].is_alive(), "it waits for the copy"
-        puts(self, put)
-
-    monkeypatch.setattr(zcore.MemoryStore, "change_at_once", meet_and_put)
-    zcore.copy(source.store, store, destination_path="g/h", overwrite=True)
-    for creator in creators:
-        creator.join()
-    assert dict(group.members(None)).keys() == {"g", "g/h", "g/h/x", *["g/h/new"] * (change == "create")}
-    assert zcore.verify(store).problems == []
 
 
 def test_a_copy_replaces_an_array_that_is_deleted_while_it_looks(tmp_path, monkeypatch):

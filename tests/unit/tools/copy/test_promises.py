@@ -590,43 +590,6 @@ def test_what_was_replaced_does_not_come_back_when_its_successor_is_deleted(can_
     assert np.array_equal(new[...], VALUES) and os.listdir(tmp_path) == ["x"]
 
 
-def test_copy_into_memory_gets_its_place_in_one_step(monkeypatch):
-    """Nobody sees a part of it, and who creates a node there meanwhile waits, and is told."""
-    store, source = zcore.MemoryStore(), make_new(zcore.MemoryStore())
-    zcore.create_group(store)
-    seen, outcomes, threads = [], [], []
-    put, way = document_last._put, document_last._make_way
-
-    def create():
-        try:
-            outcomes.append(zcore.create_array(store, name="free", data=[1, 2]))
-        except zcore.NodeExistsError as error:
-            outcomes.append(error)
-
-    def watched_put(*arguments):
-        threads.append(threading.Thread(target=create))
-        threads[-1].start()
-        threads[-1].join(0.05)
-        assert outcomes == []
-        put(*arguments)
-        seen.append("" if "free" in zcore.open_group(store) else "nothing")
-        monkeypatch.setattr(document_last, "_put", put)
-
-    def watched_way(*arguments):
-        way(*arguments)
-        seen.append(age_of(store))
-
-    monkeypatch.setattr(document_last, "_put", watched_put)
-    copied = zcore.copy(zcore.array(VALUES), store, destination_path="free")
-    threads[0].join()
-    assert seen == ["nothing"] and np.array_equal(copied[...], VALUES)
-    assert isinstance(outcomes[0], zcore.NodeExistsError)
-    monkeypatch.setattr(document_last, "_make_way", watched_way)
-    store = make_old_in_memory()
-    zcore.copy(source, store, overwrite=True)
-    assert seen == ["nothing", "old"] and age_of(store) == "new"
-
-
 @pytest.mark.parametrize("change", ["elements", "attributes", "resize"])
 def test_copy_into_memory_waits_for_a_change_of_what_it_replaces(change):
     """Else what was begun in the old array would come to its end in the new one."""
