@@ -6,16 +6,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from zcore import api, config
+from zcore import config
 from zcore.engine.options import Options
-from zcore.errors import InvalidKeyError, NodeNotFoundError, UnsupportedError, ZcoreError
+from zcore.errors import InvalidKeyError, UnsupportedError, ZcoreError
 from zcore.formats import check_format
 from zcore.model.named_codecs import named_codec
 from zcore.model.value import as_bool, check_kind
-from zcore.stores.openers import as_path
 from zcore.text.sizes import room_of
 from zcore.text.tried_names import telling
-from zcore.tools.copy.destinations import SINKS, destination_of, file_kind, recover_at, sink_of
+from zcore.tools.copy.destinations import Destination
 from zcore.tools.copy.sources import SourceArray, open_source
 from zcore.tools.copy.stacked import StackedSource
 from zcore.tools.copy.transfer import Progress, Slabs, pass_objects
@@ -137,8 +136,7 @@ def copy(source: StoreLike | Array | Group | list[StoreLike | Array | Group], de
     top = path if isinstance(path, str) else ""     # a list of sources has no common one
     losses = Losses(top)
     threads = Options(threads=threads).threads
-    place = destination_of(destination, fsync)
-    recover_at(place, destination_path)
+    place = Destination(destination, destination_path, overwrite, fsync)     # before the source, which may lie there
     if not isinstance(source, (list, tuple)) and along is not None:
         raise ValueError(f"along={along!r} joins the sources of a list, and there is one source")
     with (StackedSource(source, path, selection, threads, along) if isinstance(source, (list, tuple))
@@ -151,11 +149,10 @@ def copy(source: StoreLike | Array | Group | list[StoreLike | Array | Group], de
             losses.note(what, name)
         for what, name in opened.left_out:
             losses.leave_out(what, name)
-        with sink_of(place, destination_path, job, overwrite, root_format,
-                     isinstance(opened.nodes[0][1], SourceArray), zarr_format, losses, threads,
-                     config.fsync if fsync is None else as_bool(fsync, "fsync")) as (sink, work):
+        with place.sink(job, root_format, isinstance(opened.nodes[0][1], SourceArray), zarr_format, losses,
+                        threads) as (sink, work):
             if refused := [wish for wish, value in wanted._asdict().items() if wish not in sink.takes and value]:
-                raise ValueError(f"{_place(destination)}: a file of this kind has no choice of {', '.join(refused)}")
+                raise ValueError(f"{place}: a file of this kind has no choice of {', '.join(refused)}")
             arrays = [node for _, node in opened.nodes if isinstance(node, SourceArray)]
             told = Progress(progress, sum(_nbytes(array, wanted) for array in arrays))
             made, copier = {}, NodeCopier(sink, wanted, losses, top if opened.leaves_out else None)
@@ -177,8 +174,8 @@ def copy(source: StoreLike | Array | Group | list[StoreLike | Array | Group], de
                         raise
                     sink.end(name)
             _check(opened, work)
-    losses.warn(_place(destination))
-    return _opened(destination, destination_path, threads)
+    losses.warn(str(place))
+    return place.opened(threads)
 
 
 class NodeCopier:
@@ -253,17 +250,3 @@ def _text(wanted):
             return repr(value)
 
     return repr([shown(value) for value in wanted])
-
-
-def _place(destination):
-    return as_path(destination) or repr(destination)
-
-
-def _opened(destination, path, threads):
-    """Return the new node, or None if there is none to open."""
-    if file_kind(destination) in SINKS:
-        return None
-    try:
-        return api.open(destination, path=path, threads=threads)
-    except NodeNotFoundError:
-        return None     # groups in a format that has none

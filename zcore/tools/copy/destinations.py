@@ -19,6 +19,7 @@ import math
 import os
 from typing import TYPE_CHECKING
 
+from zcore import api, config
 from zcore.descriptors import open_descriptor, read_at, write_at
 from zcore.engine.array_binding import ArrayBinding
 from zcore.engine.node_binding import GroupBinding
@@ -28,6 +29,7 @@ from zcore.errors import (
     InvalidKeyError,
     KeyConflictError,
     NodeExistsError,
+    NodeNotFoundError,
     ReadOnlyError,
     StoreError,
     UnsupportedError,
@@ -39,6 +41,7 @@ from zcore.hierarchy import consolidated, creation, deletion, exchange, lookup
 from zcore.hierarchy.attributes import read_attributes
 from zcore.hierarchy.creation_lock import Place
 from zcore.kernel.io.object_locks import Held
+from zcore.model.value import as_bool
 from zcore.replacing import hidden_beside, keep, put, status_of
 from zcore.stores import openers
 from zcore.stores.directory import cleanup, reading, staged
@@ -52,6 +55,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any
 
+    from zcore.nodes.array import Array
+    from zcore.nodes.group import Group
     from zcore.stores.base import Store, StoreLike
     from zcore.tools.copy.sources import SourceArray, SourceGroup
     from zcore.tools.copy.translate import Losses
@@ -298,62 +303,140 @@ class StoreSink(Sink):
                 self._losses.note("consolidated metadata of groups with members of several formats", binding.path)
 
 
-@contextlib.contextmanager
-def sink_of(destination: StoreLike, path: str, order: Mapping[str, Any], overwrite: bool, root_format: Format,
-            is_array: bool, zarr_format: Format | None, losses: Losses, threads: int | None,
-            fsync: bool = False) -> Iterator[tuple[Sink, Work]]:
-    """Return a context manager that gives a sink and its work. The new node appears when it ends without an error.
+class Destination:
+    """Where a copy goes: a path in a store, or a file that is written as a whole.
+
+    An earlier copy to it that was cut off is finished or removed.
 
     Parameters
     ----------
-    destination : str, os.PathLike or Store
+    place : str, os.PathLike or Store
     path : str
         Of the node in it.
-    order : dict
-        What is copied and how, values of JSON.
     overwrite : bool
-    root_format : {3, 2, "zmeta"}
-        Of the node at `path`, and of the groups above it that are missing.
-    is_array : bool
-        The node at `path` is an array.
-    zarr_format, losses, threads
-        See `StoreSink`.
-    fsync : bool
-        A file that is no store is on the disk at the end.
-
-    Raises
-    ------
-    NodeExistsError
-        There is something, and `overwrite` is false.
+    fsync : bool or None
+        By default as the store is made, or `zcore.config.fsync`.
     """
-    place = openers.as_path(destination)
-    if place is not None and (kind := file_kind(place)) is not None:
-        with _file(place, kind, path, overwrite, root_format, zarr_format, losses, threads,
-                   fsync) as sink:
-            yield sink, Work()
-        return
-    store = openers.store_of(destination, False)
-    path = lookup.path_of(path)
-    if store.read_only:
-        raise ReadOnlyError(f"{store!r} is read-only: nothing can be copied to it")
-    format = format_of(root_format)
-    lookup.check_new_names(path, format)
-    is_node = _check_free(store, path, overwrite)
-    creation.missing_above(store, path, format, Options())     # an array above is an error before anything is copied
-    with contextlib.ExitStack() as stack:
-        place = store.folders.directory_of(path)
-        if place is None:
-            work, inner = Work(), stack.enter_context(document_last.made_in(
-                store, path, is_node, overwrite, format.array_document if is_array else format.group_document))
-        else:
-            work = stack.enter_context(_directory(store, path, place, order, is_node, overwrite, format))
-            inner = DirectoryStore(work.node, fsync=False)
-        # A node that is built elsewhere meets only its own objects.
-        sink = StoreSink(inner, "", zarr_format, work, losses, threads, place is not None or overwrite)
-        yield sink, work
-        sink.close()
-        if not isinstance(work, Building) or work.is_here():     # else `finish` raises
-            creation.create_ancestors(store, path, format, Options())
+
+    def __init__(self, place: StoreLike, path: str, overwrite: bool, fsync: bool | None) -> None:
+        self.place: StoreLike = place
+        self.path: str = path
+        self.overwrite: bool = overwrite
+        self.fsync: bool | None = fsync if fsync is None else as_bool(fsync, "fsync")
+        self.kind: openers.Kind | None = file_kind(place)     # of a file
+        self.store: Store | None = None
+        if self.kind is None:
+            if (text := openers.as_path(place)) is not None:
+                openers.check_directory(text)
+            self.store = openers.store_of(place, False, fsync)
+            self.path = lookup.path_of(path)
+            if not self.store.read_only:
+                recover(self.store, self.path)
+
+    def __str__(self) -> str:
+        return openers.as_path(self.place) or repr(self.place)
+
+    def opened(self, threads: int | None) -> Array | Group | None:
+        """Return the new node, or None if there is none to open: in a file that is no store, or in 2016's format."""
+        with contextlib.suppress(NodeNotFoundError):
+            return None if self.kind in SINKS else api.open(self.store or self.place, path=self.path, threads=threads)
+        return None
+
+    @contextlib.contextmanager
+    def sink(self, job: Mapping[str, Any], root_format: Format, is_array: bool, zarr_format: Format | None,
+             losses: Losses, threads: int | None) -> Iterator[tuple[Sink, Work]]:
+        """Return a context manager that gives a sink and its work. The node appears when it ends without an error.
+
+        Parameters
+        ----------
+        job : dict
+            What is copied and how, values of JSON.
+        root_format : {3, 2, "zmeta"}
+            Of the node at `path`, and of the groups above it that are missing.
+        is_array : bool
+            The node at `path` is an array.
+        zarr_format, losses, threads
+            See `StoreSink`.
+
+        Raises
+        ------
+        NodeExistsError
+            There is something, and `overwrite` is false.
+        """
+        if (store := self.store) is None:
+            with self._file(root_format, zarr_format, losses, threads) as sink:
+                yield sink, Work()
+            return
+        path, overwrite = self.path, self.overwrite
+        if store.read_only:
+            raise ReadOnlyError(f"{store!r} is read-only: nothing can be copied to it")
+        format = format_of(root_format)
+        lookup.check_new_names(path, format)
+        is_node = _check_free(store, path, overwrite)
+        creation.missing_above(store, path, format, Options())     # an array above is an error, before any work
+        with contextlib.ExitStack() as stack:
+            place = store.folders.directory_of(path)
+            if place is None:
+                work, inner = Work(), stack.enter_context(document_last.made_in(
+                    store, path, is_node, overwrite, format.array_document if is_array else format.group_document))
+            else:
+                work = stack.enter_context(_directory(store, path, place, job, is_node, overwrite, format))
+                inner = DirectoryStore(work.node, fsync=False)
+            # A node that is built elsewhere meets only its own objects.
+            sink = StoreSink(inner, "", zarr_format, work, losses, threads, place is not None or overwrite)
+            yield sink, work
+            sink.close()
+            if not isinstance(work, Building) or work.is_here():     # else `finish` raises
+                creation.create_ancestors(store, path, format, Options())
+
+    @contextlib.contextmanager
+    def _file(self, root_format, zarr_format, losses, threads):
+        """Make a file in a hidden directory beside its place, and give it its name in the end."""
+        place, path, overwrite = os.path.abspath(openers.as_path(self.place)), lookup.path_of(self.path), self.overwrite
+        fsync = config.fsync if self.fsync is None else self.fsync
+        if os.path.lexists(place) and not overwrite:
+            raise NodeExistsError(f"{place} is there already; overwrite=True replaces it", path=path)
+        if path and os.path.lexists(place):
+            raise UnsupportedError(f"{place} is there, and a file is written as a whole: all in it beside "
+                                   f"{path!r:.200} would be lost; copy to another file",
+                                   feature="nodes replaced in a file")
+        try:
+            if self.kind is openers.ZIP:
+                from zcore.stores.zip.store import ZipStore
+                from zcore.stores.zip.writer import is_ozx
+
+                if is_ozx(place) and root_format != 3:
+                    raise ValueError(f"{os.path.basename(place)} holds Zarr v3 alone (RFC-9 of NGFF), the source is of "
+                                     f"format {root_format!r}: pass zarr_format=3, or name it .zip")
+                lookup.check_new_names(path, format_of(root_format))
+                with ZipStore(place, mode="w" if overwrite else "x", fsync=fsync) as store:
+                    sink = StoreSink(store, path, zarr_format, Work(), losses, threads, documents_first=True)
+                    yield sink
+                    sink.close()
+                return
+            if zarr_format is not None:
+                raise ValueError(f"zarr_format={zarr_format!r} was asked for, {os.path.basename(place)} has no format "
+                                 "of Zarr")
+            target = place if not overwrite else os.path.realpath(place)     # a link stays
+            with _Folder(target) as folder:
+                temporary = os.path.join(folder, f"{TEMPORARY}new{os.path.splitext(place)[1]}")
+                sink = openers.loaded(SINKS[self.kind])(temporary, path, losses)
+                try:
+                    yield sink
+                    sink.close()
+                except BaseException:
+                    with contextlib.suppress(Exception):     # the first one counts
+                        sink.discard()
+                    raise
+                if (old := status_of(target)) is not None:
+                    keep(temporary, os.stat(temporary), old)
+                put(temporary, target, exclusive=not overwrite, fsync=fsync)
+        except OSError as exc:
+            if exc.errno == errno.EEXIST and not overwrite and os.path.lexists(place):
+                raise NodeExistsError(f"{place} is there already", path=path) from exc
+            if isinstance(exc, ZcoreError):
+                raise
+            raise StoreError(f"cannot write {place}: {exc.strerror or exc}", key=place, errno=exc.errno) from exc
 
 
 def file_kind(destination: StoreLike) -> openers.Kind | None:
@@ -363,23 +446,6 @@ def file_kind(destination: StoreLike) -> openers.Kind | None:
         return None
     kind = openers.named_kind(place)
     return kind if (kind is openers.ZIP or kind in SINKS) and not os.path.isdir(place) else None
-
-
-def destination_of(destination: StoreLike, fsync: bool | None) -> StoreLike:
-    """Return the store of a destination, or the destination, if that is a file."""
-    if file_kind(destination) is not None:
-        return destination
-    if (place := openers.as_path(destination)) is not None:
-        openers.check_directory(place)
-    return openers.store_of(destination, False, fsync)
-
-
-def recover_at(destination: StoreLike, path: str) -> None:
-    """Call `recover` for a destination before the source is looked at: it may lie in the same place."""
-    if file_kind(destination) is None:
-        store = openers.store_of(destination, False)
-        if not store.read_only:
-            recover(store, lookup.path_of(path))
 
 
 def recover(store: Store, path: str) -> None:
@@ -427,10 +493,10 @@ def _check_free(store, path, overwrite, is_held=False):
 
 
 @contextlib.contextmanager
-def _directory(store, path, place, order, is_node, overwrite, format):
+def _directory(store, path, place, job, is_node, overwrite, format):
     if is_node and not os.path.islink(place):
         exchange.check_removable(place)
-    work = Building(place, order, store.fsync)
+    work = Building(place, job, store.fsync)
     try:
         yield work
         with consolidated.dropped(store, path):
@@ -477,55 +543,6 @@ def _may_go_on(error):
     if isinstance(error, (InvalidKeyError, KeyConflictError)) or getattr(error, "errno", None) in _OF_NAMES:
         return False
     return isinstance(error, (OSError, ChunkError, MemoryError))
-
-
-@contextlib.contextmanager
-def _file(place, kind, path, overwrite, root_format, zarr_format, losses, threads, fsync):
-    """Make a file in a hidden directory beside its place, and give it its name in the end."""
-    place = os.path.abspath(place)
-    path = lookup.path_of(path)
-    if os.path.lexists(place) and not overwrite:
-        raise NodeExistsError(f"{place} is there already; overwrite=True replaces it", path=path)
-    if path and os.path.lexists(place):
-        raise UnsupportedError(f"{place} is there, and a file is written as a whole: all in it beside "
-                               f"{path!r:.200} would be lost; copy to another file", feature="nodes replaced in a file")
-    try:
-        if kind is openers.ZIP:
-            from zcore.stores.zip.store import ZipStore
-            from zcore.stores.zip.writer import is_ozx
-
-            if is_ozx(place) and root_format != 3:
-                raise ValueError(f"{os.path.basename(place)} holds Zarr v3 alone (RFC-9 of NGFF), the source is of "
-                                 f"format {root_format!r}: pass zarr_format=3, or name it .zip")
-            lookup.check_new_names(path, format_of(root_format))
-            with ZipStore(place, mode="w" if overwrite else "x", fsync=fsync) as store:
-                sink = StoreSink(store, path, zarr_format, Work(), losses, threads, documents_first=True)
-                yield sink
-                sink.close()
-            return
-        if zarr_format is not None:
-            raise ValueError(f"zarr_format={zarr_format!r} was asked for, {os.path.basename(place)} has no format of "
-                             "Zarr")
-        target = place if not overwrite else os.path.realpath(place)     # a link stays
-        with _Folder(target) as folder:
-            temporary = os.path.join(folder, f"{TEMPORARY}new{os.path.splitext(place)[1]}")
-            sink = openers.loaded(SINKS[kind])(temporary, path, losses)
-            try:
-                yield sink
-                sink.close()
-            except BaseException:
-                with contextlib.suppress(Exception):     # the first one counts
-                    sink.discard()
-                raise
-            if (old := status_of(target)) is not None:
-                keep(temporary, os.stat(temporary), old)
-            put(temporary, target, exclusive=not overwrite, fsync=fsync)
-    except OSError as exc:
-        if exc.errno == errno.EEXIST and not overwrite and os.path.lexists(place):
-            raise NodeExistsError(f"{place} is there already", path=path) from exc
-        if isinstance(exc, ZcoreError):
-            raise
-        raise StoreError(f"cannot write {place}: {exc.strerror or exc}", key=place, errno=exc.errno) from exc
 
 
 class _Folder(Held):
