@@ -589,7 +589,8 @@ def from_array(store: StoreLike | None, *, data: Elements, name: str | None = No
     >>> from_array(None, data=array([[1, 2], [3, 4]], chunks=(1, 2)), chunks="keep").chunks
     (1, 2)
     """
-    settings: dict[str, Any] = {key: value for key, value in keywords.items() if not _is(value, "keep")}
+    settings: dict[str, Any] = {key: value for key, value in keywords.items()
+                                if not (isinstance(value, str) and value == "keep")}
     if not isinstance(data, Array):
         make = array if write_data else empty_like
         return make(data, store=store, path=name, **settings)
@@ -598,10 +599,6 @@ def from_array(store: StoreLike | None, *, data: Elements, name: str | None = No
         for region in chunk_regions(made.shape, made.metadata.chunk_shape, made.metadata.edges):
             made[region] = data[region]
     return made
-
-
-def _is(value, name):
-    return isinstance(value, str) and value == name
 
 
 def empty(shape: Shape, **keywords: Unpack[PlacedFilledKeywords]) -> Array:

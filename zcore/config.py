@@ -27,7 +27,7 @@ from zcore.text.sizes import room_of
 
 TYPE_CHECKING = False      # of typing, without its import time
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any, Literal, Self, overload
 
 __version__ = "0.1.0"
@@ -43,6 +43,102 @@ _NO_DEFAULT = object()
 _UNLIMITED = ("max", "-1")     # cpu.max of cgroup v2, cpu.cfs_quota_us of v1
 
 
+class _Setting:
+    """A setting as a property of this module.
+
+    Parameters
+    ----------
+    checked : callable
+        ``checked(value, name)`` returns what a caller has set, if that is right.
+    found : callable
+        Returns the value that holds as long as none is set.
+    """
+
+    def __init__(self, checked: Callable[[Any, str], Any], found: Callable[[], Any]) -> None:
+        self._checked, self._found = checked, found
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, module: Any, owner: type) -> Any:
+        if module is None:
+            return self
+        value = getattr(module, f"_{self._name}")
+        if value is None:
+            self.__set__(module, self._found())
+            value = getattr(module, f"_{self._name}")
+        return value
+
+    def __set__(self, module: Any, value: object) -> None:
+        setattr(module, f"_{self._name}", self._checked(value, self._name))
+
+
+def _count_of(n, name):
+    if isinstance(n, bool) or not hasattr(n, "__index__"):
+        raise TypeError(f"{name} must be an int, not {type(n).__name__}")
+    n = n.__index__()
+    if n < 1:
+        raise ValueError(f"{name} must be at least 1, not {n}")
+    return n
+
+
+def _resized(nbytes, name):
+    """Return the size of the cache of all arrays, which it has from now on."""
+    nbytes = room_of(nbytes, name)
+    if nbytes or _cache:
+        # A lower limit drops what is beyond it at once.
+        from zcore.kernel.plan.cache import CHUNKS
+        CHUNKS.resize(nbytes)
+    return nbytes
+
+
+def _bool_of(value, name):
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} must be a bool, not {type(value).__name__}")
+    return value
+
+
+def _lock_of(kind, name):
+    if not isinstance(kind, str):
+        raise TypeError(f"{name} must be a str, not {type(kind).__name__}")
+    if kind not in LOCKS:
+        raise ValueError(f"{name} must be 'on', 'off' or 'file', not {kind!r:.60}")
+    return kind
+
+
+def _threads_of_environment():
+    text = os.environ.get("ZCORE_NUM_THREADS", "").strip()
+    if not text:
+        # OpenMP 5, "OMP_NUM_THREADS": a list has a number for each level of nested regions. The variable is not
+        # zcore's, so a text that is no such list is left to others.
+        text = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+        cpus = available_cpus()
+        return min(int(text), cpus) if _is_count(text) else cpus
+    if not _is_count(text):
+        raise ValueError(f"environment variable ZCORE_NUM_THREADS must be an integer of at least 1, not {text!r}")
+    return int(text)
+
+
+def _lock_of_environment():
+    return _lock_of(os.environ.get("ZCORE_LOCK", "").strip() or "on", "environment variable ZCORE_LOCK")
+
+
+def _fsync_of_environment():
+    text = os.environ.get("ZCORE_FSYNC", "").strip() or "0"
+    if text not in ("0", "1"):
+        raise ValueError(f"environment variable ZCORE_FSYNC must be 0 or 1, not {text!r:.60}")
+    return text == "1"
+
+
+def _is_count(text):
+    return text.isascii() and text.isdecimal() and len(text) < 10 and int(text) >= 1
+
+
+def _cache_of_environment():
+    text = os.environ.get("ZCORE_CACHE", "").strip()
+    return room_of(text, "environment variable ZCORE_CACHE") if text else 0
+
+
 class _Config(ModuleType):
     """The type of this module: its settings are properties, so that they are checked."""
 
@@ -54,71 +150,15 @@ class _Config(ModuleType):
             raise AttributeError(f"zcore.config has no setting {name!r}; it has {', '.join(_SETTINGS)}")
         super().__setattr__(name, value)
 
-    @property
-    def threads(self):
-        """Threads of a read or write, an int of at least 1."""
-        if self._threads is None:
-            self._threads = _threads_of_environment()
-        return self._threads
-
-    @threads.setter
-    def threads(self, n):
-        if isinstance(n, bool) or not hasattr(n, "__index__"):
-            raise TypeError(f"threads must be an int, not {type(n).__name__}")
-        n = n.__index__()
-        if n < 1:
-            raise ValueError(f"threads must be at least 1, not {n}")
-        self._threads = n
-
-    @property
-    def cache(self):
-        """Bytes of memory for decoded chunks that all arrays share; set as a number or a size such as ``"64 MB"``."""
-        if self._cache is None:
-            self.cache = _cache_of_environment()
-        return self._cache
-
-    @cache.setter
-    def cache(self, nbytes):
-        nbytes = room_of(nbytes, "cache")
-        if nbytes or self._cache:
-            # A lower limit drops what is beyond it at once.
-            from zcore.kernel.plan.cache import CHUNKS
-            CHUNKS.resize(nbytes)
-        self._cache = nbytes
-
-    @property
-    def lock(self):
-        """How handles lock that are opened from now on with `lock` True, the default: one of `LOCKS`."""
-        if self._lock is None:
-            self._lock = _lock_of(os.environ.get("ZCORE_LOCK", "").strip() or "on", "environment variable ZCORE_LOCK")
-        return self._lock
-
-    @lock.setter
-    def lock(self, kind):
-        self._lock = _lock_of(kind, "lock")
-
-    @property
-    def fsync(self):
-        """Whether changes are on the disk when a call returns, for stores and files that are opened from now on."""
-        if self._fsync is None:
-            text = os.environ.get("ZCORE_FSYNC", "").strip() or "0"
-            if text not in ("0", "1"):
-                raise ValueError(f"environment variable ZCORE_FSYNC must be 0 or 1, not {text!r:.60}")
-            self._fsync = text == "1"
-        return self._fsync
-
-    @fsync.setter
-    def fsync(self, value):
-        self._fsync = _bool_of(value, "fsync")
-
-    @property
-    def write_empty_chunks(self):
-        """Whether handles that are opened from now on store chunks that hold only the fill value."""
-        return self._write_empty_chunks
-
-    @write_empty_chunks.setter
-    def write_empty_chunks(self, value):
-        self._write_empty_chunks = _bool_of(value, "write_empty_chunks")
+    threads = _Setting(_count_of, _threads_of_environment)     # of a read or write, an int of at least 1
+    # Bytes of memory for decoded chunks that all arrays share; set as a number or a size such as "64 MB".
+    cache = _Setting(_resized, _cache_of_environment)
+    # How handles lock that are opened from now on with `lock` True, the default: one of `LOCKS`.
+    lock = _Setting(_lock_of, _lock_of_environment)
+    # Whether changes are on the disk when a call returns, for stores and files that are opened from now on.
+    fsync = _Setting(_bool_of, _fsync_of_environment)
+    # Whether handles that are opened from now on store chunks that hold only the fill value.
+    write_empty_chunks = _Setting(_bool_of, lambda: False)
 
 
 class set:  # noqa: A001, N801 (as zarr-python calls it)
@@ -203,25 +243,11 @@ def pprint(**keywords: Any) -> None:
     pprint({name: get(name) for name in (*_FIXED, *_OF_ZARR)}, **keywords)
 
 
-def _bool_of(value, name):
-    if not isinstance(value, bool):
-        raise TypeError(f"{name} must be a bool, not {type(value).__name__}")
-    return value
-
-
-def _lock_of(kind, name):
-    if not isinstance(kind, str):
-        raise TypeError(f"{name} must be a str, not {type(kind).__name__}")
-    if kind not in LOCKS:
-        raise ValueError(f"{name} must be 'on', 'off' or 'file', not {kind!r:.60}")
-    return kind
-
-
 _threads = None                # what was set, else what was found at the first look
 _cache = None
 _lock = None
 _fsync = None
-_write_empty_chunks = False
+_write_empty_chunks = None
 sys.modules[__name__].__class__ = _Config
 
 
@@ -296,28 +322,6 @@ def _collect():
         "simd": {"crc32c": implementation(), **cpu_features()},
         "settings": {name: getattr(sys.modules[__name__], name) for name in _SETTINGS},
     }
-
-
-def _threads_of_environment():
-    text = os.environ.get("ZCORE_NUM_THREADS", "").strip()
-    if not text:
-        # OpenMP 5, "OMP_NUM_THREADS": a list has a number for each level of nested regions. The variable is not
-        # zcore's, so a text that is no such list is left to others.
-        text = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
-        cpus = available_cpus()
-        return min(int(text), cpus) if _is_count(text) else cpus
-    if not _is_count(text):
-        raise ValueError(f"environment variable ZCORE_NUM_THREADS must be an integer of at least 1, not {text!r}")
-    return int(text)
-
-
-def _is_count(text):
-    return text.isascii() and text.isdecimal() and len(text) < 10 and int(text) >= 1
-
-
-def _cache_of_environment():
-    text = os.environ.get("ZCORE_CACHE", "").strip()
-    return room_of(text, "environment variable ZCORE_CACHE") if text else 0
 
 
 def available_cpus() -> int:

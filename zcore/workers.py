@@ -175,17 +175,7 @@ def run(work: Callable[[bool], object], n_threads: int, cancel: Callable[[], obj
 
 def each(do: Callable[[Any], object], items: Sequence[Any], n_threads: int) -> None:
     """Call `do` with each of the items, in up to `n_threads` threads; the first failure ends it."""
-    left = [*reversed(items)]
-
-    def work(_):
-        while left:
-            try:
-                item = left.pop()
-            except IndexError:
-                return      # another thread took the last one
-            do(item)
-
-    run(work, min(len(left), n_threads), left.clear)
+    each_next(do, iter(items), min(len(items), n_threads))
 
 
 def each_next(do: Callable[[Any], object], items: Iterator[Any], n_threads: int) -> None:

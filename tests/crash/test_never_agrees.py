@@ -56,15 +56,6 @@ def never(monkeypatch):
     return replace
 
 
-def test_a_lock_of_all_nodes(group, never):
-    turn = cycle([True, False])
-    looks = never(deletion, "_stands", lambda *_: next(turn), (deletion, "MAX_TRIES"))
-    with pytest.raises(zcore.LockError, match="cannot lock .*: each look at its documents finds others"):
-        with deletion.hold_all(group.store, "", group._binding.options):
-            pytest.fail("it is not held")
-    assert len(looks) == 2 * N
-
-
 def test_a_lock_of_the_nodes_below(group, never):
     real, turn = deletion._documents_at, cycle([0, 1])
     looks = never(deletion, "_documents_at", lambda *of: real(*of)[next(turn):], (deletion, "MAX_TRIES"))

@@ -43,30 +43,8 @@ _is_chunk_of_any = re.compile(r"(?:c|(?:c[./])?[0-9]+(?:[./][0-9]+)*)", re.ASCII
 
 
 @contextlib.contextmanager
-def hold_all(store: Store, path: str, options: Options) -> Iterator[None]:
-    """Return a context manager that excludes all other writers from the node at `path` and from all below it."""
-    for _ in range(MAX_TRIES):
-        is_kept = _stands(store, path)
-        with Place(store, path, "", options, is_kept=is_kept), hold_all_nodes(store, path, options):
-            # Another call may have deleted it before the place was held. Then nothing prevents pruning.
-            if not is_kept or _stands(store, path):
-                yield
-                return
-    raise _restless(store, path)
-
-
-def _restless(store, path):
-    return LockError(f"cannot lock {store.describe(path)}: each look at its documents finds others",
-                     key=prefix_of(path))
-
-
-def _stands(store, path):
-    return bool(lookup.documents_at(store, path, lookup.pass_over_damage))
-
-
-@contextlib.contextmanager
 def hold_all_nodes(store: Store, path: str, options: Options) -> Iterator[None]:
-    """Return a context manager that does the same for a caller who holds the place at `path`."""
+    """Return a context manager that excludes other writers from all nodes at `path` and below; the caller holds it."""
     before, n_left = None, MAX_TRIES
     while n_left:
         with contextlib.ExitStack() as stack:
@@ -82,7 +60,8 @@ def hold_all_nodes(store: Store, path: str, options: Options) -> Iterator[None]:
             if [node.document for node in _documents_at(store, path)] == documents:
                 yield
                 return
-    raise _restless(store, path)
+    raise LockError(f"cannot lock {store.describe(path)}: each look at its documents finds others",
+                    key=prefix_of(path))
 
 
 def _documents_at(store, path):

@@ -128,20 +128,16 @@ def remove_temporary(directory: str, before: float, remove_container: Callable[[
     `remove_container` removes what a call has left that was making something beside its place. Returns : the number of
     files, and of such directories.
     """
-    pending = [directory]
     n_removed = 0
-    while pending:
-        for entry in _entries(pending.pop()):
-            is_old = is_temporary(entry.name) and _is_older(entry, before)
-            if not entry.is_dir(follow_symlinks=False):
-                if is_old:
-                    _ignore_missing(os.unlink, entry.path)
-                    n_removed += 1
-            elif not entry.name.startswith(FOLDER):
-                pending.append(entry.path)
-            elif is_old:
-                remove_container(entry.path)
-                n_removed += not os.path.exists(entry.path)
+    for path, is_ours in unlisted(directory):
+        with contextlib.suppress(FileNotFoundError):
+            status = os.lstat(path)
+            if is_ours and status.st_mtime < before:
+                if not stat.S_ISDIR(status.st_mode):
+                    os.unlink(path)
+                elif os.path.basename(path).startswith(FOLDER):
+                    remove_container(path)
+                n_removed += not os.path.lexists(path)
     return n_removed
 
 
@@ -164,13 +160,6 @@ def unlisted(directory: str) -> Iterator[tuple[str, bool]]:
                 yield entry.path, False
             elif entry.is_dir(follow_symlinks=False):
                 pending.append(entry.path)
-
-
-def _is_older(entry, before):
-    try:
-        return entry.stat(follow_symlinks=False).st_mtime < before
-    except FileNotFoundError:
-        return False
 
 
 def _entries(directory):

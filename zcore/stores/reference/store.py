@@ -20,7 +20,6 @@ from zcore.model.value import as_bool, check_kind
 from zcore.ranges import merged
 from zcore.stores.base import (
     OBJECTS,
-    ByteRange,
     FileParts,
     FoundStore,
     Identity,
@@ -32,6 +31,7 @@ from zcore.stores.base import (
     sliced,
 )
 from zcore.stores.keys import check_key, check_prefix
+from zcore.stores.mapping import MappingStore
 from zcore.stores.openers import PARQUET, check_file, named_kind
 from zcore.stores.reference.document import MAX_NBYTES, read_document
 from zcore.stores.reference.targets import Targets
@@ -51,19 +51,6 @@ class Batch(NamedTuple):
 
     numbers: list[int]
     load: Callable[[], Store]
-
-
-class _Loaded(Store):
-    """The values of a batch."""
-
-    def __init__(self, values):
-        self._values = values
-
-    def get(self, key: str, byte_range: ByteRange | None = None) -> bytes | None:
-        return bytes(sliced(self._values[key], byte_range))
-
-    def list_dir(self, prefix: str) -> Listing:
-        return Listing([], [])
 
 
 class ReferenceStore(FoundStore, PutStore):
@@ -303,8 +290,8 @@ class ReferenceStore(FoundStore, PutStore):
     def _loaded(self, url, start, stop, parts):
         # An error names the first of the keys.
         targets, data = self._targets, memoryview(self._targets.get_some(parts[0][3], url, start, stop - start))
-        return _Loaded({key: targets.check_length(key, url, offset, length, data[offset - start:][:length])
-                        for offset, length, _, key in parts})
+        return MappingStore({key: targets.check_length(key, url, offset, length, data[offset - start:][:length])
+                             for offset, length, _, key in parts})
 
     def getsize(self, key: str) -> int | None:
         found = self._find(key)
