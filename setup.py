@@ -37,6 +37,7 @@ from pathlib import Path
 import Cython
 import Cython.Build
 import numpy
+from Cython.Compiler import Options
 from setuptools import Extension, setup
 from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_ext import build_ext
@@ -57,8 +58,11 @@ PROBE = """
 void *probe(void) { return libdeflate_alloc_compressor(0) ? 0 : libdeflate_alloc_decompressor(); }
 """
 LINKS_LIBRARIES = "compress"     # the only module that calls them: a second copy would be a second set of symbols
-# What Cython would write into every module (memoryviews, functions, imports) stands in one: half of the kernel's size.
+# What Cython would write into every module (arguments, exceptions, classes) stands in one: it is a tenth of the kernel.
 SHARED = "zcore.kernel.cython_shared"
+# Cython 3.3 leaves out what no module uses: they take buffers as `zcore.kernel.memory.Bytes`.
+SHARED_OPTIONS = {name: ["AutoPickle", "MemoryView"]
+                  for name in Options.default_options if name == "shared_utility_features_disabled"}
 # The header for programs in C, and the library of what a program without Python needs besides.
 INCLUDE, START = "zcore/include", "zcore_start"
 COMPILE = ["-std=c11", "-D_GNU_SOURCE", "-DNPY_NO_DEPRECATED_API=NPY_2_0_API_VERSION",
@@ -75,8 +79,8 @@ CHECKS = ("boundscheck", "wraparound", "initializedcheck")
 UNCHECKED, CHECKED = dict.fromkeys(CHECKS, False), dict.fromkeys(CHECKS, True)
 # A class that is pickled has `__reduce__`. The others have fields that Python cannot see: it refuses to pickle them,
 # without the methods that Cython would generate. Functions are plain ones of C, without the attributes of Python's: the
-# stubs beside the modules have their signatures.
-ALWAYS = {"auto_pickle": False}
+# stubs beside the modules have their signatures. Their docstrings are no second time in a dict.
+ALWAYS = {"auto_pickle": False, "binding": False, "autotestdict": False}
 # A float that an integer does not hold is no part of `undefined`, and its cast is.
 SANITIZERS = ["-fsanitize=address,undefined,float-cast-overflow",
               "-fno-sanitize-recover=undefined,float-cast-overflow"]
@@ -245,7 +249,7 @@ class BuildKernel(build_ext):
         # On Linux the workers are forked; where they are spawned a handful of modules is sooner done in this process.
         generated = Cython.Build.cythonize(
             self.extensions, build_dir=str(base / "cython"), force=force, show_all_warnings=True,
-            shared_utility_qualified_name=SHARED,
+            shared_utility_qualified_name=SHARED, **SHARED_OPTIONS,
             nthreads=self.parallel if sys.platform == "linux" else 0,
             compiler_directives={**VARIANTS[VARIANT][0], **ALWAYS})
         by_name = {extension.name: extension for extension in generated}

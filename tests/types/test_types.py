@@ -5,6 +5,7 @@ And what type checkers are told twice: keywords that functions pass on, and name
 import ast
 import importlib
 import inspect
+import re
 from pathlib import Path
 
 import pytest
@@ -63,7 +64,19 @@ def names_in(body):
 def public_of(holder, module):
     """Return the public names that a compiled module or class has of its own."""
     return {name for name in vars(holder) if not name.startswith("_") and not inspect.ismodule(getattr(holder, name))
-            and getattr(getattr(holder, name), "__module__", module) == module}
+            and getattr(getattr(holder, name), "__module__", module) in (module, None)}
+
+
+def parameters_in_source(holder, name):
+    """Return the parameters of a function of a compiled module or class, as its source has them."""
+    is_class = isinstance(holder, type)
+    path = PACKAGE.parent / ((holder.__module__ if is_class else holder.__name__).replace(".", "/") + ".pyx")
+    source = path.read_text(encoding="utf-8")
+    if is_class:
+        source = re.search(rf"^cdef class {holder.__name__}\b.*?^(?=\S|\Z)", source, re.M | re.S)[0]
+    listed = re.search(rf"^ *def {name}\((.*?)\):", source, re.M | re.S)[1]
+    names = [re.split(r" not None|=", each)[0].split()[-1] for each in listed.split(",") if each]
+    return [name for name in names if name not in ("*", "/", "cls")]
 
 
 def wrong_parameters(holder, found):
@@ -75,7 +88,7 @@ def wrong_parameters(holder, found):
             told = [each.arg for each in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
             if any([ast.unparse(decorator) == "classmethod" for decorator in statement.decorator_list]):
                 told = told[1:]
-            has = list(inspect.signature(getattr(holder, name)).parameters)
+            has = parameters_in_source(holder, name)
             if told != has:
                 wrong[name] = told, has
     return wrong

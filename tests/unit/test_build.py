@@ -77,10 +77,11 @@ def test_every_kernel_source_is_built(setup_script):
     assert {_module_of(path) for path in EXTENSIONS} == expected
 
 
-def test_utility_code_of_cython_stands_in_one_extension(setup_script):
-    # Each would have some 100 kB of memoryviews alone.
-    defining = [_module_of(path) for path in EXTENSIONS if b"View.MemoryView.array" in path.read_bytes()]
-    assert defining == [setup_script.SHARED]
+def test_no_extension_has_utility_code_that_nothing_needs():
+    # 100 kB of memoryviews, of which arguments would be; objects of functions; methods that pickle classes.
+    words = (b"View.MemoryView", b"__pyx_unpickle")
+    assert [_module_of(path) for path in EXTENSIONS if any([word in path.read_bytes() for word in words])] == []
+    assert not hasattr(importlib.import_module("zcore.kernel.codec.checksums").crc32c, "__dict__")
 
 
 @pytest.mark.parametrize("name", [_module_of(path) for path in sorted(KERNEL.rglob("*.pyx"))])

@@ -22,9 +22,9 @@ without the GIL. Integers are loaded byte by byte, so neither alignment nor the 
 """
 from collections import namedtuple
 
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
+from zcore.kernel.memory cimport Bytes
 from zcore.kernel.numbers cimport load_u32
 from zcore.kernel.status cimport (
     BLOSC2, BLOSC_BLOCKSIZE, BLOSC_BSTART, BLOSC_CBYTES, BLOSC_COMPRESSOR, BLOSC_DECODE, BLOSC_FLAGS, BLOSC_MEMCPY,
@@ -247,17 +247,13 @@ def parse(data):
     cbytes=54, n_blocks=1, is_split=True, version=2, versionlz=1, flags=33)
     """
     cdef BloscHeader header
-    cdef Py_buffer view
+    cdef Bytes chunk = Bytes(data)
     cdef Status status
     status_clear(&status)
-    PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
-    try:
-        if view.len < HEADER_NBYTES:
-            fail(&status, BLOSC_SHORT, 0, HEADER_NBYTES, view.len)
-            raise make_error(&status, None, None, "blosc", "decode", ())
-        load_header(<const uint8_t *>view.buf, &header)
-    finally:
-        PyBuffer_Release(&view)
+    if chunk.n < HEADER_NBYTES:
+        fail(&status, BLOSC_SHORT, 0, HEADER_NBYTES, chunk.n)
+        raise make_error(&status, None, None, "blosc", "decode", ())
+    load_header(chunk.data, &header)
     return _info(&header)
 
 
@@ -302,7 +298,7 @@ def validate(data, expected_nbytes=None, itemsize=None):
     cdef BloscHeader header
     cdef int64_t expected = -1 if expected_nbytes is None else expected_nbytes
     cdef int64_t item = -1 if itemsize is None else itemsize
-    cdef Py_buffer view
+    cdef Bytes chunk = Bytes(data)
     cdef Status status
     cdef int code
     if expected_nbytes is not None and expected < 0:
@@ -310,14 +306,10 @@ def validate(data, expected_nbytes=None, itemsize=None):
     if itemsize is not None and item < 1:
         raise ValueError(f"itemsize is {item}, an item has at least 1 byte")
     status_clear(&status)
-    PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
-    try:
-        with nogil:
-            code = check_header(<const uint8_t *>view.buf, view.len, expected, item, &header, &status)
-            if code == 0:
-                code = check_blocks(<const uint8_t *>view.buf, &header, &status)
-        if code:
-            raise make_error(&status, None, None, "blosc", "decode", ())
-    finally:
-        PyBuffer_Release(&view)
+    with nogil:
+        code = check_header(chunk.data, chunk.n, expected, item, &header, &status)
+        if code == 0:
+            code = check_blocks(chunk.data, &header, &status)
+    if code:
+        raise make_error(&status, None, None, "blosc", "decode", ())
     return _info(&header)

@@ -7,11 +7,11 @@ instruction if there is one, checked when the module is imported, and otherwise 
 and Adler-32 are zlib's. Fletcher-32 is HDF5's variant (HDF5 file format specification, filter 3): two sums modulo 65535
 over big-endian words of 16 bits. An odd last byte is the high half of a word.
 """
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int64_t, uint32_t, uint8_t
 
 from zcore.kernel.codec.compress cimport adler32, crc32
 from zcore.kernel.codec.table cimport CodecFunctions, Step, add_codec
+from zcore.kernel.memory cimport Bytes
 
 cdef enum:
     # After this many words the second 32-bit sum may overflow, unless it is folded.
@@ -133,10 +133,8 @@ def crc32c_table(data, uint32_t seed=0):
 
 
 cdef _sum(zc_crc32c_function function, data, uint32_t seed):
-    cdef Py_buffer view
+    cdef Bytes view = Bytes(data)
     cdef uint32_t result
-    PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
     with nogil:
-        result = ~function(~seed, <const uint8_t *>view.buf, view.len)
-    PyBuffer_Release(&view)
+        result = ~function(~seed, view.data, view.n)
     return result

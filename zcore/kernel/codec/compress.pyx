@@ -25,7 +25,7 @@ from zcore.kernel.codec.shuffle cimport bitshuffle_block, shuffle_block, unbitsh
 from zcore.kernel.codec.table cimport (
     CodecFunctions, Contexts, Step, Workspace, add_codec, copy_bytes, raised_in, stream_bound,
 )
-from zcore.kernel.memory cimport zc_new
+from zcore.kernel.memory cimport Bytes, zc_new
 from zcore.kernel.numbers cimport load_u32, store_u32
 from zcore.kernel.status cimport (
     BLOSC_DECODE, BLOSC_ENCODE, BLOSC_LACKS, BLOSC_NBYTES, BLOSC_SNAPPY, NO_MEMORY, OK, STREAM_DAMAGED, STREAM_ENCODE,
@@ -858,21 +858,16 @@ def can_compress(str cname not None):
     return cname in libs.blosc_list_compressors().decode().split(",")
 
 
-def blosc_decompress(const uint8_t[::1] chunk not None, out=None, *, int64_t itemsize=0, int n_threads=1):
+def blosc_decompress(chunk, out=None, *, int64_t itemsize=0, int n_threads=1):
     """Return the content of one Blosc 1 chunk: `zcore.blosc.decompress` for contiguous bytes."""
     cdef Status status
     cdef BloscHeader header
-    cdef uint8_t[::1] view
-    cdef const uint8_t *src = NULL
-    cdef uint8_t empty = 0
-    cdef uint8_t *dst = &empty
-    cdef int64_t n_bytes = chunk.shape[0]
+    cdef Bytes source = Bytes(chunk)
+    cdef Bytes target
     status_clear(&status)
-    if n_bytes:
-        src = &chunk[0]
     if out is None:
-        if check_header(src, n_bytes, -1, itemsize, &header, &status) == OK:
-            check_blocks(src, &header, &status)
+        if check_header(source.data, source.n, -1, itemsize, &header, &status) == OK:
+            check_blocks(source.data, &header, &status)
         _check(&status, "decode")
         try:
             # Not bytearray(n), which writes zeros: untouched memory costs nothing if the chunk is damaged.
@@ -880,11 +875,9 @@ def blosc_decompress(const uint8_t[::1] chunk not None, out=None, *, int64_t ite
         except MemoryError:
             fail(&status, NO_MEMORY, 0, header.nbytes, 0)
         _check(&status, "decode")
-    view = out
-    if view.shape[0]:
-        dst = &view[0]
+    target = Bytes(out, writable=True)
     with nogil:
-        blosc_decode(src, n_bytes, dst, view.shape[0], itemsize, n_threads, &status)
+        blosc_decode(source.data, source.n, target.data, target.n, itemsize, n_threads, &status)
     _check(&status, "decode")
     return out
 
@@ -895,10 +888,11 @@ cdef int _check(const Status *status, str direction) except -1:
     return 0
 
 
-def blosc_compress(const uint8_t[::1] content not None, *, str cname not None="lz4", int clevel=5, int shuffle=1,
+def blosc_compress(content, *, str cname not None="lz4", int clevel=5, int shuffle=1,
                    int64_t typesize=1, int64_t blocksize=0, int n_threads=1):
     """Return `content` as one Blosc 1 chunk, a `bytes`: `zcore.blosc.compress` for contiguous bytes."""
-    cdef int64_t n_bytes = content.shape[0]
+    cdef Bytes source = Bytes(content)
+    cdef int64_t n_bytes = source.n
     cdef int code = compressor_code(cname)
     if not 0 <= clevel <= 9:
         raise ValueError(f"clevel is {clevel}, expected 0 to 9")
@@ -913,19 +907,15 @@ def blosc_compress(const uint8_t[::1] content not None, *, str cname not None="l
     if not can_compress(cname):
         raise errors.UnsupportedError(f"the linked c-blosc has no compressor {cname}", feature=cname)
     cdef bytearray out = bytearray(n_bytes + BLOSC_OVERHEAD)
-    cdef uint8_t[::1] view = out
-    cdef uint8_t empty = 0
-    cdef const uint8_t *src = &empty
+    cdef Bytes target = Bytes(out, writable=True)
     cdef int64_t n_stored
     cdef Status status
     status_clear(&status)
-    if n_bytes:
-        src = &content[0]
     with nogil:
-        n_stored = blosc_encode(src, n_bytes, &view[0], n_bytes + BLOSC_OVERHEAD, code, clevel, shuffle, typesize,
+        n_stored = blosc_encode(source.data, n_bytes, target.data, n_bytes + BLOSC_OVERHEAD, code, clevel, shuffle, typesize,
                                 blocksize, n_threads, &status)
     _check(&status, "encode")
-    return bytes(view[:n_stored])
+    return (<const char *>target.data)[:n_stored]
 
 
 def zstd_levels():

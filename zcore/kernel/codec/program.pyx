@@ -21,7 +21,7 @@ from zcore.kernel.codec.table cimport (
 )
 from zcore.kernel.codec import blosc_blocks, checksums, compress, filters, shuffle
 from zcore.kernel.io.files cimport FAILED, Buffer, buffer_free, buffer_reserve
-from zcore.kernel.memory cimport MAX_NBYTES
+from zcore.kernel.memory cimport MAX_NBYTES, Bytes
 from zcore.kernel.numbers cimport load_u32, store_u32
 from zcore.kernel.status cimport (
     BLOSC_SNAPPY, CHECKSUM, CHECKSUM_SHORT, CHUNK_SIZE, ITEMS, NO_MEMORY, OK, RAISED, STREAM_LONG, Status, fail,
@@ -327,7 +327,7 @@ cdef class Program:
         """
         return self.max_encoded(min(n_bytes, MAX_ENCODED))
 
-    def decode_bytes(self, const uint8_t[::1] encoded not None, uint8_t[::1] out not None, codecs=()):
+    def decode_bytes(self, encoded, out, codecs=()):
         """Decode one object into `out`, which has the size of the decoded chunk; `codecs` names the steps.
 
         Raises
@@ -335,11 +335,10 @@ cdef class Program:
         ChunkError
             The object is damaged, or does not decode to the size of `out`.
         """
-        cdef uint8_t empty = 0
-        cdef uint8_t *dst = &out[0] if out.shape[0] else &empty
-        _decode(self, encoded, dst, out.shape[0], True, codecs)
+        cdef Bytes target = Bytes(out, writable=True)
+        _decode(self, encoded, target.data, target.n, True, codecs)
 
-    def decode_new(self, const uint8_t[::1] encoded not None, n_bytes, bint at_most=False, codecs=()):
+    def decode_new(self, encoded, n_bytes, bint at_most=False, codecs=()):
         """Return the content of one object, a `bytearray` of `n_bytes` bytes, or of fewer with `at_most`.
 
         Raises
@@ -358,7 +357,7 @@ cdef class Program:
         PyByteArray_Resize(out, n)
         return out
 
-    def encode_bytes(self, const uint8_t[::1] chunk not None, codecs=()):
+    def encode_bytes(self, chunk, codecs=()):
         """Return the object of one chunk, a `bytes`; `codecs` names the steps.
 
         Raises
@@ -369,15 +368,14 @@ cdef class Program:
         cdef Status status
         cdef Buffer buffer
         cdef Workspace work
-        cdef uint8_t empty = 0
-        cdef const uint8_t *src = &chunk[0] if chunk.shape[0] else &empty
+        cdef Bytes source = Bytes(chunk)
         cdef const uint8_t *encoded = NULL
         cdef int64_t n
         memset(&buffer, 0, sizeof(Buffer))
         memset(&work, 0, sizeof(Workspace))
         status_clear(&status)
         with nogil:
-            n = self.encode(src, chunk.shape[0], &buffer, &encoded, 1, &work, &status)
+            n = self.encode(source.data, source.n, &buffer, &encoded, 1, &work, &status)
         try:
             _check(&status, &work, codecs, "encode")
             return (<const char *>encoded)[:n]
@@ -502,17 +500,16 @@ cdef int64_t _seal(Program self, uint8_t **data, int64_t n_bytes, int *i) noexce
     return n_bytes
 
 
-cdef int64_t _decode(Program self, const uint8_t[::1] encoded, uint8_t *dst, int64_t limit, bint is_exact,
+cdef int64_t _decode(Program self, object encoded, uint8_t *dst, int64_t limit, bint is_exact,
                      object codecs) except -1:
     cdef Status status
     cdef Workspace work
-    cdef uint8_t empty = 0
-    cdef const uint8_t *src = &encoded[0] if encoded.shape[0] else &empty
+    cdef Bytes source = Bytes(encoded)
     cdef int64_t n
     memset(&work, 0, sizeof(Workspace))
     status_clear(&status)
     with nogil:
-        n = self.decode_within(src, encoded.shape[0], dst, limit, is_exact, 1, &work, &status)
+        n = self.decode_within(source.data, source.n, dst, limit, is_exact, 1, &work, &status)
     try:
         _check(&status, &work, codecs, "decode")
     finally:

@@ -12,12 +12,12 @@ shuffled.
 Compiled, because it runs over every byte of most chunks when their blocks are decoded one by one. `shuffle.h` has the
 vector loops; the AVX2 loop is selected when the module is imported.
 """
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memcpy
 
 from zcore.kernel.codec.table cimport CodecFunctions, Step, Workspace, add_codec
+from zcore.kernel.memory cimport Bytes
 from zcore.kernel.status cimport Status
 
 
@@ -150,19 +150,15 @@ def unbitshuffle(data, int64_t typesize):
 
 
 cdef bytes _run(block_function function, data, int64_t typesize):
-    cdef Py_buffer view
+    cdef Bytes block = Bytes(data)
     cdef bytes result
     cdef uint8_t *out
     if typesize < 1:
         raise ValueError(f"typesize is {typesize}, an item has at least 1 byte")
-    PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
-    try:
-        result = PyBytes_FromStringAndSize(NULL, view.len)
-        out = <uint8_t *>PyBytes_AS_STRING(result)
-        with nogil:
-            function(<const uint8_t *>view.buf, out, view.len, typesize)
-    finally:
-        PyBuffer_Release(&view)
+    result = PyBytes_FromStringAndSize(NULL, block.n)
+    out = <uint8_t *>PyBytes_AS_STRING(result)
+    with nogil:
+        function(block.data, out, block.n, typesize)
     return result
 
 

@@ -4,7 +4,6 @@
 Compiled because rows are C functions, called without the GIL. Rows are added when modules are imported and never
 change, so a caller may keep the pointer to a row.
 """
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytearray cimport PyByteArray_FromStringAndSize
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
@@ -12,6 +11,7 @@ from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memcpy
 
 from zcore.kernel.io.files cimport buffer_free
+from zcore.kernel.memory cimport Bytes
 from zcore.kernel.status cimport RAISED, STREAM_LONG, Status, fail
 
 cdef enum:
@@ -21,8 +21,6 @@ cdef enum:
 cdef CodecFunctions *_rows[MAX_CODECS]
 cdef int _n_rows = 0
 cdef dict _number_of = {}
-
-cdef uint8_t _nothing = 0
 
 
 cdef int add_codec(str name, CodecFunctions *row) except -1:
@@ -70,28 +68,19 @@ cdef void let_go(Workspace *work) noexcept with gil:
 
 
 cdef int64_t copy_bytes(object made, uint8_t *dst, int64_t limit) except -1:
-    cdef Py_buffer view
-    cdef int64_t n
-    PyObject_GetBuffer(made, &view, PyBUF_SIMPLE)
-    n = view.len
-    if n <= limit:
-        memcpy(dst, view.buf, n)
-    PyBuffer_Release(&view)
-    return n
+    cdef Bytes view = Bytes(made)
+    if view.n <= limit:
+        memcpy(dst, view.data, view.n)
+    return view.n
 
 
 cdef int64_t hold_bytes(Workspace *work, object made, const uint8_t **data) except -1:
-    cdef Py_buffer view
-    cdef int64_t n
-    PyObject_GetBuffer(made, &view, PyBUF_SIMPLE)
-    n = view.len
-    # An empty object also needs an address. The object is kept instead of the view: no other code changes it.
-    data[0] = <const uint8_t *>view.buf if n else &_nothing
-    PyBuffer_Release(&view)
+    cdef Bytes view = Bytes(made)
+    data[0] = view.data
     let_go(work)
-    Py_INCREF(made)
-    work.held = <void *>made
-    return n
+    Py_INCREF(view)
+    work.held = <void *>view
+    return view.n
 
 
 cdef int raised_in(Workspace *work, object exception, Status *status) noexcept:

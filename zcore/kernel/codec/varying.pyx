@@ -22,7 +22,7 @@ cdef extern from *:
 
 cimport numpy as cnp
 
-from zcore.kernel.memory cimport MAX_NBYTES, zc_new
+from zcore.kernel.memory cimport MAX_NBYTES, Bytes, zc_new
 from zcore.kernel.numbers cimport load_u32, store_u32
 
 cdef extern from "numpy/arrayobject.h":
@@ -130,7 +130,7 @@ def _fail(str codec, int code, int64_t start, int64_t stop, int64_t n_bytes, cau
                          offset=start, expected=start, found=n_bytes)
 
 
-def unpack_items(const uint8_t[::1] data not None, object[::1] items not None, from_bytes, str codec not None):
+def unpack_items(data, cnp.ndarray items not None, from_bytes, str codec not None):
     """Fill `items` from a row.
 
     Parameters
@@ -148,14 +148,15 @@ def unpack_items(const uint8_t[::1] data not None, object[::1] items not None, f
     CodecError
         An item reaches beyond the end, `from_bytes` raises ValueError, or bytes follow.
     """
-    cdef int64_t n_bytes = data.shape[0]
-    cdef const uint8_t *src = &data[0] if n_bytes else NULL
+    cdef Bytes row = Bytes(data)
+    cdef int64_t n_bytes = row.n
+    cdef const uint8_t *src = row.data
     cdef int64_t start = SIZE_NBYTES
     cdef int64_t i, stop
     cdef const char *first
     cdef bint is_text = from_bytes is str
     cdef bint is_bytes = from_bytes is bytes
-    for i in range(items.shape[0]):
+    for i in range(cnp.PyArray_SIZE(items)):
         stop = _item_end(src, start, n_bytes)
         if stop > n_bytes:
             _fail(codec, OVERRUN, start, stop, n_bytes)
@@ -173,11 +174,12 @@ def unpack_items(const uint8_t[::1] data not None, object[::1] items not None, f
     _fail(codec, DONE, start, start, n_bytes)
 
 
-def unpack_text(const uint8_t[::1] data not None, cnp.ndarray items not None, str codec not None):
+def unpack_text(data, cnp.ndarray items not None, str codec not None):
     """Fill `items`, a contiguous array of `StringDType`, as `unpack_items` does."""
     cdef int64_t n_items = _check_text(items)
-    cdef int64_t n_bytes = data.shape[0]
-    cdef const uint8_t *src = &data[0] if n_bytes else NULL
+    cdef Bytes row = Bytes(data)
+    cdef int64_t n_bytes = row.n
+    cdef const uint8_t *src = row.data
     cdef char *dst = <char *>cnp.PyArray_DATA(items)
     cdef int64_t itemsize = cnp.PyArray_ITEMSIZE(items)
     cdef int64_t start = SIZE_NBYTES
@@ -321,13 +323,13 @@ def pack_text(cnp.ndarray items not None, str codec not None):
         free(row)
 
 
-def move_text(cnp.ndarray items not None, const int64_t[::1] to, cnp.ndarray source not None,
-              const int64_t[::1] places):
+def move_text(cnp.ndarray items not None, cnp.ndarray to not None, cnp.ndarray source not None,
+              cnp.ndarray places not None):
     """Assign items of `source` to some of `items`, which are other memory; both are of `StringDType`.
 
     Parameters
     ----------
-    to, places : one number for each item that is moved
+    to, places : contiguous arrays of int64, one number for each item that is moved
         Where it is in `items` and in `source`, in bytes from the first element. Neither is checked.
 
     Notes
@@ -339,19 +341,22 @@ def move_text(cnp.ndarray items not None, const int64_t[::1] to, cnp.ndarray sou
     cdef npy_string_allocator *allocators[2]
     cdef char *dst = <char *>cnp.PyArray_DATA(items)
     cdef const char *src = <const char *>cnp.PyArray_DATA(source)
+    cdef const int64_t *to_at = <const int64_t *>cnp.PyArray_DATA(to)
+    cdef const int64_t *from_at = <const int64_t *>cnp.PyArray_DATA(places)
+    cdef int64_t n = cnp.PyArray_SIZE(to)
     cdef npy_static_string item
     cdef int64_t i
     cdef int code = DONE
     descrs[0], descrs[1] = cnp.PyArray_DESCR(items), cnp.PyArray_DESCR(source)
     # With one memory for both, assignment could move the text that is assigned.
     if (cnp.PyArray_TYPE(items) != NPY_VSTRING or cnp.PyArray_TYPE(source) != NPY_VSTRING or descrs[0] == descrs[1]
-            or to.shape[0] != places.shape[0]):
+            or n != cnp.PyArray_SIZE(places)):
         raise TypeError("expected two arrays of StringDType with memory of their own, and as many places in each")
     with nogil:
         NpyString_acquire_allocators(2, descrs, allocators)
-        for i in range(to.shape[0]):
-            if (NpyString_load(allocators[1], <const npy_packed_static_string *>(src + places[i]), &item) < 0
-                    or NpyString_pack(allocators[0], <npy_packed_static_string *>(dst + to[i]), item.buf,
+        for i in range(n):
+            if (NpyString_load(allocators[1], <const npy_packed_static_string *>(src + from_at[i]), &item) < 0
+                    or NpyString_pack(allocators[0], <npy_packed_static_string *>(dst + to_at[i]), item.buf,
                                       item.size) < 0):
                 code = NO_MEMORY
                 break

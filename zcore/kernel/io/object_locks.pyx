@@ -25,6 +25,7 @@ from zcore.kernel.io.locks cimport (
     Holder, LockTable, close_copies, holder_close, holder_open, holder_replace, key_hash, lock_object, lock_whole,
     unlock_object, unlock_whole,
 )
+from zcore.kernel.memory cimport Bytes
 from zcore.kernel.status cimport INTERRUPTED, OK, STALE, Status, make_error, status_clear
 
 
@@ -205,7 +206,7 @@ cdef class _Hold:
             close(self.dirfd)
             self.dirfd = -1
 
-    def replace(self, const uint8_t[::1] content not None, *, token, bint fsync=False):
+    def replace(self, content, *, token, bint fsync=False):
         """Replace the held document by a new one and hold that; no other holder gets in between.
 
         After a power cut, the old one or the new one is there.
@@ -224,6 +225,7 @@ cdef class _Hold:
         tuple of int
             The identity of the new document.
         """
+        cdef Bytes source = Bytes(content)
         cdef Staging staging
         cdef Status status
         cdef uint64_t number = token
@@ -232,14 +234,15 @@ cdef class _Hold:
         status_clear(&status)
         staging_init(&staging, number, fsync)
         with nogil:
-            if holder_replace(&self.holder, &content[0], content.shape[0], &staging, &status) == OK:
+            if holder_replace(&self.holder, source.data, source.n, &staging, &status) == OK:
                 _finish(self.dirfd, &staging, &status)
         if status.code != OK:
             raise make_error(&status, self._name(), None, None, None, ())
         return _identity_of(identity)
 
-    def replace_beside(self, bytes name not None, const uint8_t[::1] content not None, *, token, bint fsync=False):
+    def replace_beside(self, bytes name not None, content, *, token, bint fsync=False):
         """Replace another file in the directory of the held document, wherever a move has taken it; see `replace`."""
+        cdef Bytes source = Bytes(content)
         cdef Staging staging
         cdef Status status
         cdef const char *file = name
@@ -248,7 +251,7 @@ cdef class _Hold:
         staging_init(&staging, token, fsync)
         staging.expected = TAKEN
         with nogil:
-            if (object_stage(self.dirfd, file, &content[0], content.shape[0], &staging, &status) == OK
+            if (object_stage(self.dirfd, file, source.data, source.n, &staging, &status) == OK
                     and object_commit(self.dirfd, file, &staging, &status) == OK):
                 _finish(self.dirfd, &staging, &status)
         if status.code != OK:

@@ -16,6 +16,7 @@ from posix.unistd cimport close, ftruncate, pread, pwrite
 
 cimport cython
 
+from zcore.kernel.memory cimport Bytes
 
 cdef enum:
     MAX_KEPT_NBYTES = 1 << 26     # longer writes are elements, which are not read again
@@ -81,13 +82,14 @@ cdef class SteadyFile:
                 self._errno = errno
         return n_bytes
 
-    def write(self, const uint8_t[::1] data not None):
+    def write(self, data):
         """Write all bytes and return their number."""
-        cdef int64_t n_bytes = data.shape[0], n_written = 0, n
+        cdef Bytes source = Bytes(data)
+        cdef int64_t n_bytes = source.n, n_written = 0, n
         if n_bytes and not self._errno:
             with nogil:
                 while n_written < n_bytes:
-                    n = pwrite(self._fd, &data[n_written], n_bytes - n_written, self._at + n_written)
+                    n = pwrite(self._fd, source.data + n_written, n_bytes - n_written, self._at + n_written)
                     if n > 0:
                         n_written += n
                     elif n == 0 or errno != EINTR:
@@ -100,25 +102,26 @@ cdef class SteadyFile:
         self._size = max(self._size, self._at)
         return n_bytes
 
-    def readinto(self, uint8_t[::1] out not None):
+    def readinto(self, out):
         """Fill `out` with bytes; bytes past the end of the file are zero."""
-        cdef int64_t n_bytes = out.shape[0], n_read = 0, n, start, stop, offset
+        cdef Bytes target = Bytes(out, writable=True)
+        cdef int64_t n_bytes = target.n, n_read = 0, n, start, stop, offset
         cdef bytes kept
         if not n_bytes:
             return 0
         with nogil:
             while n_read < n_bytes:
-                n = pread(self._fd, &out[n_read], n_bytes - n_read, self._at + n_read)
+                n = pread(self._fd, target.data + n_read, n_bytes - n_read, self._at + n_read)
                 if n > 0:
                     n_read += n
                 elif n == 0 or errno != EINTR:
                     if n < 0 and not self._errno:
                         self._errno = errno
                     break
-            memset(&out[0] + n_read, 0, n_bytes - n_read)
+            memset(target.data + n_read, 0, n_bytes - n_read)
         for offset, kept in self._kept:
             start, stop = max(offset, self._at), min(offset + <int64_t>len(kept), self._at + n_bytes)
             if start < stop:
-                memcpy(&out[start - self._at], <const uint8_t *>kept + (start - offset), stop - start)
+                memcpy(target.data + (start - self._at), <const uint8_t *>kept + (start - offset), stop - start)
         self._at += n_bytes
         return n_bytes

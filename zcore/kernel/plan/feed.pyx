@@ -10,14 +10,13 @@ For a shard, parts are enough: its index, then the chunks that `wanted` names.
 """
 cimport cython
 from cpython.bytes cimport PyBytes_FromStringAndSize
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int64_t, uint8_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
 from zcore import errors
 
-from zcore.kernel.memory cimport zc_new_zeros
+from zcore.kernel.memory cimport Bytes, zc_new_zeros
 from zcore.kernel.plan.cache cimport identity_of
 from zcore.kernel.codec.table cimport workspace_exception
 from zcore.kernel.strided.copy cimport MAX_NDIM
@@ -36,41 +35,6 @@ from zcore.kernel.plan.write cimport WritePlan
 UNKNOWN = 1 << 62
 # Result of `Feed.merge` for an object that stays as it is.
 UNCHANGED = type("Unchanged", (), {"__repr__": lambda self: "UNCHANGED"})()
-
-cdef uint8_t _NOTHING = 0      # address of an empty object's bytes
-
-
-@cython.final
-@cython.no_gc_clear
-cdef class _Buffers:
-    """Bytes-like objects, held while their bytes are in use."""
-
-    cdef Py_buffer *views
-    cdef Py_ssize_t n
-
-    def __cinit__(self, Py_ssize_t n):
-        self.n = 0
-        self.views = <Py_buffer *>zc_new_zeros(n + 1, sizeof(Py_buffer))
-        if self.views == NULL:
-            raise MemoryError
-
-    def __dealloc__(self):
-        while self.n > 0:
-            self.n -= 1
-            PyBuffer_Release(&self.views[self.n])
-        free(self.views)
-
-    cdef const Py_buffer *add(self, object value, str key) except NULL:
-        cdef Py_buffer *view = &self.views[self.n]
-        try:
-            PyObject_GetBuffer(value, view, PyBUF_SIMPLE)
-        except (TypeError, BufferError, ValueError) as exc:
-            raise errors.StoreError(f"{key}: the store gave {type(value).__name__}, expected contiguous bytes",
-                                    key=key) from exc
-        self.n += 1
-        if view.buf == NULL:
-            view.buf = &_NOTHING
-        return view
 
 
 @cython.final
@@ -133,8 +97,7 @@ cdef class Feed:
         """
         cdef Py_ssize_t n = len(tasks)
         cdef Py_ssize_t i
-        cdef _Buffers held = _Buffers(n)
-        cdef const Py_buffer *view
+        cdef list views = []
         cdef int64_t *numbers = <int64_t *>zc_new_zeros(n, sizeof(int64_t))
         cdef Object *passed = <Object *>zc_new_zeros(n, sizeof(Object))
         try:
@@ -143,12 +106,7 @@ cdef class Feed:
             for i in range(n):
                 numbers[i] = tasks[i]
                 value = values[i]
-                passed[i].content.fd = -1
-                passed[i].is_absent = value is None
-                if value is not None:
-                    view = held.add(value, self.key(numbers[i]))
-                    passed[i].content.data = <const uint8_t *>view.buf
-                    passed[i].content.size = view.len
+                views.append(_pass(self, numbers[i], value, &passed[i]))
             with nogil:
                 for i in range(n):
                     if self.plan.poll(&self.worker) or not self._run(numbers[i], &passed[i]):
@@ -165,13 +123,7 @@ cdef class Feed:
         """
         cdef Object passed
         cdef Identity known
-        cdef _Buffers held = _Buffers(1)
-        cdef const Py_buffer *view = held.add(value, self.key(task))
-        memset(&passed, 0, sizeof(Object))
-        passed.content.fd = -1
-        passed.content.data = <const uint8_t *>view.buf
-        passed.content.size = view.len if size is None else max(size, view.len)
-        self._check_whole(task, view.len, passed.content.size)
+        cdef Bytes view = _pass(self, task, value, &passed, size)
         if identity is not None and identity_of(identity, &known):
             passed.identity = known
             passed.is_identified = True
@@ -191,12 +143,6 @@ cdef class Feed:
             plan.measure_chunk(spans, &self.worker.layout)
             found = place_kept(plan, &known, 0, known.size, spans, &self.worker)
         return bool(found)
-
-    cdef int _check_whole(self, int64_t task, int64_t n_bytes, int64_t size) except -1:
-        """Raise StoreError if an object that may have this size was not passed whole."""
-        if n_bytes < size <= self.limit(task):
-            raise errors.StoreError(f"{self.key(task)}: the store gave {n_bytes} of {size} bytes", key=self.key(task))
-        return 0
 
     cdef bint _run(self, int64_t task, const Object *passed) noexcept nogil:
         cdef bint goes_on
@@ -302,22 +248,42 @@ cdef class Feed:
             The old object is damaged; or it is absent, and the array reports missing chunks as errors.
         """
         cdef Object passed
-        cdef const Py_buffer *view
-        cdef _Buffers held = _Buffers(1)
-        memset(&passed, 0, sizeof(Object))
-        passed.content.fd = -1
-        passed.is_absent = old is None
-        if old is not None:
-            view = held.add(old, self.key(task))
-            passed.content.data = <const uint8_t *>view.buf
-            passed.content.size = view.len if size is None else max(size, view.len)
-            self._check_whole(task, view.len, passed.content.size)
+        cdef Bytes view = _pass(self, task, old, &passed, size)
         return _encoded(self, task, &passed, keeps_filled)
 
     def merge_blocks(self, int64_t task, int64_t size, list blocks not None, bint keeps_filled):
         """Like `merge`, for a shard of which nothing is `wanted` any more."""
         cdef _Passed blocked = _Passed(self, task, size, blocks)
         return _encoded(self, task, &blocked.object, keeps_filled)
+
+
+cdef Bytes _bytes(Feed self, int64_t task, object value):
+    try:
+        return Bytes(value)
+    except (TypeError, BufferError, ValueError) as exc:
+        key = self.key(task)
+        raise errors.StoreError(f"{key}: the store gave {type(value).__name__}, expected contiguous bytes",
+                                key=key) from exc
+
+
+cdef Bytes _pass(Feed self, int64_t task, object value, Object *passed, object size=None):
+    """Describe the object of a task in `passed`, and return its bytes, or None for an absent one.
+
+    `size` is its full size if `value` may be only its beginning.
+    """
+    cdef Bytes view
+    memset(passed, 0, sizeof(Object))
+    passed.content.fd = -1
+    passed.is_absent = value is None
+    if value is None:
+        return None
+    view = _bytes(self, task, value)
+    passed.content.data = view.data
+    passed.content.size = view.n if size is None else max(size, view.n)
+    if view.n < passed.content.size <= self.limit(task):
+        key = self.key(task)
+        raise errors.StoreError(f"{key}: the store gave {view.n} of {passed.content.size} bytes", key=key)
+    return view
 
 
 cdef bint _forgets(Feed self, int code):
@@ -371,21 +337,22 @@ cdef class _Passed:
 
     cdef Object object
     cdef Block *blocks
-    cdef _Buffers held
+    cdef list views
 
     def __cinit__(self, Feed feed not None, int64_t task, int64_t size, list blocks not None):
         cdef Py_ssize_t i = 0
-        cdef const Py_buffer *view
+        cdef Bytes view
         memset(&self.object, 0, sizeof(Object))
         self.blocks = <Block *>calloc(len(blocks) + 1, sizeof(Block))
         if self.blocks == NULL:
             raise MemoryError
-        self.held = _Buffers(len(blocks))
+        self.views = []
         for start, value in sorted(blocks, key=_start_of):
-            view = self.held.add(value, feed.key(task))
-            self.blocks[i].data = <const uint8_t *>view.buf
+            view = _bytes(feed, task, value)
+            self.views.append(view)
+            self.blocks[i].data = view.data
             self.blocks[i].start = start
-            self.blocks[i].stop = start + view.len
+            self.blocks[i].stop = start + view.n
             i += 1
         self.object.content.fd = -1
         self.object.content.size = size

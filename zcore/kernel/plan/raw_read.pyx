@@ -5,12 +5,12 @@ Nothing is decoded, so a task needs no chunk. The array is cut into parts of som
 bytes that the selection needs are read (`zcore.kernel.plan.fetch`).
 """
 cimport cython
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
-from libc.stdint cimport int64_t, uint8_t
+from libc.stdint cimport int64_t
 from posix.unistd cimport close
 
 from zcore.kernel.strided.copy cimport MAX_NDIM, Copy
 from zcore.kernel.io.files cimport Content, buffer_reserve
+from zcore.kernel.memory cimport Bytes
 from zcore.kernel.select.points cimport Boxes
 from zcore.kernel.select.gather cimport Sides, piece_of
 from zcore.kernel.select.grid cimport Span
@@ -59,15 +59,13 @@ cdef class LayoutReadPlan(ReadPlan):
         Name of the object, for messages.
     """
 
-    cdef Py_buffer buffer
-    cdef bint has_buffer
+    cdef Bytes source
     cdef Content content
     cdef int64_t offset
     cdef Layout placed
     cdef str name
 
     def __cinit__(self):
-        self.has_buffer = False
         self.content.fd = -1
         self.content.data = NULL
 
@@ -79,10 +77,9 @@ cdef class LayoutReadPlan(ReadPlan):
         if isinstance(opened, int):
             self.content.fd = opened
         else:
-            PyObject_GetBuffer(opened, &self.buffer, PyBUF_SIMPLE)
-            self.has_buffer = True
-            self.content.data = <const uint8_t *>self.buffer.buf
-            self.content.size = self.buffer.len
+            self.source = Bytes(opened)
+            self.content.data = self.source.data
+            self.content.size = self.source.n
         n_bytes = POINTS_NBYTES if selection.groups and not isinstance(selection, Boxes) else PART_NBYTES
         ReadPlan.__init__(self, array.cut(parts_of(array.shape, strides, n_bytes)), selection, elements, options)
         assert len(strides) == self.ndim
@@ -92,9 +89,7 @@ cdef class LayoutReadPlan(ReadPlan):
             self.placed.strides[d] = strides[d]
 
     def __dealloc__(self):
-        if self.has_buffer:
-            PyBuffer_Release(&self.buffer)
-        elif self.content.fd >= 0:
+        if self.content.fd >= 0:
             close(self.content.fd)
 
     def task(self, int64_t task):

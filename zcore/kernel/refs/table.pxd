@@ -78,9 +78,10 @@ cdef struct Rows:              # of one file; empty if there is no such file
 
 cdef class Records:
     cdef Rows rows
-    cdef readonly object targets           # the arrays that `rows` points into
+    cdef readonly object targets
     cdef readonly object offsets
     cdef readonly object lengths
+    cdef tuple columns                     # their `Bytes`, which `rows` points into
     cdef readonly bytes data
 
 

@@ -18,7 +18,7 @@ from libc.stdint cimport INT64_MAX, int64_t, uint32_t, uint64_t, uint8_t
 from libc.stdlib cimport free
 from libc.string cimport memchr, memcmp, memcpy, memset
 
-from zcore.kernel.memory cimport zc_new, zc_resized
+from zcore.kernel.memory cimport Bytes, zc_new, zc_resized
 from zcore.kernel.select.grid cimport Span
 from zcore.kernel.select.tasks cimport Tasks
 from zcore.kernel.strided.copy cimport MAX_NDIM
@@ -622,32 +622,32 @@ cdef class Records:
         A row has no valid target or an impossible extent.
     """
 
-    def __init__(self, const int[::1] targets, const int64_t[::1] offsets, const int64_t[::1] lengths,
-                 bytes data not None, int n_targets):
-        cdef int64_t i
+    def __init__(self, targets, offsets, lengths, bytes data not None, int n_targets):
+        cdef int64_t i, offset, n_bytes
         cdef int64_t n_data = len(data)
+        cdef int target
         cdef bint is_right
-        assert len(targets) == len(offsets) == len(lengths)
-        for i in range(len(targets)):
-            if targets[i] == REMOVED:
-                continue
-            is_right = offsets[i] >= 0 and lengths[i] >= WHOLE and offsets[i] <= INT64_MAX - max(lengths[i], 0)
-            if targets[i] == INLINE:
-                is_right = is_right and lengths[i] >= 0 and offsets[i] + lengths[i] <= n_data
-            if not is_right or targets[i] < INLINE or targets[i] >= n_targets:
-                raise ReferenceFormatError(
-                    f"row {i}: expected an offset and a size from 0 on that end before byte 2**63, found {offsets[i]} "
-                    f"and {lengths[i]}")
-        self.targets = targets.base
-        self.offsets = offsets.base
-        self.lengths = lengths.base
+        self.targets, self.offsets, self.lengths = targets, offsets, lengths
+        self.columns = tuple([Bytes(column) for column in (targets, offsets, lengths)])
         self.data = data
         self.rows.n = len(targets)
         self.rows.data = <const uint8_t *>PyBytes_AS_STRING(data)
-        if self.rows.n:
-            self.rows.targets = &targets[0]
-            self.rows.offsets = &offsets[0]
-            self.rows.lengths = &lengths[0]
+        self.rows.targets = <const int *>(<Bytes>self.columns[0]).data
+        self.rows.offsets = <const int64_t *>(<Bytes>self.columns[1]).data
+        self.rows.lengths = <const int64_t *>(<Bytes>self.columns[2]).data
+        assert [column.itemsize for column in (targets, offsets, lengths)] == [sizeof(int), 8, 8]
+        assert len(targets) == len(offsets) == len(lengths)
+        for i in range(self.rows.n):
+            target, offset, n_bytes = self.rows.targets[i], self.rows.offsets[i], self.rows.lengths[i]
+            if target == REMOVED:
+                continue
+            is_right = offset >= 0 and n_bytes >= WHOLE and offset <= INT64_MAX - max(n_bytes, 0)
+            if target == INLINE:
+                is_right = is_right and n_bytes >= 0 and offset + n_bytes <= n_data
+            if not is_right or target < INLINE or target >= n_targets:
+                raise ReferenceFormatError(
+                    f"row {i}: expected an offset and a size from 0 on that end before byte 2**63, found {offset} "
+                    f"and {n_bytes}")
 
     def __len__(self):
         return self.rows.n

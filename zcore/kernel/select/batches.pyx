@@ -8,6 +8,8 @@ import numpy as np
 
 from libc.stdint cimport INT64_MAX, int64_t
 
+from zcore.kernel.memory cimport Bytes
+
 cdef enum:
     ZERO = 48                  # the code point of the digit 0
 
@@ -47,7 +49,8 @@ def coords_of(list batch not None, str prefix not None, str separator not None, 
     cdef Py_UCS4 letter, mark
     cdef str key
     found = np.empty((len(batch), ndim), np.int64)
-    cdef int64_t[:, ::1] coords = found
+    cdef Bytes held = Bytes(found, writable=True)
+    cdef int64_t *coords = <int64_t *>held.data
     if len(separator) != 1:
         return None
     mark = separator[0]
@@ -75,13 +78,13 @@ def coords_of(list batch not None, str prefix not None, str separator not None, 
                 at += 1
             if at == first:
                 return None
-            coords[i, d] = number
+            coords[i * ndim + d] = number
         if at != end:
             return None
     return found
 
 
-def product_of(list batch not None, const int64_t[:, ::1] coords not None, tuple out_dims not None):
+def product_of(list batch not None, coords, tuple out_dims not None):
     """Return the parts of which a batch is the product, one for each dimension and chunk coordinate.
 
     Parameters
@@ -89,7 +92,7 @@ def product_of(list batch not None, const int64_t[:, ::1] coords not None, tuple
     batch : list of tuple
         The third entry of each is the index into the chunk, the fourth one that into the result; both are tuples.
     coords : ndarray
-        int64, the coordinates of each chunk.
+        int64 and contiguous, the coordinates of each chunk.
     out_dims : tuple of int
         For each dimension of the chunks that of the result, or -1 if the result does not have it.
 
@@ -100,7 +103,9 @@ def product_of(list batch not None, const int64_t[:, ::1] coords not None, tuple
         order. None if the batch does not have every combination of these exactly once, each with the same parts.
     """
     cdef Py_ssize_t n = len(batch)
-    cdef Py_ssize_t ndim = coords.shape[1]
+    cdef Py_ssize_t ndim = len(out_dims)
+    cdef Bytes held = Bytes(coords)
+    cdef const int64_t *coord = <const int64_t *>held.data
     cdef Py_ssize_t n_out = 0
     cdef Py_ssize_t n_product = 1
     cdef Py_ssize_t i, d, at, out_dim
@@ -110,9 +115,9 @@ def product_of(list batch not None, const int64_t[:, ::1] coords not None, tuple
     cdef list places = [{} for _ in range(ndim)]
     cdef list parts_of_dim
     cdef dict places_of_dim
-    cdef int64_t[:, ::1] place = np.empty((n, ndim), np.int64)
-    cdef unsigned char[::1] seen
-    if coords.shape[0] != n or len(out_dims) != ndim:
+    cdef list place = []       # of each item and dimension: which part
+    cdef bytearray seen
+    if coords.shape != (n, ndim) or coords.dtype != np.int64:
         raise ValueError("coordinates and dimensions are those of the batch")
     for out_dim in out_dims:
         n_out += out_dim >= 0
@@ -126,19 +131,21 @@ def product_of(list batch not None, const int64_t[:, ::1] coords not None, tuple
         for d in range(ndim):
             out_dim = out_dims[d]
             parts_of_dim = parts[d]
-            if i > 0 and coords[i, d] == coords[i - 1, d]:
-                place[i, d] = place[i - 1, d]
+            if i > 0 and coord[d] == coord[d - ndim]:
+                known = place[(i - 1) * ndim + d]
             else:
                 places_of_dim = places[d]
-                known = places_of_dim.get(coords[i, d])
+                known = places_of_dim.get(coord[d])
                 if known is None:
-                    place[i, d] = places_of_dim[coords[i, d]] = len(parts_of_dim)
-                    parts_of_dim.append((coords[i, d], chunk[d], None if out_dim < 0 else out[out_dim]))
+                    place.append(len(parts_of_dim))
+                    places_of_dim[coord[d]] = len(parts_of_dim)
+                    parts_of_dim.append((coord[d], chunk[d], None if out_dim < 0 else out[out_dim]))
                     continue
-                place[i, d] = known
-            part = parts_of_dim[place[i, d]]
+            place.append(known)
+            part = parts_of_dim[known]
             if not _same(part[1], chunk[d]) or (out_dim >= 0 and not _same(part[2], out[out_dim])):
                 return None
+        coord += ndim
     for d in range(ndim):
         if len(parts[d]) > n // n_product:
             return None
@@ -150,7 +157,7 @@ def product_of(list batch not None, const int64_t[:, ::1] coords not None, tuple
     for i in range(n):
         at = 0
         for d in range(ndim):
-            at = at * len(<list>parts[d]) + place[i, d]
+            at = at * len(<list>parts[d]) + <Py_ssize_t>place[i * ndim + d]
         if seen[at]:
             return None
         seen[at] = 1

@@ -781,8 +781,10 @@ cdef class Boxes:
         self.highest = tuple(highest)
 
     @classmethod
-    def at(cls, const int64_t[:, ::1] starts not None, tuple counts not None):
+    def at(cls, cnp.ndarray starts not None, tuple counts not None):
         """Return the boxes of `counts` elements, each 1 or more, that begin at one row of `starts` each.
+
+        `starts` is a contiguous array of int64 of two dimensions.
 
         >>> import numpy as np
         >>> Boxes.at(np.array([[1, 5], [0, 4]], np.int64), (2, 3))
@@ -794,13 +796,14 @@ cdef class Boxes:
         cdef int64_t count
         cdef Side *side
         cdef int ndim = len(counts)
-        self._make(starts.shape[0], counts, ndim)
-        assert starts.shape[1] == self.ndim and self.n > 0
+        cdef const int64_t *first = <const int64_t *>cnp.PyArray_DATA(starts)
+        self._make(len(starts), counts, ndim)
+        assert starts.dtype == np.int64 and starts.flags.c_contiguous and starts.size == self.n * ndim > 0
         for d in range(self.ndim):
             count = counts[d]
             for b in range(self.n):
                 side = &self.sides[b * self.ndim + d]
-                side.low = starts[b, d]
+                side.low = first[b * ndim + d]
                 side.step = 1
                 side.count = count
                 side.axis = d
