@@ -135,7 +135,7 @@ def check_after_a_kill(store, consolidated, place=None):
         assert zcore.verify(place).ok
 
 
-@pytest.mark.thinned(2, "zarr_format", "consolidated", "lazy")
+@pytest.mark.thinned(3, "zarr_format", "consolidated", "lazy")
 @LAZY
 @pytest.mark.parametrize("consolidated", [None, False])
 @pytest.mark.parametrize("zarr_format", [2, 3])

@@ -477,8 +477,10 @@ def test_several_threads(data, grid, dtype, rng, n_threads):
 
 
 @pytest.mark.parametrize(("place", "cname"), [
-    *itertools.product(["native"], COMPRESSORS), ("confined", "lz4"),
-    *[pytest.param("confined", cname, marks=pytest.mark.slow) for cname in COMPRESSORS if cname != "lz4"],
+    ("native", "lz4"), ("native", "blosclz"), ("native", "zstd"), ("confined", "lz4"),
+    *[pytest.param(place, cname, marks=pytest.mark.slow) for place, cname in itertools.product(
+        ("native", "confined"), COMPRESSORS) if cname != "lz4" and (place, cname) not in
+      (("native", "blosclz"), ("native", "zstd"))],
 ])
 def test_chunks_of_several_blocks(place, cname):
     """Chunks beyond the cache: split and whole blocks, all shuffles, results contiguous, strided, transposed."""

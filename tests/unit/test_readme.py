@@ -12,6 +12,7 @@ import pytest
 from Cython.Build import cythonize
 
 import zcore
+from tests.each import each
 
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
@@ -20,7 +21,11 @@ PAGES = [README, ROOT / "CONTRIBUTING.md", *sorted(set((ROOT / "docs").rglob("*.
 INSTALL_AND_SEE = 'python -m pip install -e ".[demo]" && zcore demo'
 INSTALL_AND_TEST = 'python -m pip install -e ".[test]" && python -m pytest'
 
-pages = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def name_of(page):
+    return page.relative_to(ROOT).as_posix()
+
+
+pages = each("page", PAGES, ids=name_of)
 
 
 def blocks(page, language):
@@ -38,7 +43,7 @@ def test_the_two_commands_stand_as_they_are_run():
     assert any(line.startswith("![") for line in lines[:10])
 
 
-@pages
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=name_of)
 def test_sessions(page, tmp_path, monkeypatch, capsys):
     """All sessions of a page are one, in an empty folder; what they print is compared, ``...`` being any text.
 
@@ -70,7 +75,7 @@ def check_typed(session, capsys):
         assert doctest.OutputChecker().check_output(expected, printed, doctest.ELLIPSIS), printed
 
 
-@pages
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "cython")], ids=name_of)
 def test_cython_examples_compile(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for line, text in blocks(page, "cython"):

@@ -126,12 +126,13 @@ def test_compressors_have_no_checksum_at_their_end(zarr_format):
     ("zcore.dtype.Int33", "did you mean zcore.dtype.Int32?"), ("zcore.codecs.xyzzy", "'xyzzy'"),
     ("group.attrs.create('n', 1)", "attrs[name] = value"), ("group.attrs.xyzzy", "'xyzzy'"), ("group.xyzzy", "'xyzzy'"),
     ("zcore.xyzzy", "'xyzzy'"), ("group['sub/a'].xyzzy", "'xyzzy'"), ("zcore.zeros(3, xyzzy=1)", "'xyzzy'"),
+    ("zcore.__open__", "'__open__'"),
 ])
 def test_names_that_people_try_first_are_told_what_to_write(attempt, words, group):
     with pytest.raises((AttributeError, TypeError)) as caught:
         eval(attempt)
     assert words in str(caught.value)
-    if "xyzzy" in attempt:
+    if "xyzzy" in attempt or "__" in attempt:
         assert str(caught.value).endswith(words)
 
 

@@ -113,7 +113,11 @@ def told(message: str, name: str, known: Iterable[str] = (), where: str = "") ->
 
 
 def no_attribute(module: str, name: str, known: Iterable[str], where: str | None = None) -> AttributeError:
-    """Return the error about a name that a module does not have; those it has, or those of `where`, are `known`."""
+    """Return the error about a name that a module does not have; those it has, or those of `where`, are `known`.
+
+    A name like `__wrapped__` is asked for by Python's tools, of which some ask thousands of times: none is like it.
+    """
+    known = () if name.startswith("__") else known
     return AttributeError(told(f"module {module!r} has no attribute {name!r}", name, known, f"{where or module}."),
                           name=name)
 

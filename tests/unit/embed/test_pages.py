@@ -9,14 +9,13 @@ import pytest
 
 import zcore
 from tests.unit.embed.header import CallError, Handle, asked
-from tests.unit.embed.test_programs import ENVIRONMENT, build, needs, run
+from tests.unit.embed.test_programs import build, needs, run
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGES = ROOT / "docs" / "embedding"
 # What stands where float64 of two dimensions is expected; the word is one that the error has to say.
 OTHERS = {"float32": ("f4", (100, 200)), "complex128": ("c16", (100, 200)), ">f8": (">f8", (100, 200)),
           "3 dimensions": ("f8", (100, 200, 2)), "1 dimensions": ("f8", (20000,))}
-others = pytest.mark.parametrize("said", OTHERS)
 
 
 def example(page, language):
@@ -29,10 +28,6 @@ def make(place, dtype="f8", shape=(100, 200)):
     """Create an array whose last element is 19999."""
     n = int(np.prod(shape))
     return zcore.create_array(place, data=np.arange(20000 - n, 20000).reshape(shape).astype(dtype), zarr_format=2)
-
-
-def make_other(place, said):
-    return make(place, *OTHERS[said])
 
 
 @pytest.fixture(scope="module", params=[("c.md", "c", "cc"), ("cpp.md", "cpp", "c++ -std=c++17")],
@@ -55,9 +50,10 @@ def test_a_program_reads_what_it_was_written_for(program, tmp_path):
 
 
 @needs("cc", "c++")
-@others
+@pytest.mark.thinned(2, "program", "said")
+@pytest.mark.parametrize("said", OTHERS)
 def test_a_program_refuses_every_other_array(program, tmp_path, said):
-    make_other(tmp_path / "a", said)
+    make(tmp_path / "a", *OTHERS[said])
     refused = run(program, tmp_path / "a", status=1)
     assert said in refused and str(tmp_path / "a") in refused
 
@@ -81,32 +77,37 @@ def module(tmp_path_factory):
     return folder
 
 
-def call(module, code):
-    """Run code in another process, which misuse may end; return what it has printed."""
-    code = f"import sys; sys.path.insert(0, {str(module)!r}); import numpy as np, rows, zcore; {code}"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=ENVIRONMENT, timeout=120)
-    assert done.returncode in (0, 1), done
-    return done.stdout or done.stderr.splitlines()[-1]
+CALLS = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import numpy as np, rows, zcore
+z, row = zcore.open(sys.argv[2] + "/a"), np.full(200, -1.0)
+rows.read_row(z, 99, row)
+print(row[0], row[-1])
+for call in sys.argv[3:]:
+    try:
+        exec(call)
+        print("nothing")
+    except Exception as exc:
+        print(repr(exc))
+"""
 
 
 @needs("cc")
-def test_a_module_in_cython_reads_a_row(module, tmp_path):
+def test_a_module_in_cython_reads_a_row_and_refuses_every_other_array(module, tmp_path):
+    """In another process, which misuse may end."""
     make(tmp_path / "a")
-    opened = f"z = zcore.open({str(tmp_path / 'a')!r}); row = np.full(200, -1.0); "
-    assert call(module, opened + "rows.read_row(z, 99, row); print(row[0], row[-1])") == "19800.0 19999.0\n"
-    for wrong, said in {"rows.read_row(z, 100, row)": "do not lie in an array",
-                        "rows.read_row(z, 0, np.zeros(201))": "the count is 201, the array has 200",
-                        "rows.read_row(z, 0, np.zeros(0))": "IndexError", "rows.read_row(z, 0, None)": "TypeError",
-                        "rows.read_row(z[...], 0, row)": "is no array"}.items():
-        assert said in call(module, opened + wrong)
-
-
-@needs("cc")
-@others
-def test_a_module_in_cython_refuses_every_other_array(module, tmp_path, said):
-    make_other(tmp_path / "a", said)
-    refused = call(module, f"rows.read_row(zcore.open({str(tmp_path / 'a')!r}), 0, np.zeros(20))")
-    assert said in refused and str(tmp_path / "a") in refused
+    wrong = {"rows.read_row(z, 100, row)": "do not lie in an array",
+             "rows.read_row(z, 0, np.zeros(201))": "the count is 201, the array has 200",
+             "rows.read_row(z, 0, np.zeros(0))": "IndexError", "rows.read_row(z, 0, None)": "TypeError",
+             "rows.read_row(z[...], 0, row)": "is no array"}
+    for said, other in OTHERS.items():
+        make(tmp_path / said, *other)
+        wrong[f"rows.read_row(zcore.open({str(tmp_path / said)!r}), 0, np.zeros(20))"] = said
+    read, *refused = run(sys.executable, "-c", CALLS, module, tmp_path, *wrong).splitlines()
+    assert read == "19800.0 19999.0" and len(refused) == len(wrong)
+    for (call, said), found in zip(wrong.items(), refused, strict=True):
+        assert said in found and (said not in OTHERS or str(tmp_path / said) in found), call
 
 
 @needs("c++")

@@ -61,7 +61,7 @@ def some_slice(rng, n):
     return slice(low, high, step) if rng.random() < 0.7 else slice(high - 1, low - 1 if low else None, -step)
 
 
-@pytest.mark.thinned(2, "order", "shuffle", "way")
+@pytest.mark.thinned(3, "order", "shuffle", "way")
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("shuffle", [0, 1, 2])
 @pytest.mark.parametrize("order", ["C", "F"])
@@ -85,7 +85,7 @@ def test_merged_chunks_hold_what_was_there_and_what_was_written(tmp_path, way, s
         assert chunk.exists()
 
 
-@pytest.mark.thinned(2, "cname", "blocksize")
+@pytest.mark.thinned(3, "cname", "blocksize")
 @pytest.mark.parametrize("cname", ["lz4hc", "lz4", "blosclz", "zlib", "zstd"])
 @pytest.mark.parametrize("blocksize", [0, 4096, 40_000])
 def test_a_chunk_may_be_stored_in_another_way_than_its_array_says(tmp_path, cname, blocksize):

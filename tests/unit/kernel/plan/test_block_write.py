@@ -35,7 +35,7 @@ def stored(tmp_path, data, **codec):
         yield raw, chunk
 
 
-@pytest.mark.thinned(2, "cname", "clevel", "shuffle")
+@pytest.mark.thinned(3, "cname", "clevel", "shuffle")
 @pytest.mark.parametrize("shuffle", [0, 1, 2])
 @pytest.mark.parametrize("clevel", [level if level in (0, 1, 5, 9) else pytest.param(level, marks=pytest.mark.slow)
                                     for level in range(10)])
