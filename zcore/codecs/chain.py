@@ -10,6 +10,7 @@ from __future__ import annotations
 from importlib import import_module
 from itertools import product
 from math import prod
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -230,7 +231,7 @@ class CodecChain:
             setattr(new, name, getattr(self, name))
         new.chunk_shape, new.array_types = chunk_shape, self._types_of(chunk_shape)
         new.sizes = self._sizes_of(new.array_types)
-        is_same = self.is_native and not any([codec.is_sized for codec in self.compressors])
+        is_same = self.is_native and not any(map(_is_sized, self.compressors))
         new._lower(self.lowered if is_same else None)
         return new
 
@@ -447,6 +448,7 @@ class CodecChain:
 # Attributes that do not depend on the chunk shape, if there are no shards.
 _UNSHAPED = ("dtype", "codecs", "array_codecs", "serializer", "compressors", "header_itemsize", "shards", "inner_shape",
              "is_partial", "_axes")
+_is_sized = attrgetter("is_sized")
 
 
 def _decode_varying(codec, data, most):

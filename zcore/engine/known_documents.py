@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     Resolved = tuple[ArrayMetadata, CodecChain, tuple[str, str, str], tuple[str, ...]]
 
 _MAX_KEPT = 64
-MAX_NBYTES = 2**30     # of a chunk that no format refuses for its size
+_MAX_NBYTES = 2**30     # of a chunk that no format refuses for its size
 _CHUNKS = ("chunk_shape", "chunks")     # in Zarr v3; in v2
 _FREE = re.compile(rf'"(shape|attributes|{"|".join(_CHUNKS)})"\s*:\s*')
 _MARK = "the value of this member"
@@ -80,7 +80,7 @@ def recall(parts: Cut, *reading: object) -> Resolved | None:
         return None
     with suppress(ValueError):     # the parser says more
         metadata = metadata.resized(shape, attributes, chunk_shape)
-        chain = None if metadata.chunk_nbytes > MAX_NBYTES else chain.for_chunks(chunk_shape)
+        chain = None if metadata.chunk_nbytes > _MAX_NBYTES else chain.for_chunks(chunk_shape)
         return None if chain is None else (metadata, chain, *rest)
     return None
 

@@ -103,7 +103,6 @@ def view_of_new(format: Format, document: str, raw: bytes, metadata: ArrayMetada
     known = None
     if (type(metadata) is ArrayMetadata and not metadata.extra and metadata.edges is None and 0 not in metadata.shape
             and metadata.data_type is None and not has_varying_items(metadata.dtype)
-            and metadata.chunk_nbytes <= known_documents.MAX_NBYTES
             and PLAIN.issuperset(map(type, (metadata.attributes or {}).values()))):
         known = _forms(format, metadata.dtype, len(metadata.shape), metadata.fill_value is None, metadata.fill_bytes,
                        IdentityKey(metadata.chunk_keys), IdentityKey(metadata.codecs), options.strict)

@@ -18,7 +18,7 @@ import numpy as np
 
 from zcore.errors import MetadataError, UnsupportedError, warn
 from zcore.model.fill_value import fill_scalar, real_from_json
-from zcore.text.object_memory import MAX_OBJECTS_NBYTES, excess_of_json, outside_strings
+from zcore.text.object_memory import MAX_OBJECTS_NBYTES, UNCOUNTED_NBYTES, excess_of_json, outside_strings
 from zcore.text.strict_json import STRICT, WITH_CONSTANTS, RepeatedMember, TooManyDigitsError, beginning, checked
 
 if TYPE_CHECKING:
@@ -377,8 +377,8 @@ def _encoded_strictly(value):
 
 
 def _readable(text):
-    raw = _short(text.encode("ascii"))
-    if reason := excess_of_json(raw):
+    raw = text.encode("ascii")
+    if len(raw) > UNCOUNTED_NBYTES and (reason := excess_of_json(_short(raw))):
         raise ValueError(reason)
     return raw
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from zcore.engine.array_binding import ArrayBinding
@@ -24,7 +23,6 @@ from zcore.hierarchy.unfinished import unfinished
 from zcore.kernel.io.documents import Look
 from zcore.kernel.select.box import whole
 from zcore.model.metadata import ArrayMetadata
-from zcore.model.value import IdentityKey
 from zcore.stores.base import directory_at
 from zcore.stores.directory.staged import StagedDirectory
 from zcore.stores.directory.store import DirectoryStore
@@ -313,14 +311,12 @@ def documents_of(path: str, format: Format, metadata: ArrayMetadata | GroupMetad
     kind = ArrayBinding if isinstance(metadata, ArrayMetadata) else GroupBinding
     new, of_attributes = metadata.attributes or attributes, None
     try:
-        if kind is ArrayBinding and not metadata.attributes:
-            document = _rendered(format, IdentityKey(metadata))
-        else:
-            document = kind.render(format, metadata)
-            check_whole_characters(document.decode())
+        document = kind.render(format, metadata)
         if attributes:
             of_attributes = format.render_attributes(attributes)
-            check_whole_characters(of_attributes.decode())
+        for raw in document, of_attributes or b"":
+            if b"\\ud" in raw:
+                check_whole_characters(raw.decode())
         is_clear = not new or not format.strict_attributes or not (b"NaN" in document or b"Infinity" in document)
     except (TypeError, ValueError):
         if new:
@@ -332,14 +328,6 @@ def documents_of(path: str, format: Format, metadata: ArrayMetadata | GroupMetad
     if view.chain is not None:
         view.chain.check_sizes()
     return kind, document, of_attributes, view
-
-
-@lru_cache(maxsize=64)
-def _rendered(format, metadata):
-    """Return the document of an array without attributes, an `IdentityKey`. Many arrays of a group have the same."""
-    document = format.render_array(metadata())
-    check_whole_characters(document.decode())
-    return document
 
 
 def check_replaceable(store: Store, path: str, overwrite: bool) -> None:

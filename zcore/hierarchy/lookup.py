@@ -101,7 +101,7 @@ def path_of(path: str | None, zarr_format: FormatName | None = None) -> str:
 
 def check_names(path: str, format: Format) -> None:
     """Raise InvalidKeyError if the format allows no node of this path."""
-    if path and any([sign in path for sign in format.names.signs]):
+    if path and format.names.is_suspect(path):
         for name in path.split("/"):
             if reason := format.names.fault(name):
                 raise InvalidKeyError(f"{path!r} is not the path of a node: {reason}", key=path)

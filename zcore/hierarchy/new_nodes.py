@@ -18,7 +18,7 @@ from zcore.engine.node_binding import GroupBinding
 from zcore.engine.options import Options
 from zcore.errors import NodeExistsError, UnsupportedError, ZcoreError
 from zcore.formats import format_of
-from zcore.formats.codec_specs import given_specs
+from zcore.formats.codec_specs import MAX_BLOSC_NBYTES, given_specs
 from zcore.hierarchy import creation, deletion, exchange, lookup
 from zcore.hierarchy.creation_lock import hold_tree
 from zcore.indexing.assign import cast_to, check_complete, in_memory
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
 # Attempts to find a node that others create and delete again.
 _MAX_TRIES = 20
+_INT = frozenset((int,))
 # Codecs that refuse some values of their type.
 _CHOOSY = ("cast_value", "scale_offset")
 # Keywords of a new array whose default lets the format choose, and is not passed on.
@@ -142,29 +143,33 @@ def new_array(*, shape: Shape | None = None, dtype: DTypeLike | None = None, dat
         dtype = plain_dtype(dtype)
     if isinstance(chunks, bool):
         chunks = "auto" if chunks else -1     # as h5py and zarr-python write it
-    unknown = settings.keys() - _LEFT_OPEN.keys()
-    if unknown:
-        raise TypeError(unexpected("create_array", min(unknown), (
-            *new_array.__kwdefaults__, *_LEFT_OPEN, *Options.MEANT, "overwrite")))
-    if "checksum" in settings:
-        settings["checksum"] = as_bool(settings["checksum"], "checksum")
-    settings = {name: value for name, value in settings.items()
-                if type(value) is not type(_LEFT_OPEN[name]) or value != _LEFT_OPEN[name]}
+    if settings:
+        unknown = settings.keys() - _LEFT_OPEN.keys()
+        if unknown:
+            raise TypeError(unexpected("create_array", min(unknown), (
+                *new_array.__kwdefaults__, *_LEFT_OPEN, *Options.MEANT, "overwrite")))
+        if "checksum" in settings:
+            settings["checksum"] = as_bool(settings["checksum"], "checksum")
+        settings = {name: value for name, value in settings.items()
+                    if type(value) is not type(_LEFT_OPEN[name]) or value != _LEFT_OPEN[name]}
     format = format_of(zarr_format)
     attributes = _checked(attributes)
     if "compressors" in settings:
         settings["compressors"] = compressors_for(format, settings["compressors"])
-    if not settings and fill_value is ... and not attributes and _is_plain(shape, dtype, chunks):
-        metadata, attributes = _plain_array(format, shape, dtype, chunks), None
-    else:
-        if format.has_inline_attributes:
-            settings["attributes"], attributes = attributes, None
+    inline, metadata = None, None
+    if format.has_inline_attributes:
+        inline, attributes = dict(attributes or ()), None
+    if not settings and fill_value is ... and _is_plain(shape, dtype, chunks):
+        metadata = _plain_array(format, dtype, len(shape)).resized(shape, inline, chunks)
+    if metadata is None or metadata.chunk_nbytes > MAX_BLOSC_NBYTES:
+        if inline is not None:
+            settings["attributes"] = inline
         if isinstance(fill_value, np.void) and (fault := fault_of_text(np.asarray(fill_value))):
             raise ValueError(fault)
         metadata = format.new_array(shape, dtype, chunks, fill_value, **settings)
         if fill_value is not None and fill_value is not ...:
             _check_fill(format, metadata, fill_value)
-    _check_can_compress(metadata.codecs)
+        _check_can_compress(metadata.codecs)
     if data is not None:
         data = cast_to(data, metadata.dtype)     # an error here leaves no array behind
         if fault := fault_of_text(data):
@@ -177,18 +182,17 @@ def new_array(*, shape: Shape | None = None, dtype: DTypeLike | None = None, dat
 
 
 def _is_plain(shape, dtype, chunks):
-    """Return whether equal arguments mean the same: names and tuples of integers, where 1 is not True."""
-    return type(dtype) is str and _are_lengths(shape) and (type(chunks) is str or _are_lengths(chunks))
-
-
-def _are_lengths(values):
-    return type(values) is tuple and all([type(n) is int for n in values])
+    """Return whether equal arguments mean the same: a name and tuples of lengths, where 1 is not True."""
+    return (type(dtype) is str and type(shape) is type(chunks) is tuple and len(shape) == len(chunks)
+            and _INT.issuperset(map(type, shape + chunks)) and min(chunks, default=1) > 0)
 
 
 @lru_cache(maxsize=64)
-def _plain_array(format, shape, dtype, chunks):
-    """Return the metadata of an array with all defaults. Many arrays of a program share it: do not change it."""
-    return format.new_array(shape, dtype, chunks, ...)
+def _plain_array(format, dtype, ndim):
+    """Return the metadata of an array with all defaults. Others of its type differ in lengths and attributes alone."""
+    metadata = format.new_array((1,) * ndim, dtype, (1,) * ndim, ...)
+    _check_can_compress(metadata.codecs)
+    return metadata
 
 
 def _check_fill(format, metadata, fill_value):
@@ -337,7 +341,7 @@ def _above(path):
 
 
 def _checked(attributes):
-    if attributes is not None and not isinstance(attributes, Mapping):
+    if attributes is not None and type(attributes) is not dict and not isinstance(attributes, Mapping):
         raise TypeError(f"attributes are a mapping, not {type(attributes).__name__}")
     return attributes
 

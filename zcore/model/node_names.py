@@ -5,7 +5,13 @@ attribute `names` of a format selects its rules from this module.
 
 Zarr v3 core, "Node names"; Zarr v2, "Logical storage paths".
 """
+from __future__ import annotations
+
 import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 # Recommended by the core text; the draft of 2019 allowed only these, and 255 characters, as most file systems do.
 _is_portable = re.compile(r"[A-Za-z0-9_.-]{1,255}").fullmatch
@@ -16,12 +22,12 @@ class Names:
 
     Attributes
     ----------
-    signs : tuple of str
-        Every name with a fault contains one of these parts. So a long path can be checked for all of them at once.
+    is_suspect : callable
+        Search a path for what every name with a fault contains, so a long path is checked at once.
     """
 
     __slots__ = ()
-    signs: tuple[str, ...] = ()
+    is_suspect: Callable[[str], object] = staticmethod(re.compile("(?!)").search)
 
     def fault(self, name: str) -> str | None:
         """Return why a name is not allowed for a node, or None."""
@@ -44,7 +50,7 @@ class _ZarrV3(Names):
     """
 
     __slots__ = ()
-    signs: tuple[str, ...] = ("__", ".")
+    is_suspect = staticmethod(re.compile(r"__|\.").search)
 
     def fault(self, name: str) -> str | None:
         if name.startswith("__"):
@@ -68,7 +74,7 @@ class _ZarrV2(Names):
     """
 
     __slots__ = ()
-    signs: tuple[str, ...] = (".z",)
+    is_suspect = staticmethod(re.compile(r"\.z").search)
 
     def fault(self, name: str) -> str | None:
         return "names that begin with '.z' are reserved" if name.startswith(".z") else None

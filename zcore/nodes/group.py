@@ -485,7 +485,8 @@ class Group(Node):
         options = binding.options
         if not keywords.keys().isdisjoint(Options.MEANT):
             options = options.changed({key: keywords.pop(key) for key in Options.MEANT if key in keywords})
-        return create(binding.store, self._path_of(name), options, **{"zarr_format": binding.format.name, **keywords})
+        keywords.setdefault("zarr_format", binding.format.name)
+        return create(binding.store, self._path_of(name), options, **keywords)
 
     def require_array(self, name: str, *, shape: Shape, dtype: DTypeLike, **keywords: Unpack[FilledKeywords]) -> Array:
         """Return the array of this name; create it if there is none. Keywords as for `create_array`.

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 # Bytes that the values of a document may take as objects. A list of a million numbers takes 48 MB.
 MAX_OBJECTS_NBYTES = 3 << 27
 # A shorter text of JSON never takes that.
-_UNCOUNTED_NBYTES = 1 << 20
+UNCOUNTED_NBYTES = 1 << 20
 # Upper bounds of what CPython takes for each sign of JSON: a list with an item; an object with up to five members; a
 # pointer and the number behind a comma; a member in an object that has just grown, in the list of pairs and in the
 # parser's table of names; half a string.
@@ -43,7 +43,7 @@ bytes')
     """
     if limit is None:
         limit = MAX_OBJECTS_NBYTES
-    if len(raw) <= min(_UNCOUNTED_NBYTES, limit // 128):
+    if len(raw) <= min(UNCOUNTED_NBYTES, limit // 128):
         return None
     n_text = len(raw) * _width_of(raw) + len(raw) * max(_width_of(raw), _width_of_escapes(raw))
     n_bytes = n_text + sum([raw.count(sign) * each for sign, each in _NBYTES_OF.items()])

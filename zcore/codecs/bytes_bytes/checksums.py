@@ -24,6 +24,10 @@ class Crc32cCodec(StepCodec):
     sum_name: str = "crc32c"
     location: str = "end"
 
+    def max_encoded(self, n_bytes: int) -> int:
+        """Return the encoded size of `n_bytes` bytes."""
+        return n_bytes + NBYTES
+
     def step(self, dtype: Any = None) -> tuple[Any, ...]:
         """Return the step of a `Program`."""
         return (self.sum_name, self.location == "start")
