@@ -5,7 +5,6 @@ identities is in `test_odd_calls.py`.
 """
 from contextlib import nullcontext
 from itertools import cycle
-from types import SimpleNamespace
 
 import pytest
 
@@ -18,8 +17,8 @@ from zcore.nodes import appending, group_writer
 from zcore.stores.directory import atomic, lock_file, staged
 from zcore.stores.directory.staged import StagedDirectory
 from zcore.stores.zip import writer as zip_writer
+from zcore.tools import stored
 from zcore.tools.copy import sources, transfer
-from zcore.tools.stored import Way
 from zcore.tools.verify import verify
 
 N = 3      # tries in these tests
@@ -180,10 +179,10 @@ def test_a_zip_archive_whose_new_file_is_gone(group, tmp_path, never):
 
 @pytest.mark.parametrize("module", [sources, transfer])
 def test_a_copy_of_what_is_moved_all_the_time(group, tmp_path, never, monkeypatch, module):
-    looks = never(Way, "stands", False, (module, "MAX_LOOKS"))
-    never(Way, "check", zcore.StoreError("it was moved"))
+    looks = never(stored.DirectoriesAbove, "are_same", False, (stored, "MAX_LOOKS"))
+    never(stored.DirectoriesAbove, "check", zcore.StoreError("it was moved"))
     if module is transfer:      # whose look is the second one
-        monkeypatch.setattr(sources, "Way", lambda *_: SimpleNamespace(stands=lambda: True))
+        monkeypatch.setattr(sources, "until_unmoved", lambda store, path, work: work())
     with pytest.raises(zcore.StoreError, match="it was moved"):
         zcore.copy(group["a"], tmp_path / "copy")
     assert len(looks) == N

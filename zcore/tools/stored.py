@@ -21,7 +21,7 @@ from zcore.stores.keys import prefix_of
 from zcore.tools.rechunk import n_slabs, slabs_of_parts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
     import numpy.typing as npt
@@ -36,7 +36,7 @@ _COARSE_NS = 20_000_000
 MAX_UNLISTED = 1 << 10     # objects and slabs up to which a store is not listed
 
 
-class Way:
+class DirectoriesAbove:
     """The directories down to a node: whether one of them was moved since this was made, perhaps away and back.
 
     An object that was looked up by its path in the meantime may have seemed absent. In a store without files nothing
@@ -45,25 +45,25 @@ class Way:
 
     def __init__(self, store: Store, path: str) -> None:
         directory, self._top = directory_at(store, prefix_of(path)), directory_at(store) or ""
-        self._places = []
+        self._directories = []
         self._is_moved = False
-        while directory is not None and directory not in self._places:
-            self._places.append(directory)
+        while directory is not None and directory not in self._directories:
+            self._directories.append(directory)
             directory = os.path.dirname(directory)
         self._seen = self._look()
 
     def _look(self):
         seen = []
-        for place in self._places:
+        for directory in self._directories:
             try:
-                status = os.stat(place)
+                status = os.stat(directory)
             except OSError:
                 self._is_moved = True
                 return None
             renamed = status.st_ctime_ns
             # A new name in a directory changes both times, its own new name this one. In a store it counts in any case:
             # a new name may hide that the directory was moved before.
-            if renamed == status.st_mtime_ns and not place.startswith(self._top):
+            if renamed == status.st_mtime_ns and not directory.startswith(self._top):
                 renamed = 0
             if abs(time_ns() - renamed) < _COARSE_NS:
                 self._is_moved |= renamed != status.st_mtime_ns
@@ -71,7 +71,7 @@ class Way:
             seen.append((status.st_dev, status.st_ino, renamed, renamed != status.st_mtime_ns))
         return seen
 
-    def stands(self) -> bool:
+    def are_same(self) -> bool:
         """Return whether none was moved, as far as their times tell."""
         if self._seen is not None and self._look() == self._seen:
             return True
@@ -84,8 +84,22 @@ class Way:
         if self._is_moved or (None not in (self._seen, now) and any([
                 one[:2] != other[:2] or (one != other and other[3])
                 for one, other in zip(self._seen, now, strict=True)])):
-            raise StoreError(f"a group above {self._places[0]} was moved again and again while it was copied; copy "
-                             "again", key=self._places[0], errno=errno.ESTALE)
+            node = self._directories[0]
+            raise StoreError(f"a group above {node} was moved again and again while it was copied; copy again",
+                             key=node, errno=errno.ESTALE)
+
+
+def until_unmoved(store: Store, path: str, work: Callable[[], object]) -> None:
+    """Call ``work()`` again as long as a group above the node at `path` is moved meanwhile.
+
+    Raises : StoreError, if that is so each time.
+    """
+    for _ in range(MAX_LOOKS):
+        above = DirectoriesAbove(store, path)
+        work()
+        if above.are_same():
+            return
+    above.check()
 
 
 class AsManyExist(Exception):

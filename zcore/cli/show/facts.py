@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     Sizes: TypeAlias = Mapping[Coords, int]     # the bytes of objects that exist
 
 
-def kind_of(node: zcore.Array | zcore.Group | zcore.ZcoreError) -> str:
+def node_kind(node: zcore.Array | zcore.Group | zcore.ZcoreError) -> str:
     """Return "array" or "group"; for an error in place of a node its class."""
     return "array" if isinstance(node, zcore.Array) else "group" if isinstance(node, zcore.Group) else type(
         node).__name__
@@ -32,8 +32,8 @@ def kind_of(node: zcore.Array | zcore.Group | zcore.ZcoreError) -> str:
 def short(path: str, node: zcore.Array | zcore.Group | zcore.ZcoreError) -> dict[str, Any]:
     """Return the rows for a listing: a dict."""
     if isinstance(node, zcore.ZcoreError):
-        return {"path": path, "kind": "error", "error": kind_of(node), "message": str(node)}
-    rows: dict[str, Any] = {"path": path, "kind": kind_of(node),
+        return {"path": path, "kind": "error", "error": node_kind(node), "message": str(node)}
+    rows: dict[str, Any] = {"path": path, "kind": node_kind(node),
                             "format": getattr(node.store, "file_kind", node.zarr_format)}
     if isinstance(node, zcore.Array):
         source = source_of(node)
@@ -97,7 +97,7 @@ def full(node: zcore.Array | zcore.Group, sizes: Sizes | None = None) -> dict[st
     """
     rows = short(node.path, node) | {"store": str(node.store.uri or node.store.label)}
     if isinstance(node, zcore.Group):
-        members = [kind_of(member) for _, member in node.walk()]
+        members = [node_kind(member) for _, member in node.walk()]
         return rows | {"arrays": members.count("array"), "groups": members.count("group"),
                        "errors": len(members) - members.count("array") - members.count("group"),
                        "attributes": node.attrs.asdict()}

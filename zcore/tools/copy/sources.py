@@ -21,7 +21,7 @@ from zcore.nodes.array import Array
 from zcore.nodes.group import Group
 from zcore.stores import openers
 from zcore.tools.copy.translate import inner_chain
-from zcore.tools.stored import MAX_LOOKS, Stored, Way
+from zcore.tools.stored import MAX_LOOKS, Stored, until_unmoved
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -300,13 +300,7 @@ class StoreSource(Source):
         self.path: str = binding.path
         if selection is not None and isinstance(binding, GroupBinding):
             raise SelectionError("a selection is one of an array, the source is a group")
-        for _ in range(MAX_LOOKS):
-            way = Way(self.store, self.path)
-            self._find(binding, selection)
-            if way.stands():
-                break
-        else:
-            way.check()
+        until_unmoved(self.store, self.path, lambda: self._find(binding, selection))
         self.identity: str = self._hash.hexdigest()
 
     def _find(self, binding, selection):

@@ -35,7 +35,7 @@ from zcore.stores.directory.reading import check_absent
 from zcore.stores.directory.store import DirectoryStore
 from zcore.tools.rechunk import n_slabs, passes, slab_at
 from zcore.tools.spread import spread, taken_over
-from zcore.tools.stored import MAX_LOOKS, Stored, Way, is_same_fill, slabs_with_more
+from zcore.tools.stored import Stored, is_same_fill, slabs_with_more, until_unmoved
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Set
@@ -159,8 +159,8 @@ def pass_objects(source: ArrayBinding, target: ArrayBinding, is_begun: bool, pro
             n_left -= share
             yield key, prefix + keys.encode(coords), share
 
-    for _ in range(MAX_LOOKS):
-        way = Way(source.store, source.path)
+    def copy():
+        nonlocal is_begun
         if client is None:
             _pass_some(source, target, is_begun, progress.advance, objects())
         else:
@@ -168,11 +168,9 @@ def pass_objects(source: ArrayBinding, target: ArrayBinding, is_begun: bool, pro
             work = partial(_pass_on_worker, Array(source), Array(target), is_begun)
             for share, _ in spread(client, work, _batched(objects(), size)):
                 progress.advance(sum(n_bytes for _, _, n_bytes in share))
-        if way.stands():
-            break
         is_begun = True
-    else:
-        way.check()
+
+    until_unmoved(source.store, source.path, copy)
     progress.advance(n_left)
 
 

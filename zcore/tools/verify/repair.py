@@ -100,7 +100,7 @@ def erase_foreign_directory(store: Store, options: Options, prefix: str, path: s
 def erase_outside(binding: ArrayBinding, key: str) -> bool:
     """Erase a chunk outside the grid. It is locked, so that the array cannot grow up to the chunk."""
     with binding.exclusive() as exclusive:
-        coords, number = place_of(key, binding.prefix, exclusive.metadata)
+        coords, number = chunk_at(key, binding.prefix, exclusive.metadata)
         if coords is None or number is not None:
             return False
         binding.store.erase(key)
@@ -114,13 +114,13 @@ def erase_damaged(binding: ArrayBinding, key: str) -> bool:
     """
     failures: list[ZcoreError] = []
     with binding.exclusive() as exclusive:
-        _, number = place_of(key, binding.prefix, exclusive.metadata)
+        _, number = chunk_at(key, binding.prefix, exclusive.metadata)
         if number is not None and binding.store.exists(key):
             read_objects(binding, np.array([number]), lambda coords, error: failures.append(error),
                          lambda n_bytes: None)
-        if failures and kind_of(failures[0]) == "unreachable":
+        if failures and problem_kind(failures[0]) == "unreachable":
             raise failures[0]
-        if not failures or kind_of(failures[0]) not in REPAIRED:
+        if not failures or problem_kind(failures[0]) not in REPAIRED:
             return False
         binding.store.erase(key)
         return True
@@ -136,7 +136,7 @@ def recover_copy(store: Store, container: str, key: str, age: float) -> bool:
 
 # What belongs to what
 
-def kind_of(error: ZcoreError) -> str:
+def problem_kind(error: ZcoreError) -> str:
     """Return the kind of the problem that an error means."""
     if isinstance(error, TruncatedError):
         return "truncated"
@@ -145,7 +145,7 @@ def kind_of(error: ZcoreError) -> str:
     return "unreachable" if isinstance(error, StoreError) else "unreadable"
 
 
-def place_of(key: str, prefix: str, metadata: ArrayMetadata) -> tuple[tuple[int, ...] | None, int | None]:
+def chunk_at(key: str, prefix: str, metadata: ArrayMetadata) -> tuple[tuple[int, ...] | None, int | None]:
     """Return the coordinates of the chunk of a key, None if it is not a chunk's; and its number in C order of the grid,
     None if it lies outside.
     """

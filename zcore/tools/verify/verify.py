@@ -388,7 +388,7 @@ class _Verification:
         return self._sets[prefix]
 
     def _note_document(self, key, path, error):
-        kind = "wrong document" if isinstance(error, MetadataError) else repairs.kind_of(error)
+        kind = "wrong document" if isinstance(error, MetadataError) else repairs.problem_kind(error)
         self._note(kind, key, path, error)
 
     def _note_unreachable(self, key, path, error):
@@ -498,7 +498,7 @@ class _Verification:
                         continue     # a document, which was read before
                     path = self._array_of(name)
                 self._in_damaged_blocks.add(name)
-                self._note(repairs.kind_of(error), name, path, error)
+                self._note(repairs.problem_kind(error), name, path, error)
             self._advance(self._total, nbytes)
         report = self.report
         pending, tries = list(reversed(self._arrays)), Counter()
@@ -544,7 +544,7 @@ class _Verification:
         try:
             is_read = isinstance(self.store, BlockStore) and self.store.is_in_blocks(path)
         except ZcoreError as error:
-            self._note(repairs.kind_of(error), bindings[0].document, path, error)
+            self._note(repairs.problem_kind(error), bindings[0].document, path, error)
             return
         for binding, tasks in zip(bindings, self._list_objects(path, bindings, known), strict=True):
             metadata = binding.metadata
@@ -566,7 +566,7 @@ class _Verification:
             if name in known or name in DOCUMENTS or key.startswith(document_last.STAGING):
                 continue
             for binding, numbers in zip(bindings, found, strict=True):
-                coords, number = repairs.place_of(name, "", binding.metadata)
+                coords, number = repairs.chunk_at(name, "", binding.metadata)
                 if number is not None:
                     numbers.append(number)
                 elif coords is not None:
@@ -608,7 +608,7 @@ class _Verification:
         key = binding.prefix + binding.metadata.chunk_keys.encode(coords)
         if key in self._in_damaged_blocks:
             return
-        kind = repairs.kind_of(error)
+        kind = repairs.problem_kind(error)
         if isinstance(error, ChunkError) and kind == "damaged" and _ends_before_its_content(binding, key):
             kind = "truncated"
         self._note(kind, key, binding.path, error, partial(repairs.erase_damaged, binding, key)

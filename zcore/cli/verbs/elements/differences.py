@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import zcore
-from zcore.cli.show.facts import kind_of
+from zcore.cli.show.facts import node_kind
 from zcore.errors import ZcoreError
 from zcore.model.metadata import NAMES_ATTRIBUTE
 from zcore.nodes.info import type_name
@@ -46,7 +46,8 @@ def differences(first: zcore.Array | zcore.Group, second: zcore.Array | zcore.Gr
         one, other = firsts.get(path), seconds.get(path)
         if one is None or other is None:
             node, side = (seconds[path], "second") if one is None else (firsts[path], "first")
-            yield {"path": path, "what": "member", side: kind_of(node), "text": f"{kind_of(node)} of the {side} alone"}
+            kind = node_kind(node)
+            yield {"path": path, "what": "member", side: kind, "text": f"{kind} of the {side} alone"}
             continue
         for node in (one, other):
             if isinstance(node, ZcoreError):
@@ -64,7 +65,7 @@ def _of_nodes(path, first, second, rtol, atol, with_attributes, with_types):
                 "text": text or f"{what.replace('_', ' ')} {one} and {other}", **more}
 
     if type(first) is not type(second):
-        yield difference("kind", kind_of(first), kind_of(second), f"{kind_of(first)} and {kind_of(second)}")
+        yield difference("kind", node_kind(first), node_kind(second), f"{node_kind(first)} and {node_kind(second)}")
         return
     if isinstance(first, zcore.Array):
         if first.shape != second.shape:
