@@ -380,7 +380,7 @@ class Destination:
                 work, inner = Work(), stack.enter_context(document_last.made_in(
                     store, path, is_node, overwrite, format.array_document if is_array else format.group_document))
             else:
-                work = stack.enter_context(_directory(store, path, place, job, is_node, overwrite, format))
+                work = stack.enter_context(_directory(store, path, place, job, overwrite, format))
                 inner = DirectoryStore(work.node, fsync=False)
             # A node that is built elsewhere meets only its own objects.
             sink = StoreSink(inner, "", zarr_format, work, losses, threads, place is not None or overwrite)
@@ -493,15 +493,12 @@ def _check_free(store, path, overwrite, is_held=False):
 
 
 @contextlib.contextmanager
-def _directory(store, path, place, job, is_node, overwrite, format):
-    if is_node and not os.path.islink(place):
-        exchange.check_removable(place)
+def _directory(store, path, place, job, overwrite, format):
     work = Building(place, job, store.fsync)
     try:
         yield work
         with consolidated.dropped(store, path):
-            if is_node or not _has_name(work, overwrite):
-                exchange.put(store, path, work, Options(), overwrite)
+            exchange.put(store, path, work, Options(), overwrite)
         work.discard("completed")
     except Exception as exc:
         if not work.is_here():
@@ -522,20 +519,6 @@ def _directory(store, path, place, job, is_node, overwrite, format):
     # A group above may have been deleted before the node had its name. If it was moved, the node went with it.
     if path and lookup.documents_at(store, path):
         creation.create_ancestors(store, path, format, Options())
-
-
-def _has_name(work, overwrite):
-    """Give a finished directory its name if that is free, and return whether it was.
-
-    Raises : NodeExistsError, if it is not free, and `overwrite` is false.
-    """
-    try:
-        work.put(False)
-    except NodeExistsError:
-        if not overwrite:
-            raise
-        return False
-    return True
 
 
 def _may_go_on(error):

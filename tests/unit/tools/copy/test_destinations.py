@@ -147,18 +147,3 @@ def test_a_copy_replaces_an_array_that_is_created_while_it_looks(tmp_path, monke
     monkeypatch.setattr(os.path, "lexists", looked_at)
     zcore.copy(zcore.array(np.arange(4)), tmp_path / "x", overwrite=True)
     assert zcore.open(tmp_path / "x")[...].tolist() == [0, 1, 2, 3]
-
-
-def test_a_copy_replaces_an_array_that_is_deleted_while_it_looks(tmp_path, monkeypatch):
-    """The directory was listed, and gone when its permissions were asked for: it counted as forbidden."""
-    zcore.create_group(tmp_path / "h").create_array("x", data=np.arange(3))
-    may = os.access
-
-    def asked(path, mode, **keywords):
-        monkeypatch.undo()
-        del zcore.open_group(tmp_path / "h", "r+")["x"]
-        return may(path, mode, **keywords)
-
-    monkeypatch.setattr(os, "access", asked)
-    zcore.copy(zcore.array(np.arange(4)), tmp_path / "h", destination_path="x", overwrite=True)
-    assert zcore.open(tmp_path / "h")["x"][...].tolist() == [0, 1, 2, 3]
