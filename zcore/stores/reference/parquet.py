@@ -20,7 +20,7 @@ import numpy as np
 from zcore.errors import Needing, ReferenceFormatError, UnsupportedError, ZcoreError, warn
 from zcore.kernel.refs.table import Records, RecordTable, ReferenceTable
 from zcore.model.chunk_grid import coords_at
-from zcore.stores.base import AtMost, renew_in_children
+from zcore.stores.base import AtMost, renew_in_children, right_below
 from zcore.stores.keys import check_key
 from zcore.stores.openers import PARQUET_DOCUMENT
 from zcore.text.object_memory import excess_of_json
@@ -178,45 +178,38 @@ class ParquetTable:
         keys, prefixes = self._documents.list_dir(prefix)
         array = self._array_of(prefix + b"0")
         if array is not None:
-            more_keys, more_prefixes = self._chunks_below(array, prefix)
-            keys = sorted({*keys, *more_keys})
-            prefixes = sorted({*prefixes, *more_prefixes})
+            found = right_below(prefix.decode(), [key.decode() for key, _, _ in self._references(array)
+                                                  if key.startswith(prefix)])
+            keys = sorted({*keys, *[key.encode() for key in found.keys]})
+            prefixes = sorted({*prefixes, *[below.encode() for below in found.prefixes]})
         return keys, prefixes
 
-    def _chunks_below(self, array, prefix):
-        """Return the keys and the prefixes of chunks right below a prefix, such as chunks [4, ...] for "x/4/"."""
-        grid = array.grid_shape
-        nested = array.separator == b"/"
-        given = prefix[len(array.prefix):].split(b"/")[:-1]
-        if (given and not nested) or len(given) >= max(1, len(grid)):
-            return [], []
-        first = 0
-        for text, length in zip(given, grid, strict=False):
-            if not text.isdigit() or len(text) > 19 or str(int(text)).encode() != text or int(text) >= length:
-                return [], []
-            first = first * length + int(text)
-        n_below = math.prod(grid[len(given):])
-        numbers = self._existing(array, first * n_below, (first + 1) * n_below) - first * n_below
-        if nested and len(given) < len(grid) - 1:
-            indices = np.unique(numbers // math.prod(grid[len(given) + 1:])).tolist()
-            return [], [prefix + b"%d/" % i for i in indices]
-        coords = coords_at(numbers, grid[len(given):]) or [numbers]
-        sign = array.separator.decode()
-        names = map(sign.join, zip(*[map(str, indices.tolist()) for indices in coords], strict=True))
-        return [prefix + name.encode() for name in names], []
+    def keys(self, prefix: bytes) -> list[bytes]:
+        """Return all keys below a prefix, sorted."""
+        found = [key for key, _ in self._documents.items() if key.startswith(prefix)]
+        for array in self._arrays_of_set():
+            if array.prefix.startswith(prefix) or prefix.startswith(array.prefix):
+                found += [key for key, _, _ in self._references(array) if key.startswith(prefix)]
+        return sorted(found)
 
-    def _existing(self, array, start, stop):
-        """Return the numbers of chunks from `start` to `stop` that have a reference, ascending."""
-        size, found = array.record_size, [np.empty(0, np.int64)]
-        for file in self._files_of(array, start, stop):
+    def items(self) -> Iterator[tuple[bytes, bytes | tuple[str | None, int, int | None]]]:
+        """Iterate over (key, value): documents first, then chunks, array by array."""
+        yield from self._documents.items()
+        for array in self._arrays_of_set():
+            for key, records, row in self._references(array):
+                yield key, self._value(records, row)
+
+    def _references(self, array):
+        """Iterate over the chunks of an array that have a reference: the key, the `Records`, and the row in these."""
+        grid, sign, size = array.grid_shape, array.separator.decode(), array.record_size
+        for file in self._files_of(array):
             records = self._load(array.prefix, file)
-            if records is not None:
-                rows = np.flatnonzero(records.targets != -2).astype(np.int64) + file * size
-                found.append(rows[(rows >= start) & (rows < stop)])
-        return np.concatenate(found)
+            for row in np.flatnonzero(records.targets != -2).tolist() if records is not None else ():
+                coords = coords_at(file * size + row, grid) or (0,)
+                yield array.prefix + sign.join(map(str, coords)).encode(), records, row
 
-    def _files_of(self, array, start, stop):
-        """Return the numbers of the existing files for these chunks, ascending."""
+    def _files_of(self, array):
+        """Return the numbers of the existing files of an array, ascending."""
         numbers = []
         found = self._store.list_dir(array.prefix.decode())
         # Loading an unreachable file is an error: its chunks are not absent.
@@ -225,23 +218,17 @@ class ParquetTable:
             digits = name[5:-5]
             if name == f"refs.{digits}.parq" and digits.isdecimal() and digits.isascii() and len(digits) < 20:
                 number = int(digits)
-                if str(number) == digits and start // array.record_size <= number < -(-stop // array.record_size):
+                if str(number) == digits and number * array.record_size < math.prod(array.grid_shape):
                     numbers.append(number)
         return sorted(numbers)
 
-    def items(self) -> Iterator[tuple[bytes, bytes | tuple[str | None, int, int | None]]]:
-        """Iterate over (key, value): documents first, then chunks, array by array."""
-        yield from self._documents.items()
+    # Arrays, and their files
+
+    def _arrays_of_set(self):
+        """Iterate over the `RecordTable` of each array."""
         for key in sorted(key for key, _ in self._documents.items()):
             if key.endswith(b".zarray") and (array := self._array_at(key[:-7])) is not None:
-                grid, sign, size = array.grid_shape, array.separator.decode(), array.record_size
-                for file in self._files_of(array, 0, math.prod(grid)):
-                    records = self._load(array.prefix, file)
-                    for row in np.flatnonzero(records.targets != -2).tolist() if records is not None else ():
-                        coords = coords_at(file * size + row, grid) or (0,)
-                        yield array.prefix + sign.join(map(str, coords)).encode(), self._value(records, row)
-
-    # Arrays, and their files
+                yield array
 
     def _array_of(self, key):
         """Return the `RecordTable` of the array for the key of a chunk, or None."""

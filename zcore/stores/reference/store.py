@@ -317,10 +317,10 @@ class ReferenceStore(FoundStore, PutStore):
         return Listing([key.decode() for key in keys], [prefix.decode() for prefix in prefixes])
 
     def list_sizes(self, prefix: str) -> Iterator[tuple[str, int | None]]:
-        if self._in_parquet:
-            return super().list_sizes(prefix)
         # Not by a walk, which takes a step for each level: one key may have 30 000 levels.
-        return ((key, None) for key in self._keys_below(check_prefix(prefix).encode()))
+        below = check_prefix(prefix).encode()
+        return ((key, None) for key in (map(bytes.decode, self._table.keys(below)) if self._in_parquet
+                                        else self._keys_below(below)))
 
     def _keys_below(self, prefix):
         start = prefix
