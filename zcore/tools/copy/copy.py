@@ -1,6 +1,7 @@
 """Copies a node with all below it to another place, format, chunking or type."""
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -233,10 +234,7 @@ def _check(source, work):
 
 
 def _nbytes(array, wanted):
-    n = array.dtype.itemsize if wanted.dtype is None else wanted.dtype.itemsize
-    for length in array.shape:
-        n *= length
-    return n
+    return math.prod(array.shape) * (array.dtype if wanted.dtype is None else wanted.dtype).itemsize
 
 
 def _text(wanted):

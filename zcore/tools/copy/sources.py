@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, NamedTuple
 
 from zcore.engine.freshness import Freshness
 from zcore.engine.node_binding import GroupBinding
@@ -25,7 +25,7 @@ from zcore.tools.stored import MAX_LOOKS, Stored, until_unmoved
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from typing import Any, Self, TypeAlias, TypeVar
+    from typing import Any, Self, TypeAlias
 
     import numpy as np
     import numpy.typing as npt
@@ -37,17 +37,14 @@ if TYPE_CHECKING:
     from zcore.typing import Chunks, Format, Order, Selection
 
     Lengths: TypeAlias = Chunks | list[int | Edges]
-    _T = TypeVar("_T")
 
 
-class SourceGroup:
+class SourceGroup(NamedTuple):
     """A group: its attributes, and whether it has consolidated metadata."""
 
-    def __init__(self, attributes: dict[str, Any], zarr_format: Format | None = None,
-                 is_consolidated: bool = False) -> None:
-        self.attributes = attributes
-        self.zarr_format: Format | None = zarr_format
-        self.is_consolidated = is_consolidated
+    attributes: dict[str, Any]
+    zarr_format: Format | None = None
+    is_consolidated: bool = False
 
 
 class SourceArray:
@@ -120,13 +117,7 @@ class SourceArray:
                                       if kept is not None]
         self.keeps_dimensions = len(self.dimensions) == len(shape)
 
-    @overload
-    def kept(self, lengths: Sequence[_T]) -> tuple[_T, ...]: ...
-
-    @overload
-    def kept(self, lengths: Sequence[_T] | None) -> tuple[_T, ...] | None: ...
-
-    def kept(self, lengths):
+    def kept(self, lengths: Sequence[Any] | None) -> Any:
         """Return the values of the dimensions that the selection keeps."""
         return None if lengths is None else tuple([lengths[d] for d in self.dimensions])
 

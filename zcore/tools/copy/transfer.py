@@ -62,8 +62,12 @@ class Target:
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
-    nbytes: int
     object_shape: tuple[int, ...]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return math.prod(self.shape) * self.dtype.itemsize
 
     def write(self, starts: tuple[int, ...], values: npt.NDArray[Any]) -> None:
         """Write a box of elements, the first of which is at `starts`."""
@@ -287,8 +291,8 @@ class Slabs:
         per_element = itemsize + (0 if source.dtype == target.dtype else _itemsize(target.dtype))
         n_threads = min(threads or config.threads, MAX_THREADS)
         # Each thread holds an object besides its slab, encoded and decoded.
-        per_thread = 2 * max(_nbytes(source.object_shape, itemsize),
-                             _nbytes(target.object_shape, _itemsize(target.dtype)))
+        per_thread = 2 * max(math.prod(source.object_shape) * itemsize,
+                             math.prod(target.object_shape) * _itemsize(target.dtype))
         room = max(memory // 4, memory - n_threads * per_thread - (1 << 22))
         self.passes: Passes = passes(source.shape, source.object_shape, target.object_shape, per_element, room)
 
@@ -329,7 +333,7 @@ class Slabs:
 
         def advance(number):
             nonlocal left
-            n_bytes = _nbytes(slab_at(shape, slab, number)[1], self.target.dtype.itemsize) * weight
+            n_bytes = math.prod(slab_at(shape, slab, number)[1]) * self.target.dtype.itemsize * weight
             left -= n_bytes
             self.progress.advance(n_bytes)
 
@@ -428,7 +432,6 @@ class StoredTarget(Target):
         metadata = binding.metadata
         self.shape: tuple[int, ...] = metadata.shape
         self.dtype: np.dtype[Any] = metadata.dtype
-        self.nbytes: int = metadata.nbytes
         self.object_shape: tuple[int, ...] = metadata.chunk_shape
         self.fill_value: Any = metadata.fill_value
 
@@ -490,9 +493,3 @@ def _target_on_worker(array, lock):
 
 def _itemsize(dtype):
     return _VARYING_NBYTES if has_varying_items(dtype) else dtype.itemsize
-
-
-def _nbytes(shape, itemsize):
-    for n in shape:
-        itemsize *= n
-    return itemsize

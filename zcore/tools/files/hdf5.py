@@ -440,7 +440,6 @@ class _DatasetTarget(Target):
         self._name = name
         self.shape = dataset.shape
         self.dtype = dtype
-        self.nbytes = int(np.prod(dataset.shape, dtype=object)) * dtype.itemsize
         self.object_shape: tuple[int, ...] = dataset.chunks or (1,) * len(dataset.shape)
 
     def fill(self):

@@ -271,7 +271,6 @@ class NumpyTarget(Target):
         self._order = order
         self.shape = shape
         self.dtype = dtype
-        self.nbytes: int = int(np.prod(shape, dtype=object)) * dtype.itemsize
         self.object_shape: tuple[int, ...] = (1,) * len(shape)
         if self.nbytes:
             self._offset = np.lib.format.open_memmap(path, "w+", dtype, shape, fortran_order=order == "F").offset

@@ -115,12 +115,8 @@ def _problems(store, references):
         if isinstance(found, list):
             keys.setdefault(found[0], []).append(key)
     for of_target in keys.values():
-        whole = [key for key in of_target if len(references[key]) == 1][:1]
-        parts = [key for key in of_target if len(references[key]) == 3]
-        furthest = [max(parts, key=lambda key: sum(references[key][1:]))] if parts else []
         try:
-            for key in (*whole, *furthest):
-                store.get(key, (None, 1))
+            store.get(max(of_target, key=lambda key: sum(references[key][1:])), (None, 1))
         except zcore.ZcoreError:
             for key in of_target:
                 try:
