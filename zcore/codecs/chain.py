@@ -227,8 +227,8 @@ class CodecChain:
         if self.shards is not None:
             return None
         new = object.__new__(CodecChain)
-        for name in _UNSHAPED:
-            setattr(new, name, getattr(self, name))
+        for set_value, value in zip(_SETTERS, _unshaped(self), strict=True):
+            set_value(new, value)
         new.chunk_shape, new.array_types = chunk_shape, self._types_of(chunk_shape)
         new.sizes = self._sizes_of(new.array_types)
         is_same = self.is_native and not any(map(_is_sized, self.compressors))
@@ -448,6 +448,8 @@ class CodecChain:
 # Attributes that do not depend on the chunk shape, if there are no shards.
 _UNSHAPED = ("dtype", "codecs", "array_codecs", "serializer", "compressors", "header_itemsize", "shards", "inner_shape",
              "is_partial", "_axes")
+_unshaped = attrgetter(*_UNSHAPED)
+_SETTERS = [getattr(CodecChain, name).__set__ for name in _UNSHAPED]
 _is_sized = attrgetter("is_sized")
 
 

@@ -78,16 +78,17 @@ def recall(parts: Cut, *reading: object) -> Resolved | None:
             chunk_shape = _lengths(values[name], ndim)
     if shape is None or chunk_shape is None or not (type(attributes) is dict or "attributes" not in values):
         return None
-    with suppress(ValueError):     # the parser says more
+    try:
         metadata = metadata.resized(shape, attributes, chunk_shape)
         chain = None if metadata.chunk_nbytes > _MAX_NBYTES else chain.for_chunks(chunk_shape)
-        return None if chain is None else (metadata, chain, *rest)
-    return None
+    except ValueError:
+        return None     # the parser says more
+    return None if chain is None else (metadata, chain, *rest)
 
 
 def _lengths(value, n):
     """Return a list of `n` integers as a tuple; None for all else."""
-    return tuple(value) if type(value) is list and len(value) == n and all([type(i) is int for i in value]) else None
+    return tuple(value) if type(value) is list and len(value) == n and {int}.issuperset(map(type, value)) else None
 
 
 def keep(resolved: Resolved, parts: Cut, *reading: object) -> None:

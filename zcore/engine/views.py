@@ -16,7 +16,7 @@ import numpy as np
 from zcore.codecs.chain import CodecChain
 from zcore.engine import known_documents
 from zcore.errors import ArrayMismatchError, ZcoreError, noted
-from zcore.formats.json_documents import MAX_NBYTES, PLAIN
+from zcore.formats.json_documents import MAX_NBYTES, is_flat
 from zcore.model.metadata import ArrayMetadata, has_varying_items
 from zcore.model.value import IdentityKey, text_of
 from zcore.stores.base import AtMost
@@ -103,7 +103,7 @@ def view_of_new(format: Format, document: str, raw: bytes, metadata: ArrayMetada
     known = None
     if (type(metadata) is ArrayMetadata and not metadata.extra and metadata.edges is None and 0 not in metadata.shape
             and metadata.data_type is None and not has_varying_items(metadata.dtype)
-            and PLAIN.issuperset(map(type, (metadata.attributes or {}).values()))):
+            and (not metadata.attributes or is_flat(metadata.attributes))):
         known = _forms(format, metadata.dtype, len(metadata.shape), metadata.fill_value is None, metadata.fill_bytes,
                        IdentityKey(metadata.chunk_keys), IdentityKey(metadata.codecs), options.strict)
         try:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     _Result = TypeVar("_Result")
 
 MAX_NBYTES = 2**24  # of a document
-PLAIN = frozenset((str, int, float, bool, type(None)))  # without parts
+_PLAIN = frozenset((str, int, float, bool, type(None)))  # without parts
 MAX_DEPTH = 64  # nested lists and objects; zarr-python's limit
 _NOT_BRACKETS = bytes(sorted(set(range(256)) - set(b"[]{}")))
 _LARGE_NBYTES = 1 << 10    # of a list or an object that is not walked twice
@@ -292,7 +292,8 @@ def render_json_lines(members: Mapping[str, Any], bare_constants: Container[str]
 
 def render_lines(members: Mapping[str, Any], bare_constants: Container[str] = ()) -> str:
     """Return lines of `render_json_lines`, as one text for `join_lines`, for documents with parts that repeat."""
-    _check_writable(members)
+    if not all(map(is_flat, members.values())):
+        _check_writable(members)
     return ",\n".join([
         f"  {_quote(member)}: {_encoded_loosely(value) if member in bare_constants else _encoded_strictly(value)}"
         for member, value in members.items()])
@@ -405,6 +406,11 @@ _encode_indented = json.JSONEncoder(default=_scalar, indent=4, sort_keys=True).e
 _encoded_loosely = partial(checked, json.JSONEncoder(default=_scalar, check_circular=False).encode)
 
 
+def is_flat(value: object) -> bool:
+    """Return whether a value is an object of values without parts: its text says the same, and takes little more."""
+    return type(value) is dict and {str}.issuperset(map(type, value)) and _PLAIN.issuperset(map(type, value.values()))
+
+
 def _check_writable(value, depth=1, known=None):
     """Raise an error if a name is not a string (json would convert it), or if there are too many values or levels.
 
@@ -436,7 +442,7 @@ def _check_writable(value, depth=1, known=None):
             n_text += len(part)
         elif kind is int:
             n_text += part.bit_length() // 4     # digits
-        elif kind not in PLAIN and isinstance(part, (dict, list, tuple)):
+        elif kind not in _PLAIN and isinstance(part, (dict, list, tuple)):
             n, n_characters, below, _ = _check_writable(part, depth + 1, known)
             n_objects += n
             n_text += n_characters

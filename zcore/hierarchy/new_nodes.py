@@ -47,7 +47,6 @@ if TYPE_CHECKING:
 
 # Attempts to find a node that others create and delete again.
 _MAX_TRIES = 20
-_INT = frozenset((int,))
 # Codecs that refuse some values of their type.
 _CHOOSY = ("cast_value", "scale_offset")
 # Keywords of a new array whose default lets the format choose, and is not passed on.
@@ -184,7 +183,7 @@ def new_array(*, shape: Shape | None = None, dtype: DTypeLike | None = None, dat
 def _is_plain(shape, dtype, chunks):
     """Return whether equal arguments mean the same: a name and tuples of lengths, where 1 is not True."""
     return (type(dtype) is str and type(shape) is type(chunks) is tuple and len(shape) == len(chunks)
-            and _INT.issuperset(map(type, shape + chunks)) and min(chunks, default=1) > 0)
+            and {int}.issuperset(map(type, shape + chunks)) and min(chunks, default=1) > 0)
 
 
 @lru_cache(maxsize=64)

@@ -84,6 +84,8 @@ def integers(values: Iterable[SupportsIndex], what: str, minimum: int) -> tuple[
     """Return the integers of a caller, not more than there may be dimensions and one; `what` they are, for errors."""
     lengths: tuple[Any, ...] = values if type(values) is tuple else first_of(values, MAX_NDIM)
     for d, length in enumerate(lengths):
+        if type(length) is int and length >= minimum:
+            continue
         if type(length) is not int:
             if isinstance(length, (bool, np.bool_)) or not hasattr(length, "__index__"):
                 raise TypeError(f"{what}: expected integers, found {length!r:.60}")

@@ -1,7 +1,6 @@
 """`Group`, the user's handle on a group: a mapping of names to arrays and groups."""
 from __future__ import annotations
 
-from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, overload
 
@@ -330,8 +329,10 @@ class Group(Node):
         """Return a dict of names, or of those of possible members, to their paths, without those no node can have."""
         paths = {}
         for name in filter(None, self._names() if names is None else names):
-            with suppress(InvalidKeyError):
+            try:
                 paths[name] = self._path_of(name)
+            except InvalidKeyError:
+                pass
         return paths
 
     def nmembers(self, max_depth: int | None = 0) -> int:
@@ -418,7 +419,7 @@ class Group(Node):
         ValueError, TypeError, UnsupportedError
             The format cannot express the request.
         """
-        return Array(self._create(new_nodes.create_array, name, **keywords))
+        return Array(self._create(new_nodes.create_array, name, keywords))
 
     def __setitem__(self, name: str, data: Elements) -> None:
         """Create an array that holds `data`. It replaces an array of that name, or what a deleted array left behind.
@@ -452,7 +453,7 @@ class Group(Node):
 
     def create_group(self, name: str, **keywords: Unpack[GroupKeywords]) -> Group:
         """Create a group below, and missing groups between; keywords and errors as for `create_array`."""
-        return Group(self._create(new_nodes.create_group, name, **keywords))
+        return Group(self._create(new_nodes.create_group, name, keywords))
 
     def create_hierarchy(self, nodes: Mapping[str, ArrayMetadata | GroupMetadata], *,
                          overwrite: bool = False) -> Iterator[tuple[str, Array | Group]]:
@@ -480,7 +481,7 @@ class Group(Node):
         self._copy = None
         return self._binding
 
-    def _create(self, create, name, **keywords):
+    def _create(self, create, name, keywords):
         binding = self._to_change()
         options = binding.options
         if not keywords.keys().isdisjoint(Options.MEANT):

@@ -1,4 +1,5 @@
 """A node is created as a whole or not at all: what can be checked is checked before the first byte changes."""
+import contextlib
 import functools
 import os
 import shutil
@@ -256,6 +257,43 @@ def test_what_a_lost_node_has_left_is_not_erased_unasked(store, stray, way):
     node = replace(store, **{"path" if kind == "create_group" else "name": "a"}, zarr_format=zarr_format,
                    overwrite=True)
     assert store.get("a/" + key) is None and node.attrs == {}
+
+
+FORMS = [{}, {"chunks": (5, 3)}, {"shape": (0, 9)}, {"dtype": "f4", "fill_value": np.nan}, {"fill_value": True},
+         {"dtype": "i4", "fill_value": 1.0}, {"dtype": str}, {"chunks": "auto"}, {"chunks": -1}]
+FORMS_V3 = [{"dimension_names": ("x", None)}, {"chunks": (5, 3), "shards": (10, 9)}, {"dtype": "f4", "order": "F"},
+            {"chunks": [[5, 15], -1], "shape": (20, 9)},
+            {"codecs": [{"name": "transpose", "configuration": {"order": [1, 0]}},
+                        {"name": "bytes", "configuration": {"endian": "little"}}]}]
+
+
+@pytest.mark.parametrize(("zarr_format", "keywords"), [
+    *[(zarr_format, one) for zarr_format in (3, 2) for one in FORMS], *[(3, one) for one in FORMS_V3]], ids=str)
+def test_the_handle_of_a_new_array_says_what_a_reader_of_its_document_finds(store, zarr_format, keywords):
+    """Of arrays that are alike the first document is read before it is stored, and no other one."""
+    group = zcore.create_group(store, zarr_format=zarr_format)
+    for i, attributes in enumerate((None, {"a": 1.5, "b": None}, {"a": "x"}, {"a": (1, [2, {}])}, {"a": np.int8(1)})):
+        made = group.create_array(f"{i}", **{"shape": (20 + i, 9), "chunks": (10, 2 + i), "dtype": "i2", **keywords},
+                                  attributes=attributes)
+        known, read = made._binding.view, zcore.open(store, path=f"{i}")._binding.view
+        assert repr(known.metadata) == repr(read.metadata)
+        assert (known.raw, known.template, known.notes) == (read.raw, read.template, read.notes)
+        for name in ("dtype", "chunk_shape", "array_types", "sizes", "step_names", "max_encoded", "header_itemsize"):
+            assert getattr(known.chain, name) == getattr(read.chain, name)
+
+
+def test_a_caller_who_changes_a_value_changes_no_new_array(store):
+    value = [1]
+    arrays = [zcore.create_array(store, name=name, shape=4, dtype="i4", attributes={"a": value}) for name in "ab"]
+    value.append(2)
+    assert [array.metadata.attributes for array in arrays] == [{"a": [1]}] * 2
+
+
+def test_chunks_that_are_too_large_are_refused_after_others_of_their_type(store):
+    for length in (4, 1 << 31):
+        with pytest.raises(ValueError, match="blosc") if length > 4 else contextlib.nullcontext():
+            zcore.create_array(store, name=f"a{length}", shape=(1 << 31,), chunks=(length,), dtype="i4")
+    assert list(zcore.open_group(store)) == ["a4"]
 
 
 @pytest.mark.parametrize(("key", "shape", "separator"), [
