@@ -19,7 +19,7 @@ import numpy as np
 from zcore import api
 from zcore.codecs import GzipCodec
 from zcore.descriptors import identity_of
-from zcore.errors import Needing, SelectionError, UnsupportedError, warn
+from zcore.errors import SelectionError, UnsupportedError, warn
 from zcore.kernel.io.steady_file import SteadyFile
 from zcore.model.auto_chunks import normalize_chunks
 from zcore.model.metadata import has_varying_items
@@ -52,6 +52,7 @@ from zcore.tools.hdf5.walk import (
     dimension_names,
     fill_of_attribute,
     fill_value_of,
+    h5py,
     has_enum,
     open_file,
     reading,
@@ -71,19 +72,12 @@ _GZIP_LEVEL = 4
 _MAX_NAME_NBYTES = 256     # of a dimension of NetCDF
 
 
-def _h5py():
-    with Needing("HDF5 files need", "h5py", "hdf5", "hdf5"):
-        import h5py
-    return h5py
-
-
 class Hdf5Source(Source):
     """A group or a dataset of an HDF5 file; see `zcore.tools.copy.sources`."""
 
     leaves_out = True
 
     def __init__(self, path: str, name: str, selection: Selection, threads: int | None = None) -> None:
-        h5py = _h5py()
         with reading(path):
             status = os.stat(path)
         self.identity: str = repr((os.path.abspath(path), name, identity_of(status)[1:]))
@@ -92,22 +86,22 @@ class Hdf5Source(Source):
         self.nodes: list[tuple[str, SourceGroup | SourceArray]] = []
         self._file = None
         try:
-            self._file = open_file(h5py, path)
+            self._file = open_file(path)
             with reading(path):
-                self._find(h5py, path, name, selection)
+                self._find(path, name, selection)
         except BaseException:
             self.close()
             raise
 
-    def _find(self, h5py, path, top, selection):
+    def _find(self, path, top, selection):
         """Find all nodes below a name."""
-        scales = ScaleNames(h5py, self._file)
-        for name, node in walk(h5py, self._file, top):
+        scales = ScaleNames(self._file)
+        for name, node in walk(self._file, top):
             if isinstance(node, UnsupportedError):
                 self.left_out.append((node.feature, repr(name) if node.feature == NAMES else name))
             elif isinstance(node, h5py.Dataset):
                 try:
-                    self.nodes.append((name, _Dataset(h5py, path, node, attributes_of(h5py, node), scales, selection)))
+                    self.nodes.append((name, _Dataset(path, node, attributes_of(node), scales, selection)))
                 except UnsupportedError as exc:
                     if not name:
                         raise
@@ -117,7 +111,7 @@ class Hdf5Source(Source):
             elif selection is not None:
                 raise SelectionError("a selection needs an array, the source is a group")
             else:
-                self.nodes.append((name, SourceGroup(attributes_of(h5py, node))))
+                self.nodes.append((name, SourceGroup(attributes_of(node))))
 
     def close(self) -> None:
         if self._file is not None:
@@ -128,30 +122,29 @@ class Hdf5Source(Source):
 class _Dataset(SourceArray):
     """A dataset; see `SourceArray`."""
 
-    def __init__(self, h5py, path, dataset, attributes, scales, selection):
+    def __init__(self, path, dataset, attributes, scales, selection):
         if dataset.shape is None:
             raise UnsupportedError(f"{dataset.name} is an empty dataset, without a shape", feature="null dataspaces")
-        dtype = type_of(h5py, dataset)
-        self.h5py = h5py
+        dtype = type_of(dataset)
         self.place = path
         self._dataset = dataset
         self._texts = None
         if dtype.subdtype is not None:
             raise UnsupportedError(f"{dataset.name} has elements that are arrays, {dtype}",
                                    feature="elements that are arrays")
-        check_virtual(h5py, dataset)
+        check_virtual(dataset)
         if absent := absent_sources(dataset):
             warn(f"{dataset.name!r} is made of other files; HDF5 has the fill value for elements of those that do not "
                  f"exist, such as {absent[0]!r}")
-        self._zcore = _read_by_zcore(h5py, dataset, scales, dtype)
+        self._zcore = _read_by_zcore(dataset, scales, dtype)
         if dtype.hasobject:
             if h5py.check_string_dtype(dtype) is None:
                 raise UnsupportedError(f"{dataset.name} has items of a type that no array has, {dtype}",
                                        feature="references and sequences of HDF5")
-            self._texts = Texts(h5py, dataset)
+            self._texts = Texts(dataset)
             dtype = np.dtypes.StringDType()
         super().__init__(dataset.shape, dtype, attributes, selection)
-        self.has_enum = has_enum(h5py, dataset.dtype)
+        self.has_enum = has_enum(dataset.dtype)
         self._objects = dataset.chunks
         if self.keeps_dimensions and dataset.chunks is not None:
             self.chunk_shape = self.chunks_of_objects = dataset.chunks
@@ -159,16 +152,16 @@ class _Dataset(SourceArray):
                 self.codecs = self.inner_codecs = codecs_of(dataset, dtype)
         if dtype.kind != "T":
             self.missing_value = fill_of_attribute(dataset, dtype)
-            fill_value = fill_value_of(h5py, dataset)
+            fill_value = fill_value_of(dataset)
             # Zero is the default of any format. In Zarr v2 it would hide zeros, as missing data.
             if fill_value is not None and any(np.asarray(fill_value, dtype).tobytes()):
                 self.fill_value = fill_value
                 self.fill_is_needed = self.missing_value is not None or not is_stored(dataset)
         # In new arrays, elements of chunks that the file lacks would be empty texts, NaT, or the fill value.
         self._is_told = not has_wrong_places(dataset)
-        self._is_alike = self._is_told and (not fill_value_of(h5py, dataset) if dtype.kind == "T"
+        self._is_alike = self._is_told and (not fill_value_of(dataset) if dtype.kind == "T"
                                             else dtype.kind not in "mM" or self.fill_value is not None)
-        names = dimension_names(h5py, dataset, scales)
+        names = dimension_names(dataset, scales)
         if any(names):
             self.dimension_names = self.kept(names)
 
@@ -236,20 +229,20 @@ class _StoredChunks(Stored):
 
     def fill(self):
         with reading(self._array.place, self._dataset.name):
-            value = fill_value_of(self._array.h5py, self._dataset)
+            value = fill_value_of(self._dataset)
             return np.zeros(1, self._array.dtype) if value is None else np.asarray([value], self._array.dtype)
 
 
-def _read_by_zcore(h5py, dataset, scales, dtype):
+def _read_by_zcore(dataset, scales, dtype):
     """Return an array of zcore with the elements of a dataset whose filters this HDF5 does not have, else None."""
-    missing = missing_filters(h5py, dataset)
+    missing = missing_filters(dataset)
     if not missing:
         return None
     path = os.path.abspath(dataset.file.filename)
     try:
         if dtype.hasobject:
             raise UnsupportedError(f"number {missing[0]}, of texts", feature=f"the filter {missing[0]} of HDF5")
-        found = references_of(h5py, dataset, "", scales, f"./{os.path.basename(path)}", 0, sys.maxsize)
+        found = references_of(dataset, "", scales, f"./{os.path.basename(path)}", 0, sys.maxsize)
     except UnsupportedError as exc:
         raise UnsupportedError(f"{dataset.name} has a filter that this HDF5 does not have, nor zcore: {exc.message}; "
                                "hdf5plugin has some", feature=exc.feature) from exc
@@ -281,9 +274,8 @@ class Hdf5Sink(Sink):
     takes: tuple[str, ...] = ("dtype", "chunks", "compressors")
 
     def __init__(self, path: str, name: str, losses: Losses) -> None:
-        self._h5py = _h5py()
         self._steady = SteadyFile(path)
-        self._file = self._h5py.File(path, "w", driver="fileobj", fileobj=self._steady)
+        self._file = h5py.File(path, "w", driver="fileobj", fileobj=self._steady)
         self._is_netcdf = os.path.splitext(path)[1].lower() in (".nc", ".nc4")
         self._name = name
         self._losses = losses
@@ -305,8 +297,8 @@ class Hdf5Sink(Sink):
             dtype = np.dtypes.StringDType()
             self._losses.note("the fixed length of texts, of any length in HDF5", name)
         # HDF5 has no dates: they are opaque, with the tag that h5py gives them.
-        stored: Any = (self._h5py.string_dtype() if dtype.kind == "T" else
-                       self._h5py.opaque_dtype(dtype) if dtype.kind in "mM" else dtype)
+        stored: Any = (h5py.string_dtype() if dtype.kind == "T" else
+                       h5py.opaque_dtype(dtype) if dtype.kind in "mM" else dtype)
         settings: dict[str, Any] = {}
         chunks: Any = (source.chunk_shape if wanted.chunks is None else
                        normalize_chunks(wanted.chunks, source.shape, dtype.itemsize))
@@ -383,7 +375,7 @@ class Hdf5Sink(Sink):
             return scale
         parent = self._file[group or "/"]
         if not self._is_netcdf or (group, name) in self._scales or not name or "/" in check_key(name) or (
-                len(name.encode()) > _MAX_NAME_NBYTES or isinstance(parent.get(name), self._h5py.Group)):
+                len(name.encode()) > _MAX_NAME_NBYTES or isinstance(parent.get(name), h5py.Group)):
             raise KeyError(name)
         if name in parent:     # a variable that is no coordinate: as netcdf-c names it
             parent.move(name, NO_COORDINATE + name)

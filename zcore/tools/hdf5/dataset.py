@@ -21,16 +21,9 @@ from zcore.formats.zarr_v2.fill import render_fill
 from zcore.model.chunk_grid import number_of
 from zcore.model.dtypes import to_descr
 from zcore.stores.memory import MemoryStore
-from zcore.tools.hdf5.walk import (
-    attributes_of,
-    dimension_names,
-    fill_of_attribute,
-    fill_value_of,
-    type_of,
-)
+from zcore.tools.hdf5.walk import attributes_of, dimension_names, fill_of_attribute, fill_value_of, h5py, type_of
 
 if TYPE_CHECKING:
-    from types import ModuleType
     from typing import Any, TypeAlias
 
     from zcore.model.metadata import CodecSpec
@@ -45,13 +38,12 @@ MAX_TEXTS_NBYTES = 1 << 28  # that texts read at once may have, if each of them 
 _ZARR_V2 = format_of(2)
 
 
-def references_of(h5py: ModuleType, dataset: Any, prefix: str, scales: ScaleNames, url: str, inline_threshold: int,
+def references_of(dataset: Any, prefix: str, scales: ScaleNames, url: str, inline_threshold: int,
                   max_inlined: int) -> References:
     """Return the references of a dataset: a dict of keys to bytes or (url, offset, length).
 
     Parameters
     ----------
-    h5py : module
     dataset : h5py.Dataset
     prefix : str
         Of the keys.
@@ -72,18 +64,18 @@ def references_of(h5py: ModuleType, dataset: Any, prefix: str, scales: ScaleName
         raise UnsupportedError("its elements lie in other files", feature="external storage of HDF5")
     if dataset.is_virtual:
         raise UnsupportedError("it is made of other datasets", feature="virtual datasets of HDF5")
-    names = scales.phony(dimension_names(h5py, dataset, scales), dataset.shape)
-    attributes = {**attributes_of(h5py, dataset), "_ARRAY_DIMENSIONS": names}
+    names = scales.phony(dimension_names(dataset, scales), dataset.shape)
+    attributes = {**attributes_of(dataset), "_ARRAY_DIMENSIONS": names}
     kind = dataset.id.get_type()
-    if is_text(h5py, kind):
-        return _copied(h5py, attributes, dataset, prefix, _chunks_of(dataset), np.dtype(object), max_inlined)
-    dtype = type_of(h5py, dataset)
+    if is_text(kind):
+        return _copied(attributes, dataset, prefix, _chunks_of(dataset), np.dtype(object), max_inlined)
+    dtype = type_of(dataset)
     if dtype.subdtype is not None:
         raise UnsupportedError(f"its elements are arrays, {dtype}", feature="types of HDF5")
-    check_type(h5py, kind, dtype)
+    check_type(kind, dtype)
     dtype = _bare(dtype)
     if properties.get_layout() == h5py.h5d.COMPACT:
-        return _copied(h5py, attributes, dataset, prefix, _chunks_of(dataset), dtype, max(max_inlined, dataset.nbytes))
+        return _copied(attributes, dataset, prefix, _chunks_of(dataset), dtype, max(max_inlined, dataset.nbytes))
     if properties.get_layout() == h5py.h5d.CHUNKED:
         chunks = dataset.chunks
         extents, mask = stored_chunks(dataset)
@@ -93,7 +85,7 @@ def references_of(h5py: ModuleType, dataset: Any, prefix: str, scales: ScaleName
         extents, mask = _parts_of(dataset, chunks, dtype.itemsize), 0
         filters = compressor = None
     is_whole = len(extents) == math.prod(_grid(dataset.shape, chunks))
-    found = _documents(h5py, attributes, dataset, prefix, chunks, dtype, filters, compressor, is_whole)
+    found = _documents(attributes, dataset, prefix, chunks, dtype, filters, compressor, is_whole)
     to_copy = []
     n_bytes = math.prod(chunks) * dtype.itemsize if filters or compressor else None
     for coords, (offset, length, is_other) in extents.items():
@@ -101,7 +93,7 @@ def references_of(h5py: ModuleType, dataset: Any, prefix: str, scales: ScaleName
             to_copy.append(coords)
         else:
             found[prefix + _key(coords)] = url, offset, length
-    _copy(h5py, dataset, prefix, chunks, found, to_copy, max_inlined)
+    _copy(dataset, prefix, chunks, found, to_copy, max_inlined)
     _inline(dataset.file.filename, found, inline_threshold)
     return found
 
@@ -127,7 +119,7 @@ def is_stored(dataset: Any) -> bool:
     return dataset.id.get_num_chunks() >= math.prod(_grid(dataset.shape, dataset.chunks))
 
 
-def missing_filters(h5py: ModuleType, dataset: Any) -> list[int]:
+def missing_filters(dataset: Any) -> list[int]:
     """Return the numbers of the filters of a dataset that this HDF5 does not have; none if there is nothing to read."""
     properties = dataset.id.get_create_plist()
     codes = [properties.get_filter(i)[0] for i in range(properties.get_nfilters())]
@@ -135,14 +127,14 @@ def missing_filters(h5py: ModuleType, dataset: Any) -> list[int]:
     return missing if missing and dataset.id.get_storage_size() else []
 
 
-def check_virtual(h5py: ModuleType, dataset: Any) -> None:
+def check_virtual(dataset: Any) -> None:
     """Raise UnsupportedError if a virtual dataset is made of itself, which ends the process when HDF5 reads it."""
-    if dataset.is_virtual and _is_made_of(h5py, dataset, set(), set()):
+    if dataset.is_virtual and _is_made_of(dataset, set(), set()):
         raise UnsupportedError(f"{dataset.name} is made of itself, or of more than {_MAX_VIRTUAL} datasets behind each "
                                "other", feature="virtual datasets made of themselves")
 
 
-def _is_made_of(h5py, node, on_the_way, done):
+def _is_made_of(node, on_the_way, done):
     """Return whether a dataset leads to one `on_the_way` to it, or too far."""
     status = os.stat(node.file.filename)
     place = status.st_dev, status.st_ino, node.name
@@ -154,7 +146,7 @@ def _is_made_of(h5py, node, on_the_way, done):
         for path in _sources_at(node, file_name):
             with contextlib.suppress(OSError), h5py.File(path, "r") as file:
                 found = file.get(name)
-                if isinstance(found, h5py.Dataset) and _is_made_of(h5py, found, on_the_way, done):
+                if isinstance(found, h5py.Dataset) and _is_made_of(found, on_the_way, done):
                     return True
     on_the_way.remove(place)
     done.add(place)
@@ -290,13 +282,13 @@ def _parts_of(dataset, chunks, itemsize):
 
 # The documents
 
-def _documents(h5py, attributes, dataset, prefix, chunks, dtype, filters, compressor, is_whole) -> References:
+def _documents(attributes, dataset, prefix, chunks, dtype, filters, compressor, is_whole) -> References:
     """Return the documents of the array; see `zcore.formats.zarr_v2.format`."""
     if dtype.hasobject:
         descr, fill_value = "|O", None
     else:
         descr = to_descr(dtype)
-        raw = fill_value_of(h5py, dataset)
+        raw = fill_value_of(dataset)
         raw = None if raw is None else np.asarray(raw, dtype).tobytes()
         said = fill_of_attribute(dataset, dtype)
         # Readers of Zarr v2 take the fill value for missing data. Null reads as zero, and hides nothing.
@@ -314,16 +306,16 @@ def _documents(h5py, attributes, dataset, prefix, chunks, dtype, filters, compre
 
 # Copied chunks
 
-def _copied(h5py, attributes, dataset, prefix, chunks, dtype, max_inlined) -> References:
+def _copied(attributes, dataset, prefix, chunks, dtype, max_inlined) -> References:
     """Return the references of a dataset whose elements are all copied."""
     of_text = dtype.hasobject
     filters = [{"id": "vlen-utf8"}] if of_text else None
-    found = _documents(h5py, attributes, dataset, prefix, chunks, dtype, filters, None, True)
+    found = _documents(attributes, dataset, prefix, chunks, dtype, filters, None, True)
     n_least = dataset.size * (MIN_TEXT_NBYTES if of_text else dtype.itemsize)
     if n_least > max_inlined:
         raise _too_large(n_least, max_inlined)
-    _copy(h5py, dataset, prefix, chunks, found, np.ndindex(*_grid(dataset.shape, chunks)), max_inlined,
-          Texts(h5py, dataset) if of_text else None)
+    _copy(dataset, prefix, chunks, found, np.ndindex(*_grid(dataset.shape, chunks)), max_inlined,
+          Texts(dataset) if of_text else None)
     return found
 
 
@@ -356,13 +348,13 @@ class Texts:
     So the chunks that are stored are read, and the others are the fill value.
     """
 
-    def __init__(self, h5py: ModuleType, dataset: Any) -> None:
+    def __init__(self, dataset: Any) -> None:
         self.dataset = dataset
         self._decoded = dataset.asstr("utf-8")     # some files say ASCII and hold UTF-8
         self._stored = None
         if dataset.chunks is not None and not is_stored(dataset) and not has_wrong_places(dataset):
             self._stored = stored_coords(dataset)
-            fill = fill_value_of(h5py, dataset)
+            fill = fill_value_of(dataset)
             self._fill = fill if isinstance(fill, bytes) else b"" if not isinstance(fill, str) else fill.encode()
 
     def read(self, region: tuple[slice, ...], decoded: bool = True) -> Any:
@@ -397,9 +389,9 @@ def _of_chunks(selected, length):
     return found
 
 
-def _copy(h5py, dataset, prefix, chunks, found, to_copy, max_inlined, texts=None):
+def _copy(dataset, prefix, chunks, found, to_copy, max_inlined, texts=None):
     """Add chunks with these coordinates as the array's codecs encode them; `texts` are the dataset's, if it has any."""
-    if to_copy and (missing := missing_filters(h5py, dataset)):
+    if to_copy and (missing := missing_filters(dataset)):
         raise UnsupportedError(f"chunks of it must be copied, and this HDF5 does not have the filter {missing[0]}; "
                                "hdf5plugin has some", feature=f"the filter {missing[0]} of HDF5")
     store = MemoryStore({".zarray": found[prefix + _ZARR_V2.array_document]})
@@ -462,12 +454,12 @@ DEFLATE, SHUFFLE, FLETCHER32, BLOSC, ZSTD = 1, 2, 3, 32001, 32015
 _COMPRESSORS = ("zlib", "blosc", "zstd")
 
 
-def is_text(h5py: ModuleType, kind: Any) -> bool:
+def is_text(kind: Any) -> bool:
     """Return whether a type is text of varying length."""
     return kind.get_class() == h5py.h5t.STRING and kind.is_variable_str()
 
 
-def check_type(h5py: ModuleType, kind: Any, dtype: np.dtype[Any]) -> None:
+def check_type(kind: Any, dtype: np.dtype[Any]) -> None:
     """Raise UnsupportedError unless elements of an HDF5 type are, byte for byte, those of a NumPy type."""
     h5t = h5py.h5t
     family = kind.get_class()
@@ -481,16 +473,16 @@ def check_type(h5py: ModuleType, kind: Any, dtype: np.dtype[Any]) -> None:
         # HDF5 drops the blanks of texts that are padded with blanks; those padded with NUL end at the first NUL.
         is_same = not kind.is_variable_str() and kind.get_strpad() != h5t.STR_SPACEPAD
     elif family == h5t.ENUM:
-        check_type(h5py, kind.get_super(), dtype)
+        check_type(kind.get_super(), dtype)
         is_same = True
     elif family == h5t.ARRAY and dtype.subdtype is not None:
-        check_type(h5py, kind.get_super(), dtype.subdtype[0])
+        check_type(kind.get_super(), dtype.subdtype[0])
         is_same = True
     elif family == h5t.COMPOUND:
         n_bytes, is_same = 0, True
         for i in range(kind.get_nmembers()):
             part = kind.get_member_type(i)
-            check_type(h5py, part, _real(dtype) if dtype.names is None else dtype[i])
+            check_type(part, _real(dtype) if dtype.names is None else dtype[i])
             is_same = is_same and kind.get_member_offset(i) == n_bytes
             n_bytes += part.get_size()
         is_same = is_same and n_bytes == kind.get_size()

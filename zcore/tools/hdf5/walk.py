@@ -15,14 +15,23 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from zcore.errors import InvalidKeyError, NodeNotFoundError, StoreError, UnsupportedError, ZcoreError, warn
+from zcore.errors import InvalidKeyError, Needing, NodeNotFoundError, StoreError, UnsupportedError, ZcoreError, warn
 from zcore.stores.keys import check_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from types import ModuleType
     from typing import Any
 
+class _Library:
+    """The package h5py, which is imported when it is first used."""
+
+    def __getattr__(self, name: str) -> Any:
+        with Needing("HDF5 files need", "h5py", "hdf5", "hdf5"):
+            import h5py
+        return getattr(h5py, name)
+
+
+h5py: Any = _Library()
 MAX_NAMES = 1000     # of one group: links could multiply groups without end
 MAX_ATTRIBUTE_NBYTES = 1 << 21     # as JSON some four times as much, and a document has 16 MiB at most
 LINKS, NAMES = "links by name", "members with names that no node can have"     # that are left out
@@ -43,7 +52,7 @@ _OTHERS = {b"CDF\1": "NetCDF-3", b"CDF\2": "NetCDF-3 (64-bit offset)", b"CDF\5":
            b"\x0e\x03\x13\x01": "HDF4"}
 
 
-def open_file(h5py: ModuleType, path: str) -> Any:
+def open_file(path: str) -> Any:
     """Return the open file, an h5py.File.
 
     Raises
@@ -62,19 +71,19 @@ def open_file(h5py: ModuleType, path: str) -> Any:
         return h5py.File(path, "r")
 
 
-def walk(h5py: ModuleType, file: Any, name: str = "", *, follows_links: bool = True) -> Iterator[tuple[str, Any]]:
+def walk(file: Any, name: str = "", *, follows_links: bool = True) -> Iterator[tuple[str, Any]]:
     """Yield what a name leads to and all below it, groups before their members, by paths relative to it.
 
     Yields groups, datasets, and named types of h5py; or an UnsupportedError for a member that cannot be a node. Links
     by name may lead to other files; unless the walk `follows_links`, they are left out, too.
     """
-    if name and (name not in file or _object_at(h5py, file, name) is None):
+    if name and (name not in file or _object_at(file, name) is None):
         raise NodeNotFoundError(f"{file.filename} holds no {name!r}", path=name)
     n_names = Counter()
-    pending = [("", file[stored_name(h5py, file, name) or "/"], ())]
+    pending = [("", file[stored_name(file, name) or "/"], ())]
     while pending:
         path, node, above = pending.pop()
-        if is_placeholder(h5py, node):
+        if is_placeholder(node):
             if not path:
                 raise UnsupportedError(f"{node.name} is a dimension of NetCDF without a variable, so it has no "
                                        "elements", feature="dimensions without a variable")
@@ -87,11 +96,11 @@ def walk(h5py: ModuleType, file: Any, name: str = "", *, follows_links: bool = T
                 node = _left_out(f"groups that have {MAX_NAMES} other names")
             else:
                 below = *above, node.id
-                pending += [(*member, below) for member in _members(h5py, path, node, follows_links)]
+                pending += [(*member, below) for member in _members(path, node, follows_links)]
         yield path, node
 
 
-def _members(h5py, path, group, follows_links):
+def _members(path, group, follows_links):
     """Return pairs of path and object of the members of a group, the last one first."""
     found = []
     # h5py returns bytes for names that are not UTF-8. As texts with lone surrogates they are no keys.
@@ -103,11 +112,11 @@ def _members(h5py, path, group, follows_links):
         except InvalidKeyError:
             found.append((name, _left_out(NAMES)))
             continue
-        name = name.removesuffix(member) + shown_name(h5py, group, member)
-        if not follows_links and not _is_hard_link(h5py, group, member):
+        name = name.removesuffix(member) + shown_name(group, member)
+        if not follows_links and not _is_hard_link(group, member):
             found.append((name, _left_out(LINKS)))
         else:
-            node = _object_at(h5py, group, member)
+            node = _object_at(group, member)
             found.append((name, _left_out("links that lead nowhere") if node is None else node))
     return found
 
@@ -116,17 +125,17 @@ def _left_out(what):
     return UnsupportedError(f"it is one of the {what}", feature=what)
 
 
-def _object_at(h5py, group, name):
+def _object_at(group, name):
     """Return the object that a name leads to; None if a link by name leads nowhere, or in circles."""
     try:
         return group[name]
     except Exception:
-        if _is_hard_link(h5py, group, name):
+        if _is_hard_link(group, name):
             raise
         return None
 
 
-def _is_hard_link(h5py, group, name):
+def _is_hard_link(group, name):
     """Return whether a name is that of an object itself, and not of a link by name."""
     return group.id.links.get_info(name.encode()).type == h5py.h5l.TYPE_HARD
 
@@ -144,7 +153,7 @@ def reading(path: str, name: str = "") -> Iterator[None]:
                          errno=getattr(exc, "errno", None)) from exc
 
 
-def attributes_of(h5py: ModuleType, node: Any) -> dict[str, Any]:
+def attributes_of(node: Any) -> dict[str, Any]:
     """Return the attributes of a group or dataset, a dict of JSON values; an array of one element is that element.
 
     A value that JSON does not have is left out with a warning. NaN and infinities stay, as Python's json writes them.
@@ -160,7 +169,7 @@ def attributes_of(h5py: ModuleType, node: Any) -> dict[str, Any]:
             n_bytes = stored.get_space().get_select_npoints() * stored.get_type().get_size()
             if n_bytes > MAX_ATTRIBUTE_NBYTES:
                 raise ValueError(f"it has {n_bytes} bytes, at most {MAX_ATTRIBUTE_NBYTES} are kept")
-            value = _as_json(h5py, node.attrs[name], guesses)
+            value = _as_json(node.attrs[name], guesses)
         except UNREADABLE as exc:
             warn(f"attribute {name!r} of {node.name!r} is left out: {exc}")
         else:
@@ -170,7 +179,7 @@ def attributes_of(h5py: ModuleType, node: Any) -> dict[str, Any]:
     return found
 
 
-def _as_json(h5py, value, guesses):
+def _as_json(value, guesses):
     if isinstance(value, h5py.Empty):
         return "" if value.dtype.kind in "SO" else None
     if isinstance(value, (str, bytes)):
@@ -204,7 +213,7 @@ def text_of(value: str | bytes, guesses: list[str]) -> str:
         return guesses[-1]
 
 
-def type_of(h5py: ModuleType, dataset: Any) -> np.dtype[Any]:
+def type_of(dataset: Any) -> np.dtype[Any]:
     """Return the type of the elements of a dataset.
 
     Raises : UnsupportedError, if NumPy has none, or HDF5 does not convert elements to it.
@@ -218,14 +227,14 @@ def type_of(h5py: ModuleType, dataset: Any) -> np.dtype[Any]:
         raise UnsupportedError(f"{dataset.name}: {exc}", feature="types that NumPy does not have") from exc
 
 
-def has_enum(h5py: ModuleType, dtype: np.dtype[Any]) -> bool:
+def has_enum(dtype: np.dtype[Any]) -> bool:
     """Return whether a type, or a field of it, has names for numbers."""
     if dtype.names is not None:
-        return any([has_enum(h5py, dtype[name]) for name in dtype.names])
+        return any([has_enum(dtype[name]) for name in dtype.names])
     return h5py.check_enum_dtype(dtype if dtype.subdtype is None else dtype.subdtype[0]) is not None
 
 
-def fill_value_of(h5py: ModuleType, dataset: Any) -> Any:
+def fill_value_of(dataset: Any) -> Any:
     """Return the fill value of a dataset, None if it is undefined."""
     is_defined = dataset.id.get_create_plist().fill_value_defined() != h5py.h5d.FILL_VALUE_UNDEFINED
     return dataset.fillvalue if is_defined else None
@@ -243,32 +252,31 @@ def fill_of_attribute(dataset: Any, dtype: np.dtype[Any]) -> np.generic | None:
     return value[0] if value.size == 1 else None
 
 
-def is_placeholder(h5py: ModuleType, dataset: Any) -> bool:
+def is_placeholder(dataset: Any) -> bool:
     """Return whether a dataset stands for a dimension of NetCDF that has no variable."""
     return isinstance(dataset, h5py.Dataset) and h5py.h5ds.is_scale(dataset.id) and (
         h5py.h5ds.get_scale_name(dataset.id).startswith(NOT_A_VARIABLE))
 
 
-def shown_name(h5py: ModuleType, group: Any, name: str) -> str:
+def shown_name(group: Any, name: str) -> str:
     """Return the name of a member of a group, without the prefix that netcdf-c adds to some."""
     plain = name.removeprefix(NO_COORDINATE)
-    if plain == name or not plain or not (plain not in group or is_placeholder(h5py, _object_at(h5py, group, plain))):
+    if plain == name or not plain or not (plain not in group or is_placeholder(_object_at(group, plain))):
         return name
     return plain
 
 
-def stored_name(h5py: ModuleType, file: Any, name: str) -> str:
+def stored_name(file: Any, name: str) -> str:
     """Return the path of the variable that a path means, which netcdf-c may have stored with a prefix."""
     above, slash, last = name.rpartition("/")
     stored = above + slash + NO_COORDINATE + last
-    return stored if last and is_placeholder(h5py, file.get(name)) and stored in file else name
+    return stored if last and is_placeholder(file.get(name)) and stored in file else name
 
 
 class ScaleNames:
     """The names of dimension scales. HDF5 would search the file for each; here it is walked once, if there are any."""
 
-    def __init__(self, h5py: ModuleType, file: Any) -> None:
-        self._h5py = h5py
+    def __init__(self, file: Any) -> None:
         self._file = file
         self._names = None
         self._numbered = None
@@ -276,7 +284,7 @@ class ScaleNames:
 
     def name_of(self, scale: Any) -> str | None:
         """Return the name of a dataset, by its h5py.h5d.DatasetID, without those of its groups; None if it has none."""
-        return self._walked().get(self._h5py.h5o.get_info(scale).addr)
+        return self._walked().get(h5py.h5o.get_info(scale).addr)
 
     def numbered(self, numbers: Any) -> list[str | None]:
         """Return the names of the dimensions that netcdf-c has numbered."""
@@ -305,21 +313,21 @@ class ScaleNames:
     def _walked(self):
         if self._names is None:
             self._names = {}
-            self._h5py.h5o.visit(self._file.id, self._note, info=True)
+            h5py.h5o.visit(self._file.id, self._note, info=True)
         return self._names
 
     def _note(self, path, info):
-        if info.type == self._h5py.h5o.TYPE_DATASET:
+        if info.type == h5py.h5o.TYPE_DATASET:
             self._names.setdefault(info.addr, path.decode("utf-8", "surrogateescape").rpartition("/")[2])
 
     def _note_number(self, path, node):
-        if isinstance(node, self._h5py.Dataset) and _NUMBER in node.attrs and self._h5py.h5ds.is_scale(node.id):
+        if isinstance(node, h5py.Dataset) and _NUMBER in node.attrs and h5py.h5ds.is_scale(node.id):
             number = node.attrs[_NUMBER]
             if isinstance(number, np.integer):
                 self._numbered[int(number)] = path.rpartition("/")[2]
 
 
-def dimension_names(h5py: ModuleType, dataset: Any, scales: ScaleNames) -> list[str | None]:
+def dimension_names(dataset: Any, scales: ScaleNames) -> list[str | None]:
     """Return the names of the dimensions: of their scales, else of their labels, else None."""
     names = []
     is_scale = h5py.h5ds.is_scale(dataset.id)

@@ -10,22 +10,13 @@ import json
 import os
 from typing import TYPE_CHECKING
 
-from zcore.errors import IncompleteCopyWarning, Needing, UnsupportedError, warn
+from zcore.errors import IncompleteCopyWarning, UnsupportedError, warn
 from zcore.formats import format_of
 from zcore.stores.keys import prefix_of
 from zcore.stores.reference.store import ReferenceStore
 from zcore.tools.copy.translate import ENUMS, Losses
 from zcore.tools.hdf5.dataset import references_of
-from zcore.tools.hdf5.walk import (
-    LINKS,
-    NAMES,
-    ScaleNames,
-    attributes_of,
-    has_enum,
-    open_file,
-    reading,
-    walk,
-)
+from zcore.tools.hdf5.walk import LINKS, NAMES, ScaleNames, attributes_of, h5py, has_enum, open_file, reading, walk
 from zcore.trust.urls import is_remote
 
 if TYPE_CHECKING:
@@ -75,24 +66,22 @@ def references_from_hdf5(path: StrPath, *, inline_threshold: int = 500, max_inli
     """
     if unsupported not in ("raise", "skip"):
         raise ValueError(f"unsupported={unsupported!r}: expected 'raise' or 'skip'")
-    with Needing("reference sets of HDF5 files need", "h5py", "hdf5", "reference sets of HDF5 files"):
-        import h5py
     path = os.fspath(path)
     if is_remote(path):
         raise UnsupportedError(f"{path!r:.200}: reference sets are made of HDF5 files that lie here",
                                feature="reference sets of remote HDF5 files")
     path = os.path.abspath(path)
     url, found, losses = os.path.basename(path), {}, Losses()
-    with reading(path), open_file(h5py, path) as file:
+    with reading(path), open_file(path) as file:
         # The beginning tells a name that looks like a URL from a URL.
-        how = ScaleNames(h5py, file), f"./{url}" if ":" in url else url, inline_threshold, max_inlined
-        for name, node in walk(h5py, file, follows_links=False):
+        how = ScaleNames(file), f"./{url}" if ":" in url else url, inline_threshold, max_inlined
+        for name, node in walk(file, follows_links=False):
             if isinstance(node, h5py.Dataset) and node.shape is None:
                 warn(f"{name!r} is a dataset without elements, and left out of the set")
                 continue
             try:
-                found.update(_references_to(h5py, name, node, how))
-                if isinstance(node, h5py.Dataset) and has_enum(h5py, node.dtype):
+                found.update(_references_to(name, node, how))
+                if isinstance(node, h5py.Dataset) and has_enum(node.dtype):
                     losses.note(ENUMS, name)
             except UnsupportedError as exc:
                 if unsupported == "raise" and exc.feature not in (LINKS, NAMES):
@@ -105,7 +94,7 @@ def references_from_hdf5(path: StrPath, *, inline_threshold: int = 500, max_inli
     return made
 
 
-def _references_to(h5py, name, node, how):
+def _references_to(name, node, how):
     """Return the references of what the walk has found."""
     if isinstance(node, UnsupportedError):
         raise node
@@ -115,10 +104,10 @@ def _references_to(h5py, name, node, how):
     prefix = prefix_of(name)
     if isinstance(node, h5py.Dataset):
         with reading(node.file.filename, node.name):
-            return references_of(h5py, node, prefix, *how)
+            return references_of(node, prefix, *how)
     if not isinstance(node, h5py.Group):
         return {}     # a named type
     found = {prefix + _ZARR_V2.group_document: b'{"zarr_format":2}'}
-    if attributes := attributes_of(h5py, node):
+    if attributes := attributes_of(node):
         found[prefix + _ZARR_V2.attributes_document] = json.dumps(attributes).encode()
     return found
