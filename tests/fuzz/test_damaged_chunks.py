@@ -125,7 +125,7 @@ def undetectable():
     )
 
 
-@pytest.mark.thinned(2, "name")
+@pytest.mark.thinned(3, "name")
 @pytest.mark.parametrize(("name", "typesize", "chunk"), list(some_by_default()))
 def test_every_flipped_bit(tmp_path, undetectable, name, typesize, chunk):
     """Each bit of the first 64 bytes: what header, block table or metadata contradict is an error, both ways."""

@@ -17,6 +17,8 @@ import zcore.asdf
 from tests.interop.zarr_peers import cases
 
 _SHAPE = (7, 10)
+# One array of so many is verified, and read from an archive and a reference set, too: emulators are slow.
+_SOME = 4
 _TYPES = ("?", "i1", "<i2", ">i4", "<i8", "u1", ">u2", "<u4", ">u8", "<f2", ">f4", "<f8", ">c8", "<c16", "S5", ">U3")
 _NESTED = {"name": "sharding_indexed", "configuration": {
     "chunk_shape": [4, 4], "codecs": [{"name": "bytes", "configuration": {"endian": "big"}}, zcore.codecs.ZstdCodec()],
@@ -62,14 +64,14 @@ def files():
 
 
 def write(folder):
-    """Make all of them in a folder, and what refers to them."""
-    for name, keywords, elements in arrays():
-        zcore.create_array(folder / "arrays", name=name, **keywords)[...] = elements
+    """Make all of them in a folder, and what refers to some of them."""
+    for i, (name, keywords, elements) in enumerate(arrays()):
+        zcore.create_array(folder / ("others" if i % _SOME else "some"), name=name, **keywords)[...] = elements
     for name, keywords, tree in files():
         zcore.asdf.write(folder / name, tree, **keywords)
-    with zcore.ZipStore(folder / "arrays.zip", mode="w") as store:
-        zcore.copy(folder / "arrays", store)
-    zcore.references(folder / "arrays").save(folder / "arrays.json")
+    with zcore.ZipStore(folder / "some.zip", mode="w") as store:
+        zcore.copy(folder / "some", store)
+    zcore.references(folder / "some").save(folder / "some.json")
 
 
 def read(folder):
@@ -82,12 +84,13 @@ def read(folder):
         if not cases.same(np.asarray(found), elements):
             wrong.append(name)
 
-    stores = {"directory": zcore.DirectoryStore(folder / "arrays"), "zip": zcore.ZipStore(folder / "arrays.zip"),
-              "references": zcore.ReferenceStore(folder / "arrays.json")}
-    for name, _, elements in arrays():
-        for kind, store in stores.items():
+    others = {"directory": zcore.DirectoryStore(folder / "others")}
+    some = {"directory": zcore.DirectoryStore(folder / "some"), "zip": zcore.ZipStore(folder / "some.zip"),
+            "references": zcore.ReferenceStore(folder / "some.json")}
+    for i, (name, _, elements) in enumerate(arrays()):
+        for kind, store in (others if i % _SOME else some).items():
             compare(f"{kind}: {name}", zcore.open(store, path=name)[...], elements)
-    report = zcore.verify(folder / "arrays")
+    report = zcore.verify(folder / "some")
     if not report.ok:
         wrong.append(str(report))
     for name, _, tree in files():
