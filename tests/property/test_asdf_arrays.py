@@ -16,7 +16,7 @@ from zcore.asdf.tree.load import dump, load  # noqa: E402
 from zcore.engine.array_binding import ArrayBinding  # noqa: E402
 from zcore.engine.options import Options  # noqa: E402
 from zcore.formats import format_of  # noqa: E402
-from zcore.kernel.plan.raw_read import parts_of  # noqa: E402
+from zcore.kernel.plan.read import parts_of  # noqa: E402
 from zcore.nodes.array import Array  # noqa: E402
 from zcore.stores.base import Strided  # noqa: E402
 from zcore.stores.memory import MemoryStore  # noqa: E402

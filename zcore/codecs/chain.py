@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from zcore.codecs.sharding import Shards
     from zcore.kernel.codec.program import Program
     from zcore.kernel.plan.shard_index import ShardProgram
-    from zcore.kernel.select.rectilinear import Edges
+    from zcore.kernel.select.grid import Edges
     from zcore.model.metadata import CodecSpec
     from zcore.typing import Buffer
 

@@ -256,7 +256,7 @@ class ArrayBinding(NodeBinding):
         # Decoded bytes go through the cache of chunks.
         if (field is not None and view.chain.swap) or (located.is_decoded and self.options.chunks is not None):
             return None
-        from zcore.kernel.plan.raw_read import LayoutReadPlan
+        from zcore.kernel.plan.read import LayoutReadPlan
 
         return partial(LayoutReadPlan, source=located.open, offset=located.offset, strides=located.strides,
                        name=self.prefix + (".".join("0" * len(located.strides)) or "0"))

@@ -46,7 +46,7 @@ cdef enum Code:
     SHARD_END = 72             # a chunk ends behind the data                 expected limit, found its end
     SHARD_START = 73           # a chunk starts in the index                  expected the index's end, found its start
     SHARD_CUT = 74             # the object ended while it was read            expected the end of the read, found
-    # uncompressed elements in a file (raw_read.pyx)
+    # uncompressed elements in a file (`LayoutReadPlan`)
     FILE_CUT = 75              # the file ended while it was read              expected the end of the read, found
     # the machine
     NO_MEMORY = 30             # malloc failed                                expected bytes

@@ -12,7 +12,7 @@ from operator import index as exact_index
 from typing import TYPE_CHECKING
 
 from zcore.errors import UnsupportedError
-from zcore.kernel.select.rectilinear import Edges
+from zcore.kernel.select.grid import Edges
 from zcore.model.metadata import MAX_NDIM
 from zcore.model.value import TEXT, first_of
 from zcore.text.sizes import parse_nbytes

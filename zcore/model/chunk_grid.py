@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from typing import Any
 
-    from zcore.kernel.select.rectilinear import Edges
+    from zcore.kernel.select.grid import Edges
 
 MAX_LISTED = 2**24  # per dimension, if all their sizes are listed
 MAX_SHOWN_RUNS = 8
@@ -122,7 +122,7 @@ def chunk_regions(shape: Sequence[int], chunk_shape: Sequence[int],
 def shown_chunks(chunk_shape: tuple[int, ...], edges: Sequence[Edges | None] | None = None) -> str:
     """Return a chunk shape as text for display; for chunks of different lengths, the runs of equal ones.
 
-    >>> from zcore.kernel.select.rectilinear import Edges
+    >>> from zcore.kernel.select.grid import Edges
     >>> shown_chunks((5, 4), (Edges([(2, 3), (5, 1)]), None))
     '([3×2, 5], 4)'
     """

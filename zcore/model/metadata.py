@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from zcore.kernel.select.rectilinear import Edges
+    from zcore.kernel.select.grid import Edges
     from zcore.model.chunk_keys import ChunkKeyEncoding
     from zcore.typing import Shape
 
@@ -285,7 +285,7 @@ class ArrayMetadata(Value):
     def place_of(self, chunk_coords: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Return the first element and the shape of a chunk of the grid, two tuples of int.
 
-        >>> from zcore.kernel.select.rectilinear import Edges
+        >>> from zcore.kernel.select.grid import Edges
         >>> from zcore.model.chunk_keys import ChunkKeyEncoding
         >>> array = ArrayMetadata((5, 9), "<i2", (2, 6), ChunkKeyEncoding.v3(), (CodecSpec("bytes"),), fill_value=0,
         ...                       edges=(None, Edges([(4, 1), (6, 1)])))

@@ -8,7 +8,7 @@ import pytest
 import zcore
 from tests.both_ways import WAYS, directory
 from zcore.errors import ArrayMismatchError, ChunkError, MetadataError, OutOfMemoryError, UnsupportedError
-from zcore.kernel.select.rectilinear import Edges
+from zcore.kernel.select.grid import Edges
 
 PLACES = (*WAYS, "memory")
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from zcore.errors import UnsupportedError
 from zcore.formats.json_documents import shown
 from zcore.formats.zarr_v3.extensions import check_members, parse_extension
-from zcore.kernel.select.rectilinear import Edges, equal_run, is_entry
+from zcore.kernel.select.grid import Edges, equal_run, is_entry
 from zcore.model.chunk_keys import ChunkKeyEncoding
 
 if TYPE_CHECKING:

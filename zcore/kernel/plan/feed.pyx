@@ -22,7 +22,7 @@ from zcore.kernel.codec.table cimport workspace_exception
 from zcore.kernel.strided.copy cimport MAX_NDIM
 from zcore.kernel.io.files cimport FAILED, Block, Identity
 from zcore.kernel.select.grid cimport Span
-from zcore.kernel.plan.decode cimport place_kept
+from zcore.kernel.plan.chunk cimport place_kept
 from zcore.kernel.plan.fetch cimport stored_limit
 from zcore.kernel.plan.plan cimport FILLED, SAME, Object, Plan, Worker
 from zcore.kernel.plan.read cimport ReadPlan

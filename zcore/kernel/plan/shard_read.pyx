@@ -23,7 +23,7 @@ from zcore.kernel.atomics cimport zc_add, zc_back_off, zc_load, zc_store, zc_swa
 from zcore.kernel.io.files cimport Buffer, Content, buffer_free, buffer_reserve, content_at
 from zcore.kernel.io.locks cimport section_enter
 from zcore.kernel.memory cimport zc_new_zeros
-from zcore.kernel.plan.decode cimport begin_kept, decode_chunk, end_kept, place_fill, place_kept
+from zcore.kernel.plan.chunk cimport begin_kept, decode_chunk, end_kept, place_fill, place_kept
 from zcore.kernel.plan.fetch cimport fetch_close, fetch_identity, fetch_open
 from zcore.kernel.plan.plan cimport Object, Plan, PlanOptions, Worker
 from zcore.kernel.plan.shard_index import INDICES

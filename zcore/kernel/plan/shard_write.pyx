@@ -34,7 +34,7 @@ from zcore.kernel.io.files cimport (
 )
 from zcore.kernel.io.locks cimport section_enter
 from zcore.kernel.memory cimport zc_new_zeros
-from zcore.kernel.plan.encode cimport encode_covered_chunk, encode_merged_chunk, is_inside, merge_chunk
+from zcore.kernel.plan.chunk cimport encode_covered_chunk, encode_merged_chunk, is_inside, merge_chunk
 from zcore.kernel.plan.fetch cimport fetch_close, fetch_identity, fetch_open
 from zcore.kernel.plan.plan cimport FILLED, SAME, Object, Plan, Worker
 from zcore.kernel.plan.shard_index cimport Extent, IndexForm, ShardProgram, note_outer, sort_extents

@@ -17,7 +17,7 @@ from zcore.kernel.io.files cimport (
     object_stage, pass_barrier, same_identity, settle_all, staging_init, staging_settle,
 )
 from zcore.kernel.io.locks cimport holder_close, holder_open, key_hash, lock_object, unlock_object
-from zcore.kernel.plan.encode cimport encode_covered_chunk, encode_merged_chunk, merge_chunk
+from zcore.kernel.plan.chunk cimport encode_covered_chunk, encode_merged_chunk, merge_chunk
 from zcore.kernel.plan.fetch cimport fetch_end, fetch_open, fetch_whole
 from zcore.kernel.plan.plan cimport FILLED, SAME, Object, Plan, PlanOptions, Worker, poll_worker
 from zcore.kernel.plan.shard_write cimport ShardWriter

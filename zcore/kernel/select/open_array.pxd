@@ -5,7 +5,7 @@ It never changes. A plan holds it and adds the values of one call: a selection, 
 from libc.stdint cimport int64_t
 
 from zcore.kernel.io.files cimport Identity
-from zcore.kernel.select.rectilinear cimport Run
+from zcore.kernel.select.grid cimport Run
 from zcore.kernel.status cimport MAX_SHARD_LEVELS
 from zcore.kernel.strided.copy cimport MAX_NDIM
 

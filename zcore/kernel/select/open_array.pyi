@@ -3,7 +3,7 @@ from collections.abc import Sequence
 
 from zcore.kernel.codec.program import Program
 from zcore.kernel.plan.shard_index import ShardProgram
-from zcore.kernel.select.rectilinear import Edges
+from zcore.kernel.select.grid import Edges
 
 class OpenArray:
     shape: tuple[int, ...]

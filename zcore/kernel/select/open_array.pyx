@@ -13,7 +13,7 @@ from posix.unistd cimport close
 from zcore.kernel.atomics cimport zc_add, zc_wall_ns
 from zcore.kernel.codec.program cimport Program
 from zcore.kernel.io.files cimport Buffer, Identity, buffer_free, identify_fd, identify_name, object_read, same_identity
-from zcore.kernel.select.rectilinear cimport Edges
+from zcore.kernel.select.grid cimport Edges
 from zcore.kernel.status cimport Status, status_clear
 
 

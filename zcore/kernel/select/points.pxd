@@ -20,12 +20,12 @@ row, which has a segment in each chunk, are consecutive; so the number of points
 
 For boxes, see `Boxes`, a point is a piece: the part of one box in one chunk. Its index is that of its lowest element.
 """
-from libc.stdint cimport int64_t, uint8_t, uint32_t
+from libc.stdint cimport int64_t, uint32_t, uint8_t
 
-from zcore.kernel.select.grid cimport Axis, Span
-from zcore.kernel.select.rectilinear cimport Run
+from zcore.kernel.select.grid cimport Axis, Run, Span
 from zcore.kernel.status cimport MAX_SHARD_LEVELS
 from zcore.kernel.strided.copy cimport MAX_NDIM
+
 
 cdef enum:
     MAX_CUTS = MAX_SHARD_LEVELS + 1        # into objects, and into the chunks of each level

@@ -1,9 +1,8 @@
 """For type checkers: what `points.pyx` has for Python."""
-from collections.abc import Sequence
-from typing import Any, Self
-
 import numpy as np
 import numpy.typing as npt
+from collections.abc import Sequence
+from typing import Any, Self
 
 from zcore.kernel.select.box import Box
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from zcore.engine.array_binding import ArrayBinding
-    from zcore.kernel.select.rectilinear import Edges
+    from zcore.kernel.select.grid import Edges
     from zcore.model.metadata import ArrayMetadata, CodecSpec
     from zcore.stores.base import Store, StoreLike
     from zcore.typing import Chunks, Format, Order, Selection

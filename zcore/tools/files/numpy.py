@@ -40,7 +40,7 @@ from zcore.errors import (
     UnsupportedError,
 )
 from zcore.kernel.plan.plan import PlanOptions
-from zcore.kernel.plan.raw_read import LayoutReadPlan
+from zcore.kernel.plan.read import LayoutReadPlan
 from zcore.kernel.select.open_array import OpenArray
 from zcore.model.metadata import has_varying_items
 from zcore.ranges import LocalFile

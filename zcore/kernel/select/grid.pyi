@@ -1,4 +1,4 @@
-"""For type checkers: what `rectilinear.pyx` has for Python."""
+"""For type checkers: what `grid.pyx` has for Python."""
 from collections.abc import Iterable
 
 class Edges:
