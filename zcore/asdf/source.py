@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from zcore import config
 from zcore.descriptors import identity_of
 from zcore.errors import AsdfFormatError, LockError, NodeNotFoundError, StoreError, ZcoreError
-from zcore.kernel.io.object_locks import locks_of
+from zcore.kernel.io.locks import locks_of
 from zcore.ranges import LocalFile
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from zcore.engine.views import UNSEEN, is_reshaped, renewed, stored_attributes, 
 from zcore.errors import LockError, NodeNotFoundError, ReadOnlyError, StoreError, ZcoreError, warn_of
 from zcore.formats.json_documents import MAX_NBYTES
 from zcore.kernel.io.documents import Tickets
-from zcore.kernel.io.object_locks import Held
+from zcore.kernel.io.locks import Held
 from zcore.model.metadata import ArrayMetadata, GroupMetadata
 from zcore.stores.keys import prefix_of
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from zcore.engine.views import View
     from zcore.formats.base import Format
     from zcore.indexing.product import Product
-    from zcore.kernel.io.object_locks import ObjectLocks
+    from zcore.kernel.io.locks import ObjectLocks
     from zcore.kernel.select.box import Box
     from zcore.kernel.select.points import Boxes
     from zcore.stores.base import Identity, Store

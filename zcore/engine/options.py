@@ -13,7 +13,7 @@ from zcore.text.sizes import room_of
 if TYPE_CHECKING:
     from typing import Any, Literal
 
-    from zcore.kernel.io.object_locks import ObjectLocks
+    from zcore.kernel.io.locks import ObjectLocks
     from zcore.stores.base import Store
     from zcore.typing import CacheSize, Lock, Missing
 

@@ -15,7 +15,7 @@ from zcore import workers
 from zcore.engine.stamps import put_stamped, stamped
 from zcore.engine.views import is_trusted
 from zcore.errors import LockError, StoreError
-from zcore.kernel.io.object_locks import Stopped
+from zcore.kernel.io.locks import Stopped
 from zcore.kernel.plan.feed import UNCHANGED, UNKNOWN, Feed
 from zcore.ranges import MAX_BLOCK, MAX_GAP, merged
 from zcore.stores.base import AtMost, FileParts, Within
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from zcore.codecs.chain import CodecChain
     from zcore.engine.array_binding import ArrayBinding
     from zcore.engine.views import ArrayView
-    from zcore.kernel.io.object_locks import ObjectLocks
+    from zcore.kernel.io.locks import ObjectLocks
     from zcore.kernel.plan.cache import ChunkCache
     from zcore.kernel.plan.read import ReadPlan
     from zcore.kernel.plan.write import WritePlan

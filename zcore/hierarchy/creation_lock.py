@@ -14,7 +14,7 @@ from zcore.descriptors import open_descriptor
 from zcore.errors import LockError, NodeNotFoundError, StoreError
 from zcore.kernel.io.documents import Descriptor
 from zcore.kernel.io.files import TEMP_PREFIX
-from zcore.kernel.io.object_locks import Held, locks_of
+from zcore.kernel.io.locks import Held, locks_of
 from zcore.stores.base import Folders
 from zcore.stores.keys import prefix_of
 

@@ -28,7 +28,7 @@ from weakref import WeakSet
 from zcore import workers
 from zcore.buffers import flat_view
 from zcore.errors import ReadOnlyError, ZcoreError
-from zcore.kernel.io.object_locks import ObjectLocks, locks_of
+from zcore.kernel.io.locks import ObjectLocks, locks_of
 from zcore.stores.keys import POSIX, check_key, check_prefix
 
 if TYPE_CHECKING:

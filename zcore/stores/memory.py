@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from zcore.buffers import flat_view
 from zcore.errors import KeyConflictError
 from zcore.kernel.io.documents import Tickets
-from zcore.kernel.io.object_locks import ObjectLocks
+from zcore.kernel.io.locks import ObjectLocks
 from zcore.model.value import as_bool
 from zcore.stores.base import FoundStore, Identity, Listing, PutStore, sliced, with_parts
 from zcore.stores.keys import check_key, check_prefix

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from zcore.errors import LockError, StoreError
 from zcore.kernel.io.files import exchange
-from zcore.kernel.io.object_locks import ObjectLocks, Stopped
+from zcore.kernel.io.locks import ObjectLocks, Stopped
 from zcore.replacing import replacing
 from zcore.stores.directory.lock_file import NODE, LockFile
 from zcore.stores.keys import TEMPORARY

@@ -1,7 +1,7 @@
 """For type checkers: what `transfers.pyx` has for Python."""
 from collections.abc import Callable
 
-from zcore.kernel.io.object_locks import ObjectLocks
+from zcore.kernel.io.locks import ObjectLocks
 from zcore.kernel.plan.cache import ChunkCache
 from zcore.kernel.plan.read import ReadPlan
 from zcore.kernel.select.open_array import OpenArray

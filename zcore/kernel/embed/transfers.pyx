@@ -18,7 +18,7 @@ from posix.unistd cimport close
 from zcore.kernel.atomics cimport zc_load, zc_store
 from zcore.kernel.plan.cache cimport ChunkCache
 from zcore.kernel.io.files cimport Identity, identify_fd, same_identity
-from zcore.kernel.io.object_locks cimport ObjectLocks
+from zcore.kernel.io.locks cimport ObjectLocks
 from zcore.kernel.select.open_array cimport OpenArray, document_hold, document_is_old, document_stands
 from zcore.kernel.plan.plan cimport Plan, PlanOptions, PlanPool, run_anew
 from zcore.kernel.plan.read cimport ReadPlan

@@ -5,11 +5,10 @@
 
 Inside a process a `LockTable` (atomic integers) decides, so that threads wait without a system call. Among processes
 the lock is an advisory lock on the node's metadata document: one byte at 2**62 + (hash of the object's key mod 2**61).
-That is past any content and independent of the shape.
-"""
-from libc.stdint cimport int64_t, uint8_t, uint64_t
+That is past any content and independent of the shape."""
+from libc.stdint cimport int64_t, uint64_t
 
-from zcore.kernel.io.files cimport Identity, Staging
+from zcore.kernel.io.files cimport Identity
 from zcore.kernel.status cimport Status
 
 
@@ -50,18 +49,20 @@ cdef void holder_close(Holder *holder) noexcept nogil
 # would wait for itself; or a failure.
 cdef int lock_object(Holder *holder, uint64_t hash, Poll poll, void *context, Status *status) noexcept nogil
 cdef void unlock_object(Holder *holder) noexcept nogil
-cdef int lock_whole(Holder *holder, Poll poll, void *context, Status *status) noexcept nogil
-cdef void unlock_whole(Holder *holder) noexcept nogil
-
-# Replaces a document that is held whole by a new one, and holds that: no other holder gets in between.
-cdef int holder_replace(Holder *holder, const uint8_t *data, int64_t n_bytes, Staging *staging,
-                        Status *status) noexcept nogil
 
 # Notes a descriptor that holds a lock, for the child of a fork to close: its slot, or -1. Forget it before closing.
 cdef int note_copy(int fd) noexcept nogil
 cdef void forget_copy(int slot) noexcept nogil
-# In the child of a fork: closes the copies of the parent's open documents, since a lock lives as long as any copy.
-cdef void close_copies() noexcept nogil
 # Enters a section of a few instructions; to leave it is to store 0. In the child of a fork it is free, as the threads
 # of the parent are not there.
 cdef void section_enter(int64_t *guard) noexcept nogil
+
+
+cdef class ObjectLocks:
+    cdef LockTable table
+    cdef readonly object directory         # path of the document's directory, None for a store without files
+    cdef readonly object document          # name of the document in it
+    cdef readonly object file              # lock file that excludes other processes, or None
+    cdef object __weakref__
+
+    cdef void _reset(self) noexcept

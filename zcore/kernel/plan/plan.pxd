@@ -9,8 +9,7 @@ from zcore.kernel.plan.cache cimport ChunkCache, Kept
 from zcore.kernel.codec.program cimport Program
 from zcore.kernel.codec.table cimport Workspace
 from zcore.kernel.io.files cimport Buffer, Content, Identity, Staging
-from zcore.kernel.io.locks cimport Holder
-from zcore.kernel.io.object_locks cimport ObjectLocks
+from zcore.kernel.io.locks cimport Holder, ObjectLocks
 from zcore.kernel.plan.shard_index cimport Extent, IndexCache, ShardLevels
 from zcore.kernel.refs.extents cimport Extents, Place
 from zcore.kernel.select.grid cimport Axis, Span

@@ -4,7 +4,7 @@ from typing import Any, Protocol
 
 import numpy.typing as npt
 
-from zcore.kernel.io.object_locks import ObjectLocks
+from zcore.kernel.io.locks import ObjectLocks
 from zcore.kernel.plan.shard_index import IndexCache
 from zcore.kernel.refs.extents import Extents
 from zcore.kernel.select.open_array import OpenArray

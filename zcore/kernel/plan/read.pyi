@@ -1,7 +1,8 @@
 """For type checkers: what `read.pyx` has for Python."""
-import numpy.typing as npt
 from collections.abc import Callable
 from typing import Any
+
+import numpy.typing as npt
 
 from zcore.kernel.plan.cache import ChunkCache
 from zcore.kernel.plan.plan import Plan, PlanOptions, _Items, _Selection
@@ -18,5 +19,7 @@ class LayoutReadPlan(ReadPlan):
     def __init__(self, array: OpenArray, selection: _Selection, elements: npt.NDArray[Any] | None = None,
                  options: PlanOptions | None = None, *, source: Callable[[], int | Buffer], offset: int,
                  strides: tuple[int, ...], name: str) -> None: ...
+    def task(self, task: int) -> tuple[str, tuple[int, ...], tuple[slice | npt.NDArray[Any], ...],
+                                       tuple[slice | npt.NDArray[Any], ...], bool]: ...
 
 def parts_of(shape: tuple[int, ...], strides: tuple[int, ...], n_bytes: int) -> tuple[int, ...]: ...

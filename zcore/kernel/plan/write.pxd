@@ -1,7 +1,7 @@
 """Writing: each task replaces one stored object, under its lock."""
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 
-from zcore.kernel.io.object_locks cimport ObjectLocks
+from zcore.kernel.io.locks cimport ObjectLocks
 from zcore.kernel.plan.plan cimport Plan, Worker
 from zcore.kernel.plan.shard_write cimport ShardWriter
 from zcore.kernel.status cimport Status

@@ -1,8 +1,9 @@
 """For type checkers: what `points.pyx` has for Python."""
-import numpy as np
-import numpy.typing as npt
 from collections.abc import Sequence
 from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
 
 from zcore.kernel.select.box import Box
 

@@ -26,7 +26,7 @@ from time import monotonic, sleep, strftime
 
 from zcore.errors import LockError, warn
 from zcore.kernel.io.documents import Descriptor
-from zcore.kernel.io.object_locks import Held
+from zcore.kernel.io.locks import Held
 from zcore.stores.keys import TEMPORARY
 from zcore.text.printable import printable
 

@@ -25,7 +25,7 @@ from zcore import config
 from zcore.errors import FORKED, NodeExistsError, StoreError, ZcoreError
 from zcore.kernel.io.documents import Descriptor
 from zcore.kernel.io.files import exchange, settle_below
-from zcore.kernel.io.object_locks import Held
+from zcore.kernel.io.locks import Held
 from zcore.replacing import keep, mode_for, sync_directory
 from zcore.stores.directory import cleanup
 

@@ -22,8 +22,8 @@ from zcore.buffers import flat_view
 from zcore.descriptors import identity_of
 from zcore.errors import KeyConflictError, NotADirectoryStoreError, StoreError
 from zcore.kernel.io.documents import existing, read_first
+from zcore.kernel.io.locks import ObjectLocks, locks_of
 from zcore.kernel.io.new_directory import new_directory
-from zcore.kernel.io.object_locks import ObjectLocks, locks_of
 from zcore.model.value import as_bool
 from zcore.replacing import NO_FILE
 from zcore.stores.base import OBJECTS, Directory, Folders, FoundStore, Listing, Objects, PutStore, directory_at

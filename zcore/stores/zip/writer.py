@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING
 
 from zcore.descriptors import open_descriptor, write_at
 from zcore.errors import StoreError, warn
-from zcore.kernel.io.object_locks import ObjectLocks
+from zcore.kernel.io.locks import ObjectLocks
 from zcore.ranges import LocalFile
 from zcore.replacing import NewFile
 from zcore.stores.base import renew_in_children

@@ -40,7 +40,7 @@ from zcore.formats.json_documents import taking_constants
 from zcore.hierarchy import consolidated, creation, deletion, exchange, lookup
 from zcore.hierarchy.attributes import read_attributes
 from zcore.hierarchy.creation_lock import Place
-from zcore.kernel.io.object_locks import Held
+from zcore.kernel.io.locks import Held
 from zcore.model.value import as_bool
 from zcore.replacing import hidden_beside, keep, put, status_of
 from zcore.stores import openers

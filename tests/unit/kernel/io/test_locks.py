@@ -13,7 +13,7 @@ import pytest
 from tests.descriptors import descriptors, needs_a_list
 from zcore.errors import LockError, StoreError
 from zcore.kernel.io.files import TEMP_PREFIX
-from zcore.kernel.io.object_locks import ObjectLocks, Stopped, locks_of
+from zcore.kernel.io.locks import ObjectLocks, Stopped, locks_of
 
 DOCUMENT = "document"
 

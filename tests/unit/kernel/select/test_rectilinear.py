@@ -14,8 +14,8 @@ from zcore.kernel.plan.shard_index import ShardProgram
 from zcore.kernel.plan.write import WritePlan
 from zcore.kernel.select import grid as module
 from zcore.kernel.select.box import Box, whole
-from zcore.kernel.select.open_array import OpenArray
 from zcore.kernel.select.grid import Edges, equal_run, is_entry
+from zcore.kernel.select.open_array import OpenArray
 
 LARGE = 2**63 - 1
 

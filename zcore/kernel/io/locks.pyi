@@ -1,4 +1,4 @@
-"""For type checkers: what `object_locks.pyx` has for Python."""
+"""For type checkers: what `locks.pyx` has for Python."""
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
