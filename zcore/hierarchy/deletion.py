@@ -88,9 +88,14 @@ def delete(store: Store, path: str, options: Options) -> bool:
     with (hold_tree(store, path, options), Place(store, path, "", options, makes=False) as place,
           consolidated.dropped(store, path, itself=True)):
         # Another call may have deleted it before the place was held.
-        is_ours = place is not None and bool(lookup.documents_at(store, path)) and _erase(store, path, options)
+        is_ours = place is not None and delete_held(store, path, options)
     store.folders.prune(prefix_of(path))     # the lock had kept it
     return is_ours
+
+
+def delete_held(store: Store, path: str, options: Options) -> bool:
+    """Do as `delete`, for a caller who holds the place and the tree, and drops the copies above."""
+    return unlink(store, path) or (bool(lookup.documents_at(store, path)) and _erase(store, path, options))
 
 
 def no_node(store: Store, path: str) -> str:

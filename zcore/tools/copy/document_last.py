@@ -34,7 +34,7 @@ from zcore.errors import LockError, MetadataError, NodeExistsError, StoreError, 
 from zcore.formats import FORMAT_OF, format_of
 from zcore.formats.json_documents import MAX_NBYTES
 from zcore.hierarchy import consolidated, deletion, lookup
-from zcore.hierarchy.creation_lock import Place
+from zcore.hierarchy.creation_lock import Place, hold_tree
 from zcore.hierarchy.unfinished import unfinished
 from zcore.kernel.io.documents import Tickets
 from zcore.model.metadata import ArrayMetadata
@@ -312,12 +312,12 @@ def _read(raw, staging):
 def _make_way(store, path, documents):
     """Delete the node at `path`, the left-overs of a deletion that was cut off, and those in the place of new nodes.
 
-    `documents`: of old and new nodes, pairs of a key and of text.
+    `documents`: of old and new nodes, pairs of a key and of text. The caller holds the place and the tree.
     """
-    deletion.delete(store, path, Options())
+    deletion.delete_held(store, path, Options())
     left = [key for key in store.list_prefix(prefix_of(path)) if not key.startswith(STAGING)]
     for key in filter(is_document, left):
-        deletion.delete(store, key.rpartition("/")[0], Options())
+        deletion.delete_held(store, key.rpartition("/")[0], Options())
     for key, text in documents if left else ():
         above, _, name = (prefix_of(path) + key).rpartition("/")
         format = format_of(FORMAT_OF[name])
@@ -351,7 +351,9 @@ def _bring(store, staging):
     said = _read(raw, staging)
     path = said["path"]
     prefix, source = prefix_of(path), staging + _NODE
-    with consolidated.dropped(store, path):
+    # Other threads create nothing there between the two nodes.
+    with (hold_tree(store, path, Options()), Place(store, path, "", Options()),
+          consolidated.dropped(store, path, itself=True)):
         if not store.exists(staging + _FREE):
             _make_way(store, path, (*said["old"].items(), *said["documents"].items()))
             store.set(staging + _FREE, b"")

@@ -590,6 +590,35 @@ def test_what_was_replaced_does_not_come_back_when_its_successor_is_deleted(can_
     assert np.array_equal(new[...], VALUES) and os.listdir(tmp_path) == ["x"]
 
 
+@pytest.mark.parametrize("name", ["", "a", "below/other"])
+def test_nobody_creates_a_node_between_the_one_that_a_copy_replaces_and_the_new_one(monkeypatch, name):
+    """Its chunks would stay among those of the new one."""
+    store, source = make_old_in_memory(), make_new(zcore.MemoryStore())
+    way, threads, outcomes = document_last._make_way, [], []
+
+    def create():
+        try:
+            outcomes.append(zcore.create_array(store, name=f"g/{name}".rstrip("/"), data=[1, 2], chunks=1))
+        except zcore.NodeExistsError as error:
+            outcomes.append(error)
+
+    def watched_way(*arguments):
+        way(*arguments)
+        threads.append(threading.Thread(target=create))
+        threads[0].start()
+        threads[0].join(0.05)
+        assert outcomes == [] and "g" not in zcore.open_group(store, zarr_format=3)
+
+    zcore.copy(source, store, destination_path="g", overwrite=True)
+    monkeypatch.setattr(document_last, "_make_way", watched_way)
+    copied = zcore.copy(source, store, destination_path="g", overwrite=True)
+    threads[0].join()
+    assert zcore.verify(store).problems == []
+    assert {path for path, _ in copied.members(None)} - {"below", "below/other"} == {
+        path for path, _ in zcore.open(source).members(None)}
+    assert (type(outcomes[0]) is zcore.Array) == (name == "below/other")
+
+
 @pytest.mark.parametrize("change", ["elements", "attributes", "resize"])
 def test_copy_into_memory_waits_for_a_change_of_what_it_replaces(change):
     """Else what was begun in the old array would come to its end in the new one."""
