@@ -57,8 +57,11 @@ class Targets(AllowedTargets):
             self._remote = RemoteTargets(self.allows_url, self.is_remote, self._services)
         return self._remote
 
-    def get(self, key: str, url: str | None, offset: int, length: int | None) -> bytes:
-        """Return bytes of a target; with a `length` of None all bytes from `offset` on.
+    def get_part(self, key: str, url: str | None, offset: int, length: int | None,
+                 byte_range: ByteRange | None) -> tuple[bytes, os.stat_result | None]:
+        """Return bytes of a target from `offset` on, all with a `length` of None, or a range of these bytes.
+
+        Also returns the status of the file, None for a remote target.
 
         Raises
         ------
@@ -68,14 +71,6 @@ class Targets(AllowedTargets):
             There is no client for such URLs.
         OutOfMemoryError
             There is not enough memory.
-        """
-        return b"" if length == 0 else self.get_part(key, url, offset, length, None)[0]
-
-    def get_part(self, key: str, url: str | None, offset: int, length: int | None,
-                 byte_range: ByteRange | None) -> tuple[bytes, os.stat_result | None]:
-        """Return a range of the bytes that `get` returns, and the status of the file.
-
-        The status is None for a remote target. Raises : as `get`.
         """
         remote = self.url_of(key, url)
         if remote is not None:
@@ -101,7 +96,7 @@ class Targets(AllowedTargets):
             os.close(fd)
 
     def get_some(self, key: str, url: str | None, offset: int, length: int | None) -> bytes:
-        """Return bytes of a remote target, fewer where it ends before; see `get`."""
+        """Return bytes of a remote target, fewer where it ends before; see `get_part`."""
         return self.remote.get(self.url_of(key, url), offset, length, key)
 
     def getsize(self, key: str, url: str | None) -> int:

@@ -23,7 +23,6 @@ import operator
 import re
 from collections.abc import Mapping
 from functools import lru_cache
-from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from zcore.errors import Needing, ReferenceFormatError, UnsupportedError, ZcoreError
@@ -529,13 +528,7 @@ def _compiled(text, templates, names, member):
                 found[i] = templates.value(found[i])
     if sum(len(part) if type(part) is str else 1 for part in found) > MAX_TEXT:
         raise too_long(text, member)
-    parts = []
-    for literal, group in groupby(found, lambda part: type(part) is str):
-        if literal:
-            parts.append("".join(group))
-        else:
-            parts.extend(group)
-    return Text([part for part in parts if part != ""] or [""], text, member)
+    return Text([part for part in found if part != ""] or [""], text, member)
 
 
 def _simple_pieces(text):

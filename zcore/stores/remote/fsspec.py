@@ -105,13 +105,9 @@ class FsspecClient(Client):
                 pass
 
     def list_dir(self, prefix: str) -> tuple[list[str], list[str]]:
-        names, prefixes = [], []
-        for name, _, is_prefix in self._listed(prefix):
-            if is_prefix:
-                prefixes.append(name + "/")
-            else:
-                names.append(name)
-        return names, prefixes
+        found = self._listed(prefix)
+        return ([name for name, _, is_prefix in found if not is_prefix],
+                [f"{name}/" for name, _, is_prefix in found if is_prefix])
 
     def list_all(self, prefix: str) -> Iterator[list[tuple[str, int | None]]]:
         pending = [prefix]
