@@ -13,6 +13,7 @@ import pytest
 
 import zcore
 import zcore.mpi
+from tests.each import each
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -63,7 +64,7 @@ def ranks(n, work):
     return found
 
 
-@pytest.mark.parametrize(("length", "chunk", "size"), [(100, 10, 4), (101, 10, 3), (5, 2, 8), (0, 3, 2), (7, 100, 3),
+@each(("length", "chunk", "size"), [(100, 10, 4), (101, 10, 3), (5, 2, 8), (0, 3, 2), (7, 100, 3),
                                                        (64, 1, 5)])
 def test_aligned_boxes_cover_the_array_and_cut_no_object(length, chunk, size):
     z = zcore.zeros((3, length), chunks=(3, chunk))

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import zcore
+from tests.each import each
 
 xr = pytest.importorskip("xarray")
 dask = pytest.importorskip("dask")
@@ -565,7 +566,7 @@ class TestFamilies:
         with pytest.raises(zcore.MetadataError, match="big"):
             by_zcore(Service())
 
-    @pytest.mark.parametrize(("place", "expected"), [
+    @each(("place", "expected"), [
         ("a.asdf", True), ("a.ASDF", True), ("s3://b/a.zarr/", True), ("a.json", True), ("a.parq", True),
         ("https://h/a.zip?x=1", True), ("a.nc", False), ("", False), (b"a.asdf", False), (None, False), (3, False),
         ("\0", False), ("\ud800.x", False), (open, False), ("x" * 9999, False),
@@ -883,7 +884,7 @@ def _variable(dims, shape, **attributes):
     return xr.Variable(dims, np.zeros(shape), attributes)
 
 
-@pytest.mark.parametrize("variables", [
+@each("variables", [
     {},
     {"v": _variable((), ())},
     {"v": _variable(("y", "x"), (2, 3)), "x": _variable("x", 3), "y": _variable("y", 2)},

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import zcore
 import zcore.config
+from tests.each import each
 from zcore.kernel.select.batches import coords_of, joined
 
 zarr = pytest.importorskip("zarr")
@@ -408,7 +409,7 @@ def with_last(chunk=None, out=None):
     return lambda pieces: [*pieces[:-1], (pieces[-1][0], chunk or pieces[-1][1], out or pieces[-1][2])]
 
 
-@pytest.mark.parametrize("spoil", [
+@each("spoil", [
     lambda pieces: pieces[:-1], lambda pieces: [*pieces, pieces[0]], lambda pieces: [*pieces[:-1], pieces[0]],
     with_last(chunk=(slice(0, 1), slice(0, 1))), with_last(out=(slice(4, 6), slice(2, 5))),
     with_last(chunk=(slice(0, 2),)), with_last(out=(slice(4, 6), slice(3, 6), 0)), with_last(chunk=(slice(0, 2), 1)),
@@ -420,7 +421,7 @@ def test_pieces_that_make_no_selection_are_refused(spoil):
     assert request_of(spoil(pieces), (2, 3)) is None
 
 
-@pytest.mark.parametrize("index", [
+@each("index", [
     slice(0, 3), slice(-1, 1), slice(None, 2), slice(2, 0, -1), slice(0, 2, -1), 2, -1, np.array([0, 2]),
     np.array([-1, 0])], ids=str)
 def test_a_piece_that_reaches_out_of_its_chunk_is_refused(index):
@@ -447,7 +448,7 @@ def test_coordinates_are_those_of_the_keys(separator):
     assert found_coords(["a/c"], "a/c", separator, 0).shape == (1, 0)
 
 
-@pytest.mark.parametrize("key", ["b/1/2", "a/1", "a/1/2/3", "a/1/2/", "a/1/", "a//2", "a/1.2", "a/01/2", "a/-1/2",
+@each("key", ["b/1/2", "a/1", "a/1/2/3", "a/1/2/", "a/1/", "a//2", "a/1.2", "a/01/2", "a/-1/2",
                                  "a/+1/2", "a/1/2 ", "a/1/1_0", "a/1/\u0663", "a/1/99999999999999999999", "a/",
                                  "", "a"])
 def test_a_key_that_is_none_of_the_array_is_refused(key):
@@ -458,7 +459,7 @@ def found_coords(keys, prefix, separator, ndim):
     return coords_of([(SimpleNamespace(path=key),) for key in keys], prefix, separator, ndim)
 
 
-@pytest.mark.parametrize("parts, grid, expected", [
+@each("parts, grid, expected", [
     ([(0, slice(0, 4)), (1, slice(0, 4)), (2, slice(0, 1))], 4, slice(0, 9)),
     ([(5, slice(3, 4, 7))], 4, slice(23, 24, 7)),
     ([(0, slice(1, 4, 3)), (1, slice(0, 4, 3))], 4, slice(1, 8, 3)),

@@ -11,6 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import zcore
+from tests.each import each
 from tests.examples import examples
 from tests.fuzz.reference_model import model
 from zcore.errors import ReferenceFormatError
@@ -143,7 +144,7 @@ WRONG = [None, True, False, 0, -1, 1.5, 2**63, 2**64, 10**4000, "", "x", "{{", "
          {}, {"a": []}, ["x"], [None], float("nan"), float("inf"), "\0", "\ud800"]
 
 
-@pytest.mark.parametrize("value", WRONG, ids=lambda value: repr(value)[:20])
+@each("value", WRONG, ids=lambda value: repr(value)[:20])
 def test_wrong_types_in_every_place(value):
     """RF-TPL-01, RF-GEN-01, RF-GEN-02, RF-GEN-06, RF-V1-02, RF-V1-04: an error of zcore, or a set that lists itself."""
     pytest.importorskip("jinja2")

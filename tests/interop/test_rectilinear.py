@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import zcore
+from tests.each import each
 
 from .zarr_peers import documents
 
@@ -55,7 +56,7 @@ def facts(array):
     return (array.shape, array.write_chunk_sizes, array.read_chunk_sizes, array.nchunks, array.nchunks_initialized)
 
 
-@pytest.mark.parametrize("name", ARRAYS)
+@each("name", ARRAYS)
 def test_what_zarr_wrote_is_read(name):
     """V3-RGRID-02, V3-RGRID-03, V3-RGRID-04, V3-RGRID-05"""
     array = zcore.open(FIXTURES / name)

@@ -45,7 +45,7 @@ def test_they_read_bit_exact(way, name):
     assert clean(a.read(out=out)).tobytes() == clean(expected).tobytes()
 
 
-@pytest.mark.parametrize("name", ARRAYS)
+@each("name", ARRAYS)
 def test_from_memory_they_are_the_same(name):
     needs(name)
     base = FIXTURES / f"{name}.zarr"

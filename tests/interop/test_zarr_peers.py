@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import zcore
+from tests.each import each
 
 from .zarr_peers import cases, documents
 from .zarr_peers.peers import REFUSALS, Peer, PeerError, refusal
@@ -75,7 +76,7 @@ def test_both_work_on_arrays_of_both_in_the_whole_product(peer, chain, tmp_path)
     assert n_done or all(refusal(peer, case) for case in cases.product(chain[0]) if case.chain == chain[1])
 
 
-@pytest.mark.parametrize("row", REFUSALS, ids=lambda row: f"{row[0]} {row[-1]}")
+@each("row", REFUSALS, ids=lambda row: f"{row[0]} {row[-1]}")
 def test_a_refusal_is_of_some_cases_and_not_of_all(row):
     concerned = [row[3](case) for case in (*cases.product(3), *cases.product(2))]
     assert any(concerned) and not all(concerned)

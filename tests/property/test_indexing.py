@@ -181,7 +181,7 @@ def all_slices():
     return [slice(*ends_) for ends_ in itertools.product(ends, ends, [None, *range(-6, 0), *range(1, 7)])]
 
 
-@pytest.mark.parametrize("length", range(6))
+@each("length", range(6))
 def test_slices(length):
     """Chunks of every length in turn; with ``-m slow``, each slice with each."""
     model = model_of((length,))

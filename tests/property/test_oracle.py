@@ -52,7 +52,7 @@ def test_it_reads_what_zarr_2_wrote(name):
     assert oracle.read(theirs).tobytes() == found.tobytes()
 
 
-@pytest.mark.parametrize("name", OF_OBJECTS)
+@each("name", OF_OBJECTS)
 def test_it_reads_objects_that_zarr_2_wrote(name):
     """Fixtures have 0 for all that is empty or was never written."""
     def shown(item):
@@ -66,7 +66,7 @@ def test_it_reads_objects_that_zarr_2_wrote(name):
     assert repr(oracle.read(theirs).tolist()) == repr(found.tolist())
 
 
-@pytest.mark.parametrize("name", RECTILINEAR)
+@each("name", RECTILINEAR)
 def test_it_reads_what_zarr_3_wrote(name):
     """V3-RGRID-01: elements count from 1; those that a resize brought are the fill value."""
     created = np.arange(1, np.prod(RECTILINEAR[name]) + 1).reshape(RECTILINEAR[name])
@@ -199,7 +199,7 @@ def test_json_of_two_dimensions():
     ask_the_oracle(store, model)
 
 
-@pytest.mark.parametrize("name", oracle.OF_ML_DTYPES)
+@each("name", oracle.OF_ML_DTYPES)
 def test_numbers_of_ml_dtypes(name):
     """V3-XDT-09, V3-XDT-10: every byte of the small types; both byte orders of the wider ones that have them."""
     dtype = oracle.data_type(name)

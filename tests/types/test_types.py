@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import zcore
+from tests.each import each
 from zcore.nodes import keywords
 
 HERE = Path(__file__).resolve().parent
@@ -94,7 +95,7 @@ def wrong_parameters(holder, found):
     return wrong
 
 
-@pytest.mark.parametrize("path", STUBS, ids=lambda path: path.stem)
+@each("path", STUBS, ids=lambda path: path.stem)
 def test_stub_names_what_the_compiled_module_has(path):
     name = ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
     module = importlib.import_module(name)

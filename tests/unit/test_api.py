@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import zcore
+from tests.each import each
 from zcore import replacing
 from zcore.codecs import BloscCodec, Crc32cCodec
 
@@ -407,7 +408,7 @@ def test_misuse(store):
         zcore.open(store)
 
 
-@pytest.mark.parametrize(("keywords", "error", "words"), [
+@each(("keywords", "error", "words"), [
     ({"chunks": [[4.0, 2], 3]}, TypeError, "chunks: lengths of dimension 0: 'float'"),
     ({"chunks": [3, []]}, ValueError, "chunks: lengths of dimension 1: expected at least one"),
     ({"shape": {4, 3}}, TypeError, "no order"), ({"chunks": {4, 3}}, TypeError, "no order"),

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import zcore
+from tests.each import each
 
 MAKERS = {"zeros": 0, "ones": 1, "empty": 0}
 
@@ -119,7 +120,7 @@ def test_like_with_another_type_has_codecs_of_its_own():
     assert (sharded.chunks, sharded.shards) == ((2, 3), (4, 6))
 
 
-@pytest.mark.parametrize(("dtype", "asked"), [
+@each(("dtype", "asked"), [
     (str, "f4"), ("S3", "i2"), ("f4", str), ("f8", "M8[s]"), ("i2", "string"), ("M8[s]", "m8[s]"),
     ([("a", "i4")], "c8"), ("f4", [("a", "i4")]), (bytes, "?"),
 ])

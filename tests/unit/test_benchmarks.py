@@ -21,6 +21,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from tests.each import each
+
 pytest.importorskip("blosc")
 
 from benchmarks import adapters, command
@@ -146,7 +148,7 @@ class TestWorkloads:
         names = [workload.name for workload in workloads.WORKLOADS]
         assert len(set(names)) == len(names)
 
-    @pytest.mark.parametrize("workload", workloads.WORKLOADS, ids=lambda workload: workload.name)
+    @each("workload", workloads.WORKLOADS, ids=lambda workload: workload.name)
     def test_chunks_divide_shape_and_targets_are_bounds(self, workload):
         for one in (workload, workloads.quick(workload)):
             assert len(one.shape) == len(one.chunks)
@@ -163,7 +165,7 @@ class TestWorkloads:
             assert (target.at_least is None) != (target.at_most is None)
             assert target.against in known
 
-    @pytest.mark.parametrize(("name", "n_chunks", "chunk_nbytes"), [
+    @each(("name", "n_chunks", "chunk_nbytes"), [
         ("read_frames", 64, 2**22), ("read_tiles", 64, 2**22), ("read_small_tiles", 4096, 2**14),
         ("read_int16", 64, 2**20), ("s3_small", 1024, 2**16), ("write_disk", 64, 2**22),
         ("write_small_tmpfs", 4096, 2**14),
@@ -675,7 +677,7 @@ class TestCommand:
         assert command.main(["report", results["heftie"], "--plots", str(tmp_path)]) == 0
         assert len(list(tmp_path.glob("*.svg"))) == 1
 
-    @pytest.mark.parametrize("option", [
+    @each("option", [
         ["--libraries", "zarrr"], ["--workloads", "reed"], ["--workloads", ","], ["--threads", "0"],
         ["--threads", "2,b"], ["--directory", "no/such"], ["--out", "no/such/file"],
     ])
@@ -838,7 +840,7 @@ def test_asdf_files_are_read_and_written():
     assert "| 100 x 100 window, raw |" in asdf_files.render(measured)
 
 
-@pytest.mark.parametrize(("count", "source", "n_lines"), [
+@each(("count", "source", "n_lines"), [
     (lines.lines_of_python, "", 0),
     (lines.lines_of_python, '"""Module.\n\nMore.\n"""\n\nimport os  # why\n\n# a comment\nx = """a\n\nb"""\n', 4),
     (lines.lines_of_python, 'class A:\n    "One."\n    x = 1\n    "Of x."\n    def f(self): "Doc."\n', 3),

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import zcore
+from tests.each import each
 from zcore import blosc
 
 COMPRESSORS = ("blosclz", "lz4", "lz4hc", "zlib", "zstd")
@@ -58,7 +59,7 @@ def test_items_above_255_bytes_are_stored_as_bytes(typesize):
     assert judge.decompress(chunk) == content(4 * typesize)
 
 
-@pytest.mark.parametrize("buffer", [
+@each("buffer", [
     bytearray(100), memoryview(b"x" * 100), np.zeros(100, "u1"), b"", np.arange(10, dtype="i4"), np.arange(6.0),
     np.arange(6, dtype=">i2").reshape(2, 3), np.array(5), np.zeros(3, "i4,f8"), np.zeros((0, 3)), np.array(["text"]),
 ], ids=lambda buffer: f"{type(buffer).__name__}-{getattr(buffer, 'dtype', '')}")
@@ -173,7 +174,7 @@ def test_item_size():
     assert blosc.decompress(blosc.compress(content(1000), typesize=1), itemsize=8) == content(1000)
 
 
-@pytest.mark.parametrize(
+@each(
     "keywords",
     [
         {"cname": "gzip"},
@@ -199,7 +200,7 @@ def test_parameters_of_a_wrong_type(keywords):
         blosc.compress(b"x", **keywords)
 
 
-@pytest.mark.parametrize(("data", "words"), [
+@each(("data", "words"), [
     ("text", "bytes-like, not str"), (5, "bytes-like, not int"), (None, "bytes-like, not NoneType"),
     ([1], "bytes-like, not list"), (np.zeros((4, 4))[:, ::2], "C-contiguous, this ndarray is not"),
     (np.zeros(4, "M8[s]"), "bytes-like, not ndarray"),
@@ -224,7 +225,7 @@ def test_can_compress():
     assert not blosc.can_compress("lz") and not blosc.can_compress("")
 
 
-@pytest.mark.parametrize("n", range(17))
+@each("n", range(17))
 def test_too_short(n):
     chunk = blosc.compress(b"")[:n]
     if n == 16:

@@ -84,7 +84,7 @@ def test_no_extension_has_utility_code_that_nothing_needs():
     assert not hasattr(importlib.import_module("zcore.kernel.codec.checksums").crc32c, "__dict__")
 
 
-@pytest.mark.parametrize("name", [_module_of(path) for path in sorted(KERNEL.rglob("*.pyx"))])
+@each("name", [_module_of(path) for path in sorted(KERNEL.rglob("*.pyx"))])
 def test_doctests_of_compiled_module_hold(name):
     # pytest collects doctests from .py files only.
     module = importlib.import_module(name)

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 import zcore
+from tests.each import each
 
 
-@pytest.mark.parametrize("dtype", ["i4", "f8", "S3", "U4", "bool", "M8[s]", [("a", "i4"), ("b", "U3")]])
+@each("dtype", ["i4", "f8", "S3", "U4", "bool", "M8[s]", [("a", "i4"), ("b", "U3")]])
 def test_elements_never_written_are_zero_or_empty(dtype):
     array = zcore.create_array(zcore.MemoryStore(), shape=3, dtype=dtype, zarr_format="zmeta")
     assert array[:].tolist() == np.zeros(3, dtype).tolist()

@@ -6,9 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 import zcore
+from tests.each import each
 
 PACKAGE = Path(__file__).resolve().parents[2] / "zcore"
 
@@ -186,7 +185,7 @@ def test_sources_and_their_imports_are_found():
     assert "zcore.kernel.build_info.build_info" in read["zcore.config"]
 
 
-@pytest.mark.parametrize(("module", "text", "culprit"), [
+@each(("module", "text", "culprit"), [
     ("zcore.formats.zmeta", "from zcore.stores.memory import MemoryStore", "zcore.stores.memory.MemoryStore"),
     ("zcore.formats.zmeta", "from zcore import codecs", "zcore.codecs"),
     ("zcore.stores.base", "import zcore.formats", "zcore.formats"),
@@ -205,7 +204,7 @@ def test_python_violation_is_seen(module, text, culprit):
     assert len(found) == 1 and f"{module} imports {culprit}" in found[0]
 
 
-@pytest.mark.parametrize(("text", "culprit"), [
+@each(("text", "culprit"), [
     ("from zcore.model cimport chunk_keys", "zcore.model.chunk_keys"),
     ("from zcore.engine.array_binding import (\n    Plan,  # a reason\n)", "zcore.engine.array_binding.Plan"),
     ("cimport zcore.codecs.chain as c", "zcore.codecs.chain"),

@@ -8,6 +8,7 @@ import pytest
 
 import zcore
 from tests.both_ways import WAYS, directory
+from tests.each import each
 from zcore import blosc
 from zcore.hierarchy import deletion
 
@@ -336,7 +337,7 @@ def test_place_of_an_element_in_a_chunk(store, zarr_format, order, position):
     assert raw == bytes(position) + b"\2\1" + bytes(10 - position)
 
 
-@pytest.mark.parametrize(("name", "data_type", "endian"), [
+@each(("name", "data_type", "endian"), [
     ("bool", "bool", None), ("i1", "int8", None), ("u1", "uint8", None), ("<i2", "int16", "little"),
     (">i2", "int16", "big"), ("<u8", "uint64", "little"), ("<f2", "float16", "little"), (">f8", "float64", "big"),
 ])

@@ -14,6 +14,7 @@ import pytest
 
 import zcore
 from tests.both_ways import WAYS, directory
+from tests.each import each
 from zcore import workers
 
 
@@ -41,7 +42,7 @@ class Tasks:
         self.stopped = True
 
 
-@pytest.mark.parametrize("n_threads", [0, 1, 2, 3, 7, 40])
+@each("n_threads", [0, 1, 2, 3, 7, 40])
 def test_every_task_is_done_once(n_threads):
     tasks = Tasks(1000)
     workers.run(tasks, n_threads, tasks.cancel)

@@ -5,6 +5,7 @@ from tests.crash.races import unaligned
 from tests.crash.races.model import REFUSED, Call, Node, explains
 from tests.crash.races.rounds import Arena, pairs
 from tests.crash.races.verbs import FORMATS, verbs
+from tests.each import each
 
 # Those that the order of locks makes hard; all others are slow tests.
 HARD = [("write", "write"), ("write", "shrink"), ("append", "append"), ("write", "overwrite"), ("delete", "delete"),
@@ -85,7 +86,7 @@ def call(verb, argument, start, end, *outcome):
 WRITES = [call("write", {0: 10, 1: 10, 2: 10}, 0, 9), call("write", {1: 20, 2: 20}, 5, 20)]
 
 
-@pytest.mark.parametrize("values, is_legal", [
+@each("values, is_legal", [
     ((10, 20, 20, 4, 5), True),
     ((10, 20, 10, 4, 5), True),      # each object has an order of its own
     ((10, 10, 10, 4, 5), True),

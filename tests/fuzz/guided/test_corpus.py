@@ -4,6 +4,8 @@ import sysconfig
 
 import pytest
 
+from tests.each import each
+
 pytest.importorskip("jinja2")
 pytest.importorskip("pyarrow")
 pytest.importorskip("yaml")
@@ -40,7 +42,7 @@ def test_the_kernel(native, target):
     replay(native.run, target)
 
 
-@pytest.mark.parametrize("target", run.IN_PYTHON)
+@each("target", run.IN_PYTHON)
 def test_readers(target):
     """A right answer, or an error of zcore."""
     replay(targets.run, target)

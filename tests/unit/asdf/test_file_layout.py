@@ -18,7 +18,7 @@ def test_header(data, version, end):
     assert file_layout.parse_header(data) == (version, end)
 
 
-@pytest.mark.parametrize("data", [
+@each("data", [
     b"", b"#ASDF", b"#ASDF 1.0.0", b"#ASDF\n", b"#ASDF1.0.0\n", b"#ASDF 1.0\n", b"#ASDF one\n", b"#asdf 1.0.0\n",
     b"\n#ASDF 1.0.0\n", b"\xef\xbb\xbf#ASDF 1.0.0\n", b"#ASDF 1.0.0 x\n", b"#ASDF 1.0.0\r%YAML 1.1\n",
     b"#ASDF 1.0." + b"0" * 5000 + b"\n", b"#ASDF " + b" " * 2000 + b"1.0.0\n",
@@ -77,7 +77,7 @@ def test_end_of_a_tree_at_the_end_of_the_file():
         assert file_layout.find_tree_end(text, 0, True) is None
 
 
-@pytest.mark.parametrize("line", [b"", b"---\n", b"%TAG ! x\n", b"%YAML\n", b"%YAML 1.1", b"a: 1\n", b" %YAML 1.1\n"])
+@each("line", [b"", b"---\n", b"%TAG ! x\n", b"%YAML\n", b"%YAML 1.1", b"a: 1\n", b" %YAML 1.1\n"])
 def test_tree_begins_with_the_version_of_yaml(line):
     """AS-TREE-01, AS-TREE-12: nothing else may stand there."""
     file_layout.check_tree_start(b"x%YAML 1.1\r\n", 1)
@@ -102,7 +102,7 @@ def test_block_header_byte_by_byte():
     assert found.data_offset == 166 and found.end == 166 + 0x0102030405060708 and not found.is_streamed
 
 
-@pytest.mark.parametrize(("fields", "member"), [
+@each(("fields", "member"), [
     ({"header_size": 48, "used": 11}, "used_size"),
     ({"used": 2**64 - 1, "allocated": 2**64 - 1}, "used_size"),
     ({"used": 947, "allocated": 947, "data_size": 947}, "used_size"),

@@ -113,7 +113,7 @@ def test_shapes():
     assert node_of(f"{{source: 0, datatype: int8, shape: {[1] * 64}}}", b"1").read().ndim == 64
 
 
-@pytest.mark.parametrize("name", ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16",
+@each("name", ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16",
                                   "float32", "float64", "complex64", "complex128", "bool8"])
 def test_datatypes(name):
     """AS-ND-07, AS-ND-10"""
@@ -159,7 +159,7 @@ def test_structures():
     assert dtype_of([{"name": "a", "datatype": "int8", "shape": 3}]) == np.dtype([("a", "i1", (3,))])
 
 
-@pytest.mark.parametrize("datatype", [
+@each("datatype", [
     None, 5, {}, {"datatype": "int8"}, [], [{}], ["ascii", -1], ["ucs4", 2**31], ["ascii", 2**40], "ascii",
     [{"name": 5, "datatype": "int8"}], [{"name": "a", "datatype": "int8"}, {"name": "a", "datatype": "int8"}],
     [{"name": "a", "datatype": "int8", "shape": [-1]}], [{"name": "a", "datatype": "int8", "shape": [2**31]}],
@@ -300,7 +300,7 @@ def test_masks():
 
 # elements in the tree
 
-@pytest.mark.parametrize(("text", "dtype", "values"), [
+@each(("text", "dtype", "values"), [
     ("[1, 2]", "i8", [1, 2]), ("[[1, 2], [3, 4.5]]", "f8", [[1.0, 2.0], [3.0, 4.5]]),
     ("[true, false]", "?", [True, False]),
     ("[true, 2]", "i8", [1, 2]), ("[a, bcd]", "U3", ["a", "bcd"]), ("['']", "U1", [""]), ("[]", "f8", []),
@@ -333,7 +333,7 @@ def test_inline_data_that_break_a_rule(text):
         node_of(text).read()
 
 
-@pytest.mark.parametrize(("text", "dtype", "values"), [
+@each(("text", "dtype", "values"), [
     ("{data: [1, 2], datatype: float32}", "<f4", [1, 2]), ("{data: [1, 2], shape: [2], datatype: uint8}", "u1", [1, 2]),
     ("{data: [[1], [2]], shape: ['*', 1]}", "i8", [[1], [2]]), ("{data: [], shape: [0, 3]}", "f8", None),
     ("{data: [ab, c], datatype: [ascii, 4]}", "S4", [b"ab", b"c"]), ("{data: [1, ~], datatype: int8}", "i1", [1, None]),

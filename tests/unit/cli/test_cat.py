@@ -13,7 +13,7 @@ from zcore.cli.selection import parse_selection, pieces_of, selected
 from zcore.cli.show.elements import shortened, write_bytes, write_json, write_text
 
 
-@pytest.mark.parametrize(("text", "expected"), [
+@each(("text", "expected"), [
     ("...", ...),
     ("-1", -1),
     ("::-2", slice(None, None, -2)),
@@ -102,7 +102,7 @@ def test_nothing(shape):
     assert np.load(io.BytesIO(written(write_bytes, data, 1, dtype=data.dtype, with_header=True))).shape == shape
 
 
-@pytest.mark.parametrize(("data", "words"), [
+@each(("data", "words"), [
     (np.array([0.1, np.nan, -np.inf], "<f4"), ["0.1", "nan", "-inf"]),
     (np.array([2**63], "u8"), ["9223372036854775808"]),
     (np.array([True, False]), ["True", "False"]),

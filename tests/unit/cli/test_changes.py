@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import zcore
+from tests.each import each
 from zcore.cli.option_values import compressor_of, grid_of, lengths_of
 
 # attrs
@@ -51,7 +52,7 @@ def test_a_value_that_is_no_json_there_is_an_error(run, weather):
 # create
 
 
-@pytest.mark.parametrize(("text", "expected"), [
+@each(("text", "expected"), [
     ("48,90", (48, 90)), ("1x2", (1, 2)), ("1X2", (1, 2)), ("1 × 2", (1, 2)), ("10 10", (10, 10)),
     ("7", (7,)), ("", ()), ("0,1", (0, 1))])
 def test_lengths(text, expected):
@@ -70,7 +71,7 @@ def test_what_is_no_grid(text):
         grid_of(text, "--shards")
 
 
-@pytest.mark.parametrize("text", ["zstd", "zstd:3", "gzip:1", "blosc", "blosc:lz4", "blosc:zstd:3", "lz4", "zlib:1",
+@each("text", ["zstd", "zstd:3", "gzip:1", "blosc", "blosc:lz4", "blosc:zstd:3", "lz4", "zlib:1",
                                   '{"name": "zstd", "configuration": {"level": 2, "checksum": false}}'])
 def test_compressors(text):
     array = zcore.create_array(zcore.MemoryStore(), shape=4, dtype="i4", compressors=compressor_of(text),

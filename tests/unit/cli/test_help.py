@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import zcore.cli
+from tests.each import each
 from zcore.cli import parser as command
 
 FOLDER = Path(__file__).resolve().parents[2] / "fixtures" / "help"
@@ -34,7 +35,7 @@ def a_plain_terminal(monkeypatch):
     monkeypatch.setenv("NO_COLOR", "1")
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_help_is_as_it_was(name):
     # The versions of argparse differ in where lines end, and in which column the help of an option begins.
     assert help_of(name).split() == (FOLDER / f"{name}.txt").read_text(encoding="utf-8").split()
@@ -44,7 +45,7 @@ def test_there_is_no_other_help():
     assert sorted(path.stem for path in FOLDER.iterdir()) == sorted(NAMES)
 
 
-@pytest.mark.parametrize("name", command.VERBS)
+@each("name", command.VERBS)
 def test_every_verb_has_its_summary_an_example_and_two_options(name):
     module = command._module_of(name)
     summary = module.__doc__.partition("\n")[0].rstrip(".")
@@ -82,7 +83,7 @@ def test_help_imports_neither_numpy_nor_the_verbs():
         assert modules.intersection(done.stdout.split()) == set()
 
 
-@pytest.mark.parametrize("name", command.VERBS)
+@each("name", command.VERBS)
 def test_a_verb_imports_what_it_works_with_when_it_runs(name):
     if name == "demo":
         pytest.skip("the demo works with all of it")

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import zcore
+from tests.each import each
 from zcore.cli import location
 from zcore.cli.show import figure, plane
 from zcore.cli.show.plane import levels_of, plane_of
@@ -104,7 +105,7 @@ def test_signs():
     assert plane.scale(-1, 2.5, in_colours=False) == f"-1 {plane.SIGNS} 2.5"
 
 
-@pytest.mark.parametrize(("shape", "shape_of_a_dot", "expected"), [
+@each(("shape", "shape_of_a_dot", "expected"), [
     ((2, 3), 2, (20, 60)), ((2, 3), 1, (20, 30)), ((3, 4), 2, (18, 48)), ((2, 2000), 2, (4, 59)),
     ((2000, 2), 2, (20, 8)), ((1, 300), 1, (12, 60)), ((30, 40), 2, (15, 40)), ((20, 30), 2, (20, 60)),
 ])
@@ -229,7 +230,7 @@ def test_labels_of_ticks_do_not_overlap(coordinates):
         assert len(ends) > 1 and all(one[1] < other[0] for one, other in zip(ends, ends[1:], strict=False))
 
 
-@pytest.mark.parametrize(("units", "calendar", "first"), [
+@each(("units", "calendar", "first"), [
     ("hours since 2000-01-01 06:00:00", "standard", "2000-01-01T07:00:00"),
     ("days since 1850-01-01", None, "1850-01-02T00:00:00"),
     ("seconds since 1970-01-01T00:00:00Z", "proleptic_gregorian", "1970-01-01T00:00:01"),

@@ -114,7 +114,7 @@ def test_zeros_and_numbers_below_the_normal_ones(rounding):
     assert cast(np.array([1e-45], "f4"), "f8", rounding).tolist() == [least]
 
 
-@pytest.mark.parametrize(("dtype", "astype", "n_digits"), [
+@each(("dtype", "astype", "n_digits"), [
     ("i4", "f4", 24), ("u4", "f4", 24), ("i8", "f4", 24), ("u8", "f4", 24), ("i8", "f8", 53), ("u8", "f8", 53)])
 def test_integers_that_floats_do_not_hold(dtype, astype, n_digits):
     """V3-XC-06"""

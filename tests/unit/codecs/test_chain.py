@@ -76,7 +76,7 @@ def test_unknown_codec():
     assert caught.value.codec == "lzw"
 
 
-@pytest.mark.parametrize("names", [
+@each("names", [
     (), ("zstd",), ("bytes", "bytes"), ("bytes", "vlen-utf8"), ("zstd", "bytes"), ("bytes", "transpose"),
     ("bytes", "zstd", "bytes"), ("crc32c", "bytes"), ("transpose",),
 ])
@@ -88,7 +88,7 @@ def test_kinds_that_do_not_follow_each_other(names):
     assert caught.value.member == "codecs" and all(name in str(caught.value) for name in names)
 
 
-@pytest.mark.parametrize(("orders", "expected"), [
+@each(("orders", "expected"), [
     ([[0, 1, 2]], None),
     ([[2, 1, 0]], (2, 1, 0)),
     ([[2, 0, 1]], (2, 0, 1)),
@@ -109,7 +109,7 @@ def test_transposes_are_one_order(orders, expected):
     assert chain.decode(moved.tobytes()).tolist() == chunk.tolist()
 
 
-@pytest.mark.parametrize("order", ["C", "F", [0], [0, 0], [1, 2], [0, 1, 2], [-1, 0], [0.0, 1], [True, False], None])
+@each("order", ["C", "F", [0], [0, 0], [1, 2], [0, 1, 2], [-1, 0], [0.0, 1], [True, False], None])
 def test_orders_that_are_none(order):
     """V3-TRANS-01"""
     with pytest.raises(MetadataError, match="order|transpose"):
@@ -122,7 +122,7 @@ def test_no_dimensions_have_one_order():
     assert chain.order is None and chain.decode(b"\1\0") == 1
 
 
-@pytest.mark.parametrize(("name", "configuration"), [
+@each(("name", "configuration"), [
     ("zstd", {"level": 23}), ("zstd", {"level": 1.0}), ("zstd", {"checksum": 1}), ("zstd", {"levels": 1}),
     ("gzip", {"level": 10}), ("gzip", {"level": "1"}), ("gzip", {"mtime": 1}), ("crc32c", {"location": "start"}),
     ("blosc", {"cname": "lz5"}), ("numcodecs.lz4", {"acceleration": 2**31}), ("numcodecs.bz2", {"level": 0}),

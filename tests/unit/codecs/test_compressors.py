@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import zcore
+from tests.each import each
 from zcore.codecs import BloscCodec
 from zcore.kernel.codec.blosc_header import parse
 
@@ -12,7 +13,7 @@ def content(n):
     return (np.arange(n) // 11 % 256).astype("u1").tobytes()
 
 
-@pytest.mark.parametrize(
+@each(
     ("given", "itemsize", "typesize", "shuffle"),
     [
         ({}, 1, 1, "bitshuffle"),
@@ -33,7 +34,7 @@ def test_what_is_left_open_is_chosen_by_the_item_size(given, itemsize, typesize,
     assert (codec.typesize, codec.shuffle) == (typesize, shuffle)
 
 
-@pytest.mark.parametrize(
+@each(
     "keywords",
     [
         {"cname": "gzip"},

@@ -256,7 +256,7 @@ def test_bitround_of_complex_numbers_and_integers():
         chain.encode(np.array([5, 6], "<i4"))
 
 
-@pytest.mark.parametrize(("name", "configuration", "dtype", "match"), [
+@each(("name", "configuration", "dtype", "match"), [
     ("delta", {"dtype": "i4"}, "i2", "takes numbers of type [<>]i4"),
     ("delta", {"dtype": "O"}, "i4", "data type 'O'"),
     ("delta", {"dtype": "i4,i4"}, "i8", "data type"),

@@ -5,6 +5,7 @@ import numcodecs
 import numpy as np
 import pytest
 
+from tests.each import each
 from zcore.codecs.chain import CodecChain, codec_of
 from zcore.errors import CodecError, MetadataError, UnknownCodecError, UnsupportedError
 from zcore.model.metadata import CodecSpec
@@ -146,7 +147,7 @@ def test_numbers_by_pcodec_in_either_order(monkeypatch):
         assert bytes(encoded) == expected.tobytes() and np.array_equal(chain.decode(encoded), chunk)
 
 
-@pytest.mark.parametrize(("name", "configuration", "dtype"), [
+@each(("name", "configuration", "dtype"), [
     ("quantize", {"digits": 2}, "f8"), ("quantize", {"digits": 2, "dtype": "i4"}, "i4"),
     ("quantize", {"digits": 2, "dtype": "f4"}, "f8"), ("packbits", {}, "i4"),
     ("astype", {"encode_dtype": "i2", "decode_dtype": "i8"}, "i4"), ("base64", {"level": 3}, "i4"),

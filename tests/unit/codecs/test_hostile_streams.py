@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import zcore
+from tests.each import each
 from zcore import blosc
 from zcore.codecs.chain import CodecChain, codec_of
 from zcore.errors import ChunkError, CodecError
@@ -233,7 +234,7 @@ def test_a_quarter_of_a_gigabyte_of_zeros_takes_no_memory(name, window_bits, oth
     assert done.stdout.split() == ["65536", "65536", "True"]
 
 
-@pytest.mark.parametrize("name", STREAMS)
+@each("name", STREAMS)
 def test_every_shorter_stream_and_any_trailing_byte_is_damage(name):
     """V3-GZIP-01, V3-ZSTD-01, V3-COD-04"""
     codec = codec_named(name)
@@ -320,7 +321,7 @@ def test_zstd_checksum_of_the_frame_is_verified():
         codec_of("zstd", {}).decode(encoded, N)
 
 
-@pytest.mark.parametrize("said", [0, 1, N - 1, N + 1, 2**31, 2**32 - 1])
+@each("said", [0, 1, N - 1, N + 1, 2**31, 2**32 - 1])
 def test_lz4_header_that_lies(said):
     """V2-COD-03: 4 bytes, little-endian, decide how many bytes are decoded; never more than the chunk has."""
     codec = codec_of("numcodecs.lz4", {})

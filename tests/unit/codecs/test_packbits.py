@@ -27,7 +27,7 @@ def test_nine_booleans(padding, expected):
     assert decoded.dtype == bool and decoded.tolist() == chunk.tolist()
 
 
-@pytest.mark.parametrize(("dtype", "first", "last", "items", "expected"), [
+@each(("dtype", "first", "last", "items", "expected"), [
     ("u1", 0, 2, [1, 2, 7, 5], "d1 0b"),
     ("i1", None, 2, [1, 2, -1, -3], "d1 0b"),
     ("u1", 4, 7, [0x10, 0xF0], "f1"),
@@ -91,7 +91,7 @@ def test_another_padding_than_there_is(padding, raw):
     assert caught.value.expected == 7
 
 
-@pytest.mark.parametrize(("dtype", "configuration"), [
+@each(("dtype", "configuration"), [
     ("u1", {"first_bit": 3, "last_bit": 2}), ("u1", {"last_bit": 8}), ("?", {"first_bit": 1}),
     ("u1", {"first_bit": -1}), ("u1", {"padding_encoding": "middle"}), ("u1", {"first_bit": 1.0}),
     ("S3", {}), ("U3", {}),

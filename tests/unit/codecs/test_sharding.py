@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 
 from tests.both_ways import WAYS, directory
+from tests.each import each
 from zcore import MemoryStore
 from zcore.codecs.chain import CodecChain
 from zcore.codecs.sharding import ShardingCodec
@@ -46,7 +47,7 @@ def test_configuration():
     assert ShardingCodec(chunk_shape=[2], codecs=[codec]).codecs == (codec.spec(),)
 
 
-@pytest.mark.parametrize(("change", "member"), [
+@each(("change", "member"), [
     ({"chunk_shape": None}, "chunk_shape"), ({"codecs": None}, "codecs"), ({"index_codecs": None}, "index_codecs"),
     ({"index_location": "middle"}, "codecs"), ({"index_location": 0}, "codecs"), ({"order": "C"}, "order"),
     ({"chunk_shape": 2}, "chunk_shape"), ({"chunk_shape": [2.0]}, "chunk_shape"),

@@ -11,6 +11,7 @@ import pytest
 
 import zcore
 from tests.both_ways import WAYS, directory
+from tests.each import each
 from zcore import blosc
 from zcore.codecs import BloscCodec
 
@@ -30,7 +31,7 @@ def store(request, tmp_path):
     return zcore.MemoryStore() if request.param == "memory" else directory(tmp_path, request.param)
 
 
-@pytest.mark.parametrize("typesize", [1, 2, 3, 4, 7, 8, 16, 17, 40, 255])
+@each("typesize", [1, 2, 3, 4, 7, 8, 16, 17, 40, 255])
 def test_every_mode_and_item_size(typesize):
     """BL-BLK-06, BL-SHF-01 to BL-SHF-04: full blocks split or not, a shorter last one, blocks stored in any order."""
     for flags, split in MODES:

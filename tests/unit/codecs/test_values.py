@@ -232,7 +232,7 @@ def test_configurations_of_cast_value_that_are_none(configuration):
                    np.dtype("f8"), (4,))
 
 
-@pytest.mark.parametrize(("dtype", "configuration"), [
+@each(("dtype", "configuration"), [
     ("f4", {"scale": 0}), ("f4", {"scale": "0x00000000"}), ("i4", {"scale": 0.5}), ("i4", {"offset": "1"}),
     ("u1", {"offset": -1}), ("u1", {"scale": 256}), ("f4", {"offset": None}), ("f4", {"scale": [1]}),
     ("f4", {"scale": True}), ("f4", {"scale": 1, "more": 2}), ("c8", {}), ("?", {}), ("M8[s]", {}),
@@ -244,7 +244,7 @@ def test_configurations_of_scale_offset_that_are_none(dtype, configuration):
                    np.dtype(dtype), (4,))
 
 
-@pytest.mark.parametrize("dtype", ["i1", "u1", "<i2", ">u4", "i8", "u8"])
+@each("dtype", ["i1", "u1", "<i2", ">u4", "i8", "u8"])
 def test_integers_are_scaled_exactly_or_not_at_all(dtype):
     """V3-XC-07"""
     dtype = np.dtype(dtype)
@@ -410,7 +410,7 @@ def test_an_element_alone_is_as_any_other(dtype, name, out_of_range, value):
     assert found[0] == found[1]
 
 
-@pytest.mark.parametrize(("dtype", "filters", "fill_value"), [
+@each(("dtype", "filters", "fill_value"), [
     ("f8", [spec("cast_value", data_type="float32")], 0.1), ("f8", [spec("cast_value", data_type="uint8")], 0.5),
     ("f8", [spec("cast_value", data_type="uint8")], np.nan), ("i4", [spec("cast_value", data_type="uint8")], -1),
     ("i4", [spec("cast_value", data_type="uint8", out_of_range="clamp")], -1),

@@ -103,7 +103,7 @@ def test_none_is_an_empty_item():
         objects([None]))).tolist() == [b""]
 
 
-@pytest.mark.parametrize("others", [
+@each("others", [
     (), (CodecSpec("zstd"),), (CodecSpec("gzip", {"level": 5}), CodecSpec("crc32c")),
     (CodecSpec("numcodecs.lz4"), CodecSpec("blosc", {"cname": "lz4"})), (CodecSpec("numcodecs.bz2"),),
     (CodecSpec("numcodecs.crc32"), CodecSpec("numcodecs.shuffle", {"elementsize": 1})),
@@ -307,7 +307,7 @@ def test_damaged_json(raw, shape):
         chain_of("numcodecs.json2", OBJECT, shape).decode(raw)
 
 
-@pytest.mark.parametrize(("name", "items"), [
+@each(("name", "items"), [
     ("vlen-utf8", ["a", 1]), ("vlen-utf8", [b"a", "b"]), ("vlen-bytes", ["a", b""]), ("vlen-bytes", [1, b""]),
     ("numcodecs.json2", [1, object()]), ("numcodecs.json2", [b"", 1]), ("vlen-utf8", ["\ud800", ""]),
     ("vlen-bytes", [np.array("a", object), b""]),
@@ -318,7 +318,7 @@ def test_items_of_another_type(name, items):
     assert (caught.value.codec, caught.value.direction) == (name, "encode")
 
 
-@pytest.mark.parametrize(("name", "dtype"), [
+@each(("name", "dtype"), [
     ("vlen-utf8", "U3"), ("vlen-bytes", "S3"), ("vlen-bytes", STRING), ("vlen-utf8", "i4"),
     ("numcodecs.json2", "f8"), ("bytes", OBJECT), ("bytes", STRING), ("packbits", OBJECT),
 ])

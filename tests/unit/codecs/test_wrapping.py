@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import zcore
+from tests.each import each
 from zcore.codecs.chain import codec_of
 from zcore.errors import ChunkError, CodecError, MetadataError
 
@@ -100,7 +101,7 @@ def test_arrays_of_n5_are_those_of_tensorstore(tmp_path, compression, compressor
     np.testing.assert_array_equal(again, ours[...])
 
 
-@pytest.mark.parametrize("damage, match", [
+@each("damage, match", [
     (b"", "its header alone needs 12"), (bytes(11), "its header alone needs 12"),
     (struct.pack(">HH2I", 1, 2, 3, 4) + bytes(48), "mode 1 and 2 dimensions, expected mode 0 and 2"),
     (struct.pack(">HH2I", 0, 3, 3, 4) + bytes(48), "mode 0 and 3 dimensions"),
@@ -126,7 +127,7 @@ BIG = {"name": "bytes", "configuration": {"endian": "big"}}
 TURN = {"name": "transpose", "configuration": {"order": [1, 0]}}
 
 
-@pytest.mark.parametrize("codecs, data_type", [
+@each("codecs, data_type", [
     ([], "int32"), ([BIG], "int32"), ([TURN, LITTLE], "int32"), ([TURN, "bytes"], "int32"),
     ([TURN, BIG, GZIP, GZIP], "int32"),
     ([{"name": "transpose", "configuration": {"order": [0, 1]}}, BIG], "int32"), ([TURN, BIG], "float16"),
@@ -202,7 +203,7 @@ def test_conditional_chunks_in_shards():
     np.testing.assert_array_equal(zcore.open(store)[...], expected)
 
 
-@pytest.mark.parametrize("damage, match", [
+@each("damage, match", [
     (b"", "its header alone needs 1"), (b"\4" + CHUNK.tobytes(), "names codec 2, there are 2"),
     (b"\x80" + CHUNK.tobytes(), "names codec 7"), (b"\0" + CHUNK.tobytes()[1:], "content has 3999 bytes"),
     (b"\0" + CHUNK.tobytes() + b"x", "content has 4001 bytes"), (b"\2" + zipped(bytes(5000)), "4000"),
@@ -218,7 +219,7 @@ def test_a_damaged_conditional_chunk(damage, match):
         array[...]
 
 
-@pytest.mark.parametrize("configuration", [
+@each("configuration", [
     {}, {"codecs": []}, {"codecs": "gzip"}, {"codecs": [LITTLE]}, {"codecs": [GZIP], "header_bits": 7},
     {"codecs": [GZIP] * 9, "header_bits": 8}, {"codecs": [GZIP], "header_bits": "8"}, {"codecs": [GZIP], "x": 1},
     {"codecs": [{"name": "gzip", "configuration": {"level": 99}}]},

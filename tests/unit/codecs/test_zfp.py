@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import zcore
+from tests.each import each
 from zcore.codecs.chain import codec_of
 from zcore.errors import ChunkError, CodecError, MetadataError, UnsupportedError
 
@@ -103,7 +104,7 @@ def test_blocks_of_a_small_rate_hold_their_exponent(shape, dtype, fewest, rate):
         codec_of("zfp", {"mode": "fixed_rate", "rate": 1e-9}).encoded_nbytes(np.dtype("i4"), shape)
 
 
-@pytest.mark.parametrize("configuration", [
+@each("configuration", [
     {}, {"mode": "lossless"}, {"mode": "fixed_rate"}, {"mode": "fixed_rate", "rate": "16"},
     {"mode": "reversible", "rate": 1}, {"mode": "fixed_rate", "rate": -1}, {"mode": "fixed_accuracy", "rate": 1},
     {"mode": "fixed_precision", "precision": 1.5}, {"mode": "fixed_precision", "precision": 0},

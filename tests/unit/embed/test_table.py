@@ -13,6 +13,7 @@ import pytest
 
 import zcore
 from tests.descriptors import descriptors
+from tests.each import each
 from tests.unit.embed.header import CallError, DType, Error, Handle, asked, call, numbers
 from zcore.kernel.build_info import build_info
 
@@ -369,7 +370,7 @@ def test_bad_arguments(simple, case):
     assert np.array_equal(simple[...], np.arange(12000, dtype="f4").reshape(100, 120))
 
 
-@pytest.mark.parametrize(("arguments", "code", "sentence"), [
+@each(("arguments", "code", "sentence"), [
     ((None, b"r", None), 40, "place is NULL"), ((b"/nowhere/at/all", b"r", None), 2, "does not exist"),
     ((b"/nowhere", b"rw", None), 40, "mode"), ((b"\xff", b"r", None), 40, "utf-8"),
     ((b"/nowhere", b"r", b"[1]"), 40, "object"),

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import zcore
+from tests.each import each
 from tests.unit.extending import module_of
 from zcore import formats
 from zcore.formats import FORMATS, NAMES, NODE_DOCUMENTS, format_of
@@ -202,7 +203,7 @@ def test_compiled_code_knows_no_formats():
             assert not FORMAT_WORDS.search(path.read_text(encoding="utf-8")), path
 
 
-@pytest.mark.parametrize("text, found", [
+@each("text, found", [
     ("if format.name == 2: pass", ["format.name == 2"]),
     ("x = self.format.name != 3", ["self.format.name != 3"]),
     ("if a.zarr_format in (2, 3): pass", ["a.zarr_format in (2, 3)"]),

@@ -219,7 +219,7 @@ def test_missing_member_is_named(method, arguments):
     assert caught.value.member == "gone"
 
 
-@pytest.mark.parametrize(("value", "found"), [
+@each(("value", "found"), [
     *[(value, value) for value in (
         "1", "[1.0]", "[true]", "[-1]", '["1"]', "[null]", "[1, [2]]", "null", '"12"', "{}", "[NaN]",
     )],
@@ -231,13 +231,13 @@ def test_list_of_integers_is_exactly_that(value, found):
     assert str(caught.value) == f"a/b/doc.json: member 'm': expected a list of integers >= 0, found {found}"
 
 
-@pytest.mark.parametrize("value", ["-1", "10", "1.0", "true", '"5"', "null", "[5]"])
+@each("value", ["-1", "10", "1.0", "true", '"5"', "null", "[5]"])
 def test_integer_is_exactly_that(value):
     with pytest.raises(MetadataError, match="member 'm': expected an integer from 0 to 9, found"):
         read(f'{{"m": {value}}}'.encode()).integer("m", 0, 9)
 
 
-@pytest.mark.parametrize("value", ['"z"', '"X"', '"x "', "1", "null", '["x"]'])
+@each("value", ['"z"', '"X"', '"x "', "1", "null", '["x"]'])
 def test_choice_is_one_of_the_choices(value):
     with pytest.raises(MetadataError, match="member 'm': expected one of x, y, found"):
         read(f'{{"m": {value}}}'.encode()).choice("m", ("x", "y"))
@@ -258,7 +258,7 @@ def test_written_form_is_sorted_indented_ascii():
     )
 
 
-@pytest.mark.parametrize(("members", "error"), [
+@each(("members", "error"), [
     ({1: 2}, TypeError), ({"a": [{None: 1}]}, TypeError), ({"a": {"b": {True: 1}}}, TypeError),
     ({"a": {1, 2}}, TypeError),
     ({"a": b"x"}, TypeError), ({"a": object()}, TypeError), ({"a": 1j}, TypeError),

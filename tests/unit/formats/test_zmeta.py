@@ -101,7 +101,7 @@ def test_example_of_chunk_names():
     assert parse(shape=[9], chunks=[3]).chunk_keys.encode((3,)) == "__zdata__/3.blosc"
 
 
-@pytest.mark.parametrize("key", [
+@each("key", [
     "__zdata__/04.2.blosc", "__zdata__/4.blosc", "__zdata__/4.2.3.blosc", "__zdata__/4.2", "__zdata__/4.2.blosc.lock",
     "__zdata__/4.2.blosc.partial", "__zdata__/4.2.partial", "4.2.blosc", "__zmeta__", "__zattr__.lock",
     "__zdata__/a.b.blosc",
@@ -111,7 +111,7 @@ def test_other_names_are_no_chunks(key):
     assert parse().chunk_keys.decode(key, 2) is None
 
 
-@pytest.mark.parametrize("member", ["shape", "chunks", "dtype", "fill_value", "cname", "clevel", "shuffle"])
+@each("member", ["shape", "chunks", "dtype", "fill_value", "cname", "clevel", "shuffle"])
 def test_each_member_is_mandatory(member):
     """ZM-META-01"""
     with pytest.raises(MetadataError, match=f"a/__zmeta__: member '{member}' is missing") as caught:
@@ -137,7 +137,7 @@ def test_array_without_dimensions_is_read_but_not_made():
         new(shape=(), chunks=())
 
 
-@pytest.mark.parametrize(("given", "stored"), [
+@each(("given", "stored"), [
     ("i4", f"{NATIVE}i4"), (">i4", ">i4"), ("=u2", f"{NATIVE}u2"), (bool, "|b1"), ("S5", "|S5"), ("U5", f"{NATIVE}U5"),
     ("M8[ns]", f"{NATIVE}M8[ns]"),
 ])
@@ -156,7 +156,7 @@ def test_type_without_byte_order_is_little_endian_with_a_warning(text, meant):
         assert parse(dtype=text, fill_value=None).dtype == np.dtype(meant)
 
 
-@pytest.mark.parametrize("dtype", [
+@each("dtype", [
     "|b1", "<i8", ">u2", "<f2", ">c16", "|S7", "<U3", "|V9", "<M8[us]", ">m8[D]",
     [["a", "<i4"]], [["a", ">f4", [2, 3]], ["b", [["c", "|S2"], [["t", "d"], "<M8[s]"]]]],
     [["a", "|u1"], ["", "|V3"], ["b", "<f4"]],
@@ -167,7 +167,7 @@ def test_every_type_of_2016_is_read_and_rewritten(dtype):
     assert json.loads(zmeta.render_array(array))["dtype"] == dtype
 
 
-@pytest.mark.parametrize("dtype", ["|O", "foo", "<f16", [["a", "|O"]], [["a", "<i3"]], ""])
+@each("dtype", ["|O", "foo", "<f16", [["a", "|O"]], [["a", "<i3"]], ""])
 def test_type_that_cannot_be_read_is_unsupported(dtype):
     """ZM-META-06"""
     with pytest.raises(UnsupportedError, match="a/__zmeta__: member 'dtype'") as caught:
@@ -249,7 +249,7 @@ def test_zero_fills_every_field():
     assert json.loads(zmeta.render_array(array))["fill_value"] == 0
 
 
-@pytest.mark.parametrize(("dtype", "fill_value"), [
+@each(("dtype", "fill_value"), [
     (FIELDS, 0), ([["i", "<i4"], ["s", "|S4"]], 12345), ([["i", "<i4"], ["s", "|S4"]], True), ([["f", "<f4"]], "NaN"),
     ([["f", "<f4"], ["g", ">f8", [2]]], "-Infinity"), ([["f", "<f4"], ["s", "|S20"]], 0.123456789012),
     ([["f", "<f8"], ["u", "<U4"]], 5), ([["s", "|S2"], ["u", "<U4"]], "abcd"), ([["t", "<M8[D]"], ["s", "|S3"]], "NaT"),
@@ -269,7 +269,7 @@ def test_fill_value_that_no_scalar_stands_for_is_not_written():
             new(dtype=dtype, fill_value=fill_value)
 
 
-@pytest.mark.parametrize("cname", ["blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd"])
+@each("cname", ["blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd"])
 def test_compressors(cname):
     """ZM-META-11"""
     assert parse(cname=cname) == new(cname=cname)
@@ -282,13 +282,13 @@ def test_shuffles(shuffle, named):
     assert new(shuffle=shuffle) == new(shuffle=named) == parse(shuffle=shuffle)
 
 
-@pytest.mark.parametrize("clevel", range(10))
+@each("clevel", range(10))
 def test_levels(clevel):
     """ZM-META-12"""
     assert parse(clevel=clevel).codecs[1].configuration["clevel"] == clevel
 
 
-@pytest.mark.parametrize(("dtype", "bytes_configuration", "typesize"), [
+@each(("dtype", "bytes_configuration", "typesize"), [
     (">i4", {"endian": "big"}, 4), ("|u1", {}, 1), ("|S255", {}, 255), ("|S256", {}, 1),
     ("<U64", {"endian": "little"}, 1),
     ([["a", ">i4"], ["b", "<i4"]], {}, 8),
@@ -320,7 +320,7 @@ def test_python_2_left_blanks_at_the_ends_of_lines():
     assert zmeta.parse_array(EXAMPLE.replace(b",\n", b", \n") + b"\n", "a") == new()
 
 
-@pytest.mark.parametrize("protocol", range(6))
+@each("protocol", range(6))
 def test_pickled_metadata_are_recognised_and_never_loaded(protocol):
     """zarr 0.3 wrote its metadata so."""
     import pickle
@@ -335,7 +335,7 @@ def test_pickled_metadata_are_recognised_and_never_loaded(protocol):
         assert "pickle" in caught.value.feature
 
 
-@pytest.mark.parametrize("raw", [b"[]", b"null", b'"a"', b"1", b"", b"{", b"\xef\xbb\xbf{}", b'{"a": 1, "a": 2}'])
+@each("raw", [b"[]", b"null", b'"a"', b"1", b"", b"{", b"\xef\xbb\xbf{}", b'{"a": 1, "a": 2}'])
 def test_attributes_that_are_no_object_are_refused(raw):
     """ZM-ATTR-01"""
     with pytest.raises(MetadataError) as caught:
@@ -389,7 +389,7 @@ def test_chain_of_codecs_may_be_given():
     assert new(codecs=(CodecSpec("blosc"),), **no) == new(**no)
 
 
-@pytest.mark.parametrize("codecs", [
+@each("codecs", [
     (), (CodecSpec("bytes", {"endian": "little"}),), (CodecSpec("zstd"),), (CodecSpec("blosc"), CodecSpec("crc32c")),
     (CodecSpec("bytes", {"endian": "big"}), CodecSpec("blosc")), (CodecSpec("bytes"), CodecSpec("blosc")),
     (CodecSpec("transpose", {"order": [1, 0]}), CodecSpec("bytes", {"endian": "little"}), CodecSpec("blosc")),

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.each import each
 from zcore.formats import format_of
 
 zmeta = format_of("zmeta")
@@ -60,7 +61,7 @@ def test_fixtures_are_what_their_script_makes():
         assert np.load(io.BytesIO(content)).tobytes() == np.load(FIXTURES / name).tobytes()
 
 
-@pytest.mark.parametrize("directory", ARRAYS, ids=lambda directory: directory.stem)
+@each("directory", ARRAYS, ids=lambda directory: directory.stem)
 def test_elements_are_the_expected_ones(directory):
     """ZM-META-09, ZM-META-10, ZM-CHK-02, ZM-CHK-04, ZM-CHK-06, ZM-CHK-08, ZM-CHK-10"""
     expected = np.load(directory.with_suffix(".npy"), allow_pickle=False)
@@ -69,7 +70,7 @@ def test_elements_are_the_expected_ones(directory):
     assert elements.tobytes() == expected.tobytes()
 
 
-@pytest.mark.parametrize("directory", ARRAYS, ids=lambda directory: directory.stem)
+@each("directory", ARRAYS, ids=lambda directory: directory.stem)
 def test_document_survives_a_rewrite(directory):
     """ZM-META-14"""
     array = zmeta.parse_array((directory / "__zmeta__").read_bytes(), directory.name)

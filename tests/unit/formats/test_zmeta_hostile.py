@@ -92,7 +92,7 @@ def test_fill_value_that_the_type_does_not_hold_is_refused(dtype, text):
     assert str(caught.value).startswith("__zmeta__: member 'fill_value': ")
 
 
-@pytest.mark.parametrize("dtype", [
+@each("dtype", [
     '"|O"', '"<i3"', '"<f16"', '"f4,i4"', '"|S2147483647"', '"|V99999999999"', '[["a", "|V16777216"], ["b", "|u1"]]',
     '[["a", "<i4", [2147483648, 2147483648]]]', '[["a", "|O"]]', '""', '"\\ud800"', json.dumps("<" * 10000),
 ])

@@ -15,6 +15,7 @@ import pytest
 
 import zcore
 from tests.both_ways import WAYS, directory
+from tests.each import each
 from zcore import blosc
 from zcore.engine.array_binding import ArrayBinding
 from zcore.engine.node_binding import Exclusive
@@ -637,7 +638,7 @@ def test_a_document_that_cannot_be_locked_any_more_does_not_survive(tmp_path):
         assert os.listdir(tmp_path) == ["zarr.json"]
 
 
-@pytest.mark.parametrize("text", [b"x", b"12", bytearray(b"x"), "5", "", b""])
+@each("text", [b"x", b"12", bytearray(b"x"), "5", "", b""])
 def test_text_is_no_shape(text):
     """As in NumPy; of bytes Python would make integers."""
     a = make(zcore.MemoryStore())

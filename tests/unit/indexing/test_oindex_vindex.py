@@ -92,7 +92,7 @@ def test_a_field_of_absent_chunks_is_that_of_the_fill_value(place):
     assert a.nchunks_initialized == 1
 
 
-@pytest.mark.parametrize("selection", ["q", ["x", "q"], ["x", "x"], ["x", 1], b"x", [["x"]]])
+@each("selection", ["q", ["x", "q"], ["x", "x"], ["x", 1], b"x", [["x"]]])
 def test_fields_that_are_none(selection):
     model = structures(3)
     a = make(zcore.MemoryStore(), model, (2,), 2)
@@ -150,7 +150,7 @@ def test_orthogonal(place, kind):
     assert (a[...] == model).all()
 
 
-@pytest.mark.parametrize("selection", [
+@each("selection", [
     9, [9], [[0, 1]], np.ones(2, bool), np.ones((3, 4, 5), bool), (0, 0, 0, 0), None, "x", [0.5], (..., ...), ([], [9]),
 ])
 def test_what_is_not_orthogonal(selection):
@@ -177,7 +177,7 @@ def test_points_and_masks(place, kind):
     assert (a[...] == model).all()
 
 
-@pytest.mark.parametrize("selection", [
+@each("selection", [
     slice(None), ([0], [1]), (0, 0, [9]), np.ones((3, 4), bool), (0, slice(None), 0), (np.ones(3, bool), 0, 0), ...,
     ([0, 1], [0, 1, 2], 0), None,
 ])

@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.each import each
 from zcore.model.auto_chunks import TARGET_NBYTES, auto_chunk_shape, normalize_chunks, parse_nbytes
 
 
-@pytest.mark.parametrize(("text", "nbytes"), [
+@each(("text", "nbytes"), [
     ("65536", 65536), ("4 MB", 4_000_000), ("4MB", 4_000_000), ("512 KiB", 524288), ("1.5 MiB", 1572864), ("2k", 2000),
     ("2 KB", 2000), ("1 GiB", 2**30), ("1 TB", 10**12), ("100 B", 100), (" 1 M ", 10**6), ("0.5 KiB", 512),
 ])
@@ -17,7 +18,7 @@ def test_size_in_words(text, nbytes):
     assert parse_nbytes(text) == nbytes
 
 
-@pytest.mark.parametrize("text", [
+@each("text", [
     "", "MB", "-1", "1 XB", "1 iB", "1e6", "0", "0.1 B", "1 MB MB", "٤ MB", "1,5 MB", "1" * 16,
 ])
 def test_text_that_is_no_size(text):
@@ -50,7 +51,7 @@ def test_nothing_asked_for_is_about_a_megabyte(chunks):
     assert normalize_chunks(chunks, (0, 5), 8) == (1, 5)
 
 
-@pytest.mark.parametrize(("chunks", "expected"), [
+@each(("chunks", "expected"), [
     ((10, -1, -1), (10, 30, 7)), ((10, None, 2), (10, 30, 2)), ((-1, 5, None), (20, 5, 7)),
     (4, (4, 4, 4)), (-1, (20, 30, 7)), ((50, 50, 50), (50, 50, 50)), ([np.int64(3), -1, 2], (3, 30, 2)),
     (np.array([3, 4, 7]), (3, 4, 7)),
@@ -59,7 +60,7 @@ def test_lengths_and_whole_dimensions(chunks, expected):
     assert normalize_chunks(chunks, (20, 30, 7), 4) == expected
 
 
-@pytest.mark.parametrize("chunks", [(), (10,), (10, 5), [np.int64(3)], np.array([3, 4]), (-1, 5), (2, 2, 2, 2)])
+@each("chunks", [(), (10,), (10, 5), [np.int64(3)], np.array([3, 4]), (-1, 5), (2, 2, 2, 2)])
 def test_as_many_lengths_as_dimensions(chunks):
     """h5py and zarr-python refuse them, too: chunks of another shape than the caller meant would be stored for good."""
     with pytest.raises(ValueError, match=r"^chunks: expected 3 lengths, one for each dimension"):
@@ -71,7 +72,7 @@ def test_size_is_the_target_and_the_limit_of_a_format_holds():
     assert math.prod(normalize_chunks("4 GB", (10**12,), 1, max_nbytes=2**31)) <= 2**31
 
 
-@pytest.mark.parametrize(("chunks", "error"), [
+@each(("chunks", "error"), [
     ((0,), ValueError), ((-2,), ValueError), ((1, 1, 1, 1), ValueError), (0, ValueError), ("many", ValueError),
     (True, TypeError), ((True,), TypeError), ((1.5,), TypeError), (2.0, TypeError), (("a",), TypeError),
 ])

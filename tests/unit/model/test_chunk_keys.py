@@ -44,7 +44,7 @@ def test_prefix_and_suffix_are_joined_parts(separator, key):
     assert ChunkKeyEncoding(prefix="c", suffix="blosc", separator=separator).encode((1, 23, 45)) == key
 
 
-@pytest.mark.parametrize("text", ["", "01", "00", "+1", "-1", " 1", "1 ", "1_0", "1.0", "a", "0x1", "²", "١", "1" * 20])
+@each("text", ["", "01", "00", "+1", "-1", " 1", "1 ", "1_0", "1.0", "a", "0x1", "²", "١", "1" * 20])
 def test_index_that_is_not_canonical_is_a_value_error(text):
     """D3-KEY-04: ASCII decimal, no padding, no sign."""
     with pytest.raises(ValueError, match="decimal digits"):
@@ -78,7 +78,7 @@ def test_zmeta_chunks_lie_in_their_directory():
     ]
 
 
-@pytest.mark.parametrize(("encoding", "key"), [
+@each(("encoding", "key"), [
     (ChunkKeyEncoding.v3("/"), "c"),
     (ChunkKeyEncoding.v3("."), "c"),
     (ChunkKeyEncoding(prefix="c", suffix="blosc"), "c.blosc"),
@@ -147,7 +147,7 @@ def test_v3_registers_two_encodings(encoding, registered):
     assert encoding.v3_name() == registered
 
 
-@pytest.mark.parametrize("encoding", [
+@each("encoding", [
     ChunkKeyEncoding.zmeta(), ChunkKeyEncoding(suffix="blosc"), ChunkKeyEncoding(prefix="d", separator="/"),
     ChunkKeyEncoding.v3("-"), ChunkKeyEncoding(scalar="x"), ChunkKeyEncoding(prefix="c", scalar="0"),
     ChunkKeyEncoding(directory="data"),

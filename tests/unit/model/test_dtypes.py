@@ -23,7 +23,7 @@ def test_canonical_typestr_comes_back(text):
     assert to_descr(dtype) == text
 
 
-@pytest.mark.parametrize(("given", "stored"), [
+@each(("given", "stored"), [
     ("i4", "<i4"), (np.int32, "<i4"), ("=f8", "<f8"), (">i4", ">i4"), ("i1", "|i1"), (bool, "|b1"), ("S3", "|S3"),
     ("U3", "<U3"), ("M8[us]", "<M8[us]"), ("V4", "|V4"), (complex, "<c16"),
 ])
@@ -32,7 +32,7 @@ def test_stored_typestr_always_says_its_order(given, stored):
     assert to_descr(np.dtype(given)) == stored
 
 
-@pytest.mark.parametrize(("text", "meant"), [
+@each(("text", "meant"), [
     ("i4", "<i4"), ("=i4", "<i4"), ("int32", "<i4"), ("float64", "<f8"), ("U3", "<U3"), ("M8[s]", "<M8[s]"),
     ("|f8", "<f8"), ("complex64", "<c8"), ("=m8", "<m8"),
 ])
@@ -44,7 +44,7 @@ def test_missing_byte_order_is_assumed_with_a_warning(text, meant):
         from_typestr(text)
 
 
-@pytest.mark.parametrize(("text", "meant"), [
+@each(("text", "meant"), [
     ("i1", "|i1"), ("<i1", "|i1"), (">b1", "|b1"), ("<V4", "|V4"), ("S3", "|S3"), ("bool", "|b1"), ("uint8", "|u1"),
     ("=S3", "|S3"),
 ])
@@ -67,7 +67,7 @@ def test_text_that_names_no_portable_type_is_unsupported(text):
     assert caught.value.feature
 
 
-@pytest.mark.parametrize("text", [
+@each("text", [
     "<M8", "<M8[generic]", "<m8[5generic]", "<M8[x]", "<M8[B]", "<m8[2147483648s]", "<M8[2generic]",
 ])
 def test_date_without_a_unit_is_refused(text):
@@ -91,7 +91,7 @@ STRUCTURES = [
 ]
 
 
-@pytest.mark.parametrize(("descr", "dtype"), STRUCTURES)
+@each(("descr", "dtype"), STRUCTURES)
 def test_structure_comes_back(descr, dtype):
     """ZM-META-06, as arrays of 2016 have it: nested fields, subarrays, titles and padding."""
     read = from_descr(descr)
@@ -123,7 +123,7 @@ def test_malformed_structure_is_refused(descr):
         from_descr(descr)
 
 
-@pytest.mark.parametrize("descr", [
+@each("descr", [
     [["a", "|O"]], [["a", [["b", "|O"]]]], [["a", "<f16"]], [["a", "|V16777216"], ["b", "|u1"]],
     [["a", "<f8", [2097153]]], [["a", "<f8", [2**31, 2**31, 2**31]]], [["a", "<f8", [2**62]]],
     [["a", [["b", "|V10000000"]], [2]]], [["a", "|u1", [2] * 10**6]], [["a", "|u1", [10**4000] * 4000]],

@@ -30,7 +30,7 @@ def test_bytes_are_those_of_fill(dtype, value):
     assert fill_bytes(dtype, value) == filled.tobytes()
 
 
-@pytest.mark.parametrize(("dtype", "value", "expected"), [
+@each(("dtype", "value", "expected"), [
     ("<i4", None, b"\0\0\0\0"), ("S2", None, b"\0\0"), ("V3", 0, b"\0\0\0"), ("V3", "ab", b"ab\0"),
     ("<i4", 5.0, b"\5\0\0\0"), ("<f8", "NaN", struct.pack("<d", math.nan)),
     ("<f4", "-Infinity", struct.pack("<f", -math.inf)),
@@ -85,7 +85,7 @@ def test_padding_of_fields_is_zero():
     assert fill_bytes(dtype, 255) == b"\0\0\xff\0\0"
 
 
-@pytest.mark.parametrize("dtype", ["<f2", ">f2", "<f4", ">f4", "<f8", ">f8", ">c8"])
+@each("dtype", ["<f2", ">f2", "<f4", ">f4", "<f8", ">f8", ">c8"])
 def test_payload_of_a_nan_and_sign_of_zero_survive(dtype):
     dtype = np.dtype(dtype)
     for raw in (bytes(range(0x71, 0x71 + dtype.itemsize)), struct.pack(">f", -0.0)[:2].ljust(dtype.itemsize, b"\xff")):
@@ -99,13 +99,13 @@ def test_scalar_reads_the_stored_order():
     assert fill_scalar(STRUCT, bytes(STRUCT.itemsize))["s"] == b""
 
 
-@pytest.mark.parametrize("value", [True, None, "nan", "inf", "+Infinity", "1", [], {}, [1.0]])
+@each("value", [True, None, "nan", "inf", "+Infinity", "1", [], {}, [1.0]])
 def test_json_that_is_no_real_is_refused(value):
     with pytest.raises(ValueError, match="expected a number"):
         real_from_json(value)
 
 
-@pytest.mark.parametrize(("value", "text"), [
+@each(("value", "text"), [
     (np.float32("nan"), "NaN"), (np.float64("inf"), "Infinity"), (np.float16("-inf"), "-Infinity"),
     (np.float32(0.1), 0.1), (np.float64(0.1), 0.1), (np.float16(65504), 65500.0), (np.float32(1e-45), 1e-45),
 ])

@@ -41,7 +41,7 @@ def test_big_endian_order():
         foreign_dtype("complex_bfloat16", ">")
 
 
-@pytest.mark.parametrize(("name", "value"), [
+@each(("name", "value"), [
     ("int4", 8), ("int4", -9), ("int4", 0.5), ("uint2", 4), ("uint2", -1), ("int2", "NaN"), ("bfloat16", 1e39),
     ("bfloat16", 2**2000), ("bfloat16", b"x"), ("bfloat16", "1.5"), ("bfloat16", 1j), ("float4_e2m1fn", 7),
     ("float4_e2m1fn", "NaN"), ("float4_e2m1fn", "Infinity"), ("float8_e8m0fnu", 0), ("float8_e8m0fnu", -1),
@@ -53,7 +53,7 @@ def test_value_that_the_type_does_not_hold(name, value):
         fill_bytes(foreign_dtype(name), value)
 
 
-@pytest.mark.parametrize(("name", "value", "raw", "written"), [
+@each(("name", "value", "raw", "written"), [
     ("bfloat16", "0x7fc0", b"\xc0\x7f", "NaN"), ("bfloat16", "0xffc1", b"\xc1\xff", "0xffc1"),
     ("bfloat16", 0.1, b"\xcd\x3d", 0.10009765625), ("int4", -1, b"\x0f", -1), ("uint4", 15, b"\x0f", 15),
     ("float8_e5m2", "0x7f", b"\x7f", "0x7f"), ("float8_e5m2", "Infinity", b"\x7c", "Infinity"),
@@ -68,7 +68,7 @@ def test_value_in_a_document(name, value, raw, written):
     assert parse_fill(dtype, shown)[1] == raw
 
 
-@pytest.mark.parametrize(("name", "value"), [
+@each(("name", "value"), [
     ("int4", 1.5), ("int4", True), ("int4", "0x1"), ("bfloat16", "0x7fc00000"), ("float4_e2m1fn", "NaN"),
     ("complex_bfloat16", 1.0),
 ])

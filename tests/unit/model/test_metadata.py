@@ -4,6 +4,7 @@ import pickle
 import numpy as np
 import pytest
 
+from tests.each import each
 from zcore.errors import UnsupportedError
 from zcore.model.chunk_keys import ChunkKeyEncoding
 from zcore.model.metadata import ArrayMetadata, CodecSpec, GroupMetadata, has_varying_items
@@ -38,7 +39,7 @@ def test_counts_at_the_edges(shape, chunk_shape, grid_shape, n_chunks, size):
     assert (array.grid_shape, array.n_chunks, array.size) == (grid_shape, n_chunks, size)
 
 
-@pytest.mark.parametrize(("shape", "chunk_shape"), [
+@each(("shape", "chunk_shape"), [
     ((-1,), (1,)), ((1,), (0,)), ((1,), (-1,)), ((1, 1), (1,)), ((), (1,)), ((2**63,), (1,)), ((2**32, 2**31), (1, 1)),
     ((0, 2**62, 2), (1, 1, 1)), ((2**63 - 1,), (2,)), ((1, 1), (2**32, 2**32)), ((1,), (2**63,)), ((1,), (2**62,)),
 ])
@@ -48,7 +49,7 @@ def test_lengths_out_of_range_are_refused(shape, chunk_shape):
         metadata(shape, chunk_shape=chunk_shape)
 
 
-@pytest.mark.parametrize("shape", [(1.0,), (True,), ("1",), (np.True_,), (None,), 5, None])
+@each("shape", [(1.0,), (True,), ("1",), (np.True_,), (None,), 5, None])
 def test_lengths_of_other_types_are_type_errors(shape):
     with pytest.raises(TypeError):
         metadata(shape, chunk_shape=(1,))

@@ -4,6 +4,7 @@ import warnings
 import pytest
 
 import zcore
+from tests.each import each
 
 UNPORTABLE = r"the name .* is not portable"
 
@@ -52,7 +53,7 @@ def test_reserved_names_that_others_have_used(store):
     assert sorted(zcore.consolidate_metadata(store)) == ["a", "b__"]
 
 
-@pytest.mark.parametrize("name", ["Höhe", "sea surface", "a:b", "x" * 256, "温度", "a\\b", "e\u0301", "\U0001f600"])
+@each("name", ["Höhe", "sea surface", "a:b", "x" * 256, "温度", "a\\b", "e\u0301", "\U0001f600"])
 def test_names_outside_of_ascii_letters_and_digits(name):
     """V3-NAME-02, D3-NAME-01, D3-NAME-02, D3-NAME-03: names like any other, with a warning that can be an error."""
     store = zcore.MemoryStore()
@@ -70,7 +71,7 @@ def test_names_outside_of_ascii_letters_and_digits(name):
     assert not list(store.list_prefix(name + "/"))
 
 
-@pytest.mark.parametrize("name", ["a", "A-z_0.9", "x" * 255, ".hidden", "a__b", "_a", "c", "0", "zarr.json.bak", ""])
+@each("name", ["a", "A-z_0.9", "x" * 255, ".hidden", "a__b", "_a", "c", "0", "zarr.json.bak", ""])
 def test_names_that_are_the_same_everywhere(name):
     """V3-NAME-02, D3-NAME-01: no warning, which would be an error here."""
     store = zcore.MemoryStore()

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import zcore
+from tests.each import each
 from tests.unit.stores.servers import http_server
 from zcore import workers
 
@@ -59,7 +60,7 @@ async def entered(store):
         await asyncio.sleep(0.001)
 
 
-@pytest.mark.parametrize("selection", [..., 3, np.s_[3, 4], np.s_[5:20, ::-3], np.s_[[4, 1], 2:9], VALUES % 7 == 0,
+@each("selection", [..., 3, np.s_[3, 4], np.s_[5:20, ::-3], np.s_[[4, 1], 2:9], VALUES % 7 == 0,
                                        None], ids=repr)
 def test_it_returns_what_read_returns(selection):
     array = zcore.array(VALUES, chunks=(8, 10))

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import zcore
+from tests.each import each
 from zcore.formats import NAMES, format_of
 from zcore.hierarchy import creation, deletion, lookup
 from zcore.stores.base import Store
@@ -725,7 +726,7 @@ WRONG_COPIES += [(2, value) for value in (1, [], "inline", {}, {"metadata": {}},
                                           {"zarr_consolidated_format": 1, "metadata": []})]
 
 
-@pytest.mark.parametrize("zarr_format, value", WRONG_COPIES)
+@each("zarr_format, value", WRONG_COPIES)
 def test_a_copy_of_a_wrong_kind_is_only_in_the_way_of_a_reader_that_asks_for_it(zarr_format, value):
     """V3-GRP-03, V3-GRP-06: the error and the warning name the repair."""
     def make():

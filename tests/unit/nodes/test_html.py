@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import zcore
+from tests.each import each
 from zcore.nodes import html
 
 HOSTILE = ['<script>window.harm = 1</script>', '"><img src=x onerror="window.harm = 1">', "</style></div></details>",
@@ -72,7 +73,7 @@ def test_an_array_is_a_table(group):
         assert words in text, words
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@each("name", HOSTILE)
 def test_names_and_attributes_are_text_and_nothing_else(name):
     store = zcore.MemoryStore()
     zcore.create_group(store, zarr_format=2)

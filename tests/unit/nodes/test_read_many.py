@@ -10,6 +10,7 @@ import pytest
 
 import zcore
 from tests.both_ways import WAYS, directory
+from tests.each import each
 from tests.unit.stores.servers import http_server
 from zcore.codecs.from_numcodecs import FallbackBytes
 from zcore.kernel.plan.cache import ChunkCache
@@ -257,7 +258,7 @@ def test_a_buffer_takes_the_result():
     assert buffer.tolist() == [[1, 2, 3], VALUES[39, 5:8].tolist()]
 
 
-@pytest.mark.parametrize(("selections", "error", "text"), [
+@each(("selections", "error", "text"), [
     ([np.s_[:3], np.s_[1:4], np.s_[:2]], zcore.SelectionError, r"selection 2: its shape is \(2, 60\), .* \(3, 60\)"),
     ([np.s_[0], np.s_[40]], zcore.SelectionError, "selection 1: index 40 is out of bounds for axis 0 with size 40"),
     ([np.s_[0], 2**63], zcore.errors.HugeIndexError, "selection 1: index"),
@@ -416,7 +417,7 @@ def test_first_elements_at_the_edges():
     assert line.read_many([[3], [0]], shape=4).tolist() == [[3, 4, 5, 6], [0, 1, 2, 3]]
 
 
-@pytest.mark.parametrize("starts, shape, match", [
+@each("starts, shape, match", [
     ([[0, 0], [34, 0]], (7, 9), "selection 1: 7 elements from 34 on do not lie in axis 0 with size 40"),
     ([[0, -1]], (7, 9), "selection 0.*from -1 on"), ([[2**63 - 1, 0]], (7, 9), "selection 0"),
     (np.array([[2**64 - 1, 0]], np.uint64), (7, 9), "selection 0"), ([[0, 0]], (41, 1), "41 elements"),

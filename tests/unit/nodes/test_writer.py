@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import zcore
+from tests.each import each
 from zcore.engine.array_binding import ArrayBinding
 from zcore.hierarchy import consolidated
 from zcore.nodes import streams
@@ -106,7 +107,7 @@ def test_frames_without_elements():
     assert array.shape == (14, 0, 3)
 
 
-@pytest.mark.parametrize("dtype", ["U5", "S3", np.dtypes.StringDType(), "M8[s]", ">f4", [("a", "i4"), ("b", "f8")],
+@each("dtype", ["U5", "S3", np.dtypes.StringDType(), "M8[s]", ">f4", [("a", "i4"), ("b", "f8")],
                                    np.dtype({"names": ["a"], "formats": ["i2"], "offsets": [2], "itemsize": 8}), "?"])
 def test_types(dtype):
     dtype = np.dtype(dtype)
@@ -175,7 +176,7 @@ def test_numbers_of_python(dtype, fits, fits_not):
     assert array[...].tolist() == np.array(fits, dtype).tolist()
 
 
-@pytest.mark.parametrize(("dtype", "fits", "fits_not"), [
+@each(("dtype", "fits", "fits_not"), [
     ("u1", [np.int64(255), np.array(0)], [np.int64(300), np.int64(-1)]),
     ("u8", [np.int64(1), 2], [np.int64(-1), 0]),
     ("i4", memoryview(np.arange(2)), memoryview(np.array([0, 2**40]))),
@@ -739,7 +740,7 @@ def test_read_only(tmp_path):
         zcore.open(tmp_path / "a").writer()
 
 
-@pytest.mark.parametrize(("axis", "queue", "error"), [
+@each(("axis", "queue", "error"), [
     (3, None, ValueError), (True, None, TypeError), ("x", None, TypeError), (0, "much", ValueError),
     (0, -1, ValueError), (0, 1.5, TypeError)])
 def test_wrong_arguments(axis, queue, error):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import zcore
+from tests.each import each
 from zcore.__main__ import main
 from zcore.errors import NotADirectoryStoreError
 from zcore.stores import Store, openers
@@ -201,7 +202,7 @@ class Client:
     get_range = get
 
 
-@pytest.mark.parametrize(("place", "kind"), [
+@each(("place", "kind"), [
     ("s3://bucket/a.zarr", openers.REMOTE),
     ("https://host/a.zip", openers.REMOTE),
     ("https://host/A.JSON?version=1", openers.REFERENCES),

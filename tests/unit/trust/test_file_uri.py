@@ -7,7 +7,7 @@ from zcore.trust.base_path import POSIX, WINDOWS
 from zcore.trust.file_uri import path_to_uri, uri_to_path
 
 
-@pytest.mark.parametrize("flavour, base, uri", [
+@each("flavour, base, uri", [
     # FS-URI-01: the examples of the text
     (POSIX, "/my data", "file:///my%20data"),
     (WINDOWS, "c:\\my data", "file:///c:/my%20data"),
@@ -34,7 +34,7 @@ def test_canonical_form(flavour, base, uri):
     assert uri_to_path(uri, flavour) == base
 
 
-@pytest.mark.parametrize("uri", [
+@each("uri", [
     "file:/my%20data", "file://localhost/my%20data", "FILE:///my%20data", "File://LocalHost/my%20data",
     "file:///my data",
     "file:///%6dy%20data", "file:///%6Dy%20d%61ta", "file:///my%20data/", "file:////my%20data", "file:///x/../my%20data",
@@ -45,7 +45,7 @@ def test_other_forms(uri):
     assert uri_to_path(uri, POSIX) == "/my data"
 
 
-@pytest.mark.parametrize("uri, base", [
+@each("uri, base", [
     ("file:c:/p", "c:\\p"), ("file:/c:/p", "c:\\p"), ("file:///c|/p", "c:\\p"), ("file:c|/p", "c:\\p"),
     ("file:///C:", "C:\\"),
     ("file:///c%3A/p", "c:\\p"), ("file://localhost/c:/p", "c:\\p"), ("file:///c:/p/", "c:\\p"),
@@ -57,7 +57,7 @@ def test_windows_forms(uri, base):
     assert uri_to_path(uri, WINDOWS) == base
 
 
-@pytest.mark.parametrize("flavour, uri", [
+@each("flavour, uri", [
     (POSIX, "file://server/share/p"), (POSIX, "file://127.0.0.1/p"), (POSIX, "file://user@localhost/p"),
     (WINDOWS, "file://c:/p"), (WINDOWS, "file://user@server/share"), (WINDOWS, "file://server"),
     (WINDOWS, "file:////server"),
@@ -78,7 +78,7 @@ def test_broken_uris(flavour, rest):
         uri_to_path(f"file:///c:{rest}", flavour)
 
 
-@pytest.mark.parametrize("flavour, uri", [
+@each("flavour, uri", [
     (POSIX, "file:"), (POSIX, "file://"), (POSIX, "file:p"), (POSIX, "file:./p"), (POSIX, "file://localhost"),
     (WINDOWS, "file:"), (WINDOWS, "file:///p"), (WINDOWS, "file:c:p"), (WINDOWS, "file:p"), (WINDOWS, "file:///c:/a%5Cb"),
     (WINDOWS, "file:///c:/%E9"), (WINDOWS, "file:////./pipe/x"),

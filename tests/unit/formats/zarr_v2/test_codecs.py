@@ -40,7 +40,7 @@ def test_chunk_without_codecs_is_raw_bytes():
     assert parse(dtype=">i4").codecs == (CodecSpec("bytes", {"endian": "big"}),)
 
 
-@pytest.mark.parametrize(("config", "name", "configuration"), [
+@each(("config", "name", "configuration"), [
     # V2-COD-01
     ({"id": "blosc", "cname": "zstd", "clevel": 3, "shuffle": 2, "blocksize": 0}, "blosc",
      {"typesize": 4, "cname": "zstd", "clevel": 3, "shuffle": "bitshuffle", "blocksize": 0}),
@@ -64,7 +64,7 @@ def test_compressor_is_read_and_rewritten(config, name, configuration):
     assert rewritten(array.replace(extra={})) == ("C", None, config)
 
 
-@pytest.mark.parametrize(("config", "name", "configuration"), [
+@each(("config", "name", "configuration"), [
     ({"id": "blosc"}, "blosc", {"typesize": 4, "cname": "lz4", "clevel": 5, "shuffle": "shuffle", "blocksize": 0}),
     ({"id": "blosc", "shuffle": -1}, "blosc",
      {"typesize": 4, "cname": "lz4", "clevel": 5, "shuffle": "shuffle", "blocksize": 0}),
@@ -108,7 +108,7 @@ def test_words_of_gdal(config, same):
     assert rewritten(parse(compressor=config).replace(extra={})) == rewritten(parse(compressor=same).replace(extra={}))
 
 
-@pytest.mark.parametrize(("dtype", "filters", "size"), [
+@each(("dtype", "filters", "size"), [
     ("<i2", [{"elementsize": 0}], 2), (">f8", [{"elementsize": 0}], 8), ("|u1", [{"elementsize": 0}], 1),
     ([["a", "<i4"], ["b", "|u1"]], [{"elementsize": 0}], 5), ("<i4", [{"id": "fletcher32"}, {"elementsize": 0}], 4),
     ("<i4", [{"id": "delta", "dtype": "<i4", "astype": "<i2"}, {"elementsize": 0}], 2),
@@ -127,7 +127,7 @@ def test_items_of_0_bytes_are_those_of_the_array(dtype, filters, size):
     assert array.codecs[-1] == CodecSpec("numcodecs.shuffle", {"elementsize": size})
 
 
-@pytest.mark.parametrize(("dtype", "filters"), [
+@each(("dtype", "filters"), [
     ("<i4", [{"id": "delta", "dtype": ">i4"}]), (">i4", [{"id": "delta", "dtype": "<f4"}]),
     ("<f4", [{"id": "fixedscaleoffset", "offset": 0, "scale": 1, "dtype": ">f4", "astype": "|u1"}]),
     (">f8", [{"id": "quantize", "digits": 2, "dtype": "<f8"}]), ("<i4", [{"id": "delta", "dtype": "<i2"}]),
@@ -143,7 +143,7 @@ def test_a_filter_of_another_type_than_it_is_given(dtype, filters):
         zcore.open(zcore.MemoryStore({".zarray": document}))
 
 
-@pytest.mark.parametrize(("dtype", "filters", "typesize"), [
+@each(("dtype", "filters", "typesize"), [
     ("<f8", None, 8), ("|S255", None, 255), ("|S256", None, 1), ([["a", "<i4"], ["b", "|u1"]], None, 5),
     ("<f8", [{"id": "delta", "dtype": "<f8", "astype": "<f4"}], 4), ("<i4", [{"id": "shuffle"}], 1),
     ("|O", [{"id": "vlen-utf8"}], 1),
@@ -155,7 +155,7 @@ def test_blosc_takes_the_item_size_of_what_it_is_given(dtype, filters, typesize)
     assert "typesize" not in rewritten(array.replace(extra={}))[2]
 
 
-@pytest.mark.parametrize(("filters", "dtype", "chain"), [
+@each(("filters", "dtype", "chain"), [
     # V2-COD-05
     ([{"id": "shuffle", "elementsize": 4}], "<i4", (LITTLE, CodecSpec("numcodecs.shuffle", {"elementsize": 4}))),
     # V2-COD-06, V2-COD-15
@@ -236,7 +236,7 @@ def test_f_order_is_a_transpose_in_front(shape, chunks, order, permutation):
     assert rewritten(array) == (order, [delta], None)
 
 
-@pytest.mark.parametrize("order", ["A", "c", "", None, 1, ["C"]])
+@each("order", ["A", "c", "", None, 1, ["C"]])
 def test_other_orders_are_refused(order):
     """V2-ARR-05"""
     with pytest.raises(MetadataError, match="member 'order'"):
@@ -250,7 +250,7 @@ def test_empty_list_of_filters_is_null():
     assert array == parse() and rewritten(array) == ("C", None, None)
 
 
-@pytest.mark.parametrize(("member", "value"), [
+@each(("member", "value"), [
     ("filters", {}), ("filters", "zlib"), ("filters", ["zlib"]), ("filters", [None]), ("filters", [{"level": 1}]),
     ("filters", [[]]), ("filters", 0), ("filters", [{"id": 1}]), ("filters", [{"id": ""}]),
     ("compressor", []), ("compressor", "zlib"), ("compressor", {}), ("compressor", {"level": 1}), ("compressor", 0),
@@ -351,7 +351,7 @@ def test_objects_have_a_codec_that_makes_bytes_of_them(id, parameters):
     assert in_f_order.dtype == checked.dtype
 
 
-@pytest.mark.parametrize(("dtype", "filters", "compressor", "member"), [
+@each(("dtype", "filters", "compressor", "member"), [
     ("|O", None, None, "filters"), ("|O", None, {"id": "zlib"}, "compressor"),
     ("|O", [{"id": "packbits"}], None, "filters"), ("|O", [{"id": "delta", "dtype": "<i4"}], None, "filters"),
     ("|O", [{"id": "crc32"}, {"id": "vlen-utf8"}], None, "filters"),
@@ -390,7 +390,7 @@ def test_place_of_a_codec_is_kept():
         assert rewritten(array) == ("C", filters, compressor)
 
 
-@pytest.mark.parametrize("codecs", [
+@each("codecs", [
     (), (LITTLE, LITTLE), (CodecSpec("zstd", {"level": 1, "checksum": False}),), (BYTES,),
     (CodecSpec("bytes", {"endian": "big"}),), (CodecSpec("transpose", {"order": [0, 2, 1]}), LITTLE),
     (CodecSpec("transpose", {}), LITTLE),

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from tests.each import each
 from zcore.errors import MetadataError, UnsupportedError
 from zcore.formats import format_of
 from zcore.model.metadata import ArrayMetadata, GroupMetadata
@@ -124,14 +125,14 @@ def test_reference_sets_have_no_number_of_the_format():
     assert parse(zarr_consolidated_format=..., record_size=1000) == parse()
 
 
-@pytest.mark.parametrize("value", [0, 2, "1", 1.0, True, None, ...])
+@each("value", [0, 2, "1", 1.0, True, None, ...])
 def test_other_formats_are_refused(value):
     """V2-CON-01"""
     with pytest.raises(MetadataError, match="member 'zarr_consolidated_format'"):
         parse(zarr_consolidated_format=value)
 
 
-@pytest.mark.parametrize("copies", [..., None, [], "x", {}, {"a/.zgroup": GROUP}, {".zarray": ARRAY},
+@each("copies", [..., None, [], "x", {}, {"a/.zgroup": GROUP}, {".zarray": ARRAY},
                                     {".zgroup": GROUP, "../a/.zarray": ARRAY}, {".zgroup": GROUP, "/a/.zarray": ARRAY},
                                     {".zgroup": GROUP, "a//b/.zarray": ARRAY}, {".zgroup": GROUP, "./.zgroup": GROUP}])
 def test_impossible_copies_are_refused(copies):
@@ -141,7 +142,7 @@ def test_impossible_copies_are_refused(copies):
     assert (caught.value.path, caught.value.document) == ("s", ".zmetadata")
 
 
-@pytest.mark.parametrize("name, value", [(".zarray", None), *itertools.product((".zarray", ".zattrs"), (1, [], True))])
+@each("name, value", [(".zarray", None), *itertools.product((".zarray", ".zattrs"), (1, [], True))])
 def test_copy_that_is_no_object_is_refused(name, value):
     """V2-CON-01"""
     group = parse({**COPIES, f"a/{name}": value})

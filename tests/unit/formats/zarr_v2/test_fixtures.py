@@ -126,7 +126,7 @@ def test_document_is_rewritten_byte_for_byte(directory):
     assert again == array.replace(extra=again.extra)
 
 
-@pytest.mark.parametrize("path", sorted(path for path in FIXTURES.rglob(".zgroup")), ids=lambda path: path.parent.name)
+@each("path", sorted(path for path in FIXTURES.rglob(".zgroup")), ids=lambda path: path.parent.name)
 def test_group_is_rewritten_byte_for_byte(path):
     """V2-GRP-01"""
     assert zarr_v2.render_group(zarr_v2.parse_group(path.read_bytes(), "g")) == path.read_bytes()

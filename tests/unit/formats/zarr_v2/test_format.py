@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import zcore
+from tests.each import each
 from zcore.errors import MetadataError, UnsupportedError
 from zcore.formats import NODE_DOCUMENTS, format_of
 from zcore.model.chunk_keys import ChunkKeyEncoding
@@ -121,7 +122,7 @@ def test_member_that_reference_sets_leave_out_is_null(member):
     assert rewritten(array)[member] is None
 
 
-@pytest.mark.parametrize("value", [1, 3, 2.0, "2", True, None, [2]])
+@each("value", [1, 3, 2.0, "2", True, None, [2]])
 def test_other_versions_are_refused(value):
     """V2-ARR-02"""
     with pytest.raises(MetadataError, match="member 'zarr_format'"):
@@ -154,7 +155,7 @@ def test_separator_of_chunk_keys(separator, key):
     assert rewritten(array).get("dimension_separator", ...) == separator
 
 
-@pytest.mark.parametrize("separator", ["", "-", "//", None, 1, ["."]])
+@each("separator", ["", "-", "//", None, 1, ["."]])
 def test_other_separators_are_refused(separator):
     """V2-ARR-07"""
     with pytest.raises(MetadataError, match="member 'dimension_separator'"):
@@ -224,7 +225,7 @@ def test_other_members_of_a_group_are_ignored_with_a_warning():
     assert group == GroupMetadata(2)
 
 
-@pytest.mark.parametrize("raw", [
+@each("raw", [
     b"{}", b'{"zarr_format": 3}', b'{"zarr_format": 1}', b'{"zarr_format": "2"}', b"[]", b"",
 ])
 def test_group_of_another_version_is_refused(raw):
@@ -253,7 +254,7 @@ def test_bare_constants_belong_to_fill_values_alone():
 
 
 # zarr-python 3.4, create_array(zarr_format=2)
-@pytest.mark.parametrize("changes", [
+@each("changes", [
     {"dtype": "<f4", "fill_value": 0.10000000149011612}, {"dtype": "<c8", "fill_value": ["NaN", 1.0]},
     {"dtype": "|S3", "fill_value": "YWI="}, {"dtype": "|S3", "fill_value": ""}, {"dtype": "<U3", "fill_value": "hé"},
     {"dtype": "|V2", "fill_value": "YQA="}, {"dtype": "<M8[s]", "fill_value": -2**63},

@@ -92,7 +92,7 @@ def test_f_order():
             zarr_v2.new_array(4, "<i4", order=order)
 
 
-@pytest.mark.parametrize(("encoding", "key"), [
+@each(("encoding", "key"), [
     (None, "1.2"), (".", "1.2"), ("/", "1/2"), ({"name": "v2", "separator": "/"}, "1/2"), ({"name": "v2"}, "1.2"),
     ({"name": "v2", "configuration": {"separator": "/"}}, "1/2"), (ChunkKeyEncoding.v2("/"), "1/2"),
     ("v2", "1.2"), ({"name": "v2"}, "1.2"),
@@ -105,7 +105,7 @@ def test_chunk_keys(encoding, key):
     assert written == array.chunk_keys.separator
 
 
-@pytest.mark.parametrize("encoding", [
+@each("encoding", [
     "-", "", {"name": "default"}, {}, ChunkKeyEncoding.v3(), ChunkKeyEncoding.zmeta(),
 ])
 def test_other_chunk_keys_are_refused(encoding):
@@ -173,7 +173,7 @@ def test_attributes_are_part_of_the_value_alone():
     assert zarr_v2.new_group({"a": 1}).attributes == {"a": 1}
 
 
-@pytest.mark.parametrize(("settings", "error"), [
+@each(("settings", "error"), [
     ({"shards": (4,)}, ValueError), ({"dimension_names": ("x",)}, ValueError), ({"compressors": "delta"}, ValueError),
     ({"compressors": {"name": "zlib"}}, ValueError), ({"compressors": {}}, TypeError), ({"filters": 5}, TypeError),
     ({"compressors": {"id": "zlib", "level": 99}}, ValueError), ({"fill_value": "x"}, ValueError),

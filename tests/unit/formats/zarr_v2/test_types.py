@@ -51,14 +51,14 @@ def test_size_of_text_counts_characters():
     assert parse("<U5").itemsize == 20
 
 
-@pytest.mark.parametrize("dtype", ["f8", "=f8", "|f8", "i4", "int32", "<M8", "<M8[generic]", "<m8[x]", "U5"])
+@each("dtype", ["f8", "=f8", "|f8", "i4", "int32", "<M8", "<M8[generic]", "<m8[x]", "U5"])
 def test_type_without_byte_order_or_unit_is_refused(dtype):
     """V2-DT-01, V2-DT-05"""
     with pytest.raises(MetadataError, match="a/.zarray: member 'dtype'"):
         parse(dtype)
 
 
-@pytest.mark.parametrize("dtype", ["<f16", ">c32", "<i3", "<x4", "", "<f4,<i4", "|S0", "<U0", "|V0", "O", "|O8"])
+@each("dtype", ["<f16", ">c32", "<i3", "<x4", "", "<f4,<i4", "|S0", "<U0", "|V0", "O", "|O8"])
 def test_type_without_portable_bytes_is_unsupported(dtype):
     """V2-DT-02, V2-DT-03: items of no bytes, though legal, hold nothing that could be read."""
     with pytest.raises(UnsupportedError, match="a/.zarray: member 'dtype'") as caught:
@@ -95,7 +95,7 @@ def test_padding_is_kept():
     assert rewritten(array)["dtype"] == descr
 
 
-@pytest.mark.parametrize("dtype", [
+@each("dtype", [
     [], [["a"]], [["a", "<i4", [0]]], [["a", "<i4", "x"]], [["a", "<i4"], ["a", "<i4"]], [["", "<i4"]], [[1, "<i4"]],
     [["a", "f4"]], 4, None, {}, ["<i4"],
 ])
@@ -111,7 +111,7 @@ def test_object_inside_a_structure_is_unsupported():
         parse([["a", "|O"]], filters=[{"id": "vlen-utf8"}])
 
 
-@pytest.mark.parametrize("dtype", ["<f8", "|S3", "<U2", "|V2", "|b1", [["a", "<i4"], ["b", "<M8[D]"]]])
+@each("dtype", ["<f8", "|S3", "<U2", "|V2", "|b1", [["a", "<i4"], ["b", "<M8[D]"]]])
 def test_null_is_undefined_and_reads_as_zeros(dtype):
     """V2-FV-01"""
     array = parse(dtype, None)
@@ -155,7 +155,7 @@ def test_fill_value_is_read_and_rewritten(dtype, value, expected):
             1, value if type(value) is float else 1)
 
 
-@pytest.mark.parametrize(("dtype", "value", "expected", "written"), [
+@each(("dtype", "value", "expected", "written"), [
     ("<i4", 5.0, 5, 5), ("|u1", 0.0, 0, 0), ("|b1", 0, False, False),
     ("|b1", 1, True, True), ("<f8", 3, 3.0, 3.0), ("<c8", 2, 2, [2.0, 0.0]), ("<c8", "NaN", math.nan, ["NaN", 0.0]),
     ("|S3", 0, b"", ""), ("|V2", 0, np.void(b"\0\0"), "AAA="), ("|V3", "YQ==", np.void(b"a\0\0"), "YQAA"),
@@ -259,7 +259,7 @@ def test_fill_value_that_the_type_does_not_hold_is_refused(dtype, value):
 UTF8, BYTES, JSON2 = [{"id": "vlen-utf8"}], [{"id": "vlen-bytes"}], [{"id": "json2"}]
 
 
-@pytest.mark.parametrize(("filters", "value", "expected", "written"), [
+@each(("filters", "value", "expected", "written"), [
     (UTF8, "ü", "ü", "ü"), (UTF8, "", "", ""), (UTF8, 0, "", ""), (UTF8, None, None, None),
     (BYTES, "YWI=", b"ab", "YWI="), (BYTES, "", b"", ""), (BYTES, 0, b"", ""), (BYTES, None, None, None),
     (JSON2, 0, 0, 0), (JSON2, "x", "x", "x"), (JSON2, [1, "a"], [1, "a"], [1, "a"]), (JSON2, None, None, None),
@@ -276,7 +276,7 @@ def test_fill_value_of_objects(filters, value, expected, written):
     assert array != array.replace(fill_value="other")
 
 
-@pytest.mark.parametrize(("filters", "value"), [
+@each(("filters", "value"), [
     (UTF8, 1), (UTF8, ["a"]), (UTF8, True), (BYTES, "x"), (BYTES, 1), (BYTES, []),
 ])
 def test_fill_value_that_the_objects_codec_does_not_hold_is_refused(filters, value):

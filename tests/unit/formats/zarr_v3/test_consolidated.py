@@ -4,6 +4,7 @@ import pickle
 
 import pytest
 
+from tests.each import each
 from zcore.errors import MetadataError, UnsupportedError
 from zcore.formats import format_of
 from zcore.formats.zarr_v3.consolidated import render_consolidated
@@ -59,7 +60,7 @@ def test_absent():
     assert list(parse({}).consolidated) == []
 
 
-@pytest.mark.parametrize("value", [
+@each("value", [
     1, [], "inline", {}, {"kind": "inline", "metadata": {}},
     {"kind": "inline", "must_understand": True, "metadata": {}},
     {"kind": "external", "must_understand": False, "metadata": {}}, {"kind": "inline", "must_understand": False},
@@ -75,7 +76,7 @@ def test_other_kinds_are_refused(value):
     assert group.consolidated is None and "consolidated_metadata" not in json.loads(zarr_v3.render_group(group))
 
 
-@pytest.mark.parametrize("metadata", [
+@each("metadata", [
     {"a/b": X}, {"a": X, "a/b": X}, {"": GROUP}, {"/a": X}, {"a/": X, "a": GROUP}, {"a//b": X},
     {"a": GROUP, "a/../b": X}, {"__a": X}, {"a": 1}, {"a": None}, {"..": X}, {"a": {}, "a/b": X}, {"a": [], "a/b": X},
 ])

@@ -45,7 +45,7 @@ def test_name_and_type(name, dtype):
     assert stored_byte_order(swapped) == (">" if stored_byte_order(dtype) else None)
 
 
-@pytest.mark.parametrize(("name", "dtype"), [
+@each(("name", "dtype"), [
     ("r8", "V1"), ("r16", "V2"), ("r1024", "V128"), ("complex_float32", "<c8"), ("complex_float64", "<c16"),
     (named("numpy.datetime64", unit="μs", scale_factor=1), "<M8[us]"), ("binary", object),
     ("variable_length_bytes", object), ("bytes", object),
@@ -87,7 +87,7 @@ def test_name_that_breaks_a_rule(value):
     assert len(str(caught.value)) < 400
 
 
-@pytest.mark.parametrize("value", [
+@each("value", [
     "complex_float4_e2m1fn", "complex_float6_e2m3fn", "complex_float6_e3m2fn", "complex_float8_e3m4",
     "complex_float8_e4m3", "complex_float8_e4m3b11fnuz", "complex_float8_e4m3fnuz", "complex_float8_e5m2",
     "complex_float8_e5m2fnuz", "complex_float8_e8m0fnu",
@@ -102,7 +102,7 @@ def test_unknown_type_is_named(value):
     assert caught.value.feature and len(str(caught.value)) < 200
 
 
-@pytest.mark.parametrize("dtype", [np.longdouble, np.clongdouble, [("a", "<i4", (2,))], "S0", "U0", "V0"])
+@each("dtype", [np.longdouble, np.clongdouble, [("a", "<i4", (2,))], "S0", "U0", "V0"])
 def test_type_without_a_name(dtype):
     with pytest.raises(UnsupportedError):
         render_data_type(np.dtype(dtype))
@@ -130,7 +130,7 @@ def test_structure_of_a_caller_is_packed():
         named_dtype([(("title", "a"), "i1")])
 
 
-@pytest.mark.parametrize(("given", "dtype", "name"), [
+@each(("given", "dtype", "name"), [
     (str, np.dtypes.StringDType(), None), ("string", np.dtypes.StringDType(), "string"),
     (bytes, np.dtype(object), None),
     (np.dtypes.StringDType(na_object=None), np.dtypes.StringDType(), None), ("bytes", np.dtype(object), "bytes"),
@@ -151,7 +151,7 @@ def test_what_a_caller_may_not_name():
         named_dtype("nonsense")
 
 
-@pytest.mark.parametrize("name", [
+@each("name", [
     "bfloat16", "int2", "int4", "uint2", "uint4", "float8_e4m3", "float8_e5m2", "float8_e8m0fnu", "float4_e2m1fn",
     "complex_bfloat16",
 ])

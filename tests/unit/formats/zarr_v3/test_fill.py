@@ -49,7 +49,7 @@ def test_value_keeps_its_bits(dtype, text, raw):
     assert through(dtype, text) == (raw, json.dumps(json.loads(text)))
 
 
-@pytest.mark.parametrize(("dtype", "text", "written"), [
+@each(("dtype", "text", "written"), [
     ("<f4", '"0x7fc00000"', '"NaN"'), ("<f2", '"0x7E00"', '"NaN"'), ("<f8", '"0x7ff8000000000000"', '"NaN"'),
     ("<f4", '"0x3f800000"', "1.0"), ("<f4", '"0x7f800000"', '"Infinity"'), ("<f8", "1", "1.0"),
     ("<f4", "0.10000000149011612", "0.1"), ("<f2", "0.0999755859375", "0.1"), ("<M8[s]", '"NaT"', str(-2**63)),

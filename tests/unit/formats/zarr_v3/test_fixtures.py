@@ -3,8 +3,8 @@ import json
 from pathlib import Path
 
 import numpy as np
-import pytest
 
+from tests.each import each
 from zcore.formats import format_of
 from zcore.model.chunk_keys import ChunkKeyEncoding
 from zcore.model.metadata import ArrayMetadata, GroupMetadata
@@ -35,7 +35,7 @@ def test_there_are_documents():
     assert len(ARRAYS) == 12
 
 
-@pytest.mark.parametrize("name", ARRAYS)
+@each("name", ARRAYS)
 def test_document_is_written_again_with_the_same_members(name):
     """V3-META-23, V3-EXT-06, V3-EXT-07, V3-PY-01, V3-PY-02, V3-PY-06, V3-XDT-07"""
     array = array_of(name)
@@ -48,7 +48,7 @@ def test_document_is_written_again_with_the_same_members(name):
         assert zarr_v3.parse_array(json.dumps(written).encode(), name) == array
 
 
-@pytest.mark.parametrize(("name", "dtype", "fill_value"), [
+@each(("name", "dtype", "fill_value"), [
     ("plain", np.dtype("<f4"), 0.0), ("scalar", np.dtype("<u8"), 2**64 - 1), ("string", np.dtypes.StringDType(), "é"),
     ("bytes", np.dtype(object), b"abc"), ("text", np.dtype("<U5"), "abc"), ("null_terminated", np.dtype("S3"), b"ab"),
     ("raw", np.dtype("V4"), np.void(b"ab\0\0")), ("v2_keys", np.dtype("<i2"), 0),

@@ -84,7 +84,7 @@ def test_group():
     assert zarr_v3.new_group({"a": 1}) == GroupMetadata(3, {"a": 1})
 
 
-@pytest.mark.parametrize("member", [member for member in MANDATORY if member != "codecs"])
+@each("member", [member for member in MANDATORY if member != "codecs"])
 def test_each_mandatory_member_of_an_array(member):
     """V3-META-09, V3-META-07"""
     with pytest.raises(MetadataError, match=f"x/zarr.json: member '{member}' is missing") as caught:
@@ -232,7 +232,7 @@ def test_broken_rule_names_the_member(member, value):
     assert str(caught.value).startswith(f"x/zarr.json: member '{named}': ") and len(str(caught.value)) < 400
 
 
-@pytest.mark.parametrize(("changes", "feature"), [
+@each(("changes", "feature"), [
     ({"data_type": "<f8"}, "data type <f8"),                                                    # V3-DT-06
     ({"data_type": "Float64"}, "data type Float64"), ({"data_type": "float64 "}, "data type float64 "),  # V3-EXT-08
     ({"data_type": {"name": "https://example.org/f9", "must_understand": False}}, "data type https://example.org/f9"),

@@ -32,7 +32,7 @@ def test_length_of_zero_counts_as_one_where_there_are_no_elements():
     assert parse_grid(regular([0]), (5,)) == ((0,), None)  # refused by the model
 
 
-@pytest.mark.parametrize("grid", [
+@each("grid", [
     "regular", regular([5]), regular([5, 5, 5]), regular([5, 5.0]), regular([5, True]), regular(5), regular(None),
     regular([5, "5"]), {"name": "regular", "configuration": {}}, regular([[5], [5]]),
 ])
@@ -42,7 +42,7 @@ def test_regular_grid_that_is_none(grid):
         parse_grid(grid, (10, 10))
 
 
-@pytest.mark.parametrize(("edges", "length"), [
+@each(("edges", "length"), [
     (4, 10), ([4, 4, 4], 10), ([[4, 3]], 10), ([4, [4, 2]], 10), ([4, [4, 2]], 3), ([[4, 2**62]], 10), (4, 0), ([4], 0),
     ([4], 4),
 ])
@@ -51,7 +51,7 @@ def test_rectilinear_grid_of_equal_chunks_is_regular(edges, length):
     assert parse_grid(rectilinear(edges), (length,)) == ((4,), None)
 
 
-@pytest.mark.parametrize(("edges", "length", "runs", "rendered"), [
+@each(("edges", "length", "runs", "rendered"), [
     ([[1, 3], 3], 6, ((1, 3), (3, 1)), [[1, 3], 3]), ([4, 4, 2], 10, ((4, 2), (2, 1)), [[4, 2], 2]),
     ([1, [2, 1], 3], 6, ((1, 1), (2, 1), (3, 1)), [1, 2, 3]), ([1, [1, 2], 2], 0, ((1, 3), (2, 1)), [[1, 3], 2]),
     ([1, [2, 2**61]], 2**62, ((1, 1), (2, 2**61)), [1, [2, 2**61]]), ([5, 4, 9, 9], 6, ((5, 1), (4, 1), (9, 2)),
@@ -93,7 +93,7 @@ def test_rectilinear_grid_that_is_none(grid):
         parse_grid(grid, (10,))
 
 
-@pytest.mark.parametrize(("value", "expected", "key", "scalar"), [
+@each(("value", "expected", "key", "scalar"), [
     ("default", ChunkKeyEncoding.v3("/"), "c/1/23/45", "c"), ("v2", ChunkKeyEncoding.v2("."), "1.23.45", "0"),
     ({"name": "default", "configuration": {"separator": "."}}, ChunkKeyEncoding.v3("."), "c.1.23.45", "c"),
     ({"name": "v2", "configuration": {"separator": "/"}}, ChunkKeyEncoding.v2("/"), "1/23/45", "0"),
@@ -107,7 +107,7 @@ def test_key_encoding(value, expected, key, scalar):
     assert parse_key_encoding(render_key_encoding(encoding)) == encoding
 
 
-@pytest.mark.parametrize("separator", ["", "-", None, "//", 1, ["/"], "\\"])
+@each("separator", ["", "-", None, "//", 1, ["/"], "\\"])
 def test_separator_is_one_of_two(separator):
     """V3-KEY-03"""
     with pytest.raises(ValueError, match="separator"):

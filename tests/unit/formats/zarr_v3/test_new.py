@@ -4,6 +4,7 @@ import json
 import numpy as np
 import pytest
 
+from tests.each import each
 from zcore.codecs import BloscCodec, Crc32cCodec
 from zcore.formats import format_of
 from zcore.formats.codec_specs import BLOSC_DEFAULTS
@@ -28,7 +29,7 @@ def blosc(typesize, shuffle, **changes):
     return CodecSpec("blosc", {"typesize": typesize, **BLOSC_DEFAULTS, "shuffle": shuffle, "blocksize": 0, **changes})
 
 
-@pytest.mark.parametrize(("dtype", "serializer", "typesize", "shuffle"), [
+@each(("dtype", "serializer", "typesize", "shuffle"), [
     ("<f4", LITTLE, 4, "shuffle"), (">i8", CodecSpec("bytes", {"endian": "big"}), 8, "shuffle"),
     ("u1", CodecSpec("bytes"), 1, "bitshuffle"), ("?", CodecSpec("bytes"), 1, "bitshuffle"),
     ("S300", CodecSpec("bytes"), 1, "shuffle"), ("<U5", LITTLE, 20, "shuffle"), ("<c16", LITTLE, 16, "shuffle"),
@@ -43,7 +44,7 @@ def test_default_chain(dtype, serializer, typesize, shuffle):
     assert array.chunk_keys == ChunkKeyEncoding.v3("/")
 
 
-@pytest.mark.parametrize(("dtype", "fill_value"), [
+@each(("dtype", "fill_value"), [
     ("i4", 0), ("f8", 0.0), ("?", False), ("U3", ""), ("S3", b""), (str, ""), (bytes, b""), ("c8", 0j),
 ])
 def test_default_fill_value_is_recorded(dtype, fill_value):
@@ -59,7 +60,7 @@ def test_default_fill_value_of_dates_is_nat():
     assert new(dtype="M8[D]", fill_value=0).fill_value == np.datetime64(0, "D")
 
 
-@pytest.mark.parametrize(("dtype", "given", "stored"), [
+@each(("dtype", "given", "stored"), [
     ("f4", float("nan"), "NaN"), ("f8", -0.0, -0.0), ("u8", 2**64 - 1, 2**64 - 1), ("M8[s]", np.datetime64(5, "s"), 5),
     (str, np.str_("é"), "é"), (bytes, bytearray(b"a"), "YQ=="),
     ("f4", np.array(0x7fc00001, "u4").view("f4")[()], "0x7fc00001"),
@@ -72,7 +73,7 @@ def test_fill_value_that_is_given(dtype, given, stored):
     assert json.loads(zarr_v3.render_array(new(dtype=dtype, fill_value=given)))["fill_value"] == stored
 
 
-@pytest.mark.parametrize(("dtype", "fill_value"), [
+@each(("dtype", "fill_value"), [
     ("i1", 200), ("i1", 0.5), ("f4", 1e39), (str, 5), (bytes, "a"), ([("a", "i1")], {"b": 1}), ("S1", "ab"),
     (str, "\ud800"),
 ])
@@ -147,13 +148,13 @@ def test_shards():
     assert nested.codecs == array.codecs
 
 
-@pytest.mark.parametrize("shards", [True, (0, 1), (1, 2, 3), (1,), (1.5, 2), [[1, 2], 3]])
+@each("shards", [True, (0, 1), (1, 2, 3), (1,), (1.5, 2), [[1, 2], 3]])
 def test_an_error_about_shards_speaks_of_shards(shards):
     with pytest.raises((ValueError, TypeError), match="^shards: expected"):
         new((10, 10), "<f4", (5, 5), shards=shards)
 
 
-@pytest.mark.parametrize(("shape", "chunks", "shards", "inner", "outer"), [
+@each(("shape", "chunks", "shards", "inner", "outer"), [
     ((100, 100), (10, 20), -1, (10, 20), (100, 100)), ((95, 100), (10, 20), (-1, 40), (10, 20), (100, 40)),
     ((95, 100), 10, (20, -1), (10, 10), (20, 100)), ((0, 5), (3, 5), -1, (3, 5), (3, 5)),
     ((16, 16), (9, 9), (None, -1), (9, 9), (18, 18)), ((16, 16), (9, 9), "4 MB", (9, 9), (18, 18)),
@@ -169,7 +170,7 @@ def test_shapes_of_shards(shape, chunks, shards, inner, outer):
     assert array.chunk_shape == outer
 
 
-@pytest.mark.parametrize("keywords", [
+@each("keywords", [
     {"shards": (15, 20)}, {"shards": (5, 20)}, {"shape": (16, 16), "chunks": (9, 9), "shards": (16, 16)},
     {"shape": (16, 16), "chunks": (9, 9), "shards": iter((16, 16))}, {"shape": 16, "chunks": 9, "shards": 16},
     {"shape": (0,), "chunks": (2,), "shards": (1,)}, {"shards": (20, 40, 2)}, {"shards": {"shape": (20, 40), "x": 1}},

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import zcore
+from tests.each import each
 from zcore.codecs import BloscCodec, BytesCodec, GzipCodec, ShardingCodec
 from zcore.formats.zarr_v3.new_chain import specs_of
 
@@ -24,7 +25,7 @@ def innermost_blosc(codecs):
     return codecs[-1]["configuration"]
 
 
-@pytest.mark.parametrize(("settings", "typesize", "shuffle"), [
+@each(("settings", "typesize", "shuffle"), [
     ({"dtype": "i4", "serializer": shards_of()}, 4, "shuffle"),
     ({"dtype": "u1", "serializer": shards_of()}, 1, "bitshuffle"),
     ({"dtype": "i4", "codecs": [shards_of()]}, 4, "shuffle"),
@@ -74,7 +75,7 @@ def test_blosc_of_zarr_python_in_its_shards():
         assert (found["typesize"], found["shuffle"]) == (8, "shuffle")
 
 
-@pytest.mark.parametrize(("name", "given", "completed"), [
+@each(("name", "given", "completed"), [
     ("delta", {}, {"dtype": "<f8", "astype": "<f8"}), ("delta", {"dtype": "<i8"}, {"astype": "<i8"}),
     ("fixedscaleoffset", {"offset": 0, "scale": 10}, {"dtype": "<f8", "astype": "<f8"}),
     ("quantize", {"digits": 3, "astype": "<f4"}, {"dtype": "<f8"}),
@@ -144,7 +145,7 @@ def test_shards_of_zarr_python():
     assert a.chunks == (2, 2) and a.compressors[0].level == 3 and (a[...] == 5).all()
 
 
-@pytest.mark.parametrize("configuration", [{}, {"codecs": 3}, {"codecs": []}, {"codecs": [3]}, 3, None])
+@each("configuration", [{}, {"codecs": 3}, {"codecs": []}, {"codecs": [3]}, 3, None])
 def test_shards_that_are_not_described_are_refused(configuration):
     with pytest.raises((ValueError, TypeError)):
         zcore.create_array(zcore.MemoryStore(), shape=(4, 4), dtype="i4",

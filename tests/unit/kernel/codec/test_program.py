@@ -9,7 +9,7 @@ from zcore.kernel.codec.program import Program
 BLOSC = ("blosc", "lz4", 5, 1, 4, 0)
 
 
-@pytest.mark.parametrize(
+@each(
     ("steps", "match"),
     [
         ([("bz2", 5)], "no C form"),

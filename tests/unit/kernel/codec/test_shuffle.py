@@ -52,7 +52,7 @@ def test_blocks_of_every_size(typesize):
         assert unbitshuffle(bit_rows(data, typesize), typesize) == data, n
 
 
-@pytest.mark.parametrize("typesize", [2, 3, 4, 8, 16, 24])
+@each("typesize", [2, 3, 4, 8, 16, 24])
 def test_unaligned_blocks(typesize):
     data = np.random.default_rng(1).bytes(typesize * 200 + 1)
     for shift in range(1, 17):

@@ -4,6 +4,7 @@ import weakref
 
 import pytest
 
+from tests.each import each
 from zcore.kernel.codec.program import Program
 
 
@@ -17,7 +18,7 @@ class Reversed:
         return bytes(data)[::-1]
 
 
-@pytest.mark.parametrize("step", [
+@each("step", [
     ("zstd", 3), ("zlib",), ("gzip", 1, 2), ("lz4",), ("blosc", "lz4", 5), ("shuffle",), ("delta", "i4"),
     ("fixedscaleoffset", "f4", "i2"), ("scale_offset", "f4", 1.0), ("python",),
 ])

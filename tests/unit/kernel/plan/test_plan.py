@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import zcore
 from tests.both_ways import WAYS, directory
 from tests.descriptors import descriptors
+from tests.each import each
 from zcore.errors import ChunkError, NodeNotFoundError, SelectionError, StoreError
 from zcore.indexing.numpy import indexed
 from zcore.kernel.codec.program import Program
@@ -58,7 +59,7 @@ def test_elements_that_lie_further_apart_than_32_bits_count():
         assert inside[1].ravel().tolist() == [7, 7 + 2**32]
 
 
-@pytest.mark.parametrize(("start", "step", "count", "expected"), [
+@each(("start", "step", "count", "expected"), [
     (0, 1, 10, [True, True, True]),
     (8, 1, 2, [True]),            # the last chunk, cut off by the border
     (1, 1, 9, [False, True, True]),
@@ -173,7 +174,7 @@ def test_no_task_is_lost_between_plans(tmp_path):
         thread.join()
 
 
-@pytest.mark.parametrize("options", [
+@each("options", [
     {"starts": (11,)}, {"counts": (11,)}, {"starts": (-1,)}, {"steps": (0,)}, {"starts": (0,), "steps": (-1,)},
     {"starts": (5,), "steps": (2**62,), "counts": (3,)},
 ])

@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
+from tests.each import each
 from zcore.errors import SelectionError
 from zcore.indexing.numpy import indexed
 from zcore.kernel.select.box import Box, basic, whole
@@ -35,7 +36,7 @@ def test_every_slice_of_one_dimension():
             assert box.fits((length,))
 
 
-@pytest.mark.parametrize(
+@each(
     ("selection", "shape", "expected"),
     [
         ((), (), ([], [], [])),
@@ -55,7 +56,7 @@ def test_boxes(selection, shape, expected):
     assert [list(box.starts), list(box.steps), list(box.counts)] == list(expected)
 
 
-@pytest.mark.parametrize(
+@each(
     "index",
     [2, True + 1, np.int8(2), np.uint64(2), np.array(2), np.array(2, ">u2"), enum.IntEnum("Two", {"TWO": 2}).TWO],
 )
@@ -82,7 +83,7 @@ def test_expand_gives_back_the_dimensions_that_integers_drop(shape):
         assert expanded.shape == box.counts
 
 
-@pytest.mark.parametrize(
+@each(
     ("selection", "shape", "dimension"),
     [
         (5, (5,), 0),
@@ -106,7 +107,7 @@ def test_out_of_bounds_and_too_many(selection, shape, dimension):
     assert caught.value.dimension == dimension
 
 
-@pytest.mark.parametrize("selection", [(..., ...), (0, ..., ...), 1.0, 1j, b"a", object(), (0, 1.5), {}])
+@each("selection", [(..., ...), (0, ..., ...), 1.0, 1j, b"a", object(), (0, 1.5), {}])
 def test_what_numpy_refuses_too(selection):
     """By itself, or by the parser of all of NumPy's indexing, to which it is left."""
     with pytest.raises(IndexError):
@@ -132,7 +133,7 @@ def test_slices_of_something_else(index, exception):
         basic(index, (5,))
 
 
-@pytest.mark.parametrize(
+@each(
     "index",
     [
         None,

@@ -4,13 +4,14 @@ import itertools
 import numpy as np
 import pytest
 
+from tests.each import each
 from tests.tasks import chunks_of, parts_of
 from zcore.errors import SelectionError
 
 LARGE = 2**63 - 1
 
 
-@pytest.mark.parametrize(("length", "chunk", "n_chunks"), [
+@each(("length", "chunk", "n_chunks"), [
     (3000, 400, 8), (2**53 + 1, 2**53, 2), (2**53 + 1, 1, 2**53 + 1), (2**62, 2**61 + 1, 2), (LARGE, LARGE, 1),
     (LARGE, LARGE - 1, 2), (LARGE, 1, LARGE),
 ])
@@ -46,7 +47,7 @@ def test_a_selection_has_the_dimensions_of_the_grid():
         parts_of((3,), (1,), (0, 0), (1, 1), (1, 1))
 
 
-@pytest.mark.parametrize(("start", "step", "count"), [
+@each(("start", "step", "count"), [
     (10, 1, 1), (-1, 1, 1), (9, 1, 2), (0, 5, 3), (9, -5, 3), (0, -1, 2), (LARGE, 1, 1), (0, 0, 1), (0, 1, -1),
     (0, LARGE, 2), (0, 1, LARGE), (1, LARGE, LARGE), (9, -2**63, 2), (9, -LARGE, LARGE), (0, 2**32, 2**32),
 ])

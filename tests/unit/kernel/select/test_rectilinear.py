@@ -6,6 +6,7 @@ import pickle
 import numpy as np
 import pytest
 
+from tests.each import each
 from zcore.errors import SelectionError
 from zcore.kernel.codec.program import Program
 from zcore.kernel.plan.plan import PlanOptions
@@ -53,7 +54,7 @@ def test_values_are_equal_by_their_lengths():
     assert pickle.loads(pickle.dumps(edges)) == edges == eval(repr(edges))
 
 
-@pytest.mark.parametrize(("runs", "error"), [
+@each(("runs", "error"), [
     ([], ValueError), ([(0, 1)], ValueError), ([(1, 0)], ValueError), ([(-1, 1)], ValueError), ([(1, -1)], ValueError),
     ([(2**63, 1)], ValueError), ([(1, 2**63)], ValueError), ([(2**32, 2**31)], ValueError),
     ([(LARGE, 1), (1, 1)], ValueError), ([(2**100, 2**100)], ValueError), ([(1, 1)] * 9 + [(1, LARGE - 8)], ValueError),

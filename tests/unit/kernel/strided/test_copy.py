@@ -70,7 +70,7 @@ def test_source_strides_of_zero(shape, itemsize):
     assert copied(src, np.zeros(src.shape, src.dtype)).tobytes() == src.tobytes()
 
 
-@pytest.mark.parametrize("itemsize", [1, 2, 4, 8, 16, 6])
+@each("itemsize", [1, 2, 4, 8, 16, 6])
 def test_unaligned_addresses(itemsize):
     n = 300
     raw = items((n * itemsize + 64,), 1).tobytes()

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import zcore
+from tests.each import each
 from zcore.errors import LockError
 from zcore.kernel.io.documents import Descriptor
 from zcore.stores.directory import lock_file
@@ -164,7 +165,7 @@ def test_the_child_of_a_fork_is_another_process(tmp_path):
     assert lock_file._is_running("0" * 32 + end, SAID) and lock_file._is_running("0" * 32 + other, SAID) is False
 
 
-@pytest.mark.parametrize("end", ["", ".", "..", "...", ".x", f".{'f' * 32}.", f".{'f' * 32}.elsewhere", ".\udcff.x"])
+@each("end", ["", ".", "..", "...", ".x", f".{'f' * 32}.", f".{'f' * 32}.elsewhere", ".\udcff.x"])
 def test_processes_of_which_nothing_is_known(end):
     assert lock_file._is_running("0" * 32 + end, SAID) is None
 

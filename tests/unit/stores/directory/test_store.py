@@ -10,6 +10,7 @@ import pytest
 
 import zcore
 from tests.descriptors import descriptors
+from tests.each import each
 from tests.unit.stores.conformance import CORE_EXAMPLE, StoreConformance, changes
 from zcore import replacing
 from zcore.errors import (
@@ -176,7 +177,7 @@ def test_a_first_value_that_cannot_be_read(store):
     assert (caught.value.key, caught.value.errno) == ("a", errno.ELOOP)
 
 
-@pytest.mark.parametrize("path, error", [
+@each("path, error", [
     ("", ValueError), ("a\0b", ValueError), ("../a\0b", ValueError), ("\ud800", ValueError), ("../\ud800", ValueError),
     (b"bytes", TypeError), (5, TypeError),
 ])

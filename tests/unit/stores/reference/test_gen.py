@@ -78,7 +78,7 @@ def test_gen_is_a_list(gen):
     assert caught.value.member == "gen"
 
 
-@pytest.mark.parametrize("item, reason", [
+@each("item, reason", [
     (None, "an object"), ([], "an object"), ("x", "an object"), ({}, "found no dimensions"),
     *((({name: value for name, value in SEED.items() if name != missing}), f"found no {missing}")
       for missing in ("key", "url", "dimensions")),
@@ -135,7 +135,7 @@ def test_ranges_as_in_python(start, stop, step):
     assert keys(i={"start": start, "stop": stop, "step": step}) == [str(i) for i in range(start, stop, step)]
 
 
-@pytest.mark.parametrize("values, found", [
+@each("values, found", [
     ({"stop": 5}, range(5)), ({"stop": 0}, ()), ({"stop": -1}, ()), ([], ()), ([3, 1, 3], (3, 1, 3)),
     ({"start": -2**63, "stop": 2**63 - 1, "step": 2**63 - 1}, (-2**63, -1, 2**63 - 2)),
     ({"start": 2**63 - 1, "stop": -2**63, "step": -2**63}, (2**63 - 1, -1)),
@@ -168,7 +168,7 @@ def test_variable_named_as_a_template(name):
         Generation([{**TEXTS, "key": "k", "dimensions": {"i": [1], name: [1]}}], Templates(SEED_TEMPLATES))
 
 
-@pytest.mark.parametrize("texts, error", [
+@each("texts, error", [
     ({"key": "{{j}}"}, ReferenceFormatError), ({"url": "{{ j + 1 }}"}, ReferenceFormatError),
     ({"url": "{{"}, ReferenceFormatError), ({"offset": "{% x %}"}, UnsupportedError),
     ({"length": "{{ i.real }}"}, UnsupportedError), ({"url": "{{ 'a' * 10 ** 9 }}"}, ReferenceFormatError),
@@ -179,7 +179,7 @@ def test_texts_are_looked_at_although_nothing_is_generated(texts, error):
         Generation([{**SEED, **texts, "dimensions": {"i": []}}], Templates(SEED_TEMPLATES))
 
 
-@pytest.mark.parametrize("value, integer", [
+@each("value, integer", [
     (0, 0), (7, 7), (LARGEST, LARGEST), ("7", 7), (" 7\n", 7), ("\t007 ", 7), ("{{i}}", 3), (" {{ i }} ", 3),
     ("{{i}}0", 30), ("{{ i * 2 }}{{ i }}", 63), ("{{ '%05d' % i }}", 3), (str(LARGEST), LARGEST), ("0" * 40 + "1", 1),
     ("{{ i + 9223372036854775804 }}", LARGEST), ("{{ 2 ** 62 + (2 ** 62 - 4) + i }}", LARGEST),
@@ -231,7 +231,7 @@ def test_later_items_and_elements_come_later():
         "k0": "0", "k1": "second", "k2": "2", "k5": "second", "k9": "2"}
 
 
-@pytest.mark.parametrize("dimensions", [
+@each("dimensions", [
     {"i": {"stop": 10**12}}, {"i": {"stop": 10**6}, "j": {"stop": 10**6}}, {"i": {"start": -2**63, "stop": 2**63 - 1}},
     {f"v{i}": {"stop": 2**62} for i in range(2000)}, {"i": {"start": 2**63 - 1, "stop": -2**63, "step": -1}},
     {"i": {"stop": 2**24 + 1}},
@@ -320,7 +320,7 @@ def test_references_are_what_each_element_alone_is(text):
     assert references(item) == one_by_one(item, SEED_TEMPLATES)
 
 
-@pytest.mark.parametrize("expression", [
+@each("expression", [
     "i * 2 ** 62 // i", "2 ** 62 + i * 2 ** 62", "m // (i - 1)", "m % i", "i ** 40 ** 2", "(i + 4) ** 63", "m ** -i",
     "9223372036854775807 + m", "-(i * 3074457345618258602 - 3)", "m ** (i * 100)", "(i - 1) ** 64", "2 ** (60 + m)",
 ])

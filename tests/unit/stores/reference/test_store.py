@@ -10,6 +10,7 @@ import pytest
 
 import zcore
 from tests.both_ways import brought
+from tests.each import each
 from zcore.errors import ReferenceFormatError, ReferenceTargetError, UnsupportedError
 from zcore.kernel.refs.table import ReferenceTable
 from zcore.stores.reference.store import ReferenceStore
@@ -122,7 +123,7 @@ def test_a_document_says_the_same_whatever_stands_first(folder, refs):
     assert outcome(folder, document) == outcome(folder, f'{{"refs": {refs}, "version": 1}}')
 
 
-@pytest.mark.parametrize("n", [31, 32, 33, 63, 64, 65, 300, 5000])
+@each("n", [31, 32, 33, 63, 64, 65, 300, 5000])
 def test_sets_of_many_references(n):
     """Room is made by the size of the first references, which may be unlike the others."""
     refs = {f"x/{i}": ["u" * (1 if i % 7 else 50), i, 10**(i % 18)] for i in range(n)} | {"text": "t" * 10**5}

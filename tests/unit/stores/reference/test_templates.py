@@ -40,7 +40,7 @@ def test_urls_of_the_example(jinja2, text, rendered):
     assert Templates(SEED).render(text) == rendered
 
 
-@pytest.mark.parametrize("definitions, member", [
+@each("definitions, member", [
     (None, "templates"), ([], "templates"), ("u", "templates"), (["u"], "templates"),
     ({"u": 1}, "templates.u"), ({"u": None}, "templates.u"), ({"u": ["x"]}, "templates.u"), ({"u": {}}, "templates.u"),
     ({"": "x"}, "templates."), ({"1a": "x"}, "templates.1a"), ({"a-b": "x"}, "templates.a-b"),
@@ -347,7 +347,7 @@ def test_results_are_bounded(jinja2):
     assert templates.render("y" * 10**6) == "y" * 10**6
 
 
-@pytest.mark.parametrize("text", [None, 1, 1.5, True, [], ["x"], {}, b"x"])
+@each("text", [None, 1, 1.5, True, [], ["x"], {}, b"x"])
 def test_texts_are_texts(text):
     """RF-TPL-02."""
     with pytest.raises(ReferenceFormatError, match=r"^refs.a\[0\]: expected a text, found ") as caught:

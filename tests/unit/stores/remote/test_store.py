@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import zcore
+from tests.each import each
 from tests.unit.stores.conformance import CORE_EXAMPLE, UNUSUAL_KEYS, StoreConformance, run_threads
 from zcore.errors import LockError, MetadataError, NodeNotFoundError, StoreError
 from zcore.stores.remote.client import Client
@@ -331,7 +332,7 @@ class Careless(Client):
         yield [(name, len(value)) for name, (value, _) in self.values.items()]
 
 
-@pytest.mark.parametrize(("service", "is_good"), [
+@each(("service", "is_good"), [
     (Careless(), False), (Careless(("create",)), False), (Careless(("swap",)), False),
     (Careless(("create", "swap"), tagged=False), False), (Careless(("create", "swap")), True), (Held(), False),
 ])
