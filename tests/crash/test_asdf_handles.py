@@ -362,8 +362,9 @@ def race(crew, path, verbs, n_rounds, n_processes=3):
 
 
 @pytest.mark.parametrize("n_rounds", [8, pytest.param(60, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("verbs", [["append_block"], ["update"], ["in_place"],
-                                   ["append_block", "update", "in_place", "defragment"]])
+@pytest.mark.parametrize("verbs", [
+    *[pytest.param([verb], marks=pytest.mark.slow) for verb in ("append_block", "update", "in_place")],
+    ["append_block", "update", "in_place", "defragment"]])
 def test_processes_lose_nothing(tmp_path, crew, verbs, n_rounds):
     """Each change that was told as done is there at the end."""
     path = tmp_path / "a.asdf"

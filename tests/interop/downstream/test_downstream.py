@@ -19,7 +19,7 @@ HERE = Path(__file__).resolve().parent
 
 def run(*arguments, cwd):
     """Run Python in `cwd` and return what it printed; what it complained of becomes the failure's text."""
-    environment = {**os.environ, "CFLAGS": "-O0"}
+    environment = {**os.environ, "CFLAGS": "-O0 -g0"}
     done = subprocess.run([sys.executable, *arguments], cwd=cwd, env=environment, capture_output=True, text=True)
     if done.returncode:
         pytest.fail(f"{' '.join(map(str, arguments))} ended with {done.returncode}\n{done.stdout}\n{done.stderr}")

@@ -67,7 +67,7 @@ def module(tmp_path_factory):
     folder = tmp_path_factory.mktemp("module")
     source = folder / "rows.pyx"
     source.write_text(example("cython.md", "cython"))
-    extension = Extension("rows", [str(source)], include_dirs=[zcore.get_include()], extra_compile_args=["-O0"])
+    extension = Extension("rows", [str(source)], include_dirs=[zcore.get_include()], extra_compile_args=["-O0", "-g0"])
     (extension,) = cythonize([extension], include_path=[str(Path(zcore.__file__).parents[1])], quiet=True,
                              build_dir=str(folder))
     command = Distribution({"ext_modules": [extension]}).get_command_obj("build_ext")

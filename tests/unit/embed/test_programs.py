@@ -282,7 +282,8 @@ def test_heat_in_cython(tmp_path):
 
     shutil.copy(EXAMPLES / "heat.pyx", tmp_path / "heat_in_cython.pyx")
     source = str(tmp_path / "heat_in_cython.pyx")
-    extension = Extension("heat_in_cython", [source], include_dirs=[zcore.get_include()], extra_compile_args=["-O0"])
+    extension = Extension("heat_in_cython", [source], include_dirs=[zcore.get_include()],
+                          extra_compile_args=["-O0", "-g0"])
     (extension,) = cythonize([extension], include_path=[str(Path(zcore.__file__).parents[1])], quiet=True,
                              build_dir=str(tmp_path))
     command = Distribution({"ext_modules": [extension]}).get_command_obj("build_ext")
