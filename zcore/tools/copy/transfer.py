@@ -22,7 +22,7 @@ import numpy as np
 from zcore import config, workers
 from zcore.engine.array_binding import ArrayBinding
 from zcore.engine.options import MAX_THREADS, Options
-from zcore.errors import OutOfMemoryError, StoreError, ZcoreError
+from zcore.errors import OutOfMemoryError, ZcoreError
 from zcore.formats import format_of
 from zcore.hierarchy import new_nodes
 from zcore.kernel.select.box import Box
@@ -32,6 +32,7 @@ from zcore.nodes.array import Array
 from zcore.replacing import NewFile
 from zcore.stores.base import directory_at
 from zcore.stores.directory.reading import check_absent
+from zcore.stores.directory.staged import faults
 from zcore.stores.directory.store import DirectoryStore
 from zcore.tools.rechunk import n_slabs, passes, slab_at
 from zcore.tools.spread import spread, taken_over
@@ -242,25 +243,20 @@ def _fetched(source, key):
 
 def _copy_file(source, target):
     """Copy a file so that the new one appears whole; return whether there was a file."""
-    new = None
-    try:
+    with faults(f"copy {source} to", target):
         os.makedirs(os.path.dirname(target), exist_ok=True)
         new = NewFile(target, follows=False, settles=False)     # the directory is settled as a whole
         try:
             shutil.copyfile(source, new.temporary)
+            new.put()
         except FileNotFoundError as exc:
             if exc.filename != source:
                 raise
             check_absent(source)
             return False
-        new.put()
-        return True
-    except OSError as exc:
-        raise StoreError(f"cannot copy {source} to {target}: {exc.strerror or exc}", key=target,
-                         errno=exc.errno) from exc
-    finally:
-        if new is not None:
+        finally:
             new.discard()
+    return True
 
 
 class Slabs:

@@ -35,7 +35,6 @@ from zcore.errors import (
     MetadataError,
     NodeNotFoundError,
     SelectionError,
-    StoreError,
     TruncatedError,
     UnsupportedError,
 )
@@ -45,6 +44,7 @@ from zcore.kernel.select.open_array import OpenArray
 from zcore.model.metadata import has_varying_items
 from zcore.ranges import LocalFile
 from zcore.stores import openers
+from zcore.stores.directory.staged import faults
 from zcore.stores.keys import TEMPORARY, WINDOWS, check_key
 from zcore.stores.zip.members import Member, MemberReader, check_name, read_members
 from zcore.tools.copy.sources import Source, SourceArray, SourceGroup
@@ -143,7 +143,7 @@ class _NumpyFile:
         if member.crc is not None and self._checked != key:
             self._forget()
             reader = MemberReader(self.source, key, member)
-            try:
+            with faults(f"unpack {key!r} of {self.path} to", tempfile.gettempdir()):
                 if member.is_deflated:
                     self._unpacked = tempfile.TemporaryFile(prefix="zcore-copy-")
                 while data := reader.read(_PIECE_NBYTES):
@@ -151,11 +151,6 @@ class _NumpyFile:
                         self._unpacked.write(data)
                 if member.is_deflated:
                     self._unpacked.flush()
-            except OSError as exc:
-                if isinstance(exc, StoreError):
-                    raise
-                raise StoreError(f"cannot unpack {key!r} of {self.path} to {tempfile.gettempdir()}: {exc.strerror}",
-                                 key=key, errno=exc.errno) from exc
             self._checked = key
         return (self._unpacked.fileno(), 0) if member.is_deflated else (self.source.fd, member.offset)
 
