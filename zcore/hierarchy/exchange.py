@@ -126,6 +126,15 @@ def _put(store, found, directory, work, options):
         work.put(True)
 
 
+def check_removable(directory: str) -> None:
+    """Raise StoreError if a directory cannot be emptied, or one below."""
+    try:
+        cleanup.check_removable(directory)
+    except OSError as exc:
+        raise StoreError(f"cannot replace {directory}: {exc.filename} cannot be listed or emptied: {exc.strerror}",
+                         key=directory, errno=exc.errno) from exc
+
+
 def _check_no_special(directory, names):
     for name in names:
         mode = os.lstat(os.path.join(directory, name)).st_mode

@@ -710,8 +710,7 @@ def test_what_cannot_be_listed_in_a_member_is_told_before_another_member_goes(tm
                                        overwrite=True)
             else:
                 zcore.copy(zcore.ones(3, chunks=3), tmp_path, destination_path="g", overwrite=True)
-    # A copy stays hidden: it goes on where it stopped.
-    assert {path: value for path, value in content(tmp_path).items() if "__zc_tmp.copy" not in str(path)} == before
+    assert content(tmp_path) == before
 
 
 @pytest.mark.parametrize("names", ["a", "g/a", ",a"])

@@ -96,6 +96,17 @@ def remove_below(directory: str) -> None:
         _remove_empty(current)
 
 
+def check_removable(directory: str) -> None:
+    """Raise PermissionError if a directory cannot be listed or emptied: `directory`, which is no link, or one below."""
+    pending = [directory]
+    while pending:
+        current = pending.pop()
+        entries = _entries(current)
+        if entries:
+            check_may_empty(current)
+        pending += [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
+
+
 def check_may_empty(directory: str) -> None:
     """Raise PermissionError if the entries of a directory cannot be removed."""
     # One that another call has removed cannot be emptied either, and need not be.

@@ -339,7 +339,7 @@ class Destination:
     def opened(self, threads: int | None) -> Array | Group | None:
         """Return the new node, or None if there is none to open: in a file that is no store, or in 2016's format."""
         with contextlib.suppress(NodeNotFoundError):
-            return None if self.kind in SINKS else api.open(self.store or self.place, path=self.path, threads=threads)
+            return None if self.kind in SINKS else api.open(self.place, path=self.path, threads=threads)
         return None
 
     @contextlib.contextmanager
@@ -380,7 +380,7 @@ class Destination:
                 work, inner = Work(), stack.enter_context(document_last.made_in(
                     store, path, is_node, overwrite, format.array_document if is_array else format.group_document))
             else:
-                work = stack.enter_context(_directory(store, path, place, job, overwrite, format))
+                work = stack.enter_context(_directory(store, path, place, job, is_node, overwrite, format))
                 inner = DirectoryStore(work.node, fsync=False)
             # A node that is built elsewhere meets only its own objects.
             sink = StoreSink(inner, "", zarr_format, work, losses, threads, place is not None or overwrite)
@@ -493,12 +493,15 @@ def _check_free(store, path, overwrite, is_held=False):
 
 
 @contextlib.contextmanager
-def _directory(store, path, place, job, overwrite, format):
+def _directory(store, path, place, job, is_node, overwrite, format):
+    if is_node and not os.path.islink(place):
+        exchange.check_removable(place)     # now, and not when the copy is whole
     work = Building(place, job, store.fsync)
     try:
         yield work
         with consolidated.dropped(store, path):
-            exchange.put(store, path, work, Options(), overwrite)
+            if is_node or not _has_name(work, overwrite):
+                exchange.put(store, path, work, Options(), overwrite)
         work.discard("completed")
     except Exception as exc:
         if not work.is_here():
@@ -519,6 +522,20 @@ def _directory(store, path, place, job, overwrite, format):
     # A group above may have been deleted before the node had its name. If it was moved, the node went with it.
     if path and lookup.documents_at(store, path):
         creation.create_ancestors(store, path, format, Options())
+
+
+def _has_name(work, overwrite):
+    """Give a finished directory its name if that is free, and return whether it was. No lock file lies in it then.
+
+    Raises : NodeExistsError, if it is not free, and `overwrite` is false.
+    """
+    try:
+        work.put(False)
+    except NodeExistsError:
+        if not overwrite:
+            raise
+        return False
+    return True
 
 
 def _may_go_on(error):

@@ -134,6 +134,13 @@ def test_a_container_that_is_no_directory(tmp_path):
         zcore.copy(zcore.array(np.arange(4)), tmp_path / "x")
 
 
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_an_empty_directory_is_free_where_locks_are_files(tmp_path, monkeypatch, overwrite):
+    monkeypatch.setattr(zcore.config, "lock", "file")
+    (tmp_path / "x").mkdir()
+    assert zcore.copy(zcore.array(np.arange(4)), tmp_path / "x", overwrite=overwrite)[...].tolist() == [0, 1, 2, 3]
+
+
 def test_a_copy_replaces_an_array_that_is_created_while_it_looks(tmp_path, monkeypatch):
     """It came between two looks at the directory, and the copy took it for a directory without a node."""
     place, exists = str(tmp_path / "x"), os.path.lexists
@@ -147,3 +154,18 @@ def test_a_copy_replaces_an_array_that_is_created_while_it_looks(tmp_path, monke
     monkeypatch.setattr(os.path, "lexists", looked_at)
     zcore.copy(zcore.array(np.arange(4)), tmp_path / "x", overwrite=True)
     assert zcore.open(tmp_path / "x")[...].tolist() == [0, 1, 2, 3]
+
+
+def test_a_copy_replaces_an_array_that_is_deleted_while_it_looks(tmp_path, monkeypatch):
+    """The directory was listed, and gone when its permissions were asked for: it counted as forbidden."""
+    zcore.create_group(tmp_path / "h").create_array("x", data=np.arange(3))
+    may = os.access
+
+    def asked(path, mode, **keywords):
+        monkeypatch.undo()
+        del zcore.open_group(tmp_path / "h", "r+")["x"]
+        return may(path, mode, **keywords)
+
+    monkeypatch.setattr(os, "access", asked)
+    zcore.copy(zcore.array(np.arange(4)), tmp_path / "h", destination_path="x", overwrite=True)
+    assert zcore.open(tmp_path / "h")["x"][...].tolist() == [0, 1, 2, 3]
