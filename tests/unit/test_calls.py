@@ -21,16 +21,14 @@ def calls(tmp_path, monkeypatch):
     def options(name):
         return {"store": tmp_path / name, "shape": (20, 20), "chunks": (10, 10), "dtype": "f4"}
 
-    zcore.create_group(tmp_path / "g")
+    group = zcore.create_group(tmp_path / "g")
     for i in range(2):
+        group.create_array(f"d{i}", shape=(20 + i, 20), chunks=(10, 10 + i), dtype="f4", attributes={"i": i})
         zcore.create_array(**options(f"a{i}"))[...] = 1
         zcore.create_array(**options("g"), name=f"b{i}")
     array, opened = (zcore.open(tmp_path / f"a{i}", "r+") for i in range(2))
     array[:2, :2] = 5
     array.append(np.ones((3, 20), "f4"))
-    group = zcore.open_group(tmp_path / "g", mode="a")
-    for i in range(2):
-        group.create_array(f"d{i}", shape=(20 + i, 20), chunks=(10, 10 + i), dtype="f4", attributes={"i": i})
     for _ in range(2):
         array[:2, :2]
     return {

@@ -227,8 +227,11 @@ class CodecChain:
         if self.shards is not None:
             return None
         new = object.__new__(CodecChain)
-        for set_value, value in zip(_SETTERS, _unshaped(self), strict=True):
-            set_value(new, value)
+        # What does not depend on the shape of chunks, if there are no shards.
+        new.dtype, new.codecs, new.array_codecs, new.serializer = (
+            self.dtype, self.codecs, self.array_codecs, self.serializer)
+        new.compressors, new.header_itemsize, new.shards = self.compressors, self.header_itemsize, None
+        new.inner_shape, new.is_partial, new._axes = self.inner_shape, self.is_partial, self._axes
         new.chunk_shape, new.array_types = chunk_shape, self._types_of(chunk_shape)
         new.sizes = self._sizes_of(new.array_types)
         is_same = self.is_native and not any(map(_is_sized, self.compressors))
@@ -324,9 +327,9 @@ class CodecChain:
         An array that exists can be read, and its fill value erases objects. So only a new array is checked.
         """
         for codec, (n_bytes, is_exact) in zip(self.compressors, self.sizes, strict=False):
-            most = getattr(codec, "max_content", None)
-            if most is not None and is_exact and n_bytes > most:
-                raise ValueError(f"expected chunks of at most {most} bytes, the limit of {codec.name}, found {n_bytes}")
+            if codec.max_content is not None and is_exact and n_bytes > codec.max_content:
+                raise ValueError(f"expected chunks of at most {codec.max_content} bytes, the limit of {codec.name}, "
+                                 f"found {n_bytes}")
         if self.shards is not None:
             self.shards.chain.check_sizes()
 
@@ -445,11 +448,6 @@ class CodecChain:
         return self.serializer.encode(chunk)
 
 
-# Attributes that do not depend on the chunk shape, if there are no shards.
-_UNSHAPED = ("dtype", "codecs", "array_codecs", "serializer", "compressors", "header_itemsize", "shards", "inner_shape",
-             "is_partial", "_axes")
-_unshaped = attrgetter(*_UNSHAPED)
-_SETTERS = [getattr(CodecChain, name).__set__ for name in _UNSHAPED]
 _is_sized = attrgetter("is_sized")
 
 

@@ -108,6 +108,7 @@ def view_of_new(format: Format, document: str, raw: bytes, metadata: ArrayMetada
                        IdentityKey(metadata.chunk_keys), IdentityKey(metadata.codecs), options.strict)
         try:
             if known and (chain := known[0].for_chunks(metadata.chunk_shape)) is not None:
+                known[0] = chain     # the next array may have chunks of the same shape
                 return View(metadata, chain, known[1], (), raw, None, True, 0)
         except ValueError:
             pass     # the parser says more

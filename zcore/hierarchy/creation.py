@@ -315,7 +315,7 @@ def documents_of(path: str, format: Format, metadata: ArrayMetadata | GroupMetad
         if attributes:
             of_attributes = format.render_attributes(attributes)
         for raw in document, of_attributes or b"":
-            if b"\\ud" in raw:
+            if b"\\" in raw:
                 check_whole_characters(raw.decode())
         is_clear = not new or not format.strict_attributes or not (b"NaN" in document or b"Infinity" in document)
     except (TypeError, ValueError):

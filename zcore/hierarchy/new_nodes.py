@@ -181,9 +181,13 @@ def new_array(*, shape: Shape | None = None, dtype: DTypeLike | None = None, dat
 
 
 def _is_plain(shape, dtype, chunks):
-    """Return whether equal arguments mean the same: a name and tuples of lengths, where 1 is not True."""
-    return (type(dtype) is str and type(shape) is type(chunks) is tuple and len(shape) == len(chunks)
-            and {int}.issuperset(map(type, shape + chunks)) and min(chunks, default=1) > 0)
+    """Return whether the arguments are a name and tuples of lengths, as most callers write them."""
+    if type(dtype) is not str or type(shape) is not tuple or type(chunks) is not tuple or len(chunks) != len(shape):
+        return False
+    for length in chunks:
+        if type(length) is not int or length < 1:
+            return False
+    return True
 
 
 @lru_cache(maxsize=64)

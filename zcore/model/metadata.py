@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from copy import deepcopy
-from operator import attrgetter
 from operator import index as exact_index
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -66,8 +65,8 @@ def check_chunk_shape(chunk_shape: Iterable[SupportsIndex], shape: Sequence[int]
     lengths = integers(chunk_shape, "chunk shape", 1)
     if len(lengths) != len(shape):
         raise ValueError(f"chunk shape: expected {len(shape)} lengths, one for each dimension, found {len(lengths)}")
-    for length, chunk in zip(shape, lengths, strict=True):
-        if length + chunk - 1 > MAX_LENGTH:
+    for d, length in enumerate(shape):
+        if length + lengths[d] - 1 > MAX_LENGTH:
             raise ValueError("chunk shape: expected chunks that end before 2**63, also the last one along a dimension "
                              f"of length {length}")
     if math.prod(lengths) > MAX_LENGTH:
@@ -308,13 +307,14 @@ class ArrayMetadata(Value):
             # Every append does this. The other fields were checked, and do not depend on the shape.
             chunk_shape = check_chunk_shape(self.chunk_shape if chunk_shape is None else chunk_shape, shape)
             _check_chunk_nbytes(chunk_shape, self.dtype)
-            new = object.__new__(ArrayMetadata)
-            for set_field, value in zip(_SETTERS, _fields_of(self), strict=True):
-                set_field(new, value)
-            object.__setattr__(new, "shape", shape)
-            object.__setattr__(new, "chunk_shape", chunk_shape)
-            if attributes is not None:
-                object.__setattr__(new, "attributes", attributes)
+            new = object.__new__(_Draft)
+            new.shape, new.chunk_shape = shape, chunk_shape
+            new.attributes = self.attributes if attributes is None else attributes
+            new.dtype, new.chunk_keys, new.codecs = self.dtype, self.chunk_keys, self.codecs
+            new.fill_value, new.fill_bytes, new.zarr_format = self.fill_value, self.fill_bytes, self.zarr_format
+            new.dimension_names, new.extra = self.dimension_names, self.extra
+            new.data_type, new.edges = self.data_type, None
+            new.__class__ = ArrayMetadata
             return new
         if len(shape) != len(self.shape):
             return self.replace(shape=shape)
@@ -377,9 +377,11 @@ def _unequal(edges, others, chunk, length):
     return type(others)([(chunk, max(1, -(-length // chunk)))]) if edges is None else edges
 
 
-_fields_of = attrgetter(*ArrayMetadata._fields)
-# The slots' own setters: a frozen value has none by name.
-_SETTERS = tuple([getattr(ArrayMetadata, name).__set__ for name in ArrayMetadata._fields])
+class _Draft(Value):
+    """The metadata of an array while its fields are set, which takes a quarter of the time that it takes later."""
+
+    __slots__ = ArrayMetadata._fields
+    __setattr__, __delattr__ = object.__setattr__, object.__delattr__  # type: ignore[assignment]
 
 
 add_tried(ArrayMetadata, OF_METADATA)

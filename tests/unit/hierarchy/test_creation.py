@@ -260,7 +260,8 @@ def test_what_a_lost_node_has_left_is_not_erased_unasked(store, stray, way):
 
 
 FORMS = [{}, {"chunks": (5, 3)}, {"shape": (0, 9)}, {"dtype": "f4", "fill_value": np.nan}, {"fill_value": True},
-         {"dtype": "i4", "fill_value": 1.0}, {"dtype": str}, {"chunks": "auto"}, {"chunks": -1}]
+         {"dtype": "i4", "fill_value": 1.0}, {"dtype": str}, {"chunks": "auto"}, {"chunks": -1},
+         {"dtype": np.dtype("i2", metadata={"a": 1})}, {"dtype": [("a", "i2"), ("b", "f4")]}]
 FORMS_V3 = [{"dimension_names": ("x", None)}, {"chunks": (5, 3), "shards": (10, 9)}, {"dtype": "f4", "order": "F"},
             {"chunks": [[5, 15], -1], "shape": (20, 9)},
             {"codecs": [{"name": "transpose", "configuration": {"order": [1, 0]}},

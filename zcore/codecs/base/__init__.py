@@ -43,6 +43,7 @@ class Codec:
     is_move: bool = False
     checks_fill: bool = False
     is_sized: bool = False      # the step depends on the size of the content
+    max_content: int | None = None      # bytes of content; None: any number
     _parameters: tuple[str, ...] = ()
     _left_out: tuple[str, ...] = ()     # parameters that documents do not record where they are None
 

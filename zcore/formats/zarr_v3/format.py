@@ -123,8 +123,8 @@ class ZarrV3(Format):
             last = render_lines({"attributes": metadata.attributes}, _WITH_ATTRIBUTES)
         names = [] if metadata.dimension_names is None else [render_lines(_named_dimensions(metadata))]
         # Python writes a list of integers as JSON does.
-        return join_lines(f'{_BEGIN},\n  "shape": {list(metadata.shape)}',
-                          f"{before}{list(metadata.chunk_shape)}{after}", last, _NO_TRANSFORMERS, *names)
+        return join_lines(f'{_BEGIN},\n  "shape": {list(metadata.shape)!r}',
+                          f"{before}{list(metadata.chunk_shape)!r}{after}", last, _NO_TRANSFORMERS, *names)
 
     def render_group(self, metadata: GroupMetadata) -> bytes:
         return self.render_array(metadata)  # the type of the metadata decides
