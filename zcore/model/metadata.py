@@ -307,7 +307,7 @@ class ArrayMetadata(Value):
             # Every append does this. The other fields were checked, and do not depend on the shape.
             chunk_shape = check_chunk_shape(self.chunk_shape if chunk_shape is None else chunk_shape, shape)
             _check_chunk_nbytes(chunk_shape, self.dtype)
-            new = object.__new__(_Draft)
+            new = object.__new__(_Unfrozen)
             new.shape, new.chunk_shape = shape, chunk_shape
             new.attributes = self.attributes if attributes is None else attributes
             new.dtype, new.chunk_keys, new.codecs = self.dtype, self.chunk_keys, self.codecs
@@ -377,7 +377,7 @@ def _unequal(edges, others, chunk, length):
     return type(others)([(chunk, max(1, -(-length // chunk)))]) if edges is None else edges
 
 
-class _Draft(Value):
+class _Unfrozen(Value):
     """The metadata of an array while its fields are set, which takes a quarter of the time that it takes later."""
 
     __slots__ = ArrayMetadata._fields
