@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import zcore
+from tests.at_once import at_once
 from zcore.engine.array_binding import ArrayBinding
 from zcore.engine.node_binding import Exclusive
 from zcore.stores.directory.store import DirectoryStore
@@ -241,11 +242,7 @@ def test_two_at_once(tmp_path, lazy):
                 errors.append(str(error))
         raise AssertionError
 
-    threads = [threading.Thread(target=run, args=(i,)) for i in (1, 2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(threading.Thread(target=run, args=(i,)) for i in (1, 2))
     assert all(["another writer" in error for error in errors])
     found = loaded(tmp_path, "zcore", consolidated=False)
     assert found.equals(several(rows(0), rows(1), rows(2))) or found.equals(several(rows(0), rows(2), rows(1)))

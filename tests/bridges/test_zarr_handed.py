@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import zcore
+from tests.at_once import at_once
 
 zarr = pytest.importorskip("zarr", minversion="3.1")
 import zcore.zarr  # noqa: E402
@@ -95,11 +96,7 @@ def test_writes_of_both_lose_nothing(place):
         for i in range(n, 200, 4):
             array[i] = i
 
-    threads = [threading.Thread(target=write, args=(array, n)) for n, array in enumerate([z, theirs, z, theirs])]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(threading.Thread(target=write, args=(array, n)) for n, array in enumerate([z, theirs, z, theirs]))
     assert np.array_equal(z[...], np.arange(200))
 
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import zcore
 import zcore.config
+from tests.at_once import at_once
 from tests.each import each
 from zcore.kernel.select.batches import coords_of, joined
 
@@ -199,11 +200,7 @@ def _write_in_a_process(path, first, step, lock):
 
 def test_threads_that_share_chunks_lose_nothing():
     array = zarr.create_array(MemoryStore(), shape=(N,), chunks=(CHUNK,), dtype="i8")
-    threads = [threading.Thread(target=_write_pieces, args=(array, i, 6)) for i in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(threading.Thread(target=_write_pieces, args=(array, i, 6)) for i in range(6))
     np.testing.assert_array_equal(array[...], np.arange(N) + 1)
 
 
@@ -252,11 +249,7 @@ def test_a_codec_that_zcore_does_not_have_is_left_to_zarr_under_the_lock(tmp_pat
         for start in range(first * 20, 2000, 80):
             array[start:start + 20] = np.arange(start, start + 20) + 1
 
-    threads = [threading.Thread(target=write, args=(i,)) for i in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(threading.Thread(target=write, args=(i,)) for i in range(4))
     np.testing.assert_array_equal(array[...], np.arange(2000) + 1)
     assert {"read", "write"} <= set(by_zarr)
 

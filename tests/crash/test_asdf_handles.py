@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import zcore
+from tests.at_once import at_once
 from zcore.errors import LockError, StoreError
 
 pytest.importorskip("yaml")
@@ -303,11 +304,7 @@ def test_threads_append_through_one_handle(tmp_path):
             for i in range(5):
                 numbers[me, i] = file.append_block(f"{me} {i}".encode())
 
-        threads = [threading.Thread(target=work, args=(me,)) for me in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        at_once(threading.Thread(target=work, args=(me,)) for me in range(4))
         assert sorted(numbers.values()) == list(range(1, 21))
         for (me, i), number in numbers.items():
             assert bytes(file.blocks[number].read()) == f"{me} {i}".encode()

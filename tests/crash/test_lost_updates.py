@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import zcore
+from tests.at_once import at_once
 from tests.both_ways import WAYS, directory
 
 pytestmark = pytest.mark.usefixtures("lock_kind")
@@ -49,11 +50,7 @@ def run_threads(arrays, n_rounds):
         except BaseException as exception:
             failures.append(exception)
 
-    threads = [threading.Thread(target=work, args=item) for item in enumerate(arrays)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(threading.Thread(target=work, args=item) for item in enumerate(arrays))
     if failures:
         raise failures[0]
 

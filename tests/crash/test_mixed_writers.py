@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import zcore
+from tests.at_once import at_once
 from tests.both_ways import WAYS, directory
 
 from .writers_log import NOTED, WritersLog
@@ -92,11 +93,7 @@ def run_threads(codes, array_of, n_rounds, seed):
         except BaseException as exception:
             failures.append(exception)
 
-    threads = [threading.Thread(target=work, args=(me,)) for me in range(len(codes))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(threading.Thread(target=work, args=(me,)) for me in range(len(codes)))
     if failures:
         raise failures[0]
     return results

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import zcore
+from tests.at_once import at_once
 from tests.descriptors import descriptors
 from tests.each import each
 from tests.unit.embed.header import CallError, DType, Error, Handle, asked, call, numbers
@@ -442,11 +443,7 @@ def test_threads_share_a_handle(simple):
                 if not np.array_equal(found, expected[start[0]:start[0] + 10, start[1]:start[1] + 20]):
                     wrong.append(start)
 
-        threads = [threading.Thread(target=read, args=(seed,)) for seed in range(16)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        at_once(threading.Thread(target=read, args=(seed,)) for seed in range(16))
     assert wrong == []
 
 
@@ -467,11 +464,7 @@ def test_threads_share_a_handle_of_an_array_that_changes(simple, store):
             except BaseException as exc:
                 errors.append(exc)
 
-        threads = [threading.Thread(target=use, args=(i,)) for i in range(n_threads)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        at_once(threading.Thread(target=use, args=(i,)) for i in range(n_threads))
         assert errors == []
         assert dict(z.attrs) == {**({"a": 1} if store == "directory" else {}), **{f"of {i}": 9 for i in range(4)}}
 
@@ -483,11 +476,7 @@ def test_misaligned_writers_lose_nothing(simple, lock):
             for k in range(30):
                 handle.write((7 * part, k), np.full((7, 3), part * 100 + k, "f4"), threads=1)
 
-        threads = [threading.Thread(target=write, args=(part,)) for part in range(12)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        at_once(threading.Thread(target=write, args=(part,)) for part in range(12))
     expected = np.repeat(np.arange(12) * 100, 7)[:, None] + np.arange(30)
     assert np.array_equal(simple[:84, :30], expected)
 

@@ -12,6 +12,7 @@ import pytest
 
 import zcore
 import zcore.embed
+from tests.at_once import at_once
 from tests.unit.embed.header import CallError, Error, Handle, WriterHandle, asked, call, numbers
 
 
@@ -305,11 +306,7 @@ def test_threads_share_a_writer(tmp_path):
             for k in range(50):
                 writer.append(np.full((1, 1000), me * 50 + k, "i4"), 1)
 
-        threads = [threading.Thread(target=give, args=(me,)) for me in range(6)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        at_once(threading.Thread(target=give, args=(me,)) for me in range(6))
         assert writer.n_given == 300
         writer.close()
     found = z.refresh()[...]

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import zcore
+from tests.at_once import at_once
 from zcore.errors import NodeExistsError, NodeNotFoundError
 from zcore.kernel.io.documents import Tickets
 from zcore.kernel.plan.cache import ChunkCache
@@ -43,11 +44,7 @@ def run_together(work):
         except BaseException as exc:
             errors.append(exc)
 
-    threads = [threading.Thread(target=run, args=(i,)) for i in range(N_THREADS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(threading.Thread(target=run, args=(i,)) for i in range(N_THREADS))
     if errors:
         raise errors[0]
 

@@ -12,6 +12,7 @@ import pytest
 
 import zcore
 from tests import both_ways
+from tests.at_once import at_once
 from tests.each import each
 from zcore.engine.array_binding import ArrayBinding
 from zcore.formats import NODE_DOCUMENTS
@@ -531,11 +532,7 @@ def test_threads_that_open_or_create_the_same_node(tmp_path, way, zarr_format):
 
     for n in range(15):
         barrier = threading.Barrier(4)
-        threads = [threading.Thread(target=work, args=(barrier, tmp_path / str(n))) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        at_once(threading.Thread(target=work, args=(barrier, tmp_path / str(n))) for _ in range(4))
     assert errors == []
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import zcore
+from tests.at_once import at_once
 
 
 @pytest.fixture(params=["directory", "memory"])
@@ -279,11 +280,7 @@ def test_threads_that_set_different_attributes_lose_none(array):
         for i in range(10):
             array.attrs[f"{k}.{i}"] = i
 
-    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(threading.Thread(target=work, args=(k,)) for k in range(4))
     assert len(array.attrs) == 40
 
 

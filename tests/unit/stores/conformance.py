@@ -5,6 +5,7 @@ import threading
 import numpy as np
 import pytest
 
+from tests.at_once import at_once
 from tests.each import each
 from zcore.errors import InvalidKeyError, KeyConflictError, ReadOnlyError, StoreError, ZcoreError
 from zcore.stores import OBJECTS, FileParts, Listing, Store
@@ -643,10 +644,6 @@ def run_threads(n_threads, work):
         except BaseException as exc:
             failures.append(exc)
 
-    threads = [threading.Thread(target=guarded, args=(i,)) for i in range(n_threads)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(threading.Thread(target=guarded, args=(i,)) for i in range(n_threads))
     if failures:
         raise failures[0]

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import zcore
+from tests.at_once import at_once
 from tests.each import each
 from tests.unit.stores.conformance import StoreConformance
 from zcore.stores.mapping import MappingStore
@@ -43,11 +44,7 @@ def test_threads_that_write_parts_of_one_chunk():
         for i in range(n, 400, 4):
             array[i] = i
 
-    threads = [threading.Thread(target=write, args=(n,)) for n in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(threading.Thread(target=write, args=(n,)) for n in range(4))
     assert (zcore.open(mapping)[...] == np.arange(400)).all()
 
 

@@ -5,6 +5,7 @@ import threading
 
 import pytest
 
+from tests.at_once import at_once
 from zcore.errors import InvalidKeyError, KeyConflictError
 from zcore.stores import OBJECTS
 from zcore.stores.memory import MemoryStore
@@ -60,11 +61,7 @@ def test_partial_values_of_threads_are_not_lost():
         for j in range(i, n_bytes, n_threads):
             store.set_partial_values([("k", j, b"x")])
 
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(n_threads)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(threading.Thread(target=work, args=(i,)) for i in range(n_threads))
     assert store.get("k") == b"x" * n_bytes
 
 

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import zcore
+from tests.at_once import at_once
 from tests.both_ways import brought
 from zcore.engine import views
 from zcore.errors import InvalidKeyError, ReadOnlyError, StoreError, UnsupportedError
@@ -299,11 +300,7 @@ def test_threads_read_one_archive(path):
         except BaseException as exc:
             faults.append(exc)
 
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(threading.Thread(target=work) for _ in range(4))
     assert faults == []
 
 

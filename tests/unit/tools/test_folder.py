@@ -7,6 +7,7 @@ import threading
 
 import pytest
 
+from tests.at_once import at_once
 from zcore.errors import LockError, StoreError
 from zcore.tools import folder
 
@@ -66,11 +67,7 @@ def test_a_folder_that_is_none(tmp_path, place):
 def met(tmp_path):
     """Return what two threads find, which have descriptors of their own as two hosts have."""
     found = []
-    threads = [threading.Thread(target=lambda: found.append(folder.meet(tmp_path, 20))) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(threading.Thread(target=lambda: found.append(folder.meet(tmp_path, 20))) for _ in range(2))
     return found
 
 

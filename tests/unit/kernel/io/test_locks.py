@@ -10,6 +10,7 @@ import time
 
 import pytest
 
+from tests.at_once import at_once
 from tests.descriptors import descriptors, needs_a_list
 from zcore.errors import LockError, StoreError
 from zcore.kernel.io.files import TEMP_PREFIX
@@ -119,11 +120,7 @@ def test_many_holders_of_everything(pair):
                     assert sum(numbers.values()) == before[0]
                     total[0] = before[1] + 1
 
-    threads = [threading.Thread(target=work, args=(pair[i % 2], "abc"[i % 3])) for i in range(9)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(threading.Thread(target=work, args=(pair[i % 2], "abc"[i % 3])) for i in range(9))
     assert list(numbers.values()) == [180] * 3 and total == [90]
 
 
@@ -453,11 +450,7 @@ def test_one_lock_for_one_key():
                 start.wait()
                 found.append(locks_of(("key", i)))
 
-            threads = [threading.Thread(target=ask) for _ in range(4)]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
+            at_once(threading.Thread(target=ask) for _ in range(4))
             assert len({id(locks) for locks in found}) == 1
     finally:
         sys.setswitchinterval(interval)

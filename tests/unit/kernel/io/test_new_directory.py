@@ -5,6 +5,7 @@ import threading
 
 import pytest
 
+from tests.at_once import at_once
 from tests.descriptors import descriptors, needs_a_list
 from zcore.kernel.io.documents import read_first
 from zcore.kernel.io.new_directory import new_directory
@@ -82,10 +83,6 @@ def test_of_several_threads_one_succeeds(tmp_path):
             barrier.wait()
             made.append(make(tmp_path / str(n)))
 
-        threads = [threading.Thread(target=run) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        at_once(threading.Thread(target=run) for _ in range(4))
     assert len(made) == 200 and sum(one is not None for one in made) == 50
     assert all(sorted(os.listdir(tmp_path / str(n))) == ["x", "y"] for n in range(50))

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import zcore
+from tests.at_once import at_once
 from tests.both_ways import WAYS, directory
 from zcore.kernel.plan.cache import CHUNKS, ChunkCache
 
@@ -413,11 +414,7 @@ def test_readers_see_every_write_of_another_process_whole(tmp_path, checksum):
     while writer.poll() is None and not any(done[:]):
         time.sleep(0.001)
     deadline = time.monotonic() + 60
-    threads = [threading.Thread(target=read, args=(k,)) for k in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(threading.Thread(target=read, args=(k,)) for k in range(8))
     assert writer.wait() == 0
     assert not wrong
     assert cache.info()["hits"] > 0 and set(array[...].tolist()) == {n}

@@ -6,6 +6,7 @@ import threading
 import numpy as np
 import pytest
 
+from tests.at_once import at_once
 from tests.both_ways import WAYS, directory
 from zcore.errors import ChecksumError, ChunkError, CodecError, ShardIndexError, StoreError
 from zcore.kernel.codec.checksums import crc32c
@@ -393,11 +394,7 @@ def test_parallel_writers_of_one_shard_lose_nothing(sharded, tmp_path):
         for j in range(i, 64, 4):
             handle[j, 1:7] = j + 1
 
-    threads = [threading.Thread(target=write, args=(i,)) for i in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(threading.Thread(target=write, args=(i,)) for i in range(4))
     assert (array[:, 1:7] == np.arange(1, 65)[:, None]).all() and not array[:, 0].any()
 
 

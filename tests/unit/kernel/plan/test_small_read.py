@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import zcore
+from tests.at_once import at_once
 from tests.descriptors import descriptors, needs_a_list
 from zcore import config
 from zcore.errors import ChunkError, NodeNotFoundError, SelectionError, StoreError
@@ -288,11 +289,7 @@ def test_more_threads_than_plans(tmp_path):
             if not np.array_equal(array[row, 1:5], NUMBERS[row, 1:5]):
                 wrong.append(row)
 
-    threads = [threading.Thread(target=read) for _ in range(12)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(threading.Thread(target=read) for _ in range(12))
     assert not wrong
 
 

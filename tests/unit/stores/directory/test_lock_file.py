@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import zcore
+from tests.at_once import at_once
 from tests.each import each
 from zcore.errors import LockError
 from zcore.kernel.io.documents import Descriptor
@@ -80,11 +81,7 @@ def test_numbers_that_are_read_and_written_back(tmp_path):
                 time.sleep(0.0002)
                 total[0] = n + 1
 
-    threads = [threading.Thread(target=work) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(threading.Thread(target=work) for _ in range(8))
     assert total == [240] and os.listdir(tmp_path) == []
 
 

@@ -12,6 +12,7 @@ import pytest
 
 import zcore
 import zcore.stores.base
+from tests.at_once import at_once
 from zcore.stores import OBJECTS, FileParts
 from zcore.stores.reference.store import ReferenceStore
 
@@ -131,11 +132,7 @@ def test_many_readers_hold_few_targets_open(place, n_more):
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (n_open + n_more, hard))
     try:
-        threads = [threading.Thread(target=reading) for _ in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        at_once(threading.Thread(target=reading) for _ in range(8))
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     assert wrong == []
