@@ -58,19 +58,19 @@ class _Setting:
         self._checked, self._found = checked, found
 
     def __set_name__(self, owner: type, name: str) -> None:
-        self._name = name
+        self._name, self._place = name, f"_{name}"
 
     def __get__(self, module: Any, owner: type) -> Any:
         if module is None:
             return self
-        value = getattr(module, f"_{self._name}")
+        value = getattr(module, self._place)
         if value is None:
             self.__set__(module, self._found())
-            value = getattr(module, f"_{self._name}")
+            value = getattr(module, self._place)
         return value
 
     def __set__(self, module: Any, value: object) -> None:
-        setattr(module, f"_{self._name}", self._checked(value, self._name))
+        setattr(module, self._place, self._checked(value, self._name))
 
 
 def _count_of(n, name):
