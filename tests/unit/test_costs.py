@@ -105,6 +105,8 @@ def counted(request, tmp_path_factory):
 
     if sys.gettrace() is not None:
         pytest.skip("calls are traced")
+    gc.collect()
+    gc.freeze()      # before each count garbage is collected, which need not look at what other tests have left
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(zcore.config, "threads", 1)
         patch.setattr("zcore.engine.views.TRUSTED_AGE_NS", -(1 << 62))
