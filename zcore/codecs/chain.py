@@ -17,26 +17,8 @@ import numpy as np
 
 from zcore.codecs.array_array.reorder import ReshapeCodec, TransposeCodec
 from zcore.codecs.array_bytes.bytes_codec import BytesCodec
-from zcore.codecs.bytes_bytes.checksums import (
-    NBYTES,
-    Crc32cCodec,
-    NumcodecsAdler32,
-    NumcodecsCrc32,
-    NumcodecsCrc32c,
-    NumcodecsFletcher32,
-)
-from zcore.codecs.bytes_bytes.compressors import (
-    BloscCodec,
-    GzipCodec,
-    NumcodecsBlosc,
-    NumcodecsBz2,
-    NumcodecsGzip,
-    NumcodecsLz4,
-    NumcodecsLzma,
-    NumcodecsZlib,
-    NumcodecsZstd,
-    ZstdCodec,
-)
+from zcore.codecs.bytes_bytes import checksums, compressors
+from zcore.codecs.bytes_bytes.compressors import BloscCodec
 from zcore.codecs.lowering import in_array, leading_transposes, lowered
 from zcore.codecs.sharding import ShardingCodec
 from zcore.errors import CodecError, MetadataError, UnknownCodecError, UnsupportedError, ZcoreError
@@ -59,11 +41,10 @@ if TYPE_CHECKING:
     Stage: TypeAlias = tuple[np.dtype[Any], tuple[int, ...]]
     Size: TypeAlias = tuple[int | None, bool]
 
-CODECS: dict[str, type[Codec]] = {codec.name: codec for codec in (
-    BytesCodec, TransposeCodec, BloscCodec, ZstdCodec, GzipCodec, Crc32cCodec, NumcodecsBlosc, NumcodecsZstd,
-    NumcodecsGzip, NumcodecsZlib, NumcodecsLz4, NumcodecsCrc32, NumcodecsAdler32, NumcodecsCrc32c, NumcodecsFletcher32,
-    NumcodecsBz2, NumcodecsLzma, ReshapeCodec, ShardingCodec,
-)}
+CODECS: dict[str, type[Codec]] = {
+    **{codec.name: codec for codec in (BytesCodec, TransposeCodec, ReshapeCodec, ShardingCodec)},
+    **checksums.CODECS, **compressors.CODECS,
+}
 # Modules of codecs that are imported when one of their codecs is first used.
 _LATER = {
     **dict.fromkeys(("bitround", "numcodecs.bitround", "numcodecs.delta", "numcodecs.fixedscaleoffset"),
@@ -302,7 +283,7 @@ class CodecChain:
         for i, codec in enumerate(compressors):
             compressors[i] = codec = codec.resolve(itemsize)
             if codec.name == "numcodecs.shuffle" and "numcodecs.fletcher32" in [one.name for one in compressors[:i]]:
-                codec.copies_rest = NBYTES % codec.elementsize != 0
+                codec.copies_rest = checksums.NBYTES % codec.elementsize != 0
             if isinstance(codec, BloscCodec):
                 codec.strict = strict
                 chosen.add(codec.typesize)

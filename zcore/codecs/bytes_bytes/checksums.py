@@ -77,3 +77,8 @@ class NumcodecsCrc32c(NumcodecsCrc32):
     name = "numcodecs.crc32c"
     sum_name = "crc32c"
     usual_location = "end"
+
+
+CODECS: dict[str, type[StepCodec]] = {codec.name: codec for codec in (
+    Crc32cCodec, NumcodecsFletcher32, NumcodecsCrc32, NumcodecsAdler32, NumcodecsCrc32c,
+)}

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from zcore import blosc, deflate
+from zcore import deflate
 from zcore.codecs.base import Codec, Lenient, StepCodec, check_integer, check_size
+from zcore.codecs.lowering import Unlinked
 from zcore.errors import CodecError
-from zcore.kernel.codec.blosc_header import validate
-from zcore.kernel.codec.compress import COMPRESSORS, LIBDEFLATE, blosc_compress, zstd_levels
+from zcore.kernel.codec.compress import COMPRESSORS, LIBDEFLATE, zstd_levels
+from zcore.kernel.codec.program import Program
 
 if TYPE_CHECKING:
     from typing import Any, Literal, Self
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 SHUFFLES = ("noshuffle", "shuffle", "bitshuffle")
 
 
-class BloscCodec(Codec):
+class BloscCodec(StepCodec):
     """Blosc 1.
 
     Parameters
@@ -54,8 +55,6 @@ class BloscCodec(Codec):
     """
 
     name = "blosc"
-    kind = "bytes_bytes"
-    is_fixed: bool = False
     max_content: int = 2**31 - 17     # blosc.h, BLOSC_MAX_BUFFERSIZE
     _parameters = ("typesize", "cname", "clevel", "shuffle", "blocksize")
 
@@ -83,10 +82,6 @@ class BloscCodec(Codec):
         self.blocksize = blocksize
         self.strict = strict
 
-    def max_encoded(self, n_bytes: int) -> int:
-        """Return the maximum encoded size of `n_bytes` bytes, as other writers have it; see `blosc_blocks.pyx`."""
-        return n_bytes + n_bytes // 8 + 32
-
     def resolve(self, itemsize: int) -> Self:
         """Return the codec for items of `itemsize` bytes, with all parameters set."""
         shuffle = self.shuffle or ("bitshuffle" if itemsize == 1 else "shuffle")
@@ -99,30 +94,9 @@ class BloscCodec(Codec):
         """Return the step of a `Program`."""
         return ("blosc", self.cname, self.clevel, SHUFFLES.index(self.shuffle), self.typesize, self.blocksize)
 
-    def encode(self, data: Buffer) -> bytes:
-        """Return `data` as one chunk.
-
-        Raises
-        ------
-        UnsupportedError
-            The linked c-blosc lacks the compressor.
-        """
-        return blosc_compress(data, cname=self.cname, clevel=self.clevel, shuffle=SHUFFLES.index(self.shuffle),
-                              typesize=self.typesize, blocksize=self.blocksize)
-
-    def decode(self, data: Buffer, n_bytes: int, at_most: bool = False) -> Buffer:
-        """Return the content of one chunk: exactly `n_bytes` bytes, or at most that with `at_most`.
-
-        Raises
-        ------
-        CodecError
-            The chunk is damaged, or has another size.
-        """
-        header = validate(data, None if at_most else n_bytes, self.typesize if self.strict else None)
-        if header.nbytes > n_bytes:
-            raise CodecError(f"blosc header says {header.nbytes} bytes decoded, expected at most {n_bytes}",
-                             codec="blosc", direction="decode", offset=4, expected=n_bytes, found=header.nbytes)
-        return blosc.decompress(data)
+    def _program(self, n_bytes=None):
+        itemsize = self.typesize or 0 if self.strict else 0
+        return Program((self.resolve(1).step(),), itemsize, Unlinked())
 
 
 class NumcodecsBlosc(Lenient, BloscCodec):
@@ -387,3 +361,9 @@ class NumcodecsLzma(_Archiver):
             return compress(data, self.format, self.check, self.preset, self.filters)
         except (ValueError, *self._errors()) as exc:
             raise CodecError(f"lzma cannot encode: {exc}", codec=self.name, direction="encode") from exc
+
+
+CODECS: dict[str, type[Codec]] = {codec.name: codec for codec in (
+    BloscCodec, ZstdCodec, GzipCodec, NumcodecsBlosc, NumcodecsZstd, NumcodecsGzip, NumcodecsZlib, NumcodecsLz4,
+    NumcodecsBz2, NumcodecsLzma,
+)}
