@@ -69,11 +69,11 @@ COMPILE = ["-std=c11", "-D_GNU_SOURCE", "-DNPY_NO_DEPRECATED_API=NPY_2_0_API_VER
            "-fvisibility=hidden", "-Wno-unused-function"]
 # Modules whose loops are faster for -O3, and those whose loops, or what they do for each object, are so for -O2. The
 # others call, check and decide: small code is as fast there, and compiles in two thirds of the time.
-LOOPS = ("copy", "gather", "shuffle")
-TASKS = ("cache", "checksums", "filters", "plan", "points", "tasks")
+LOOPS = ("copy", "gather", "points", "shuffle")
+TASKS = ("cache", "checksums", "filters", "plan", "tasks")
 # By module. The floating point exceptions of a cast are never read. Without them, gcc vectorizes loops that select
 # numbers, as clang always does; the numbers are the same. Its -O3 makes no better loops of these, only more.
-COMPILE_ONLY = {"filters": ["-fno-trapping-math", "-ftree-vectorize"], "points": ["-ftree-vectorize"]}
+COMPILE_ONLY = {"filters": ["-fno-trapping-math", "-ftree-vectorize"]}
 # Never in a file's header comment, which would win over what is said here and take the checks out of the debug build.
 CHECKS = ("boundscheck", "wraparound", "initializedcheck")
 UNCHECKED, CHECKED = dict.fromkeys(CHECKS, False), dict.fromkeys(CHECKS, True)

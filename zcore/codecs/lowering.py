@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from zcore import blosc
 from zcore.buffers import flat_view
 from zcore.codecs.array_bytes.bytes_codec import BytesCodec
+from zcore.codecs.bytes_bytes.compressors import Unlinked
 from zcore.kernel.codec.program import Program
 from zcore.model.metadata import has_varying_items
 
@@ -244,11 +244,3 @@ class Segment:
 
 class Opaque:
     """Placeholder for a segment: items of varying length, which have no bytes that the kernel could move."""
-
-
-class Unlinked:
-    """A segment that decodes blosc chunks of a compressor that is rarely built into c-blosc."""
-
-    def decode(self, data: Buffer, n_bytes: int, at_most: bool, shape: tuple[int, ...] | None) -> Buffer:
-        """Return the content of `data`, whose header the kernel has checked."""
-        return blosc.decompress(data)

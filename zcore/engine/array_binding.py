@@ -263,9 +263,9 @@ class ArrayBinding(NodeBinding):
 
     def _extents(self, located):
         """Return the kernel's `Extents`: objects that are parts of other files."""
-        from zcore.kernel.refs import extents
+        from zcore.kernel.refs.table import Extents
 
-        return extents.Extents(located.table, self.prefix.encode(), located.open)
+        return Extents(located.table, self.prefix.encode(), located.open)
 
     def _run(self, view, plan, n_threads, work):
         """Run a plan to its end. Raise the error that stopped it, unless that is a stale document.

@@ -20,7 +20,7 @@ from zcore.kernel.io.files cimport (
 )
 from zcore.kernel.plan.plan cimport Plan, Worker
 from zcore.kernel.plan.shard_index cimport ShardProgram
-from zcore.kernel.refs.extents cimport Place
+from zcore.kernel.refs.table cimport Place
 from zcore.kernel.status cimport (
     CHUNK_LONG, FILE_CUT, INNER_NONE, INTERRUPTED, MISSING, OK, RAISED, SHARD_CUT, STOPPED, fail, status_clear,
 )

@@ -11,7 +11,7 @@ from zcore.kernel.codec.table cimport Workspace
 from zcore.kernel.io.files cimport Buffer, Content, Identity, Staging
 from zcore.kernel.io.locks cimport Holder, ObjectLocks
 from zcore.kernel.plan.shard_index cimport Extent, IndexCache, ShardLevels
-from zcore.kernel.refs.extents cimport Extents, Place
+from zcore.kernel.refs.table cimport Extents, Place
 from zcore.kernel.select.grid cimport Axis, Span
 from zcore.kernel.select.tasks cimport Layout, Selected, Tasks
 from zcore.kernel.status cimport MAX_SHARD_LEVELS, Status

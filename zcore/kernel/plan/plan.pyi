@@ -6,7 +6,7 @@ import numpy.typing as npt
 
 from zcore.kernel.io.locks import ObjectLocks
 from zcore.kernel.plan.shard_index import IndexCache
-from zcore.kernel.refs.extents import Extents
+from zcore.kernel.refs.table import Extents
 from zcore.kernel.select.open_array import OpenArray
 from zcore.kernel.select.tasks import Tasks
 

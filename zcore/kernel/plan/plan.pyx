@@ -29,7 +29,7 @@ from zcore.kernel.io.locks cimport section_enter
 from zcore.kernel.memory cimport zc_new, zc_resized
 from zcore.kernel.select.open_array cimport OpenArray, document_hold, document_is_old, document_stands
 from zcore.kernel.plan.shard_index cimport ShardLevels, ShardProgram
-from zcore.kernel.refs.extents cimport Extents
+from zcore.kernel.refs.table cimport Extents
 from zcore.kernel.select.grid cimport Span
 from zcore.kernel.select.tasks cimport Selected, Tasks
 from zcore.kernel.status cimport (

@@ -27,7 +27,7 @@ from zcore.kernel.select.open_array cimport MAX_KEY, OpenArray
 from zcore.kernel.select.points cimport Boxes
 from zcore.kernel.select.tasks cimport Layout
 from zcore.kernel.status cimport MISSING, NO_MEMORY, OK, STOPPED, fail, status_clear
-from zcore.kernel.strided.copy cimport MAX_NDIM, Copy
+from zcore.kernel.strided.copy cimport MAX_NDIM, Copy, is_filled
 
 cdef enum:
     NOT_RAW = -4               # beside the codes of `Status`: the object has to be fetched whole
@@ -43,7 +43,8 @@ cdef class ReadPlan(Plan):
         if self.levels is not None:
             self.shards = ShardReader(self, options)
         _spread_files(self, options.n_threads)
-        self.is_filled = options.holds_zeros and self.items is None and _is_zero(self.opened.fill, self.opened.itemsize)
+        self.is_filled = (options.holds_zeros and self.items is None
+                          and is_filled(self.opened.fill, self.opened.itemsize, b"\0", 1))
 
     cdef int adapt(self, int n_threads) noexcept nogil:
         Plan.adapt(self, n_threads)
@@ -188,14 +189,6 @@ cdef int _read_raw(ReadPlan plan, const Object *object, const Span *spans, Worke
     # It is read again as a whole, which finds the reason.
     status_clear(&worker.status)
     return NOT_RAW
-
-
-cdef bint _is_zero(const char *value, int64_t n_bytes) noexcept nogil:
-    cdef int64_t i
-    for i in range(n_bytes):
-        if value[i] != 0:
-            return False
-    return True
 
 
 cdef enum:
