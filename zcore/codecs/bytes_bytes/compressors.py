@@ -101,6 +101,10 @@ class BloscCodec(StepCodec):
         """Return the step of a `Program`."""
         return ("blosc", self.cname, self.clevel, SHUFFLES.index(self.shuffle), self.typesize, self.blocksize)
 
+    def max_encoded(self, n_bytes: int) -> int:
+        """Return the maximum encoded size of `n_bytes` bytes, as other writers have it; see `blosc_blocks.pyx`."""
+        return n_bytes + n_bytes // 8 + 32      # without a program: each new array asks
+
     def _program(self, n_bytes=None):
         itemsize = self.typesize or 0 if self.strict else 0
         return Program((self.resolve(1).step(),), itemsize, Unlinked())
