@@ -16,6 +16,7 @@ A name without a value is one of these:
 """
 from __future__ import annotations
 
+import contextlib
 import os
 from _thread import _local  # of threading, without its import time
 from abc import ABC, abstractmethod
@@ -418,11 +419,13 @@ class Store(ABC):
 
         # First one key, which most nodes have; then the others, at the same time where answers take long.
         for first, part in ((0, names[:1]), (1, names[1:])):
-            for i, outcome in enumerate(outcomes(self, get, part), first):
-                if isinstance(outcome, ZcoreError):
-                    raise outcome     # no key before this one has a value
-                if outcome is not None:
-                    return i, *outcome
+            # Closed here, as a finalizer would swallow a Ctrl-C.
+            with contextlib.closing(outcomes(self, get, part)) as looks:
+                for i, outcome in enumerate(looks, first):
+                    if isinstance(outcome, ZcoreError):
+                        raise outcome     # no key before this one has a value
+                    if outcome is not None:
+                        return i, *outcome
         return None
 
     def list_sizes(self, prefix: str) -> Iterator[tuple[str, int | None]]:
