@@ -102,7 +102,7 @@ PYTHONS = ["-DNDEBUG", "-fwrapv"]
 VARIANTS = {
     "release": (UNCHECKED, SMALL + PYTHONS, STRIPPED),
     "debug": (CHECKED, ["-O0", "-g", "-UNDEBUG"], []),
-    "sanitize": (CHECKED, ["-O1", "-g", "-UNDEBUG", "-fno-omit-frame-pointer", *SANITIZERS], SANITIZERS),
+    "sanitize": (CHECKED, ["-O1", "-g", "-UNDEBUG", "-fno-wrapv", "-fno-omit-frame-pointer", *SANITIZERS], SANITIZERS),
     "threads": (UNCHECKED, ["-O1", "-g", "-UNDEBUG", "-fno-omit-frame-pointer", "-fsanitize=thread"],
                 ["-fsanitize=thread"]),
 }
