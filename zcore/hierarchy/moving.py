@@ -1,7 +1,6 @@
 """Moves a node, with everything below it."""
 from __future__ import annotations
 
-import contextlib
 import errno
 from typing import TYPE_CHECKING
 
@@ -51,40 +50,45 @@ def _move(store, source, destination, options):
             raise _gone(store, source)
         raise _not_free(store, destination)
     creation.create_ancestors(store, destination, found[0].format, options)
-    with (consolidated.dropped(store, source, itself=True), consolidated.dropped(store, destination),
-          contextlib.ExitStack() as held):
+    # No stack of exits, which Ctrl-C could end before it has released a lock.
+    with consolidated.dropped(store, source, itself=True), consolidated.dropped(store, destination):
         # A lock of the destination would make its directory.
         if isinstance(store, Folders):
-            place = held.enter_context(Place(store, source, "", options, is_kept=True, makes=False))
-            held.enter_context(hold_nodes(store, found, options))
-            if place is None or creation.has_lost_groups(store, destination, found[0].format):
-                return False
+            with (Place(store, source, "", options, is_kept=True, makes=False) as place,
+                  hold_nodes(store, found, options)):
+                if place is None or creation.has_lost_groups(store, destination, found[0].format):
+                    return False
+                _rename(store, source, destination)
         else:
             # Nobody creates a node among the keys. In order, or two moves would wait for each other.
-            for path in sorted((source, destination)):
-                held.enter_context(Place(store, path, "", options))
-            held.enter_context(deletion.hold_all_nodes(store, source, options))
-            # Without a document that is locked, holding it does not say that it is there.
-            if not lookup.documents_at(store, source):
-                raise _gone(store, source)
-            if not store.is_empty(prefix_of(destination)):
-                raise _not_free(store, destination)
-        try:
-            store.move(prefix_of(source), prefix_of(destination), DOCUMENTS)
-        except KeyConflictError as error:
-            # Another call creates a node there.
-            raise _not_free(store, destination) from error
-        except StoreError as error:
-            if error.errno != errno.ENOENT or lookup.documents_at(store, source):
-                raise
-            # A group above was moved before.
-            store.folders.prune(prefix_of(destination.rpartition("/")[0]))
-            raise _gone(store, source) from error
+            first, last = sorted((source, destination))
+            with (Place(store, first, "", options), Place(store, last, "", options),
+                  deletion.hold_all_nodes(store, source, options)):
+                # Without a document that is locked, holding it does not say that it is there.
+                if not lookup.documents_at(store, source):
+                    raise _gone(store, source)
+                if not store.is_empty(prefix_of(destination)):
+                    raise _not_free(store, destination)
+                _rename(store, source, destination)
     store.folders.prune(prefix_of(source))
     # The group above may have been deleted since it was looked at.
     if lookup.documents_at(store, destination):
         creation.create_ancestors(store, destination, found[0].format, options)
     return True
+
+
+def _rename(store, source, destination):
+    try:
+        store.move(prefix_of(source), prefix_of(destination), DOCUMENTS)
+    except KeyConflictError as error:
+        # Another call creates a node there.
+        raise _not_free(store, destination) from error
+    except StoreError as error:
+        if error.errno != errno.ENOENT or lookup.documents_at(store, source):
+            raise
+        # A group above was moved before.
+        store.folders.prune(prefix_of(destination.rpartition("/")[0]))
+        raise _gone(store, source) from error
 
 
 def _not_free(store, path):

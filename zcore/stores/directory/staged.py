@@ -269,14 +269,16 @@ def recover(container: str, *, removes: bool = False) -> str | None:
 
 def _recover(container):
     """Do what `recover` does for a container that is locked; return the place, or None."""
-    recovered = None
-    for name in _entries(os.path.join(container, _OLD)):
+    recovered, old = None, os.path.join(container, _OLD)
+    for name in _entries(old):
         place = os.path.join(os.path.dirname(container), name)
         if not os.path.lexists(place):
             whole = [entry for entry in _entries(container) if entry.startswith("node.")]
             os.rename(os.path.join(container, *(whole or (_OLD, name))), place)
             sync_directory(os.path.dirname(place))
             recovered = place
+    if os.path.lexists(old):
+        cleanup.remove_directory(old)     # what is still in it was replaced
     return recovered
 
 
