@@ -7,6 +7,7 @@ before anything is made, and they are made one by one.
 from __future__ import annotations
 
 import re
+from collections import deque
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -77,17 +78,17 @@ class Generation:
             self.count += products[-1].size
             if self.count > limit:
                 raise _too_many(f"gen[{i}].dimensions", limit)
-        self._items = [_Item(item, product, templates, f"gen[{i}]")
-                       for i, (item, product) in enumerate(zip(gen, products, strict=True))]
+        self._items = deque([_Item(item, product, templates, f"gen[{i}]")
+                             for i, (item, product) in enumerate(zip(gen, products, strict=True))])
 
     def references(self) -> Iterator[tuple[str, str, int, int | None]]:
-        """Iterate over (key, URL, offset, length), in the order of the document; a length of None is the whole target.
+        """Iterate once over (key, URL, offset, length), in the document's order; a length of None is the whole target.
 
         Raises : ReferenceFormatError, if a text cannot be rendered for some values of the variables, or if an offset
         or a length is not an integer of 63 bits.
         """
-        for item in self._items:
-            yield from item.references()
+        while self._items:
+            yield from self._items.popleft().references()     # with an item goes what its texts have cached
 
 
 class _Variable(NamedTuple):
