@@ -18,7 +18,8 @@ def flat_view(value: Any, name: str = "a value", writable: bool = False) -> memo
     Raises
     ------
     TypeError
-        `value` is not bytes-like (`str` is not), not C-contiguous, or cannot be written to and should be.
+        `value` is not bytes-like (`str` is not, nor are objects of Python: their bytes are addresses), not
+        C-contiguous, or cannot be written to and should be.
 
     >>> bytes(flat_view(memoryview(b"abcd").cast("H")))
     b'abcd'
@@ -34,6 +35,8 @@ def flat_view(value: Any, name: str = "a value", writable: bool = False) -> memo
         raise TypeError(f"{name} is writable, this {type(value).__name__} is not")
     if view.ndim == 1 and view.format == "B":
         return view
+    if "O" in "".join(view.format.split(":")[::2]):     # between colons are names of fields
+        raise TypeError(f"{name} is bytes-like, this {type(value).__name__} has objects of Python in it")
     # A shape with a zero in it cannot be cast; to bytes every format can.
     return view.cast("B") if view.nbytes else memoryview(bytearray())
 

@@ -97,6 +97,7 @@ def test_out():
         (bytes(5000), "out is writable, this bytes is not"),
         (np.zeros(10000, "u1")[::2], "out is C-contiguous, this ndarray is not"),
         ([0], "out is bytes-like, not list"),
+        (np.empty(625, object), "out is bytes-like, this ndarray has objects of Python in it"),
     ):
         with pytest.raises(TypeError, match=words):
             blosc.decompress(chunk, wrong)
@@ -204,6 +205,7 @@ def test_parameters_of_a_wrong_type(keywords):
     ("text", "bytes-like, not str"), (5, "bytes-like, not int"), (None, "bytes-like, not NoneType"),
     ([1], "bytes-like, not list"), (np.zeros((4, 4))[:, ::2], "C-contiguous, this ndarray is not"),
     (np.zeros(4, "M8[s]"), "bytes-like, not ndarray"),
+    (np.zeros(4, [("number", "i4"), ("item", "O")]), "bytes-like, this ndarray has objects of Python in it"),
 ])
 def test_data_of_a_wrong_type(data, words):
     for function, name in ((blosc.compress, "content"), (blosc.decompress, "chunk"), (blosc.header, "chunk")):
