@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from zcore.indexing.fields import Part
     from zcore.indexing.product import Product
     from zcore.kernel.embed.transfers import Transfers
+    from zcore.kernel.io.locks import Held
     from zcore.kernel.select.box import Box
     from zcore.kernel.select.points import Boxes
     from zcore.stores.base import Store
@@ -383,7 +384,7 @@ class ArrayBinding(NodeBinding):
             before, view = view, exclusive.view
             self._check_elements(view.metadata, box, values, field)
             self._check_inside(box, view.metadata)
-            self.write_once(view, box, values, field=field, exclusive=exclusive, metadata=self._padded(view),
+            self.write_once(view, box, values, field=field, holder=exclusive, metadata=self._padded(view),
                             resume=resume if same_objects(before, view) else None)
 
     def _padded(self, view):
@@ -406,8 +407,9 @@ class ArrayBinding(NodeBinding):
 
     def write_once(self, view: ArrayView, box: Selected, values: npt.NDArray[Any] | None, *, field: Part | None = None,
                    metadata: ArrayMetadata | None = None, old_shape: tuple[int, ...] | None = None,
-                   exclusive: Any = False, tasks: list[int] | None = None,
-                   resume: WritePlan | None = None, check: Callable[[], None] | None = None) -> WritePlan:
+                   holder: Held | None = None, is_reserved: bool = False,
+                   tasks: list[int] | None = None, resume: WritePlan | None = None,
+                   check: Callable[[], None] | None = None) -> WritePlan:
         """Write as far as the document stays the same, and return the plan.
 
         Parameters
@@ -423,8 +425,10 @@ class ArrayBinding(NodeBinding):
             Replaces the view's metadata, for an array that grows with this write.
         old_shape : tuple of int, optional
             Existing objects are kept inside this shape. Outside they are reset to the fill value.
-        exclusive : bool, Exclusive or Place
-            The caller holds the whole range, or the place of a new array: objects are not locked.
+        holder : Held, optional
+            With which the caller holds the whole range, or the place of a new array: objects are not locked.
+        is_reserved : bool
+            The elements lie in rows of a service that were reserved for them; see `PlanWriter`.
         tasks : list of int, optional
             Only these tasks.
         resume : WritePlan, optional
@@ -439,19 +443,19 @@ class ArrayBinding(NodeBinding):
         metadata = metadata or view.metadata
         native = type(self._locate()) is Directory
         n_threads = options.n_threads()
-        locks = self.locks() if options.lock and not exclusive else None
+        locks = self.locks() if options.lock and holder is None else None
         plan = WritePlan(self.opened(view, metadata), box, _moved_by(view, values), PlanOptions(
             n_threads=n_threads, opens_files=native, token=int.from_bytes(os.urandom(8)), locks=locks,
             old_shape=old_shape, resume=resume, tasks=tasks,
             settles=self.settles or old_shape is not None or metadata is not view.metadata,
-            dir_fd=getattr(exclusive, "dir_fd", -1) if native else -1,
+            dir_fd=holder.dir_fd if native and holder is not None else -1,
             part=None if field is None else (field.offset, field.nbytes)))
 
         work = None
         if not native:
             from zcore.engine.requests import PlanWriter
 
-            work = PlanWriter(self, view, plan, locks, check, is_new=exclusive is True and old_shape is None)
+            work = PlanWriter(self, view, plan, locks, check, is_reserved)
         file_lock = None if locks is None else locks.file
         try:
             if file_lock is None:
@@ -466,7 +470,7 @@ class ArrayBinding(NodeBinding):
             raise self.not_found("its directory is gone") from exc
         except StoreError as exc:
             # A copy over a group above may remove an array that was made after its locks were taken.
-            if exc.errno == errno.ENOENT and isinstance(exclusive, Exclusive) and exclusive.is_gone():
+            if exc.errno == errno.ENOENT and isinstance(holder, Exclusive) and holder.is_gone():
                 raise self.not_found("it was removed meanwhile") from exc
             raise
         return plan

@@ -240,15 +240,15 @@ class PlanWriter:
     locks : ObjectLocks or None
     check : callable, optional
         See `ArrayBinding.write_once`.
-    is_new : bool
+    is_reserved : bool
         The elements lie in rows that were reserved for them, where requests of an append that has failed may still be
         carried out.
     """
 
     def __init__(self, binding: ArrayBinding, view: ArrayView, plan: WritePlan, locks: ObjectLocks | None,
-                 check: Callable[[], None] | None = None, is_new: bool = False) -> None:
+                 check: Callable[[], None] | None = None, is_reserved: bool = False) -> None:
         self._check = check
-        self._is_new = is_new
+        self._is_reserved = is_reserved
         self._store = binding.store
         self._prefix = binding.prefix
         self._options = binding.options
@@ -302,7 +302,7 @@ class PlanWriter:
     def _put(self, feed, task, is_covered, encoded):
         """Replace an object by `encoded`; if it is not covered, by the old object with the new elements."""
         store, key = self._store, self._prefix + feed.key(task)
-        if is_covered and self._is_new and store.swaps and self._options.lock:
+        if is_covered and self._is_reserved and store.swaps and self._options.lock:
             # On conditions, as a request without one, which is carried out later, would undo a later append.
             if encoded is None or not store.set_if_not_exists(key, encoded):
                 swap(store, key, _whole(feed.limit(task)), lambda value, identity: (

@@ -136,7 +136,7 @@ def create(store: Store, path: str, format: Format, metadata: ArrayMetadata | Gr
                     if data is not None:
                         # The place is held, and there is no array that another writer could have opened.
                         ArrayBinding(store, path, format, options, view).write_once(view, whole(metadata.shape), data,
-                                                                                   exclusive=place)
+                                                                                   holder=place)
                     # If the directory is locked, no other process can have created a node meanwhile.
                     if (not store.swaps and (is_replaced or overwrite) or store.is_transaction
                             or directory_at(store) is not None):

@@ -177,7 +177,7 @@ def _append(binding, values, axis, appended):
                 appended(values.shape[axis])
                 return metadata.shape
             # Every object that the new elements touch is replaced or erased, so no old values appear in them.
-            binding.write_once(exclusive.view, box, values, exclusive=exclusive, metadata=metadata, old_shape=old)
+            binding.write_once(exclusive.view, box, values, holder=exclusive, metadata=metadata, old_shape=old)
             try:
                 exclusive.replace_metadata(metadata)
             finally:
@@ -204,11 +204,11 @@ def _append_in_service(binding, exclusive, box, values, axis, metadata):
     end = end_of_objects(metadata, axis)
     padded = metadata.resized(tuple([end if d == axis else n for d, n in enumerate(metadata.shape)]))
     # A shrink that was cut off, or a write meanwhile, may have left objects there.
-    binding.write_once(exclusive.view, box, None, exclusive=True, metadata=padded, old_shape=old.shape,
+    binding.write_once(exclusive.view, box, None, holder=exclusive, metadata=padded, old_shape=old.shape,
                        check=exclusive.check)
     exclusive.replace_metadata(metadata)
     try:
-        binding.write_once(exclusive.view, box, values, exclusive=True, metadata=padded)
+        binding.write_once(exclusive.view, box, values, holder=exclusive, is_reserved=True, metadata=padded)
     except BaseException:
         # The reservation is undone, unless another process has appended behind it.
         with contextlib.suppress(ZcoreError):
@@ -230,7 +230,7 @@ def _reset_in_service(binding, exclusive, shape, metadata, objects):
         if task is not None and _extends(metadata, coords, shape):
             tasks.append(task)
     if tasks:
-        binding.write_once(exclusive.view, whole(metadata.shape), None, exclusive=True, metadata=metadata,
+        binding.write_once(exclusive.view, whole(metadata.shape), None, holder=exclusive, metadata=metadata,
                            old_shape=shape, tasks=tasks, check=exclusive.check)
 
 
@@ -277,5 +277,5 @@ def _reset(binding, exclusive, shape, outside, border):
             check()     # another process may have appended, and its rows may be there
         binding.store.erase(key)
     if border:
-        binding.write_once(exclusive.view, whole(shape), None, exclusive=exclusive,
+        binding.write_once(exclusive.view, whole(shape), None, holder=exclusive,
                            metadata=exclusive.metadata.replace(shape=shape), old_shape=shape, tasks=border, check=check)

@@ -42,18 +42,22 @@ static inline void zc_pause(void)
 #endif
 }
 
-/* Wait number n for something that another thread or process holds: spin, then yield, then sleep up to 1 ms.
-   The first sleeps are short because an object is held for some microseconds only. The limit of 1 ms bounds the
-   number of wake-ups that a busy lock costs. */
+/* How all waits for another thread or process go on: so many times they spin, then they yield, then they sleep, twice as
+   long each time up to 1 ms. The first sleeps are short because an object is held for some microseconds only. The limit
+   bounds the number of wake-ups that a busy lock costs. */
+enum { ZC_SPINS = 16, ZC_YIELDS = 16, ZC_FIRST_SLEEP_NS = 31250, ZC_DOUBLINGS = 5 };
+
+/* Wait, for the n-th time. */
 static inline void zc_back_off(int64_t n)
 {
-    if (n < 16) {
+    if (n < ZC_SPINS) {
         for (int64_t i = 0; i < 8 * (n + 1); i++) zc_pause();
         return;
     }
-    if (n < 32) { sched_yield(); return; }
-    int64_t shift = n - 32 < 5 ? n - 32 : 5;
-    struct timespec pause = {0, (int64_t)31250 << shift};
+    n -= ZC_SPINS;
+    if (n < ZC_YIELDS) { sched_yield(); return; }
+    n -= ZC_YIELDS;
+    struct timespec pause = {0, (int64_t)ZC_FIRST_SLEEP_NS << (n < ZC_DOUBLINGS ? n : ZC_DOUBLINGS)};
     nanosleep(&pause, 0);
 }
 

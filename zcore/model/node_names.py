@@ -50,7 +50,7 @@ class _ZarrV3(Names):
     """
 
     __slots__ = ()
-    is_suspect = staticmethod(re.compile(r"__|\.").search)
+    is_suspect: Callable[[str], object] = staticmethod(re.compile(r"__|\.").search)
 
     def fault(self, name: str) -> str | None:
         if name.startswith("__"):
@@ -74,7 +74,7 @@ class _ZarrV2(Names):
     """
 
     __slots__ = ()
-    is_suspect = staticmethod(re.compile(r"\.z").search)
+    is_suspect: Callable[[str], object] = staticmethod(re.compile(r"\.z").search)
 
     def fault(self, name: str) -> str | None:
         return "names that begin with '.z' are reserved" if name.startswith(".z") else None

@@ -150,8 +150,12 @@ cdef int _n_held(const LockTable *table) noexcept nogil:
     return n
 
 
+cdef enum:
+    WAITS_PER_POLL = 32     # a poll may take the GIL
+
+
 cdef int _wait(int64_t *n, int64_t *count, Poll poll, void *context, Status *status) noexcept nogil:
-    """Wait for another holder, the n-th time. Non-zero if the waiter has to stop. Polls rarely: they may take the GIL.
+    """Wait for another holder, the n-th time (`zc_back_off`). Non-zero if the waiter has to stop, which `poll` tells.
 
     `count` is the counter that includes this waiter, or NULL. It excludes the waiter during a poll.
     """
@@ -159,7 +163,7 @@ cdef int _wait(int64_t *n, int64_t *count, Poll poll, void *context, Status *sta
     cdef int64_t forks = n_forks()
     zc_back_off(n[0])
     n[0] += 1
-    if poll == NULL or n[0] % 32 != 0:
+    if poll == NULL or n[0] % WAITS_PER_POLL != 0:
         return OK
     if count != NULL:
         zc_add(count, -1)
@@ -696,6 +700,11 @@ cdef class Held:
     """
 
     cdef bint is_taken
+
+    @property
+    def dir_fd(self):
+        """Descriptor of the directory that is held; -1 in a store without files, and without locks."""
+        return -1
 
     def __enter__(self):
         self.is_taken = True
