@@ -14,8 +14,8 @@ A node that is to be replaced stays until the new one is whole, which is made at
         free        it was deleted
 
 Then the old node is deleted, objects are moved to their keys, documents follow, and the journal is erased. There is no
-document below `__zc_copy/`, so no node. After a kill the next caller calls `recover`. It removes a copy for which
-nothing was deleted yet, and one in whose place there is something newer. Any other copy is finished.
+document below `__zc_copy/`, so no node. After an error, `recover_one` removes a copy for which nothing was deleted yet,
+and one in whose place there is something newer. Any other copy is finished. After a kill, the next caller calls it.
 """
 from __future__ import annotations
 
@@ -228,8 +228,7 @@ class Staged(DocumentsLast):
     def finish(self) -> None:
         """Put the node in the place of the one that is there.
 
-        Raises : StoreError, also if the copy was removed meanwhile. After an error the old node is unchanged, or
-            `recover` does the rest.
+        Raises : StoreError, also if the copy was removed meanwhile. After an error `discard` does the rest.
         """
         if not self._inner.exists(self._staging + _BEGUN):
             raise StoreError(f"the copy to {self.describe('')} was removed meanwhile, by another copy to it or by a "
@@ -239,14 +238,12 @@ class Staged(DocumentsLast):
                for key in self._inner.list_prefix(prefix_of(self._path)) if is_document(key)}
         said = {"path": self._path, "old": _texts(old), "documents": _texts(self.documents())}
         self._inner.set(self._staging + _JOURNAL, json.dumps(said).encode())
-        self._staging, staging = None, self._staging
-        self._inner.set(staging + _DELETING, b"")
-        _bring(self._inner, staging)
+        self._inner.set(self._staging + _DELETING, b"")
+        _bring(self._inner, self._staging)
 
     def discard(self) -> None:
-        """Remove the copy, unless it is whole."""
-        if self._staging is not None:
-            _remove(self._inner, self._staging)
+        """Remove the copy; but if the old node is being deleted, it is finished, or neither of them would be there."""
+        recover_one(self._inner, self._staging)
 
 
 def _staging_of(path):
@@ -374,7 +371,8 @@ def _bring(store, staging):
 def made_in(store: Store, path: str, replace: bool, overwrite: bool, root: str | None) -> Iterator[Store]:
     """Return a context manager that gives a store, in which a node is made that will be at `path`.
 
-    If it ends without an error, the node is there. After an error all is unchanged.
+    If it ends without an error, the node is there. After an error all is unchanged; or the node is there, if the error
+    came while the old one was deleted.
 
     Parameters
     ----------
