@@ -90,7 +90,7 @@ def test_every_type(dtype, there, tmp_path):
         values[...] = "xyz"
     source = zcore.create_array(tmp_path / "source", data=values, chunks=(2, 3), fill_value=...)
     place, settings = place_of(there, tmp_path)
-    if there == "hdf5" and dtype.kind == "U" or there == "asdf" and (dtype.kind in "mM" or dtype == "V4"):
+    if there == "asdf" and (dtype.kind in "mM" or dtype == "V4"):
         with pytest.raises(zcore.UnsupportedError):
             zcore.copy(source, place)
         assert os.listdir(tmp_path) == ["source"]
@@ -101,7 +101,10 @@ def test_every_type(dtype, there, tmp_path):
         warnings.simplefilter("ignore")
         zcore.copy(source, place, **settings)
         back = zcore.copy(place, tmp_path / "back", path=INSIDE.get(there, ""), zarr_format=3)
-    assert back.dtype == source.dtype and back[...].tobytes() == source[...].tobytes()
+    if there == "hdf5" and dtype.kind == "U":   # HDF5 has texts of any length
+        assert back[...].tolist() == values.tolist()
+    else:
+        assert back.dtype == source.dtype and back[...].tobytes() == source[...].tobytes()
 
 
 # what is passed on
