@@ -191,11 +191,12 @@ class set:  # noqa: A001, N801 (as zarr-python calls it)
             warn(f"settings of zarr-python that change nothing in zcore: {', '.join(ignored)}")
         known = {_NAMES[name]: value for name, value in settings.items() if name in _NAMES}
         self._before = {f"_{name}": getattr(module, f"_{name}") for name in known}
-        for name, value in known.items():
-            if value is None:
-                setattr(module, f"_{name}", None)
-            else:
-                setattr(module, name, value)
+        try:
+            for name, value in known.items():
+                setattr(module, f"_{name}" if value is None else name, value)
+        except BaseException:
+            self.__exit__()     # all are set, or none
+            raise
 
     def __enter__(self) -> Self:
         return self

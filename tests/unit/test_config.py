@@ -193,3 +193,10 @@ def test_own_settings_for_a_while():
     with zcore.config.set(threads=1), zcore.config.set({"write_empty_chunks": True}):
         assert (zcore.config.threads, zcore.config.get("threads"), zcore.config.write_empty_chunks) == (1, 1, True)
     assert (zcore.config.threads, zcore.config.write_empty_chunks) == (before, False)
+
+
+def test_settings_of_which_one_is_wrong_change_nothing():
+    before = zcore.config.threads
+    with pytest.raises(TypeError, match="threads must be an int, not str"):
+        zcore.config.set({"write_empty_chunks": True, "threads": "x"})
+    assert (zcore.config.threads, zcore.config.write_empty_chunks) == (before, False)
