@@ -445,7 +445,8 @@ def open_array(store: StoreLike, mode: Mode = "r", **keywords: Unpack[OpenArrayK
             mode = "r+"     # `open` would create a group
     found = open(store, mode, **keywords)
     if not isinstance(found, Array):
-        raise NodeNotFoundError(f"{found.store.describe(found.path)} holds a group, not an array", path=found.path)
+        raise NodeNotFoundError(f"{found.store.describe(found.path)} holds a group, not an array; zcore.open_group "
+                                "opens it", path=found.path)
     return found
 
 
@@ -497,7 +498,8 @@ def open_group(store: StoreLike, mode: Mode = "r", *, path: str | None = "", zar
         if found is None:
             return None
         if not isinstance(found, GroupBinding):
-            raise NodeNotFoundError(f"{store.describe(path)} holds an array, not a group", path=path)
+            raise NodeNotFoundError(f"{store.describe(path)} holds an array, not a group; zcore.open opens it",
+                                    path=path)
         copy = None if use_consolidated is False else consolidated.copy_of(found)
         if copy is None and use_consolidated:
             raise ValueError(f"{store.describe(path)} has no consolidated metadata")

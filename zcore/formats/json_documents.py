@@ -85,7 +85,7 @@ class Document:
         self.name = name
         self.inside = ""
         if len(raw) > max_nbytes:
-            raise self.error(None, f"expected at most {max_nbytes} bytes, found {len(raw)}")
+            raise self.error(None, f"expected at most {max_nbytes} bytes, found more")
         if raw.startswith(b"\xef\xbb\xbf"):
             raise self.error(None, "expected JSON, found a byte order mark")
         if reason := excess_of_json(raw):

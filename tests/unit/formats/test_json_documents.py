@@ -194,7 +194,7 @@ def test_nesting_is_that_outside_of_strings(monkeypatch, window):
 
 
 def test_document_beyond_the_size_limit_is_refused_unread():
-    with pytest.raises(MetadataError, match="expected at most 10 bytes, found 11"):
+    with pytest.raises(MetadataError, match="expected at most 10 bytes, found more"):
         read(b'{"aaaa": 1}', max_nbytes=10)
     assert read(b'{"aaa": 1}', max_nbytes=10).members == {"aaa": 1}
 

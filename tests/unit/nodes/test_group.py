@@ -261,12 +261,12 @@ def test_modes(store):
         with pytest.raises(zcore.ReadOnlyError):
             change()
     assert zcore.open_group(store, "w").nmembers() == 0
-    with pytest.raises(zcore.NodeNotFoundError, match="group, not an array"):
+    with pytest.raises(zcore.NodeNotFoundError, match="group, not an array; zcore.open_group opens it"):
         zcore.open_array(store)
     with pytest.raises(zcore.NodeNotFoundError, match="group, not an array"):
         zcore.open(store, mode="a", shape=4, dtype="i1")
     zcore.create_array(store, name="b", shape=1, dtype="i1")
-    with pytest.raises(zcore.NodeNotFoundError, match="array, not a group"):
+    with pytest.raises(zcore.NodeNotFoundError, match="array, not a group; zcore.open opens it"):
         zcore.open_group(store, path="b")
 
 
