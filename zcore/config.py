@@ -188,7 +188,7 @@ class set:  # noqa: A001, N801 (as zarr-python calls it)
         ignored = [name for name, value in settings.items()
                    if name not in _NAMES and (name not in _FIXED or value != _FIXED[name])]
         if ignored:
-            warn(f"settings of zarr-python that change nothing in zcore: {', '.join(ignored)}")
+            warn(f"zcore does not have these settings, so they change nothing: {', '.join(ignored)}")
         known = {_NAMES[name]: value for name, value in settings.items() if name in _NAMES}
         self._before = {f"_{name}": getattr(module, f"_{name}") for name in known}
         try:

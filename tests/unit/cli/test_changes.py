@@ -19,7 +19,8 @@ def test_attributes_are_shown(run, weather):
     assert run("attrs", weather, "years") == (0, "[2016, 2017]\n", "")
     assert json.loads(run("attrs", weather, "--json")[1]) == {"title": "weather", "years": [2016, 2017]}
     assert json.loads(run("attrs", weather, "title", "--json")[1]) == "weather"
-    assert run("attrs", weather, "none") == (1, "", "zcore attrs: weather.zarr has no attribute 'none'\n")
+    assert run("attrs", weather, "none") == (
+        1, "", "zcore attrs: weather.zarr has no attribute 'none'; --set NAME VALUE sets one\n")
 
 
 def test_attributes_are_set_and_deleted_in_one_write(run, weather):

@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     attributes = location.opened(arguments.path).attrs.asdict()
     if arguments.name is not None and arguments.name not in attributes:
-        raise ValueError(f"{arguments.path} has no attribute {arguments.name!r}")
+        raise ValueError(f"{arguments.path} has no attribute {arguments.name!r}; --set NAME VALUE sets one")
     if arguments.json:
         machine.show(attributes if arguments.name is None else attributes[arguments.name])
     elif arguments.name is not None:
