@@ -9,8 +9,8 @@ import zcore
 
 ROOT = os.path.dirname(zcore.__file__)
 # A comprehension is a call in some versions of Python.
-LIMITS = {"open": 53, "read": 32, "read again": 1, "write": 34, "append": 75, "create": 84, "create in a group": 92,
-          "create by a group": 79}
+LIMITS = {"open": 49, "read": 32, "read again": 1, "write": 30, "append": 72, "create": 80, "create in a group": 88,
+          "create by a group": 76}
 
 
 @pytest.fixture

@@ -61,14 +61,15 @@ class Options:
                  write_empty_chunks: bool | None = None, read_only: bool = False,
                  dimension_separator: Literal["/", "."] | None = None, cache: CacheSize | None = None,
                  config: Mapping[str, Any] | None = None) -> None:
-        check_kind(config, "config", (Mapping,), "a mapping")
-        for name, value in (config or {}).items():
-            if name == "write_empty_chunks":
-                write_empty_chunks = value
-            elif name == "read_missing_chunks":
-                missing = "fill" if as_bool(value, name) else "raise"
-            elif (name, value) != ("order", "C"):
-                warn(f"config={{{name!r}: {value!r:.60}}} of zarr-python changes nothing in zcore")
+        if config is not None:
+            check_kind(config, "config", (Mapping,), "a mapping")
+            for name, value in config.items():
+                if name == "write_empty_chunks":
+                    write_empty_chunks = value
+                elif name == "read_missing_chunks":
+                    missing = "fill" if as_bool(value, name) else "raise"
+                elif (name, value) != ("order", "C"):
+                    warn(f"config={{{name!r}: {value!r:.60}}} of zarr-python changes nothing in zcore")
         if missing not in ("fill", "raise"):
             raise ValueError(f"missing is {missing!r}, expected 'fill' or 'raise'")
         if threads is not None and (isinstance(threads, bool) or not hasattr(threads, "__index__") or threads < 1):
@@ -126,5 +127,5 @@ def _kind_of(lock: Lock) -> Literal["on", "file"] | None:
         if lock not in settings.LOCKS:
             raise ValueError(f"lock is {lock!r:.60}, expected {_LOCKS}")
     else:
-        lock = settings.lock if lock is not None and as_bool(lock, "lock", _LOCKS) else "off"
+        lock = settings.lock if lock is True or (lock is not None and as_bool(lock, "lock", _LOCKS)) else "off"
     return None if lock == "off" else lock

@@ -1047,14 +1047,15 @@ class Array(Node):
 
     def _selected(self, selection):
         """Return (box or product, fields) of a selection in brackets; see `split_fields`."""
-        box = basic(selection, self.shape)
+        metadata = self._binding.view.metadata
+        box = basic(selection, metadata.shape)
         if box is not None:
             return box, None
         from zcore.indexing.numpy import indexed
 
-        fields, selection = split_fields(selection, self.dtype)
-        box = basic(selection, self.shape)
-        return box if box is not None else indexed(selection, self.shape), fields
+        fields, selection = split_fields(selection, metadata.dtype)
+        box = basic(selection, metadata.shape)
+        return box if box is not None else indexed(selection, metadata.shape), fields
 
     def _get(self, selected, fields=None, out=None, *, packed=False):
         """Return the selected elements, in `out` if given.
@@ -1121,7 +1122,7 @@ class Array(Node):
 
     def _set(self, selected, values, fields=None):
         """Write values, broadcast and cast by NumPy's rules, to the selected elements."""
-        dtype, shape = self.dtype, selected.shape
+        dtype, shape = self._binding.view.metadata.dtype, selected.shape
         if fields is None:
             self._write(selected, assigned(values, dtype, shape, selected.way))
         elif isinstance(fields, list):
