@@ -583,7 +583,8 @@ class Store(ABC):
         """Move the keys below the prefix `source` to the prefix `destination`, below which there is no key.
 
         If that takes several steps, keys appear at the destination before they vanish at the source. Keys whose last
-        part is in `last`, documents without which the other keys mean nothing, appear last and vanish first.
+        part is in `last`, documents without which the other keys mean nothing, appear last and vanish first. After an
+        error before that, none stays at the destination.
         """
         self._check_writable("move", source)
         check_prefix(destination, self.key_flavour)
@@ -591,10 +592,18 @@ class Store(ABC):
         others = [key for key in keys if key.rpartition("/")[2] not in last]
         # The document of a group comes after those below it.
         documents = sorted(set(keys).difference(others), key=lambda key: (-key.count("/"), key))
-        for key in (*others, *documents):
-            # Another process may have erased it meanwhile, as a chunk that holds only the fill value.
-            if (value := self.get(key)) is not None:
-                self.set(destination + key[len(source):], value)
+        moved: list[str] = []
+        try:
+            for key in (*others, *documents):
+                # Another process may have erased it meanwhile, as a chunk that holds only the fill value.
+                if (value := self.get(key)) is not None:
+                    moved.append(destination + key[len(source):])
+                    self.set(moved[-1], value)
+        except BaseException:
+            with contextlib.suppress(ZcoreError):     # the first error is the one to tell
+                for key in reversed(moved):
+                    self.erase(key)
+            raise
         for key in (*reversed(documents), *others):
             self.erase(key)
 

@@ -196,6 +196,27 @@ def test_a_least_store_works_everywhere(kind, tmp_path):
     assert np.array_equal(zcore.open(tmp_path / "x.zip")["h"][...], values)
 
 
+@pytest.mark.parametrize("error", [zcore.StoreError("full"), KeyboardInterrupt()], ids=["full", "Ctrl-C"])
+def test_a_move_that_fails_leaves_the_destination_free(error):
+    class FullStore(WritableStore):
+        n_left = 5
+
+        def set(self, key, value):
+            super().set(key, value)     # its answer is lost
+            self.n_left -= 1
+            if self.n_left == 0:
+                raise error
+
+    store = FullStore()
+    zcore.create_group(store.memory).create_array("a/x", data=np.arange(8), chunks=(2,))
+    group = zcore.open_group(store, "r+")
+    with pytest.raises(type(error)):
+        group.move("a", "b")
+    assert list(group) == ["a"] and not any(store.list_dir("b/"))
+    group.move("a", "b")
+    assert group["b/x"][...].tolist() == list(range(8))
+
+
 def test_a_move_goes_on_without_a_key_that_another_process_erases():
     class ErasedStore(WritableStore):
         def get(self, key, byte_range=None):
