@@ -6,6 +6,7 @@ import shutil
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -492,6 +493,19 @@ def test_a_group_that_is_moved_while_a_node_below_it_changes(change, new_store, 
             assert zcore.verify(group.store).problems == []
     finally:
         sys.setswitchinterval(interval)
+
+
+@pytest.mark.parametrize("lock", ["on", "file"])
+def test_threads_that_write_to_arrays_that_others_replace(tmp_path, lock):
+    """What a write had staged was gone with the old directory, or its lock file was, as if another process had it."""
+    def replace(i):
+        zcore.create_array(tmp_path, name=f"a{i % 3}", shape=4, dtype="i4", chunks=1 + i % 3, overwrite=True,
+                           lock=lock)[...] = 7
+
+    zcore.create_group(tmp_path)
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(replace, range(600)))
+    assert [a[...].tolist() for _, a in zcore.open_group(tmp_path).arrays()] == 3 * [4 * [7]]
 
 
 def test_a_move_does_not_mix_with_what_is_there(store):

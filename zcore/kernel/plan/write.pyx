@@ -24,7 +24,7 @@ from zcore.kernel.plan.shard_write cimport ShardWriter
 from zcore.kernel.select.grid cimport Span
 from zcore.kernel.select.open_array cimport MAX_KEY, OpenArray, Opened
 from zcore.kernel.status cimport (
-    CHUNK_LONG, INTERRUPTED, IO_OPEN, MISSING, OK, STALE, Status, fail, make_error, status_clear,
+    CHUNK_LONG, INTERRUPTED, IO_OPEN, IO_RENAME, MISSING, OK, STALE, Status, fail, make_error, status_clear,
 )
 from zcore.kernel.strided.copy cimport MAX_NDIM
 
@@ -199,7 +199,7 @@ cdef int _replace(WritePlan plan, const Span *spans, const char *key, Worker *wo
         return code
     code = _put(plan, key, staged, worker)
     _unlock(plan, worker)
-    return code
+    return _explain(plan, key, code, worker)
 
 
 cdef int _merge(WritePlan plan, const Span *spans, const char *key, Worker *worker) noexcept nogil:
@@ -221,7 +221,7 @@ cdef int _merge(WritePlan plan, const Span *spans, const char *key, Worker *work
     if code <= OK:
         code = _put(plan, key, code, worker)
     _unlock(plan, worker)
-    return code
+    return _explain(plan, key, code, worker)
 
 
 cdef int _stage(WritePlan plan, const char *key, const uint8_t *encoded, int64_t n, Worker *worker) noexcept nogil:
@@ -243,10 +243,11 @@ cdef int _put(WritePlan plan, const char *key, int staged, Worker *worker) noexc
 
 
 cdef int _explain(WritePlan plan, const char *key, int code, Worker *worker) noexcept nogil:
-    """Return why an object cannot be staged: `code`, or STALE, if its directory is gone since the array is."""
-    cdef Status failure = worker.status
-    if code != IO_OPEN or failure.sys_errno != ENOENT:
+    """Return the result of a write: `code`, or STALE, if the directory of the object is gone since the array is."""
+    cdef Status failure
+    if (code != IO_OPEN and code != IO_RENAME) or worker.status.sys_errno != ENOENT:
         return code
+    failure = worker.status
     status_clear(&worker.status)
     code = _lock(plan, key, worker)
     if code != OK:

@@ -83,8 +83,11 @@ class LockFile:
         return _Share(self)
 
     def check(self) -> None:
-        """Raise LockError unless the lock is still held: others take over the lock of a process that paused."""
-        if not self._is_held():
+        """Raise LockError unless the lock is still held: others take over the lock of a process that paused.
+
+        The lock of a directory that another thread has replaced, or deleted, is gone with it.
+        """
+        if not self._is_held() and self.is_at(self.directory):
             raise LockError(f"the lock of {self.directory} was taken over by another process, since this one had "
                             f"paused for {STALE_SECONDS:.0f} seconds: what both have written meanwhile may be lost",
                             key=self.directory, errno=errno.ENOENT)
