@@ -27,7 +27,7 @@ _SENTENCES = {
     BLOSC_DECODE: (errors.CodecError, "blosc payload is damaged: expected {e} bytes, the decoder gave {f}"),
     BLOSC_SNAPPY: (errors.UnsupportedError, "chunk is compressed by snappy, which the linked c-blosc lacks"),
     BLOSC_LACKS: (errors.UnsupportedError, "the linked c-blosc has no compressor snappy"),
-    BLOSC_ENCODE: (errors.CodecError, "blosc could not compress {e} bytes (result {f})"),
+    BLOSC_ENCODE: (errors.CodecError, "blosc could not compress {e} bytes, it takes at most 2147483631 (result {f})"),
     CHUNK_SIZE: (errors.CodecError, "chunk decodes to {f} bytes, expected {e}"),
     CHUNK_LONG: (errors.CodecError, "stored object has {f} bytes, its chunk encodes to at most {e}"),
     CHECKSUM: (errors.ChecksumError, "checksum 0x{e:08x} is stored, the bytes have 0x{f:08x}"),

@@ -97,3 +97,8 @@ def test_another_decoded_size(n):
     with pytest.raises(zcore.CodecError, match="100 bytes decoded") as caught:
         codec.decode(codec.encode(content(100)), n)
     assert (caught.value.expected, caught.value.found, caught.value.offset) == (n, 100, 4)
+
+
+def test_content_longer_than_a_chunk_of_blosc():
+    with pytest.raises(zcore.CodecError, match=f"could not compress {2**31 - 16} bytes, it takes at most {2**31 - 17} "):
+        BloscCodec(typesize=4).encode(np.zeros(2**31 - 16, "u1"))
