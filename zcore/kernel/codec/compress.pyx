@@ -912,8 +912,8 @@ def blosc_compress(content, *, str cname not None="lz4", int clevel=5, int shuff
     cdef Status status
     status_clear(&status)
     with nogil:
-        n_stored = blosc_encode(source.data, n_bytes, target.data, n_bytes + BLOSC_OVERHEAD, code, clevel, shuffle, typesize,
-                                blocksize, n_threads, &status)
+        n_stored = blosc_encode(source.data, n_bytes, target.data, n_bytes + BLOSC_OVERHEAD, code, clevel, shuffle,
+                                typesize, blocksize, n_threads, &status)
     _check(&status, "encode")
     return (<const char *>target.data)[:n_stored]
 

@@ -123,7 +123,7 @@ cdef class Feed:
         """
         cdef Object passed
         cdef Identity known
-        cdef Bytes view = _pass(self, task, value, &passed, size)
+        cdef Bytes _held = _pass(self, task, value, &passed, size)
         if identity is not None and identity_of(identity, &known):
             passed.identity = known
             passed.is_identified = True
@@ -248,7 +248,7 @@ cdef class Feed:
             The old object is damaged; or it is absent, and the array reports missing chunks as errors.
         """
         cdef Object passed
-        cdef Bytes view = _pass(self, task, old, &passed, size)
+        cdef Bytes _held = _pass(self, task, old, &passed, size)
         return _encoded(self, task, &passed, keeps_filled)
 
     def merge_blocks(self, int64_t task, int64_t size, list blocks not None, bint keeps_filled):
