@@ -49,7 +49,7 @@ class _Setting:
     Parameters
     ----------
     checked : callable
-        ``checked(value, name)`` returns what a caller has set, if that is right.
+        ``checked(value, name)`` returns the value as it is kept, and raises if it is wrong.
     found : callable
         Returns the value that holds as long as none is set.
     """
@@ -86,7 +86,7 @@ def _resized(nbytes, name):
     """Return the size of the cache of all arrays, which it has from now on."""
     nbytes = room_of(nbytes, name)
     if nbytes or _cache:
-        # A lower limit drops what is beyond it at once.
+        # With a lower limit, the cache drops chunks at once.
         from zcore.kernel.plan.cache import CHUNKS
         CHUNKS.resize(nbytes)
     return nbytes

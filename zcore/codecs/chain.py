@@ -208,7 +208,7 @@ class CodecChain:
         if self.shards is not None:
             return None
         new = object.__new__(CodecChain)
-        # What does not depend on the shape of chunks, if there are no shards.
+        # Without shards, these do not depend on the shape of chunks.
         new.dtype, new.codecs, new.array_codecs, new.serializer = (
             self.dtype, self.codecs, self.array_codecs, self.serializer)
         new.compressors, new.header_itemsize, new.shards = self.compressors, self.header_itemsize, None

@@ -98,7 +98,8 @@ def view_of_new(format: Format, document: str, raw: bytes, metadata: ArrayMetada
                 options: Options) -> View:
     """Return the view of the document `raw` that was rendered from the `metadata` of a new node; see `view_of`.
 
-    The document is read, unless one was that differs in lengths, names of dimensions and plain attributes alone.
+    The document is parsed, unless one was parsed before that differs in nothing but lengths, names of dimensions and
+    plain attributes.
     """
     known = None
     if (type(metadata) is ArrayMetadata and not metadata.extra and metadata.edges is None and 0 not in metadata.shape

@@ -23,7 +23,7 @@ class Names:
     Attributes
     ----------
     is_suspect : callable
-        Search a path for what every name with a fault contains, so a long path is checked at once.
+        Tells whether a path may have a name with a fault. One search of the whole path: most paths need no other.
     """
 
     __slots__ = ()

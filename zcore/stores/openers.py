@@ -40,7 +40,7 @@ class Kind(NamedTuple):
     is_far : bool
         The opener also takes a `RemoteStore` of a file's URL.
     maker : str or None
-        Names what writes such files. It is for an error, if something else would get such a name.
+        The function that writes such files. The error names it when something else is to be written under such a name.
     """
 
     name: str

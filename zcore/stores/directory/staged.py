@@ -278,7 +278,7 @@ def _recover(container):
             sync_directory(os.path.dirname(place))
             recovered = place
     if os.path.lexists(old):
-        cleanup.remove_directory(old)     # what is still in it was replaced
+        cleanup.remove_directory(old)     # old directories that new ones have replaced
     return recovered
 
 

@@ -350,7 +350,7 @@ class Destination:
         Parameters
         ----------
         job : dict
-            What is copied and how, values of JSON.
+            The request of the copy, as values of JSON.
         root_format : {3, 2, "zmeta"}
             Of the node at `path`, and of the groups above it that are missing.
         is_array : bool

@@ -376,7 +376,7 @@ def test_replacement_in_a_store_fails_at_every_call(path, comes_next, fault, str
         store.at = None
         # As long as nothing of the old node was deleted, it is the old one that stays.
         journaled = any(key.endswith("/deleting") for key in store.list())
-        assert not journaled or fault == ALL     # else what was begun is finished at once
+        assert not journaled or fault == ALL     # an error in the middle of the exchange lets the copy finish it
         if not journaled:
             seen.add(age_of(store, path))
             assert None not in seen

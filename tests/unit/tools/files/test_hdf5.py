@@ -144,7 +144,7 @@ def test_what_no_array_can_show_is_left_out_by_name(path):
 
 
 def make_loops(file):
-    """Make links in circles and names that are not UTF-8. Return the texts that name what is left out."""
+    """Make links in circles and names that are not UTF-8. Return the warnings' texts about them."""
     file["good"] = VALUES
     file["self"], file["a"], file["b"] = (h5py.SoftLink(f"/{name}") for name in ("self", "b", "a"))
     file["_nc4_non_coord_self"] = VALUES
