@@ -20,10 +20,11 @@ import re
 from collections import deque
 from typing import TYPE_CHECKING
 
-from zcore.errors import InvalidKeyError, LockError, NodeExistsError, NodeNotFoundError, StoreError
-from zcore.formats import FORMAT_OF, format_of
+from zcore.errors import LockError, NodeExistsError, NodeNotFoundError, StoreError
+from zcore.formats import FORMAT_OF
 from zcore.hierarchy import consolidated, exchange, lookup
 from zcore.hierarchy.creation_lock import MAX_TRIES, Place, hold_nodes, hold_tree, is_held
+from zcore.hierarchy.ownership import chunk_role, documents_beside
 from zcore.model.metadata import ArrayMetadata, GroupMetadata
 from zcore.stores.base import Folders, n_at_once
 from zcore.stores.keys import prefix_of
@@ -140,8 +141,7 @@ def _below(store, path):
         prefix = prefix_of(place)
         with contextlib.suppress(StoreError):     # others may be found
             listing = store.list_dir(prefix)
-            if place != path and any([_is_of(place[len(prefix_of(path)):], node)
-                                      for node in _standing(store, place, [*listing.keys, *listing.unreachable])]):
+            if place != path and _among(store, place, (*listing.keys, *listing.unreachable), path):
                 found.append(place)
             elif place == path or not store.folders.is_link(prefix):
                 pending += [below[:-1] for below in listing.prefixes]
@@ -201,17 +201,14 @@ def in_the_way(store: Store, prefix: str, metadata: ArrayMetadata | GroupMetadat
     """
     if not isinstance(metadata, ArrayMetadata):
         return
-    keys, ndim, n = metadata.chunk_keys, metadata.ndim, len(prefix)
-    listing = store.list_dir(prefix)
+    n, listing = len(prefix), store.list_dir(prefix)
     pending = listing.keys
     for below in listing.prefixes:
-        name = below[n:-1]
-        if keys.leads_to_chunks(name, ndim) or keys.decode(name, ndim) is not None:
+        if chunk_role(below[n:-1], metadata):
             pending += store.list_prefix(below)
     for key in pending:
-        name = key[n:]
-        above = [name[:i] for i, letter in enumerate(name) if letter == "/"]
-        if keys.leads_to_chunks(name, ndim) or any([keys.decode(part, ndim) is not None for part in above]):
+        if chunk_role(key[n:], metadata) == "directory" or any([
+                chunk_role(key[n:i], metadata) == "chunk" for i in range(n, len(key)) if key[i] == "/"]):
             yield key
 
 
@@ -238,23 +235,16 @@ def _check_erasable(store, prefix, format, metadata):
     `metadata` are None if they are damaged. Unless they are a group's, every directory below `prefix` is listed. So
     a directory that cannot be listed is an error, too.
     """
-    store.folders.check_no_special(prefix, _documents_beside(format))
+    store.folders.check_no_special(prefix, documents_beside(format))
     if isinstance(metadata, GroupMetadata):
         return
     if not isinstance(store, Folders):
         list(store.list_prefix(prefix))
     for key in store.folders.list_special(prefix):
         # Nothing is erased behind a link.
-        if (metadata is not None and _may_be_chunk(key[len(prefix):], metadata)
-                and link_on_the_way(store, prefix, key, {}) is None):
+        if chunk_role(key[len(prefix):], metadata) and link_on_the_way(store, prefix, key, {}) is None:
             raise StoreError(f"{key!r} of {store!r} is neither a file nor a directory: it is not erased, and nothing "
                              "was changed", key=key, errno=errno.ESPIPE)
-
-
-def _may_be_chunk(name, metadata):
-    """Return whether a chunk, or a directory of chunks, may have this name."""
-    keys, ndim = metadata.chunk_keys, metadata.ndim
-    return keys.decode(name, ndim) is not None or keys.leads_to_chunks(name, ndim)
 
 
 def _erase(store, path, options, *, is_replaced=False):
@@ -351,7 +341,7 @@ def nodes_at(store: Store, path: str, *, is_replaced: bool = False, takes_links:
                 yield place, []
             continue
         listing = store.list_dir(prefix)
-        if waits is not None and waits.lock and place != path and not _standing(store, place, listing.keys):
+        if waits is not None and waits.lock and place != path and not _among(store, place, listing.keys, path):
             # Most are directories of other programs, in which nobody may be allowed to make a lock file.
             if is_held(store, place, by_files=waits.lock == "file"):
                 with Place(store, place, "", waits, is_kept=True, makes=False):
@@ -360,8 +350,7 @@ def nodes_at(store: Store, path: str, *, is_replaced: bool = False, takes_links:
         if not (is_replaced and place == path) and any([name[len(prefix):] in FORMAT_OF
                                                         for name in listing.unreachable]):
             lookup.documents_at(store, place)     # raises, because the chunks of the node are unknown
-        found = [(node, node.parse()) for node in _standing(store, place, listing.keys)
-                 if _is_of(place[len(prefix_of(path)):], node)]
+        found = [(node, node.parse()) for node in _among(store, place, listing.keys, path)]
         if found:
             yield place, found
         if found and all([isinstance(metadata, ArrayMetadata) for _, metadata in found]):
@@ -372,20 +361,9 @@ def nodes_at(store: Store, path: str, *, is_replaced: bool = False, takes_links:
         pending += [below[:-1] for below in reversed(listing.prefixes)]
 
 
-def _standing(store, place, keys):
-    """Return the documents among the keys of a place, as `lookup.documents_at` does, without requests."""
-    n = len(prefix_of(place))
-    return [lookup.FoundDocument(store, place, format_of(FORMAT_OF[key[n:]]), key[n:]) for key in keys
-            if key[n:] in FORMAT_OF]
-
-
-def _is_of(path, node):
-    """Return whether the format of a document allows nodes of this path. A reserved name belongs to no node."""
-    try:
-        lookup.check_names(path, node.format)
-    except InvalidKeyError:
-        return False
-    return True
+def _among(store, place, keys, path):
+    """Return the documents among the keys of a place, which is `path` or lies below it."""
+    return lookup.documents_among(store, place, [key[len(prefix_of(place)):] for key in keys], path)
 
 
 def _leads_to_nodes(store, prefix):
@@ -431,13 +409,13 @@ def _names_of_chunks(store, prefix, metadata):
     """
     if not isinstance(metadata, ArrayMetadata):
         return
-    keys, n, folder = metadata.chunk_keys, len(prefix), prefix + metadata.chunk_keys.folder(metadata.ndim)
+    folder = prefix + metadata.chunk_keys.folder(metadata.ndim)
     if folder != prefix and not _is_reachable(store.folders.check_reachable, folder):
         yield folder[:-1]
         return
     for key in store.list_prefix(folder):
-        if keys.decode(key[n:], metadata.ndim) is not None or (
-                keys.leads_to_chunks(key[n:], metadata.ndim) and not _is_reachable(store.exists, key)):
+        role = chunk_role(key[len(prefix):], metadata)
+        if role == "chunk" or role and not _is_reachable(store.exists, key):
             yield key
 
 
@@ -455,7 +433,7 @@ def clear(store: Store, prefix: str, format: Format, metadata: ArrayMetadata | G
 
     `names`: the keys of the chunks, if they are known.
     """
-    for document in _documents_beside(format):
+    for document in documents_beside(format):
         if not consolidated.is_of_set(store, prefix, document):
             store.erase(prefix + document)
     if format.chunk_directory is not None:
@@ -474,16 +452,12 @@ def clear(store: Store, prefix: str, format: Format, metadata: ArrayMetadata | G
 
 def left_over(store: Store, prefix: str, format: Format, metadata: ArrayMetadata | GroupMetadata) -> Iterator[str]:
     """Iterate over the keys that a new node of this format and metadata would treat as its own."""
-    for name in store.existing(prefix, _documents_beside(format)):
+    for name in store.existing(prefix, documents_beside(format)):
         if not consolidated.is_of_set(store, prefix, name):
             yield prefix + name
     if isinstance(metadata, ArrayMetadata):
         yield from (_names_of_chunks(store, prefix, metadata) if format.chunk_directory is None
                     else store.list_prefix(f"{prefix}{format.chunk_directory}/"))
-
-
-def _documents_beside(format):
-    return [name for name in (format.attributes_document, format.consolidated_document) if name is not None]
 
 
 def link_on_the_way(store: Store, prefix: str, key: str, links: dict[str, bool]) -> str | None:

@@ -15,11 +15,12 @@ import shutil
 import stat
 from typing import TYPE_CHECKING
 
-from zcore.errors import InvalidKeyError, NodeExistsError, NodeNotFoundError, StoreError
-from zcore.formats import FORMAT_OF, format_of
+from zcore.errors import NodeExistsError, NodeNotFoundError, StoreError
+from zcore.formats import FORMAT_OF
 from zcore.hierarchy import consolidated, lookup
 from zcore.hierarchy.creation_lock import Place, hold_nodes, is_held
-from zcore.model.metadata import ArrayMetadata, GroupMetadata
+from zcore.hierarchy.ownership import role_of
+from zcore.model.metadata import GroupMetadata
 from zcore.stores.directory import cleanup
 from zcore.stores.directory.staged import StagedDirectory
 from zcore.stores.directory.store import DirectoryStore
@@ -189,9 +190,7 @@ class _Belongings:
         self._options = options
         self._store = DirectoryStore(directory, check_base=False)
         self.sets = set()       # documents of reference sets beside groups
-        self._documents = set()
-        self._groups = set()
-        self._arrays = {}       # name of a directory to [(encoding of the chunk keys, ndim, directory of chunks)]
+        self._nodes = {}        # name of a directory to [(document, format, metadata)]
         self._entries = []      # (name, entry) of all but directories that are not empty
         pending = [""]
         while pending:
@@ -227,48 +226,32 @@ class _Belongings:
         return below
 
     def _note_nodes(self, name, documents):
-        for node in [lookup.FoundDocument(self._store, name, format_of(FORMAT_OF[one]), one) for one in documents]:
-            try:
-                lookup.check_names(name, node.format)
-            except InvalidKeyError:
-                continue     # a reserved name belongs to no node
-            prefix, metadata = prefix_of(name), None
+        for node in lookup.documents_among(self._store, name, documents):
+            metadata = None
             try:
                 metadata = node.parse()
             except StoreError as error:
                 if name:
                     raise     # the chunks of the node are unknown
                 lookup.pass_over_damage(error)
-            for document in (node.document, node.format.attributes_document, node.format.consolidated_document):
-                if document != node.document and consolidated.is_of_set(self._store, prefix, document):
-                    self.sets.add(prefix + document)
-                elif document is not None:
-                    self._documents.add(prefix + document)
-            if isinstance(metadata, ArrayMetadata):
-                self._arrays.setdefault(name, []).append((metadata.chunk_keys, metadata.ndim,
-                                                          node.format.chunk_directory))
-            elif isinstance(metadata, GroupMetadata):
-                self._groups.add(name)
+            self._nodes.setdefault(name, []).append((node.document, node.format, metadata))
+            if consolidated.is_of_set(self._store, prefix_of(name), node.format.consolidated_document):
+                self.sets.add(prefix_of(name) + node.format.consolidated_document)
 
     def _is_being_made(self, name):
         options = self._options
-        return (options is not None and bool(options.lock) and not self._leads_to_chunks(name)
+        return (options is not None and bool(options.lock) and self._roles(name).isdisjoint(("directory", "remains"))
                 and is_held(self._store, name, by_files=options.lock == "file"))
+
+    def _roles(self, name):
+        """Return what a file, link or directory is to the nodes above it, see `role_of`."""
+        ends = [0, *[i + 1 for i, letter in enumerate(name) if letter == "/"]]
+        return {role_of(name[end:], *node) for end in ends for node in self._nodes.get(name[:max(end - 1, 0)], ())
+                } - {None} if name not in self.sets else set()
 
     def owns(self, name):
         """Return whether a file or link of this name belongs to a node."""
-        return name in self._documents or self._is_chunk(name, lambda keys, ndim, rest: (
-            keys.decode(rest, ndim) is not None))
-
-    def _is_chunk(self, name, test):
-        if not self._arrays:
-            return False
-        ends = [0, *[i + 1 for i, letter in enumerate(name) if letter == "/"]]
-        return any([test(keys, ndim, name[end:]) or (folder is not None and f"{name[end:]}/".startswith(f"{folder}/"))
-                    for end in ends for keys, ndim, folder in self._arrays.get(name[:max(end - 1, 0)], ())])
-
-    def _leads_to_chunks(self, name):
-        return self._is_chunk(name, lambda keys, ndim, rest: keys.leads_to_chunks(rest, ndim))
+        return not self._roles(name) <= {"directory"}
 
     def others(self):
         """Return the names of files, links and empty directories that belong to no node.
@@ -277,15 +260,12 @@ class _Belongings:
         """
         found = []
         for name, entry in self._entries:
-            if entry is None:
-                is_owned = self._leads_to_chunks(name) or self.owns(name)
-            elif entry.is_symlink():
-                is_owned = self.owns(name) or self._leads_to_chunks(name) or self._may_be_member(name)
-            elif entry.is_file(follow_symlinks=False):
+            if entry is not None and entry.is_file(follow_symlinks=False):
                 is_owned = self.owns(name)
             else:
-                is_owned = False
-                if self.owns(name) or self._leads_to_chunks(name):
+                is_owned = bool(self._roles(name)) or (
+                    entry is not None and entry.is_symlink() and self._may_be_member(name))
+                if is_owned and entry is not None and not entry.is_symlink():
                     raise _not_erased(self._store.path, name)
             if not is_owned:
                 found.append(name)
@@ -295,5 +275,6 @@ class _Belongings:
         """Return whether a link leads to a node, or to nowhere where a group may have a member."""
         path = os.path.join(self._store.path, name)
         if not os.path.exists(path):
-            return name.rpartition("/")[0] in self._groups
+            return any([isinstance(metadata, GroupMetadata)
+                        for *_, metadata in self._nodes.get(name.rpartition("/")[0], ())])
         return any([entry in FORMAT_OF for _, _, files in os.walk(path) for entry in files])

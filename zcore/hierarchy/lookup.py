@@ -101,10 +101,14 @@ def path_of(path: str | None, zarr_format: FormatName | None = None) -> str:
 
 def check_names(path: str, format: Format) -> None:
     """Raise InvalidKeyError if the format allows no node of this path."""
-    if path and format.names.is_suspect(path):
-        for name in path.split("/"):
-            if reason := format.names.fault(name):
-                raise InvalidKeyError(f"{path!r} is not the path of a node: {reason}", key=path)
+    if reason := _fault(path, format):
+        raise InvalidKeyError(f"{path!r} is not the path of a node: {reason}", key=path)
+
+
+def _fault(path, format):
+    """Return why the format allows no node of this path, or None."""
+    names = path.split("/") if path and format.names.is_suspect(path) else ()
+    return next(filter(None, map(format.names.fault, names)), None)
 
 
 def check_new_names(path: str, format: Format) -> None:
@@ -341,6 +345,15 @@ def documents_at(store: Store, path: str, failed: Callable[[StoreError], object]
     if not found and not is_told:
         store.folders.check_reachable(prefix)
     return [FoundDocument(store, path, format_of(FORMAT_OF[document]), document) for document in found]
+
+
+def documents_among(store: Store, path: str, names: Iterable[str], top: str = "") -> list[FoundDocument]:
+    """Return the documents among some names at a path, as `documents_at` does, without requests.
+
+    Those of a format that has no node of this path, relative to `top`, are left out: it has a reserved name.
+    """
+    found = [FoundDocument(store, path, format_of(FORMAT_OF[name]), name) for name in names if name in FORMAT_OF]
+    return [node for node in found if not _fault(path[len(prefix_of(top)):], node.format)]
 
 
 def node_exists(store: Store, path: str) -> bool:

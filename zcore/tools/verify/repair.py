@@ -15,6 +15,7 @@ import numpy as np
 from zcore.errors import AsdfFormatError, ChunkError, StoreError, TruncatedError, ZcoreError
 from zcore.hierarchy import consolidated, lookup
 from zcore.hierarchy.creation_lock import Place
+from zcore.hierarchy.ownership import documents_beside, role_of
 from zcore.model.chunk_grid import number_of
 from zcore.model.metadata import ArrayMetadata
 from zcore.stores.directory import staged
@@ -155,13 +156,8 @@ def chunk_at(key: str, prefix: str, metadata: ArrayMetadata) -> tuple[tuple[int,
 
 def documents_of(standing: Sequence[FoundDocument]) -> set[str]:
     """Return the names of the documents that nodes at one path may have."""
-    known = set()
-    for node in standing:
-        format = node.format
-        known.update((node.document, format.attributes_document))
-        if node.document == format.group_document:
-            known.add(format.consolidated_document)
-    return known
+    return {name for node in standing for name in (node.document, *documents_beside(node.format))
+            if name != node.format.consolidated_document or node.document == node.format.group_document}
 
 
 def directories_between(key: str, path: str) -> list[str]:
@@ -176,13 +172,9 @@ def belongs(store: Store, key: str, path: str) -> bool:
     name = key[len(prefix_of(path)):]
     for node in lookup.documents_at(store, path, lookup.pass_over_damage):
         metadata = node.parse()
-        if metadata is None or name in documents_of([node]):
+        role = role_of(name.removesuffix("/"), node.document, node.format, metadata)
+        if metadata is None or role in (("directory",) if name.endswith("/") else ("document", "chunk")):
             return True
-        if isinstance(metadata, ArrayMetadata):
-            keys, ndim = metadata.chunk_keys, metadata.ndim
-            if keys.decode(name, ndim) is not None or (
-                    name.endswith("/") and keys.leads_to_chunks(name[:-1], ndim)):
-                return True
     return False
 
 

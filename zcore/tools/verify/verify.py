@@ -38,6 +38,7 @@ from zcore.formats.json_documents import MAX_NBYTES
 from zcore.hierarchy import consolidated, lookup
 from zcore.hierarchy.attributes import read_attributes
 from zcore.hierarchy.creation_lock import is_held
+from zcore.hierarchy.ownership import chunk_role
 from zcore.hierarchy.unfinished import finished
 from zcore.model.metadata import ArrayMetadata
 from zcore.model.value import check_kind
@@ -560,7 +561,6 @@ class _Verification:
         """Return for each binding the numbers of its objects in the grid, and note all other keys below the path."""
         prefix = prefix_of(path)
         found = [array("q") for _ in bindings]
-        kinds = [(binding.metadata.chunk_keys, binding.metadata.ndim) for binding in bindings]
         for key in self._keys_below(prefix, path):
             name = key[len(prefix):]
             if name in known or name in DOCUMENTS or key.startswith(document_last.STAGING):
@@ -575,11 +575,11 @@ class _Verification:
                     break
             else:
                 error = self._why_unreachable(key)
-                if error is not None and any([keys.leads_to_chunks(name, ndim) for keys, ndim in kinds]):
+                if error is not None and any([chunk_role(name, one.metadata) == "directory" for one in bindings]):
                     self._note_unreachable(key, path, error)
                     continue
                 self._note_key(key, path, lambda name: name in known or any(
-                    keys.decode(name, ndim) is not None for keys, ndim in kinds), error)
+                    chunk_role(name, one.metadata) == "chunk" for one in bindings), error)
         return [np.frombuffer(numbers, np.int64) if numbers else np.empty(0, np.int64) for numbers in found]
 
     def _keys_below(self, prefix, path):
