@@ -1,62 +1,30 @@
 """Documents made to hurt: an array that opens may be looked at and read, or an error of zcore says why not."""
-
 import json
 import warnings
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import zcore
 from tests.both_ways import WAYS, directory
+from tests.each import each
 from tests.examples import examples
-
-VALID = {
-    "shape": [10, 10],
-    "chunks": [5, 5],
-    "dtype": "<i4",
-    "fill_value": 0,
-    "cname": "lz4",
-    "clevel": 5,
-    "shuffle": 1,
-}
+from tests.unit.formats.conformance import look_at
+from tests.unit.formats.test_zmeta_hostile import VALID
 
 integers = st.sampled_from(
-    [0, 1, 2, 3, 255, 2**31 - 17, 2**31, 2**32, 2**53 + 1, 2**62, 2**63 - 1, 2**63, 2**64, -1, 10**400]
-)
+    [0, 1, 2, 3, 255, 2**31 - 17, 2**31, 2**32, 2**53 + 1, 2**62, 2**63 - 1, 2**63, 2**64, -1, 10**400])
 lengths = st.lists(integers, max_size=4) | st.just([1] * 64) | st.just([2] * 62) | st.just([1] * 65)
-dtypes = st.sampled_from(
-    [
-        "<i4",
-        ">f8",
-        "|b1",
-        "<c16",
-        "|S1",
-        "|S16777216",
-        "|S16777217",
-        "<U4194304",
-        "|V1",
-        "<M8[ns]",
-        "<m8",
-        "|O",
-        "<f16",
-        "i4",
-        "|S0",
-        "<M8[1000000000000ns]",
-        [["a", "<i4"], ["b", "|S3"]],
-        [["a", [["b", "<f8", [3, 2]]]]],
-        [["a", "|V16777216", [2]]],
-    ]
-)
-fill_values = integers | st.sampled_from(
-    [None, True, "", "0", "NaN", "NaT", 1.5, 1e300, [0, 0], [1.5, "NaN"], {}, "é" * 100]
-)
 members = {
     "shape": lengths,
     "chunks": lengths,
-    "dtype": dtypes,
-    "fill_value": fill_values,
+    "dtype": st.sampled_from([
+        "<i4", ">f8", "|b1", "<c16", "|S1", "|S16777216", "|S16777217", "<U4194304", "|V1", "<M8[ns]", "<m8", "|O",
+        "<f16", "i4", "|S0", "<M8[1000000000000ns]", [["a", "<i4"], ["b", "|S3"]], [["a", [["b", "<f8", [3, 2]]]]],
+        [["a", "|V16777216", [2]]]]),
+    "fill_value": integers | st.sampled_from(
+        [None, True, "", "0", "NaN", "NaT", 1.5, 1e300, [0, 0], [1.5, "NaN"], {}, "é" * 100]),
     "cname": st.sampled_from(["lz4", "snappy", "zstd", "LZ4", "", None]),
     "clevel": integers,
     "shuffle": integers,
@@ -64,36 +32,11 @@ members = {
 }
 grids = st.integers(0, 3).flatmap(
     lambda n: st.fixed_dictionaries({name: st.lists(integers, min_size=n, max_size=n) for name in ("shape", "chunks")})
-) | st.sampled_from(
-    [
-        {"shape": [1] * 64, "chunks": [1] * 64},
-        {"shape": [2] * 62, "chunks": [1] * 62},
-        {"shape": [2] * 62, "chunks": [2] * 62},
-        {"shape": [2**62, 0], "chunks": [1, 2**62]},
-        {"shape": [2**40, 2**20], "chunks": [2**14, 2**14]},
-        {"shape": [2**63 - 1], "chunks": [1]},
-    ]
-)
-documents = st.builds(
-    lambda grid, changes: {**VALID, **grid, **changes},
-    grids | st.just({}),
-    st.fixed_dictionaries({}, optional=members) | st.just({}),
-)
-
-
-def look_at(store):
-    """Everything that costs no more than a few objects, and an element at each end."""
-    a = zcore.open(store)
-    str((a, a.info_complete(), a.metadata, a.codecs, a.nbytes, a.nchunks, a.cdata_shape, a.fill_value))
-    assert a.nchunks_initialized == 0
-    if a.size:
-        for index in ((0,) * a.ndim, (-1,) * a.ndim):
-            element = a[index]
-            assert element.tobytes() == np.frombuffer(a.metadata.fill_bytes, a.dtype)[0].tobytes()
-    assert a[(slice(5, 5),) * a.ndim].size == (0 if a.ndim else 1)
-    if 0 < a.nbytes <= 10**6:
-        assert a[...].shape == a.shape
-    return a
+) | st.sampled_from([{"shape": shape, "chunks": chunks} for shape, chunks in (
+    ([1] * 64, [1] * 64), ([2] * 62, [1] * 62), ([2] * 62, [2] * 62), ([2**62, 0], [1, 2**62]),
+    ([2**40, 2**20], [2**14, 2**14]), ([2**63 - 1], [1]))])
+documents = st.builds(lambda grid, changes: {**VALID, **grid, **changes},
+                      grids | st.just({}), st.fixed_dictionaries({}, optional=members) | st.just({}))
 
 
 @given(documents)
@@ -113,33 +56,12 @@ def test_any_document_with_the_right_names(tmp_path_factory, document):
     assert len(set(map(str, outcomes))) == 1
 
 
-@given(st.binary(max_size=40) | st.text(max_size=40).map(str.encode), st.integers(0, 200), st.booleans())
-@examples(300)
-def test_any_bytes(junk, place, cut):
-    """A document with something else written into it."""
-    valid = json.dumps(VALID).encode()
-    raw = valid[:place] + junk + (b"" if cut else valid[place + len(junk) :])
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            look_at(zcore.MemoryStore({"__zmeta__": raw}))
-    except zcore.ZcoreError as error:
-        assert str(error)
-
-
-@pytest.mark.parametrize(
-    "raw", [b"[]", b"1", b'"x"', b"null", b"\xff\xfe", b'{"foo": 1', b'{"a":1,"a":2}', b"[" * 10000, b""]
-)
+@each("raw", [b"[]", b"1", b'"x"', b"null", b"\xff\xfe", b'{"foo": 1', b'{"a":1,"a":2}', b"[" * 10000, b""])
 def test_attributes_that_are_none(tmp_path, raw):
     a = zcore.open(str(tmp_path), mode="w", shape=4, chunks=2, dtype="i4", cname="lz4")
     (tmp_path / "__zattr__").write_bytes(raw)
-    for call in (
-        a.attrs.asdict,
-        lambda: a.attrs["foo"],
-        lambda: a.attrs.update(x=1),
-        lambda: len(a.attrs),
-        a.attrs.clear,
-    ):
+    for call in (a.attrs.asdict, lambda: a.attrs["foo"], lambda: a.attrs.update(x=1), lambda: len(a.attrs),
+                 a.attrs.clear):
         with pytest.raises(zcore.MetadataError, match="__zattr__"):
             call()
     assert (tmp_path / "__zattr__").read_bytes() == raw
@@ -147,15 +69,12 @@ def test_attributes_that_are_none(tmp_path, raw):
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize(
-    ("place", "read"),
-    [
-        ("__zmeta__", lambda store: zcore.open(store)),
-        ("__zattr__", lambda store: zcore.open(store).attrs.asdict()),
-        ("__zdata__", lambda store: zcore.open(store)[...]),
-        ("__zdata__/0.blosc", lambda store: zcore.open(store)[...]),
-    ],
-)
+@pytest.mark.parametrize(("place", "read"), [
+    ("__zmeta__", lambda store: zcore.open(store)),
+    ("__zattr__", lambda store: zcore.open(store).attrs.asdict()),
+    ("__zdata__", lambda store: zcore.open(store)[...]),
+    ("__zdata__/0.blosc", lambda store: zcore.open(store)[...]),
+])
 def test_what_cannot_be_read_is_not_absent(tmp_path, way, place, read):
     """A link that leads to itself: an error of the store, not a fill value."""
     store = directory(tmp_path, way)

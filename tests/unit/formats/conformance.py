@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import zcore
 from tests.each import each
 from zcore.errors import MetadataError, NodeNotFoundError, UnsupportedError, ZcoreError
 from zcore.formats import FORMATS, format_of
@@ -23,7 +24,45 @@ ARRAYS = {
     "booleans": ((4,), "|b1", (9,), True),
 }
 
-
+# Values that no member has, as JSON, by what the member says of an array of 10 × 10 in chunks of 5 × 5.
+DEEP, DIGITS, LONE = "[" * 60 + "]" * 60, "9" * 4000, '"\\ud800"'
+WRONG = {
+    "lengths": [
+        "[-1, 10]", "[10.0, 10]", "[-0.0, 1]", "[1e1, 10]", "[1E1, 10]", "[true, 10]", '["10", 10]', "[null, 10]",
+        "[[10], 10]", "-10", "null", '"10,10"', "{}", "true", "[9223372036854775808, 1]", "[0, 9223372036854775808]",
+        "[4294967296, 4294967296]", f"[{DIGITS}, 1]", DEEP],
+    "length": ["NaN", "Infinity", "-Infinity"],
+    "chunk lengths": [
+        "[0, 5]", "[-5, 5]", "[5.0, 5]", "[true, 5]", '["5", 5]', "[5]", "[5, 5, 5]", "[]", "null", "true", "{}",
+        "[[5], [5]]", '"auto"', "[9223372036854775807, 5]", "[3037000500, 3037000500]", "[2147483648, 2147483647]",
+        f"[{DIGITS}, 5]", DEEP],
+    "version": ["1", "2", "3", "2.0", "3.0", '"2"', '"3"', "true", "null", "[2]", "{}"],
+    "separator": ['""', '"-"', '"//"', "null", "0", "1", '["."]', '["/"]', '"\\\\"', '"../"'],
+    "type": [
+        "null", "4", "true", "{}", "[]", '["<i4"]', '[["a"]]', '[["a", "<i4", "x"]]', '[["a", "<i4"], ["a", "<i4"]]',
+        '[["", "<i4"]]', '[["a", "<i4", [0]]]', '[["a", "<i4", [true]]]', '[[1, "<i4"]]', DEEP],
+    "type of NumPy": ['"<M8"', '"<M8[x]"', '"<m8[x]"', '"<M8[generic]"', '[["a", "<M8[generic]"]]'],
+}
+# Types without a portable size.
+UNKNOWN = {
+    "type": ['"O"', '"|O8"', '"<i3"', '"<x4"', '"<f16"', '">c32"', '"f4,i4"', '"<f4,<i4"', '"|S2147483647"',
+             '"|V99999999999"', '""', '"foo"', LONE, json.dumps("<" * 10000)],
+    "type of NumPy": ['[["a", "|O"]]', '[["a", "<i3"]]', '[["a", "|V16777216"], ["b", "|u1"]]',
+                      '[["a", "<i4", [2147483648, 2147483648]]]'],
+}
+# Fill values, as JSON, that a type does not hold.
+WRONG_FILLS = {
+    "|b1": ["2", '"0"', '"true"', "NaN", "[]"], "|i1": ["128", "-129"], "|u1": ["256", "-1"],
+    "<i4": ["2147483648", "-2147483649", "0.5", '"0.5"', '""', '"0x1"', "NaN", "Infinity", '"NaN"', "[]", "[0]",
+            "[0, 0]", "{}", "1e10", "1e300", DIGITS, DEEP],
+    "<i8": ["9223372036854775808"], "<u8": ["18446744073709551616"], "<f2": ["65520"], "<f4": ["1e39", "-1e39"],
+    "<f8": ['"nan"', '"inf"', '"1.5 m"', '"1_5"', '"+Infinity"', '"0x7fc00000"', DIGITS[:400], "[1.0]", "{}"],
+    "<c8": ["[1.0]", "[1.0, 2.0, 3.0]", '[1.0, "x"]', "[1.0, null]", "[[1], 2]", "[1e39, 0]", "[true, 0]", "{}"],
+    "|S3": ["{}", LONE], "<U3": ["{}", "[]", '["a"]'], "|V3": ["1", "0.0", '"\\u0100"', "{}"],
+    **dict.fromkeys(["<M8[D]", "<m8[s]"], ["0.0", "0.5", "true", '"1"', '"now"', '"2016-99-99"', "9223372036854775808",
+                                           "NaN", "[]"]),
+    (("a", "<i4"),): ["[0]", "[1]", "{}"],
+}
 # What makes any document no strict JSON.
 DAMAGES = [
     lambda raw: b"[]", lambda raw: b"null", lambda raw: b"3", lambda raw: b'"text"', lambda raw: b"",
@@ -50,11 +89,18 @@ class FormatConformance:
     """Tests of one format.
 
     `name` is that in the table of formats. A subclass may override `format` instead. `rich` are members of documents
-    with all that a format has, by the name of the document; those are damaged, too.
+    with all that a format has, by the name of the document; those are damaged, too, and their arrays are of 10 × 10 in
+    chunks of 5 × 5. `members` are those with lengths, types and so on: the keys of `WRONG`, the member, and the text
+    around the value. `mandatory` are the members that arrays and groups must have. `wrong` and `unknown` are pairs of a
+    member and a text which this format alone refuses; the error of an unknown one is an `UnsupportedError`.
     """
 
     name = None
     rich = ()
+    members = {}
+    mandatory = ()
+    wrong = ()
+    unknown = ()
 
     @pytest.fixture
     def format(self):
@@ -152,7 +198,8 @@ class FormatConformance:
         assert format.parse_attributes(format.render_attributes(ATTRIBUTES), "") == ATTRIBUTES
         assert format.parse_attributes(None, "") == {}
         assert format.parse_array(format.render_array(array), "").attributes is None
-        for raw in (b"", b"[]", b'{"a": 1', b"\xff{}"):
+        for raw in (b"", b"[]", b'"a"', b"1", b"nul", b"{", b'{"a": 1', b'{"a": 1, "a": 2}', b"\xff{}",
+                    b"\xef\xbb\xbf{}"):
             with pytest.raises(MetadataError) as info:
                 format.parse_attributes(raw, "a/b")
             assert (info.value.path, info.value.document) == ("a/b", format.attributes_document)
@@ -310,8 +357,7 @@ class FormatConformance:
 
         check()
 
-    @pytest.mark.parametrize("value", [None, -1, 1.5, "x", [], [[]], {}, {"name": []}, True, 2**70, [-1, -1], ["1"]],
-                             ids=repr)
+    @each("value", [None, -1, 1.5, "x", [], [[]], {}, {"name": []}, True, 2**70, [-1, -1], ["1"]])
     @pytest.mark.filterwarnings("ignore")
     def test_member_of_the_wrong_kind(self, format, value):
         """It is refused, or means something that can be written again; it is never another exception."""
@@ -335,11 +381,119 @@ class FormatConformance:
                     except ZcoreError:
                         pass
 
+    # Hostile members
+
+    def _arrays(self, format):
+        """Yield members of documents of arrays of 10 × 10 in chunks of 5 × 5, as JSON."""
+        yield _texts_of(format.render_array(format.new_array((10, 10), "<i4", (5, 5))))
+        for members in [members for _, members in self.rich if "shape" in members]:
+            yield _texts_of(json.dumps(members))
+
+    def _texts(self, kinds, own):
+        """Return (member, text) of all values of these kinds."""
+        return [(member, around.replace("{}", text)) for kind, (member, around) in self.members.items()
+                for text in kinds.get(kind, ()) if text != str(self.name)] + list(own)
+
+    def test_wrong_member_is_named(self, format):
+        """V2-ARR-02 to V2-ARR-07, V2-DT-01, V2-DT-05, V2-ST-01, V2-ST-03, V2-FV-03, V3-DOC-06, V3-META-01, V3-META-03,
+        V3-GRID-01, V3-KEY-03, V3-RGRID-03, ZM-META-02 to ZM-META-04, ZM-META-06, ZM-META-07, ZM-META-10 to ZM-META-13,
+        ZM-CHK-12
+        """
+        self._refuses(format, MetadataError, 400, self._texts(WRONG, self.wrong))
+
+    def test_unknown_type_is_named(self, format):
+        """V2-DT-02, V2-DT-03, V2-ST-05, V3-EXT-08, ZM-META-06"""
+        for error in self._refuses(format, UnsupportedError, 200, self._texts(UNKNOWN, self.unknown)):
+            assert error.feature
+
+    def _refuses(self, format, error, max_length, cases):
+        found = []
+
+        @each("member, text", cases or [(None, None)], ids=lambda value: str(value)[:40])
+        def check(member, text):
+            for members in self._arrays(format) if member else ():
+                with pytest.raises(error) as caught:
+                    format.parse_array(_joined({**members, member: text}), "x.zarr")
+                _is_about(caught.value, format, member)
+                assert len(str(caught.value)) < max_length
+                found.append(caught.value)
+
+        check()
+        return found
+
+    @each("dtype", WRONG_FILLS)
+    def test_fill_value_that_the_type_does_not_hold_is_named(self, format, dtype):
+        """V2-FV-02 to V2-FV-09, V3-META-07, V3-FV-01 to V3-FV-09, V3-XDT-05, ZM-META-07"""
+        members = _texts_of(format.render_array(
+            format.new_array((4,), list(dtype) if type(dtype) is tuple else dtype, (2,))))
+        for text in WRONG_FILLS[dtype] if "fill_value" in members else ():
+            with pytest.raises(MetadataError) as caught:
+                format.parse_array(_joined({**members, "fill_value": text}), "x.zarr")
+            _is_about(caught.value, format, "fill_value")
+            assert len(str(caught.value)) < 400, text
+
+    def test_version_of_a_group(self, format):
+        """V2-GRP-01, V3-GRP-01"""
+        for text in WRONG["version"] if format.has_groups and "version" in self.members else ():
+            members = _texts_of(format.render_group(format.new_group({})))
+            if text != str(format.name):
+                with pytest.raises(MetadataError, match=f"^x/{format.group_document}: member 'zarr_format'"):
+                    format.parse_group(_joined({**members, "zarr_format": text}), "x")
+
+    def test_each_mandatory_member(self, format):
+        """V2-ARR-01, V2-GRP-01, V3-META-07, V3-META-09, V3-GRP-01, ZM-META-01"""
+        for (document, raw, _), names in zip(self.documents(format), self.mandatory, strict=False):
+            for name in names:
+                members = json.loads(raw)
+                del members[name]
+                with pytest.raises(MetadataError, match=f"a/{document}: member '{name}' is missing$") as caught:
+                    format.parse_node(document, json.dumps(members).encode(), "a")
+                assert (caught.value.path, caught.value.document, caught.value.member) == ("a", document, name)
+
+    def test_too_many_dimensions_are_unsupported(self, format):
+        many = dict([self.members[kind] for kind in ("lengths", "chunk lengths")])
+        for members in self._arrays(format):
+            with pytest.raises(UnsupportedError, match="65 dimensions"):
+                format.parse_array(_joined(members | {
+                    member: around.replace("{}", str([1] * 65)) for member, around in many.items()}), "x")
+
     # The table
 
     def test_the_table_has_its_line(self, format):
         line = FORMATS[format.name]
         assert format is format_of(format.name) and type(format).__module__ == line.module
+
+
+def _texts_of(raw):
+    """Return the members of a document, each as JSON."""
+    return {name: json.dumps(value) for name, value in json.loads(raw).items()}
+
+
+def _joined(members):
+    """Return the document of members as JSON."""
+    return ("{" + ", ".join([f'"{name}": {text}' for name, text in members.items()]) + "}").encode()
+
+
+def _is_about(error, format, member):
+    assert str(error).startswith(f"x.zarr/{format.array_document}: member '{member}': "), error
+    if isinstance(error, MetadataError):
+        assert (error.path, error.document, error.member) == ("x.zarr", format.array_document, member)
+
+
+def look_at(store):
+    """Open a node, and do all that costs no more than a few objects; read an element at each end of an array."""
+    a = zcore.open(store)
+    if isinstance(a, zcore.Group):
+        return str((a, list(a), a.attrs))
+    str((a, a.info_complete(), a.metadata, a.codecs, a.nbytes, a.nchunks, a.cdata_shape, a.fill_value))
+    assert a.nchunks_initialized == 0
+    if a.size and not a.dtype.hasobject:
+        for index in ((0,) * a.ndim, (-1,) * a.ndim):
+            assert a[index].tobytes() == np.frombuffer(a.metadata.fill_bytes, a.dtype)[0].tobytes()
+    assert a[(slice(5, 5),) * a.ndim].size == (0 if a.ndim else 1)
+    if 0 < a.nbytes <= 10**6:
+        assert a[...].shape == a.shape
+    return a
 
 
 def _check(format, document, raw):
@@ -348,6 +502,8 @@ def _check(format, document, raw):
         node = format.parse_node(document, raw, "x")
         if getattr(node, "consolidated", None):
             dict(node.consolidated)
+        if format.name in FORMATS:
+            look_at(zcore.MemoryStore({document: raw}))
     except ZcoreError as error:
         assert len(str(error)) < 600
         return

