@@ -26,7 +26,7 @@ from zcore.nodes.array import Array
 from zcore.nodes.group import Group, node_of
 from zcore.stores.memory import MemoryStore
 from zcore.stores.openers import as_path, check_directory, named_kind, names_archive, store_of
-from zcore.text.tried_names import telling
+from zcore.text.tried_names import advising
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -81,7 +81,7 @@ def open(store: StoreLike, mode: Mode = "r", *, shape: None = None,
          **keywords: Unpack[OpenKeywords]) -> Array | Group: ...
 
 
-@telling
+@advising
 def open(store: StoreLike, mode: Mode = "r", *, path: str | None = "", shape: Shape | None = None,
          chunks: Chunks = None, dtype: DTypeLike | None = None, fill_value: Any = ..., cname: Cname | None = None,
          clevel: int | None = None, shuffle: Shuffle | None = None, compressors: CodecsLike | str | None = "auto",
@@ -240,7 +240,7 @@ def _check_is_of_a_group(mode, **of_arrays):
         raise TypeError(f"mode {mode!r} creates an array and needs shape= and dtype=, as {given[0]}= is given")
 
 
-@telling
+@advising
 def create_array(store: StoreLike, *, name: str | None = None, shape: Shape | None = None,
                  dtype: DTypeLike | None = None, data: Elements | None = None, chunks: Chunks = "auto",
                  shards: Shards | None = None, filters: CodecsLike | None = None, serializer: CodecLike | str = "auto",
@@ -337,7 +337,7 @@ def create_array(store: StoreLike, *, name: str | None = None, shape: Shape | No
         dimension_names=dimension_names, checksum=checksum, overwrite=overwrite)))
 
 
-@telling
+@advising
 def create_group(store: StoreLike, *, path: str | None = "", zarr_format: Format = 3,
                  attributes: Attributes | None = None, overwrite: bool = False, lock: Lock = True,
                  missing: Missing = "fill", threads: int | None = None, strict: bool = True,
@@ -450,7 +450,7 @@ def open_array(store: StoreLike, mode: Mode = "r", **keywords: Unpack[OpenArrayK
     return found
 
 
-@telling
+@advising
 def open_group(store: StoreLike, mode: Mode = "r", *, path: str | None = "", zarr_format: Format | None = None,
                use_consolidated: bool | None = None, attributes: Attributes | None = None, lock: Lock = True,
                missing: Missing = "fill", threads: int | None = None, strict: bool = True,
@@ -916,7 +916,7 @@ def create_hierarchy(*, store: StoreLike, nodes: Mapping[str, ArrayMetadata | Gr
     return iter([(path, node_of(binding)) for path, binding in made])
 
 
-@telling
+@advising
 def tree(place: Group | StoreLike, *, path: str | None = None, max_depth: int | None = None) -> str:
     """Return a hierarchy as text, one line for each node.
 

@@ -1,7 +1,7 @@
 """Replaces a file in one step: the new one is built beside it under a hidden name, made whole, and renamed.
 
 A reader finds the old file or the new one. A kill leaves one of them, and at most the hidden name beside it; so does a
-power cut, as the data of the new file are settled before its name is changed (`zcore.kernel.io.files`). The new file
+power cut, as the data of the new file are written out before its name is changed (`zcore.kernel.io.files`). The new one
 gets the mode of the old one, and its owner and group where the system allows it, and never more than that mode
 before. A link is followed, so the file that it leads to is replaced and the link stays; keys of stores are
 not followed.
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from zcore.descriptors import duplicate, open_descriptor
 from zcore.kernel.io.documents import Descriptor
-from zcore.kernel.io.files import TEMP_PREFIX, barrier, settle
+from zcore.kernel.io.files import TEMP_PREFIX, barrier, write_out
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,7 +41,7 @@ class NewFile:
         If `path` is a link, replace what it leads to.
     fsync : bool
         The file and its name are on the disk when `put` returns.
-    settles : bool
+    writes_out : bool
         If false, a file that replaces nothing may be there without its data after a power cut.
     label : str
         Part of the hidden name.
@@ -66,11 +66,11 @@ class NewFile:
     temporary: str | None = None
     _file = None
 
-    def __init__(self, path: StrPath, *, follows: bool = True, fsync: bool = False, settles: bool = True,
+    def __init__(self, path: StrPath, *, follows: bool = True, fsync: bool = False, writes_out: bool = True,
                  label: str = "") -> None:
         self.path: str = os.path.realpath(path) if follows else os.fspath(path)
         self._fsync = fsync
-        self._settles = settles
+        self._writes_out = writes_out
         self._owner = os.getpid()
         self._old = status_of(self.path, refuses_devices=follows)
         # Noted before it is made, as Ctrl-C may come between the two.
@@ -91,8 +91,8 @@ class NewFile:
         fd = self._file.fd
         if self._old is not None:
             keep(fd, os.fstat(fd), self._old)
-        if self._settles or self._fsync or self._old is not None:
-            settle(fd)
+        if self._writes_out or self._fsync or self._old is not None:
+            write_out(fd)
         # A network file system reports a full disk when a descriptor is closed. The other one may hold a lock.
         os.close(duplicate(fd))
         _name(self.temporary, self.path, exclusive, self._fsync)
@@ -173,7 +173,7 @@ def put(temporary: str, path: str, *, exclusive: bool = False, fsync: bool = Fal
     """
     fd = open_descriptor(temporary, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        settle(fd)
+        write_out(fd)
     finally:
         os.close(fd)
     _name(temporary, path, exclusive, fsync)

@@ -123,7 +123,7 @@ def test_datasets(repository, lazy):
     xarray.testing.assert_equal(stored().compute(), expected + 1)
 
 
-def test_an_append_that_fails_in_a_session_is_taken_back(repository):
+def test_an_append_that_fails_in_a_session_is_undone(repository):
     xarray, dask_array = pytest.importorskip("xarray"), pytest.importorskip("dask.array")
     from zcore.xarray import to_zarr
 

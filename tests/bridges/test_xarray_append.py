@@ -310,7 +310,7 @@ def test_at_a_service():
 
 
 def test_the_record_is_a_file_that_has_replaced_another_one(tmp_path, monkeypatch):
-    """So it is settled before documents are changed, and after a power cut says which length counts."""
+    """So it is written out before documents are changed, and after a power cut says which length counts."""
     array = zcore.create_array(tmp_path, shape=6, dtype="i4", name="t")
     record, seen = tmp_path / "t/.zcore_append/record", []
     make = DirectoryStore.set_if_not_exists

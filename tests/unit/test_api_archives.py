@@ -119,11 +119,11 @@ def test_several_arrays_are_saved_in_an_archive(path):
 @pytest.mark.parametrize("by", ["keyword", "config"])
 def test_a_durable_archive(path, monkeypatch, by):
     calls = []
-    monkeypatch.setattr(replacing, "settle", lambda fd: calls.append(("settle", os.path.exists(path))))
+    monkeypatch.setattr(replacing, "write_out", lambda fd: calls.append(("write_out", os.path.exists(path))))
     monkeypatch.setattr(replacing, "barrier", lambda fd: calls.append(("barrier", os.path.exists(path))))
     monkeypatch.setattr(zcore.config, "fsync", by == "config")
     zcore.save_array(path, np.arange(24).reshape(4, 6), **{"fsync": True} if by == "keyword" else {})
-    assert calls == [("settle", False), ("barrier", True)] and zcore.load(path).sum() == 276
+    assert calls == [("write_out", False), ("barrier", True)] and zcore.load(path).sum() == 276
 
 
 def test_other_stores_have_nothing_to_close(tmp_path):

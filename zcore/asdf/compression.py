@@ -85,7 +85,7 @@ class _Filled:
         """The most bytes of the next part: one byte more than there is room for reveals a longer stream."""
         return min(_OUT_NBYTES, len(self.out) - self.n_bytes + 1)
 
-    def take(self, part, offset):
+    def add(self, part, offset):
         n = self.n_bytes + len(part)
         if n > len(self.out):
             raise _fault(self.name, f"decodes to more than {len(self.out)} bytes", offset)
@@ -111,7 +111,7 @@ def _decode_zlib(source, offset, used, out):
                 part = stream.decompress(piece, limit)
             except library.error as exc:
                 raise _fault("zlib", f"the stream is damaged: {exc}", offset) from exc
-            filled.take(part, offset)
+            filled.add(part, offset)
             piece = stream.unconsumed_tail
             if stream.eof or len(part) < limit:
                 break
@@ -144,7 +144,7 @@ def _decode_bzip2(source, offset, used, out):
         except (OSError, ValueError) as exc:
             raise _fault("bzp2", f"the stream is damaged: {exc}", offset) from exc
         data = b""
-        filled.take(part, offset)
+        filled.add(part, offset)
     if data:
         warn(f"{len(data)} bytes or more lie behind the end of a bzip2 stream")
     filled.check_full(end)

@@ -68,7 +68,7 @@ class ArrayBinding(NodeBinding):
     kind: type[ArrayMetadata] = ArrayMetadata
     what = "array"
     # A shape that is stored after a write must not be on the disk before the elements.
-    settles = False
+    writes_out = False
 
     if TYPE_CHECKING:
         view: ArrayView
@@ -447,7 +447,7 @@ class ArrayBinding(NodeBinding):
         plan = WritePlan(self.opened(view, metadata), box, _moved_by(view, values), PlanOptions(
             n_threads=n_threads, opens_files=native, token=int.from_bytes(os.urandom(8)), locks=locks,
             old_shape=old_shape, resume=resume, tasks=tasks,
-            settles=self.settles or old_shape is not None or metadata is not view.metadata,
+            writes_out=self.writes_out or old_shape is not None or metadata is not view.metadata,
             dir_fd=holder.dir_fd if native and holder is not None else -1,
             part=None if field is None else (field.offset, field.nbytes)))
 

@@ -101,7 +101,7 @@ class GrowingBinding(ArrayBinding):
 
     __slots__ = ("_old", "_new")
 
-    settles = True
+    writes_out = True
 
     def __init__(self, binding: ArrayBinding, old: tuple[int, ...], new: tuple[int, ...]) -> None:
         self._old, self._new = old, new

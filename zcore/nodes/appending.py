@@ -92,7 +92,7 @@ class PendingAppend:
             raise resizing.another_writer(array._binding, shape, old)
         self._is_longer = True
 
-    def take_back(self) -> None:
+    def undo(self) -> None:
         """Give the array its old shape, unless another writer has resized it since."""
         array, old, new = self._made_of
         if self._is_longer and array.refresh().shape == new:
@@ -126,7 +126,7 @@ def appending(home: Array, dim: str, length: int, grown: Iterable[PendingAppend]
     """
     store, key = home.store, _key_of(home)
     if store.is_transaction:
-        with _taken_back(grown):
+        with _undoing(grown):
             yield
         return
     raw = json.dumps({"dimension": dim, "length": length}).encode()
@@ -139,9 +139,9 @@ def appending(home: Array, dim: str, length: int, grown: Iterable[PendingAppend]
                 continue     # the append that it waited for has ended
             if store.get(key) == raw:
                 if hold.dir_fd >= 0:
-                    # Once more: what is replaced is settled. After a power cut it is whole if documents are changed.
+                    # Once more: what is replaced is written out, and whole after a power cut if documents are changed.
                     hold.replace(raw, token=int.from_bytes(os.urandom(8)))
-                with _taken_back(grown, partial(store.erase, key)):
+                with _undoing(grown, partial(store.erase, key)):
                     yield
                 store.erase(key)
                 return
@@ -150,20 +150,20 @@ def appending(home: Array, dim: str, length: int, grown: Iterable[PendingAppend]
 
 
 @contextmanager
-def _taken_back(grown, after=None):
+def _undoing(grown, after=None):
     """Return a context manager that gives arrays their old shapes after an error, and then calls `after`."""
     try:
         yield
     except BaseException:
         with suppress(ZcoreError):
             for one in grown:
-                one.take_back()
+                one.undo()
             if after is not None:
                 after()
         raise
 
 
-def take_back(group: Group, shown: Callable[[], Group], dim: str, dims_of: Mapping[str, tuple[str, ...]]) -> None:
+def undo_append(group: Group, shown: Callable[[], Group], dim: str, dims_of: Mapping[str, tuple[str, ...]]) -> None:
     """Go back to the length that readers find, if an append was cut off while arrays got their new shapes.
 
     Parameters

@@ -16,7 +16,7 @@ from zcore.nodes.node import Node
 from zcore.stores.base import n_at_once, n_changes, outcomes
 from zcore.stores.keys import prefix_of
 from zcore.text.printable import printable
-from zcore.text.tried_names import OF_GROUP, add_tried, telling
+from zcore.text.tried_names import OF_GROUP, add_tried, advising
 
 # Members of a group that are looked for while those of many other groups are.
 _MAX_FEW = 32
@@ -339,12 +339,12 @@ class Group(Node):
         """Return the number of `members`, `max_depth` levels deep; None counts all levels."""
         return sum(1 for _ in self.members(max_depth))
 
-    @telling
+    @advising
     def arrays(self) -> Iterator[tuple[str, Array]]:
         """Iterate over (name, array) of the arrays right below."""
         return ((name, node) for name, node in self.members() if isinstance(node, Array))
 
-    @telling
+    @advising
     def groups(self) -> Iterator[tuple[str, Group]]:
         """Iterate over (name, group) of the groups right below."""
         return ((name, node) for name, node in self.members() if isinstance(node, Group))
@@ -386,7 +386,7 @@ class Group(Node):
         return Info({**self.info, "members": f"{_counted(n_arrays, 'array')}, "
                                              f"{_counted(len(are_arrays) - n_arrays, 'group')} below"})
 
-    @telling
+    @advising
     def tree(self, max_depth: int | None = None) -> str:
         """Return the hierarchy below as text, one line per node; for a node that cannot be opened, the error.
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from zcore.errors import LockError, NodeNotFoundError
 from zcore.model.metadata import NAMES_ATTRIBUTE
-from zcore.nodes.appending import PendingAppend, appending, home_of, length_before, take_back
+from zcore.nodes.appending import PendingAppend, appending, home_of, length_before, undo_append
 from zcore.nodes.streams import Ring, StreamWriter, rows_in
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class GroupWriter(StreamWriter):
         """Return the length that all arrays have. While another writer appends, some are longer than others."""
         place, before = self.group._binding.describe(), None
         for _ in range(_MAX_TRIES):
-            take_back(self.group, lambda: self.group, self.dimension, dims)
+            undo_append(self.group, lambda: self.group, self.dimension, dims)
             lengths = {name: array.refresh().shape[self._axes[name]] for name, array in self.arrays.items()}
             if len(set(lengths.values())) == 1:
                 return lengths[self._home_name]

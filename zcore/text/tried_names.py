@@ -96,12 +96,12 @@ def add_tried(cls: type, sentences: dict[str, str]) -> None:
     cls.__dir__ = lambda self: [name for name in object.__dir__(self) if type(vars(cls).get(name)) is not Tried]
 
 
-def told(message: str, name: str, known: Iterable[str] = (), where: str = "") -> str:
+def with_advice(message: str, name: str, known: Iterable[str] = (), where: str = "") -> str:
     """Return the message of an error about a name, with the sentence for that name, or the known name most like it.
 
-    >>> told("no attribute 'maxshape'", "maxshape")
+    >>> with_advice("no attribute 'maxshape'", "maxshape")
     "no attribute 'maxshape'; every array can be resized, so leave it out"
-    >>> told("no attribute 'opn'", "opn", ["open", "copy"], "zcore.")
+    >>> with_advice("no attribute 'opn'", "opn", ["open", "copy"], "zcore.")
     "no attribute 'opn'; did you mean zcore.open?"
     """
     if name in SENTENCES:
@@ -118,16 +118,16 @@ def no_attribute(module: str, name: str, known: Iterable[str], where: str | None
     A name like `__wrapped__` is asked for by Python's tools, of which some ask thousands of times: none is like it.
     """
     known = () if name.startswith("__") else known
-    return AttributeError(told(f"module {module!r} has no attribute {name!r}", name, known, f"{where or module}."),
-                          name=name)
+    message = f"module {module!r} has no attribute {name!r}"
+    return AttributeError(with_advice(message, name, known, f"{where or module}."), name=name)
 
 
 def unexpected(function: str, name: str, known: Iterable[str]) -> str:
     """Return the message for a keyword that a function does not have; those it has are `known`."""
-    return told(f"{function}() got an unexpected keyword argument {name!r}", name, [f"{own}=" for own in known])
+    return with_advice(f"{function}() got an unexpected keyword argument {name!r}", name, [f"{own}=" for own in known])
 
 
-def telling(function: _F) -> _F:
+def advising(function: _F) -> _F:
     """Return a function whose error for a keyword that it does not have says what to write instead."""
     code = function.__code__
     known = code.co_varnames[:code.co_argcount + code.co_kwonlyargcount]

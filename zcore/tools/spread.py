@@ -91,6 +91,6 @@ def _call(function, piece, token, number):
     return function(piece)
 
 
-def taken_over(place: str) -> StoreError:
+def another_copy(place: str) -> StoreError:
     """Return the error of a worker that finds another copy where its own was being built."""
     return StoreError(f"{place}: another copy has taken this place meanwhile", key=place)

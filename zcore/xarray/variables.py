@@ -198,12 +198,12 @@ def _encoding(array, dimensions):
     metadata = array.metadata
     if metadata.n_chunks <= 1 and isinstance(array.store, zcore.AsdfStore):
         return {}     # one block of a file; it says nothing of how to store the array in chunks
-    write = metadata.chunk_shape if metadata.edges is None else _told(array.write_chunk_sizes)
+    write = metadata.chunk_shape if metadata.edges is None else _chunk_lengths(array.write_chunk_sizes)
     is_sharded = any([codec.name == "sharding_indexed" for codec in metadata.codecs])
     if not is_sharded:
         read = write
     else:
-        read = array.chunks if metadata.edges is None else _told(array.read_chunk_sizes)
+        read = array.chunks if metadata.edges is None else _chunk_lengths(array.read_chunk_sizes)
     encoding = {
         "chunks": read,
         "preferred_chunks": dict(zip(dimensions, write, strict=True)),
@@ -225,7 +225,7 @@ def _encoding(array, dimensions):
     return encoding
 
 
-def _told(sizes):
+def _chunk_lengths(sizes):
     """Return the lengths of chunks with one integer for a dimension where the chunks are regular."""
     return tuple([lengths[0] if lengths and len(set(lengths[:-1])) <= 1 and lengths[-1] <= lengths[0]
                   else lengths or (0,) for lengths in sizes])

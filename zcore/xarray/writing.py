@@ -29,7 +29,7 @@ from zcore.formats.json_documents import has_constants, taking_constants
 from zcore.formats.zarr_v2.chain import to_chain
 from zcore.hierarchy import consolidated as copies
 from zcore.hierarchy import creation, resizing
-from zcore.nodes.appending import PendingAppend, appending, home_of, take_back
+from zcore.nodes.appending import PendingAppend, appending, home_of, undo_append
 from zcore.nodes.group_writer import GroupWriter
 from zcore.stores.keys import prefix_of
 from zcore.stores.openers import store_of
@@ -587,7 +587,7 @@ def _existing(place, path, mode, zarr_format, append_dim):
     if zarr_format is not None and node.zarr_format != zarr_format:
         raise ValueError(f"{node.store.describe(path)} has the format {node.zarr_format}, not {zarr_format}")
     if append_dim is not None:
-        take_back(zcore.open_group(place, "r+", path=path, use_consolidated=False),
+        undo_append(zcore.open_group(place, "r+", path=path, use_consolidated=False),
                   lambda: zcore.open_group(place, path=path), append_dim, dims_of(members_of(node)[0]))
     return node
 

@@ -225,7 +225,7 @@ class Calls:
         self.last = None
         for name in ("pwrite", "ftruncate", "fsync", "replace"):
             monkeypatch.setattr(os, name, self.counted(name, getattr(os, name)))
-        for name in ("settle", "barrier"):
+        for name in ("write_out", "barrier"):
             monkeypatch.setattr(replacing, name, self.counted(name, getattr(replacing, name)))
 
     def counted(self, name, call):

@@ -153,7 +153,7 @@ cdef class Transfers:
             return False
         done = ((<Plan>plan).open_directory(-1) == 0
                 and run_anew(<Plan>plan, box, <char *>data, strides, n_threads or self.n_threads, True)
-                and (<WritePlan>plan).settle(&(<Plan>plan).status) == OK)
+                and (<WritePlan>plan).write_out(&(<Plan>plan).status) == OK)
         (<Plan>plan).close_directory()
         self.writers.give_back(plan)
         return done

@@ -95,8 +95,8 @@ cdef enum:                      # whether the name of a writer's next object pro
     NEW = 0
     TAKEN = 1
     UNKNOWN = 2                 # the file system cannot tell when it renames
-    MAX_UNSETTLED = 16          # files of one writer that are kept open and settled one by one
-    MAX_SETTLED = 64            # files of one directory that are; of more, the whole file system is settled
+    MAX_WAITING = 16            # files of one writer that are kept open and written out one by one
+    MAX_WRITTEN_OUT = 64        # files of one directory that are; of more, the whole file system is written out
     MIN_STARTED = 1 << 18       # bytes of a file that is written to the disk while others are encoded
 
 # Forks between the first process that loaded this module and this one. Locks of another number are a parent's.
@@ -104,13 +104,13 @@ cdef int64_t n_forks() noexcept nogil
 cdef void count_fork() noexcept nogil
 
 cdef struct Staging:            # how one writer replaces objects
-    bint settles
+    bint writes_out
     int disk                    # -1: not known yet
-    int fd                      # of the staged object, if it is to be settled later; else -1
-    bint is_settled
-    int room                    # for descriptors in `unsettled`
-    int n_unsettled
-    int unsettled[16]           # descriptors of objects that have their names
+    int fd                      # of the staged object, if it is to be written out later; else -1
+    bint is_written_out
+    int room                    # for descriptors in `waiting`
+    int n_waiting
+    int waiting[16]             # descriptors of objects that have their names
     bint has_many               # there were more than that
     uint64_t token              # part of the names of temporary files: random for each writer
     uint64_t n_staged
@@ -120,9 +120,9 @@ cdef struct Staging:            # how one writer replaces objects
     char name[4400]             # name of the staged temporary file, relative to the directory
 
 # Writes a temporary file beside `name`; the commit renames it to `name`. Between the two it can be dropped.
-# After a power cut, an object that is replaced is there until the new one is whole. With `settles`, new objects, too,
-# are whole before any later change is there, once `staging_settle` was called.
-cdef void staging_init(Staging *staging, uint64_t token, bint settles) noexcept nogil
+# After a power cut, an object that is replaced is there until the new one is whole. With `writes_out`, new objects are
+# whole, too, before any later change is there, once `staging_write_out` was called.
+cdef void staging_init(Staging *staging, uint64_t token, bint writes_out) noexcept nogil
 cdef int object_stage(int dirfd, const char *name, const uint8_t *data, int64_t n_bytes, Staging *staging,
                       Status *status) noexcept nogil
 # The same in parts: stage_open returns a descriptor or FAILED; then any number of writes; then stage_close, which
@@ -138,9 +138,9 @@ cdef bint object_is_absent(int dirfd, const char *name) noexcept nogil
 cdef int object_erase(int dirfd, const char *name, Status *status) noexcept nogil
 
 # Waits until no later change of a name can reach the disk before the objects that were committed: OK or a code. If
-# there are many, that is left to `settle_all`, which waits for all changes in the file system of a directory.
-cdef int staging_settle(Staging *staging, Status *status) noexcept nogil
-cdef int settle_all(int dirfd, Status *status) noexcept nogil
-# Waits until all that was settled, and the names in a directory, are on the disk: OK or a code. Also the names below
-# it, unless it is alone.
+# there are many, that is left to `write_out_all`, which waits for all changes in the file system of a directory.
+cdef int staging_write_out(Staging *staging, Status *status) noexcept nogil
+cdef int write_out_all(int dirfd, Status *status) noexcept nogil
+# Waits until all that was written out, and the names in a directory, are on the disk: OK or a code. Also the names
+# below it, unless it is alone.
 cdef int pass_barrier(int dirfd, bint is_alone, Status *status) noexcept nogil

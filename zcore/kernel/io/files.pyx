@@ -95,8 +95,8 @@ cdef extern from *:
     static int zc_fsync(int fd) { ZC_AGAIN(fsync(fd)); }
 
     /* What survives a power cut. A file system writes down names in the order of the changes, but a name may be there
-       before the data of its file are. Data that are *settled* before a name is changed are there if the name is. A
-       *barrier* is passed when all that was settled, and all names, are on the disk. */
+       before the data of its file are. Data that are *written out* before a name is changed are there if the name is. A
+       *barrier* is passed when all that was written out, and all names, are on the disk. */
     enum { ZC_NO_DISK, ZC_EXT4, ZC_XFS, ZC_BTRFS, ZC_OTHER_DISK };
     static int zc_disk_of(int fd)
     {
@@ -116,7 +116,7 @@ cdef extern from *:
     }
 
     /* Starts to write the data of a file, and returns at once. */
-    static void zc_start_settling(int fd)
+    static void zc_start_write_out(int fd)
     {
     #ifdef __linux__
         (void)sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE);
@@ -125,7 +125,7 @@ cdef extern from *:
     #endif
     }
 
-    static int zc_settle(int fd, int disk)
+    static int zc_write_out(int fd, int disk)
     {
         if (disk == ZC_NO_DISK) return 0;
     #ifdef __linux__
@@ -138,7 +138,7 @@ cdef extern from *:
     #endif
     }
 
-    static int zc_settle_all(int fd) { return zc_disk_of(fd) == ZC_NO_DISK ? 0 : zc_sync_files(fd); }
+    static int zc_write_out_all(int fd) { return zc_disk_of(fd) == ZC_NO_DISK ? 0 : zc_sync_files(fd); }
 
     static int zc_barrier(int fd, int is_alone)
     {
@@ -194,7 +194,7 @@ cdef extern from *:
     #endif
     }
     """
-    int zc_settle_all(int fd) nogil
+    int zc_write_out_all(int fd) nogil
     ssize_t zc_preadv(int fd, const Piece *pieces, int n, int64_t offset) nogil
     const char *ZC_TEMP_PREFIX
     const char *ZC_TEMP_NAME
@@ -217,8 +217,8 @@ cdef extern from *:
         ZC_OTHER_DISK
     int zc_try_times(int dirfd) nogil
     int zc_disk_of(int fd) nogil
-    void zc_start_settling(int fd) nogil
-    int zc_settle(int fd, int disk) nogil
+    void zc_start_write_out(int fd) nogil
+    int zc_write_out(int fd, int disk) nogil
     int zc_barrier(int fd, int is_alone) nogil
     int zc_rename(int dirfd, const char *name, const char *new_name, int exchanges) nogil
     int renameat "zc_renameat"(int dirfd, const char *name, const char *new_name) nogil
@@ -570,8 +570,8 @@ cdef void count_fork() noexcept nogil:
     _n_forks += 1
 
 
-cdef void staging_init(Staging *staging, uint64_t token, bint settles) noexcept nogil:
-    staging.settles = settles
+cdef void staging_init(Staging *staging, uint64_t token, bint writes_out) noexcept nogil:
+    staging.writes_out = writes_out
     staging.token = token
     staging.n_staged = 0
     staging.default_mode = -1
@@ -580,9 +580,9 @@ cdef void staging_init(Staging *staging, uint64_t token, bint settles) noexcept 
     staging.name[0] = 0
     staging.fd = -1
     staging.disk = -1
-    staging.is_settled = False
-    staging.room = MAX_UNSETTLED
-    staging.n_unsettled = 0
+    staging.is_written_out = False
+    staging.room = MAX_WAITING
+    staging.n_waiting = 0
     staging.has_many = False
 
 
@@ -619,7 +619,7 @@ cdef int _open_temporary(int dirfd, const char *name, Staging *staging, Status *
         attempt += 1
         if errno == EINTR or (errno == EEXIST and attempt < 100):
             continue
-        if (errno == EMFILE or errno == ENFILE) and staging.n_unsettled:
+        if (errno == EMFILE or errno == ENFILE) and staging.n_waiting:
             staging.has_many = True
             _let_go(staging)
             continue
@@ -654,20 +654,20 @@ cdef int stage_write(int fd, const uint8_t *data, int64_t n_bytes, int64_t offse
 
 cdef int stage_close(int dirfd, int fd, int code, Staging *staging, Status *status) noexcept nogil:
     cdef c_stat new
-    staging.is_settled = False
+    staging.is_written_out = False
     # Where a look makes the next time differ, the rename gives the object a later one: see `is_final`.
     if code != OK or fstat(fd, &new) != 0:
         new.st_size = 0
-    if code == OK and (staging.settles or staging.expected != NEW) and _disk_of(dirfd, staging) != ZC_NO_DISK:
+    if code == OK and (staging.writes_out or staging.expected != NEW) and _disk_of(dirfd, staging) != ZC_NO_DISK:
         if staging.expected == NEW and staging.disk != ZC_OTHER_DISK:
             if new.st_size >= MIN_STARTED:
-                zc_start_settling(fd)     # that goes on while the next object is encoded
+                zc_start_write_out(fd)     # that goes on while the next object is encoded
             staging.fd = fd
             return OK
-        if zc_settle(fd, staging.disk) != 0:
+        if zc_write_out(fd, staging.disk) != 0:
             code = fail_errno(status, IO_WRITE, errno)
-        staging.is_settled = True
-    # A network file system may report a full disk only here, or when the file is settled.
+        staging.is_written_out = True
+    # A network file system may report a full disk only here, or when the file is written out.
     if close(fd) != 0 and code == OK and errno != EINTR:
         code = fail_errno(status, IO_WRITE, errno)
     if code != OK:
@@ -681,50 +681,50 @@ cdef int _disk_of(int dirfd, Staging *staging) noexcept nogil:
     return staging.disk
 
 
-cdef int _settle_before_it_replaces(int dirfd, Staging *staging) noexcept nogil:
-    """Settle the staged file, which is to replace an object: 0 or an errno."""
+cdef int _write_out_before_it_replaces(int dirfd, Staging *staging) noexcept nogil:
+    """Write the staged file out, which is to replace an object: 0 or an errno."""
     cdef int error
-    if staging.is_settled or _disk_of(dirfd, staging) == ZC_NO_DISK:
+    if staging.is_written_out or _disk_of(dirfd, staging) == ZC_NO_DISK:
         return 0
     while staging.fd < 0:
         staging.fd = openat(dirfd, staging.name, O_WRONLY | O_CLOEXEC)
         if staging.fd < 0 and errno != EINTR:
             return errno
-    error = errno if zc_settle(staging.fd, staging.disk) != 0 else 0
+    error = errno if zc_write_out(staging.fd, staging.disk) != 0 else 0
     close(staging.fd)
     staging.fd = -1
     return error
 
 
-cdef void _settle_later(Staging *staging) noexcept nogil:
-    """Keep the file of an object open until it is settled; none is kept if there are many."""
+cdef void _write_out_later(Staging *staging) noexcept nogil:
+    """Keep the file of an object open until it is written out; none is kept if there are many."""
     if staging.fd < 0:
         return
-    if staging.n_unsettled == staging.room:
+    if staging.n_waiting == staging.room:
         staging.has_many = True
     if staging.has_many:
         close(staging.fd)
         _let_go(staging)
     else:
-        staging.unsettled[staging.n_unsettled] = staging.fd
-        staging.n_unsettled += 1
+        staging.waiting[staging.n_waiting] = staging.fd
+        staging.n_waiting += 1
     staging.fd = -1
 
 
 cdef void _let_go(Staging *staging) noexcept nogil:
     cdef int i
-    for i in range(staging.n_unsettled):
-        close(staging.unsettled[i])
-    staging.n_unsettled = 0
+    for i in range(staging.n_waiting):
+        close(staging.waiting[i])
+    staging.n_waiting = 0
 
 
-cdef int staging_settle(Staging *staging, Status *status) noexcept nogil:
+cdef int staging_write_out(Staging *staging, Status *status) noexcept nogil:
     cdef int error = 0
     cdef int i
-    for i in range(staging.n_unsettled):
-        zc_start_settling(staging.unsettled[i])
-    for i in range(staging.n_unsettled):
-        if error == 0 and zc_settle(staging.unsettled[i], staging.disk) != 0:
+    for i in range(staging.n_waiting):
+        zc_start_write_out(staging.waiting[i])
+    for i in range(staging.n_waiting):
+        if error == 0 and zc_write_out(staging.waiting[i], staging.disk) != 0:
             error = errno
     _let_go(staging)
     return fail_errno(status, IO_WRITE, error) if error else OK
@@ -765,7 +765,7 @@ cdef int _rename(int dirfd, const char *name, Staging *staging) noexcept nogil:
         if zc_rename(dirfd, staging.name, name, 0) == 0:
             return 0
         staging.expected = TAKEN if errno == EEXIST else UNKNOWN
-    error = _settle_before_it_replaces(dirfd, staging)
+    error = _write_out_before_it_replaces(dirfd, staging)
     if error == 0:
         error = _keep_mode(dirfd, name, staging)
     if error == 0 and renameat(dirfd, staging.name, name) != 0:
@@ -779,7 +779,7 @@ cdef int object_commit(int dirfd, const char *name, Staging *staging, Status *st
         object_drop(dirfd, staging)
         return fail_errno(status, IO_RENAME, error)
     staging.name[0] = 0
-    _settle_later(staging)
+    _write_out_later(staging)
     return OK
 
 
@@ -805,22 +805,22 @@ cdef int object_erase(int dirfd, const char *name, Status *status) noexcept nogi
     return OK
 
 
-cdef int settle_all(int dirfd, Status *status) noexcept nogil:
-    return fail_errno(status, IO_WRITE, errno) if zc_settle_all(dirfd) != 0 else OK
+cdef int write_out_all(int dirfd, Status *status) noexcept nogil:
+    return fail_errno(status, IO_WRITE, errno) if zc_write_out_all(dirfd) != 0 else OK
 
 
 cdef int pass_barrier(int dirfd, bint is_alone, Status *status) noexcept nogil:
     return fail_errno(status, IO_WRITE, errno) if zc_barrier(dirfd, is_alone) != 0 else OK
 
 
-def settle(int fd):
+def write_out(int fd):
     """Wait until no later change of a name can reach the disk before the data of an open file.
 
     Raises : OSError, also for an earlier write that has failed.
     """
     cdef int error
     with nogil:
-        error = errno if zc_settle(fd, zc_disk_of(fd)) != 0 else 0
+        error = errno if zc_write_out(fd, zc_disk_of(fd)) != 0 else 0
     _check(error)
 
 
@@ -829,8 +829,8 @@ cdef _check(int error, str path=None):
         raise OSError(error, os.strerror(error), path)
 
 
-def settle_below(str directory not None):
-    """Do what `settle` does for all files in a directory, and in those below it; for many, for the file system."""
+def write_out_below(str directory not None):
+    """Do what `write_out` does for all files in a directory, and in those below it; for many, for the file system."""
     cdef list opened = []
     cdef int fd = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
     cdef int disk = zc_disk_of(fd)
@@ -841,7 +841,7 @@ def settle_below(str directory not None):
     try:
         is_few = _open_below(directory, opened)
         for fd in opened if is_few else ():
-            settle(fd)
+            write_out(fd)
     finally:
         for fd in opened:
             close(fd)     # nothing was written to it
@@ -856,7 +856,7 @@ cdef bint _open_below(str directory, list opened) except -1:
             path = os.path.join(folder, name)
             if not stat.S_ISREG(os.lstat(path).st_mode):
                 continue
-            if len(opened) == MAX_SETTLED:
+            if len(opened) == MAX_WRITTEN_OUT:
                 return False
             try:
                 opened.append(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
@@ -864,12 +864,12 @@ cdef bint _open_below(str directory, list opened) except -1:
                 if exc.errno in (EACCES, EPERM, EMFILE, ENFILE):
                     return False
                 raise
-            zc_start_settling(opened[len(opened) - 1])
+            zc_start_write_out(opened[len(opened) - 1])
     return True
 
 
 def barrier(int fd):
-    """Wait until the names in an open directory, and settled data in it, are on the disk. Raises : OSError."""
+    """Wait until names in an open directory, and data that were written out in it, are on disk. Raises : OSError."""
     cdef int error
     with nogil:
         error = errno if zc_barrier(fd, True) != 0 else 0
@@ -881,6 +881,6 @@ def sync_files(str directory not None):
     cdef int fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     cdef int error
     with nogil:
-        error = errno if zc_settle_all(fd) != 0 else 0
+        error = errno if zc_write_out_all(fd) != 0 else 0
         close(fd)
     _check(error, directory)

@@ -35,7 +35,7 @@ from posix.unistd cimport close
 from zcore.kernel.atomics cimport zc_add, zc_back_off, zc_load, zc_pause, zc_store, zc_swap_if, zc_this_thread
 from zcore.kernel.io.files cimport (
     TAKEN, Buffer, Identity, Staging, buffer_free, count_fork, identify_fd, identify_name, n_forks, object_commit,
-    object_drop, object_read, object_stage, pass_barrier, same_identity, staging_init, staging_settle,
+    object_drop, object_read, object_stage, pass_barrier, same_identity, staging_init, staging_write_out,
 )
 from zcore.kernel.memory cimport Bytes
 from zcore.kernel.status cimport (
@@ -475,13 +475,13 @@ cdef class _Hold:
             self.share = self.locks.file.hold()
             self.share.__enter__()
         try:
-            self._take()
+            self._lock()
         except BaseException:
             self.__exit__()
             raise
         return self
 
-    cdef object _take(self):
+    cdef object _lock(self):
         cdef Status status
         cdef int code
         cdef const char *document
@@ -599,7 +599,7 @@ cdef class _Hold:
         token : int
             Random; part of the temporary file's name.
         fsync : bool
-            The document, and all that was settled before, are on the disk when the call returns.
+            The document, and all that was written out before, are on the disk when the call returns.
 
         Returns
         -------
@@ -673,7 +673,7 @@ cdef class _Hold:
 
 
 cdef int _finish(int dirfd, Staging *staging, Status *status) noexcept nogil:
-    if staging_settle(staging, status) == OK and staging.settles:
+    if staging_write_out(staging, status) == OK and staging.writes_out:
         pass_barrier(dirfd, True, status)
     return status.code
 

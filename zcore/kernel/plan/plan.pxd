@@ -69,7 +69,7 @@ cdef class PlanOptions:
     cdef public uint64_t token
     cdef public bint holds_zeros
     cdef public int dir_fd
-    cdef public bint settles
+    cdef public bint writes_out
 
 
 cdef class Plan(Tasks):

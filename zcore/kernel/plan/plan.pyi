@@ -40,12 +40,12 @@ class PlanOptions:
     token: int
     holds_zeros: bool
     dir_fd: int
-    settles: bool
+    writes_out: bool
     def __init__(self, *, n_threads: int = 1, opens_files: bool = True, part: tuple[int, int] | None = None,
                  extents: Extents | None = None, indices: IndexCache | None = None,
                  tasks: Sequence[int] | None = None, resume: Plan | None = None,
                  old_shape: tuple[int, ...] | None = None, locks: ObjectLocks | None = None, token: int = 0,
-                 holds_zeros: bool = False, dir_fd: int = -1, settles: bool = False) -> None: ...
+                 holds_zeros: bool = False, dir_fd: int = -1, writes_out: bool = False) -> None: ...
 
 class Plan(Tasks):
     task_threads: int

@@ -92,15 +92,15 @@ cdef class PlanOptions:
     holds_zeros : bool
         All bytes of the caller's elements are 0. A plan that reads then leaves those of absent files as they are, if
         the fill value has only zero bytes too.
-    settles : bool
+    writes_out : bool
         After a power cut, a plan that writes has left whole objects, old or new ones, if a later change has survived.
     """
 
     def __init__(self, *, int n_threads=1, bint opens_files=True, part=None, Extents extents=None,
                  IndexCache indices=None, tasks=None, Plan resume=None, old_shape=None, ObjectLocks locks=None,
-                 uint64_t token=0, bint holds_zeros=False, int dir_fd=-1, bint settles=False):
+                 uint64_t token=0, bint holds_zeros=False, int dir_fd=-1, bint writes_out=False):
         self.n_threads = n_threads
-        self.settles = settles
+        self.writes_out = writes_out
         self.opens_files = opens_files
         self.part = part
         self.extents = extents

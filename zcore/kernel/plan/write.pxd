@@ -12,12 +12,12 @@ cdef class WritePlan(Plan):
     cdef ObjectLocks locks
     cdef uint64_t token
     cdef int64_t n_workers
-    cdef bint settles          # no later change of a name reaches the disk before the objects
-    cdef int64_t has_many      # 1: more objects than are settled one by one; no order: read after all workers
-    cdef int room              # for files that a worker keeps open until they are settled
+    cdef bint writes_out       # no later change of a name reaches the disk before the objects
+    cdef int64_t has_many      # 1: more objects than are written out one by one; no order: read after all workers
+    cdef int room              # for files that a worker keeps open until they are written out
     cdef readonly bint is_fill  # all elements are one in memory, the fill value, and objects of it are not stored
 
-    cdef int settle(self, Status *status) noexcept nogil
+    cdef int write_out(self, Status *status) noexcept nogil
 
     # Makes the object of a task in memory: returns its size, FILLED, SAME or FAILED. The object is covered, or its
     # needed parts were passed.

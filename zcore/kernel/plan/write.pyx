@@ -13,8 +13,8 @@ from libc.string cimport memcmp
 
 from zcore.kernel.atomics cimport zc_add, zc_load, zc_store
 from zcore.kernel.io.files cimport (
-    FAILED, MAX_UNSETTLED, buffer_reserve, object_commit, object_drop, object_erase, object_is_absent, object_read,
-    object_stage, pass_barrier, same_identity, settle_all, staging_init, staging_settle,
+    FAILED, MAX_WAITING, buffer_reserve, object_commit, object_drop, object_erase, object_is_absent, object_read,
+    object_stage, pass_barrier, same_identity, write_out_all, staging_init, staging_write_out,
 )
 from zcore.kernel.io.locks cimport holder_close, holder_open, key_hash, lock_object, unlock_object
 from zcore.kernel.plan.chunk cimport encode_covered_chunk, encode_merged_chunk, merge_chunk
@@ -30,7 +30,7 @@ from zcore.kernel.strided.copy cimport MAX_NDIM
 
 
 cdef enum:
-    _MAX_OPEN = 128                # files of all workers that are kept open until they are settled
+    _MAX_OPEN = 128                # files of all workers that are kept open until they are written out
 
 
 cdef class WritePlan(Plan):
@@ -48,30 +48,30 @@ cdef class WritePlan(Plan):
         Plan.__init__(self, array, selection, elements, options)
         if self.levels is not None:
             self.shards = ShardWriter(self, options.n_threads)
-        self.room = max(1, min(<int>MAX_UNSETTLED, <int>_MAX_OPEN // max(1, options.n_threads)))
+        self.room = max(1, min(<int>MAX_WAITING, <int>_MAX_OPEN // max(1, options.n_threads)))
         _find_fill(self)
         if self.items is not None and not self.opened.keep_filled:
             self.is_fill = self.items.is_fill
         for d in range(self.ndim):
             self.old_shape[d] = self.opened.shape[d]
         self.token = options.token
-        self.settles = options.settles
+        self.writes_out = options.writes_out
         self.locks = options.locks
         for d in range(0 if options.old_shape is None else self.ndim):
             self.old_shape[d] = options.old_shape[d]
 
     cdef int adapt(self, int n_threads) noexcept nogil:
         Plan.adapt(self, n_threads)
-        self.room = max(1, min(<int>MAX_UNSETTLED, <int>_MAX_OPEN // max(1, n_threads)))
+        self.room = max(1, min(<int>MAX_WAITING, <int>_MAX_OPEN // max(1, n_threads)))
         _find_fill(self)
         return OK if self.shards is None else self.shards.follow(self, n_threads)
 
-    cdef int settle(self, Status *status) noexcept nogil:
-        """After all workers: wait until what they wrote is settled, and, with fsync, on the disk: OK or a code."""
+    cdef int write_out(self, Status *status) noexcept nogil:
+        """After all workers: wait until what they wrote is written out, and, with fsync, on the disk: OK or a code."""
         cdef bint has_many = zc_load(&self.has_many)
         self.has_many = 0
         if has_many:
-            return settle_all(self.dirfd, status)     # that is a barrier as well
+            return write_out_all(self.dirfd, status)     # that is a barrier as well
         return pass_barrier(self.dirfd, False, status) if self.opened.fsync and self.dirfd >= 0 else OK
 
     def raise_failure(self, codecs):
@@ -79,7 +79,7 @@ cdef class WritePlan(Plan):
         Plan.raise_failure(self, codecs)
         status_clear(&status)
         with nogil:
-            self.settle(&status)
+            self.write_out(&status)
         if status.code != OK:
             raise make_error(&status, None, None, None, None, ())
 
@@ -99,7 +99,7 @@ cdef class WritePlan(Plan):
         cdef const char *document = self.opened.document
         cdef int dirfd = self.dirfd if document != NULL else -1
         worker.keeps_filled = self.opened.keep_filled
-        staging_init(&worker.staging, token, self.settles or self.opened.fsync)
+        staging_init(&worker.staging, token, self.writes_out or self.opened.fsync)
         worker.staging.room = self.room
         worker.staging.disk = <int>zc_load(&(<Opened *>self.opened).disk)
         if self.locks is None:
@@ -115,7 +115,7 @@ cdef class WritePlan(Plan):
 
     cdef void close_worker(self, Worker *worker) noexcept nogil:
         object_drop(self.dirfd, &worker.staging)
-        if staging_settle(&worker.staging, &worker.status) != OK:
+        if staging_write_out(&worker.staging, &worker.status) != OK:
             self.record(worker, -1)
         zc_store(&(<Opened *>self.opened).disk, worker.staging.disk)
         if worker.staging.has_many:

@@ -103,7 +103,7 @@ cdef class RecordTable(ReferenceTable):
     cdef Rows *rows_of         # of each file
     cdef list files            # keeps the memory of the rows alive
 
-    cdef int _take(self, list numbers, list files) except -1
+    cdef int _fill(self, list numbers, list files) except -1
 
 cdef struct Place:             # the bytes of a key
     const uint8_t *data        # in memory; NULL: in the file

@@ -750,10 +750,10 @@ cdef class RecordTable(ReferenceTable):
                 if task % POLLED == POLLED - 1:
                     PyErr_CheckSignals()
         numbers = sorted(needed)
-        table._take(numbers, [self.load_file(number) for number in numbers])
+        table._fill(numbers, [self.load_file(number) for number in numbers])
         return table
 
-    cdef int _take(self, list numbers, list files) except -1:
+    cdef int _fill(self, list numbers, list files) except -1:
         cdef int64_t i
         cdef int64_t n = len(files)
         self.numbers = <int64_t *>zc_new(n + 1, sizeof(int64_t))

@@ -11,7 +11,7 @@ import os
 import stat
 
 from zcore.descriptors import open_descriptor, write_at
-from zcore.kernel.io.files import barrier, settle
+from zcore.kernel.io.files import barrier, write_out
 from zcore.replacing import NewFile, hidden_beside, status_of
 from zcore.replacing import sync_directory as sync_directory
 from zcore.stores.directory.reading import mode_of
@@ -21,7 +21,7 @@ _MAX_TRIES = 100
 
 
 def write_file(path: str, data: memoryview, *, exclusive: bool = False, fsync: bool = False,
-               settles: bool = False) -> bool:
+               writes_out: bool = False) -> bool:
     """Make `data` the content of the file at `path`; missing directories are made.
 
     A new file has mode 0666 less the umask, a replaced one keeps its mode. A link is replaced, not followed.
@@ -36,7 +36,7 @@ def write_file(path: str, data: memoryview, *, exclusive: bool = False, fsync: b
         Leave an existing file alone. Of several writers at once exactly one succeeds.
     fsync : bool
         The file and its directories are on the disk when the call returns.
-    settles : bool
+    writes_out : bool
         After a power cut, a new file is there whole or not at all, as is one that is replaced.
 
     Returns
@@ -55,20 +55,20 @@ def write_file(path: str, data: memoryview, *, exclusive: bool = False, fsync: b
     """
     for _ in range(_MAX_TRIES - 1):
         try:
-            return _write_once(path, data, exclusive, fsync, settles)
+            return _write_once(path, data, exclusive, fsync, writes_out)
         except FileNotFoundError:
             make_directories(os.path.dirname(path), fsync)
-    return _write_once(path, data, exclusive, fsync, settles)
+    return _write_once(path, data, exclusive, fsync, writes_out)
 
 
 def write_file_at(directory: int, name: str, data: memoryview, *, fsync: bool = False) -> None:
-    """Do what `write_file` does in a directory that is open as a descriptor, and settle the file."""
+    """Do what `write_file` does in a directory that is open as a descriptor, and write its data out."""
     temporary = os.path.basename(hidden_beside(name))
     fd = open_descriptor(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, dir_fd=directory)
     try:
         try:
             write_at(fd, data, 0)
-            settle(fd)
+            write_out(fd)
         finally:
             os.close(fd)
         os.rename(temporary, name, src_dir_fd=directory, dst_dir_fd=directory)
@@ -80,10 +80,10 @@ def write_file_at(directory: int, name: str, data: memoryview, *, fsync: bool = 
         barrier(directory)
 
 
-def _write_once(path, data, exclusive, fsync, settles):
+def _write_once(path, data, exclusive, fsync, writes_out):
     if exclusive and status_of(path) is not None:
         return False
-    new = NewFile(path, follows=False, fsync=fsync, settles=settles)
+    new = NewFile(path, follows=False, fsync=fsync, writes_out=writes_out)
     try:
         write_at(new.fd, data, 0)
         new.put(exclusive)

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 from zcore import config
 from zcore.errors import FORKED, NodeExistsError, StoreError, ZcoreError
 from zcore.kernel.io.documents import Descriptor
-from zcore.kernel.io.files import exchange, settle_below
+from zcore.kernel.io.files import exchange, write_out_below
 from zcore.kernel.io.locks import Held
 from zcore.replacing import keep, mode_for, sync_directory
 from zcore.stores.directory import cleanup
@@ -127,7 +127,7 @@ class StagedDirectory(Held):
                 _keep_attributes(self.node, self.place)
             if (old is not None or self._fsync) and os.path.isdir(self.node):
                 # After a power cut, the old directory is there until the new one is whole.
-                settle_below(self.node)
+                write_out_below(self.node)
             try:
                 if old is None or not self._replace():
                     self._rename()

@@ -310,7 +310,7 @@ class DirectoryStore(Folders, FoundStore, PutStore):
         data = flat_view(value)
         # Of a confined store, these are also the chunks that an append writes before the new shape.
         return self._write(key, lambda path: atomic.write_file(path, data, exclusive=exclusive, fsync=self.fsync,
-                                                               settles=self.confined))
+                                                               writes_out=self.confined))
 
     def _write(self, key, write):
         """Return ``write(path)``, which makes the file of a key."""

@@ -14,7 +14,7 @@ from zcore.formats import check_format
 from zcore.model.named_codecs import named_codec
 from zcore.model.value import as_bool, check_kind
 from zcore.text.sizes import room_of
-from zcore.text.tried_names import telling
+from zcore.text.tried_names import advising
 from zcore.tools.copy.destinations import Destination
 from zcore.tools.copy.sources import SourceArray, open_source
 from zcore.tools.copy.stacked import StackedSource
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from zcore.typing import CacheSize, Chunks, DTypeLike, Format, Order, Selection, Shards
 
 
-@telling
+@advising
 def copy(source: StoreLike | Array | Group | list[StoreLike | Array | Group], destination: StoreLike, *,
          path: str | list[str] = "", destination_path: str = "", along: str | None = None, chunks: Chunks = None,
          shards: Shards | None = None, codecs: CodecsLike | None = None, compressors: CodecsLike | str | None = None,
@@ -155,7 +155,7 @@ def copy(source: StoreLike | Array | Group | list[StoreLike | Array | Group], de
             if refused := [wish for wish, value in wanted._asdict().items() if wish not in sink.takes and value]:
                 raise ValueError(f"{place}: a file of this kind has no choice of {', '.join(refused)}")
             arrays = [node for _, node in opened.nodes if isinstance(node, SourceArray)]
-            told = Progress(progress, sum(_nbytes(array, wanted) for array in arrays))
+            reported = Progress(progress, sum(_nbytes(array, wanted) for array in arrays))
             made, copier = {}, NodeCopier(sink, wanted, losses, top if opened.leaves_out else None)
             if sink.documents_first:
                 for name, node in opened.nodes:
@@ -164,11 +164,11 @@ def copy(source: StoreLike | Array | Group | list[StoreLike | Array | Group], de
             for name, node in opened.nodes:
                 target = made.pop(name) if name in made else copier.make(name, node)
                 if target is None and isinstance(node, SourceArray):
-                    told.advance(_nbytes(node, wanted))
+                    reported.advance(_nbytes(node, wanted))
                 elif isinstance(node, SourceArray):
                     try:
                         with node.watched():
-                            _fill(node, target, memory, threads, work, told, client)
+                            _fill(node, target, memory, threads, work, reported, client)
                             node.check()
                     except ZcoreError:
                         _check(node, work)     # another reason must not hide that the source is gone

@@ -99,7 +99,7 @@ def _label_of(place):
 def _boot():
     """Return a text that changes when the machine is started again, if the system has one.
 
-    Files that were written before may not have reached the disk: those of a copy are settled when all are there.
+    Files that were written before may not have reached the disk: those of a copy are written out when all are there.
     """
     with contextlib.suppress(OSError):
         return _content("/proc/sys/kernel/random/boot_id").decode().strip()
@@ -157,12 +157,12 @@ class Building(staged.StagedDirectory, Work):
         try:
             self.acquire()
             with staged.faults("build", place):
-                self._take_over()
+                self._resume_or_begin()
         except BaseException:
             self.leave()
             raise
 
-    def _take_over(self):
+    def _resume_or_begin(self):
         """Go on with the content if it was begun with the same request; else begin anew."""
         self.between: str | None = self.name_of("between")
         path = self._request_path

@@ -35,7 +35,7 @@ from zcore.stores.directory.reading import check_absent
 from zcore.stores.directory.staged import faults
 from zcore.stores.directory.store import DirectoryStore
 from zcore.tools.rechunk import n_slabs, passes, slab_at
-from zcore.tools.spread import spread, taken_over
+from zcore.tools.spread import another_copy, spread
 from zcore.tools.stored import Stored, is_same_fill, slabs_with_more, until_unmoved
 
 if TYPE_CHECKING:
@@ -210,7 +210,7 @@ def _check_place(target):
     view, store = target.view, target.store
     if (store.get(target.document) != view.raw if view.identity is None
             else store.identity(target.document) != view.identity):
-        raise taken_over(target.describe())
+        raise another_copy(target.describe())
 
 
 def _pass_some(source, target, is_begun, advance, objects):
@@ -245,7 +245,7 @@ def _copy_file(source, target):
     """Copy a file so that the new one appears whole; return whether there was a file."""
     with faults(f"copy {source} to", target):
         os.makedirs(os.path.dirname(target), exist_ok=True)
-        new = NewFile(target, follows=False, settles=False)     # the directory is settled as a whole
+        new = NewFile(target, follows=False, writes_out=False)     # the directory is written out as a whole
         try:
             shutil.copyfile(source, new.temporary)
             new.put()
@@ -478,7 +478,7 @@ class _TargetOnWorker(StoredTarget):
         _check_place(binding)
         plan = binding.write_once(binding.view, Box(starts, (1,) * len(starts), values.shape), values)
         if plan.stale:
-            raise taken_over(binding.describe())
+            raise another_copy(binding.describe())
 
 
 def _target_on_worker(array, lock):

@@ -14,7 +14,7 @@ import pytest
 import zcore
 from tests.descriptors import descriptors
 from zcore.errors import ChunkError, CodecError, StoreError
-from zcore.kernel.io.files import barrier, settle, settle_below
+from zcore.kernel.io.files import barrier, write_out, write_out_below
 
 CHUNK = "__zdata__/0.blosc"
 
@@ -191,7 +191,7 @@ def test_modes_of_old_and_new_objects(tmp_path):
         assert (array[...] == values).all()
 
 
-@pytest.mark.parametrize("call", [settle, barrier])
+@pytest.mark.parametrize("call", [write_out, barrier])
 def test_what_cannot_be_synced_is_an_error(call, tmp_path):
     with pytest.raises(OSError, match=os.strerror(errno.EBADF)):
         call(-1)
@@ -203,22 +203,22 @@ def test_what_cannot_be_synced_is_an_error(call, tmp_path):
 
 
 @pytest.mark.parametrize("n", [0, 3, 64, 65, 200])
-def test_all_files_below_are_settled(tmp_path, n):
+def test_all_files_below_are_written_out(tmp_path, n):
     before = descriptors()
     (tmp_path / "c" / "0").mkdir(parents=True)
     for i in range(n):
         (tmp_path / "c" / "0" / str(i)).write_bytes(b"x")
     os.symlink("nowhere", tmp_path / "link")
     os.mkfifo(tmp_path / "fifo")
-    settle_below(str(tmp_path))
+    write_out_below(str(tmp_path))
     assert descriptors() == before
     with pytest.raises(FileNotFoundError):
-        settle_below(str(tmp_path / "missing"))
+        write_out_below(str(tmp_path / "missing"))
 
 
 @pytest.mark.parametrize("change", ["append", "overwrite"])
-def test_few_descriptors_are_enough_to_settle_many_files(tmp_path, change):
-    """In memory nothing is settled, and this tests nothing."""
+def test_few_descriptors_are_enough_to_write_out_many_files(tmp_path, change):
+    """In memory nothing is written out, and this tests nothing."""
     data = np.arange(60.0)
     zcore.create_array(tmp_path / "a", data=data[:2], chunks=1, compressors=None)
     array = zcore.open(tmp_path / "a", mode="r+", threads=1)

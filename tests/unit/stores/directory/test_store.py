@@ -693,7 +693,7 @@ def test_loser_of_set_if_not_exists_leaves_the_winner(store, monkeypatch):
 def test_fsync_is_an_option(tmp_path, monkeypatch):
     """FS-SET-10."""
     synced = []     # whether it is a directory
-    monkeypatch.setattr(replacing, "settle", lambda fd, real=replacing.settle: synced.append(False) or real(fd))
+    monkeypatch.setattr(replacing, "write_out", lambda fd, real=replacing.write_out: synced.append(False) or real(fd))
     monkeypatch.setattr(replacing, "barrier", lambda fd, real=replacing.barrier: synced.append(True) or real(fd))
     store = DirectoryStore(tmp_path / "plain")
     store.set("d/k", b"v")
