@@ -78,87 +78,199 @@ def create(store: Store, path: str, format: Format, metadata: ArrayMetadata | Gr
     exclude only this process (`Store.swaps`), a document that cannot be opened comes first. It excludes other
     processes, whose chunks would mix with these.
     """
-    kind, document, attributes_document, view = documents_of(path, format, metadata, attributes, options)
-    prefix, name = prefix_of(path), kind.name_of_document(format)
+    new = _NewNode(store, path, format, metadata, attributes, options, data, overwrite, is_below)
     if store.read_only:
-        raise ReadOnlyError(f"{store!r} is read-only: no {kind.what} can be created", key=prefix + name)
-    if data is None and not overwrite and options.lock != "file":
-        binding = _create_at_once(store, path, format, kind, name, document, attributes_document, view, options)
-        if binding is not None:
-            return binding
+        raise ReadOnlyError(f"{store!r} is read-only: no {new.kind.what} can be created", key=new.key)
+    if data is None and not overwrite and options.lock != "file" and (binding := new.made_at_once()) is not None:
+        return binding
     if not is_below:
         check_replaceable(store, path, overwrite)
     for _ in range(MAX_TRIES):
         if overwrite and missing_above(store, path, format, options):
             deletion.check_way(store, path, format, metadata)
         create_ancestors(store, path, format, options)
-        # Overwriting also replaces unreachable documents.
-        failed = lookup.pass_over_damage if overwrite else None
         if overwrite:
             deletion.unlink(store, path)
-        # A node with `is_below` belongs to a directory that is being made beside its place already.
-        directory = exchange.directory_of(store, path) if not is_below and (overwrite or data is not None) else None
-        if directory is not None:
-            is_replaced = os.path.lexists(directory)
+        with contextlib.suppress(_LostGroupsError):
+            return new.made_beside() or new.made_in_place()
+    raise loses_groups(store, path)
+
+
+class _LostGroupsError(StoreError):
+    """A group above was moved or deleted before the node was there: all may begin again."""
+
+
+def _lost_groups(store, path):
+    return _LostGroupsError(f"a group above {store.describe(path)} was moved or deleted meanwhile", key=path)
+
+
+class _NewNode:
+    """The node of one call of `create`; the methods are in the order of its steps."""
+
+    def __init__(self, store, path, format, metadata, attributes, options, data, overwrite, is_below):
+        self.store, self.path, self.format, self.options = store, path, format, options
+        self.metadata, self.attributes, self.data = metadata, attributes, data
+        self.overwrite, self.is_below = overwrite, is_below
+        self.kind, self.document, self.attributes_document, self.view = documents_of(
+            path, format, metadata, attributes, options)
+        self.prefix, self.name = prefix_of(path), self.kind.name_of_document(format)
+        self.key = self.prefix + self.name
+
+    def made_at_once(self):
+        """Create a node without elements in a new directory, by one call of the store, and return its binding.
+
+        None if that is not possible: then the other steps raise the reason. Here, what a new directory cannot hold is
+        not looked for, and what is known of the groups above is not asked twice.
+        """
+        store, path, format, options, view = self.store, self.path, self.format, self.options, self.view
+        above = consolidated.look_above(store, path, format)
+        if above is None:
+            return None
+        names, values = (self.name,), (self.document,)
+        if self.attributes_document is not None:
+            names, values = (format.attributes_document, *names), (self.attributes_document, *values)
+        is_same = False
+        try:
+            # The group is looked for again under the lock of the new directory. A later deletion of it finds this node.
+            identity = store.folders.make_directory_with(self.prefix, names, values, options.lock is not None,
+                                                         format.group_document if options.lock and path else None)
+            is_same = all(map(Look.is_same, above))
+        finally:
+            # As `consolidated.dropped` does after a change.
+            if not is_same:
+                consolidated.drop(store, path)
+        if identity is None:
+            return None
+        if not is_same or not identity:
+            return self.opened_unseen(view)     # a group above may have been moved or deleted
+        if view.notes:
+            warn_of(store.describe(path), view.notes)
+        return self.opened(View(*view[:5], identity, False, view.ticket))
+
+    def made_beside(self):
+        """Create the node in a directory beside its place, which then gets the name, and return its binding.
+
+        None if that is impossible or needless, or if something comes there that is not replaced: the next step tells.
+        """
+        if self.is_below:
+            return None     # it belongs to a directory that is being made beside its place already
+        with contextlib.suppress(exchange.NoExchangeError, NodeExistsError):
             # Without elements, a new document is all.
-            if (overwrite and lookup.documents_at(store, path, failed)) if is_replaced else data is not None:
-                # If that is impossible, or something comes there meanwhile that is not replaced, the steps below tell.
-                with contextlib.suppress(exchange.NoExchangeError, NodeExistsError):
-                    with consolidated.dropped(store, path, itself=is_replaced, is_below=is_below, format=format):
-                        is_made = _make_beside(store, path, directory, format, metadata, attributes, data, options,
-                                               overwrite)
-                    if is_made and not has_lost_groups(store, path, format):
-                        return kind(store, path, format, options)
-                    continue     # a group above was moved or deleted
-        with Place(store, path, name, options) as place:
-            if has_lost_groups(store, path, format):
-                continue     # moved or deleted before the place was held
-            is_free = store.is_empty(prefix)
-            if not is_free and not overwrite:
-                check_free(store, path, format, metadata, attributes, options, data)
+            with replacing(self.store, self.path, self.options, self.overwrite, makes=self.data is not None) as inner:
+                if inner is None:
+                    return None
+                create(inner, "", self.format, self.metadata, self.attributes, self.options.changed({"lock": False}),
+                       data=self.data, is_below=True)
+            self.check_groups()
+            return self.opened()
+        return None
+
+    def made_in_place(self):
+        """Create the node step by step where it will be, and return its binding."""
+        store, path, format, options = self.store, self.path, self.format, self.options
+        with Place(store, path, self.name, options) as place:
+            self.check_groups()     # now that it is held
+            is_free = store.is_empty(self.prefix)
+            if not is_free and not self.overwrite:
+                check_free(store, path, format, self.metadata, self.attributes, options, self.data)
+            # Overwriting also replaces unreachable documents.
+            failed = lookup.pass_over_damage if self.overwrite else None
             is_replaced = not is_free and bool(lookup.documents_at(store, path, failed))
-            with consolidated.dropped(store, path, itself=is_replaced, is_below=is_below, format=format):
+            with consolidated.dropped(store, path, itself=is_replaced, is_below=self.is_below, format=format):
                 try:
                     if not is_free:
                         lookup.check_no_special(store, path, format)
-                        if overwrite:
-                            deletion.make_way(store, path, format, metadata, options)
-                    if not options.lock:
-                        store.folders.make_directory(prefix)     # no lock has made it, or kept it
-                    if kind is ArrayBinding and format.chunk_directory is not None:
-                        store.folders.make_directory(f"{prefix}{format.chunk_directory}/")
-                    if attributes_document is not None:
-                        _set_attributes(store, path, place, format.attributes_document, attributes_document)
-                    if data is not None and store.swaps:
-                        return _create_in_service(store, path, format, document, view, data, options)
-                    if data is not None and store.is_transaction:
-                        store.set(prefix + name, document)     # without it Icechunk takes no chunk
-                    if data is not None:
-                        # The place is held, and there is no array that another writer could have opened.
-                        ArrayBinding(store, path, format, options, view).write_once(view, whole(metadata.shape), data,
-                                                                                   holder=place)
-                    # If the directory is locked, no other process can have created a node meanwhile.
-                    if (not store.swaps and (is_replaced or overwrite) or store.is_transaction
-                            or directory_at(store) is not None):
-                        place.set(name, document)
-                    elif (raw := put_new(store, prefix + name, document)) is None:
-                        raise _created_meanwhile(store, path)
-                    else:
-                        view = view._replace(raw=raw)
+                        if self.overwrite:
+                            deletion.make_way(store, path, format, self.metadata, options)
+                    view = self.written(place, is_replaced)
                 except (NodeNotFoundError, StoreError) as error:
                     if getattr(error, "errno", errno.ENOENT) != errno.ENOENT or place.is_here():
                         raise
-                    continue     # a group above was deleted, and the directory with it
-            if store.swaps:
-                return _bound(kind, store, path, format, options, view)
-            if place.is_here() and not has_lost_groups(store, path, format):
-                # While it is held: later another node may be here, or a group above may have another path.
-                return kind(store, path, format, options)
-        # A group above was moved, with the node, or deleted. If it was deleted in its place, the node is still here.
-        if lookup.documents_at(store, path):
-            create_ancestors(store, path, format, options)
-        return _bound(kind, store, path, format, options, view)
-    raise loses_groups(store, path)
+                    raise _lost_groups(store, path) from error     # and the directory with them
+            # Asked while it is held: later another node may be here, or a group above may have another path.
+            if not store.swaps and place.is_here() and not has_lost_groups(store, path, format):
+                return self.opened()
+        return self.opened_unseen(view)
+
+    def written(self, place, is_replaced):
+        """Write attributes, elements and the document, which makes the node; return the view of the document."""
+        store, format, data, document = self.store, self.format, self.data, self.attributes_document
+        if not self.options.lock:
+            store.folders.make_directory(self.prefix)     # no lock has made it, or kept it
+        if self.kind is ArrayBinding and format.chunk_directory is not None:
+            store.folders.make_directory(f"{self.prefix}{format.chunk_directory}/")
+        if document is not None:
+            key = self.prefix + format.attributes_document
+            if not store.swaps:
+                place.set(format.attributes_document, document)
+            elif put_new(store, key, document) is None and (
+                    store.get(key) or b"").rstrip(b" \t\n") != document.rstrip():
+                raise self.created_meanwhile()     # of two processes, one succeeds
+        if data is not None and store.swaps:
+            return self.written_in_service(whole(data.shape))
+        if data is not None:
+            if store.is_transaction:
+                store.set(self.key, self.document)     # without it Icechunk takes no chunk
+            # The place is held, and there is no array that another writer could have opened.
+            self.opened(self.view).write_once(self.view, whole(data.shape), data, holder=place)
+        # If the directory is locked, no other process can have created a node meanwhile.
+        if (not store.swaps and (is_replaced or self.overwrite) or store.is_transaction
+                or directory_at(store) is not None):
+            place.set(self.name, self.document)
+            return self.view
+        return self.put()
+
+    def written_in_service(self, box):
+        """Write elements and document where locks exclude only this process; return the view of the document.
+
+        A document that cannot be opened holds the place meanwhile, see `zcore.hierarchy.unfinished`. If the service has
+        no compare-and-swap, or the caller wants no locks, the real document holds it.
+        """
+        store, placeholder, identity = self.store, stamped(unfinished(self.document)), None
+        if self.options.lock:
+            with contextlib.suppress(LockError):
+                if (identity := put_stamped(store, self.key, placeholder, None)) is None:
+                    raise self.created_meanwhile()
+        if identity is None:
+            view = self.put()
+            self.opened(unseen(view)).write(box, self.data)
+            return view
+        view = self.view._replace(raw=placeholder, identity=identity, trusted=True)
+        made = self.view._replace(raw=stamped(self.document, placeholder))
+        plan = self.opened(view).write_once(view, box, self.data)
+        if plan.stale or put_stamped(store, self.key, made.raw, identity) is None:
+            raise StoreError(f"another process has replaced the array at {store.describe(self.path)} while its "
+                             "elements were written", key=self.key)
+        return made
+
+    def put(self):
+        """Put the document if there is none, and return its view."""
+        if (raw := put_new(self.store, self.key, self.document)) is None:
+            raise self.created_meanwhile()
+        return self.view._replace(raw=raw)
+
+    def check_groups(self):
+        """Raise unless the group above is there, which may have been moved or deleted since it was found or made."""
+        if has_lost_groups(self.store, self.path, self.format):
+            raise _lost_groups(self.store, self.path)
+
+    def created_meanwhile(self):
+        return NodeExistsError(f"another process has created a node at {self.store.describe(self.path)} meanwhile",
+                               path=self.path)
+
+    def opened(self, view=None):
+        """Return the binding of the node; without a view it reads the document."""
+        return self.kind(self.store, self.path, self.format, self.options, view)
+
+    def opened_unseen(self, view):
+        """Return the binding of the node, which finds out when it is used whether the node was replaced or deleted.
+
+        A group above may have been moved, with the node, or deleted. If it was deleted in its place, the node is here.
+        """
+        if not self.store.swaps and lookup.documents_at(self.store, self.path):
+            create_ancestors(self.store, self.path, self.format, self.options)
+        warn_of(self.store.describe(self.path), view.notes)
+        return self.opened(unseen(view))
 
 
 def loses_groups(store: Store, path: str) -> StoreError:
@@ -168,38 +280,30 @@ def loses_groups(store: Store, path: str) -> StoreError:
 
 
 @contextlib.contextmanager
-def replacing(store: Store, path: str, options: Options) -> Iterator[DirectoryStore | None]:
-    """Return a context manager of a store whose root replaces the node at `path`, with all below it, in the end.
+def replacing(store: Store, path: str, options: Options, overwrite: bool = True, *,
+              makes: bool = False) -> Iterator[DirectoryStore | None]:
+    """Return a context manager of a store whose root gets the place of `path`, with all below it, in the end.
 
-    It gives None if there is no node, or if the store cannot replace it in one step. After an error the old node stays.
+    It gives None if the store cannot do that in one step, or if there is no node that may be overwritten, unless it
+    `makes` one where nothing is. After an error the old node stays.
 
     Raises : NoExchangeError, in the end, if files that belong to no node cannot stay; nothing was changed.
     """
     directory = exchange.directory_of(store, path)
-    if directory is None or not lookup.documents_at(store, path, lookup.pass_over_damage):
+    is_there = directory is not None and os.path.lexists(directory)
+    if directory is None or not (overwrite and lookup.documents_at(store, path, lookup.pass_over_damage)
+                                 if is_there else makes):
         yield None
         return
     with StagedDirectory(directory, store.fsync) as work:
-        yield DirectoryStore(work.node, fsync=False)
-        with consolidated.dropped(store, path, itself=True):
-            exchange.put(store, path, work, options)
-
-
-def _make_beside(store, path, directory, format, metadata, attributes, data, options, overwrite):
-    """Create a node beside `directory`, and put it in its place; return False if the groups above were moved meanwhile.
-
-    Raises : NodeExistsError, if something is there that is not replaced.
-    """
-    with StagedDirectory(directory, store.fsync) as work:
         try:
-            create(DirectoryStore(work.node, fsync=False), "", format, metadata, attributes,
-                   options.changed({"lock": False}), data=data, is_below=True)
-            exchange.put(store, path, work, options, overwrite)
-        except (NodeNotFoundError, StoreError):
+            yield DirectoryStore(work.node, fsync=False)
+            with consolidated.dropped(store, path, itself=is_there):
+                exchange.put(store, path, work, options, overwrite)
+        except (NodeNotFoundError, StoreError) as error:
             if work.is_here():
                 raise
-            return False
-    return True
+            raise _lost_groups(store, path) from error
 
 
 def has_lost_groups(store: Store, path: str, format: Format) -> bool:
@@ -208,95 +312,6 @@ def has_lost_groups(store: Store, path: str, format: Format) -> bool:
         return False
     above = path.rpartition("/")[0]
     return not store.existing(prefix_of(above), (format.group_document,)) and not lookup.documents_at(store, above)
-
-
-def _create_at_once(store, path, format, kind, name, document, attributes_document, view, options):
-    """Create a node without elements in a new directory, by one call of the store, and return its binding.
-
-    None if that is not possible: then the caller takes the steps of `create`, which raise the reason. Here, what a
-    new directory cannot hold is not looked for, and what is known of the groups above is not asked twice.
-    """
-    above = consolidated.look_above(store, path, format)
-    if above is None:
-        return None
-    names, values = (name,), (document,)
-    if attributes_document is not None:
-        names, values = (format.attributes_document, *names), (attributes_document, *values)
-    is_same = False
-    try:
-        # The group is looked for again under the lock of the new directory. A later deletion of it finds this node.
-        identity = store.folders.make_directory_with(prefix_of(path), names, values, options.lock is not None,
-                                             format.group_document if options.lock and path else None)
-        is_same = all(map(Look.is_same, above))
-    finally:
-        # As `consolidated.dropped` does after a change.
-        if not is_same:
-            consolidated.drop(store, path)
-    if identity is None:
-        return None
-    if not is_same or not identity:
-        # A group above may have been moved, and the node with it, or deleted.
-        try:
-            binding = kind(store, path, format, options)
-        except NodeNotFoundError:
-            return _bound(kind, store, path, format, options, view)
-        create_ancestors(store, path, format, options)
-        return binding
-    if view.notes:
-        warn_of(store.describe(path), view.notes)
-    return kind(store, path, format, options, View(*view[:5], identity, False, view.ticket))
-
-
-def _set_attributes(store, path, place, name, document):
-    """Write the attributes of a node that is being created; of two processes, one succeeds."""
-    key = prefix_of(path) + name
-    if not store.swaps:
-        place.set(name, document)
-    elif put_new(store, key, document) is None and (store.get(key) or b"").rstrip(b" \t\n") != document.rstrip():
-        raise _created_meanwhile(store, path)
-
-
-def _created_meanwhile(store, path):
-    return NodeExistsError(f"another process has created a node at {store.describe(path)} meanwhile", path=path)
-
-
-def _create_in_service(store, path, format, document, view, data, options):
-    """Create an array with its elements where locks exclude only this process, and return its binding.
-
-    A document that cannot be opened holds the place meanwhile, see `zcore.hierarchy.unfinished`. If the service has no
-    compare-and-swap, or the caller wants no locks, the real document holds it.
-    """
-    key, box = prefix_of(path) + format.array_document, whole(data.shape)
-    place, identity = stamped(unfinished(document)), None
-    try:
-        if options.lock:
-            identity = put_stamped(store, key, place, None)
-            if identity is None:
-                raise _created_meanwhile(store, path)
-    except LockError:
-        pass
-    if identity is None:
-        if (raw := put_new(store, key, document)) is None:
-            raise _created_meanwhile(store, path)
-        binding = _bound(ArrayBinding, store, path, format, options, view._replace(raw=raw))
-        binding.write(box, data)
-        return binding
-    made = view._replace(raw=stamped(document, place))
-    view = view._replace(raw=place, identity=identity, trusted=True)
-    plan = ArrayBinding(store, path, format, options, view).write_once(view, box, data)
-    if plan.stale or put_stamped(store, key, made.raw, identity) is None:
-        raise StoreError(f"another process has replaced the array at {store.describe(path)} while its elements were "
-                         "written", key=key)
-    return _bound(ArrayBinding, store, path, format, options, made)
-
-
-def _bound(kind, store, path, format, options, view):
-    """Return the binding of a node that was created in a service, without a look at its document.
-
-    Another process may have replaced or deleted the node already. The binding finds out when it is used.
-    """
-    warn_of(store.describe(path), view.notes)
-    return kind(store, path, format, options, unseen(view))
 
 
 def documents_of(path: str, format: Format, metadata: ArrayMetadata | GroupMetadata,
