@@ -156,7 +156,7 @@ class CodecChain:
 
     __slots__ = ("dtype", "chunk_shape", "codecs", "array_codecs", "serializer", "compressors", "array_types",
                  "header_itemsize", "shards", "inner_shape", "is_partial", "program", "order", "swap", "step_names",
-                 "max_encoded", "lowered", "sizes", "_axes", "__weakref__")
+                 "max_encoded", "lowered", "sizes", "_axes", "_like", "__weakref__")
     dtype: np.dtype[Any]
     chunk_shape: tuple[int, ...]
     codecs: tuple[Codec, ...]
@@ -178,6 +178,7 @@ class CodecChain:
 
     def __init__(self, specs: Iterable[CodecSpec], dtype: np.dtype[Any], chunk_shape: Iterable[int],
                  strict: bool = True, fill: npt.NDArray[Any] | None = None) -> None:
+        self._like = None     # the chain that this one differs from in nothing but the shape of chunks
         self.dtype = dtype
         self.chunk_shape = tuple(chunk_shape)
         codecs = []
@@ -205,19 +206,34 @@ class CodecChain:
         """
         if chunk_shape == self.chunk_shape:
             return self
-        if self.shards is not None:
+        like = self._like or self
+        if like.shards is not None:
             return None
         new = object.__new__(CodecChain)
-        # Without shards, these do not depend on the shape of chunks.
-        new.dtype, new.codecs, new.array_codecs, new.serializer = (
-            self.dtype, self.codecs, self.array_codecs, self.serializer)
-        new.compressors, new.header_itemsize, new.shards = self.compressors, self.header_itemsize, None
-        new.inner_shape, new.is_partial, new._axes = self.inner_shape, self.is_partial, self._axes
-        new.chunk_shape, new.array_types = chunk_shape, self._types_of(chunk_shape)
-        new.sizes = self._sizes_of(new.array_types)
-        is_same = self.is_native and not any(map(_is_sized, self.compressors))
-        new._lower(self.lowered if is_same else None)
+        new.chunk_shape = chunk_shape
+        is_same = like.is_native and not any(map(_is_sized, like.compressors))
+        # A codec from array to array may refuse such chunks.
+        new._like = like if is_same and not like.array_codecs else None
+        if new._like is None:
+            new._follow(like, like.lowered if is_same else None)
         return new
+
+    def __getattr__(self, name: str) -> Any:
+        """Complete a chain of `for_chunks`, of which who lists arrays asks for nothing."""
+        if name not in _WHEN_ASKED or self._like is None:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+        self._follow(self._like, self._like.lowered)
+        return getattr(self, name)
+
+    def _follow(self, like, lowered):
+        # Without shards, these do not depend on the shape of chunks.
+        self.dtype, self.codecs, self.array_codecs, self.serializer = (
+            like.dtype, like.codecs, like.array_codecs, like.serializer)
+        self.compressors, self.header_itemsize, self.shards = like.compressors, like.header_itemsize, None
+        self.inner_shape, self.is_partial, self._axes = like.inner_shape, like.is_partial, like._axes
+        self.array_types = self._types_of(self.chunk_shape) if like.array_codecs else [(like.dtype, self.chunk_shape)]
+        self.sizes = self._sizes_of(self.array_types)
+        self._lower(lowered)
 
     def _sort(self, codecs):
         """Sort the codecs by kind."""
@@ -430,6 +446,7 @@ class CodecChain:
 
 
 _is_sized = attrgetter("is_sized")
+_WHEN_ASKED = frozenset(CodecChain.__slots__) - {"_like", "chunk_shape", "__weakref__"}
 
 
 def _decode_varying(codec, data, most):

@@ -7,12 +7,8 @@ behind each of them.
 from __future__ import annotations
 
 import json
-import re
 from contextlib import suppress
 from typing import TYPE_CHECKING
-
-from zcore.formats.json_documents import MAX_DEPTH
-from zcore.text.strict_json import STRICT
 
 if TYPE_CHECKING:
     from typing import Any
@@ -20,38 +16,16 @@ if TYPE_CHECKING:
     from zcore.codecs.chain import CodecChain
     from zcore.model.metadata import ArrayMetadata
 
-    Cut = tuple[tuple[str, ...], dict[str, Any]]
+    Cut = tuple[tuple[bytes, ...], dict[str, Any]]     # see `zcore.kernel.io.documents.cut`
     Resolved = tuple[ArrayMetadata, CodecChain, tuple[str, str, str], tuple[str, ...]]
 
 _MAX_KEPT = 64
 _MAX_NBYTES = 2**30     # of a chunk that no format refuses for its size
 _CHUNKS = ("chunk_shape", "chunks")     # in Zarr v3; in v2
-_FREE = re.compile(rf'"(shape|attributes|{"|".join(_CHUNKS)})"\s*:\s*')
 _MARK = "the value of this member"
 
 # With the values of the document that was read, until they are judged; None instead of what is of no use.
 _kept: dict[tuple[object, ...], tuple[Resolved | None, dict[str, Any] | None]] = {}
-
-
-def cut(raw: bytes) -> Cut | None:
-    """Return the texts around the values of the members that may differ, and the values; None if that is not clear."""
-    if raw.count(b"[") + raw.count(b"{") > MAX_DEPTH:
-        return None     # too deep for a parser, perhaps
-    texts, values, start, at = [], {}, 0, 0
-    try:
-        text = raw.decode()
-        while (found := _FREE.search(text, at)) is not None:
-            name, at = found[1], found.end()
-            if name in values and name in _CHUNKS:
-                continue     # of inner chunks: it is part of the text
-            texts.append(text[start:at])
-            values[name], start = STRICT.raw_decode(text, at)
-            at = start
-    except ValueError:
-        return None
-    if "shape" not in values or len(texts) > len(values):
-        return None
-    return (*texts, text[start:]), values
 
 
 def recall(parts: Cut, *reading: object) -> Resolved | None:
@@ -71,24 +45,17 @@ def recall(parts: Cut, *reading: object) -> Resolved | None:
     if resolved is None:
         return None
     metadata, chain, *rest = resolved
-    ndim, attributes = len(metadata.shape), values.get("attributes")
-    shape, chunk_shape = _lengths(values["shape"], ndim), metadata.chunk_shape
+    shape, chunk_shape = values["shape"], metadata.chunk_shape
     for name in _CHUNKS:
-        if name in values:
-            chunk_shape = _lengths(values[name], ndim)
-    if shape is None or chunk_shape is None or not (type(attributes) is dict or "attributes" not in values):
+        chunk_shape = values.get(name, chunk_shape)
+    if len(shape) != len(metadata.shape):
         return None
     try:
-        metadata = metadata.resized(shape, attributes, chunk_shape)
+        metadata = metadata.resized(shape, values.get("attributes"), chunk_shape)
         chain = None if metadata.chunk_nbytes > _MAX_NBYTES else chain.for_chunks(chunk_shape)
     except ValueError:
         return None     # the parser says more
     return None if chain is None else (metadata, chain, *rest)
-
-
-def _lengths(value, n):
-    """Return a list of `n` integers as a tuple; None for all else."""
-    return tuple(value) if type(value) is list and len(value) == n and {int}.issuperset(map(type, value)) else None
 
 
 def keep(resolved: Resolved, parts: Cut, *reading: object) -> None:
@@ -104,11 +71,11 @@ def keep(resolved: Resolved, parts: Cut, *reading: object) -> None:
 
 def _are_its_own(texts, values, metadata):
     """Return whether values that were cut out of a document are members of it, and not of another object in it."""
-    marked = json.loads(json.dumps(_MARK).join(texts))
+    marked = json.loads(json.dumps(_MARK).encode().join(texts))
     own = {name for name, value in marked.items() if value == _MARK}
     with suppress(KeyError, TypeError):     # another spelling of the grid
         if marked["chunk_grid"]["configuration"]["chunk_shape"] == _MARK and "chunk_grid" not in metadata.extra:
             own.add("chunk_shape")
     return values.keys() == own and (
         "attributes" not in values or values["attributes"] == metadata.attributes) and all(
-        [_lengths(values[name], len(metadata.shape)) == metadata.chunk_shape for name in _CHUNKS if name in values])
+        [values[name] == metadata.chunk_shape for name in _CHUNKS if name in values])

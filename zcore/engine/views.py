@@ -16,7 +16,8 @@ import numpy as np
 from zcore.codecs.chain import CodecChain
 from zcore.engine import known_documents
 from zcore.errors import ArrayMismatchError, ZcoreError, noted
-from zcore.formats.json_documents import MAX_NBYTES, is_flat
+from zcore.formats.json_documents import MAX_DEPTH, MAX_NBYTES, is_flat
+from zcore.kernel.io.documents import cut
 from zcore.model.metadata import ArrayMetadata, has_varying_items
 from zcore.model.value import IdentityKey, text_of
 from zcore.stores.base import AtMost
@@ -231,7 +232,7 @@ def _resolve(format, document, raw, strict):
     All are immutable and shared by the handles of equal documents. So a task scheduler can open an array for every
     task, and listing a group of equal arrays is fast.
     """
-    parts = known_documents.cut(raw)
+    parts = cut(raw, MAX_DEPTH)
     resolved = None if parts is None else known_documents.recall(parts, format, document, strict)
     if resolved is None:
         resolved = _read(format, document, raw, strict)

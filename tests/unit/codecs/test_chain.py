@@ -33,6 +33,23 @@ def test_kernel_and_python_agree(specs, shape):
     assert (decoded.shape, decoded.dtype) == (chunk.shape, chunk.dtype)
 
 
+@each("specs", [(BYTES,), (BYTES, BLOSC, CRC), (CodecSpec("transpose", {"order": [1, 0]}), BYTES),
+                (BYTES, CodecSpec("numcodecs.bz2", {"level": 1}))])
+def test_chunks_of_another_shape_have_the_chain_that_is_made_for_them(specs):
+    chain = CodecChain(specs, np.dtype("<i2"), (3, 5))
+    for shape in (2, 9), (4, 4):
+        made, chain = CodecChain(specs, np.dtype("<i2"), shape), chain.for_chunks(shape)
+        # What was asked for first, and of which chain the chain came, makes no difference.
+        for name in ("max_encoded", "sizes", "array_types", "chunk_shape", "dtype", "order", "swap", "step_names",
+                     "header_itemsize", "shards", "inner_shape", "is_partial"):
+            assert getattr(chain, name) == getattr(made, name), name
+        chunk = np.arange(shape[0] * shape[1], dtype="<i2").reshape(shape)
+        assert bytes(chain.encode(chunk)) == bytes(made.encode(chunk))
+        np.testing.assert_array_equal(chain.decode(made.encode(chunk)), chunk)
+    with pytest.raises(AttributeError, match="'CodecChain' object has no attribute 'size'"):
+        chain.size  # noqa: B018
+
+
 @pytest.mark.parametrize(
     "layout", [np.asfortranarray, lambda a: a[::-1, ::-1].copy()[::-1, ::-1], lambda a: np.repeat(a, 2, 1)[:, ::2]]
 )

@@ -6,11 +6,13 @@ calls. Resolving links of a target of references in Python takes ten times as lo
 """
 import os
 
+from zcore.text.strict_json import STRICT
+
 cimport cython
-from cpython.bytes cimport PyBytes_FromStringAndSize
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.errno cimport ENAMETOOLONG, ENOMEM, errno
 from libc.stdint cimport int64_t
-from libc.string cimport memcpy
+from libc.string cimport memchr, memcmp, memcpy, strlen
 from posix.fcntl cimport AT_FDCWD
 from posix.stat cimport S_ISREG
 from posix.unistd cimport close
@@ -304,6 +306,136 @@ cdef bint _are_missing(bytes directory, tuple names) except -1:
         if code != ABSENT:
             return False
     return True
+
+
+# the texts around the members that differ between documents of a group
+
+cdef enum:
+    SAFE_DIGITS = 18     # a number of this many digits is below 2**63
+
+cdef tuple _FREE = ("shape", "attributes", "chunk_shape", "chunks")
+cdef const char *_QUOTED[4]
+_QUOTED[:] = [b'shape"', b'attributes"', b'chunk_shape"', b'chunks"']
+_decode = STRICT.scan_once
+
+
+def cut(bytes raw not None, int max_depth):
+    """Return the texts around the values of the members that may differ, and the values; None if that is not clear.
+
+    Parameters
+    ----------
+    raw : bytes
+        A document.
+    max_depth : int
+        Of lists and objects in the document.
+
+    Returns
+    -------
+    (tuple of bytes, dict) or None
+        A value is a tuple of integers >= 0, or the dict of the attributes.
+    """
+    cdef const char *data = PyBytes_AS_STRING(raw)
+    cdef const char *end = data + len(raw)
+    cdef const char *start = data
+    cdef const char *at = data
+    cdef const char *value
+    cdef int k
+    cdef Py_ssize_t n
+    texts, values = [], {}
+    while True:
+        at = <const char *>memchr(at, c'"', end - at)
+        if at == NULL:
+            break
+        at += 1
+        for k in range(4):
+            n = strlen(_QUOTED[k])
+            if end - at > n and memcmp(at, _QUOTED[k], n) == 0:
+                break
+        else:
+            continue
+        value = _behind_blanks(at + n)
+        if value[0] != c':':
+            continue
+        if _FREE[k] in values:
+            if k < 2:
+                return None
+            continue     # of inner chunks: it is part of the text
+        value = at = _behind_blanks(value + 1)
+        if k != 1:
+            found = _lengths(&at)
+        else:
+            at = _behind_object(value, end, max_depth)
+            if at == NULL:
+                return None
+            try:
+                found = _decode(value[:at - value].decode(), 0)[0]
+            except (ValueError, StopIteration):
+                return None
+        if found is None:
+            return None
+        texts.append(start[:value - start])
+        values[_FREE[k]] = found
+        start = at
+    texts.append(start[:end - start])
+    return (tuple(texts), values) if "shape" in values else None
+
+
+cdef const char *_behind_blanks(const char *at) noexcept:
+    """Bytes end with a zero, so this ends there."""
+    while at[0] == c' ' or at[0] == c'\n' or at[0] == c'\r' or at[0] == c'\t':
+        at += 1
+    return at
+
+
+cdef tuple _lengths(const char **at):
+    """Return the integers of a list, and set `at` behind it; None for all else."""
+    cdef const char *text = at[0]
+    cdef const char *first
+    cdef int64_t value
+    if text[0] != c'[':
+        return None
+    lengths = []
+    first = _behind_blanks(text + 1)
+    if first[0] == c']':
+        at[0] = first + 1
+        return ()
+    while True:
+        first = text = _behind_blanks(text + 1)
+        value = 0
+        while c'0' <= text[0] <= c'9' and text - first < SAFE_DIGITS:
+            value = 10 * value + (text[0] - c'0')
+            text += 1
+        if text == first or (first[0] == c'0' and text - first > 1):
+            return None
+        lengths.append(value)
+        text = _behind_blanks(text)
+        if text[0] == c']':
+            at[0] = text + 1
+            return tuple(lengths)
+        if text[0] != c',':
+            return None
+
+
+cdef const char *_behind_object(const char *at, const char *end, int max_depth) noexcept:
+    """The end of an object; NULL if there is none, or if it is too deep."""
+    cdef int depth = 1     # of the document
+    if at[0] != c'{':
+        return NULL
+    while at < end:
+        if at[0] == c'"':
+            at += 1
+            while at < end and at[0] != c'"':
+                at += 1 + (at[0] == c'\\')
+        elif at[0] == c'{' or at[0] == c'[':
+            depth += 1
+            if depth > max_depth:
+                return NULL
+        elif at[0] == c'}' or at[0] == c']':
+            depth -= 1
+            if depth == 1:
+                return at + 1
+        at += 1
+    return NULL
 
 
 # files at paths that Python has judged

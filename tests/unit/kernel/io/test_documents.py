@@ -4,7 +4,8 @@ import os
 import pytest
 
 from tests.descriptors import descriptors, needs_a_list
-from zcore.kernel.io.documents import Look
+from tests.each import each
+from zcore.kernel.io.documents import Look, cut
 
 
 @pytest.fixture
@@ -76,3 +77,26 @@ def test_no_descriptor_stays(directory):
     assert len(descriptors() - n_open) == 1
     del looks
     assert descriptors() <= n_open
+
+
+@each("raw, texts, values", [
+    (b'{"shape" : [1, 20], "attributes":{"a": "}\\\\", "b": [{}]}}', [b'{"shape" : ', b', "attributes":', b"}"],
+     {"shape": (1, 20), "attributes": {"a": "}\\", "b": [{}]}}),
+    (b'{"a": "\\"shape\\":", "shape":\n[ ]}', [b'{"a": "\\"shape\\":", "shape":\n', b"}"], {"shape": ()}),
+    (b'{"chunks":[3],"shape":[999999999999999999],"chunks":[4]}',
+     [b'{"chunks":', b',"shape":', b',"chunks":[4]}'], {"chunks": (3,), "shape": (10**18 - 1,)}),
+    (b'{"attributes": {"shape": [1]}, "shape": [2]}', [b'{"attributes": ', b', "shape": ', b"}"],
+     {"attributes": {"shape": [1]}, "shape": (2,)}),
+])
+def test_the_texts_around_what_may_differ(raw, texts, values):
+    assert cut(raw, 4) == (tuple(texts), values)
+
+
+@each("raw", [b"", b"{}", b'{"shape', b'"shape"', b'{"shape":', b'{"shape":[', b'{"shape":[1', b'{"shape":[1,]}',
+              b'{"shape":[01]}', b'{"shape":[-1]}', b'{"shape":[1.0]}', b'{"shape":[1e3]}', b'{"shape":[1 2]}',
+              b'{"shape":[1000000000000000000]}', b'{"shape":null}', b'{"shape":[1],"shape":[1]}', b'{"chunks":[1]}',
+              *[b'{"shape":[1],"attributes":' + value for value in (
+                  b"", b"[]}", b"1}", b'{"a', b'{"a"', b'{"a":"\\', b'{"a":1,"a":2}}', b"{]}",
+                  b'{"a":"\xff"}}', b'{"a":"\n"}}', b'{"a":[[[1]]]}}', b'{"a":1e999}}', b'{"a":NaN}}')]])
+def test_what_is_not_clear_is_left_to_the_parser(raw):
+    assert cut(raw, 4) is None
