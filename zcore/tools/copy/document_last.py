@@ -80,7 +80,8 @@ class DocumentsLast(Store):
     read_only = False
 
     def __init__(self, inner: Store, prefix: str, root: str | None = None) -> None:
-        self._root = self._place = None     # the name of the placeholder, and its identity
+        self._root = root if inner.swaps else None     # the name of the placeholder
+        self._identity = None               # of the placeholder
         self._tried = []                    # may be there by this copy, even if a put has failed: its answer was lost
         self._inner = inner
         self._prefix = prefix
@@ -90,43 +91,31 @@ class DocumentsLast(Store):
         self._numbers = Tickets()
         self.key_flavour: str = inner.key_flavour
         self.n_requests: int = inner.n_requests
-        if root is not None and inner.swaps:
-            self._take_place(root)
+        if self._root is not None:
+            try:
+                self._put_root(unfinished(_NOTHING))
+            except LockError:
+                self._root = None       # the service has no conditions
+            except BaseException:
+                with contextlib.suppress(StoreError):     # the first error is the one to tell
+                    self.discard()
+                raise
 
-    def _take_place(self, root):
-        self._root = root
-        try:
-            self._place = self._put_place(unfinished(_NOTHING))
-        except LockError:
-            self._root = None       # the service has no conditions
-        except BaseException:
-            with contextlib.suppress(StoreError):     # the first error is the one to tell
-                self.discard()
-            raise
-        else:
-            if self._place is None:
-                raise self._exists()
-
-    def _put_place(self, value):
+    def _put_root(self, value):
+        """Put the placeholder, or replace it by a document if it is still that of this copy."""
         self._tried.append(stamped(bytes(value), self._tried[-1] if self._tried else None))
-        return put_stamped(self._inner, self._prefix + self._root, self._tried[-1], self._place)
+        before = self._identity
+        self._identity = put_stamped(self._inner, self._prefix + self._root, self._tried[-1], before)
+        if self._identity is None:
+            raise self._exists() if before is None else self._replaced()
 
     def _exists(self):
         return NodeExistsError(f"a node was created at {self.describe('')} meanwhile", path=self._prefix[:-1])
-
-    def _check_place(self):
-        if self._root is not None and self._inner.identity(self._prefix + self._root) != self._place:
-            raise self._replaced()
 
     def _replaced(self):
         self._tried.clear()         # all that was written may be the other node's by now
         return StoreError(f"another process has replaced the node at {self.describe('')} while it was copied",
                           key=self._prefix + self._root)
-
-    def _replace_place(self, value):
-        self._place = self._put_place(value)
-        if self._place is None:
-            raise self._replaced()
 
     def __repr__(self) -> str:
         return repr(self._inner)
@@ -156,10 +145,11 @@ class DocumentsLast(Store):
             self._documents.set(key, value)
             if key == self._root:
                 # With the layout of the chunks, so that a deletion finds them.
-                self._replace_place(unfinished(bytes(value)))
+                self._put_root(unfinished(bytes(value)))
         else:
-            if (self._numbers.next() - 1) % N_UNSEEN == 0:
-                self._check_place()
+            if self._root is not None and (self._numbers.next() - 1) % N_UNSEEN == 0 and (
+                    self._inner.identity(self._prefix + self._root) != self._identity):
+                raise self._replaced()
             self._written.add(key)
             self._inner.set(self._prefix + key, value)
 
@@ -186,7 +176,7 @@ class DocumentsLast(Store):
         with consolidated.dropped(self._inner, path):
             for key, value in _upwards(self.documents()):
                 if key == self._root:
-                    self._replace_place(value)
+                    self._put_root(value)
                     self._root = None
                 elif "/" in key:
                     self._inner.set(self._prefix + key, value)
@@ -201,16 +191,15 @@ class DocumentsLast(Store):
         """
         if self._is_whole:
             return
-        found = None if self._root is None else self._inner.get(self._prefix + self._root)
-        if self._root is not None and found not in self._tried:
-            return
-        if found is not None and found.rstrip(b" \t\n") == self._documents.get(self._root):
-            self._inner.erase(self._prefix + self._root)      # it could be opened
-        for key in (*self._documents.list(), *self._written):
-            if key != self._root:
-                self._inner.erase(self._prefix + key)
+        keys = [key for key in (*self._documents.list(), *self._written) if key != self._root]
         if self._root is not None:
-            self._inner.erase(self._prefix + self._root)
+            found = self._inner.get(self._prefix + self._root)
+            if found not in self._tried:
+                return
+            can_be_opened = found.rstrip(b" \t\n") == self._documents.get(self._root)
+            keys.insert(0 if can_be_opened else len(keys), self._root)
+        for key in keys:
+            self._inner.erase(self._prefix + key)
 
 
 class Staged(DocumentsLast):
@@ -239,7 +228,7 @@ class Staged(DocumentsLast):
         said = {"path": self._path, "old": _texts(old), "documents": _texts(self.documents())}
         self._inner.set(self._staging + _JOURNAL, json.dumps(said).encode())
         self._inner.set(self._staging + _DELETING, b"")
-        _bring(self._inner, self._staging)
+        _move_to_place(self._inner, self._staging)
 
     def discard(self) -> None:
         """Remove the copy; but if the old node is being deleted, it is finished, or neither of them would be there."""
@@ -285,7 +274,7 @@ def recover_one(store: Store, staging: str) -> None:
     if raw is None or _is_void(store, staging, _read(raw, staging)):
         _remove(store, staging)
     else:
-        _bring(store, staging)
+        _move_to_place(store, staging)
 
 
 def _remove(store, staging):
@@ -340,7 +329,7 @@ def _is_void(store, staging, said):
     return any([known.get(key) != text for key, text in _texts(found).items()])
 
 
-def _bring(store, staging):
+def _move_to_place(store, staging):
     """Put a whole copy in the place of the old node. Every step may have been done before."""
     raw = store.get(staging + _JOURNAL)
     if raw is None:
