@@ -136,3 +136,22 @@ def test_codecs_of_a_chunk():
         assert (len(a.codecs) == 1) == (shards is not None)
     text = zcore.zeros(3, dtype=str, chunks=2)
     assert text.serializer.name == "vlen-utf8" and text.filters == ()
+
+
+@pytest.mark.parametrize("n", [1, pytest.param(20_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("zarr_format", "document"), [(2, ".zmetadata"), (3, "zarr.json")])
+def test_long_consolidated_metadata_are_written_and_read(tmp_path, zarr_format, document, n):
+    """zarr-python has no limit, and takes such a document from 15,000 arrays on."""
+    store = zcore.MemoryStore()
+    group = zcore.create_group(store, zarr_format=zarr_format, attributes={"long": "x" * (2**24 // n)})
+    group.create_array("a", shape=(4, 4), chunks=(2, 2), dtype="i4", attributes={"units": "K" * 700})
+    for key in list(store.list_prefix("a/")):
+        for i in range(n):
+            store.set(f"a{i}/{key[2:]}", store.get(key))
+    zcore.consolidate_metadata(store)
+    assert len(store.get(document)) > 2**24
+    zcore.copy(store, tmp_path / "x.zip")
+    for place in (store, tmp_path / "x.zip"):
+        for use in (True, False):
+            group = zcore.open_group(place, "r", use_consolidated=use)
+            assert len(list(group)) == n + 1 and group["a0"].shape == (4, 4) and len(group.attrs["long"]) == 2**24 // n

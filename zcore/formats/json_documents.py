@@ -18,7 +18,7 @@ import numpy as np
 
 from zcore.errors import MetadataError, UnsupportedError, warn
 from zcore.model.fill_value import fill_scalar, real_from_json
-from zcore.text.object_memory import MAX_OBJECTS_NBYTES, UNCOUNTED_NBYTES, excess_of_json, outside_strings
+from zcore.text.object_memory import MAX_OBJECTS_NBYTES, UNCOUNTED_NBYTES, excess_of_json, outside_strings, room_for
 from zcore.text.strict_json import STRICT, WITH_CONSTANTS, RepeatedMember, TooManyDigitsError, beginning, checked
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     _Result = TypeVar("_Result")
 
-MAX_NBYTES = 2**24  # of a document
+MAX_NBYTES = 2**27  # of a document: consolidated metadata of 100,000 arrays, as zarr-python indents them
 _PLAIN = frozenset((str, int, float, bool, type(None)))  # without parts
 MAX_DEPTH = 64  # nested lists and objects; zarr-python's limit
 _NOT_BRACKETS = bytes(sorted(set(range(256)) - set(b"[]{}")))
@@ -447,8 +447,8 @@ def _check_writable(value, depth=1, known=None):
             n_objects += n
             n_text += n_characters
             n_levels = max(n_levels, below + 1)
-        if n_objects > MAX_OBJECTS_NBYTES:
-            raise ValueError(f"expected values that take at most {MAX_OBJECTS_NBYTES} bytes of memory, found more")
+        if n_objects > MAX_OBJECTS_NBYTES and n_objects > (room := room_for(n_text)):
+            raise ValueError(f"expected values that take at most {room} bytes of memory, found more")
         if n_text > MAX_NBYTES:
             raise ValueError(f"a document of more than {MAX_NBYTES} bytes, at most so many are read")
     found = n_objects, n_text, n_levels, value     # which must live as long as its identity is known

@@ -1,7 +1,7 @@
 """How much memory the values of a text take as objects of Python, counted before they are made.
 
 ``[],`` of three bytes is an object of 80 bytes and a pointer. So a text of a hostile document can take fifty times its
-length. A document whose values may take more than `MAX_OBJECTS_NBYTES` is refused. The counts are upper bounds: they
+length. A document whose values may take more than `room_for` its length is refused. The counts are upper bounds: they
 include temporary objects of Python's parsers, and unused room in dicts and lists.
 """
 from __future__ import annotations
@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 # Bytes that the values of a document may take as objects. A list of a million numbers takes 48 MB.
 MAX_OBJECTS_NBYTES = 3 << 27
+# Or so many for each byte of a longer text. Documents of arrays are counted with 15 to 37, `[],` with 66.
+OBJECTS_NBYTES_EACH = 40
 # A shorter text of JSON never takes that.
 UNCOUNTED_NBYTES = 1 << 20
 # Upper bounds of what CPython takes for each sign of JSON: a list with an item; an object with up to five members; a
@@ -20,6 +22,11 @@ UNCOUNTED_NBYTES = 1 << 20
 _NBYTES_OF = {b"[": 144, b"{": 200, b",": 48, b":": 300, b'"': 32}
 _OUTSIDE = (b"[", b"{", b",", b":")     # signs that have no meaning in strings
 WINDOW = 1 << 16
+
+
+def room_for(n_text: int, limit: int | None = None) -> int:
+    """Return how many bytes the values of a document of `n_text` bytes may take as objects."""
+    return max(MAX_OBJECTS_NBYTES if limit is None else limit, OBJECTS_NBYTES_EACH * n_text)
 
 
 def outside_strings(raw: bytes) -> Iterator[bytes]:
@@ -35,14 +42,14 @@ def outside_strings(raw: bytes) -> Iterator[bytes]:
 def excess_of_json(raw: bytes, limit: int | None = None) -> str | None:
     """Return the reason why the values of a JSON text may take more than `limit` bytes as objects, or None.
 
-    The limit is `MAX_OBJECTS_NBYTES` by default. The text itself, as a str, is counted too.
+    The limit is `room_for` the text by default. The text itself, as a str, is counted too.
 
-    >>> excess_of_json(b"[1,2]"), excess_of_json(b"[%s1]" % (b"1," * 10_000_000))
-    (None, 'expected values that take at most 402653184 bytes of memory, found some 520000150, in a text of 20000003 \
+    >>> excess_of_json(b"[1,2]"), excess_of_json(b"[%s1]" % (b"[]," * 5_000_000))
+    (None, 'expected values that take at most 600000120 bytes of memory, found some 990000150, in a text of 15000003 \
 bytes')
     """
     if limit is None:
-        limit = MAX_OBJECTS_NBYTES
+        limit = room_for(len(raw))
     if len(raw) <= min(UNCOUNTED_NBYTES, limit // 128):
         return None
     n_text = len(raw) * _width_of(raw) + len(raw) * max(_width_of(raw), _width_of_escapes(raw))

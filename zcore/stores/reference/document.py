@@ -15,7 +15,7 @@ from zcore.kernel.codec.program import Program
 from zcore.kernel.refs.json import members_of, read_references
 from zcore.kernel.refs.table import ReferenceTable
 from zcore.stores.keys import check_key
-from zcore.text.object_memory import MAX_OBJECTS_NBYTES, excess_of_json
+from zcore.text.object_memory import MAX_OBJECTS_NBYTES, excess_of_json, room_for
 from zcore.text.strict_json import STRICT, WITH_CONSTANTS
 
 if TYPE_CHECKING:
@@ -108,7 +108,8 @@ def _compact(text):
 
     It may have NaN and infinities, as attributes that Python's json has written do.
     """
-    return json.dumps(_decoded(WITH_CONSTANTS, text, MAX_VALUE_NBYTES), separators=(",", ":")).encode()
+    value = _decoded(WITH_CONSTANTS, text, room_for(len(text), MAX_VALUE_NBYTES))
+    return json.dumps(value, separators=(",", ":")).encode()
 
 
 def _strict(text):

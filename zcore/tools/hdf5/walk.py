@@ -33,7 +33,7 @@ class _Library:
 
 h5py: Any = _Library()
 MAX_NAMES = 1000     # of one group: links could multiply groups without end
-MAX_ATTRIBUTE_NBYTES = 1 << 21     # as JSON some four times as much, and a document has 16 MiB at most
+MAX_ATTRIBUTE_NBYTES = 1 << 21     # as JSON some four times as much, far less than a document may have
 LINKS, NAMES = "links by name", "members with names that no node can have"     # that are left out
 _PHONY = "phony_dim_"     # the beginning of the names that dimensions without a name get, as in netcdf-c
 NOT_A_VARIABLE = b"This is a netCDF dimension but not a netCDF variable"
