@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from zcore.errors import MetadataError, UnsupportedError, warn
-from zcore.model.foreign_dtypes import is_foreign
+from zcore.model.foreign_dtypes import foreign_dtype, is_foreign, is_foreign_name
 
 if TYPE_CHECKING:
     from typing import Any, Literal
@@ -213,6 +213,8 @@ def byte_order(dtype: np.dtype[Any]) -> str | None:
 
 def numpy_dtype(dtype: Any) -> np.dtype[Any]:
     """Return `numpy.dtype` of what a caller names as a type; its error names it, too."""
+    if type(dtype) is str and is_foreign_name(dtype):
+        return foreign_dtype(dtype)     # NumPy knows it only once ml_dtypes is imported
     try:
         return np.dtype(dtype)
     except (TypeError, ValueError) as error:

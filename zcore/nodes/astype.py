@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from zcore.indexing.fields import split_fields
+from zcore.model.dtypes import numpy_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,7 +34,7 @@ class Casted:
 
     def __init__(self, array: Array, dtype: npt.DTypeLike) -> None:
         self._array = array
-        self.dtype: np.dtype[Any] = np.dtype(dtype)
+        self.dtype: np.dtype[Any] = numpy_dtype(dtype)
 
     @property
     def shape(self) -> tuple[int, ...]:

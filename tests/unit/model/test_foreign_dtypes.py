@@ -1,4 +1,5 @@
 """Types that NumPy lacks: their names, and values that they hold or do not hold."""
+import subprocess
 import sys
 import types
 
@@ -101,3 +102,18 @@ def test_only_zarr_v3_has_these_types(tmp_path, zarr_format):
         with pytest.raises(UnsupportedError, match="only Zarr v3 has the data type bfloat16"):
             zcore.create_array(tmp_path / "a", zarr_format=zarr_format, **keywords)
     assert not (tmp_path / "a").exists()
+
+
+def test_a_name_means_the_same_before_its_first_use():
+    """NumPy knows the names once `ml_dtypes` is imported; so the first call of a process was another error."""
+    done = subprocess.run([sys.executable, "-c", """
+import zcore
+for zarr_format in (2, "zmeta"):
+    try:
+        zcore.create_array(zcore.MemoryStore(), shape=2, dtype="bfloat16", zarr_format=zarr_format)
+    except zcore.UnsupportedError as error:
+        print(error)
+"""], capture_output=True, text=True, check=True)
+    assert done.stdout == "only Zarr v3 has the data type bfloat16\n" * 2
+    code = "import zcore; print(zcore.ones(2, dtype='f4').astype('bfloat16')[:])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "[1 1]\n"

@@ -5,12 +5,11 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from zcore import config
 from zcore.engine.options import Options
 from zcore.errors import InvalidKeyError, UnsupportedError, ZcoreError
 from zcore.formats import check_format
+from zcore.model.dtypes import numpy_dtype
 from zcore.model.named_codecs import named_codec
 from zcore.model.value import as_bool, check_kind
 from zcore.text.sizes import room_of
@@ -132,7 +131,7 @@ def copy(source: StoreLike | Array | Group | list[StoreLike | Array | Group], de
         check_client(client)
         check_shared(source, "source")
         check_shared(destination, "destination")
-    wanted = CopyRequest(chunks, shards, codecs, compressors, None if dtype is None else np.dtype(dtype), order,
+    wanted = CopyRequest(chunks, shards, codecs, compressors, None if dtype is None else numpy_dtype(dtype), order,
                     as_bool(checksum, "checksum") or None)
     top = path if isinstance(path, str) else ""     # a list of sources has no common one
     losses = Losses(top)
