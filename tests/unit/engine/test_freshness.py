@@ -1,7 +1,9 @@
 """A read is of one array, whatever replaces it meanwhile; what others change of the same array does not stop it."""
 import itertools
 import os
+import re
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -159,6 +161,43 @@ def test_a_change_before_the_read_costs_one_more_read_and_is_known_then(store, a
     for n in (1 if age == "young" else 2, 1, 1):
         assert rounds.of(lambda: array[...].tolist()) == ([1] * 8, n)
     assert array.shape == (8,)
+
+
+TABLE = re.findall(r"^\| (old|young) \| (same|changed) \| (.+?) \| .+? \| (\d) \|$",
+                   (Path(__file__).parents[3] / "docs/design/reading.md").read_text(), re.MULTILINE)
+
+
+@pytest.mark.parametrize("bytes_now", ["same", "changed"])
+@pytest.mark.parametrize("identity_now", ["same", "changed"])
+def test_how_often_a_read_is_made_is_in_the_table_of_the_docs(store, age, monkeypatch, identity_now, bytes_now):
+    """Where only the bytes change, the document is written in place within one step of the file system's clock.
+
+    In memory each change has another identity; here there are as few of them as with a clock that stands still.
+    """
+    (n,) = [int(n) for row in TABLE if row[:2] == (age, identity_now) and bytes_now in row[2] for n in row[3]] or [0]
+    if n == 0:
+        return     # cannot be
+    if identity_now == "same":
+        monkeypatch.setattr(zcore.MemoryStore, "_identity_of", lambda store, found: (1, 1, len(found[0]), 1, 1))
+    for _ in range(20):
+        make(store, 1, attributes={"n": 1})
+        array, raw = zcore.open(store), store.get("zarr.json")
+        identity, new = store.identity("zarr.json"), raw if bytes_now == "same" else raw.replace(b'"n": 1', b'"n": 2')
+        if identity_now == "changed":
+            store.set("zarr.json", new)
+        elif bytes_now == "changed":
+            if isinstance(store, zcore.MemoryStore):
+                store.set("zarr.json", new)
+            else:
+                with open(os.path.join(store.path, "zarr.json"), "r+b") as file:
+                    file.write(new)
+        if (store.identity("zarr.json") == identity) == (identity_now == "same"):
+            break
+    else:
+        pytest.skip("the file system's clock has fine steps")
+    rounds = Rounds(monkeypatch, array)
+    assert rounds.of(lambda: array[...].tolist()) == ([1] * 8, n)
+    assert array._binding.view.raw == new
 
 
 def test_an_array_without_witnesses_is_held_in_the_end(store, age, monkeypatch):
