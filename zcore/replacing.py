@@ -32,7 +32,7 @@ _CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | get
 
 
 class NewFile:
-    """A file under a hidden name. `put` gives it the name `path`; without that it is removed.
+    """A file under a hidden name. `commit` gives it the name `path`; without that it is removed.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class NewFile:
     follows : bool
         If `path` is a link, replace what it leads to.
     fsync : bool
-        The file and its name are on the disk when `put` returns.
+        The file and its name are on the disk when `commit` returns.
     writes_out : bool
         If false, a file that replaces nothing may be there without its data after a power cut.
     label : str
@@ -86,7 +86,7 @@ class NewFile:
         """The descriptor; -1 once it is closed."""
         return self._file.fd
 
-    def put(self, exclusive: bool = False) -> None:
+    def commit(self, exclusive: bool = False) -> None:
         """Give the file its name. Raises : FileExistsError, if something has the name, and `exclusive`."""
         fd = self._file.fd
         if self._old is not None:
@@ -118,7 +118,7 @@ def replacing(path: StrPath, *, follows: bool = True, fsync: bool = False) -> It
     new = NewFile(path, follows=follows, fsync=fsync)
     try:
         yield new
-        new.put()
+        new.commit()
     finally:
         new.discard()
 
@@ -166,7 +166,7 @@ def keep(new: int | str, status: os.stat_result, old: os.stat_result) -> None:
         os.chmod(new, mode)
 
 
-def put(temporary: str, path: str, *, exclusive: bool = False, fsync: bool = False) -> None:
+def commit(temporary: str, path: str, *, exclusive: bool = False, fsync: bool = False) -> None:
     """Give a file that others have written, in the directory of `path` or below it, the name `path`.
 
     Raises : FileExistsError, if something has the name, and `exclusive`.

@@ -102,7 +102,7 @@ signal.signal(signal.SIGUSR1, of_that_place)
 name = "is_empty"
 if given != "create":
     from zcore.stores.directory.staged import StagedDirectory
-    owner, name = StagedDirectory, "put"
+    owner, name = StagedDirectory, "commit"
 before = getattr(owner, name)
 def after(self, key):
     if given != "create":

@@ -134,7 +134,7 @@ def test_what_is_not_put_in_place_leaves_nothing(tmp_path):
     del lost
     new = NewFile(path)
     with pytest.raises(FileExistsError):
-        new.put(exclusive=True)
+        new.commit(exclusive=True)
     new.discard()
     (tmp_path / "d").mkdir()
     with pytest.raises(IsADirectoryError):

@@ -90,7 +90,7 @@ def replacing(path: StrPath, fsync: bool | None = None, *, is_held: bool = False
         new = NewFile(path, fsync=config.fsync if fsync is None else fsync)
         yield new.fd
         with contextlib.nullcontext() if is_held else held(new.path):
-            new.put()
+            new.commit()
     except ZcoreError:
         raise
     except OSError as exc:

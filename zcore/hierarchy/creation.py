@@ -78,7 +78,7 @@ def create(store: Store, path: str, format: Format, metadata: ArrayMetadata | Gr
     exclude only this process (`Store.swaps`), a document that cannot be opened comes first. It excludes other
     processes, whose chunks would mix with these.
     """
-    new = _NewNode(store, path, format, metadata, attributes, options, data, overwrite, is_below)
+    new = _Creation(store, path, format, metadata, attributes, options, data, overwrite, is_below)
     if store.read_only:
         raise ReadOnlyError(f"{store!r} is read-only: no {new.kind.what} can be created", key=new.key)
     if data is None and not overwrite and options.lock != "file" and (binding := new.made_at_once()) is not None:
@@ -104,7 +104,7 @@ def _lost_groups(store, path):
     return _LostGroupsError(f"a group above {store.describe(path)} was moved or deleted meanwhile", key=path)
 
 
-class _NewNode:
+class _Creation:
     """The node of one call of `create`; the methods are in the order of its steps."""
 
     def __init__(self, store, path, format, metadata, attributes, options, data, overwrite, is_below):
@@ -299,7 +299,7 @@ def replacing(store: Store, path: str, options: Options, overwrite: bool = True,
         try:
             yield DirectoryStore(work.node, fsync=False)
             with consolidated.dropped(store, path, itself=is_there):
-                exchange.put(store, path, work, options, overwrite)
+                exchange.commit(store, path, work, options, overwrite)
         except (NodeNotFoundError, StoreError) as error:
             if work.is_here():
                 raise

@@ -72,7 +72,7 @@ def delete(store: Store, path: str, directory: str, options: Options) -> bool:
             return False     # another call was faster
         with StagedDirectory(directory, store.fsync) as work:
             try:
-                _put(store, found, directory, work, options)
+                _replace(store, found, directory, work, options)
             except NodeNotFoundError as error:
                 if lookup.documents_at(store, path):
                     raise NoExchangeError(f"{store.describe(path)} cannot be locked", key=path) from error
@@ -84,7 +84,7 @@ def delete(store: Store, path: str, directory: str, options: Options) -> bool:
     return True
 
 
-def put(store: Store, path: str, work: StagedDirectory, options: Options, overwrite: bool = True) -> None:
+def commit(store: Store, path: str, work: StagedDirectory, options: Options, overwrite: bool = True) -> None:
     """Give a directory that was built beside that of `path` its name. With `overwrite`, a node there goes.
 
     Raises
@@ -101,14 +101,14 @@ def put(store: Store, path: str, work: StagedDirectory, options: Options, overwr
             if found and not overwrite:
                 raise NodeExistsError(f"a node was created at {store.describe(path)} meanwhile", path=path)
             if found:
-                _put(store, found, work.place, work, options)
+                _replace(store, found, work.place, work, options)
             else:
-                work.put(False)
+                work.commit(False)
             return
     raise StoreError(f"{store.describe(path)} is replaced as soon as it is looked at", key=path)
 
 
-def _put(store, found, directory, work, options):
+def _replace(store, found, directory, work, options):
     """Replace a directory by that in `work`, or by nothing. `found`: the nodes of the directory itself."""
     kept = []
     if not os.path.islink(directory):     # else it goes, and all stays that it leads to
@@ -124,7 +124,7 @@ def _put(store, found, directory, work, options):
     # Who changes the document may write other files by their paths, so it is locked.
     with hold_nodes(store, found, options):
         _link(directory, work.node, kept)
-        work.put(True)
+        work.commit(True)
 
 
 def check_removable(directory: str) -> None:

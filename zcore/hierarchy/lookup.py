@@ -61,7 +61,7 @@ MAX_SHORT = 1 << 16    # bytes of a document that is read ahead; a longer one is
 _CONTRADICTING = {document: DOCUMENTS[i + 1:] for i, document in enumerate(DOCUMENTS)}
 
 
-def place_of(place: Any, path: str | None) -> tuple[Any, str]:
+def store_and_path(place: Any, path: str | None) -> tuple[Any, str]:
     """Return the store and the path that a caller means, who names a node by its handle, also one of zarr-python."""
     path = path_of(path)
     if not hasattr(place, "store_path"):

@@ -80,7 +80,7 @@ class NewNode:
         self.data: npt.NDArray[Any] | None = data
 
     def check(self, store: Store, path: str, options: Options, overwrite: bool, *, is_topmost: bool = True) -> None:
-        """Raise the errors that `put` would raise before it changes anything; for nodes that are created together.
+        """Raise the errors that `create` would raise before it changes anything; for nodes that are created together.
 
         `is_topmost`: none of the other nodes is above this one.
         """
@@ -99,7 +99,7 @@ class NewNode:
         return (ArrayBinding if isinstance(self.metadata, ArrayMetadata) else GroupBinding)(
             store, path, self.format, options)
 
-    def put(self, store: Store, path: str, options: Options, overwrite: bool, *, is_below: bool = False) -> Any:
+    def create(self, store: Store, path: str, options: Options, overwrite: bool, *, is_below: bool = False) -> Any:
         """Create the node, and return its binding; see `creation.create`."""
         lookup.check_new_names(path, self.format)
         try:
@@ -115,14 +115,14 @@ def create_array(store: Store, path: str, options: Options, *, overwrite: bool =
                  **keywords: Any) -> ArrayBinding:
     """Create an array and return its `ArrayBinding`; see `zcore.create_array`."""
     overwrite = as_bool(overwrite, "overwrite")
-    return new_array(**keywords).put(store, path, options, overwrite)
+    return new_array(**keywords).create(store, path, options, overwrite)
 
 
 def create_group(store: Store, path: str, options: Options, *, overwrite: bool = False,
                  **keywords: Any) -> GroupBinding:
     """Create a group and return its `GroupBinding`; see `zcore.create_group`."""
     overwrite = as_bool(overwrite, "overwrite")
-    return new_group(**keywords).put(store, path, options, overwrite)
+    return new_group(**keywords).create(store, path, options, overwrite)
 
 
 def new_array(*, shape: Shape | None = None, dtype: DTypeLike | None = None, data: Elements | None = None,
@@ -176,7 +176,7 @@ def new_array(*, shape: Shape | None = None, dtype: DTypeLike | None = None, dat
     new = NewNode(format, metadata, attributes, data)
     if data is not None and _may_refuse(metadata):
         # The codecs may refuse elements, so they are tried before anything is replaced.
-        new.put(MemoryStore(), "", Options(), False)
+        new.create(MemoryStore(), "", Options(), False)
     return new
 
 
@@ -320,7 +320,7 @@ def create_all(store: Store, path: str, new: Mapping[str, NewNode], options: Opt
                 store, places[top], {name[len(prefix_of(top)):]: new[name] for name in names}, options):
             made.update([(name, new[name].opened(store, places[name], options)) for name in names])
         else:
-            made.update([(name, new[name].put(store, places[name], options, overwrite)) for name in names])
+            made.update([(name, new[name].create(store, places[name], options, overwrite)) for name in names])
     return [(name, made[name]) for name in new]
 
 
@@ -331,7 +331,7 @@ def _replaced(store, path, new, options):
         if inner is None:
             return False
         for name, node in new.items():
-            node.put(inner, name, options.changed({"lock": False}), False, is_below=True)
+            node.create(inner, name, options.changed({"lock": False}), False, is_below=True)
         return True
     return False
 

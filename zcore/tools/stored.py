@@ -128,7 +128,7 @@ class Stored:
         # The most objects that the selection may touch.
         self.n_objects: int = math.prod(map(min, grid_shape, box.counts))
 
-    def _places(self):
+    def _boxes(self):
         """Iterate over the objects that exist: the first index and the length, per dimension."""
         return (self._binding.metadata.place_of(coords) for _, coords in self._binding.stored_chunks())
 
@@ -138,7 +138,7 @@ class Stored:
         Raises : AsManyExist, when more objects were listed than the selection can touch.
         """
         box = self._box
-        for n_listed, place in enumerate(self._places()):
+        for n_listed, place in enumerate(self._boxes()):
             if n_listed >= self.n_objects:
                 raise AsManyExist
             found = [_indices(*one) for one in zip(*place, box.starts, box.steps, box.counts, strict=True)]

@@ -114,7 +114,7 @@ def to_zarr(ds: Dataset | DataTree, store: StoreLike,
     zcore.StoreError
         Another writer has changed the shape of an array meanwhile.
     """
-    parts = _parts(ds, encoding or {}, append_dim, region, write_inherited_coords)
+    parts = _datasets_of(ds, encoding or {}, append_dim, region, write_inherited_coords)
     mode = _choose_default_mode(mode=mode, append_dim=append_dim, region=region)
     place = place_of(store, storage_options, read_only=False)
     top = (group or "").strip("/")
@@ -198,7 +198,7 @@ def _finish(drafts, made, consolidated):
             raise
 
 
-def _parts(ds, encoding, append_dim, region, write_inherited_coords):
+def _datasets_of(ds, encoding, append_dim, region, write_inherited_coords):
     """Return (path, dataset, its encoding) for a dataset, or for each group of a tree."""
     if isinstance(ds, Dataset):
         return [("", ds, encoding)]

@@ -156,14 +156,14 @@ def test_a_copy_replaces_what_is_created_in_memory_while_it_looks(zarr_format):
 @pytest.mark.parametrize("shards", [None, 10])
 def test_what_is_overwritten_is_moved_away_before(group, place, monkeypatch, shards):
     """The new array is created all the same, where the old one was."""
-    put = exchange.put
+    commit = exchange.commit
 
-    def move_and_put(*args):
-        monkeypatch.setattr(exchange, "put", put)
+    def move_and_commit(*args):
+        monkeypatch.setattr(exchange, "commit", commit)
         zcore.open_group(place, "r+").move("x", "z")
-        put(*args)
+        commit(*args)
 
-    monkeypatch.setattr(exchange, "put", move_and_put)
+    monkeypatch.setattr(exchange, "commit", move_and_commit)
     new = zcore.create_array(place, name="x", data=np.full(30, 7), chunks=5, shards=shards, overwrite=True)
     assert (new[...] == 7).all() and (group["x"][...] == 7).all() and (group["z"][...] == np.arange(40)).all()
     assert zcore.verify(group).ok

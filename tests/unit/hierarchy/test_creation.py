@@ -666,7 +666,7 @@ def test_a_group_that_is_deleted_before_a_step_of_a_creation_below(tmp_path, mon
     for where, name in ((atomic, "write_file_at"), (zcore.DirectoryStore, "make_directory"),
                         (zcore.DirectoryStore, "set"), (ArrayBinding, "write_once")):
         monkeypatch.setattr(where, name, watched(getattr(where, name)))
-    monkeypatch.setattr(creation._NewNode, "made_at_once", lambda new: None)     # as where a step of it fails
+    monkeypatch.setattr(creation._Creation, "made_at_once", lambda new: None)     # as where a step of it fails
     for when in range(50):
         root = None
         zcore.create_group(tmp_path / str(when), path="g", zarr_format=zarr_format)

@@ -820,7 +820,7 @@ def test_a_group_that_is_deleted_while_a_node_below_it_is_created_is_made_again(
     if of is zcore.MemoryStore:
         method = "set_if_not_exists"
     elif method == "set":
-        of, method, key = StagedDirectory, "put", False
+        of, method, key = StagedDirectory, "commit", False
     called, calls = getattr(of, method), []
 
     def delete_and_call(self, name, *rest):

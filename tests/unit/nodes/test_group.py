@@ -442,7 +442,7 @@ def test_what_is_made_beside_its_place_when_the_group_above_goes(tmp_path, monke
     group.create_group("g", attributes={"n": 1})
     if old:
         group.create_array("g/x", data=[0, 0, 0])
-    put = StagedDirectory.put
+    put = StagedDirectory.commit
 
     def change_and_put(self, replace):
         monkeypatch.undo()
@@ -451,7 +451,7 @@ def test_what_is_made_beside_its_place_when_the_group_above_goes(tmp_path, monke
          "replace": lambda: other.create_group("g", overwrite=True)}[verb]()
         put(self, replace)
 
-    monkeypatch.setattr(StagedDirectory, "put", change_and_put)
+    monkeypatch.setattr(StagedDirectory, "commit", change_and_put)
     assert group.create_array("g/x", data=[1, 2], overwrite=True)[...].tolist() == [1, 2]
     old = ["moved", "moved/x"] if old and verb == "move" else ["moved"] if verb == "move" else []
     assert [path for path, _ in group.members(None)] == ["g", "g/x", *old]
@@ -477,14 +477,14 @@ def test_a_group_is_moved_while_a_node_below_is_deleted(tmp_path, monkeypatch, z
     """The chunks of the array stayed where the group went."""
     group = zcore.create_group(tmp_path, zarr_format=zarr_format)
     group.create_array("g/h/x", data=[1, 2], chunks=1)
-    put = StagedDirectory.put
+    put = StagedDirectory.commit
 
     def move_and_put(self, replace):
         monkeypatch.undo()
         zcore.open_group(tmp_path, "r+").move("g", "moved")
         put(self, replace)
 
-    monkeypatch.setattr(StagedDirectory, "put", move_and_put)
+    monkeypatch.setattr(StagedDirectory, "commit", move_and_put)
     with pytest.raises(zcore.NodeNotFoundError):
         del group["g/h/x"]
     assert group["moved/h/x"][...].tolist() == [1, 2] and not _temporary(tmp_path)
@@ -507,14 +507,14 @@ def test_a_node_is_moved_to_where_another_one_is_being_created(tmp_path, monkeyp
     """That is refused then: nothing is replaced."""
     group = zcore.create_group(tmp_path)
     group.create_array("a", data=[1, 2])
-    put = StagedDirectory.put
+    put = StagedDirectory.commit
 
     def move_and_put(self, replace):
         monkeypatch.undo()
         zcore.open_group(tmp_path, "r+").move("a", "x")
         put(self, replace)
 
-    monkeypatch.setattr(StagedDirectory, "put", move_and_put)
+    monkeypatch.setattr(StagedDirectory, "commit", move_and_put)
     with pytest.raises(zcore.NodeExistsError):
         group.create_array("x", data=[3, 4])
     assert list(group) == ["x"] and group["x"][...].tolist() == [1, 2] and not _temporary(tmp_path)

@@ -86,7 +86,7 @@ def _write_once(path, data, exclusive, fsync, writes_out):
     new = NewFile(path, follows=False, fsync=fsync, writes_out=writes_out)
     try:
         write_at(new.fd, data, 0)
-        new.put(exclusive)
+        new.commit(exclusive)
     except FileExistsError:
         if os.path.isdir(path) or (os.path.islink(path) and not os.path.exists(path)):
             # It is no key, but the name is taken.

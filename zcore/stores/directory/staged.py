@@ -48,7 +48,7 @@ class StagedDirectory(Held):
     place : str
         The directory that is to be replaced or made, absolute.
     fsync : bool
-        The new directory, with all in it, and its name are on the disk when `put` returns.
+        The new directory, with all in it, and its name are on the disk when `commit` returns.
     label : str, optional
         Of the container; by default a random one.
 
@@ -104,7 +104,7 @@ class StagedDirectory(Held):
         """Return the path of a directory in the container that no other call uses."""
         return os.path.join(self.container, f"{what}.{os.fstat(self._lock.fd).st_ino}")
 
-    def put(self, replace: bool) -> None:
+    def commit(self, replace: bool) -> None:
         """Give the directory `node` its name; if it was never made, take the name from the one that has it.
 
         Parameters

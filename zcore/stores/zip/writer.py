@@ -191,7 +191,7 @@ class ZipWriter:
                 if self._is_ozx:
                     members = self._in_order(members, keys)
                 self._write_directory([(key, members[key]) for key in keys], self._comment(document))
-                self._file.put(self._exclusive)
+                self._file.commit(self._exclusive)
             except OSError as exc:
                 if isinstance(exc, StoreError):
                     raise

@@ -42,7 +42,7 @@ from zcore.hierarchy.attributes import read_attributes
 from zcore.hierarchy.creation_lock import Place
 from zcore.kernel.io.locks import Held
 from zcore.model.value import as_bool
-from zcore.replacing import hidden_beside, keep, put, status_of
+from zcore.replacing import commit, hidden_beside, keep, status_of
 from zcore.stores import openers
 from zcore.stores.directory import cleanup, reading, staged
 from zcore.stores.directory.store import DirectoryStore
@@ -136,7 +136,7 @@ class Building(staged.StagedDirectory, Work):
     request : dict
         What is copied and how, values of JSON. Only work that was begun with equal ones is continued.
     fsync : bool
-        The new name has reached the disk when `put` returns.
+        The new name has reached the disk when `commit` returns.
 
     Attributes
     ----------
@@ -180,8 +180,8 @@ class Building(staged.StagedDirectory, Work):
     def _request_path(self):
         return os.path.join(self.container, "request")
 
-    def put(self, replace: bool) -> None:
-        """Give the copy its name; see `StagedDirectory.put`.
+    def commit(self, replace: bool) -> None:
+        """Give the copy its name; see `StagedDirectory.commit`.
 
         The request goes first: afterwards `node` is the directory that was replaced, and nobody may go on with that.
         """
@@ -189,7 +189,7 @@ class Building(staged.StagedDirectory, Work):
             copy = os.stat(self.node).st_ino
             os.unlink(self._request_path)
         try:
-            super().put(replace)
+            super().commit(replace)
         except BaseException:
             with contextlib.suppress(OSError):
                 if os.stat(self.node).st_ino == copy:
@@ -430,7 +430,7 @@ class Destination:
                     raise
                 if (old := status_of(target)) is not None:
                     keep(temporary, os.stat(temporary), old)
-                put(temporary, target, exclusive=not overwrite, fsync=fsync)
+                commit(temporary, target, exclusive=not overwrite, fsync=fsync)
         except OSError as exc:
             if exc.errno == errno.EEXIST and not overwrite and os.path.lexists(place):
                 raise NodeExistsError(f"{place} is there already", path=path) from exc
@@ -501,7 +501,7 @@ def _directory(store, path, place, job, is_node, overwrite, format):
         yield work
         with consolidated.dropped(store, path):
             if is_node or not _has_name(work, overwrite):
-                exchange.put(store, path, work, Options(), overwrite)
+                exchange.commit(store, path, work, Options(), overwrite)
         work.discard("completed")
     except Exception as exc:
         if not work.is_here():
@@ -530,7 +530,7 @@ def _has_name(work, overwrite):
     Raises : NodeExistsError, if it is not free, and `overwrite` is false.
     """
     try:
-        work.put(False)
+        work.commit(False)
     except NodeExistsError:
         if not overwrite:
             raise

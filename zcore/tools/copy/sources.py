@@ -339,7 +339,7 @@ def open_source(source: StoreLike | Mapping[str, Any] | Array | Group, path: str
     options = Options(threads=threads, read_only=True, cache=0)
     if (made := SOURCES.get(openers.kind_of(source))) is not None:
         return openers.loaded(made)(openers.as_path(source), path, selection, threads)
-    source, path = lookup.place_of(source, path)
+    source, path = lookup.store_and_path(source, path)
     store = openers.store_of(source, True)
     binding = lookup.find(store, path, None, options)
     if binding is None:

@@ -248,7 +248,7 @@ def _copy_file(source, target):
         new = NewFile(target, follows=False, writes_out=False)     # the directory is written out as a whole
         try:
             shutil.copyfile(source, new.temporary)
-            new.put()
+            new.commit()
         except FileNotFoundError as exc:
             if exc.filename != source:
                 raise
@@ -320,7 +320,7 @@ class Slabs:
                 found = ArrayBinding(store, "", format_of(3), options)
                 if found.view.raw == found.render(new.format, new.metadata):
                     return StoredTarget(found)
-        return StoredTarget(new.put(store, "", options, True))
+        return StoredTarget(new.create(store, "", options, True))
 
     def _pass(self, source, target, slab, weight):
         shape, left = source.shape, self.target.nbytes * weight

@@ -262,7 +262,7 @@ def _chains(source, format, wanted):
     inner = source.inner_codecs
     if is_kept and shards is None:
         yield {"chunks": chunks, "codecs": _with_checksum(inner) if wanted.checksum and inner else inner}
-    parts = _parts(inner or ())
+    parts = _keywords_of(inner or ())
     order = wanted.order or source.order
     common = {"chunks": chunks} if shards is None else {"chunks": chunks, "shards": shards}
     if order != "C":
@@ -333,8 +333,8 @@ def _divides(chunks, shards):
                 for chunk, shard in zip(chunks, shards, strict=True)])
 
 
-def _parts(chain):
-    """Return the parts of a chain of chunks, as `new_array` takes them."""
+def _keywords_of(chain):
+    """Return the keywords of `new_array` for a chain of chunks."""
     names = [codec.name for codec in chain]
     at = next((i for i, name in enumerate(names) if name == "bytes" or name.startswith("vlen")), len(chain))
     compressors = [codec for codec in chain[at + 1:] if codec.name != "crc32c"]

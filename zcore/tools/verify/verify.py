@@ -114,7 +114,7 @@ def verify(store: StoreLike | Array | Group, *, path: str = "", repair: bool | s
     if client is not None:
         check_client(client)
         check_shared(store, "source")
-    store, path = lookup.place_of(store, path)
+    store, path = lookup.store_and_path(store, path)
     is_file = os.path.isfile(as_path(store) or "")
     store = store_of(store, not kinds or is_file)
     store = _or_set(store)

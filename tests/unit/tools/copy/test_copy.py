@@ -531,11 +531,11 @@ def test_a_copy_goes_on_from_where_it_was(tmp_path, monkeypatch, stop_at, fill_v
 
 def test_another_copy_begins_anew(tmp_path, monkeypatch):
     source = zcore.create_array(tmp_path / "a", data=VALUES, chunks=(10, 10))
-    put = Building.put
-    monkeypatch.setattr(Building, "put", lambda self, replace: (_ for _ in ()).throw(KeyboardInterrupt))
+    put = Building.commit
+    monkeypatch.setattr(Building, "commit", lambda self, replace: (_ for _ in ()).throw(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
         zcore.copy(source, tmp_path / "b", chunks=(9, 9))
-    monkeypatch.setattr(Building, "put", put)
+    monkeypatch.setattr(Building, "commit", put)
     source[0, 0] += 1
     source.attrs["changed"] = True
     new = zcore.copy(source, tmp_path / "b", chunks=(9, 9))
@@ -547,7 +547,7 @@ def test_a_copy_begins_anew_after_a_power_cut(tmp_path, monkeypatch, fsync):
     """Its files may have lost their data."""
     source = zcore.create_array(tmp_path / "a", data=VALUES, chunks=(10, 10), compressors=None)
     with monkeypatch.context() as patch:
-        patch.setattr(Building, "put", lambda self, replace: (_ for _ in ()).throw(KeyboardInterrupt))
+        patch.setattr(Building, "commit", lambda self, replace: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             zcore.copy(source, tmp_path / "b", fsync=fsync)
     for chunk in tmp_path.glob(".*/node.*/c/*/*"):
@@ -586,12 +586,12 @@ def test_what_a_copy_has_replaced_is_not_gone_on_with(kind, has_exchange, tmp_pa
 
 
 def test_a_copy_that_does_not_get_its_name_is_gone_on_with(tmp_path, monkeypatch):
-    source, put = zcore.create_array(tmp_path / "a", data=VALUES, chunks=(2, 19)), staged.StagedDirectory.put
+    source, put = zcore.create_array(tmp_path / "a", data=VALUES, chunks=(2, 19)), staged.StagedDirectory.commit
     failure = zcore.StoreError("x", errno=errno.EIO)
-    monkeypatch.setattr(staged.StagedDirectory, "put", lambda *_: (_ for _ in ()).throw(failure))
+    monkeypatch.setattr(staged.StagedDirectory, "commit", lambda *_: (_ for _ in ()).throw(failure))
     with pytest.raises(zcore.StoreError):
         zcore.copy(source, tmp_path / "b")
-    monkeypatch.setattr(staged.StagedDirectory, "put", put)
+    monkeypatch.setattr(staged.StagedDirectory, "commit", put)
     monkeypatch.setattr(transfer.Moves, "__call__", lambda *_: (_ for _ in ()).throw(AssertionError))
     assert np.array_equal(zcore.copy(source, tmp_path / "b")[...], VALUES)
 
@@ -608,12 +608,12 @@ def test_what_is_removed_in_part_is_not_gone_on_with(cut, tmp_path, monkeypatch)
     n_removed, unlink = [], os.unlink
 
     with monkeypatch.context() as patch:
-        patch.setattr(Building, "put", lambda self, replace: (_ for _ in ()).throw(KeyboardInterrupt))
+        patch.setattr(Building, "commit", lambda self, replace: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             zcore.copy(source, tmp_path / "b", chunks=(2, 2))
     with monkeypatch.context() as patch:
         patch.setattr("os.unlink", remove)
-        patch.setattr(Building, "put", lambda self, replace: self.discard())
+        patch.setattr(Building, "commit", lambda self, replace: self.discard())
         with pytest.raises(KeyboardInterrupt):
             zcore.copy(source, tmp_path / "b", chunks=(2, 2) if cut == "the end" else (3, 3))
     assert np.array_equal(zcore.copy(source, tmp_path / "b", chunks=(2, 2))[...], VALUES)

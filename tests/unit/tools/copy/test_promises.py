@@ -256,13 +256,13 @@ def test_a_copy_to_the_old_path_of_a_group_keeps_out_of_another_one(tmp_path):
 
 
 def test_a_group_above_is_deleted_before_a_copy_gets_its_name(tmp_path, monkeypatch):
-    group, put = make_groups(tmp_path), Building.put
+    group, put = make_groups(tmp_path), Building.commit
 
     def late(work, replace):
         del group["g"]
         put(work, replace)
 
-    monkeypatch.setattr(Building, "put", late)
+    monkeypatch.setattr(Building, "commit", late)
     with pytest.raises(zcore.StoreError, match="a group above .* was moved, replaced or deleted"):
         zcore.copy(group["s"], group.store, destination_path="g/d")
     assert os.listdir(group.store.path) in (["s", "zarr.json"], ["zarr.json", "s"])
@@ -520,7 +520,7 @@ def test_a_container_is_not_removed_while_another_process_begins_to_build(conten
 
     monkeypatch.setattr(staged, "_locked", begin)
     assert staged.recover(container, removes=True) is None
-    works[0].put(False)
+    works[0].commit(False)
     works[0].discard("completed")
     works[0].leave()
     assert age_of(place) == "old" and os.listdir(tmp_path) == ["x"]
