@@ -44,7 +44,7 @@ static const zcore_api *fail(zcore_error *error, const char *what, const char *o
     if (error != NULL) {
         error->code = ZCORE_NO_PYTHON;
         error->sys_errno = 0;
-        snprintf(error->message, sizeof error->message, "%s: %s", what, of);
+        snprintf(error->message, sizeof error->message, "%.100s: %.800s", what, of);
     }
     return NULL;
 }
