@@ -171,8 +171,7 @@ class Objects(NamedTuple):
 OBJECTS = Objects()
 
 # Items that are worked on at once, for each request at the same time: `outcomes` waits for the last of them.
-_N_ROUNDS = 4
-_N_FIRST = 4         # of the first of them, ahead of a caller who may stop
+_N_ROUNDS = 16
 _changes = [0]
 _thread = _local()
 # In the name of the locks of keys, which belong to no node.
@@ -725,9 +724,9 @@ def directory_at(store: Store, prefix: str = "") -> str | None:
 def outcomes(store: Store, work: Callable[[Any], Any], items: Sequence[Any], *, ahead: bool = False) -> Iterator[Any]:
     """Iterate over ``work(item)`` for each item, or the ZcoreError that it raises.
 
-    Where answers take long, many items are worked on at the same time. With `ahead`, these are few at first, as the
-    caller may stop, and then more and more. When this process changes a store, results from before the change are
-    dropped. From then on each item is worked on when the caller comes to it.
+    Where answers take long, many items are worked on at the same time. With `ahead`, there is a request for each of them
+    at first, as the caller may stop, and then they become more and more. When this process changes a store, results
+    from before the change are dropped. From then on each item is worked on when the caller comes to it.
     """
     def tried(item):
         try:
@@ -736,7 +735,7 @@ def outcomes(store: Store, work: Callable[[Any], Any], items: Sequence[Any], *, 
             return error
 
     most = n_at_once(store)
-    first, n, n_before = 0, _N_FIRST if ahead else most, n_changes()
+    first, n, n_before = 0, store.n_requests if ahead else most, n_changes()
     while most and first < len(items):
         for i, outcome in enumerate(together(store, tried, items[first:first + n]), first):
             if ahead and n_changes() != n_before:
