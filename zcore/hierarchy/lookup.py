@@ -101,14 +101,13 @@ def path_of(path: str | None, zarr_format: FormatName | None = None) -> str:
 
 def check_names(path: str, format: Format) -> None:
     """Raise InvalidKeyError if the format allows no node of this path."""
-    if reason := _fault(path, format):
+    if path and format.names.is_suspect(path) and (reason := _fault(path, format)):
         raise InvalidKeyError(f"{path!r} is not the path of a node: {reason}", key=path)
 
 
 def _fault(path, format):
     """Return why the format allows no node of this path, or None."""
-    names = path.split("/") if path and format.names.is_suspect(path) else ()
-    return next(filter(None, map(format.names.fault, names)), None)
+    return next(filter(None, map(format.names.fault, path.split("/") if path else ())), None)
 
 
 def check_new_names(path: str, format: Format) -> None:
