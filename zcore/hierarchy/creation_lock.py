@@ -16,6 +16,7 @@ from zcore.kernel.io.documents import Descriptor
 from zcore.kernel.io.files import TEMP_PREFIX
 from zcore.kernel.io.locks import Held, locks_of
 from zcore.stores.base import Folders
+from zcore.stores.directory.staged import unlock
 from zcore.stores.keys import prefix_of
 
 if TYPE_CHECKING:
@@ -187,13 +188,7 @@ class Place(Held):
                 os.unlink(self._keeper, dir_fd=self._held.fd)
             self._keeper = None
         if self._held is not None:
-            if self._held.fd >= 0:
-                # Unlocked before it is closed: a fork may have copied the descriptor, and with it the lock. Nothing was
-                # written to it, so nothing is lost.
-                with contextlib.suppress(OSError):
-                    fcntl.flock(self._held.fd, fcntl.LOCK_UN)
-            with contextlib.suppress(OSError):
-                self._held.close()
+            unlock(self._held)
             self._held = None
         if self._hold is not None:
             self._hold.__exit__(None, None, None)

@@ -123,7 +123,7 @@ class LockFile:
                                     "that has not ended: a signal handler, or other code that runs inside that call, "
                                     "would wait for ever", key=self.directory, errno=errno.EDEADLK)
             sleep(MIN_PAUSE)
-        self._take()
+        self._get()
         with self._guard:
             self._shares.add(share)
             self._busy = None
@@ -140,7 +140,7 @@ class LockFile:
                 self._freed = monotonic()
                 self._busy = None
 
-    def _take(self):
+    def _get(self):
         if monotonic() - self._freed < MAX_PAUSE and monotonic() - self._turn > MAX_TURN_SECONDS:
             sleep(1.5 * MAX_PAUSE)
         if monotonic() - self._freed > MAX_PAUSE:

@@ -216,7 +216,7 @@ class StagedDirectory(Held):
         """Unlock the container, which stays."""
         if self._lock is not None:
             if os.getpid() == self._owner:
-                _unlock(self._lock)
+                unlock(self._lock)
             self._lock = None
 
     def release(self, exception: BaseException | None) -> None:
@@ -235,7 +235,7 @@ def container_of(place: str, label: str) -> str:
 def is_alive(container: str) -> bool:
     """Return whether somebody builds in a container, which is locked then."""
     try:
-        _unlock(_locked(container))
+        unlock(_locked(container))
     except OSError as exc:
         return isinstance(exc, BlockingIOError)
     return False
@@ -264,7 +264,7 @@ def recover(container: str, *, removes: bool = False) -> str | None:
         except FileNotFoundError:
             return None     # removed meanwhile
         finally:
-            _unlock(lock)
+            unlock(lock)
 
 
 def _recover(container):
@@ -306,8 +306,8 @@ def _locked(container, is_shared=True):
     return lock
 
 
-def _unlock(lock):
-    # Unlocked before it is closed: a fork may have copied the descriptor, and with it the lock.
+def unlock(lock: Descriptor) -> None:
+    """Unlock and close a directory. A fork may have copied the descriptor, and with it the lock."""
     with contextlib.suppress(OSError):
         if lock.fd >= 0:
             fcntl.flock(lock.fd, fcntl.LOCK_UN)
