@@ -95,7 +95,7 @@ def test_a_node_that_is_not_found_and_is_in_the_way(group, monkeypatch):
 
 
 def test_an_exchange_of_a_node_that_is_replaced_each_time(group, never):
-    tries = never(exchange, "_put", zcore.NodeNotFoundError("it is gone"), (exchange, "_MAX_TRIES"))
+    tries = never(exchange, "_replace", zcore.NodeNotFoundError("it is gone"), (exchange, "_MAX_TRIES"))
     with pytest.raises(zcore.StoreError, match="is replaced as soon as it is looked at"):
         group.create_array("a", data=[3, 4], overwrite=True)
     assert len(tries) == N and group["a"][...].tolist() == [1, 1]
