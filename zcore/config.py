@@ -145,6 +145,9 @@ class _Config(ModuleType):
     def __getitem__(self, name):
         return get(name)
 
+    def __contains__(self, name):
+        return get(name, None) is not None     # no setting is None
+
     def __setattr__(self, name, value):
         if not name.startswith("_") and name not in vars(self) and not hasattr(type(self), name):
             raise AttributeError(f"zcore.config has no setting {name!r}; it has {', '.join(_SETTINGS)}")
@@ -183,6 +186,8 @@ class set:  # noqa: A001, N801 (as zarr-python calls it)
     """
 
     def __init__(self, settings: Mapping[str, Any] | None = None, **keywords: Any) -> None:
+        if settings is not None and not hasattr(settings, "keys"):
+            raise TypeError(f"settings must be a mapping of names to values, not {type(settings).__name__}")
         module = sys.modules[__name__]
         settings = dict(_flat({**(settings or {}), **keywords}))
         ignored = [name for name, value in settings.items()
@@ -209,11 +214,17 @@ class set:  # noqa: A001, N801 (as zarr-python calls it)
 def _flat(settings, above=""):
     """Yield the full name and the value of each setting, also of nested mappings, in zarr-python's spelling."""
     for name, value in settings.items():
-        name = above + name.replace("__", ".").replace("-", "_")
+        name = above + _spelled(name).replace("__", ".")
         if isinstance(value, dict):
             yield from _flat(value, name + ".")
         else:
             yield name, value
+
+
+def _spelled(name):
+    if not isinstance(name, str):
+        raise TypeError(f"the name of a setting must be a str, not {type(name).__name__}")
+    return name.replace("-", "_")
 
 
 def get(name: str, default: Any = _NO_DEFAULT) -> Any:
@@ -221,7 +232,7 @@ def get(name: str, default: Any = _NO_DEFAULT) -> Any:
 
     Raises : KeyError, for a name that means nothing here, without a `default`.
     """
-    name = name.replace("-", "_")
+    name = _spelled(name)
     if name in _NAMES:
         return getattr(sys.modules[__name__], _NAMES[name])
     if name in _FIXED:

@@ -200,3 +200,22 @@ def test_settings_of_which_one_is_wrong_change_nothing():
     with pytest.raises(TypeError, match="threads must be an int, not str"):
         zcore.config.set({"write_empty_chunks": True, "threads": "x"})
     assert (zcore.config.threads, zcore.config.write_empty_chunks) == (before, False)
+
+
+@pytest.mark.parametrize("call", [
+    lambda: zcore.config.get(5), lambda: zcore.config.get(None, 1), lambda: zcore.config[b"x"],
+    lambda: 5 in zcore.config, lambda: zcore.config.set({5: 1}), lambda: zcore.config.set({"array": {5: 1}})])
+def test_a_name_of_a_wrong_type_is_refused(call):
+    with pytest.raises(TypeError, match="the name of a setting must be a str, not (int|NoneType|bytes)"):
+        call()
+
+
+@pytest.mark.parametrize("settings", [5, "array.order", [("array.order", "C")], []])
+def test_settings_of_a_wrong_type_are_refused(settings):
+    with pytest.raises(TypeError, match="settings must be a mapping of names to values, not (int|str|list)"):
+        zcore.config.set(settings)
+
+
+def test_a_setting_is_in_the_settings():
+    names = "array", "array.order", "threads", "nope"
+    assert [name in zcore.config for name in names] == [True, True, True, False]
