@@ -83,10 +83,19 @@ def fill_bytes(dtype: np.dtype[Any], value: Any, cut_text: bool = False) -> byte
         raise _unfit(dtype, value) from exc
 
 
+def wrong_fill(dtype: np.dtype[Any], value: object, error: TypeError | ValueError) -> TypeError | ValueError:
+    """Return the error for the argument `fill_value` of a caller; `error` is the reason."""
+    kind = TypeError if isinstance(error, TypeError) else ValueError
+    return kind(f"fill_value is {_shown(value)} for the dtype {str(dtype):.100}: {error}")
+
+
 def _unfit(dtype, value, reason=""):
+    return ValueError(f"data type {dtype.str} cannot hold {_shown(value)}{reason}")
+
+
+def _shown(value):
     shown = repr(value) if not isinstance(value, int) or abs(value) < 2**128 else "an integer beyond 2**128"
-    shown = shown if len(shown) <= 60 else shown[:57] + "..."
-    return ValueError(f"data type {dtype.str} cannot hold {shown}{reason}")
+    return shown if len(shown) <= 60 else shown[:57] + "..."
 
 
 def _assigned(dtype, shape, value):

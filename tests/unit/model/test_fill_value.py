@@ -1,5 +1,6 @@
 """Fill values: the bytes that `ndarray.fill` stores, numbers refused that would change, numbers in JSON."""
 import math
+import re
 import struct
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import zcore
 from tests.each import each
 from zcore.model.fill_value import fill_bytes, fill_scalar, real_from_json, real_to_json
 
@@ -131,3 +133,23 @@ def test_field_with_a_shape_takes_an_array_of_it():
     for wrong in ([[1, 2, 3]], [["x", 0], [0, 0]], [[2**15, 0], [0, 0]]):
         with pytest.raises(ValueError, match="cannot hold"):
             fill_bytes(dtype, (wrong, 5))
+
+
+STRUCTURE = [("a", "<i4"), ("b", "<f4")]
+
+
+@pytest.mark.parametrize("zarr_format", [3, 2, "zmeta"])
+@pytest.mark.parametrize(("dtype", "value"), [
+    ("i4", "abc"), ("i4", 2**200), ("f4", 1e300), ("f4", "abc"), ("M8[s]", "abc"), ("S3", "abcd"),
+    (STRUCTURE, (1, 2, 3)), (STRUCTURE, {"a": 1}), (str, 5), (object, object())])
+def test_a_wrong_argument_is_named(zarr_format, dtype, value):
+    keywords = {}
+    if dtype in (str, object):
+        if zarr_format == "zmeta" or (dtype, zarr_format) == (object, 3):
+            return     # it has no such type
+        keywords = {"filters": [{"id": "json2"}]} if dtype is object else {}
+    shown = "an integer beyond 2**128" if value == 2**200 else repr(value)
+    of = "StringDType()" if dtype is str else str(np.dtype(dtype))
+    with pytest.raises((ValueError, TypeError), match=re.escape(f"fill_value is {shown} for the dtype {of}: ")):
+        zcore.create_array(zcore.MemoryStore(), shape=4, dtype=dtype, fill_value=value, zarr_format=zarr_format,
+                           **keywords)
