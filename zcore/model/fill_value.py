@@ -83,10 +83,9 @@ def fill_bytes(dtype: np.dtype[Any], value: Any, cut_text: bool = False) -> byte
         raise _unfit(dtype, value) from exc
 
 
-def wrong_fill(dtype: np.dtype[Any], value: object, error: TypeError | ValueError) -> TypeError | ValueError:
+def wrong_fill(dtype: np.dtype[Any], value: object, error: ValueError) -> ValueError:
     """Return the error for the argument `fill_value` of a caller; `error` is the reason."""
-    kind = TypeError if isinstance(error, TypeError) else ValueError
-    return kind(f"fill_value is {_shown(value)} for the dtype {str(dtype):.100}: {error}")
+    return ValueError(f"fill_value is {_shown(value)} for the dtype {str(dtype):.100}: {error}")
 
 
 def _unfit(dtype, value, reason=""):

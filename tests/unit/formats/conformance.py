@@ -72,7 +72,7 @@ DAMAGES = [
     lambda raw: raw.replace(b"}", b",}"), lambda raw: raw.replace(b'"', b"'"),
     *[lambda raw, value=value: raw.rstrip()[:-1] + b', "x": ' + value + b"}" for value in (
         b"1e999", b"9" * 5000, b"[" * 100000, b"[" * 100000 + b"]" * 100000,
-        b'{"a":' * 100000 + b"1" + b"}" * 100000, b" " * 2**24 + b"1")],
+        b'{"a":' * 100000 + b"1" + b"}" * 100000, b" " * 2**27 + b"1")],
     lambda raw: b"{" * 10**6, lambda raw: b'{"' * 10**6, lambda raw: b'"' * 10**6, lambda raw: b"[" + b"{}," * 10**5,
 ]
 JSON = st.recursive(

@@ -106,7 +106,7 @@ def new_array(shape: Shape, dtype: DTypeLike, chunks: Chunks = None, fill_value:
     try:
         stored, fill_value, raw_fill = (_object_fill(chain, fill_value) if stored is _OBJECT
                                         else (stored, *_fill(stored, fill_value)))
-    except (TypeError, ValueError) as error:
+    except ValueError as error:
         raise wrong_fill(dtype, fill_value, error) from error
     max_nbytes = MAX_BLOSC_NBYTES if any(codec.name == "blosc" for codec in chain) else None
     chunk_shape = normalize_chunks(chunks, shape, stored.itemsize or 1, max_nbytes)
