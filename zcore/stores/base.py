@@ -28,7 +28,7 @@ from weakref import WeakSet
 
 from zcore import workers
 from zcore.buffers import flat_view
-from zcore.errors import ReadOnlyError, ZcoreError
+from zcore.errors import ReadOnlyError, StoreError, ZcoreError
 from zcore.kernel.io.locks import ObjectLocks, locks_of
 from zcore.stores.keys import POSIX, check_key, check_prefix
 
@@ -294,13 +294,21 @@ class Store(ABC):
         return type(self).__name__
 
     def __init_subclass__(cls, **keywords: Any) -> None:
-        """Wrap a `list_dir` that returns a pair of lists, such that it returns a `Listing`."""
+        """Wrap a `list_dir` that returns a pair of lists, such that it returns a `Listing`.
+
+        A store of another author is checked, too: its values are bytes, and the names that it lists complete.
+        """
         super().__init_subclass__(**keywords)
+        is_foreign = not cls.__module__.startswith("zcore.")
+        for name in {"get", "get_with_identity"}.intersection(cls.__dict__) if is_foreign else ():
+            setattr(cls, name, _giving_bytes(cls.__dict__[name], name != "get"))
         listed = cls.__dict__.get("list_dir")
         if listed is not None:
             @wraps(listed)
             def list_dir(self, prefix):
                 found = listed(self, prefix)
+                if is_foreign:
+                    _check_listing(self, prefix, found)
                 return found if type(found) is Listing else Listing(*found)
 
             cls.list_dir = list_dir
@@ -815,6 +823,41 @@ def right_below(prefix: str, keys: Iterable[str]) -> Listing:
         elif name:
             found.append(key)
     return Listing(sorted(found), sorted(prefixes))
+
+
+def as_bytes(store: Store, key: str, value: Any) -> bytes:
+    """Return the value that a store or mapping of another author gave for a key: any buffer is taken as bytes.
+
+    Raises : StoreError, if it is none.
+    """
+    if type(value) is bytes:
+        return value
+    try:
+        return bytes(memoryview(value))
+    except TypeError as exc:
+        raise StoreError(f"{key!r} of {store!r} is a {type(value).__name__}, expected bytes", key=key) from exc
+
+
+def _giving_bytes(method, with_identity):
+    @wraps(method)
+    def checked(self, key, *arguments, **keywords):
+        found = method(self, key, *arguments, **keywords)
+        if found is None or type(found) is bytes:
+            return found
+        return (as_bytes(self, key, found[0]), found[1]) if with_identity else as_bytes(self, key, found)
+
+    return checked
+
+
+def _check_listing(store, prefix, found):
+    try:
+        keys, prefixes = found[:2]
+        wrong = [name for name in (*keys, *prefixes) if not name.startswith(prefix)]
+    except (AttributeError, TypeError, ValueError) as exc:
+        raise StoreError(f"{store!r} lists {found!r:.60} below {prefix!r}, expected a list of keys and one of prefixes",
+                         key=prefix) from exc
+    if wrong:
+        raise StoreError(f"{store!r} lists {wrong[0]!r:.60} below {prefix!r}, expected complete names", key=prefix)
 
 
 def sliced(value: _Bytes, byte_range: ByteRange | None) -> _Bytes:

@@ -7,8 +7,7 @@ from collections.abc import Mapping, MutableMapping
 from typing import TYPE_CHECKING
 
 from zcore.buffers import flat_view
-from zcore.errors import StoreError
-from zcore.stores.base import ByteRange, Listing, Store, right_below, sliced
+from zcore.stores.base import ByteRange, Listing, Store, as_bytes, right_below, sliced
 from zcore.stores.keys import check_key, check_prefix
 
 if TYPE_CHECKING:
@@ -55,11 +54,7 @@ class MappingStore(Store):
         value = self.mapping.get(check_key(key))
         if value is None:
             return None
-        try:
-            data = bytes(memoryview(value))
-        except TypeError as exc:
-            raise StoreError(f"{key!r} of {self!r} is a {type(value).__name__}, expected bytes", key=key) from exc
-        return sliced(data, byte_range)
+        return sliced(as_bytes(self, key, value), byte_range)
 
     def list_dir(self, prefix: str) -> Listing:
         check_prefix(prefix)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import zcore
-from zcore.errors import ReadOnlyError
+from zcore.errors import ReadOnlyError, StoreError
 from zcore.stores import OBJECTS, Listing, Store, openers
 from zcore.stores.base import NO_FOLDERS, BlockStore
 from zcore.stores.memory import MemoryStore
@@ -263,3 +263,50 @@ def test_a_pair_of_lists_is_a_listing():
 def test_a_store_needs_get_and_list_dir():
     with pytest.raises(TypeError, match="abstract"):
         Store()
+
+
+class StrangeStore(WritableStore):
+    """A store of an author who has not read what `get` returns."""
+
+    found = None     # instead of a value
+
+    def get(self, key, byte_range=None):
+        value = super().get(key, byte_range)
+        return value if self.found is None or value is None else self.found(value)
+
+
+@pytest.mark.parametrize("found", [5, "x", [1], (b"1", None), object()])
+def test_values_that_are_no_bytes_are_named(found):
+    store = StrangeStore()
+    array = zcore.create_array(store, data=np.arange(1, 5))
+    store.found = lambda value: found
+    for key, read in (("zarr.json", lambda: zcore.open(store)), ("c/0", lambda: array[:])):
+        what = rf"'{key}' of <.*StrangeStore.*> is a {type(found).__name__}, expected bytes"
+        with pytest.raises(StoreError, match=what) as caught:
+            read()
+        assert caught.value.key == key
+
+
+@pytest.mark.parametrize("kind", [bytearray, memoryview, lambda value: np.frombuffer(value, "u1")])
+def test_values_may_be_any_buffer(kind):
+    store = StrangeStore()
+    zcore.create_array(store, data=np.arange(1, 5), chunks=2, attributes={"a": 1})
+    store.found = kind
+    array = zcore.open(store, mode="r+")
+    array[1:3] = 7
+    assert array[:].tolist() == [1, 7, 7, 4] and array.attrs == {"a": 1}
+
+
+@pytest.mark.parametrize(("listing", "message"), [
+    (None, "lists None below 'g/', expected a list of keys and one of prefixes"),
+    (["a"], r"lists \['a'\] below 'g/', expected a list of keys and one of prefixes"),
+    ((["zarr.json"], []), "lists 'zarr.json' below 'g/', expected complete names"),
+    (([], [5]), r"lists \(\[\], \[5\]\) below 'g/', expected a list of keys and one of prefixes")])
+def test_names_that_are_not_complete_are_named(listing, message):
+    """The members of a group would be missing without a word, and a copy would be empty."""
+    class RelativeStore(WritableStore):
+        def list_dir(self, prefix):
+            return listing
+
+    with pytest.raises(StoreError, match=message):
+        list(zcore.open(RelativeStore({"g/zarr.json": zcore.group().store.get("zarr.json")}), path="g"))
