@@ -732,9 +732,9 @@ def directory_at(store: Store, prefix: str = "") -> str | None:
 def outcomes(store: Store, work: Callable[[Any], Any], items: Sequence[Any], *, ahead: bool = False) -> Iterator[Any]:
     """Iterate over ``work(item)`` for each item, or the ZcoreError that it raises.
 
-    Where answers take long, many items are worked on at the same time. With `ahead`, there is a request for each of them
-    at first, as the caller may stop, and then they become more and more. When this process changes a store, results
-    from before the change are dropped. From then on each item is worked on when the caller comes to it.
+    Where answers take long, many items are worked on at the same time. With `ahead`, there is a request for each at
+    first, as the caller may stop, and then they become more and more. When this process changes a store, results from
+    before the change are dropped. From then on each item is worked on when the caller comes to it.
     """
     def tried(item):
         try:
