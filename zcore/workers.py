@@ -203,7 +203,7 @@ def _run(job, n_threads):
     failed = True
     outer, _thread.job = _thread.job, None
     try:
-        for _ in range(_start(n_threads - 1)):
+        for _ in range(start(n_threads - 1)):
             _jobs.put(job)
         job.work(True)
         failed = False
@@ -427,7 +427,7 @@ def _call_later(calls):
             return
 
 
-def _start(n_helpers):
+def start(n_helpers: int) -> int:
     """Have `n_helpers` threads, or as many as can be had; returns how many of these there are."""
     global _n_threads
     while _n_threads < n_helpers:

@@ -8,6 +8,7 @@ import threading
 import time
 import weakref
 from concurrent.futures import ThreadPoolExecutor
+from queue import SimpleQueue
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ import zcore
 from tests.both_ways import WAYS, directory
 from tests.each import each
 from zcore import workers
+from zcore.stores.base import run_together
 
 
 class Tasks:
@@ -53,8 +55,21 @@ def test_every_task_is_done_once(n_threads):
     assert not tasks.stopped
 
 
+def test_parts_of_several_objects_are_asked_for_at_the_same_time(monkeypatch):
+    """Threads that wait for others need their own: both calls of `run_together` get as many as they have parts."""
+    jobs = SimpleQueue()
+    monkeypatch.setattr(workers, "_jobs", jobs)
+    monkeypatch.setattr(workers, "_n_threads", 0)
+    met = threading.Barrier(16)
+    try:
+        workers.run(lambda main: run_together(lambda part: met.wait(60), range(8), 16), 2, lambda: None)
+    finally:
+        for _ in range(workers._n_threads):
+            jobs.put(None)
+
+
 def test_one_thread_needs_no_pool(monkeypatch):
-    monkeypatch.setattr(workers, "_start", None)
+    monkeypatch.setattr(workers, "start", None)
     tasks = Tasks(3)
     workers.run(tasks, 1, tasks.cancel)
     assert tasks.entered == [(threading.get_ident(), True)]

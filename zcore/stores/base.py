@@ -751,7 +751,7 @@ def outcomes(store: Store, work: Callable[[Any], Any], items: Sequence[Any], *, 
                 break
             yield outcome
         else:
-            first, n = first + n, min(2 * n, most)
+            first, n = first + n, min(4 * n, most)
     yield from map(tried, items[first:])
 
 
@@ -788,6 +788,8 @@ def run_together(work: Callable[[Any], Any], items: Sequence[Any], n_threads: in
         finally:
             _thread.is_one_of_many = False
 
+    # Some of them wait for others of these calls, as where the parts of several shards are read at the same time.
+    workers.start(n_threads)
     workers.each(run, range(len(items)), n_threads)
     return done
 
