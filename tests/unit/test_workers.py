@@ -189,6 +189,7 @@ def test_close_waits_for_whoever_is_inside():
 def test_a_signal_handler_that_raises_before_the_others_are_waited_for(monkeypatch):
     """No thread is inside when the call has raised."""
     close, calls, inside, may_end = workers._Job.close, [], [], threading.Event()
+    caller = threading.get_ident()
 
     def interrupted(job, abandon):
         calls.append(abandon)
@@ -198,7 +199,8 @@ def test_a_signal_handler_that_raises_before_the_others_are_waited_for(monkeypat
         close(job, abandon)
 
     def do(item):
-        if item:
+        # Either thread may have the first item.
+        if threading.get_ident() != caller:
             inside.append(item)
             may_end.wait(20)
             inside.remove(item)
@@ -478,6 +480,8 @@ INTERRUPTED = """
     answer = threading.Event()
 
     def wait():
+        # Right before the main thread waits, Python would see the signal only when there is an answer.
+        time.sleep(0.05)
         os.kill(os.getpid(), signal.SIGINT)
         answer.wait(20)
 
