@@ -132,6 +132,25 @@ def test_fixedscaleoffset_is_that_of_numcodecs(dtype, astype, offset, scale):
         assert decoded.tobytes() == theirs.decode(expected).tobytes()
 
 
+@pytest.mark.parametrize("shards", [None, 6])
+@pytest.mark.parametrize("dtype", ["i8", "u8", "M8[ns]", "m8[s]"])
+@pytest.mark.parametrize(("offset", "scale"), [(0, 1), (1577836800_000000000, 1), (7, 3)])
+def test_fixedscaleoffset_of_long_integers_stores_what_numcodecs_stores(dtype, offset, scale, shards):
+    """V2-COD-07: they are exact; in double precision a date of nanoseconds would lose its last 128."""
+    number = "u8" if dtype == "u8" else "i8"
+    values = 1577836800_000000000 + RANDOM.integers(0, 10**12, 6)
+    configuration = {"offset": offset, "scale": scale, "dtype": f"{ORDER}{number}", "astype": f"{ORDER}i8"}
+    store = zcore.MemoryStore()
+    array = zcore.create_array(store, data=values.astype(number).view(dtype), chunks=6, shards=shards, compressors=None,
+                               checksum=False, filters=[{"name": "numcodecs.fixedscaleoffset",
+                                                         "configuration": configuration}])
+    theirs = numcodecs.get_codec({"id": "fixedscaleoffset", **configuration})
+    encoded = theirs.encode(values.astype(number))
+    assert encoded.tolist() == [(value - offset) * scale for value in values.tolist()]
+    assert store.get("c/0")[:48] == encoded.astype("<i8").tobytes()
+    assert array[:].tobytes() == theirs.decode(encoded).tobytes()
+
+
 def test_fixedscaleoffset_of_numbers_that_do_not_fit():
     """They wrap as in C; a number that no integer holds becomes 0, on every machine and in both ways."""
     chunk = np.array([np.nan, np.inf, -np.inf, 1e300, 300, -1, 2**40 + 5.0, 2.5, 3.5])

@@ -9,6 +9,7 @@ gets the array's byte order, and the output of the last one is stored in the byt
 """
 from __future__ import annotations
 
+import contextlib
 import re
 from typing import TYPE_CHECKING
 
@@ -149,9 +150,10 @@ class NumcodecsFixedScaleOffset(_NumberFilter):
 
     Notes
     -----
-    Computes in the precision of the numbers, for integers in double precision. As in numcodecs, an encoded number that
-    `astype` does not hold keeps its lowest bytes. A number that no 64-bit integer holds, such as NaN, becomes 0; in
-    numcodecs the result depends on the machine.
+    Computes in the precision of the numbers, for integers in double precision. Integers of 8 bytes, such as dates, are
+    encoded exactly, and wrap, if offset and scale are integers; numcodecs does the same. As in numcodecs, an encoded
+    number that `astype` does not hold keeps its lowest bytes. A number that no 64-bit integer holds, such as NaN,
+    becomes 0; in numcodecs the result depends on the machine.
     """
 
     name = "numcodecs.fixedscaleoffset"
@@ -173,6 +175,9 @@ class NumcodecsFixedScaleOffset(_NumberFilter):
         return step and (*step, float(self.offset), float(self.scale))
 
     def _encoded(self, numbers, astype):
+        if numbers.dtype.kind in "iu" and numbers.itemsize == 8 and type(self.offset) is type(self.scale) is int:
+            with contextlib.suppress(OverflowError):     # of an offset or a scale that the type does not hold
+                return ((numbers - self.offset) * self.scale).astype(astype)
         numbers = numbers if numbers.dtype.kind == "f" else numbers.astype("f8")
         return _cast(np.rint((numbers - float(self.offset)) * float(self.scale)), astype)
 
