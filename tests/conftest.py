@@ -127,8 +127,8 @@ def sharded():
         metadata = ArrayMetadata(
             shape, dtype, shards, ChunkKeyEncoding.v3(),
             (*specs(before), CodecSpec("sharding_indexed", configuration), *specs(after)), fill_value, attributes={})
-        return Array(creation.create(store_of(place), "", format_of(3), metadata, None, options_of(**options),
-                                      overwrite=True))
+        return Array(creation.create(store_of(place), "", creation.NewNode(format_of(3), metadata),
+                                     options_of(**options), overwrite=True))
 
     def open(place, **options):
         return Array(ArrayBinding(store_of(place), "", format_of(3), options_of(**options)))

@@ -8,17 +8,17 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from zcore.engine.array_binding import ArrayBinding
 from zcore.engine.node_binding import GroupBinding
 from zcore.engine.options import Options
 from zcore.engine.stamps import put_new, put_stamped, stamped
 from zcore.engine.views import View, unseen, view_of_new
-from zcore.errors import LockError, NodeExistsError, NodeNotFoundError, ReadOnlyError, StoreError, warn_of
+from zcore.errors import LockError, NodeExistsError, NodeNotFoundError, ReadOnlyError, StoreError, ZcoreError, warn_of
 from zcore.formats.json_documents import check_attributes, check_whole_characters
 from zcore.hierarchy import consolidated, deletion, exchange, lookup
-from zcore.hierarchy.creation_lock import MAX_TRIES, Place
+from zcore.hierarchy.creation_lock import MAX_TRIES, Place, hold_tree
 from zcore.hierarchy.unfinished import unfinished
 from zcore.kernel.io.documents import Look
 from zcore.kernel.select.box import whole
@@ -40,30 +40,101 @@ if TYPE_CHECKING:
     from zcore.stores.base import Store
 
 
-def create(store: Store, path: str, format: Format, metadata: ArrayMetadata | GroupMetadata,
-           attributes: Mapping[str, Any] | None, options: Options, *, data: npt.NDArray[Any] | None = None,
-           overwrite: bool = False, is_below: bool = False) -> ArrayBinding | GroupBinding:
-    """Create an array or a group, and missing groups above it.
+class NewNode(NamedTuple):
+    """A node to be created. Everything that can be checked without a store has been checked.
+
+    Attributes
+    ----------
+    format : Format
+    metadata : ArrayMetadata or GroupMetadata
+    attributes : dict or None
+        If the format has a document for them; else None, as they are part of the metadata.
+    data : ndarray or None
+        The elements of an array, of its shape and type.
+    """
+
+    format: Format
+    metadata: ArrayMetadata | GroupMetadata
+    attributes: Mapping[str, Any] | None = None
+    data: npt.NDArray[Any] | None = None
+
+    def check(self, store: Store, path: str, options: Options, overwrite: bool, *, is_topmost: bool = True) -> None:
+        """Raise the errors that `create` would raise before it changes anything; for nodes that are created together.
+
+        `is_topmost`: none of the other nodes is above this one.
+        """
+        lookup.check_names(path, self.format)
+        check_replaceable(store, path, overwrite)
+        self.documents(path, options)
+        if is_topmost:
+            missing_above(store, path, self.format, options)
+        if overwrite:
+            deletion.check_way(store, path, self.format, self.metadata)
+        else:
+            check_free(store, path, self, options)
+
+    def opened(self, store: Store, path: str, options: Options) -> Any:
+        """Return the binding of the node after its creation."""
+        return _kind(self.metadata)(store, path, self.format, options)
+
+    def create(self, store: Store, path: str, options: Options, overwrite: bool, *, is_below: bool = False) -> Any:
+        """Create the node, and return its binding; see `creation.create`."""
+        lookup.check_new_names(path, self.format)
+        try:
+            with hold_tree(store, path, options, is_whole=overwrite):
+                return create(store, path, self, options, overwrite=overwrite, is_below=is_below)
+        except ZcoreError as error:
+            error.locate(store.describe(path))
+            raise
+
+    def documents(self, path: str,
+                  options: Options) -> tuple[type[ArrayBinding | GroupBinding], bytes, bytes | None, View]:
+        """Return (class of the binding, document, document of the attributes or None, view) of the node.
+
+        A node that could not be opened, for instance with contradicting codecs, is an error before anything is changed.
+        """
+        if options.dimension_separator is not None:
+            raise TypeError("dimension_separator is for opening an array; a new array takes chunk_key_encoding")
+        format, metadata, attributes, _ = self
+        kind, new, of_attributes = _kind(metadata), metadata.attributes or attributes, None
+        try:
+            document = kind.render(format, metadata)
+            if attributes:
+                of_attributes = format.render_attributes(attributes)
+            for raw in document, of_attributes or b"":
+                if b"\\" in raw:
+                    check_whole_characters(raw.decode())
+            is_clear = not new or not format.strict_attributes or not (b"NaN" in document or b"Infinity" in document)
+        except (TypeError, ValueError):
+            if new:
+                check_attributes(new, {}, not format.strict_attributes)     # this error names the attribute
+            raise
+        if not is_clear:
+            check_attributes(new, {})
+        view = view_of_new(format, kind.name_of_document(format), document, metadata, path, options)
+        if view.chain is not None:
+            view.chain.check_sizes()
+        return kind, document, of_attributes, view
+
+
+def _kind(metadata):
+    return ArrayBinding if isinstance(metadata, ArrayMetadata) else GroupBinding
+
+
+def create(store: Store, path: str, new: NewNode, options: Options, *, overwrite: bool = False,
+           is_below: bool = False) -> Any:
+    """Create an array or a group, and missing groups above it; return its binding.
 
     Parameters
     ----------
     store : Store
     path : str
-    format : Format
-    metadata : ArrayMetadata or GroupMetadata
-    attributes : dict or None
-        If the format has a document for them; else they are part of the metadata.
+    new : NewNode
     options : Options
-    data : ndarray, optional
-        The elements of an array, of its shape and type.
     overwrite : bool
         Replace the existing node, with all nodes below it and all remains of lost nodes.
     is_below : bool
         It is part of a change further up, which drops the consolidated metadata above.
-
-    Returns
-    -------
-    ArrayBinding or GroupBinding
 
     Raises
     ------
@@ -78,21 +149,21 @@ def create(store: Store, path: str, format: Format, metadata: ArrayMetadata | Gr
     exclude only this process (`Store.swaps`), a document that cannot be opened comes first. It excludes other
     processes, whose chunks would mix with these.
     """
-    new = _Creation(store, path, format, metadata, attributes, options, data, overwrite, is_below)
+    steps = _Creation(store, path, new, options, overwrite, is_below)
     if store.read_only:
-        raise ReadOnlyError(f"{store!r} is read-only: no {new.kind.what} can be created", key=new.key)
-    if data is None and not overwrite and options.lock != "file" and (binding := new.made_at_once()) is not None:
+        raise ReadOnlyError(f"{store!r} is read-only: no {steps.kind.what} can be created", key=steps.key)
+    if new.data is None and not overwrite and options.lock != "file" and (binding := steps.made_at_once()) is not None:
         return binding
     if not is_below:
         check_replaceable(store, path, overwrite)
     for _ in range(MAX_TRIES):
-        if overwrite and missing_above(store, path, format, options):
-            deletion.check_way(store, path, format, metadata)
-        create_ancestors(store, path, format, options)
+        if overwrite and missing_above(store, path, new.format, options):
+            deletion.check_way(store, path, new.format, new.metadata)
+        create_ancestors(store, path, new.format, options)
         if overwrite:
             deletion.unlink(store, path)
         with contextlib.suppress(_LostGroupsError):
-            return new.made_beside() or new.made_in_place()
+            return steps.made_beside() or steps.made_in_place()
     raise loses_groups(store, path)
 
 
@@ -105,15 +176,13 @@ def _lost_groups(store, path):
 
 
 class _Creation:
-    """The node of one call of `create`; the methods are in the order of its steps."""
+    """The steps of one call of `create`, in their order."""
 
-    def __init__(self, store, path, format, metadata, attributes, options, data, overwrite, is_below):
-        self.store, self.path, self.format, self.options = store, path, format, options
-        self.metadata, self.attributes, self.data = metadata, attributes, data
-        self.overwrite, self.is_below = overwrite, is_below
-        self.kind, self.document, self.attributes_document, self.view = documents_of(
-            path, format, metadata, attributes, options)
-        self.prefix, self.name = prefix_of(path), self.kind.name_of_document(format)
+    def __init__(self, store, path, new, options, overwrite, is_below):
+        self.store, self.path, self.new, self.options = store, path, new, options
+        self.format, self.overwrite, self.is_below = new.format, overwrite, is_below
+        self.kind, self.document, self.attributes_document, self.view = new.documents(path, options)
+        self.prefix, self.name = prefix_of(path), self.kind.name_of_document(new.format)
         self.key = self.prefix + self.name
 
     def made_at_once(self):
@@ -156,11 +225,11 @@ class _Creation:
             return None     # it belongs to a directory that is being made beside its place already
         with contextlib.suppress(exchange.NoExchangeError, NodeExistsError):
             # Without elements, a new document is all.
-            with replacing(self.store, self.path, self.options, self.overwrite, makes=self.data is not None) as inner:
+            with replacing(self.store, self.path, self.options, self.overwrite,
+                           makes=self.new.data is not None) as inner:
                 if inner is None:
                     return None
-                create(inner, "", self.format, self.metadata, self.attributes, self.options.changed({"lock": False}),
-                       data=self.data, is_below=True)
+                create(inner, "", self.new, self.options.changed({"lock": False}), is_below=True)
             self.check_groups()
             return self.opened()
         return None
@@ -172,7 +241,7 @@ class _Creation:
             self.check_groups()     # now that it is held
             is_free = store.is_empty(self.prefix)
             if not is_free and not self.overwrite:
-                check_free(store, path, format, self.metadata, self.attributes, options, self.data)
+                check_free(store, path, self.new, options)
             # Overwriting also replaces unreachable documents.
             failed = lookup.pass_over_damage if self.overwrite else None
             is_replaced = not is_free and bool(lookup.documents_at(store, path, failed))
@@ -181,7 +250,7 @@ class _Creation:
                     if not is_free:
                         lookup.check_no_special(store, path, format)
                         if self.overwrite:
-                            deletion.make_way(store, path, format, self.metadata, options)
+                            deletion.make_way(store, path, format, self.new.metadata, options)
                     view = self.written(place, is_replaced)
                 except (NodeNotFoundError, StoreError) as error:
                     if getattr(error, "errno", errno.ENOENT) != errno.ENOENT or place.is_here():
@@ -194,7 +263,7 @@ class _Creation:
 
     def written(self, place, is_replaced):
         """Write attributes, elements and the document, which makes the node; return the view of the document."""
-        store, format, data, document = self.store, self.format, self.data, self.attributes_document
+        store, format, data, document = self.store, self.format, self.new.data, self.attributes_document
         if not self.options.lock:
             store.folders.make_directory(self.prefix)     # no lock has made it, or kept it
         if self.kind is ArrayBinding and format.chunk_directory is not None:
@@ -207,7 +276,7 @@ class _Creation:
                     store.get(key) or b"").rstrip(b" \t\n") != document.rstrip():
                 raise self.created_meanwhile()     # of two processes, one succeeds
         if data is not None and store.swaps:
-            return self.written_in_service(whole(data.shape))
+            return self.written_in_service(whole(data.shape), data)
         if data is not None:
             if store.is_transaction:
                 store.set(self.key, self.document)     # without it Icechunk takes no chunk
@@ -220,7 +289,7 @@ class _Creation:
             return self.view
         return self.put()
 
-    def written_in_service(self, box):
+    def written_in_service(self, box, data):
         """Write elements and document where locks exclude only this process; return the view of the document.
 
         A document that cannot be opened holds the place meanwhile, see `zcore.hierarchy.unfinished`. If the service has
@@ -233,11 +302,11 @@ class _Creation:
                     raise self.created_meanwhile()
         if identity is None:
             view = self.put()
-            self.opened(unseen(view)).write(box, self.data)
+            self.opened(unseen(view)).write(box, data)
             return view
         view = self.view._replace(raw=placeholder, identity=identity, trusted=True)
         made = self.view._replace(raw=stamped(self.document, placeholder))
-        plan = self.opened(view).write_once(view, box, self.data)
+        plan = self.opened(view).write_once(view, box, data)
         if plan.stale or put_stamped(store, self.key, made.raw, identity) is None:
             raise StoreError(f"another process has replaced the array at {store.describe(self.path)} while its "
                              "elements were written", key=self.key)
@@ -314,37 +383,6 @@ def has_lost_groups(store: Store, path: str, format: Format) -> bool:
     return not store.existing(prefix_of(above), (format.group_document,)) and not lookup.documents_at(store, above)
 
 
-def documents_of(path: str, format: Format, metadata: ArrayMetadata | GroupMetadata,
-                 attributes: Mapping[str, Any] | None,
-                 options: Options) -> tuple[type[ArrayBinding] | type[GroupBinding], bytes, bytes | None, View]:
-    """Return (class of the binding, document, document of the attributes or None, view) of a new node; see `create`.
-
-    A node that could not be opened, for instance with contradicting codecs, is an error before anything is changed.
-    """
-    if options.dimension_separator is not None:
-        raise TypeError("dimension_separator is for opening an array; a new array takes chunk_key_encoding")
-    kind = ArrayBinding if isinstance(metadata, ArrayMetadata) else GroupBinding
-    new, of_attributes = metadata.attributes or attributes, None
-    try:
-        document = kind.render(format, metadata)
-        if attributes:
-            of_attributes = format.render_attributes(attributes)
-        for raw in document, of_attributes or b"":
-            if b"\\" in raw:
-                check_whole_characters(raw.decode())
-        is_clear = not new or not format.strict_attributes or not (b"NaN" in document or b"Infinity" in document)
-    except (TypeError, ValueError):
-        if new:
-            check_attributes(new, {}, not format.strict_attributes)     # this error names the attribute
-        raise
-    if not is_clear:
-        check_attributes(new, {})
-    view = view_of_new(format, kind.name_of_document(format), document, metadata, path, options)
-    if view.chain is not None:
-        view.chain.check_sizes()
-    return kind, document, of_attributes, view
-
-
 def check_replaceable(store: Store, path: str, overwrite: bool) -> None:
     """Raise NodeExistsError if there is a node that this version does not replace, or only nodes below."""
     if not overwrite or not store.folders.is_link(prefix_of(path)):     # a link is replaced, wherever it leads
@@ -353,9 +391,7 @@ def check_replaceable(store: Store, path: str, overwrite: bool) -> None:
             deletion.check_no_nodes_below(store, path)
 
 
-def check_free(store: Store, path: str, format: Format, metadata: ArrayMetadata | GroupMetadata,
-               attributes: Mapping[str, Any] | None = None, options: Options | None = None,
-               data: npt.NDArray[Any] | None = None) -> None:
+def check_free(store: Store, path: str, new: NewNode, options: Options) -> None:
     """Raise unless a node can be made at `path` without replacing anything; see `create` for the parameters.
 
     Chunks and attributes from an earlier, interrupted run of the same creation are no error: they are written again.
@@ -374,15 +410,15 @@ def check_free(store: Store, path: str, format: Format, metadata: ArrayMetadata 
     lookup.check_free(store, path)
     lookup.check_no_set(store, path)
     prefix, made = prefix_of(path), None
-    for key in deletion.left_over(store, prefix, format, metadata):
+    for key in deletion.left_over(store, prefix, new.format, new.metadata):
         if made is None:
             made = MemoryStore()
-            create(made, "", format, metadata, attributes, options or Options(), data=data)
+            create(made, "", new, options)
         value = made.get(key[len(prefix):])
         # If the key is gone now, another call has moved or deleted its node.
         if store.get(key) not in (None, value) if value is not None else not _is_gone(store, key):
             raise _left_over(store, path, key)
-    for key in deletion.in_the_way(store, prefix, metadata):
+    for key in deletion.in_the_way(store, prefix, new.metadata):
         raise _left_over(store, path, key)
 
 
@@ -463,7 +499,7 @@ def missing_above(store: Store, path: str, format: Format, options: Options) -> 
         if any(deletion.left_over(store, prefix_of(path), format, group)):
             # A group may be being created or deleted here.
             with Place(store, path, format.group_document, options), contextlib.suppress(NodeExistsError):
-                check_free(store, path, format, group)
+                check_free(store, path, NewNode(format, group), Options())
         missing.append(path)
         if not path:
             break

@@ -16,11 +16,10 @@ from zcore.codecs.chain import codec_of
 from zcore.engine.array_binding import ArrayBinding
 from zcore.engine.node_binding import GroupBinding
 from zcore.engine.options import Options
-from zcore.errors import NodeExistsError, UnsupportedError, ZcoreError
+from zcore.errors import NodeExistsError, UnsupportedError
 from zcore.formats import format_of
 from zcore.formats.codec_specs import MAX_BLOSC_NBYTES, given_specs
-from zcore.hierarchy import creation, deletion, exchange, lookup
-from zcore.hierarchy.creation_lock import hold_tree
+from zcore.hierarchy import creation, exchange, lookup
 from zcore.indexing.assign import cast_to, check_complete, in_memory
 from zcore.model.dtypes import plain_dtype
 from zcore.model.fill_value import fill_bytes, in_order_of_bits
@@ -35,8 +34,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import EllipsisType
     from typing import Any, Literal, TypeVar
-
-    import numpy.typing as npt
 
     from zcore.formats.base import Format
     from zcore.stores.base import Store
@@ -57,60 +54,6 @@ _LEFT_OPEN = {
 }
 
 
-class NewNode:
-    """A node to be created. Everything that can be checked without a store has been checked.
-
-    Attributes
-    ----------
-    format : Format
-    metadata : ArrayMetadata or GroupMetadata
-    attributes : dict or None
-        If the format has a document for them; else None.
-    data : ndarray or None
-        The elements of an array, of its shape and type.
-    """
-
-    __slots__ = ("format", "metadata", "attributes", "data")
-
-    def __init__(self, format: Format, metadata: ArrayMetadata | GroupMetadata, attributes: Mapping[str, Any] | None,
-                 data: npt.NDArray[Any] | None = None) -> None:
-        self.format: Format = format
-        self.metadata: ArrayMetadata | GroupMetadata = metadata
-        self.attributes: Mapping[str, Any] | None = attributes
-        self.data: npt.NDArray[Any] | None = data
-
-    def check(self, store: Store, path: str, options: Options, overwrite: bool, *, is_topmost: bool = True) -> None:
-        """Raise the errors that `create` would raise before it changes anything; for nodes that are created together.
-
-        `is_topmost`: none of the other nodes is above this one.
-        """
-        lookup.check_names(path, self.format)
-        creation.check_replaceable(store, path, overwrite)
-        creation.documents_of(path, self.format, self.metadata, self.attributes, options)
-        if is_topmost:
-            creation.missing_above(store, path, self.format, options)
-        if overwrite:
-            deletion.check_way(store, path, self.format, self.metadata)
-        else:
-            creation.check_free(store, path, self.format, self.metadata, self.attributes, options, self.data)
-
-    def opened(self, store: Store, path: str, options: Options) -> Any:
-        """Return the binding of the node after its creation."""
-        return (ArrayBinding if isinstance(self.metadata, ArrayMetadata) else GroupBinding)(
-            store, path, self.format, options)
-
-    def create(self, store: Store, path: str, options: Options, overwrite: bool, *, is_below: bool = False) -> Any:
-        """Create the node, and return its binding; see `creation.create`."""
-        lookup.check_new_names(path, self.format)
-        try:
-            with hold_tree(store, path, options, is_whole=overwrite):
-                return creation.create(store, path, self.format, self.metadata, self.attributes, options,
-                                        data=self.data, overwrite=overwrite, is_below=is_below)
-        except ZcoreError as error:
-            error.locate(store.describe(path))
-            raise
-
-
 def create_array(store: Store, path: str, options: Options, *, overwrite: bool = False,
                  **keywords: Any) -> ArrayBinding:
     """Create an array and return its `ArrayBinding`; see `zcore.create_array`."""
@@ -127,7 +70,7 @@ def create_group(store: Store, path: str, options: Options, *, overwrite: bool =
 
 def new_array(*, shape: Shape | None = None, dtype: DTypeLike | None = None, data: Elements | None = None,
               chunks: Chunks = "auto", fill_value: Any = ..., zarr_format: FormatName = 3,
-              attributes: Attributes | None = None, **settings: Any) -> NewNode:
+              attributes: Attributes | None = None, **settings: Any) -> creation.NewNode:
     """Return the `NewNode` of an array; see `zcore.create_array`."""
     if data is not None:
         if shape is not None:
@@ -173,7 +116,7 @@ def new_array(*, shape: Shape | None = None, dtype: DTypeLike | None = None, dat
         data = cast_to(data, metadata.dtype)     # an error here leaves no array behind
         if fault := fault_of_text(data):
             raise ValueError(fault)
-    new = NewNode(format, metadata, attributes, data)
+    new = creation.NewNode(format, metadata, attributes, data)
     if data is not None and _may_refuse(metadata):
         # The codecs may refuse elements, so they are tried before anything is replaced.
         new.create(MemoryStore(), "", Options(), False)
@@ -220,7 +163,7 @@ def _may_refuse(metadata):
     return has_varying_items(metadata.dtype) or any([name in text_of(metadata.codecs) for name in _CHOOSY])
 
 
-def new_group(*, zarr_format: FormatName = 3, attributes: Attributes | None = None) -> NewNode:
+def new_group(*, zarr_format: FormatName = 3, attributes: Attributes | None = None) -> creation.NewNode:
     """Return the `NewNode` of a group; see `zcore.create_group`."""
     format = format_of(zarr_format)
     if not format.has_groups:
@@ -228,7 +171,7 @@ def new_group(*, zarr_format: FormatName = 3, attributes: Attributes | None = No
     attributes = _checked(attributes)
     inline = format.has_inline_attributes
     metadata = format.new_group((attributes or {}) if inline else None)
-    return NewNode(format, metadata, None if inline else attributes)
+    return creation.NewNode(format, metadata, None if inline else attributes)
 
 
 def found_or_made(find: Callable[[], _Found | None], make: Callable[[], _Found], path: str) -> _Found:
@@ -295,11 +238,11 @@ def create_hierarchy(store: Store, path: str, below: Mapping[str, ArrayMetadata 
             metadata = metadata.replace(consolidated=None)
         format = format_of(metadata.zarr_format)
         attributes = None if format.has_inline_attributes else metadata.attributes
-        new[name] = NewNode(format, metadata, attributes)
+        new[name] = creation.NewNode(format, metadata, attributes)
     return create_all(store, path, new, options, overwrite=overwrite)
 
 
-def create_all(store: Store, path: str, new: Mapping[str, NewNode], options: Options, *,
+def create_all(store: Store, path: str, new: Mapping[str, creation.NewNode], options: Options, *,
                overwrite: bool = False) -> list[tuple[str, ArrayBinding | GroupBinding]]:
     """Create several nodes below `path`, or none of them when one cannot be; return a list of (relative path, binding).
 

@@ -290,8 +290,8 @@ class StoreSink(Sink):
             # It is replaced. So nothing in it and below is done.
             self._work.is_begun = False
         # `kept_attributes` has decided about constants.
-        return taking_constants(creation.create, self._store, path, format, metadata, attributes, self._options,
-                                overwrite=self._overwrite, is_below=True)
+        return taking_constants(creation.create, self._store, path, creation.NewNode(format, metadata, attributes),
+                                self._options, overwrite=self._overwrite, is_below=True)
 
     def close(self) -> None:
         """Finish all: groups that had consolidated metadata get them."""
