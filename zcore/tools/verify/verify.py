@@ -377,7 +377,10 @@ class _Verification:
             above = _above(key)[1:]
             if self._nodes.isdisjoint(above) or any([self._is_set(prefix_of(one)) for one in above]):
                 remove = None
-        self.problems[Problem(kind, key, path, str(what))] = remove
+        what = str(what)
+        for place in (self.store.describe(path), key, key.removeprefix(prefix_of(path))):
+            what = what.removeprefix(f"{place}: ")     # a line has the key, before the sentence
+        self.problems[Problem(kind, key, path, what)] = remove
 
     def _is_set(self, prefix):
         """Whether a reference set in Parquet is at a prefix: it holds data, also if a node beside it hides it."""

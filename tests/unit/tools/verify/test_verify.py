@@ -747,3 +747,21 @@ def test_a_malformed_file_of_references_is_reported_and_the_others_are_read(tmp_
         ("wrong document", "x/refs.0.parq"), ("unreachable", "y/1")]
     assert "row 1: expected an offset from 0 on, found -1" in str(report)
     assert report.n_arrays == 2
+
+
+@pytest.mark.parametrize("zarr_format", [3, 2])
+def test_a_line_has_the_key_once(tmp_path, zarr_format):
+    group = zcore.create_group(tmp_path, zarr_format=zarr_format)
+    for name in "pqr":
+        group.create_array(f"g/{name}", data=np.arange(1, 9), chunks=4)
+    document, chunk = {3: ("zarr.json", "c/1"), 2: (".zarray", "1")}[zarr_format]
+    (tmp_path / "g/p" / document).write_text("{")
+    (tmp_path / "g/q" / chunk).write_bytes(b"zz")
+    raw = (tmp_path / "g/r" / document).read_text()
+    (tmp_path / "g/r" / document).write_text(raw.replace("blosc", "blosk").replace("zstd", "zstk"))
+    if zarr_format == 2:
+        (tmp_path / "g/q/.zattrs").write_text("[]")
+    found = {problem.key: problem.what for problem in zcore.verify(tmp_path).problems}
+    assert set(found) >= {f"g/p/{document}", f"g/q/{chunk}", f"g/r/{document}"}
+    for key, what in found.items():
+        assert not what.startswith((str(tmp_path), key, f"{key.removeprefix('g/')[2:]}: ")), (key, what)
