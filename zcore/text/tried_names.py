@@ -70,8 +70,10 @@ OF_METADATA = {"dimension_separator": "it is chunk_keys.separator"}
 OF_GROUP = {
     **dict.fromkeys(("parent", "file", "filename"), _ABOVE), "copy": _COPY, "flush": SENTENCES["flush"],
     **dict.fromkeys(("array", "create"), "g.create_array(name, data=data) creates an array"),
-    "create_dataset_like": "zcore.empty_like(array, store=g.store, path=name) creates an array like another",
-    "ref": _LINKS, "mode": _READ_ONLY,
+    **{name: f"zcore.{kind}_like(array, store=g.store, path=name) creates an array like another" for name, kind in (
+        ("create_dataset_like", "empty"), *[(f"{kind}_like", kind) for kind in ("empty", "full", "ones", "zeros")])},
+    "ref": _LINKS, "mode": _READ_ONLY, "require_groups": "g.require_group(name) gives each",
+    "synchronizer": SENTENCES["synchronizer"],
     **dict.fromkeys(("visit", "visitvalues", "visitkeys"), "g.visititems(function) gives each name and node"),
 }
 OF_ATTRIBUTES = dict.fromkeys(("create", "modify"), "attrs[name] = value sets one, attrs.update(...) several")
