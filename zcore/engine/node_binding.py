@@ -14,7 +14,7 @@ from zcore.engine.views import UNSEEN, is_reshaped, renewed, stored_attributes, 
 from zcore.errors import LockError, NodeNotFoundError, ReadOnlyError, StoreError, ZcoreError, warn_of
 from zcore.formats.json_documents import MAX_NBYTES
 from zcore.kernel.io.documents import Tickets
-from zcore.kernel.io.locks import Held
+from zcore.kernel.io.locks import Held, has_name
 from zcore.model.metadata import ArrayMetadata, GroupMetadata
 from zcore.stores.keys import prefix_of
 
@@ -296,16 +296,9 @@ class Exclusive(Held):
         `state`: text that is added to the message.
         """
         binding = self._binding
-        try:
-            if self.dir_fd < 0 or os.path.samestat(os.fstat(self.dir_fd), os.stat(binding.locks().directory)):
-                return
-        except (FileNotFoundError, NotADirectoryError):
-            pass
-        except OSError as exc:
-            raise StoreError(f"cannot look at the directory of {binding.describe()}: {exc.strerror}",
-                             key=binding.document, errno=exc.errno) from exc
-        raise StoreError(f"a group above {binding.describe()} was moved or replaced in the middle of a call; the node "
-                         f"went with it{state}", key=binding.document, errno=errno.ESTALE)
+        if self.dir_fd >= 0 and not has_name(self.dir_fd, binding.locks().directory):
+            raise StoreError(f"a group above {binding.describe()} was moved or replaced in the middle of a call; the "
+                             f"node went with it{state}", key=binding.document, errno=errno.ESTALE)
 
     def set_beside(self, name: str, raw: bytes) -> None:
         """Set the value of another name in the directory of the document that is held."""

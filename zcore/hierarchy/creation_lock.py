@@ -14,7 +14,7 @@ from zcore.descriptors import open_descriptor
 from zcore.errors import LockError, NodeNotFoundError, StoreError
 from zcore.kernel.io.documents import Descriptor
 from zcore.kernel.io.files import TEMP_PREFIX
-from zcore.kernel.io.locks import Held, locks_of
+from zcore.kernel.io.locks import Held, has_name, locks_of
 from zcore.stores.base import Folders
 from zcore.stores.directory.staged import unlock
 from zcore.stores.keys import prefix_of
@@ -107,12 +107,12 @@ class Place(Held):
             if not is_locked:
                 raise LockError(f"cannot lock directory {self._directory}: {exc.strerror}; lock='file' makes lock "
                                 "files, lock=None writes without locks", key=self._directory, errno=exc.errno) from exc
-        if not is_locked or not self._has_name():
+        if not is_locked or not self.is_here():
             return False
         if self._has_lock_file:
             self._hold = self._store.locks(self._path, None, by_files=True).whole()
             self._hold.__enter__()
-            return self._has_name()
+            return self.is_here()
         self._keep()
         return True
 
@@ -129,7 +129,7 @@ class Place(Held):
                 raise LockError(f"this thread holds the lock of the directory {self._directory} already, in a call "
                                 "that has not ended: a signal handler, or other code that runs inside that call, "
                                 "would wait for ever", key=self._directory, errno=errno.EDEADLK)
-            if not self._has_name():
+            if not self.is_here():
                 return False
             sleep(pause)
             pause = min(2 * pause, _LAST_PAUSE)
@@ -169,16 +169,7 @@ class Place(Held):
 
     def is_here(self) -> bool:
         """Return whether the directory still has its name."""
-        return self._held is None or self._has_name()
-
-    def _has_name(self):
-        try:
-            return os.path.samestat(os.fstat(self._held.fd), os.stat(self._directory))
-        except (FileNotFoundError, NotADirectoryError):
-            return False
-        except OSError as exc:
-            raise StoreError(f"cannot look at {self._directory}: {exc.strerror}", key=self._directory,
-                             errno=exc.errno) from exc
+        return self._held is None or has_name(self._held.fd, self._directory)
 
     def release(self, exception: BaseException | None) -> None:
         # Called again if a signal handler raises in it.

@@ -544,16 +544,7 @@ cdef class _Hold:
 
     cdef object _is_at(self):
         """Return whether the directory of the locked document still has its name."""
-        if self.dirfd < 0:
-            return True
-        try:
-            return os.path.samestat(os.fstat(self.dirfd), os.stat(self.locks.directory))
-        except (FileNotFoundError, NotADirectoryError):
-            return False
-        except OSError as exc:
-            directory = self.locks.directory
-            raise errors.StoreError(f"cannot look at {directory}: {exc.strerror}", key=directory,
-                                    errno=exc.errno) from exc
+        return self.dirfd < 0 or has_name(self.dirfd, self.locks.directory)
 
     def _name(self):
         """Return the name of the lock for messages: a path or a key; None without a name."""
@@ -735,6 +726,16 @@ cdef class Held:
                 raised = error
         if raised is not None:
             raise raised
+
+
+def has_name(int fd, str directory not None):
+    """Return whether an open directory still has its name. Raises : StoreError, if that cannot be looked at."""
+    try:
+        return os.path.samestat(os.fstat(fd), os.stat(directory))
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as exc:
+        raise errors.StoreError(f"cannot look at {directory}: {exc.strerror}", key=directory, errno=exc.errno) from exc
 
 
 cdef int _open_directory(directory) except -1:
