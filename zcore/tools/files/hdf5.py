@@ -219,7 +219,7 @@ class _StoredChunks(Stored):
         self._select(array.box, [-(-n // max(1, chunk)) for n, chunk in zip(
             self._dataset.shape, self._chunks, strict=True)], array.dimensions)
 
-    def _places(self):
+    def _boxes(self):
         with reading(self._array.place, self._dataset.name):
             found = stored_coords(self._dataset) if self._dataset.chunks else ()
         return (([i * n for i, n in zip(coords, self._chunks, strict=True)], self._chunks) for coords in found)
