@@ -26,8 +26,8 @@ def test_shapes(shape, chunk, expected):
     elements = np.arange(np.prod(chunk, dtype=int), dtype="i4").reshape(chunk)
     assert codec.encoded_type(elements.dtype, chunk) == (elements.dtype, expected)
     encoded = codec.encode(np.asfortranarray(elements))
-    assert encoded.shape == expected and encoded.reshape(-1).tolist() == elements.reshape(-1).tolist()
-    assert codec.decode(encoded, elements.dtype, chunk).tolist() == elements.tolist()
+    assert encoded.shape == expected and np.array_equal(encoded.reshape(-1), elements.reshape(-1))
+    assert np.array_equal(codec.decode(encoded, elements.dtype, chunk), elements)
     assert codec.configuration() == {"shape": shape}
 
 
