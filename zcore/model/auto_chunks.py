@@ -72,7 +72,7 @@ def normalize_chunks(chunks: Chunks, shape: Sequence[int], itemsize: int, max_nb
     (10000, 1000)
     """
     if chunks is None or isinstance(chunks, str):
-        target = TARGET_NBYTES if chunks in (None, "auto") else parse_nbytes(chunks)
+        target = TARGET_NBYTES if chunks in (None, "auto") else parse_nbytes(chunks, what)
         return auto_chunk_shape(shape, itemsize, target if max_nbytes is None else min(target, max_nbytes))
     asked = _asked(chunks, len(shape), what)
     if isinstance(chunks, bool) or not all([_may_be_length(chunk) for chunk in asked]):

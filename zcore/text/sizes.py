@@ -11,20 +11,20 @@ _NBYTES = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,15})?)\s*([kKMGT]?)(i?)B?", re.A
 _POWERS = {"": 0, "k": 1, "K": 1, "M": 2, "G": 3, "T": 4}
 
 
-def parse_nbytes(text: str) -> int:
+def parse_nbytes(text: str, name: str | None = None) -> int:
     """Return the number of bytes of a size such as ``"4 MB"`` (10**6 bytes each), ``"512 KiB"`` or ``"65536"``.
 
-    Raises : ValueError, if `text` is no size or less than a byte.
+    Raises : ValueError, if `text` is no size or less than a byte; with `name` in the message, if there is one.
 
     >>> parse_nbytes("1.5 MiB")
     1572864
     """
-    match = _NBYTES.fullmatch(text.strip())
+    match, where = _NBYTES.fullmatch(text.strip()), "" if name is None else f"{name}: "
     if match is None or (match[3] and not match[2]):
-        raise ValueError(f"expected a size such as '4 MB' or '512 KiB', found {text!r}")
+        raise ValueError(f"{where}expected a size such as '4 MB' or '512 KiB', found {text!r:.60}")
     nbytes = int(float(match[1]) * (1024 if match[3] else 1000) ** _POWERS[match[2]])
     if nbytes < 1:
-        raise ValueError(f"expected a size of at least one byte, found {text!r}")
+        raise ValueError(f"{where}expected a size of at least one byte, found {text!r}")
     return nbytes
 
 
@@ -37,10 +37,7 @@ def room_of(value: SupportsIndex | str, name: str) -> int:
     (64000000, 0)
     """
     if isinstance(value, str):
-        try:
-            nbytes = 0 if value.strip() == "0" else parse_nbytes(value)
-        except ValueError as exc:
-            raise ValueError(f"{name}: {exc}") from exc
+        nbytes = 0 if value.strip() == "0" else parse_nbytes(value, name)
     elif isinstance(value, bool) or not hasattr(value, "__index__"):
         raise TypeError(f"{name} is {value!r:.60}, expected a number of bytes or a size such as '64 MB'")
     else:

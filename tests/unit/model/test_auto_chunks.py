@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import zcore
 from tests.each import each
 from zcore.model.auto_chunks import TARGET_NBYTES, auto_chunk_shape, normalize_chunks, parse_nbytes
 
@@ -22,8 +23,11 @@ def test_size_in_words(text, nbytes):
     "", "MB", "-1", "1 XB", "1 iB", "1e6", "0", "0.1 B", "1 MB MB", "٤ MB", "1,5 MB", "1" * 16,
 ])
 def test_text_that_is_no_size(text):
-    with pytest.raises(ValueError, match="expected a size"):
+    with pytest.raises(ValueError, match="^expected a size"):
         parse_nbytes(text)
+    for name in ("chunks", "shards"):
+        with pytest.raises(ValueError, match=f"^{name}: expected a size"):
+            zcore.create_array(zcore.MemoryStore(), shape=5, dtype="i4", **{name: text})
 
 
 @given(st.lists(st.integers(0, 2**40), max_size=5), st.integers(1, 300), st.integers(1, 2**22))

@@ -166,7 +166,7 @@ def _chunks_and_shards(chunks, shards, shape, itemsize):
         chunk_shape = normalize_chunks(chunks, shape, itemsize, MAX_BLOSC_NBYTES)
         grid_shape = [-(-length // chunk) for length, chunk in zip(shape, chunk_shape, strict=True)]
         counts = normalize_chunks(AUTO_SHARD if shards == "auto" else shards, grid_shape,
-                                  math.prod(chunk_shape) * itemsize)
+                                  math.prod(chunk_shape) * itemsize, what="shards")
         shard_shape = tuple([chunk * count for chunk, count in zip(chunk_shape, counts, strict=True)])
         return chunk_shape, shard_shape, None, index_location
     if is_listed(shards):
