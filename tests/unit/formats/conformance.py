@@ -451,8 +451,8 @@ class FormatConformance:
                 assert (caught.value.path, caught.value.document, caught.value.member) == ("a", document, name)
 
     def test_too_many_dimensions_are_unsupported(self, format):
-        many = dict([self.members[kind] for kind in ("lengths", "chunk lengths")])
-        for members in self._arrays(format):
+        many = dict([self.members[kind] for kind in ("lengths", "chunk lengths") if kind in self.members])
+        for members in self._arrays(format) if many else ():
             with pytest.raises(UnsupportedError, match="65 dimensions"):
                 format.parse_array(_joined(members | {
                     member: around.replace("{}", str([1] * 65)) for member, around in many.items()}), "x")
