@@ -396,8 +396,8 @@ class FormatConformance:
 
     def test_wrong_member_is_named(self, format):
         """V2-ARR-02 to V2-ARR-07, V2-DT-01, V2-DT-05, V2-ST-01, V2-ST-03, V2-FV-03, V3-DOC-06, V3-META-01, V3-META-03,
-        V3-GRID-01, V3-KEY-03, V3-RGRID-03, ZM-META-02 to ZM-META-04, ZM-META-06, ZM-META-07, ZM-META-10 to ZM-META-13,
-        ZM-CHK-12
+        V3-GRID-01, V3-KEY-03, V3-RGRID-03, ZM-META-02 to ZM-META-04, ZM-META-06, ZM-META-07, ZM-META-10, ZM-META-11,
+        ZM-META-12, ZM-META-13, ZM-CHK-12
         """
         self._refuses(format, MetadataError, 400, self._texts(WRONG, self.wrong))
 
