@@ -11,7 +11,7 @@ from tests.both_ways import WAYS, directory
 from tests.each import each
 from tests.examples import examples
 from tests.unit.formats.conformance import look_at
-from tests.unit.formats.test_zmeta_hostile import VALID
+from tests.unit.formats.hostile_zmeta import VALID
 
 integers = st.sampled_from(
     [0, 1, 2, 3, 255, 2**31 - 17, 2**31, 2**32, 2**53 + 1, 2**62, 2**63 - 1, 2**63, 2**64, -1, 10**400])

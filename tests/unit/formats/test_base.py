@@ -16,7 +16,7 @@ from zcore import formats
 from zcore.formats import FORMATS, NAMES, NODE_DOCUMENTS, format_of
 from zcore.formats.base import Format
 
-from . import test_zmeta_hostile
+from . import hostile_zmeta
 from .conformance import FormatConformance
 from .zarr_v2 import test_hostile as zarr_v2_hostile
 from .zarr_v3 import test_hostile as zarr_v3_hostile
@@ -71,10 +71,10 @@ class TestZarrV2(FormatConformance):
 
 class TestZmeta(FormatConformance):
     name = "zmeta"
-    rich = (("__zmeta__", test_zmeta_hostile.VALID),)
+    rich = (("__zmeta__", hostile_zmeta.VALID),)
     members = {**SAME, "length": ("shape", "[{}, 1]")}
-    mandatory = (tuple(test_zmeta_hostile.VALID),)
-    wrong = test_zmeta_hostile.WRONG
+    mandatory = (tuple(hostile_zmeta.VALID),)
+    wrong = hostile_zmeta.WRONG
     unknown = [("dtype", '"|O"')]
 
 
