@@ -72,7 +72,7 @@ def keep(resolved: Resolved, parts: Cut, *reading: object) -> None:
 def _are_its_own(texts, values, metadata):
     """Return whether values that were cut out of a document are members of it, and not of another object in it."""
     marked = json.loads(json.dumps(_MARK).encode().join(texts))
-    own = {name for name, value in marked.items() if value == _MARK}
+    own = {name for name, value in marked.items() if value == _MARK and name not in metadata.extra}
     with suppress(KeyError, TypeError):     # another spelling of the grid
         if marked["chunk_grid"]["configuration"]["chunk_shape"] == _MARK and "chunk_grid" not in metadata.extra:
             own.add("chunk_shape")

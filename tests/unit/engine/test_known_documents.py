@@ -156,6 +156,11 @@ def test_another_grid_in_a_document_of_zarr_v2_is_not_its_own():
         assert other.chunk_shape == (2, 2) and other.extra["chunk_grid"]["configuration"] == {"chunk_shape": [4, 4]}
 
 
+def test_a_chunk_shape_that_zarr_v2_does_not_know_is_kept_as_it_is():
+    found = [parse({**V2, "shape": [4, 5 + n], "chunk_shape": [2, 2 + n]}).extra["chunk_shape"] for n in range(3)]
+    assert found == [[2, 2], [2, 3], [2, 4]]
+
+
 @pytest.mark.parametrize("change", [{"fill_value": True}, {"data_type": "uint32"}, {"unknown": {}}, {"codecs": []}])
 def test_values_that_python_calls_equal_are_not(change):
     def outcome():
