@@ -844,9 +844,17 @@ def _giving_bytes(method, with_identity):
     @wraps(method)
     def checked(self, key, *arguments, **keywords):
         found = method(self, key, *arguments, **keywords)
-        if found is None or type(found) is bytes:
-            return found
-        return (as_bytes(self, key, found[0]), found[1]) if with_identity else as_bytes(self, key, found)
+        if found is None or not with_identity:
+            return None if found is None else as_bytes(self, key, found)
+        try:
+            value, identity = found
+            is_one = identity is None or len(identity) == 5
+        except (TypeError, ValueError):
+            is_one = False
+        if not is_one:
+            raise StoreError(f"{key!r} of {self!r} is {found!r:.60}, expected a value and its identity, which is None "
+                             "or five numbers", key=key)
+        return as_bytes(self, key, value), identity
 
     return checked
 

@@ -287,6 +287,17 @@ def test_values_that_are_no_bytes_are_named(found):
         assert caught.value.key == key
 
 
+@pytest.mark.parametrize("found", [5, b"12", b"123", (b"1",), (), (b"1", 5), (b"1", (1, 2)), False])
+def test_what_is_no_value_with_its_identity_is_named(found):
+    class Strange(WaitingStore):
+        def get_with_identity(self, key, byte_range=None):
+            return found
+
+    with pytest.raises(StoreError, match="'a' of .* expected a value and its identity") as caught:
+        Strange({"a": b"1"}).get_with_identity("a")
+    assert caught.value.key == "a"
+
+
 @pytest.mark.parametrize("kind", [bytearray, memoryview, lambda value: np.frombuffer(value, "u1")])
 def test_values_may_be_any_buffer(kind):
     store = StrangeStore()
