@@ -231,7 +231,10 @@ class _Creation:
                     return None
                 create(inner, "", self.new, self.options.changed({"lock": False}), is_below=True)
             self.check_groups()
-            return self.opened()
+            try:
+                return self.opened()
+            except NodeNotFoundError:     # another call has replaced or deleted it meanwhile
+                return self.opened_unseen(self.view)
         return None
 
     def made_in_place(self):

@@ -550,6 +550,25 @@ def test_threads_that_open_or_create_the_same_node(tmp_path, way, zarr_format):
     assert errors == []
 
 
+@pytest.mark.parametrize("another", [lambda path: zcore.create_group(path, overwrite=True), shutil.rmtree])
+def test_a_node_that_another_call_replaces_at_once_was_made(tmp_path, monkeypatch, another):
+    """Both calls end well; the handle of the first finds out when it is used."""
+    path, check = tmp_path / "x", creation._Creation.check_groups
+    zcore.create_array(path, shape=3, dtype="i4")
+
+    def replaced(steps):
+        check(steps)
+        if not steps.is_below:     # it is made, and has its place
+            monkeypatch.setattr(creation._Creation, "check_groups", check)
+            another(path)
+
+    monkeypatch.setattr(creation._Creation, "check_groups", replaced)
+    array = zcore.create_array(path, data=np.arange(4), overwrite=True)
+    assert creation._Creation.check_groups is check and array.shape == (4,)
+    with pytest.raises(zcore.NodeNotFoundError):
+        array[...]
+
+
 def test_what_comes_and_goes_all_the_time_is_an_error_in_the_end(store, monkeypatch):
     zcore.create_group(store)
     calls = []
