@@ -199,8 +199,10 @@ class CodecChain:
         self.codecs = (*codecs[:len(codecs) - len(self.compressors)], *self.compressors)
         self._lower()
 
-    def for_chunks(self, chunk_shape: tuple[int, ...]) -> CodecChain | None:
+    def for_chunks(self, chunk_shape: tuple[int, ...], *, is_listed: bool = False) -> CodecChain | None:
         """Return the chain for chunks of a shape with the same number of dimensions; None for other shards.
+
+        `is_listed`: most probably nothing of it will be asked for.
 
         Raises : ValueError, if a codec does not accept such chunks.
         """
@@ -213,13 +215,13 @@ class CodecChain:
         new.chunk_shape = chunk_shape
         is_same = like.is_native and not any(map(_is_sized, like.compressors))
         # A codec from array to array may refuse such chunks.
-        new._like = like if is_same and not like.array_codecs else None
+        new._like = like if is_listed and is_same and not like.array_codecs else None
         if new._like is None:
             new._follow(like, like.lowered if is_same else None)
         return new
 
     def __getattr__(self, name: str) -> Any:
-        """Complete a chain of `for_chunks`, of which who lists arrays asks for nothing."""
+        """Complete the chain of an array that was listed."""
         if name not in _WHEN_ASKED or self._like is None:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
         self._follow(self._like, self._like.lowered)

@@ -52,7 +52,7 @@ def recall(parts: Cut, *reading: object) -> Resolved | None:
         return None
     try:
         metadata = metadata.resized(shape, values.get("attributes"), chunk_shape)
-        chain = None if metadata.chunk_nbytes > _MAX_NBYTES else chain.for_chunks(chunk_shape)
+        chain = None if metadata.chunk_nbytes > _MAX_NBYTES else chain.for_chunks(chunk_shape, is_listed=True)
     except ValueError:
         return None     # the parser says more
     return None if chain is None else (metadata, chain, *rest)

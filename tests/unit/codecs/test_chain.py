@@ -35,10 +35,12 @@ def test_kernel_and_python_agree(specs, shape):
 
 @each("specs", [(BYTES,), (BYTES, BLOSC, CRC), (CodecSpec("transpose", {"order": [1, 0]}), BYTES),
                 (BYTES, CodecSpec("numcodecs.bz2", {"level": 1}))])
-def test_chunks_of_another_shape_have_the_chain_that_is_made_for_them(specs):
+@pytest.mark.parametrize("is_listed", [False, True])
+def test_chunks_of_another_shape_have_the_chain_that_is_made_for_them(specs, is_listed):
     chain = CodecChain(specs, np.dtype("<i2"), (3, 5))
     for shape in (2, 9), (4, 4):
-        made, chain = CodecChain(specs, np.dtype("<i2"), shape), chain.for_chunks(shape)
+        made, chain = CodecChain(specs, np.dtype("<i2"), shape), chain.for_chunks(
+            shape, is_listed=is_listed)
         # What was asked for first, and of which chain the chain came, makes no difference.
         for name in ("max_encoded", "sizes", "array_types", "chunk_shape", "dtype", "order", "swap", "step_names",
                      "header_itemsize", "shards", "inner_shape", "is_partial"):
