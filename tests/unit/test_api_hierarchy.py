@@ -139,7 +139,8 @@ def test_codecs_of_a_chunk():
 
 
 @pytest.mark.parametrize("n", [1, pytest.param(20_000, marks=pytest.mark.slow)])
-@pytest.mark.parametrize(("zarr_format", "document"), [(2, ".zmetadata"), (3, "zarr.json")])
+@pytest.mark.parametrize(("zarr_format", "document"), [pytest.param(2, ".zmetadata", marks=pytest.mark.slow),
+                                                       (3, "zarr.json")])
 def test_long_consolidated_metadata_are_written_and_read(tmp_path, zarr_format, document, n):
     """zarr-python has no limit, and takes such a document from 15,000 arrays on."""
     store = zcore.MemoryStore()

@@ -783,6 +783,7 @@ def test_pipelines_of_zarr_are_compared():
     assert text.splitlines()[-1].split("|")[2].strip() == "0"
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_reads_in_c_are_compared():
     for name in ("h5py", "tensorstore"):

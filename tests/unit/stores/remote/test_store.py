@@ -347,7 +347,8 @@ def test_conditions_are_tried_before_they_are_relied_on(service, is_good):
     assert zcore.open(service)[...].tolist() == [5, 1, 5, 5]
 
 
-def test_two_who_change_a_document_are_told():
+def test_two_who_change_a_document_are_told(monkeypatch):
+    monkeypatch.setattr("zcore.engine.requests.MAX_PAUSE", 0.001)
     service = obstore.store.MemoryStore()
     zcore.create_array(RemoteStore(service), shape=(8,), chunks=(8,), dtype="i2")
     store = RemoteStore(service, path="")
