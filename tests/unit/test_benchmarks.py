@@ -740,6 +740,7 @@ def test_the_bucket_answers_ranges_and_lists_in_pages(tmp_path):
             urllib.request.urlopen(f"{place.endpoint}/{object_server.BUCKET}/c/0", timeout=30)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif("ZCORE_LIBS" in os.environ, reason="the ceilings are those of the wheel's libraries")
 def test_no_call_takes_more_instructions_than_its_ceiling():
     allowed = instructions.ceilings()
@@ -774,6 +775,7 @@ def test_a_wrong_answer_of_a_codec_has_no_time(monkeypatch):
     assert timings and all(timing.failed and not timing.read for timing in timings)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_pipelines_of_zarr_are_compared():
     pytest.importorskip("zarr")
@@ -803,6 +805,7 @@ def test_checkpoints_are_compared():
     assert len(rows) == 4 and "| 2 | misaligned | replaced | none |" in checkpoint.render(rows)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_engines_of_xarray_are_compared():
     for name in ("xarray", "dask", "zarr", "kerchunk"):
@@ -812,6 +815,7 @@ def test_engines_of_xarray_are_compared():
     assert text.splitlines()[-1].split("|")[2].strip() == "0"
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_growth_is_measured_and_drawn(tmp_path, capsys):
     pytest.importorskip("matplotlib")
@@ -824,6 +828,7 @@ def test_growth_is_measured_and_drawn(tmp_path, capsys):
             assert f"{kind}: {verb}" in (tmp_path / "growth.svg").read_text("utf-8")
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_streams_are_stored(monkeypatch):
     monkeypatch.setattr(streams, "ENCODINGS", {"raw": None, "zstd": "zstd"})
