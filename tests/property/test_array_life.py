@@ -664,7 +664,7 @@ def test_a_life(machine):
 
 
 @pytest.mark.parametrize("n_lives", [1, pytest.param(100, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("life", [ZarrV3, pytest.param(Sharded, marks=pytest.mark.slow), ZarrV2],
+@pytest.mark.parametrize("life", [ZarrV3, *[pytest.param(life, marks=pytest.mark.slow) for life in (Sharded, ZarrV2)]],
                          ids=lambda life: life.__name__)
 def test_every_outcome_of_the_verbs_of_a_hierarchy(life, n_lives):
     """Create, overwrite, delete, move and copy: of arrays and groups, wherever they end, and whatever stands there.

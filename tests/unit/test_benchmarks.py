@@ -643,8 +643,9 @@ class TestCommand:
         assert "references_open" in capsys.readouterr().out and not (tmp_path / "results").exists()
 
     @pytest.mark.filterwarnings("ignore")
-    @pytest.mark.parametrize("shown", [("rows", "heftie"), pytest.param(
-        ("rows", "heftie", "curves", "zarr_benchmarks"), marks=pytest.mark.slow)], ids=["two", "all"])
+    @pytest.mark.slow
+    @pytest.mark.parametrize("shown", [("rows", "heftie"), ("rows", "heftie", "curves", "zarr_benchmarks")],
+                             ids=["two", "all"])
     def test_every_suite_is_measured_and_gets_a_page(self, tmp_path, shown):
         pytest.importorskip("matplotlib")
         pytest.importorskip("zarr")
@@ -837,6 +838,7 @@ def test_streams_are_stored(monkeypatch):
     assert "| frames | zcore, writer | zcore, append |" in text and "| zstd, chunks of 32 frames |" in text
 
 
+@pytest.mark.slow
 def test_asdf_files_are_read_and_written():
     pytest.importorskip("asdf")
     measured = asdf_files.measure(quick=True)

@@ -323,7 +323,8 @@ def test_changes_of_the_shape_are_those_of_numpy(settings, seed):
         assert np.array_equal(zcore.open(array.store)[...], model)
 
 
-@pytest.mark.parametrize("settings", [{"chunks": (4, 5)}, {"chunks": (2, 5), "shards": (8, 5)}])
+@pytest.mark.parametrize("settings", [pytest.param({"chunks": (4, 5)}, marks=pytest.mark.slow),
+                                      {"chunks": (2, 5), "shards": (8, 5)}])
 def test_writers_of_several_processes(places, settings):
     zcore.create_array(places(), shape=(0, 5), dtype="i4", fill_value=-1, **settings)
     stores = [places() for _ in range(3)]
