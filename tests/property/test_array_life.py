@@ -37,7 +37,7 @@ from zcore.stores.keys import TEMPORARY
 PLACES = (*WAYS, "memory")
 # Some below others, some where a group must be; the root is taken rarely, as little else is left then.
 PATHS = st.sampled_from(["a", "a", "b", "b", "g/a", "g/a", "g/h/c", "g", "g/h", "x/y", ""])
-# What a life with groups meets: a verb, of which node, what is at the destination, and the error.
+# Each case that a life with groups must meet: the verb, the kind of node, what is at the destination, and the error.
 MET = {
     *[f"delete {kind}" for kind in ("array", "group", "none: NodeNotFoundError")],
     *[f"{verb} {where}"
@@ -90,7 +90,7 @@ def positions(selection, shape):
 
 
 class Hierarchy(RuleBasedStateMachine):
-    """What is done to nodes, in all places and in the model, and what holds after each step."""
+    """Each step is made in all places and in the model, and then they are compared."""
 
     zarr_format = None
     is_sharded = False
@@ -377,7 +377,7 @@ class Hierarchy(RuleBasedStateMachine):
 
 
 class Life(Hierarchy):
-    """All that is done to arrays and groups, also by handles on what is no more."""
+    """All steps with arrays and groups, also by handles of nodes that were deleted."""
 
     handles = Bundle("handles")
 

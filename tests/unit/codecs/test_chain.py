@@ -41,7 +41,7 @@ def test_chunks_of_another_shape_have_the_chain_that_is_made_for_them(specs, is_
     for shape in (2, 9), (4, 4):
         made, chain = CodecChain(specs, np.dtype("<i2"), shape), chain.for_chunks(
             shape, is_listed=is_listed)
-        # What was asked for first, and of which chain the chain came, makes no difference.
+        # The second chain is made from the first one, not from the original.
         for name in ("max_encoded", "sizes", "array_types", "chunk_shape", "dtype", "order", "swap", "step_names",
                      "header_itemsize", "shards", "inner_shape", "is_partial"):
             assert getattr(chain, name) == getattr(made, name), name

@@ -24,7 +24,7 @@ ARRAYS = {
     "booleans": ((4,), "|b1", (9,), True),
 }
 
-# Values that no member has, as JSON, by what the member says of an array of 10 × 10 in chunks of 5 × 5.
+# Wrong values as JSON, by the kind of member. The array is one of 10 × 10 in chunks of 5 × 5.
 DEEP, DIGITS, LONE = "[" * 60 + "]" * 60, "9" * 4000, '"\\ud800"'
 WRONG = {
     "lengths": [
