@@ -233,7 +233,7 @@ class CodecChain:
             like.dtype, like.codecs, like.array_codecs, like.serializer)
         self.compressors, self.header_itemsize, self.shards = like.compressors, like.header_itemsize, None
         self.inner_shape, self.is_partial, self._axes = like.inner_shape, like.is_partial, like._axes
-        self.array_types = self._types_of(self.chunk_shape) if like.array_codecs else [(like.dtype, self.chunk_shape)]
+        self.array_types = self._types_of(self.chunk_shape)
         self.sizes = self._sizes_of(self.array_types)
         self._lower(lowered)
 
