@@ -40,9 +40,11 @@ def test_attributes_take_scalars_of_numpy(tmp_path):
 def test_messages_say_what_to_do(tmp_path):
     with pytest.raises(zcore.NodeNotFoundError, match="holds no node"):
         zcore.open(tmp_path)
-    for call in (zcore.open, zcore.open_array, zcore.open_group):
-        with pytest.raises(zcore.NodeNotFoundError, match="typo does not exist; mode='a' .*creates "):
+    for call in (zcore.open, zcore.open_array, zcore.open_group, zcore.load, zcore.tree, zcore.open_consolidated):
+        with pytest.raises(zcore.NodeNotFoundError, match="typo does not exist; zcore.open.* with mode='a'.* creates "):
             call(tmp_path / "typo")
+        with pytest.raises(zcore.NodeNotFoundError, match=r"typo\.h5 does not exist$"):     # of no name for a directory
+            call(tmp_path / "typo.h5")
     with pytest.raises(zcore.NodeNotFoundError, match="typo does not exist$"):
         zcore.open(tmp_path / "typo", mode="r+")
     with pytest.raises(zcore.UnsupportedError, match=r"^'memories://a': .*'memories'.* MemoryStore\(\)"):

@@ -479,8 +479,8 @@ def check_replaceable(store: Store, path: str) -> None:
 # Advice for a path where nothing is, for `open_array`, `open_group` and `open`.
 _MAX_ENTRIES = 1000    # of a directory, among which a file is looked for
 _MAX_ABOVE = 8     # folders in an archive that are looked through for a node
-_MADE = {"array": "with a shape and a dtype creates it", "group": "creates it",
-         "node": "with a shape and a dtype creates an array there"}
+_MADE = {"group": "; zcore.open_group with mode='a' creates it",
+         "node": "; zcore.open with mode='a', a shape and a dtype creates an array there"}
 
 
 def not_found(store: Store, path: str, zarr_format: FormatName | None, options: Options,
@@ -490,7 +490,8 @@ def not_found(store: Store, path: str, zarr_format: FormatName | None, options: 
     directory = directory_at(store, prefix_of(path))
     if directory is not None and not os.path.lexists(directory):
         # The default mode is for reading. In zarr-python it creates.
-        reason = f"{place} does not exist" + (f"; mode='a' {_MADE[what]}" if options.read_only else "")
+        is_makeable = options.read_only and openers.named_kind(directory) in (None, openers.ZIP)
+        reason = f"{place} does not exist{_MADE.get(what, '') if is_makeable else ''}"
     elif zarr_format is not None and (other := find(store, path, None, Options(strict=options.strict))) is not None:
         reason = f"{place} is a {other.format.title} {other.what}, zarr_format={zarr_format!r} was asked for"
     else:
