@@ -208,8 +208,9 @@ class Building(staged.StagedDirectory, Work):
         with staged.faults("clean up", self.between):
             cleanup.remove_directory(self.between)
 
-# Errors of the system for names that a file system refuses.
-_OF_NAMES = frozenset((errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL))
+# Refusals: of names that a file system cannot have, and to erase what belongs to no node.
+_REFUSALS = NodeExistsError, InvalidKeyError, KeyConflictError, exchange.NoExchangeError
+_REFUSING = frozenset((errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL, errno.EEXIST, errno.ESPIPE))
 
 # The sinks of files that are written as a whole.
 SINKS: dict[openers.Kind, str] = {
@@ -540,9 +541,8 @@ def _has_name(work, overwrite):
 
 def _may_go_on(error):
     """Return whether a failed copy keeps its state. Then the next one may come further."""
-    if isinstance(error, (InvalidKeyError, KeyConflictError)) or getattr(error, "errno", None) in _OF_NAMES:
-        return False
-    return isinstance(error, (OSError, ChunkError, MemoryError))
+    is_refusal = isinstance(error, _REFUSALS) or getattr(error, "errno", None) in _REFUSING
+    return not is_refusal and isinstance(error, (OSError, ChunkError, MemoryError))
 
 
 class _Folder(Held):

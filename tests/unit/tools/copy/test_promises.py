@@ -707,6 +707,29 @@ def test_copy_that_is_refused_for_a_key_leaves_nothing(tmp_path):
     assert os.listdir(tmp_path) in ([], ["x"]) and not any(files for _, _, files in os.walk(tmp_path))
 
 
+@pytest.mark.parametrize("kind", ["in the way", "fifo", "too many", "new node", "new array above"])
+def test_copy_that_is_refused_in_its_last_step_leaves_nothing(kind, tmp_path, monkeypatch):
+    source, group = zcore.create_group(tmp_path / "a"), zcore.create_group(tmp_path / "b")
+    source.create_array("x/y", data=VALUES)
+    old = tmp_path / "b" / "old"
+    if kind in ("in the way", "fifo", "too many"):
+        group.create_array("old", data=OLD)
+        (old / "x" / "y").mkdir(parents=True)
+        (old / "x" / "y" / "zarr.json").mkdir()
+        (old / "x" / "y" / "zarr.json" / "note").write_text("")
+        os.mkfifo(old / "c" / "fifo") if kind == "fifo" else None
+        monkeypatch.setattr(exchange, "_MAX_KEPT", 0 if kind == "too many" else 10)
+    else:
+        close = destinations.StoreSink.close
+        monkeypatch.setattr(destinations.StoreSink, "close", lambda sink: (group.create_array("old", data=OLD),
+                                                                           close(sink)))
+    path = "old/below" if kind == "new array above" else "old"
+    with pytest.raises((zcore.StoreError, zcore.NodeExistsError)):
+        zcore.copy(source, tmp_path / "b", destination_path=path, overwrite=not kind.startswith("new"))
+    assert np.array_equal(group["old"][...], OLD)
+    assert not [name for _, names, _ in os.walk(tmp_path) for name in names if "zc_tmp" in name]
+
+
 # the source
 
 class Hooked(zcore.MemoryStore):
