@@ -45,7 +45,7 @@ from zcore.model.metadata import has_varying_items
 from zcore.ranges import LocalFile
 from zcore.stores import openers
 from zcore.stores.directory.staged import faults
-from zcore.stores.keys import TEMPORARY, WINDOWS, check_key
+from zcore.stores.keys import TEMPORARY
 from zcore.stores.zip.members import Member, MemberReader, check_name, read_members
 from zcore.tools.copy.sources import Source, SourceArray, SourceGroup
 from zcore.tools.copy.transfer import Sink, Target
@@ -360,8 +360,8 @@ class NpzSink(NpySink):
 
 
 def _check_new_name(name):
-    """Raise InvalidKeyError unless a member may have a name on every system that may unpack the archive."""
-    check_name(check_key(name, WINDOWS))
+    """Raise InvalidKeyError unless a member may have a name."""
+    check_name(name)
     if name.endswith(_SUFFIX):
         raise InvalidKeyError(f"{name!r:.200} is not a name in an .npz file: `numpy.load` takes {_SUFFIX!r} "
                               "for an ending", key=name)

