@@ -291,24 +291,11 @@ class Store(ABC):
         return type(self).__name__
 
     def __init_subclass__(cls, **keywords: Any) -> None:
-        """Wrap a `list_dir` that returns a pair of lists, such that it returns a `Listing`.
-
-        A store of another author is checked, too: its values are bytes, and the names that it lists complete.
-        """
+        """Check what the methods of another author return. A pair of lists from `list_dir` becomes a `Listing`."""
         super().__init_subclass__(**keywords)
-        is_foreign = not cls.__module__.startswith("zcore.")
-        for name in {"get", "get_with_identity"}.intersection(cls.__dict__) if is_foreign else ():
-            setattr(cls, name, _giving_bytes(cls.__dict__[name], name != "get"))
-        listed = cls.__dict__.get("list_dir")
-        if listed is not None:
-            @wraps(listed)
-            def list_dir(self, prefix):
-                found = listed(self, prefix)
-                if is_foreign:
-                    _check_listing(self, prefix, found)
-                return found if type(found) is Listing else Listing(*found)
-
-            cls.list_dir = list_dir
+        if not cls.__module__.startswith("zcore."):
+            for name in _RETURNS.keys() & cls.__dict__:
+                setattr(cls, name, _checked(cls.__dict__[name], name, *_RETURNS[name]))
 
     # ------------------------------------------------------------------------------------------------------------------
     # The author of a store writes: required
@@ -837,34 +824,85 @@ def as_bytes(store: Store, key: str, value: Any) -> bytes:
         raise StoreError(f"{key!r} of {store!r} is a {type(value).__name__}, expected bytes", key=key) from exc
 
 
-def _giving_bytes(method, with_identity):
-    @wraps(method)
-    def checked(self, key, *arguments, **keywords):
-        found = method(self, key, *arguments, **keywords)
-        if found is None or not with_identity:
-            return None if found is None else as_bytes(self, key, found)
+def _checked(method, name, expected, check):
+    """Return a method whose result is what `check` makes of it; see `_RETURNS`."""
+    def right(self, found, *arguments, check=check, **named):
         try:
-            value, identity = found
-            is_one = identity is None or len(identity) == 5
-        except (TypeError, ValueError):
-            is_one = False
-        if not is_one:
-            raise StoreError(f"{key!r} of {self!r} is {found!r:.60}, expected a value and its identity, which is None "
-                             "or five numbers", key=key)
-        return as_bytes(self, key, value), identity
+            return check(found, *arguments, **named)
+        except (AttributeError, LookupError, TypeError, ValueError) as exc:
+            key = (*arguments, *named.values())[0]
+            raise StoreError(f"{name}({key!r}) of {self!r} returned {found!r:.60}, expected {expected}",
+                             key=key) from exc
+
+    @wraps(method)
+    def checked(self, *arguments, **named):
+        found = method(self, *arguments, **named)
+        if check is not _sized:
+            return right(self, found, *arguments, **named)
+        items = right(self, found, *arguments, check=lambda found, prefix: iter(found), **named)
+        return (right(self, item, *arguments, **named) for item in items)
 
     return checked
 
 
-def _check_listing(store, prefix, found):
-    try:
-        keys, prefixes = found[:2]
-        wrong = [name for name in (*keys, *prefixes) if not name.startswith(prefix)]
-    except (AttributeError, TypeError, ValueError) as exc:
-        raise StoreError(f"{store!r} lists {found!r:.60} below {prefix!r}, expected a list of keys and one of prefixes",
-                         key=prefix) from exc
-    if wrong:
-        raise StoreError(f"{store!r} lists {wrong[0]!r:.60} below {prefix!r}, expected complete names", key=prefix)
+def _or_none(check):
+    return lambda found, *arguments, **named: None if found is None else check(found, *arguments, **named)
+
+
+def _value(found, *_, **__):
+    return found if type(found) is bytes else bytes(memoryview(found))
+
+
+@_or_none
+def _identity(found, *_, **__):
+    device, inode, size, changed, noted = found
+    return device, inode, size, changed + 0, noted + 0     # numbers are subtracted from them
+
+
+@_or_none
+def _with_identity(found, *_, **__):
+    value, identity = found
+    return _value(value), _identity(identity)
+
+
+@_or_none
+def _first(found, prefix, names, limit):
+    return range(len(names))[found[0]], *_with_identity(found[1:])
+
+
+def _listed(found, prefix):
+    listing = Listing(*map(sorted, found))
+    for names, end in zip(listing[:2], ("", "/"), strict=True):
+        if any(not name.startswith(prefix) or name[len(prefix):].partition("/")[1:] != (end, "") for name in names):
+            raise ValueError("a name is not complete, or not right below the prefix")
+    return listing
+
+
+def _sized(found, prefix):
+    key, size = found
+    if not key.startswith(prefix):
+        raise ValueError("a key is not complete")
+    return key, _size(size)
+
+
+_size = _or_none(lambda found, *_, **__: index(found))
+# What methods of other authors return: in words, and how it is checked and becomes what zcore expects.
+_IDENTITY = "an identity, which is five numbers or None"
+_RETURNS = {
+    "get": ("bytes or None", _or_none(_value)),
+    "list_dir": ("the complete keys right below, and the complete prefixes, which end with a slash", _listed),
+    "identity": (_IDENTITY, _identity),
+    "get_with_identity": (f"None, or a value and {_IDENTITY}", _with_identity),
+    "getsize": ("a number of bytes or None", _size),
+    "existing": ("a list of those of the names that have a value", lambda found, prefix, names: sorted(
+        found, key={name: i for i, name in enumerate(names)}.__getitem__)),
+    "get_first": (f"None, or the index of a name, its value and {_IDENTITY}", _first),
+    "list_sizes": ("an iterator of pairs: a complete key, and a number of bytes or None", _sized),
+    "set_if_not_exists": ("True or False", lambda found, *_, **__: found | False),
+    "set_if_same": (_IDENTITY, _identity),
+    "extent": ("None, or a path or URL, an offset and a size or None", _or_none(
+        lambda found, *_, **__: (found[0] + "", index(found[1]), _size(found[2])))),
+}
 
 
 def sliced(value: _Bytes, byte_range: ByteRange | None) -> _Bytes:

@@ -281,8 +281,7 @@ def test_values_that_are_no_bytes_are_named(found):
     array = zcore.create_array(store, data=np.arange(1, 5))
     store.found = lambda value: found
     for key, read in (("zarr.json", lambda: zcore.open(store)), ("c/0", lambda: array[:])):
-        what = rf"'{key}' of <.*StrangeStore.*> is a {type(found).__name__}, expected bytes"
-        with pytest.raises(StoreError, match=what) as caught:
+        with pytest.raises(StoreError, match=rf"get\('{key}'\) of <.*Strange.*> returned .*, expected bytes") as caught:
             read()
         assert caught.value.key == key
 
@@ -293,7 +292,7 @@ def test_what_is_no_value_with_its_identity_is_named(found):
         def get_with_identity(self, key, byte_range=None):
             return found
 
-    with pytest.raises(StoreError, match="'a' of .* expected a value and its identity") as caught:
+    with pytest.raises(StoreError, match=r"\('a'\) of .* returned .*, expected None, or a value") as caught:
         Strange({"a": b"1"}).get_with_identity("a")
     assert caught.value.key == "a"
 
@@ -308,16 +307,43 @@ def test_values_may_be_any_buffer(kind):
     assert array[:].tolist() == [1, 7, 7, 4] and array.attrs == {"a": 1}
 
 
-@pytest.mark.parametrize(("listing", "message"), [
-    (None, "lists None below 'g/', expected a list of keys and one of prefixes"),
-    (["a"], r"lists \['a'\] below 'g/', expected a list of keys and one of prefixes"),
-    ((["zarr.json"], []), "lists 'zarr.json' below 'g/', expected complete names"),
-    (([], [5]), r"lists \(\[\], \[5\]\) below 'g/', expected a list of keys and one of prefixes")])
-def test_names_that_are_not_complete_are_named(listing, message):
+@pytest.mark.parametrize("listing", [None, ["a"], (["zarr.json"], []), ([], [5]), ([], ["g/a"]), (["g/a/0"], []), 5])
+def test_names_that_are_not_complete_are_named(listing):
     """The members of a group would be missing without a word, and a copy would be empty."""
     class RelativeStore(WritableStore):
         def list_dir(self, prefix):
             return listing
 
-    with pytest.raises(StoreError, match=message):
+    with pytest.raises(StoreError, match=r"list_dir\('g/'\) of .* returned .*, expected the complete keys"):
         list(zcore.open(RelativeStore({"g/zarr.json": zcore.group().store.get("zarr.json")}), path="g"))
+
+
+@pytest.mark.parametrize(("name", "found"), [
+    *[("identity", found) for found in (5, "abcde", (1, 2))], *[("getsize", found) for found in ("1", 2.5)],
+    *[("existing", found) for found in (None, 5, [1], ["g/b"], "bc", [[]])],
+    *[("get_first", found) for found in (5, (0, b""), (0, "x", None), ("b", b"", None), (9, b"", None))],
+    *[("list_sizes", found) for found in (None, ["a"], [("b", 1)], [(5, 1)], [("g/b", "1")], [("g/b", 1, 2)])],
+    ("set_if_not_exists", None), ("set_if_not_exists", "x"), ("set_if_same", 5),
+    *[("extent", found) for found in (5, ("a",), ("a", "b", 1), (5, 0, 1))]])
+def test_what_a_method_should_not_return_is_named(name, found):
+    arguments = {"existing": ("g/", ["b"]), "get_first": ("g/", ["b"], 9), "list_sizes": ("g/",),
+                 "set_if_same": ("g/", b"", None), "set_if_not_exists": ("g/", b"")}.get(name, ("g/",))
+    strange = type("Strange", (WritableStore,), {name: lambda *_: found})()
+    with pytest.raises(StoreError, match=rf"^{name}\('g/'\) of <.*Strange.*> returned .*, expected ") as caught:
+        list(getattr(strange, name)(*arguments))
+    assert caught.value.key == "g/"
+
+
+def test_what_a_method_returns_gets_the_form_that_is_expected():
+    class Other(WritableStore):
+        def identity(self, key):
+            return [1, 2, 3, 4, 5]
+
+        def list_dir(self, prefix):
+            return iter("cab"), {"y/", "x/"}
+
+        def existing(self, prefix, names):
+            return {name: True for name in names}.keys()
+
+    assert Other().identity("a") == (1, 2, 3, 4, 5) and Other().list_dir("") == (["a", "b", "c"], ["x/", "y/"], ())
+    assert Other().existing("", ["b", "a"]) == ["b", "a"]
