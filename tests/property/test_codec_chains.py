@@ -155,28 +155,6 @@ def test_damage_is_the_same_damage(made, seed, data):
             assert shown(chain, bytes(out)).tobytes() == decoded.tobytes()
 
 
-@given(st.sampled_from(NUMBERS), st.sampled_from(NUMBERS), st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=40),
-       st.sampled_from([0, 1, -3.5, 1000.0, 1e-3]), st.sampled_from([1, 10, 0.1, -2.5, 1e6]))
-def test_scaled_numbers_are_the_same_in_c(dtype, astype, bits, offset, scale):
-    dtype, astype = np.dtype(dtype), np.dtype(astype)
-    chunk = np.array(bits, "u8").view("u1").reshape(-1, 8)[:, : dtype.itemsize].reshape(-1).view(dtype)
-    specs = (spec("numcodecs.fixedscaleoffset", offset=offset, scale=scale, dtype=dtype.str, astype=astype.str),
-             spec("bytes", endian="little"))
-    chain = CodecChain(specs, dtype, chunk.shape)
-    encoded = chain.encode(chunk)
-    decoded = chain.decode(encoded)
-    has_c_form = all(t.itemsize < 8 or t.kind == "f" for t in (dtype, astype))
-    assert chain.is_native == has_c_form
-    if has_c_form:
-        native = dtype.newbyteorder("=")
-        by_kernel = chain.program.encode_bytes(chunk.astype(native).tobytes())
-        same_numbers(np.frombuffer(encoded, astype.newbyteorder("<")),
-                     np.frombuffer(by_kernel, astype.newbyteorder("<")))
-        out = bytearray(chunk.nbytes)
-        chain.program.decode_bytes(encoded, out)
-        same_numbers(decoded.astype(native), np.frombuffer(out, native))
-
-
 @given(st.sampled_from(["<f4", "<f8"]), st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=40),
        st.sampled_from([0, 1, -3.5, 0.1, "Infinity", 1e30]), st.sampled_from([1, 0.1, -2.5, 1e30, "NaN", "0x00000001"]))
 def test_floats_are_scaled_the_same_in_c(dtype, bits, offset, scale):

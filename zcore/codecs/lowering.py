@@ -110,15 +110,10 @@ def _array_steps(chain, filters):
             steps.append(codec.step(dtype))
             names.append(codec.name)
     stored = chain.serializer.stored_dtype(types[-1][0])
-    if None in steps:
-        return None, names, 0
-    if not names:
-        return steps, names, _swapped_unit(chain.dtype) if stored != chain.dtype else 0
     # Filters compute in the machine's byte order.
-    if not stored.isnative:
-        steps.append(("byte_order", _swapped_unit(stored)))
-        names.append(chain.serializer.name)
-    return steps, names, 0 if chain.dtype.isnative else _swapped_unit(chain.dtype)
+    if None in steps or (names and not stored.isnative):
+        return None, names, 0
+    return steps, names, _swapped_unit(chain.dtype) if stored != chain.dtype else 0
 
 
 def _add(steps, names, chain, i, codec):

@@ -70,8 +70,6 @@ def test_delta_is_that_of_numcodecs(dtype, astype):
     chunk = np.arange(1200, dtype=dtype) // 7 * 3 if "f" in dtype + astype else numbers(dtype)
     chunk[0] = 100  # numcodecs refuses to wrap the first one, and it alone
     chain = chain_of("delta", configuration, dtype, (30, 40), sys.byteorder)
-    is_native = ("f" in dtype + astype) == (dtype == astype) if "f" in dtype + astype else True
-    assert chain.is_native == is_native
     with np.errstate(all="ignore"):
         expected = theirs.encode(chunk).tobytes()
         encoded, decoded = all_ways(chain, chunk.reshape(30, 40))
@@ -124,7 +122,6 @@ def test_fixedscaleoffset_is_that_of_numcodecs(dtype, astype, offset, scale):
         limit = 60_000 if dtype == "f2" else 2**40
         chunk = chunk[(exact > max(held.min + 1, -limit)) & (exact < min(held.max - 1, limit))]
     chain = chain_of("fixedscaleoffset", configuration, dtype, chunk.shape, sys.byteorder)
-    assert chain.is_native == (dtype != "f2")
     encoded, decoded = all_ways(chain, chunk)
     with np.errstate(all="ignore"):
         expected = theirs.encode(chunk)
@@ -171,7 +168,6 @@ def test_byte_order_is_that_of_the_array_and_of_bytes(dtype, configured, endian)
     encoded, decoded = all_ways(chain, np.array([5, 6, 8, 8, 700], dtype))
     assert encoded == np.array([5, 1, 2, 0, 692], "<i2" if endian == "little" else ">i2").tobytes()
     assert decoded.tolist() == [5, 6, 8, 8, 700]
-    assert chain.is_native
 
 
 @each("order", ["<", ">"])
@@ -183,7 +179,6 @@ def test_arrays_of_any_byte_order(dtype, order):
                "compressor": None, "fill_value": 7, "filters": [configuration]}
     store = zcore.MemoryStore({".zarray": json.dumps(members).encode()})
     array = zcore.open(store, "r+")
-    assert array._binding.view.chain.is_native
     expected = np.full((50, 30), 7, order + dtype)
     for rows, columns in (slice(0, 20), slice(None)), (slice(30, 35), slice(3, 29, 2)), (5, slice(4, None)):
         values = np.arange(expected[rows, columns].size).reshape(expected[rows, columns].shape) % 300
@@ -210,7 +205,7 @@ def test_shards_of_scaled_floats_of_any_byte_order(endian):
                "codecs": [{"name": "sharding_indexed", "configuration": sharding}]}
     store = zcore.MemoryStore({"zarr.json": json.dumps(members).encode()})
     array = zcore.open(store, "r+")
-    assert array._binding.view.chain.is_native
+    assert array._binding.view.chain.is_native == (endian == sys.byteorder)
     expected = np.full((20, 8), 3, "f4")
     array[2:7, 1:] = expected[2:7, 1:] = np.arange(35).reshape(5, 7)
     np.testing.assert_array_equal(array[...], expected)
@@ -236,14 +231,9 @@ def test_filters_follow_each_other():
              CodecSpec("numcodecs.shuffle", {"elementsize": 2}), CodecSpec("zstd", {"level": 1}), CodecSpec("crc32c"))
     chain = CodecChain(specs, np.dtype("f8"), (20, 30))
     assert chain.order == (1, 0)
-    assert chain.step_names == ("numcodecs.fixedscaleoffset", "numcodecs.delta", "numcodecs.shuffle", "zstd", "crc32c")
+    assert chain.step_names == ("bytes", "numcodecs.shuffle", "zstd", "crc32c")
     chunk = np.round(np.linspace(10, 30, 600), 2).reshape(20, 30)
-    encoded = chain.encode(chunk)
-    assert chain.program.encode_bytes(chunk.T.tobytes()) == encoded
-    assert np.allclose(chain.decode(encoded), chunk, atol=1e-9)
-    out = np.empty((30, 20))
-    chain.program.decode_bytes(encoded, out.reshape(-1).view("u1"))
-    assert np.array_equal(out.T, chain.decode(encoded))
+    assert np.allclose(chain.decode(chain.encode(chunk)), chunk, atol=1e-9)
 
 
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])

@@ -17,7 +17,6 @@ import numpy as np
 
 from zcore.codecs.base import Codec, Lenient, check_integer
 from zcore.errors import UnsupportedError
-from zcore.kernel.codec.filters import filter_items
 
 if TYPE_CHECKING:
     from typing import Any
@@ -84,18 +83,6 @@ class _NumberFilter(Lenient, Codec):
         if dtype.itemsize != numbers.itemsize or dtype.kind not in "biufmM" + self.kinds:
             raise ValueError(f"{self.name!r} takes numbers of type {numbers.str}, not {dtype}")
         return self._number_type(numbers) and encoded, shape
-
-    def step(self, dtype: np.dtype[Any]) -> tuple[Any, ...] | None:
-        """Return the step of a `Program` for an array of type `dtype`, or None if it has no C form."""
-        numbers, encoded = self._types(dtype)
-        if _has_parts(dtype, numbers):
-            return None
-        name = self.name.removeprefix("numcodecs.")
-        try:
-            filter_items(numbers.str[1:], encoded.str[1:], name != "delta")
-        except ValueError:
-            return None
-        return name, numbers.str[1:], encoded.str[1:]
 
     def encode(self, chunk: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return the encoded chunk."""
@@ -169,11 +156,6 @@ class NumcodecsFixedScaleOffset(_NumberFilter):
         self.offset = offset
         self.scale = scale
 
-    def step(self, dtype: np.dtype[Any]) -> tuple[Any, ...] | None:
-        """Return the step of a `Program` for an array of type `dtype`, or None if it has no C form."""
-        step = super().step(dtype)
-        return step and (*step, float(self.offset), float(self.scale))
-
     def _encoded(self, numbers, astype):
         if numbers.dtype.kind in "iu" and numbers.itemsize == 8 and type(self.offset) is type(self.scale) is int:
             with contextlib.suppress(OverflowError):     # of an offset or a scale that the type does not hold
@@ -187,7 +169,7 @@ class NumcodecsFixedScaleOffset(_NumberFilter):
 
 
 def _cast(numbers, dtype):
-    """Return floating point numbers as `dtype`; the filters of the kernel do the same."""
+    """Return floating point numbers as `dtype`."""
     if dtype.kind == "f":
         return numbers.astype(dtype)
     if dtype.str[1:] == "u8":

@@ -22,7 +22,6 @@ from zcore.codecs.array_array.casting import (
 )
 from zcore.codecs.base import Codec
 from zcore.errors import CodecError
-from zcore.kernel.codec.filters import ITEM_TYPES
 from zcore.model.fill_value import fill_bytes, real_bytes
 
 if TYPE_CHECKING:
@@ -86,7 +85,7 @@ class ScaleOffset(Codec):
 
     def step(self, dtype: np.dtype[Any]) -> tuple[Any, ...] | None:
         """Return the step of a `Program` for an array of type `dtype`; None for integers, which need range checks."""
-        if dtype.kind != "f" or dtype.str[1:] not in ITEM_TYPES:
+        if dtype.str[1:] not in ("f4", "f8"):
             return None
         return (self.name, dtype.str[1:], *map(float, self._scalars(dtype)))
 

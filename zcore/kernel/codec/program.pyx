@@ -71,10 +71,7 @@ cdef class Program:
           ``(data, n_bytes, at_most)``, the second deflates as ``(data)``; both return None for what zlib is to do
         - ``("crc32c", at_start)``, also ``crc32``, ``adler32``, ``fletcher32``; the default of `at_start` is False
         - ``("shuffle", itemsize)``
-        - ``("delta", dtype, astype)``, ``("fixedscaleoffset", dtype, astype, offset, scale)``, types as `ITEM_TYPES`
         - ``("scale_offset", dtype, offset, scale)``, of floats
-        - ``("cast_value", dtype, astype, rounding, (out_of_range, pairs), (out_of_range, pairs))``, for encoding and
-          for decoding; `pairs` holds the bytes of the keys and of the values of the scalar map
         - ``("python", segment, n_in, n_out, is_fixed)``: codecs without a C form, see `zcore.codecs.lowering`
     itemsize : int
         Item size that a blosc header may name beside 1; 0 accepts any.
@@ -455,12 +452,11 @@ cdef int64_t _undo(Program self, int i, const uint8_t *src, int64_t n_bytes, uin
     cdef const Step *step = &self.steps[i]
     cdef int64_t n = 0
     if step.unit > 0:
-        n = n_bytes // step.as_unit
-        if n * step.as_unit != n_bytes:
-            fail(status, ITEMS, 0, step.as_unit, n_bytes)
+        if n_bytes % step.unit != 0:
+            fail(status, ITEMS, 0, step.unit, n_bytes)
             n = -1
-        elif n > limit // step.unit:
-            fail(status, STREAM_LONG, 0, limit, n * step.unit)
+        elif n_bytes > limit:
+            fail(status, STREAM_LONG, 0, limit, n_bytes)
             n = -1
     if n >= 0:
         n = step.codec.decode(step, src, n_bytes, dst, limit, is_exact, work, status)

@@ -166,7 +166,6 @@ cdef bytes _run(block_function function, data, int64_t typesize):
 
 cdef int _configure(Step *step, tuple parameters) except -1:
     step.unit, = parameters
-    step.as_unit = step.unit
     if step.unit < 1:
         raise ValueError(f"itemsize is {step.unit}, an item has at least 1 byte")
     return 0

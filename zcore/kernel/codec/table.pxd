@@ -27,8 +27,7 @@ cdef struct CodecFunctions     # a row of the table, below
 cdef struct Step:              # a codec with its parameters, in a program
     const CodecFunctions *codec
     void *parameters           # the codec's own struct, in memory of the program, zero before `configure`
-    int64_t unit               # bytes of an item before and after encoding; 0: the codec knows no items
-    int64_t as_unit            # a codec that knows items gets whole items only
+    int64_t unit               # bytes of an item; 0: the codec knows no items. Others get whole items only
     int64_t itemsize           # item size of the chunk's elements, 0: unknown
     bint at_start              # the checksum precedes the bytes
     bint encodes_in_python     # set by `configure`; such a step takes the GIL
@@ -104,8 +103,7 @@ cdef struct CodecFunctions:
 cdef int add_codec(str name, CodecFunctions *row) except -1
 # Returns the row of a name: ValueError, if there is none.
 cdef const CodecFunctions *find_codec(str name) except NULL
-# Bounds of filters that encode item by item, and of compressors that make no more than twice as much.
-cdef int64_t items_bound(const Step *step, int64_t n_bytes, bint *is_exact) noexcept nogil
+# Bound of compressors that make no more than twice as much.
 cdef int64_t stream_bound(const Step *step, int64_t n_bytes, bint *is_exact) noexcept nogil
 
 cdef void workspace_free(Workspace *work) noexcept nogil

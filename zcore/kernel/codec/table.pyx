@@ -42,10 +42,6 @@ cdef const CodecFunctions *find_codec(str name) except NULL:
     return _rows[number]
 
 
-cdef int64_t items_bound(const Step *step, int64_t n_bytes, bint *is_exact) noexcept nogil:
-    return n_bytes // step.unit * step.as_unit
-
-
 cdef int64_t stream_bound(const Step *step, int64_t n_bytes, bint *is_exact) noexcept nogil:
     is_exact[0] = False
     return 2 * n_bytes + STREAM_OVERHEAD
