@@ -6,7 +6,7 @@ no more than the length of a key.
 """
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from zcore.buffers import flat_view
@@ -87,7 +87,7 @@ class MemoryStore(FoundStore, PutStore):
         found = self._find(key)
         return None if found is None else self._identity_of(found)
 
-    # A prefix is checked once, however many names there are; no key lies below an invalid one.
+    # A prefix is checked where nothing is found: no key lies below an invalid one.
 
     def get_first(self, prefix: str, names: Sequence[str], limit: int) -> tuple[int, bytes, Identity] | None:
         values = self._values
@@ -97,13 +97,6 @@ class MemoryStore(FoundStore, PutStore):
                 return i, found[0][:limit], self._identity_of(found)
         check_prefix(prefix)
         return None
-
-    def existing(self, prefix: str, names: Sequence[str]) -> list[str]:
-        values = self._values
-        found = [name for name in names if prefix + check_key(name) in values]
-        if not found:
-            check_prefix(prefix)
-        return found
 
     def getsize(self, key: str) -> int | None:
         found = self._find(key)
@@ -168,14 +161,6 @@ class MemoryStore(FoundStore, PutStore):
         with self._locks.whole():
             if self._values.pop(key, None) is not None:
                 self._cut(key)
-
-    def erase_values(self, keys: Iterable[str]) -> None:
-        self._check_writable("erase_values")
-        keys = [check_key(key) for key in keys]
-        with self._locks.whole():
-            for key in keys:
-                if self._values.pop(key, None) is not None:
-                    self._cut(key)
 
     def _cut(self, key):
         """Remove the name of an erased key, and the prefixes above that become empty."""

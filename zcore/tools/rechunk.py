@@ -129,7 +129,7 @@ def _even(count):
 
 
 def _filled(shape, slab, elements):
-    """Return slabs made larger while they have fewer than `elements`: more for threads to share."""
+    """Return slabs made larger while they have fewer than `elements`, along the last dimension first."""
     slab = list(slab)
     for d in reversed(range(len(slab))):
         step = slab[d]
@@ -224,16 +224,7 @@ def slab_of(shape: Sequence[int], chunk_shape: Sequence[int], itemsize: int,
     (2, 4)
     """
     lengths = [max(1, min(length, chunk)) for length, chunk in zip(shape, chunk_shape, strict=True)]
-    room = itemsize
-    for length in lengths:
-        room *= length
-    for d in reversed(range(len(shape))):
-        n = max(1, min(-(-shape[d] // lengths[d]), nbytes // max(1, room)))
-        room *= n
-        lengths[d] *= n
-        if lengths[d] < shape[d]:
-            break
-    return tuple(lengths)
+    return _filled(shape, lengths, nbytes // max(1, itemsize))
 
 
 def slabs_of(shape: tuple[int, ...], slab: tuple[int, ...],

@@ -379,28 +379,14 @@ def _columns(pyarrow, raw, key, record_size, n_rows):
     file = pyarrow.parquet.ParquetFile(pyarrow.BufferReader(raw), metadata=metadata, read_dictionary=values,
                                        page_checksum_verification=True, **options)
     # In this thread: a page may have 2 GiB whatever the footer says, so only one is decoded at a time.
-    if n_rows < n:
-        # kerchunk fills a file up to the size of a record, even if the array has a single chunk.
-        table = _first_rows(pyarrow, file, present, n_rows)
-        n = n_rows
-    else:
-        table = file.read(columns=present, use_threads=False)
-    found = 0 if table is None else table.num_rows
-    if found != n:
-        raise _wrong_file(key, f"expected {n} rows, as it declares, found {found}")
+    table = file.read(columns=present, use_threads=False)
+    if table.num_rows != n:
+        raise _wrong_file(key, f"expected {n} rows, as it declares, found {table.num_rows}")
+    # kerchunk fills a file up to the size of a record, even if the array has a single chunk.
+    n = min(n, n_rows)
+    table = table.slice(0, n)
     table.validate(full=True)
     return {name: table.column(name) for name in present}, n
-
-
-def _first_rows(pyarrow, file, names, n):
-    """Return the columns of the first n rows, a pyarrow.Table; None if there are no rows."""
-    batches, n_left = [], n
-    for batch in file.iter_batches(batch_size=max(n, 1), columns=names, use_threads=False):
-        batches.append(batch.slice(0, n_left))
-        n_left -= len(batches[-1])
-        if n_left == 0:
-            break
-    return pyarrow.Table.from_batches(batches) if batches else None
 
 
 def _is_of_bytes(pyarrow, kind):
