@@ -181,13 +181,12 @@ def _rendered(table, templates, max_nbytes):
     """Return the URLs of a table rendered. A few characters can become 64 KiB in each of them."""
     urls = table.targets
     rendered, n_bytes = list(urls), table.needed_nbytes
-    indices = [i for i, url in enumerate(urls) if url is not None and "{" in url]
-    for i, url in zip(indices, templates.render_all(map(urls.__getitem__, indices)), strict=True):
+    for i in [i for i, url in enumerate(urls) if url is not None and "{" in url]:
+        rendered[i] = url = templates.render(urls[i])
         n_bytes += NBYTES_OF_RENDERED + sys.getsizeof(url)
         if n_bytes > max_nbytes:
             raise ReferenceFormatError(f"templates: expected references that take at most {max_nbytes} bytes of "
                                        "memory, found URLs of more", member="templates")
-        rendered[i] = url
     return rendered
 
 

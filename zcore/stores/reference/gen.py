@@ -7,12 +7,10 @@ before anything is made, and they are made one by one.
 from __future__ import annotations
 
 import re
-from collections import deque
-from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from zcore.errors import ReferenceFormatError
-from zcore.stores.reference.templates import MAX_INTEGER, MIN_INTEGER, is_name, rendered, shown
+from zcore.stores.reference.templates import MAX_INTEGER, MIN_INTEGER, is_name, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -24,7 +22,6 @@ NBYTES_EACH = 384          # of memory, for each reference that the caller allow
 
 MAX_GENERATED_TEXT = 4096  # characters of a key or URL: a limit of references limits memory only together with this
 MAX_EXPRESSIONS = 64       # in such a text
-MAX_CACHED = 1 << 10       # texts of one expression
 
 _DECIMAL = re.compile(r"0*([0-9]{1,19})")
 # Around a number. Python's `str.strip` takes four more for blanks, which `int` refuses.
@@ -78,17 +75,17 @@ class Generation:
             self.count += products[-1].size
             if self.count > limit:
                 raise _too_many(f"gen[{i}].dimensions", limit)
-        self._items = deque([_Item(item, product, templates, f"gen[{i}]")
-                             for i, (item, product) in enumerate(zip(gen, products, strict=True))])
+        self._items = [_Item(item, product, templates, f"gen[{i}]")
+                       for i, (item, product) in enumerate(zip(gen, products, strict=True))]
 
     def references(self) -> Iterator[tuple[str, str, int, int | None]]:
-        """Iterate once over (key, URL, offset, length), in the document's order; a length of None is the whole target.
+        """Iterate over (key, URL, offset, length), in the document's order; a length of None is the whole target.
 
         Raises : ReferenceFormatError, if a text cannot be rendered for some values of the variables, or if an offset
         or a length is not an integer of 63 bits.
         """
-        while self._items:
-            yield from self._items.popleft().references()     # with an item goes what its texts have cached
+        for item in self._items:
+            yield from item.references()
 
 
 class _Variable(NamedTuple):
@@ -129,26 +126,23 @@ class _Item:
 
 
 class _Column:
-    """A compiled text, for each element of a product. An expression is rendered once for each of its latest values."""
+    """A compiled text, for each element of a product."""
 
     def __init__(self, text: Text, product: _Product) -> None:
         self._text = text
-        self._variables = [product.variables[name] for name in sorted(text.names)]
-        numbers = {name: n for n, name in enumerate(sorted(text.names))}
-        self._parts = [part if type(part) is str else
-                       (_cached(part, text), [numbers[name] for name in sorted(part.names)]) for part in text.parts]
-        self._check(sum(len(part) for part in text.parts if type(part) is str))
+        self._variables = {name: product.variables[name] for name in sorted(text.names)}
         if (n := sum(type(part) is not str for part in text.parts)) > MAX_EXPRESSIONS:
             raise _wrong(text.member, f"expected {MAX_EXPRESSIONS} expressions at the most, found {n}")
 
     def _values(self, i):
-        return [values[i // stride % n] for values, n, stride in self._variables]
+        return {name: values[i // stride % n] for name, (values, n, stride) in self._variables.items()}
 
     def text(self, i):
         """Return the text of an element."""
-        found = self._values(i)
-        text = "".join([part if type(part) is str else part[0](*[found[n] for n in part[1]]) for part in self._parts])
-        self._check(len(text))
+        text = self._text.render(self._values(i))
+        if len(text) > MAX_GENERATED_TEXT:
+            raise _wrong(self._text.member, f"expected texts of {MAX_GENERATED_TEXT} characters at the most, found "
+                         f"{len(text)}")
         return text
 
     def integer(self, i):
@@ -156,24 +150,11 @@ class _Column:
         text = self.text(i)
         found = _DECIMAL.fullmatch(text.strip(_BLANKS))
         if found is None or int(found[1]) > MAX_INTEGER:
-            names = sorted(self._text.names)
-            given = ", ".join(f"{name} = {value}" for name, value in zip(names, self._values(i), strict=True))
+            given = ", ".join(f"{name} = {value}" for name, value in self._values(i).items())
             hint = "; / gives fractions, // does not" if "/" in self._text.source else ""
             raise _wrong(self._text.member, f"expected an integer of 0 to 2**63 - 1, found {shown(text)} for "
                          f"{given[:80] or 'all variables'}{hint}")
         return int(found[1])
-
-    def _check(self, length):
-        if length > MAX_GENERATED_TEXT:
-            raise _wrong(self._text.member, f"expected texts of {MAX_GENERATED_TEXT} characters at the most, found "
-                         f"{length}")
-
-
-def _cached(expression, text):
-    """Return a function that renders an expression for the values of its variables, in the order of their names."""
-    names = sorted(expression.names)
-    return lru_cache(MAX_CACHED)(lambda *values: rendered(expression, dict(zip(names, values, strict=True)),
-                                                          text.source, text.member))
 
 
 # Checks

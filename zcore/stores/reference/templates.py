@@ -22,7 +22,8 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from zcore.errors import Needing, ReferenceFormatError, UnsupportedError, ZcoreError
@@ -70,22 +71,20 @@ class Expression(NamedTuple):
 
     Attributes
     ----------
-    tree : tuple
-        ``(operation, *operands)``. The operation is a key of `OPERATORS`, ``~``, ``format`` or ``tuple``, with trees as
-        operands; ``value`` with a constant; ``name`` with the name of a variable; or ``call`` with a `Text` and a dict
-        of trees, its arguments.
+    compute : callable
+        Returns the value for a dict of variables.
     names : frozenset of str
         The variables that it depends on.
     """
 
-    tree: tuple[Any, ...]
+    compute: Callable[[Mapping[str, object]], Any]
     names: frozenset[str]
 
 
 def rendered(expression: Expression, variables: Mapping[str, object], source: str, member: str) -> str:
     """Return the value of an expression of a text as text, for a dict of variables."""
     try:
-        return _as_text(_value(expression.tree, variables))
+        return _as_text(expression.compute(variables))
     except ZcoreError:
         raise
     except Exception as exc:  # Python and the bounds raise several kinds
@@ -95,25 +94,15 @@ def rendered(expression: Expression, variables: Mapping[str, object], source: st
 
 # Evaluation: an operand or a result that is refused is a ValueError or TypeError
 
-def _value(tree, variables):
-    operation, *operands = tree
-    if operation == "value":
-        return operands[0]
-    if operation == "name":
-        return variables[operands[0]]
-    if operation == "call":
-        function, arguments = operands
-        return function.render({name: _value(argument, variables) for name, argument in arguments.items()})
-    values = tuple([_value(operand, variables) for operand in operands])
-    if operation == "tuple":
-        return values
-    if operation == "~":
-        texts = [_as_text(value) for value in values]
-        _check_size(sum(map(len, texts)))
-        return "".join(texts)
-    if operation == "format":
-        return _formatted(_as_text(values[0]), values[1:])
-    return _computed(operation, *values)
+def _applied(function, *operands):
+    """Return a function of the variables that calls another one with the values of operands."""
+    return lambda variables: function(*[operand(variables) for operand in operands])
+
+
+def _joined(*values):
+    texts = [_as_text(value) for value in values]
+    _check_size(sum(map(len, texts)))
+    return "".join(texts)
 
 
 def _computed(operation, left, right=None):
@@ -240,8 +229,7 @@ def parsed(text: str, templates: Templates, names: frozenset[str] | None, member
             yield node.data
             continue
         builder = _Builder(templates, names, text, member)
-        tree = builder.tree(node, 0)
-        expression = Expression(tree, frozenset(builder.used))
+        expression = Expression(builder.built(node, 0), frozenset(builder.used))
         # An expression without variables is rendered once, here. That checks the arguments of a function, too.
         yield expression if expression.names else rendered(expression, {}, text, member)
 
@@ -268,14 +256,14 @@ def _check_tokens(tokens, source, member):
 
 
 class _Builder:
-    """Makes the tree of one expression from jinja2's, and collects the variables that it uses."""
+    """Makes the function of one expression from jinja2's tree, and collects the variables that it uses."""
 
     def __init__(self, templates, names, source, member):
         self._templates, self._names, self._source, self._member = templates, names, source, member
         self.used = set()
 
-    def tree(self, node, depth):
-        """Return the `tree` of an `Expression`; see there. Raises what `parsed` does."""
+    def built(self, node, depth):
+        """Return a function of the variables that computes a node of the tree. Raises what `parsed` does."""
         kind = type(node).__name__
         depth += 1
         if depth > MAX_DEPTH:
@@ -283,22 +271,24 @@ class _Builder:
         if kind == "Const" and type(node.value) in _CONSTANTS:
             if type(node.value) is int and not MIN_INTEGER <= node.value <= MAX_INTEGER:
                 raise self._wrong("an integer has more than 64 bits")
-            return "value", node.value
+            return lambda _: node.value
         if kind == "Name":
             return self._name(node.name)
         if kind in _SIGNS:
-            return _SIGNS[kind], self.tree(node.node, depth)
+            return _applied(partial(_computed, _SIGNS[kind]), self.built(node.node, depth))
         if kind in _BINARY:
-            left = self.tree(node.left, depth)
+            left = self.built(node.left, depth)
             if kind == "Mod" and type(node.right).__name__ == "Tuple":
-                return "%", left, ("tuple", *[self.tree(item, depth + 1) for item in node.right.items])
-            return node.operator, left, self.tree(node.right, depth)
+                items = [self.built(item, depth + 1) for item in node.right.items]
+                return _applied(lambda pattern, *values: _computed("%", pattern, values), left, *items)
+            return _applied(partial(_computed, node.operator), left, self.built(node.right, depth))
         if kind == "Concat":
-            return "~", *[self.tree(part, depth) for part in node.nodes]
+            return _applied(_joined, *[self.built(part, depth) for part in node.nodes])
         if kind == "Filter" and node.name == "format" and node.node is not None:
             if node.kwargs or node.dyn_args is not None or node.dyn_kwargs is not None:
                 raise self._unsupported("the filter format with named arguments")
-            return "format", *[self.tree(part, depth) for part in (node.node, *node.args)]
+            return _applied(lambda pattern, *values: _formatted(_as_text(pattern), values),
+                            *[self.built(part, depth) for part in (node.node, *node.args)])
         if kind == "Call":
             return self._call(node, depth)
         if kind == "Filter":
@@ -309,8 +299,9 @@ class _Builder:
         check_name(name, self._templates, self._names, self._source, self._member)
         if self._names is None or name in self._names:
             self.used.add(name)
-            return "name", name
-        return "value", self._templates.value(name)
+            return itemgetter(name)
+        value = self._templates.value(name)
+        return lambda _: value
 
     def _call(self, node, depth):
         name = node.node.name if type(node.node).__name__ == "Name" else None
@@ -329,7 +320,8 @@ class _Builder:
         if node.args or not function.names <= arguments.keys():
             raise self._wrong(f"the template {name} is called with keyword arguments, "
                               f"{', '.join(sorted(function.names)):.80}")
-        return "call", function, {key: self.tree(value, depth) for key, value in arguments.items()}
+        return _applied(lambda *values: function.render(dict(zip(arguments, values, strict=True))),
+                        *[self.built(value, depth) for value in arguments.values()])
 
     def _wrong(self, reason):
         return not_rendered(reason, self._source, self._member)
@@ -429,28 +421,6 @@ class Templates:
         """
         return self.compile(text, variables or (), member).render(variables or {})
 
-    def render_all(self, texts: Iterable[str], member: str = "url") -> Iterator[str]:
-        """Iterate over `texts` rendered; see `render`.
-
-        Most URLs differ only behind their last template, so the part before it is rendered once.
-        """
-        fronts = {}
-        for text in texts:
-            front, braces, rest = text.rpartition("}}")
-            # Behind -}} jinja2 drops blanks.
-            if (not braces or front.endswith("-") or any([sign in rest for sign in ("{", "#}", "\n", "\r")])
-                    or len(text) > MAX_TEXT):
-                yield self.render(text, member=member)
-                continue
-            rendered = fronts.get(front)
-            if rendered is None:
-                rendered = self.render(front + braces, member=member)
-                if len(fronts) < 1024 and len(front) + len(rendered) <= 4096:
-                    fronts[front] = rendered
-            if len(rendered) + len(rest) > MAX_TEXT:
-                raise too_long(text, member)
-            yield rendered + rest
-
     def compile(self, text: object, names: Iterable[str] = (), member: str = "url") -> Text:
         """Return `text` as a `Text`, which renders it for the variables in `names`.
 
@@ -523,7 +493,7 @@ def _compiled(text, templates, names, member):
         for i in range(1, len(found), 2):
             check_name(found[i], templates, names, text, member)
             if names is None or found[i] in names:
-                found[i] = Expression(("name", found[i]), frozenset((found[i],)))
+                found[i] = Expression(itemgetter(found[i]), frozenset((found[i],)))
             else:
                 found[i] = templates.value(found[i])
     if sum(len(part) if type(part) is str else 1 for part in found) > MAX_TEXT:

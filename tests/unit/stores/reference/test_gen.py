@@ -12,7 +12,7 @@ import pytest
 import zcore
 from tests.each import each
 from zcore.errors import ReferenceFormatError, UnsupportedError
-from zcore.stores.reference.gen import MAX_CACHED, MAX_EXPRESSIONS, MAX_GENERATED_TEXT, Generation
+from zcore.stores.reference.gen import MAX_EXPRESSIONS, MAX_GENERATED_TEXT, Generation
 from zcore.stores.reference.templates import Templates
 
 SEED_TEMPLATES = {"u": "server.domain/path", "f": "{{c}}"}
@@ -280,23 +280,6 @@ def test_a_million_references_are_made_one_by_one():
         assert tracemalloc.get_traced_memory()[1] < 4 << 20
     finally:
         tracemalloc.stop()
-
-
-def test_what_is_cached_goes_with_its_item():
-    """RF-GEN-10: a document of a few KiB would take 4 MiB of memory for each item."""
-    item = {**TEXTS, "offset": "{{ zeros(c=i) }}", "length": "0", "dimensions": {"i": {"stop": 256}}}
-    found = Generation(8 * [item], Templates({"zeros": "0" * 4000 + "{{c}}"})).references()
-    tracemalloc.start()
-    try:
-        assert sum(offset for _, _, offset, _ in found) == 8 * 255 * 128
-        assert tracemalloc.get_traced_memory()[1] < 3 << 20
-    finally:
-        tracemalloc.stop()
-
-
-def test_an_expression_of_more_values_than_are_kept():
-    item = {**TEXTS, "dimensions": {"j": {"stop": 2}, "i": {"stop": MAX_CACHED + 2}}}
-    assert [key for key, *_ in references(item)] == 2 * [f"k{i}" for i in range(MAX_CACHED + 2)]
 
 
 @pytest.mark.parametrize("name", ["key", "url"])
