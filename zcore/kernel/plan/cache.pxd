@@ -40,8 +40,7 @@ cdef class Cache:
     cdef Kept *newest
     cdef Kept *oldest
     cdef Kept *buckets[N_BUCKETS]
-    cdef void *next            # the caches of this process form a list, for fork
-    cdef void *before
+    cdef object __weakref__
     # Return the content with one more reference, or NULL. `asks_again`: NULL is no miss, the caller looks again.
     cdef Kept *get(self, const Identity *identity, int64_t base, int64_t size, int64_t form,
                    bint asks_again) noexcept nogil

@@ -1,4 +1,4 @@
-"""For type checkers: what `lru.pyx` has for Python."""
+"""For type checkers: what `cache.pyx` has for Python."""
 
 
 class Cache:

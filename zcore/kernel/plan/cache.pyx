@@ -6,23 +6,20 @@ table and a list under a spin lock that is held for some instructions. Content t
 thread reads it lives until the reader releases it.
 """
 import os
+import weakref
 
 cimport cython
 from libc.stdlib cimport free
+from libc.string cimport memset
 
 from zcore.kernel.atomics cimport zc_add, zc_back_off, zc_load, zc_store, zc_swap_if
 from zcore.kernel.io.files cimport is_final, same_identity
 from zcore.kernel.memory cimport zc_new
 
-cdef extern from "pythread.h" nogil:
-    unsigned long PyThread_get_thread_ident()
-
 cdef enum:
     OVERHEAD_NBYTES = 64       # memory of one entry beside its structure and bytes
 
-cdef void *_caches = NULL      # list of all caches
-cdef int64_t _guard = 0        # spin lock of that list
-cdef int64_t _forker = 0       # the thread that holds all locks while it forks; needs no order: it finds its own number
+_all_caches = weakref.WeakSet()
 
 
 cdef Kept *kept_new(int64_t n_bytes) noexcept nogil:
@@ -39,27 +36,6 @@ cdef void kept_release(Kept *kept) noexcept nogil:
     # Releases what this holder did, and acquires what all others did before the last one frees it.
     if zc_add(&kept.n_holders, -1) == 1:
         free(kept)
-
-
-cdef void _enter(int64_t *guard) noexcept nogil:
-    # The exchange acquires what was done under the guard, and the store of 0 releases it.
-    cdef int64_t n = 0
-    while not zc_swap_if(guard, 0, 1):
-        zc_back_off(n)
-        n += 1
-
-
-cdef bint _enter_list() noexcept nogil:
-    """Enter the list of caches; return whether this thread held it: other hooks of a fork may make and drop caches."""
-    if zc_load(&_forker) == <int64_t>PyThread_get_thread_ident():
-        return True
-    _enter(&_guard)
-    return False
-
-
-cdef void _leave_list(bint is_held) noexcept nogil:
-    if not is_held:
-        zc_store(&_guard, 0)
 
 
 cdef int64_t _cost(const Kept *kept) noexcept nogil:
@@ -88,27 +64,21 @@ cdef class Cache:
     """
 
     def __cinit__(self, int64_t capacity, int64_t trusted_age_ns=2_000_000_000, *args, **kwargs):
-        cdef bint is_held
         self.capacity = capacity
         self.max_nbytes = capacity
         self.trusted_age_ns = trusted_age_ns
-        self.before = NULL
-        with nogil:
-            is_held = _enter_list()
-            _enlist(self)
-            _leave_list(is_held)
+        _all_caches.add(self)
 
     def __dealloc__(self):
-        cdef bint is_held
-        # The thread that holds the list during a fork needs the GIL to release it.
         with nogil:
-            is_held = _enter_list()
-            _delist(self)
-            _leave_list(is_held)
             _release_row(_shrink(self, 0))
 
     cdef void _lock(self) noexcept nogil:
-        _enter(&self.guard)
+        # The exchange acquires what was done under the guard, and the store of 0 releases it.
+        cdef int64_t n = 0
+        while not zc_swap_if(&self.guard, 0, 1):
+            zc_back_off(n)
+            n += 1
 
     cdef Kept *get(self, const Identity *identity, int64_t base, int64_t size, int64_t form,
                    bint asks_again) noexcept nogil:
@@ -184,24 +154,6 @@ cdef class Cache:
         return {"hits": n_hits, "misses": n_misses, what: n_kept, "nbytes": n_bytes, "capacity": capacity}
 
 
-cdef void _enlist(Cache self) noexcept nogil:
-    global _caches
-    self.next = _caches
-    if _caches != NULL:
-        (<Cache>_caches).before = <void *>self
-    _caches = <void *>self
-
-
-cdef void _delist(Cache self) noexcept nogil:
-    global _caches
-    if self.before != NULL:
-        (<Cache>self.before).next = self.next
-    else:
-        _caches = self.next
-    if self.next != NULL:
-        (<Cache>self.next).before = self.before
-
-
 cdef Kept *_look_up(Cache self, const Identity *identity, int64_t base, int64_t size, int64_t form) noexcept nogil:
     cdef Kept *kept = self.buckets[_bucket(identity, base)]
     while kept != NULL and not (kept.form == form and kept.base == base and kept.size == size
@@ -250,28 +202,18 @@ cdef void _release_row(Kept *kept) noexcept nogil:
         kept = next
 
 
-def _hold_all():
-    """Take the locks of all caches, so that no cache is half changed when the process forks."""
-    cdef void *cache
-    with nogil:
-        _enter(&_guard)
-        zc_store(&_forker, <int64_t>PyThread_get_thread_ident())
-        cache = _caches
-        while cache != NULL:
-            (<Cache>cache)._lock()
-            cache = (<Cache>cache).next
+def _after_fork_in_child():
+    """Free all caches. One that a thread was changing, which is no more, starts anew; its memory is lost."""
+    cdef Cache cache
+    for cache in list(_all_caches):
+        if zc_load(&cache.guard):
+            memset(cache.buckets, 0, sizeof(cache.buckets))
+            cache.newest = cache.oldest = NULL
+            cache.n_bytes = cache.n_kept = 0
+            zc_store(&cache.guard, 0)
 
 
-def _let_go_all():
-    cdef void *cache = _caches
-    zc_store(&_forker, 0)
-    while cache != NULL:
-        zc_store(&(<Cache>cache).guard, 0)
-        cache = (<Cache>cache).next
-    zc_store(&_guard, 0)
-
-
-os.register_at_fork(before=_hold_all, after_in_parent=_let_go_all, after_in_child=_let_go_all)
+os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
 # decoded chunks

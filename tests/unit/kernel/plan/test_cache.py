@@ -351,7 +351,7 @@ def test_kept_chunks_survive_a_fork(tmp_path, n_forks):
 FORKER = """
 import os, sys
 caches = []
-# Registered before those of zcore, so they run while it holds all caches.
+# Registered before those of zcore: `before` runs after them, the others before them.
 os.register_at_fork(before=caches.clear, after_in_parent=lambda: caches.append(ChunkCache(10)),
                     after_in_child=lambda: caches.append(ChunkCache(10)))
 from zcore.kernel.plan.cache import ChunkCache
