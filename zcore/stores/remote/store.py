@@ -331,12 +331,14 @@ class RemoteStore(Store):
         if not self._client.swaps:
             raise LockError(f"{self.url} has no conditional writes. Without them a writer of a part of an object may "
                             "undo the changes of another one; lock=None writes nonetheless")
-        name = self._prefix + TEMPORARY + os.urandom(8).hex()
+        # The same name each time, as the object stays if its deletion fails; of no other thread or child.
+        label = self._thread.__dict__.setdefault("label", os.urandom(8).hex())
+        name = f"{self._prefix}{TEMPORARY}{label}.{os.getpid()}"
         put = self._client.put
         try:
             try:
                 tag = self._change("write", name, put, name, b"1", ABSENT)
-            except ConditionError:      # a library or a proxy has made the request twice
+            except ConditionError:      # it has stayed, or a library or a proxy has made the request twice
                 tag = self._change("ask for", name, self._client.head, name).tag
             is_honored = tag is not None
             for condition in (ABSENT, tag):

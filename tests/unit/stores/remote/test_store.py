@@ -347,6 +347,20 @@ def test_conditions_are_tried_before_they_are_relied_on(service, is_good):
     assert zcore.open(service)[...].tolist() == [5, 1, 5, 5]
 
 
+def test_trials_whose_objects_cannot_be_deleted_leave_one_object():
+    service = Careless(("create", "swap"))
+    zcore.create_array(service, shape=(4,), chunks=(4,), dtype="i2")[...] = 5
+    names, array = set(service.values), zcore.open(service, mode="r+")
+    service.delete = lambda names: (_ for _ in ()).throw(PermissionError(13, "not allowed"))
+    for _ in range(3):
+        with pytest.raises(StoreError, match="cannot delete .*not allowed"):
+            array[1] = 1
+    assert len(service.values) == len(names) + 1
+    del service.delete
+    array[1] = 1
+    assert set(service.values) == names and array[...].tolist() == [5, 1, 5, 5]
+
+
 def test_two_who_change_a_document_are_told(monkeypatch):
     monkeypatch.setattr("zcore.engine.requests.MAX_PAUSE", 0.001)
     service = obstore.store.MemoryStore()
