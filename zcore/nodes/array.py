@@ -10,6 +10,7 @@ import math
 import os
 from functools import partial
 from itertools import chain
+from operator import index
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
@@ -57,7 +58,8 @@ class Array(Node):
     Ctrl-C takes effect between chunks: a read or write ends when each thread has finished its chunk.
 
     ``a == b`` compares two handles: whether they lead to the same array. Elements are compared in memory, as in
-    ``a[...] == 3``; ``a == 3`` is a TypeError. An array of one element is a number to `int`, `float` and `complex`.
+    ``a[...] == 3``; ``a == 3`` is a TypeError. An array of one element is a number to `int`, `float` and `complex`; one
+    of an integer without dimensions is an index, as in ``range(a)``.
 
     Examples
     --------
@@ -633,6 +635,16 @@ class Array(Node):
 
     def __complex__(self) -> complex:
         return complex(self._item())
+
+    def __index__(self) -> int:
+        """Return the integer of an array without dimensions, so that it can be an index, as in NumPy."""
+        if self.shape:
+            raise TypeError(f"an array of shape {self.shape} is no index; select one of its elements")
+        return index(self[()])
+
+    def __format__(self, spec: str) -> str:
+        """Return the element of an array without dimensions as the format says, as in NumPy; without one the `repr`."""
+        return super().__format__(spec) if self.shape or not spec else format(self[()], spec)
 
     def _item(self):
         """Return the only element as an object of Python."""

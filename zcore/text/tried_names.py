@@ -53,7 +53,7 @@ SENTENCES = {
     **dict.fromkeys(("synchronizer", "ThreadSynchronizer", "ProcessSynchronizer"), "writers lock, so leave it out"),
     "mode": "overwrite=True replaces what is there", "zarr_version": "it is zarr_format",
     **dict.fromkeys(("mean", "sum", "min", "max", "std", "var", "any", "all", "T", "transpose", "reshape", "ravel",
-                     "copy", "tolist", "to_numpy", "value"), _IN_MEMORY),
+                     "copy", "tolist", "to_numpy", "value", "item", "argmax", "flatten", "squeeze"), _IN_MEMORY),
     "flush": "every write is stored when it returns",
     **dict.fromkeys(("copy_store", "copy_all"), _COPY), "string_dtype": "dtype=str is text of any length",
     **dict.fromkeys(("SoftLink", "ExternalLink", "ref"), _LINKS),

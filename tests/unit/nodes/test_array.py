@@ -158,6 +158,20 @@ def test_array_of_one_complex_element_is_no_real_number():
         float(a)
 
 
+@pytest.mark.parametrize("data", [2, np.uint8(2), True, 2.0, [2], [], [[1, 2]]])
+def test_array_is_an_index_and_is_formatted_as_in_numpy(data):
+    values, a = np.array(data), zcore.array(data)
+    for use in (operator.index, range, "abc".__getitem__, "{:.2f}".format):
+        try:
+            expected = use(values)
+        except TypeError:
+            with pytest.raises(TypeError):
+                use(a)
+        else:
+            assert use(a) == expected
+    assert f"{a}" == repr(a)
+
+
 def test_dlpack_is_that_of_a_copy():
     a = zcore.array(np.arange(6, dtype="f4").reshape(2, 3), chunks=(1, 2))
     taken = np.from_dlpack(a)
