@@ -893,7 +893,6 @@ def _variable(dims, shape, **attributes):
     {"v": _variable("x", 3), "w": _variable("x", 4)},
     {"x": _variable((), ()), "v": _variable("x", 3)}])
 def test_a_dataset_is_made_as_xarray_makes_it(variables):
-    """Without its constructor, which compares all variables with all others."""
     def made(make):
         try:
             ds = make()

@@ -157,31 +157,7 @@ def _cut_to_one_length(variables, sources):
 
 
 def _assembled(variables, attributes, coord_names):
-    """Return the dataset of decoded variables, without indexes, which xarray makes of the coordinates later.
-
-    xarray's constructor would first compare every variable with all others, for what only merged datasets have. It is
-    asked for what is not certain here: which error it is.
-    """
-    construct = getattr(xarray.Dataset, "_construct_direct", None)
-    if construct is None:
-        # It is xarray's own, and may be gone in another release.
-        return _merged(variables, attributes, coord_names)
-    declared = coord_names
-    in_dims = {dim for variable in variables.values() for dim in variable.dims}
-    coord_names = {name for name in variables if name in coord_names or name in in_dims}
-    # As the constructor has it, coordinates come last.
-    ordered = {name: variable for name, variable in variables.items() if name not in coord_names}
-    ordered |= {name: variable for name, variable in variables.items() if name in coord_names}
-    dims = {}
-    for variable in ordered.values():
-        for dim, length in zip(variable.dims, variable.shape, strict=True):
-            if dims.setdefault(dim, length) != length or (dim in ordered and ordered[dim].dims != (dim,)):
-                return _merged(variables, attributes, declared)
-    return construct(ordered, coord_names, dims, dict(attributes), encoding={})
-
-
-def _merged(variables, attributes, coord_names):
-    """Return what xarray's constructor makes of decoded variables, or raise its error."""
+    """Return the dataset of decoded variables, without indexes, which xarray makes of the coordinates later."""
     coords = {name: variable for name, variable in variables.items()
               if name in coord_names or variable.dims == (name,)}
     others = {name: variable for name, variable in variables.items() if name not in coords}
@@ -212,7 +188,7 @@ def _opened(place, path, consolidated, storage_options, zarr_format, options):
     try:
         node = zcore.open(place, path=path, zarr_format=zarr_format, **options)
     except zcore.NodeNotFoundError as error:
-        error.message = error.message.partition("; mode=")[0]     # of `zcore.open`; xarray's function has none
+        error.message = error.message.partition("; zcore.open ")[0]     # xarray's function makes nothing
         raise
     if isinstance(node, zcore.Array) or consolidated is None or (
             consolidated and node.metadata.consolidated is not None):
