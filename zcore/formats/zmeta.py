@@ -50,7 +50,7 @@ from zcore.formats.json_documents import (
 from zcore.model.auto_chunks import normalize_chunks
 from zcore.model.chunk_keys import ChunkKeyEncoding
 from zcore.model.dtypes import from_descr, numpy_dtype, to_descr
-from zcore.model.fill_value import fill_bytes, fill_scalar, real_to_json, wrong_fill
+from zcore.model.fill_value import fill_bytes, fill_scalar, naming_fill, real_to_json
 from zcore.model.metadata import ArrayMetadata, CodecSpec, check_chunk_shape, check_shape, shape_of
 from zcore.model.value import IdentityKey
 
@@ -189,10 +189,8 @@ class Zmeta(Format):
             chain = _completed(tuple(given_specs(codecs)), dtype)
         if fill_value is ...:
             fill_value = None if dtype.names is not None else "" if dtype.kind in "SU" else 0
-        try:
+        with naming_fill(dtype, fill_value):
             stored_fill = None if fill_value is None else render_fill(dtype, fill_bytes(dtype, fill_value))
-        except ValueError as error:
-            raise wrong_fill(dtype, fill_value, error) from error
         raw_fill = parse_fill(dtype, stored_fill)  # as a reader of the document gets it: NaN without a payload
         metadata = ArrayMetadata(
             shape, dtype, normalize_chunks(chunks, shape, dtype.itemsize or 1, MAX_BLOSC_NBYTES), _CHUNK_KEYS, chain,

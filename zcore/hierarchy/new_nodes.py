@@ -22,7 +22,7 @@ from zcore.formats.codec_specs import MAX_BLOSC_NBYTES, given_specs
 from zcore.hierarchy import creation, exchange, lookup
 from zcore.indexing.assign import cast_to, check_complete, in_memory
 from zcore.model.dtypes import plain_dtype
-from zcore.model.fill_value import fill_bytes, in_order_of_bits
+from zcore.model.fill_value import fill_bytes, in_order_of_bits, naming_fill
 from zcore.model.metadata import ArrayMetadata, GroupMetadata, has_varying_items, unshared
 from zcore.model.value import as_bool, text_of
 from zcore.stores.keys import prefix_of
@@ -147,7 +147,8 @@ def _check_fill(format, metadata, fill_value):
     Zarr v2 has one NaN alone. NumPy makes the words "nan" and "None" of missing text.
     """
     dtype = metadata.dtype
-    check_complete(fill_value, dtype.kind in "TUS")
+    with naming_fill(dtype, fill_value):
+        check_complete(fill_value, dtype.kind in "TUS")
     if dtype.kind not in "fc" or isinstance(fill_value, str) or not format.is_standard:
         return     # in __zmeta__ every NaN means the usual one
     asked = fill_bytes(dtype, fill_value)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import re
 import struct
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,6 +21,7 @@ from zcore.buffers import is_masked
 from zcore.model.foreign_dtypes import component, foreign_bytes, is_foreign
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
 _SPECIAL = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
@@ -83,9 +85,14 @@ def fill_bytes(dtype: np.dtype[Any], value: Any, cut_text: bool = False) -> byte
         raise _unfit(dtype, value) from exc
 
 
-def wrong_fill(dtype: np.dtype[Any], value: object, error: ValueError) -> ValueError:
-    """Return the error for the argument `fill_value` of a caller; `error` is the reason."""
-    return ValueError(f"fill_value is {_shown(value)} for the dtype {str(dtype):.100}: {error}")
+@contextmanager
+def naming_fill(dtype: np.dtype[Any], value: object) -> Iterator[None]:
+    """Return a context manager in which an error is about the argument `fill_value` of a caller, and names it."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"fill_value is {_shown(value)} for the dtype {str(dtype):.100}: {error}") from error
 
 
 def _unfit(dtype, value, reason=""):

@@ -141,7 +141,7 @@ STRUCTURE = [("a", "<i4"), ("b", "<f4")]
 @pytest.mark.parametrize("zarr_format", [3, 2, "zmeta"])
 @pytest.mark.parametrize(("dtype", "value"), [
     ("i4", "abc"), ("i4", 2**200), ("f4", 1e300), ("f4", "abc"), ("M8[s]", "abc"), ("S3", "abcd"),
-    (STRUCTURE, (1, 2, 3)), (STRUCTURE, {"a": 1}), (str, 5)])
+    (STRUCTURE, (1, 2, 3)), (STRUCTURE, {"a": 1}), (str, 5), ("U3", float("nan"))])
 def test_a_wrong_argument_is_named(zarr_format, dtype, value):
     if (dtype, zarr_format) == (str, "zmeta"):
         return     # it has no such type
@@ -149,3 +149,9 @@ def test_a_wrong_argument_is_named(zarr_format, dtype, value):
     of = "StringDType()" if dtype is str else str(np.dtype(dtype))
     with pytest.raises(ValueError, match=re.escape(f"fill_value is {shown} for the dtype {of}: ")):
         zcore.create_array(zcore.MemoryStore(), shape=4, dtype=dtype, fill_value=value, zarr_format=zarr_format)
+
+
+def test_a_wrong_argument_of_objects_is_named():
+    with pytest.raises(TypeError, match="^fill_value is {'a'} for the dtype O: .* of type set is no JSON value"):
+        zcore.create_array(zcore.MemoryStore(), shape=4, dtype="O", fill_value={"a"}, zarr_format=2,
+                           filters=[{"id": "json2"}])

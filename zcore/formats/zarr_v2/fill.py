@@ -32,7 +32,7 @@ from binascii import Error as Base64Error
 from binascii import a2b_base64, b2a_base64
 from typing import TYPE_CHECKING
 
-from zcore.formats.json_documents import scalar_from_json, scalar_to_json
+from zcore.formats.json_documents import render_json, scalar_from_json, scalar_to_json
 from zcore.model.fill_value import fill_bytes, real_to_json
 
 if TYPE_CHECKING:
@@ -113,10 +113,11 @@ def parse_object_fill(codec: str, value: Any) -> Any:
 def render_object_fill(codec: str, value: Any) -> Any:
     """Return the JSON value for an element of an array of objects.
 
-    Raises : ValueError, if the codec cannot encode it.
+    Raises : ValueError or TypeError, if the codec, or JSON, cannot encode it.
     """
     expected = {"vlen-utf8": str, "vlen-bytes": bytes}.get(codec)
     if value is None or expected is None:
+        render_json({"fill_value": value})
         return value
     if not isinstance(value, expected):
         raise ValueError(f"expected a fill value of type {expected.__name__}, found {value!r:.60}")

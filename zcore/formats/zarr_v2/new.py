@@ -17,7 +17,7 @@ from zcore.formats.zarr_v2.fill import parse_fill, parse_object_fill, render_fil
 from zcore.model.auto_chunks import normalize_chunks
 from zcore.model.chunk_keys import ChunkKeyEncoding
 from zcore.model.dtypes import from_descr, is_bytes, is_text, numpy_dtype, to_descr
-from zcore.model.fill_value import fill_bytes, fill_scalar, wrong_fill
+from zcore.model.fill_value import fill_bytes, fill_scalar, naming_fill
 from zcore.model.metadata import ArrayMetadata, GroupMetadata, has_varying_items, shape_of
 from zcore.model.named_codecs import named_codec
 
@@ -103,11 +103,9 @@ def new_array(shape: Shape, dtype: DTypeLike, chunks: Chunks = None, fill_value:
             configs.insert(0, {"id": serializer_id})
         configs += [DEFAULT_COMPRESSOR] if is_auto else _configs(compressors)
     chain = to_chain(order, configs, compressor, stored, len(shape))
-    try:
+    with naming_fill(dtype, fill_value):
         stored, fill_value, raw_fill = (_object_fill(chain, fill_value) if stored is _OBJECT
                                         else (stored, *_fill(stored, fill_value)))
-    except ValueError as error:
-        raise wrong_fill(dtype, fill_value, error) from error
     max_nbytes = MAX_BLOSC_NBYTES if any(codec.name == "blosc" for codec in chain) else None
     chunk_shape = normalize_chunks(chunks, shape, stored.itemsize or 1, max_nbytes)
     n_bytes = 0 if has_varying_items(stored) else math.prod(chunk_shape) * stored.itemsize

@@ -19,7 +19,7 @@ from zcore.formats.zarr_v3.new_chain import CHECKSUM, new_chain, spec_of, specs_
 from zcore.model.auto_chunks import is_listed, normalize_chunks, normalize_grid, whole_dimensions
 from zcore.model.chunk_grid import dimensions_of, shown_chunks
 from zcore.model.chunk_keys import ChunkKeyEncoding
-from zcore.model.fill_value import fill_bytes, fill_scalar, wrong_fill
+from zcore.model.fill_value import fill_bytes, fill_scalar, naming_fill
 from zcore.model.foreign_dtypes import is_foreign
 from zcore.model.metadata import MAX_NDIM, ArrayMetadata, CodecSpec, GroupMetadata, has_varying_items, shape_of
 from zcore.model.value import IdentityKey, first_of
@@ -118,10 +118,8 @@ def new_array(shape: Shape, dtype: Any, chunks: Chunks = None, fill_value: Any =
         dtype = _in_byte_order_of(chain, dtype)
         chunk_shape, edges = normalize_grid(chunks, shape, dtype.itemsize)
     name = _checked_name(dtype, IdentityKey(chain))
-    try:
+    with naming_fill(dtype, fill_value):
         value, raw = _fill(dtype, fill_value)
-    except ValueError as error:
-        raise wrong_fill(dtype, fill_value, error) from error
     return ArrayMetadata(
         shape, dtype, chunk_shape, _chunk_keys(chunk_key_encoding), chain, value, raw, 3,
         {} if attributes is None else dict(attributes), dimension_names,
