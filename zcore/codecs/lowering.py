@@ -110,10 +110,11 @@ def _array_steps(chain, filters):
             steps.append(codec.step(dtype))
             names.append(codec.name)
     stored = chain.serializer.stored_dtype(types[-1][0])
-    # Filters compute in the machine's byte order.
+    # Filters compute in the machine's byte order, and may see dates as integers.
     if None in steps or (names and not stored.isnative):
         return None, names, 0
-    return steps, names, _swapped_unit(chain.dtype) if stored != chain.dtype else 0
+    is_swapped = not chain.dtype.isnative if names else stored != chain.dtype
+    return steps, names, _swapped_unit(chain.dtype) if is_swapped else 0
 
 
 def _add(steps, names, chain, i, codec):

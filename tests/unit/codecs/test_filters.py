@@ -70,6 +70,7 @@ def test_delta_is_that_of_numcodecs(dtype, astype):
     chunk = np.arange(1200, dtype=dtype) // 7 * 3 if "f" in dtype + astype else numbers(dtype)
     chunk[0] = 100  # numcodecs refuses to wrap the first one, and it alone
     chain = chain_of("delta", configuration, dtype, (30, 40), sys.byteorder)
+    assert chain.is_native == (dtype == astype)
     with np.errstate(all="ignore"):
         expected = theirs.encode(chunk).tobytes()
         encoded, decoded = all_ways(chain, chunk.reshape(30, 40))

@@ -17,6 +17,7 @@ import numpy as np
 
 from zcore.codecs.base import Codec, Lenient, check_integer
 from zcore.errors import UnsupportedError
+from zcore.kernel.codec.filters import DELTA_TYPES
 
 if TYPE_CHECKING:
     from typing import Any
@@ -113,6 +114,12 @@ class NumcodecsDelta(_NumberFilter):
 
     name = "numcodecs.delta"
     kinds = "biufc"
+
+    def step(self, dtype: np.dtype[Any]) -> tuple[Any, ...] | None:
+        """Return the step of a `Program` for an array of type `dtype`, or None if it has no C form."""
+        numbers, encoded = self._types(dtype)
+        stored = numbers.str[1:].replace("i", "u")
+        return ("delta", stored) if numbers == encoded and stored in DELTA_TYPES and dtype.kind != "c" else None
 
     def _encoded(self, numbers, astype):
         encoded = np.empty(numbers.shape, astype)

@@ -1,9 +1,10 @@
 # cython: language_level=3, cdivision=True, freethreading_compatible=True
-"""The filter `scale_offset` of zarr-extensions for floats, in the machine's byte order.
+"""The filter `scale_offset` of zarr-extensions for floats, and `delta` of numcodecs for numbers that keep their type.
 
-Compiled because it visits every item. NumPy does all other filters: see `zcore.codecs.array_array`.
+They process the items of a chunk in their stored order, in the machine's byte order. Compiled because they visit every
+item. NumPy does all other filters: see `zcore.codecs.array_array`.
 """
-from libc.stdint cimport int64_t, uint8_t
+from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
 from zcore.kernel.codec.table cimport CodecFunctions, Step, Workspace, add_codec
@@ -13,9 +14,23 @@ ctypedef fused real_t:
     float
     double
 
+ctypedef fused number_t:
+    uint8_t
+    uint16_t
+    uint32_t
+    uint64_t
+    float
+    double
+
+# Of the numbers whose differences are stored; those of integers wrap, so they need no sign.
+DELTA_TYPES = ("u1", "u2", "u4", "u8", "f4", "f8")
+
 cdef struct Linear:
     double offset
     double scale
+
+cdef struct Delta:
+    bint is_float
 
 
 cdef void _scale(const Linear *spec, const uint8_t *src, uint8_t *dst, int64_t n_bytes, bint encode,
@@ -63,9 +78,71 @@ cdef int _configure(Step *step, tuple parameters) except -1:
     return 0
 
 
-cdef CodecFunctions _row
-_row.parameters_nbytes = sizeof(Linear)
-_row.configure = _configure
-_row.encode = _encode
-_row.decode = _decode
-add_codec("scale_offset", &_row)
+cdef void _delta(const uint8_t *src, uint8_t *dst, int64_t n_bytes, bint encode, number_t x) noexcept nogil:
+    """Encode or decode numbers of the type of `x`; the first one stays what it is, minus zero too."""
+    cdef int64_t size = sizeof(number_t)
+    cdef number_t last
+    cdef int64_t i
+    memcpy(&last, src, size)
+    memcpy(dst, src, size)
+    for i in range(1, n_bytes // size):
+        memcpy(&x, src + i * size, size)
+        if encode:
+            last = <number_t>(x - last)
+            memcpy(dst + i * size, &last, size)
+            last = x
+        else:
+            last = <number_t>(last + x)
+            memcpy(dst + i * size, &last, size)
+
+
+cdef int64_t _run_delta(const Step *step, const uint8_t *src, int64_t n_bytes, uint8_t *dst,
+                        bint encode) noexcept nogil:
+    cdef bint is_float = (<const Delta *>step.parameters).is_float
+    if n_bytes == 0:
+        return 0
+    if is_float and step.unit == 4:
+        _delta(src, dst, n_bytes, encode, <float>0)
+    elif is_float:
+        _delta(src, dst, n_bytes, encode, <double>0)
+    elif step.unit == 1:
+        _delta(src, dst, n_bytes, encode, <uint8_t>0)
+    elif step.unit == 2:
+        _delta(src, dst, n_bytes, encode, <uint16_t>0)
+    elif step.unit == 4:
+        _delta(src, dst, n_bytes, encode, <uint32_t>0)
+    else:
+        _delta(src, dst, n_bytes, encode, <uint64_t>0)
+    return n_bytes
+
+
+cdef int64_t _encode_delta(const Step *step, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t capacity,
+                           Workspace *work, Status *status) noexcept nogil:
+    return _run_delta(step, src, n_bytes, dst, True)
+
+
+cdef int64_t _decode_delta(const Step *step, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t limit,
+                           bint is_exact, Workspace *work, Status *status) noexcept nogil:
+    return _run_delta(step, src, n_bytes, dst, False)
+
+
+cdef int _configure_delta(Step *step, tuple parameters) except -1:
+    dtype, = parameters
+    if dtype not in DELTA_TYPES:
+        raise ValueError(f"'delta' of {dtype} has no C form")
+    (<Delta *>step.parameters).is_float = dtype[0] == "f"
+    step.unit = int(dtype[1:])
+    return 0
+
+
+cdef CodecFunctions _rows[2]
+_rows[0].parameters_nbytes = sizeof(Linear)
+_rows[0].configure = _configure
+_rows[0].encode = _encode
+_rows[0].decode = _decode
+add_codec("scale_offset", &_rows[0])
+_rows[1].parameters_nbytes = sizeof(Delta)
+_rows[1].configure = _configure_delta
+_rows[1].encode = _encode_delta
+_rows[1].decode = _decode_delta
+add_codec("delta", &_rows[1])

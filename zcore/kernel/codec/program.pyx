@@ -71,7 +71,7 @@ cdef class Program:
           ``(data, n_bytes, at_most)``, the second deflates as ``(data)``; both return None for what zlib is to do
         - ``("crc32c", at_start)``, also ``crc32``, ``adler32``, ``fletcher32``; the default of `at_start` is False
         - ``("shuffle", itemsize)``
-        - ``("scale_offset", dtype, offset, scale)``, of floats
+        - ``("scale_offset", dtype, offset, scale)``, of floats; ``("delta", dtype)``, of `DELTA_TYPES`
         - ``("python", segment, n_in, n_out, is_fixed)``: codecs without a C form, see `zcore.codecs.lowering`
     itemsize : int
         Item size that a blosc header may name beside 1; 0 accepts any.
