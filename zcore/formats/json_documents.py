@@ -175,7 +175,8 @@ class Document:
         """Return a mandatory integer from `minimum` to `maximum`."""
         value = self.required(member)
         if type(value) is not int or not minimum <= value <= maximum:
-            raise self.unexpected(member, f"an integer from {minimum} to {maximum}")
+            several = f"an integer from {minimum} to {maximum}"
+            raise self.unexpected(member, several if minimum < maximum else str(minimum))
         return value
 
     def choice(self, member: str, choices: Collection[str]) -> str:

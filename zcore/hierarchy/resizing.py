@@ -70,7 +70,7 @@ def _resize(binding, shape, check):
         if check is not None:
             check(old)
         if len(shape) != len(old):
-            raise ValueError(f"array has {len(old)} dimensions, the new shape {shape} has {len(shape)}")
+            raise ValueError(f"the new shape {shape} has another number of dimensions than the old one, {old}")
         metadata = metadata.resized(shape)
         new = metadata.shape
         if new == old:

@@ -78,8 +78,8 @@ def normalize_chunks(chunks: Chunks, shape: Sequence[int], itemsize: int, max_nb
     if isinstance(chunks, bool) or not all([_may_be_length(chunk) for chunk in asked]):
         raise TypeError(f"{what}: expected integers, found {chunks!r:.60}")
     if len(asked) != len(shape):
-        raise ValueError(f"{what}: expected {len(shape)} lengths, one for each dimension of the shape {tuple(shape)}, "
-                         f"found {len(asked) if len(asked) <= MAX_NDIM else 'more'}; -1 stands for the whole dimension")
+        raise ValueError(f"{what}: expected one length for each dimension of the shape {tuple(shape)}, found "
+                         f"{len(asked) if len(asked) <= MAX_NDIM else 'more'}; -1 stands for the whole dimension")
     chunk_shape = []
     for length, chunk in zip(shape, asked, strict=True):
         if is_listed(chunk):

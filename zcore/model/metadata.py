@@ -64,7 +64,7 @@ def check_chunk_shape(chunk_shape: Iterable[SupportsIndex], shape: Sequence[int]
     """Return `chunk_shape` as a tuple of exact integers >= 1, one for each dimension of `shape`."""
     lengths = integers(chunk_shape, "chunk shape", 1)
     if len(lengths) != len(shape):
-        raise ValueError(f"chunk shape: expected {len(shape)} lengths, one for each dimension, found {len(lengths)}")
+        raise ValueError(f"chunk shape: expected one length for each dimension of {shape}, found {len(lengths)}")
     for d, length in enumerate(shape):
         if length + lengths[d] - 1 > MAX_LENGTH:
             raise ValueError("chunk shape: expected chunks that end before 2**63, also the last one along a dimension "

@@ -145,9 +145,9 @@ def box_of(rank: int, size: int, array: zcore.Array, axis: int = 0) -> tuple[sli
     [slice(0, 6, None), slice(6, 10, None)]
     """
     if not 0 <= rank < size:
-        raise ValueError(f"rank is {rank}, expected 0 to {size - 1}")
+        raise ValueError(f"rank is {rank}, expected 0 or more, and less than {size}")
     if not -array.ndim <= axis < array.ndim:
-        raise ValueError(f"axis is {axis}, the array has {array.ndim} dimensions")
+        raise ValueError(f"axis is {axis}, the array has the shape {array.shape}")
     axis %= array.ndim
     borders = np.cumsum([0, *array.write_chunk_sizes[axis]], dtype=np.int64)
     length = array.shape[axis]
@@ -217,7 +217,7 @@ def append(comm: Any, array: zcore.Array, values: npt.ArrayLike, axis: int = 0) 
     try:
         values = cast_to(values, array.dtype)
         if not -array.ndim <= axis < array.ndim:
-            raise ValueError(f"axis is {axis}, the array has {array.ndim} dimensions")
+            raise ValueError(f"axis is {axis}, the array has the shape {array.shape}")
         axis %= array.ndim
         if (len(values.shape) != array.ndim
                 or values.shape[:axis] + values.shape[axis + 1:] != array.shape[:axis] + array.shape[axis + 1:]):

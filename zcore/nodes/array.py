@@ -832,7 +832,7 @@ class Array(Node):
             raise TypeError(f"axis is {axis!r:.60}, expected an integer")
         axis, ndim = axis.__index__(), self.ndim
         if not -ndim <= axis < ndim:
-            raise np.exceptions.AxisError(f"axis is {axis}, the array has {ndim} dimensions")
+            raise np.exceptions.AxisError(f"axis is {axis}, the array has the shape {self.shape}")
         return axis % ndim
 
     # zarr-python's kinds of selection

@@ -158,7 +158,7 @@ def test_wrong_arguments(stack, handle):
 def test_an_array_without_dimensions(tmp_path):
     zcore.create_array(tmp_path / "a", shape=(), dtype="i8")
     with Handle(tmp_path / "a") as handle:
-        refused(40, "axis is 0, the array has 0 dimensions", WriterHandle, handle)
+        refused(40, "axis is 0, the array has the shape ()", WriterHandle, handle)
 
 
 def test_handles_that_are_no_writers(stack, handle):

@@ -237,6 +237,8 @@ def test_list_of_integers_is_exactly_that(value, found):
 def test_integer_is_exactly_that(value):
     with pytest.raises(MetadataError, match="member 'm': expected an integer from 0 to 9, found"):
         read(f'{{"m": {value}}}'.encode()).integer("m", 0, 9)
+    with pytest.raises(MetadataError, match="member 'm': expected 3, found"):
+        read(f'{{"m": {value}}}'.encode()).integer("m", 3, 3)
 
 
 @each("value", ['"z"', '"X"', '"x "', "1", "null", '["x"]'])

@@ -67,7 +67,7 @@ def test_lengths_and_whole_dimensions(chunks, expected):
 @each("chunks", [(), (10,), (10, 5), [np.int64(3)], np.array([3, 4]), (-1, 5), (2, 2, 2, 2)])
 def test_as_many_lengths_as_dimensions(chunks):
     """h5py and zarr-python refuse them, too: chunks of another shape than the caller meant would be stored for good."""
-    with pytest.raises(ValueError, match=r"^chunks: expected 3 lengths, one for each dimension"):
+    with pytest.raises(ValueError, match=r"^chunks: expected one length for each dimension of the shape"):
         normalize_chunks(chunks, (20, 30, 7), 4)
 
 

@@ -152,6 +152,6 @@ def test_a_wrong_argument_is_named(zarr_format, dtype, value):
 
 
 def test_a_wrong_argument_of_objects_is_named():
-    with pytest.raises(TypeError, match="^fill_value is {'a'} for the dtype O: .* of type set is no JSON value"):
+    with pytest.raises(TypeError, match="^fill_value is {'a'} for the dtype object: .* of type set is no JSON value"):
         zcore.create_array(zcore.MemoryStore(), shape=4, dtype="O", fill_value={"a"}, zarr_format=2,
                            filters=[{"id": "json2"}])

@@ -224,7 +224,7 @@ def _dimension_names(document, ndim):
     if type(names) is not list or not all([label is None or type(label) is str for label in names]):
         raise document.unexpected("dimension_names", "a list of strings and nulls")
     if len(names) != ndim:
-        raise document.error("dimension_names", f"expected {ndim} names, one for each dimension, found {len(names)}")
+        raise document.error("dimension_names", f"expected one name for each dimension ({ndim}), found {len(names)}")
     return tuple(names)
 
 

@@ -45,8 +45,7 @@ def parse_grid(value: object, shape: Sequence[int]) -> tuple[tuple[int, ...], tu
     if type(lengths) is not list or not all([type(chunk) is int for chunk in lengths]):
         raise ValueError(f"expected a list of integers as 'chunk_shape', found {shown(lengths)}")
     if len(lengths) != len(shape):
-        raise ValueError(f"expected {len(shape)} lengths in 'chunk_shape', one for each dimension, found "
-                         f"{len(lengths)}")
+        raise ValueError(f"expected one length in 'chunk_shape' for each dimension of {shape}, found {len(lengths)}")
     return tuple([1 if chunk == length == 0 else chunk for chunk, length in zip(lengths, shape, strict=True)]), None
 
 

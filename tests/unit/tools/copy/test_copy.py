@@ -480,7 +480,7 @@ def test_what_a_format_cannot_express(original, tmp_path):
     assert os.listdir(tmp_path) == ["t"]
     group = zcore.create_group(tmp_path / "g")
     group.create_array("sub/line", data=np.arange(3))
-    with pytest.raises(ValueError, match="^sub/line: shards: expected 1 lengths"):
+    with pytest.raises(ValueError, match="^sub/line: shards: expected one length for"):
         zcore.copy(group, tmp_path / "b", shards=(2, 2))
 
 
@@ -798,7 +798,7 @@ def test_chunks_of_hdf5_are_those_that_were_asked_for(chunks, expected, tmp_path
     zcore.copy(source, tmp_path / "a.h5", chunks=chunks)
     with h5py.File(tmp_path / "a.h5") as file:
         assert file["data"].chunks == expected
-    with pytest.raises(ValueError, match="one for each dimension"):
+    with pytest.raises(ValueError, match="for each dimension"):
         zcore.copy(source, tmp_path / "b.h5", chunks=(2,))
 
 
