@@ -61,6 +61,7 @@ cdef class Boxes:
     cdef readonly int64_t n
     cdef readonly tuple shape
     cdef int ndim              # of the array
+    cdef object held           # an array, whose memory these are:
     cdef Side *sides           # for each box, one per dimension
     cdef tuple highest         # largest selected index of all boxes in each dimension
 
@@ -82,15 +83,21 @@ cdef class Points:
     cdef int64_t length_of[MAX_NDIM]
     cdef int n_cuts
     cdef Cut cuts[MAX_CUTS][MAX_NDIM]      # the first one into objects, the last one into chunks that are no shards
-    # Keeps alive what the pointers lead to: index vectors and masks (by dimension), the boxes of pieces (None), edges.
+    # Keep alive what the pointers lead to: index vectors and masks (by dimension), the boxes of pieces (None); what
+    # groups point to; edges.
     cdef dict vectors
+    cdef list held
     cdef tuple edges
     cdef Boxes boxes           # None: the points are elements
     cdef const int64_t *box_of  # of each piece
 
     cdef int _add(self, int g, dims, selected) except -1
-    cdef bint _touch(self, Group *group, int64_t *counts, int64_t *firsts, int64_t n_keys) noexcept nogil
+    cdef int _touch(self, Group *group, const int64_t *counts, int64_t *firsts, int64_t n_keys, int64_t n) except -1
     cdef int _sort(self, Group *group) except -1
+    cdef int _set_bounds(self, Group *group, int k, const int64_t *keys, const int64_t *order, const int64_t *finer,
+                         int64_t n, int64_t unit) except -1
+    cdef int64_t *_room(self, int64_t n) except NULL
+    cdef int64_t *_hold(self, array) except NULL
     cdef int64_t _key(self, const Group *group, const int64_t *at, const int64_t *lowest, const int64_t *extent,
                       int64_t *origin, int64_t *end) noexcept nogil
     cdef void set_axis(self, int d, int cut, Axis *axis) noexcept nogil

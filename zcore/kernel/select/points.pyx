@@ -12,10 +12,10 @@ from zcore.errors import SelectionError, UnsupportedError
 cimport cython
 cimport numpy as cnp
 from libc.stdint cimport INT64_MAX, UINT32_MAX, int64_t, uint32_t, uint8_t
-from libc.stdlib cimport calloc, free
+from libc.stdlib cimport free
 from libc.string cimport memset
 
-from zcore.kernel.memory cimport zc_new, zc_new_zeros
+from zcore.kernel.memory cimport zc_new_zeros
 from zcore.kernel.select.grid cimport Axis, Edges, Run, Span, axis_span, run_of
 from zcore.kernel.strided.copy cimport MAX_NDIM
 
@@ -102,10 +102,6 @@ cdef class Points:
         An index lies outside the array.
     """
 
-    def __cinit__(self, *args):
-        self.groups = NULL
-        self.n_groups = 0
-
     def __init__(self, shape, shapes, groups, tuple edges=None):
         cdef int d, g, k
         cdef Edges unequal
@@ -114,6 +110,7 @@ cdef class Points:
         assert 0 < len(shapes) <= MAX_CUTS
         self.n_cuts = len(shapes)
         self.vectors = {}
+        self.held = []
         for d in range(self.ndim):
             self.group_of[d] = -1
             self.length_of[d] = shape[d]
@@ -125,23 +122,10 @@ cdef class Points:
             if unequal is not None:
                 self.cuts[0][d].runs = unequal.table
                 self.cuts[0][d].n_runs = unequal.n_runs
-        self.groups = <Group *>calloc(len(groups), sizeof(Group))
-        if self.groups == NULL:
-            raise MemoryError
+        self.groups = <Group *>self._hold(np.zeros(len(groups) * sizeof(Group), np.uint8))
         self.n_groups = len(groups)
         for g, (dims, selected) in enumerate(groups):
             self._add(g, dims, selected)
-
-    def __dealloc__(self):
-        cdef int g, k
-        for g in range(self.n_groups):
-            free(self.groups[g].order)
-            free(self.groups[g].within)
-            for k in range(self.n_cuts):
-                free(self.groups[g].bounds[k])
-            free(self.groups[g].ranks)
-            free(self.groups[g].samples)
-        free(self.groups)
 
     cdef int _add(self, int g, dims, selected) except -1:
         cdef Group *group = &self.groups[g]
@@ -162,21 +146,16 @@ cdef class Points:
             return 0
         return _add_vectors(self, group, selected)
 
-    cdef bint _touch(self, Group *group, int64_t *counts, int64_t *firsts, int64_t n_keys) noexcept nogil:
-        """Note the chunks with points, for each cut; return whether there was memory."""
+    cdef int _touch(self, Group *group, const int64_t *counts, int64_t *firsts, int64_t n_keys, int64_t n) except -1:
+        """Note the n chunks with points, for each cut."""
         cdef int last = self.n_cuts - 1
-        cdef int64_t n = 0
         cdef int64_t unit = 1
         cdef int64_t *keys = firsts
-        cdef int64_t *bounds
+        cdef int64_t *bounds = self._room(n + 1)
         cdef int64_t key, position, i
         cdef int e, k
-        for key in range(n_keys):
-            n += counts[key] != 0
-        bounds = group.bounds[last] = <int64_t *>zc_new(n + 1, sizeof(int64_t))
-        group.samples = <int64_t *>zc_new(n, group.n_dims * sizeof(int64_t))
-        if bounds == NULL or group.samples == NULL:
-            return False
+        group.bounds[last] = bounds
+        group.samples = self._room(n * group.n_dims)
         group.n_runs[last] = n
         bounds[0] = n = 0
         for key in range(n_keys):
@@ -193,14 +172,10 @@ cdef class Points:
         for k in range(last - 1, -1, -1):
             for e in range(group.n_dims):
                 unit *= _ratio(self, k + 1, group.dims[e])
-            group.bounds[k] = bounds_of(keys, NULL, NULL, n, unit, &group.n_runs[k])
-            if group.bounds[k] == NULL:
-                return False
+            self._set_bounds(group, k, keys, NULL, NULL, n, unit)
             for i in range(group.n_runs[k] + 1):
                 group.bounds[k][i] = bounds[group.bounds[k][i]]
-        return True
-
-    # sorting
+        return 0
 
     cdef int _sort(self, Group *group) except -1:
         """Sort the points of a group by object, and by the chunks in each object."""
@@ -215,6 +190,7 @@ cdef class Points:
         cdef int64_t unit = 1
         cdef int64_t last = 0
         cdef int64_t *keys
+        cdef cnp.ndarray held
         cdef bint is_sorted = True
         cdef bint is_joined
         cdef int shift
@@ -248,48 +224,56 @@ cdef class Points:
             elements *= self.cuts[self.n_cuts - 1][group.dims[e]].chunk
         is_joined = n_keys <= MAX_UPPER and elements <= UINT32_MAX
         shift = 32 if is_joined else 0
-        keys = <int64_t *>zc_new(group.n, sizeof(int64_t))
-        if keys == NULL:
-            raise MemoryError
-        try:
+        held = np.empty(group.n, np.int64)
+        keys = <int64_t *>cnp.PyArray_DATA(held)
+        with nogil:
+            for i in range(group.n):
+                # Mostly in the chunk of the previous point (as for a mask): then no division is needed.
+                if not _lies_in(self, group, i, origin, end):
+                    for e in range(group.n_dims):
+                        at[e] = self.index_of[group.dims[e]][i]
+                    key = self._key(group, at, lowest, extent, origin, end) << shift
+                    if key < last:
+                        is_sorted = False
+                    last = key
+                keys[i] = last
+                if is_joined:
+                    for e in range(group.n_dims):
+                        keys[i] += (self.index_of[group.dims[e]][i] - origin[e]) * weight[e]
+        k = self.n_cuts - 1
+        if is_joined and not is_sorted:
+            group.order = self._room(group.n)
+            group.within = <uint32_t *>self._hold(np.empty(group.n, np.uint32))
+            group.bounds[k] = self._hold(np.zeros(n_keys + 1, np.int64))
             with nogil:
-                for i in range(group.n):
-                    # Mostly in the chunk of the previous point (as for a mask): then no division is needed.
-                    if not _lies_in(self, group, i, origin, end):
-                        for e in range(group.n_dims):
-                            at[e] = self.index_of[group.dims[e]][i]
-                        key = self._key(group, at, lowest, extent, origin, end) << shift
-                        if key < last:
-                            is_sorted = False
-                        last = key
-                    keys[i] = last
-                    if is_joined:
-                        for e in range(group.n_dims):
-                            keys[i] += (self.index_of[group.dims[e]][i] - origin[e]) * weight[e]
-                if is_joined and not is_sorted:
-                    group.within = <uint32_t *>zc_new(group.n, sizeof(uint32_t))
-                    if group.within != NULL:
-                        k = self.n_cuts - 1
-                        group.order = order_within(keys, group.n, n_keys, group.within, &group.bounds[k],
-                                                   &group.n_runs[k])
-                elif not is_sorted:
-                    group.order = order_of(keys, group.n, n_keys)
-            if not is_sorted and group.order == NULL:
-                raise MemoryError
-            for k in reversed(range(self.n_cuts)):
-                with nogil:
-                    if k < self.n_cuts - 1:
-                        group.bounds[k] = bounds_of(keys, group.order, group.bounds[k + 1], group.n_runs[k + 1],
-                                                    unit << shift, &group.n_runs[k])
-                    elif group.bounds[k] == NULL:
-                        group.bounds[k] = bounds_of(keys, group.order, NULL, group.n, unit << shift, &group.n_runs[k])
-                if group.bounds[k] == NULL:
-                    raise MemoryError
-                for e in range(group.n_dims if k else 0):
-                    unit *= _ratio(self, k, group.dims[e])
-        finally:
-            free(keys)
+                group.n_runs[k] = order_within(keys, group.n, n_keys, group.order, group.within, group.bounds[k])
+        elif not is_sorted:
+            group.order = self._hold(held.argsort(kind="stable").astype(np.int64, copy=False))
+        for k in reversed(range(self.n_cuts)):
+            if k < self.n_cuts - 1:
+                self._set_bounds(group, k, keys, group.order, group.bounds[k + 1], group.n_runs[k + 1], unit << shift)
+            elif group.bounds[k] == NULL:
+                self._set_bounds(group, k, keys, group.order, NULL, group.n, unit << shift)
+            for e in range(group.n_dims if k else 0):
+                unit *= _ratio(self, k, group.dims[e])
         return 0
+
+    cdef int _set_bounds(self, Group *group, int k, const int64_t *keys, const int64_t *order, const int64_t *finer,
+                         int64_t n, int64_t unit) except -1:
+        """Note the runs of a cut; the arguments are those of `bounds_of`."""
+        with nogil:
+            group.n_runs[k] = bounds_of(keys, order, finer, n, unit, NULL)
+        group.bounds[k] = self._room(group.n_runs[k] + 1)
+        with nogil:
+            bounds_of(keys, order, finer, n, unit, group.bounds[k])
+        return 0
+
+    cdef int64_t *_room(self, int64_t n) except NULL:
+        return self._hold(np.empty(n, np.int64))
+
+    cdef int64_t *_hold(self, array) except NULL:
+        self.held.append(array)
+        return <int64_t *>cnp.PyArray_DATA(<cnp.ndarray>array)
 
     cdef int64_t _key(self, const Group *group, const int64_t *at, const int64_t *lowest, const int64_t *extent,
                       int64_t *origin, int64_t *end) noexcept nogil:
@@ -473,12 +457,12 @@ cdef int64_t _cut_boxes(Points self, int64_t **vectors, int64_t *numbers) noexce
 cdef bint _add_mask(Points self, Group *group, mask) except -1:
     """Count the points of each segment and of each chunk; return False if indices would take less memory."""
     cdef int64_t extent[MAX_NDIM]
+    cdef cnp.ndarray counted
+    cdef cnp.ndarray first
     cdef int64_t *counts
     cdef int64_t *firsts
-    cdef int64_t n_keys
     cdef int64_t n_ranks = 1
     cdef int e, d, k
-    cdef bint done
     # The array may have shrunk since the mask was made.
     inside = np.ascontiguousarray(mask[tuple([slice(self.length_of[d]) for d in group.dims[:group.n_dims]])])
     group.n = np.count_nonzero(inside)
@@ -499,24 +483,15 @@ cdef bint _add_mask(Points self, Group *group, mask) except -1:
     n_ranks *= group.n_segments
     if n_ranks > group.n or product * FEW_POINTS > group.n:
         return False
-    n_keys = product
-    group.ranks = <int64_t *>zc_new(n_ranks + 1, sizeof(int64_t))
-    counts = <int64_t *>zc_new_zeros(n_keys, sizeof(int64_t))
-    firsts = <int64_t *>zc_new(n_keys, sizeof(int64_t))
-    try:
-        if group.ranks == NULL or counts == NULL or firsts == NULL:
-            raise MemoryError
-        self.vectors[group.dims[0]] = inside
-        group.mask = <const uint8_t *>cnp.PyArray_DATA(inside)
-        with nogil:
-            _count_mask(self, group, extent, counts, firsts)
-            done = self._touch(group, counts, firsts, n_keys)
-        if not done:
-            raise MemoryError
-        assert group.ranks[n_ranks] == group.n
-    finally:
-        free(counts)
-        free(firsts)
+    group.ranks = self._room(n_ranks + 1)
+    counted, first = np.zeros(product, np.int64), np.empty(product, np.int64)
+    counts, firsts = <int64_t *>cnp.PyArray_DATA(counted), <int64_t *>cnp.PyArray_DATA(first)
+    self.vectors[group.dims[0]] = inside
+    group.mask = <const uint8_t *>cnp.PyArray_DATA(inside)
+    with nogil:
+        _count_mask(self, group, extent, counts, firsts)
+    self._touch(group, counts, firsts, product, np.count_nonzero(counted))
+    assert group.ranks[n_ranks] == group.n
     return True
 
 
@@ -747,9 +722,6 @@ cdef class Boxes:
     Boxes(2, (2,))
     """
 
-    def __cinit__(self):
-        self.sides = NULL
-
     def __init__(self, list boxes not None):
         cdef Py_ssize_t b
         cdef int axis, d
@@ -811,13 +783,9 @@ cdef class Boxes:
     cdef int _make(self, int64_t n, tuple shape, int ndim) except -1:
         assert 0 < ndim <= MAX_NDIM and self.sides == NULL
         self.n, self.shape, self.ndim = n, shape, ndim
-        self.sides = <Side *>zc_new_zeros(n, ndim * sizeof(Side))
-        if self.sides == NULL:
-            raise MemoryError
+        self.held = np.zeros((n, ndim * sizeof(Side)), np.uint8)
+        self.sides = <Side *>cnp.PyArray_DATA(<cnp.ndarray>self.held)
         return 0
-
-    def __dealloc__(self):
-        free(self.sides)
 
     def __repr__(self):
         return f"Boxes({self.n}, {self.shape})"
@@ -866,65 +834,47 @@ cdef inline int64_t _number_from(const Side *side, int64_t low) noexcept nogil:
     return 0 if low <= side.low else (low - side.low - 1) // _distance(side) + 1
 
 
-# stable radix sort of 64-bit keys; most keys have only one digit; the caller frees the returned memory
+# sorting
 
 cdef enum:
-    MAX_UPPER = 1 << 16
-    # Bits of a digit for few, some, and many keys: more counters pay off for more keys.
-    FEW_BITS = 8
-    SOME_BITS = 11
-    MANY_BITS = 16
-    SOME_KEYS = 1 << 12
-    MANY_KEYS = 1 << 18
+    MAX_UPPER = 1 << 16        # keys to count; above, NumPy sorts
 
 
-cdef int64_t *bounds_of(const int64_t *keys, const int64_t *order, const int64_t *finer, int64_t n, int64_t unit,
-                        int64_t *n_runs) noexcept nogil:
-    """Return where runs of keys with the same quotient by `unit` begin, and where the last one ends; NULL: no memory.
+cdef int64_t bounds_of(const int64_t *keys, const int64_t *order, const int64_t *finer, int64_t n, int64_t unit,
+                       int64_t *bounds) noexcept nogil:
+    """Return the number of runs of keys with the same quotient by `unit`; note where they begin, and the last one ends.
 
-    Uses the n sorted keys, or n runs of them with the bounds `finer`.
+    Uses the n sorted keys, or n runs of them with the bounds `finer`. `bounds` may be NULL.
     """
-    cdef int64_t *bounds = NULL
-    cdef int64_t i, key, place
+    cdef int64_t n_runs = 0
     cdef int64_t last = 0
-    cdef int _step
-    for _step in range(2):
-        n_runs[0] = 0
-        for i in range(n):
-            place = i if finer == NULL else finer[i]
-            key = _at(keys, order, place) // unit
-            if i == 0 or key != last:
-                if bounds != NULL:
-                    bounds[n_runs[0]] = place
-                n_runs[0] += 1
-            last = key
-        if bounds == NULL:
-            bounds = <int64_t *>zc_new(n_runs[0] + 1, sizeof(int64_t))
-            if bounds == NULL:
-                return NULL
-    bounds[n_runs[0]] = n if finer == NULL else finer[n]
-    return bounds
+    cdef int64_t i, key, place
+    for i in range(n):
+        place = i if finer == NULL else finer[i]
+        key = _at(keys, order, place) // unit
+        if i == 0 or key != last:
+            if bounds != NULL:
+                bounds[n_runs] = place
+            n_runs += 1
+        last = key
+    if bounds != NULL:
+        bounds[n_runs] = n if finer == NULL else finer[n]
+    return n_runs
 
 
 cdef inline int64_t _at(const int64_t *keys, const int64_t *order, int64_t i) noexcept nogil:
     return keys[i] if order == NULL else keys[order[i]]
 
 
-cdef int64_t *order_within(const int64_t *keys, int64_t n, int64_t n_keys, uint32_t *low, int64_t **bounds,
-                           int64_t *n_runs) noexcept nogil:
-    """Return the order that sorts the upper halves of keys, at most `MAX_UPPER` of them; NULL without memory.
+cdef int64_t order_within(const int64_t *keys, int64_t n, int64_t n_keys, int64_t *order, uint32_t *low,
+                          int64_t *starts) noexcept nogil:
+    """Set the order that sorts the upper halves of keys, at most `MAX_UPPER` of them; the lower halves in this order.
 
-    `low`: set to the lower halves in this order. `bounds`: set to those of the runs; the caller frees them.
+    `starts`: n_keys + 1 zeros, set to the bounds of the runs. Return the number of runs.
     """
-    cdef int64_t *starts = <int64_t *>zc_new_zeros(n_keys + 1, sizeof(int64_t))
-    cdef int64_t *order = <int64_t *>zc_new(n, sizeof(int64_t))
     cdef int64_t i, at, end
     cdef int64_t total = 0
-    bounds[0] = NULL
-    if starts == NULL or order == NULL:
-        free(starts)
-        free(order)
-        return NULL
+    cdef int64_t n_runs = 0
     for i in range(n):
         starts[keys[i] >> 32] += 1
     for i in range(n_keys):
@@ -937,51 +887,12 @@ cdef int64_t *order_within(const int64_t *keys, int64_t n, int64_t n_keys, uint3
         order[at] = i
         low[at] = <uint32_t>keys[i]
     # Where a run began, the one before has ended. Runs without keys are left out.
-    total = n_runs[0] = 0
+    total = 0
     for i in range(n_keys):
         end = starts[i]
         if end > total:
-            starts[n_runs[0]] = total
-            n_runs[0] += 1
+            starts[n_runs] = total
+            n_runs += 1
             total = end
-    starts[n_runs[0]] = n
-    bounds[0] = starts
-    return order
-
-
-cdef int64_t *order_of(const int64_t *keys, int64_t n, int64_t n_keys) noexcept nogil:
-    """Return the order that sorts keys below `n_keys`, stable for equal keys; NULL without memory."""
-    cdef int bits = FEW_BITS if n < SOME_KEYS else SOME_BITS if n < MANY_KEYS else MANY_BITS
-    cdef int shift = 0
-    cdef int64_t size = <int64_t>1 << bits
-    cdef int64_t *counts = <int64_t *>zc_new(size, sizeof(int64_t))
-    cdef int64_t *before = <int64_t *>zc_new(n, sizeof(int64_t))
-    cdef int64_t *after = <int64_t *>zc_new(n, sizeof(int64_t))
-    cdef int64_t *other
-    cdef int64_t i, digit, total
-    if counts == NULL or before == NULL or after == NULL:
-        free(counts)
-        free(before)
-        free(after)
-        return NULL
-    while shift == 0 or (shift < 63 and (n_keys - 1) >> shift):
-        memset(counts, 0, size * sizeof(int64_t))
-        for i in range(n):
-            counts[(keys[i] >> shift) & (size - 1)] += 1
-        total = 0
-        for i in range(size):
-            digit = counts[i]
-            counts[i] = total
-            total += digit
-        for i in range(n):
-            total = i if shift == 0 else before[i]
-            digit = (keys[total] >> shift) & (size - 1)
-            after[counts[digit]] = total
-            counts[digit] += 1
-        other = before
-        before = after
-        after = other
-        shift += bits
-    free(counts)
-    free(after)
-    return before
+    starts[n_runs] = n
+    return n_runs
