@@ -103,6 +103,35 @@ def test_equal_arrays_have_equal_tokens(array, tmp_path):
     assert tokenize(zcore.create_array(tmp_path / "b", data=VALUES, chunks=(3, 4), shards=(6, 8))) != before
 
 
+def of_dirfs(place):
+    fsspec = pytest.importorskip("fsspec")
+    return fsspec.filesystem("dir", path=str(place), fs=fsspec.filesystem("file"))
+
+
+@pytest.mark.parametrize("kind", ["dict", "references", "client", "zarr"])
+def test_stores_without_an_address_have_tokens_of_their_own(tmp_path, kind):
+    """Stores that differ may have the same text, and their documents may be equal; equal tokens would mix them up."""
+    arrays = []
+    for n in (1, 2):
+        place = tmp_path / str(n)
+        array = zcore.create_array(place, shape=(4,), chunks=2, dtype="i4")
+        array[...] = n
+        if kind == "dict":
+            found = {key: array.store.get(key) for key in array.store.list()}
+        elif kind == "references":
+            found = zcore.references(place)
+        elif kind == "client":
+            found = zcore.RemoteStore(of_dirfs(place))
+        else:
+            storage = pytest.importorskip("zarr.storage")
+            wrapper = pytest.importorskip("fsspec.implementations.asyn_wrapper").AsyncFileSystemWrapper
+            found = storage.FsspecStore(wrapper(of_dirfs(place), asynchronous=True), path="")
+        arrays.append(zcore.open(found))
+    assert tokenize(arrays[0]) == tokenize(arrays[0])
+    for as_dask in (from_zcore, da.from_array):
+        assert da.concatenate(list(map(as_dask, arrays))).compute().tolist() == [1] * 4 + [2] * 4
+
+
 def test_tasks_are_small(array):
     assert all(len(pickle.dumps(task)) < 5000 for task in dict(from_zcore(array).dask).values())
 

@@ -91,6 +91,39 @@ def test_zcore_creates_and_deletes(repository):
     np.testing.assert_array_equal(found["g/b"][...], VALUES)
 
 
+def test_copies_and_moves_write_documents_before_chunks(repository, tmp_path_factory):
+    """Icechunk takes no chunk without its document."""
+    place = tmp_path_factory.mktemp("copy") / "c.zarr"
+    source = zcore.open_group(place, mode="w", attributes={"n": 1})
+    source.create_array("g/b", data=VALUES, chunks=(5, 6))
+    session = repository.writable_session("main")
+    zcore.copy(place, session.store, destination_path="new/c")
+    zcore.copy(session.store, session.store, path="new/c/g", destination_path="again", chunks=(7, 12))
+    with pytest.raises(zcore.UnsupportedError, match="delete the node first"):
+        zcore.copy(place, session.store, destination_path="again", overwrite=True)
+    zcore.open(session.store, "r+").move("new/c/g/b", "moved")
+    session.commit("copied")
+    found = zcore.open(repository.readonly_session("main").store)
+    assert [path for path, _ in found.members(max_depth=None)] == ["a", "again", "again/b", "moved", "new", "new/c",
+                                                                   "new/c/g"]
+    for name in ("again/b", "moved"):
+        np.testing.assert_array_equal(found[name][...], VALUES)
+
+
+def test_the_text_of_a_session_is_not_asked_for(repository, monkeypatch):
+    """It waits for requests of other threads while it holds the GIL, for which they wait."""
+    def hang(store):
+        raise AssertionError("would wait for ever")
+
+    monkeypatch.setattr(icechunk.IcechunkStore, "__repr__", hang)
+    monkeypatch.setattr(icechunk.IcechunkStore, "__str__", hang)
+    array = by_zcore(repository.writable_session("main").store)
+    array[...] = VALUES
+    assert "icechunk" in repr(array.store) and array.info
+    with pytest.raises(zcore.StoreError, match="icechunk"):
+        array.store.set("no/c/0", b"")
+
+
 @pytest.mark.parametrize("lazy", [False, True])
 def test_datasets(repository, lazy):
     """`to_zarr` of zcore replaces, appends and writes regions in sessions; what it reads of a snapshot stays."""

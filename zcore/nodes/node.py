@@ -128,8 +128,7 @@ class Node:
     def __dask_tokenize__(self) -> tuple[Any, ...]:
         """Return dask's token, which equal arrays share: the place, and the document as it was read last."""
         binding = self._binding
-        place = binding.store.uri or repr(binding.store)
-        return "zcore", type(self).__name__, place, binding.path, binding.view.raw, binding.view.identity
+        return "zcore", type(self).__name__, binding.store._token, binding.path, binding.view.raw, binding.view.identity
 
     def __repr__(self) -> str:
         place = f"{self.store.label}/{self.path}".rstrip("/") or "/"

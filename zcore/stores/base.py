@@ -270,7 +270,8 @@ class Store(ABC):
         Locks exclude only the threads of this process. A value that other processes may change is replaced by a
         compare-and-swap, `set_if_same`.
     is_transaction : bool
-        Nobody else sees a change before all are committed, as in a session of Icechunk.
+        Nobody else sees a change before all are committed, as in a session of Icechunk, which takes no chunk without
+        its document.
     folders : Folders
         What only a file system has: directories and links (`zcore.stores.base`).
     """
@@ -554,9 +555,10 @@ class Store(ABC):
         others = [key for key in keys if key.rpartition("/")[2] not in last]
         # The document of a group comes after those below it.
         documents = sorted(set(keys).difference(others), key=lambda key: (-key.count("/"), key))
+        downwards = *reversed(documents), *others
         moved: list[str] = []
         try:
-            for key in (*others, *documents):
+            for key in downwards if self.is_transaction else (*others, *documents):
                 # Another process may have erased it meanwhile, as a chunk that holds only the fill value.
                 if (value := self.get(key)) is not None:
                     moved.append(destination + key[len(source):])
@@ -566,7 +568,7 @@ class Store(ABC):
                 for key in reversed(moved):
                     self.erase(key)
             raise
-        for key in (*reversed(documents), *others):
+        for key in downwards:
             self.erase(key)
 
     def describe(self, path: str) -> str:
@@ -601,6 +603,11 @@ class Store(ABC):
     def _lock_name(self):
         """The name that all handles of one store have in common."""
         return self.uri or id(self)
+
+    @property
+    def _token(self):
+        """For dask, what another store does not have, unless the identities of its documents differ."""
+        return self.__dict__.setdefault("_unlike_others", self.uri or os.urandom(16))
 
     def _check_writable(self, action, key=None):
         _changes[0] += 1

@@ -48,6 +48,8 @@ class FileStore(BlockStore):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.path!r})"
 
+    _token = property(__repr__)
+
     def __reduce__(self) -> tuple[Any, ...]:
         return partial(type(self), **self._options), (self._made_of,)
 

@@ -91,17 +91,22 @@ class ZarrPythonStore(Store):
         self.decodes: bool = type(store).__module__.partition(".")[0] == "tifffile"
         # tifffile lists the documents alone: by its listing, all elements would be absent.
         self.lists: bool = store.supports_listing and not self.decodes
-        # Stores of zarr-python with the same text are the same store, and share their locks.
-        self.uri: str = str(store)
-        # Of Icechunk.
+        # Stores of zarr-python with the same text share their locks, but may differ: that of fsspec names no machine.
+        self._unlike_others = os.urandom(16)
+        # Of Icechunk. Its own text waits for requests of other threads, and holds the GIL, which they need.
         self.is_transaction: bool = hasattr(store, "session")
+        self.uri: str = f"icechunk:{store.session.snapshot_id}" if self.is_transaction else str(store)
         self._loop = loop
         # By default, the size of a value is that of the fetched value.
         self._has_ranges = type(store).getsize is not ZarrStore.getsize
 
     def __repr__(self) -> str:
-        shown = self.uri if self.decodes else repr(self.store)     # tifffile does not name its file
-        return f"ZarrPythonStore({shown}{', read-only' if self.read_only else ''})"
+        return f"ZarrPythonStore({self._shown}{', read-only' if self.read_only else ''})"
+
+    @property
+    def _shown(self):
+        # tifffile does not name its file.
+        return self.uri if self.decodes or self.is_transaction else repr(self.store)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ZarrPythonStore, (self.store, self.read_only)
@@ -166,7 +171,7 @@ class ZarrPythonStore(Store):
             return None
         if not isinstance(found, Buffer):
             # Others have a `to_bytes` too: that of an integer makes up a value.
-            raise StoreError(f"{key!r} in {self.store!r}: expected a Buffer of zarr-python, found "
+            raise StoreError(f"{key!r} in {self._shown}: expected a Buffer of zarr-python, found "
                              f"{type(found).__name__}", key=key)
         return found.to_bytes()
 
@@ -254,7 +259,7 @@ class ZarrPythonStore(Store):
         except Exception as exc:
             if getcoroutinestate(coroutine) == CORO_CREATED:
                 coroutine.close()     # its loop is closed, and will never run it
-            raise StoreError(f"{key!r} in {self.store!r}: {type(exc).__name__}: {exc}", key=key) from exc
+            raise StoreError(f"{key!r} in {self._shown}: {type(exc).__name__}: {exc}", key=key) from exc
 
 
 def request_of(part: Within | None) -> ByteRequest | None:

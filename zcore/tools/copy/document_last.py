@@ -145,6 +145,8 @@ class DocumentsLast(Store):
             if key == self._root:
                 # With the layout of the chunks, so that a deletion finds them.
                 self._put_root(unfinished(bytes(value)))
+            if self._inner.is_transaction:
+                self._inner.set(self._prefix + key, value)
         else:
             if self._root is not None and (self._numbers.next() - 1) % N_UNSEEN == 0 and (
                     self._inner.identity(self._prefix + self._root) != self._identity):
@@ -177,7 +179,7 @@ class DocumentsLast(Store):
                 if key == self._root:
                     self._put_root(value)
                     self._root = None
-                elif "/" in key:
+                elif "/" in key or self._inner.is_transaction:
                     self._inner.set(self._prefix + key, value)
                 elif not self._inner.set_if_not_exists(self._prefix + key, value):
                     raise self._exists()
@@ -374,6 +376,10 @@ def made_in(store: Store, path: str, replace: bool, overwrite: bool, root: str |
     root : str or None
         The name of the document of the node at `path`, if it gets one.
     """
+    if replace and store.is_transaction:
+        raise UnsupportedError(f"{store.describe(path)} holds a node, and this store has no room for a copy beside it: "
+                               "delete the node first, as nobody sees that before the commit",
+                               feature="nodes replaced by a copy in a session of Icechunk")
     try:
         made = Staged(store, path) if replace else DocumentsLast(store, prefix_of(path), root)
     except NodeExistsError:
