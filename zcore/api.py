@@ -530,8 +530,8 @@ def _existing(store, path, zarr_format, options, described):
 
 
 def _check_mode(mode):
-    if mode not in MODES:
-        raise ValueError(f"mode is {mode!r}, expected one of {', '.join(MODES)}")
+    if not isinstance(mode, str) or mode not in MODES:
+        raise ValueError(f"mode is {mode!r:.60}, expected one of {', '.join(MODES)}")
 
 
 # Keywords that change how elements become bytes: an array that is given one of them has a chain of its own.

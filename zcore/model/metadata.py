@@ -54,7 +54,7 @@ def check_shape(shape: Iterable[SupportsIndex]) -> tuple[int, ...]:
     lengths = integers(shape, "shape", 0)
     if len(lengths) > MAX_NDIM:
         n = len(lengths) if lengths is shape else f"more than {MAX_NDIM}"
-        raise UnsupportedError(f"an array of {n} dimensions", feature=f"more than {MAX_NDIM} dimensions")
+        raise UnsupportedError(f"{n} dimensions, expected at most {MAX_NDIM}", feature=f"more than {MAX_NDIM} dimensions")
     if (math.prod([length or 1 for length in lengths]) if 0 in lengths else math.prod(lengths)) > MAX_LENGTH:
         raise ValueError("shape: expected fewer than 2**63 elements")
     return lengths
@@ -206,7 +206,7 @@ class ArrayMetadata(Value):
                 raise TypeError(f"dimension_names={dimension_names!r:.200}: expected a list of str or None")
             dimension_names = names
             if len(dimension_names) != len(shape):
-                raise ValueError(f"dimension_names: expected {len(shape)}, found {len(dimension_names)}")
+                raise ValueError(f"dimension_names: expected one for each dimension of {shape}, found {len(names)}")
         super().__init__(shape, dtype, chunk_shape, chunk_keys, tuple(codecs), fill_value, fill_bytes, zarr_format,
                          attributes, dimension_names, {} if extra is None else extra, data_type, edges)
 

@@ -13,7 +13,7 @@ from zcore.buffers import flat_view
 from zcore.errors import KeyConflictError
 from zcore.kernel.io.documents import Tickets
 from zcore.kernel.io.locks import ObjectLocks
-from zcore.model.value import as_bool
+from zcore.model.value import as_bool, check_kind
 from zcore.stores.base import FoundStore, Identity, Listing, PutStore, sliced
 from zcore.stores.keys import check_key, check_prefix
 
@@ -50,6 +50,7 @@ class MemoryStore(FoundStore, PutStore):
         self._generation = 0
         self._number = _numbers.next()
         self._locks = ObjectLocks()
+        check_kind(items, "items", (Mapping,), "a mapping of keys to bytes")
         for key, value in (items or {}).items():
             self._put(key, value, exclusive=False)
         self.read_only: bool = as_bool(read_only, "read_only")

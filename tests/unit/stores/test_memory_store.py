@@ -26,6 +26,8 @@ def test_items_are_checked_and_copied():
         MemoryStore({"../x": b""})
     with pytest.raises(KeyConflictError):
         MemoryStore({"a": b"", "a/b": b""})
+    with pytest.raises(TypeError, match=r"items is \[1\], expected a mapping of keys to bytes"):
+        MemoryStore([1])
 
 
 def test_a_pickled_store_is_a_read_only_copy():
