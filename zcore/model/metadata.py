@@ -54,7 +54,8 @@ def check_shape(shape: Iterable[SupportsIndex]) -> tuple[int, ...]:
     lengths = integers(shape, "shape", 0)
     if len(lengths) > MAX_NDIM:
         n = len(lengths) if lengths is shape else f"more than {MAX_NDIM}"
-        raise UnsupportedError(f"{n} dimensions, expected at most {MAX_NDIM}", feature=f"more than {MAX_NDIM} dimensions")
+        raise UnsupportedError(f"an array of {n} dimensions, expected at most {MAX_NDIM}",
+                               feature=f"more than {MAX_NDIM} dimensions")
     if (math.prod([length or 1 for length in lengths]) if 0 in lengths else math.prod(lengths)) > MAX_LENGTH:
         raise ValueError("shape: expected fewer than 2**63 elements")
     return lengths

@@ -62,7 +62,7 @@ def test_largest_lengths_are_accepted():
 
 def test_more_than_64_dimensions_are_unsupported():
     assert metadata((1,) * 64, chunk_shape=(1,) * 64).ndim == 64
-    with pytest.raises(UnsupportedError, match="^65 dimensions, expected at most 64$"):
+    with pytest.raises(UnsupportedError, match="an array of 65 dimensions, expected at most 64"):
         metadata((1,) * 65, chunk_shape=(1,) * 65)
 
 
