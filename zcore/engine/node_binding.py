@@ -9,9 +9,11 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING
 
+from zcore.engine.options import Options
 from zcore.engine.stamps import put_stamped, stamped
-from zcore.engine.views import UNSEEN, is_reshaped, renewed, stored_attributes, view_of
+from zcore.engine.views import UNSEEN, is_reshaped, renewed, stored_attributes, view_from_elsewhere, view_of
 from zcore.errors import LockError, NodeNotFoundError, ReadOnlyError, StoreError, ZcoreError, warn_of
+from zcore.formats import format_of
 from zcore.formats.json_documents import MAX_NBYTES
 from zcore.kernel.io.documents import Tickets
 from zcore.kernel.io.locks import Held, has_name
@@ -22,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, Self, TypeAlias, TypeVar
 
-    from zcore.engine.options import Options
     from zcore.engine.views import View
     from zcore.formats.base import Format
     from zcore.indexing.product import Product
@@ -84,6 +85,10 @@ class NodeBinding:
         self._tickets = Tickets()
         if view is None:
             self.reload()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _from_elsewhere, (type(self), self.store, self.path, self.format.name, self.options.as_keywords(),
+                                 self.view.raw, self.view.identity)
 
     @staticmethod
     def name_of_document(format: Format) -> str:
@@ -172,6 +177,13 @@ class NodeBinding:
     def exclusive(self) -> Exclusive:
         """Return a context manager that excludes all other writers of this node; it reads the metadata anew."""
         return Exclusive(self)
+
+
+def _from_elsewhere(kind, store, path, format_name, keywords, raw, identity):
+    format, options = format_of(format_name), Options(**keywords)
+    view = view_from_elsewhere(format, kind.name_of_document(format), raw, identity, path, options,
+                               partial(stored_attributes, format, store, path))
+    return kind(store, path, format, options, view)
 
 
 class GroupBinding(NodeBinding):

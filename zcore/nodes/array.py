@@ -966,12 +966,12 @@ class Array(Node):
     @property
     def oindex(self) -> _Indexer:
         """Orthogonal selection with brackets, for reading and writing: ``a.oindex[[3, 1], :, [0, 2]]``."""
-        return _Indexer(self, lambda selection: self._product("orthogonal", selection))
+        return _Indexer(self, partial(self._product, "orthogonal"))
 
     @property
     def vindex(self) -> _Indexer:
         """Selection of points with brackets, for reading and writing: ``a.vindex[[3, 1], [0, 2]]``, or a mask."""
-        return _Indexer(self, lambda selection: self._product("points", selection))
+        return _Indexer(self, partial(self._product, "points"))
 
     @property
     def blocks(self) -> _Indexer:

@@ -1,13 +1,9 @@
 """The common base of arrays and groups: handles on a node of a store."""
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from zcore.engine.node_binding import NodeBinding
-from zcore.engine.options import Options
-from zcore.engine.views import stored_attributes, view_from_elsewhere
-from zcore.formats import format_of
 from zcore.model.metadata import unshared
 from zcore.nodes.attributes import Attributes
 from zcore.stores.base import StorePath
@@ -121,9 +117,11 @@ class Node:
         return hash((self.store, self.path))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        binding = self._binding
-        return _from_elsewhere, (type(self), type(binding), binding.store, binding.path, binding.format.name,
-                                 binding.options.as_keywords(), binding.view.raw, binding.view.identity)
+        return type(self), (self._binding,)
+
+    def __copy__(self) -> Self:
+        make, arguments = self._binding.__reduce__()
+        return type(self)(make(*arguments))     # a resize of one is none of the other
 
     def __dask_tokenize__(self) -> tuple[Any, ...]:
         """Return dask's token, which equal arrays share: the place, and the document as it was read last."""
@@ -138,10 +136,3 @@ class Node:
     def _described(self):
         """Return the text of a repr between the place and the format."""
         return ""
-
-
-def _from_elsewhere(kind, bind, store, path, format_name, keywords, raw, identity):
-    format, options = format_of(format_name), Options(**keywords)
-    view = view_from_elsewhere(format, bind.name_of_document(format), raw, identity, path, options,
-                               partial(stored_attributes, format, store, path))
-    return kind(bind(store, path, format, options, view))

@@ -40,6 +40,15 @@ def test_unpickling_asks_the_store_for_nothing(tmp_path, monkeypatch):
     assert a[...].tolist() == [0, 1, 2, 3] and list(g) == ["a"]
 
 
+@pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda part: pickle.loads(pickle.dumps(part))])
+def test_parts_of_a_handle_travel_too(tmp_path, again):
+    array = zcore.create_array(tmp_path, data=np.arange(6).reshape(2, 3), attributes={"n": 1})
+    attributes = again(array.attrs)
+    array.attrs["n"] = 2
+    assert attributes["n"] == 2
+    assert again(array.oindex)[[1], [0, 2]].tolist() == [[3, 5]] and again(array.vindex)[[1], [2]].tolist() == [5]
+
+
 @pytest.mark.parametrize("what", ["nothing", "a file"])
 def test_a_place_that_cannot_be_seen_is_an_error_of_the_first_use(array, tmp_path, what):
     group = pickle.dumps(zcore.create_group(tmp_path / "g"))
