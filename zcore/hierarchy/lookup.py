@@ -88,7 +88,7 @@ def path_of(path: str | None, zarr_format: FormatName | None = None) -> str:
     if path is None:
         return ""
     if not isinstance(path, str):
-        raise TypeError(f"the path of an array is a str, not {type(path).__name__}")
+        raise TypeError(f"the path of a node is a str, not {type(path).__name__}")
     if zarr_format is None:
         return check_path(path)
     format = format_of(zarr_format)

@@ -5,7 +5,7 @@ import pytest
 
 import zcore
 from tests.each import each
-from zcore.codecs import BloscCodec
+from zcore.codecs import BloscCodec, GzipCodec, ZstdCodec
 from zcore.kernel.codec.blosc_header import parse
 
 
@@ -102,3 +102,17 @@ def test_another_decoded_size(n):
 def test_content_longer_than_a_chunk_of_blosc():
     with pytest.raises(zcore.CodecError, match=f"not compress {2**31 - 16} bytes, it takes at most {2**31 - 17} "):
         BloscCodec(typesize=4).encode(np.zeros(2**31 - 16, "u1"))
+
+
+def test_parameters_may_be_integers_of_numpy():
+    three = np.int16(3)
+    for codec, same in ((GzipCodec(level=three), GzipCodec(level=3)), (
+            BloscCodec(clevel=three, typesize=three, shuffle=three - 1), BloscCodec(clevel=3, typesize=3, shuffle=2))):
+        assert codec.configuration() == same.configuration()
+        assert {type(value) for value in codec.configuration().values()} <= {int, str}
+    for zarr_format, given in (3, {"name": "zstd", "configuration": {"level": three, "checksum": False}}), (
+            2, {"id": "zstd", "level": three}):
+        a = zcore.create_array(zcore.MemoryStore(), data=[7], compressors=given, zarr_format=zarr_format)
+        assert zcore.open(a.store).compressor.level == 3 and a[0] == 7
+    with pytest.raises(ValueError, match="level is True, expected an integer from"):
+        ZstdCodec(level=True)

@@ -45,12 +45,9 @@ class PackbitsCodec(Codec):
                  first_bit: int | None = None, last_bit: int | None = None) -> None:
         if padding_encoding not in ("none", "first_byte", "last_byte"):
             raise ValueError(f"padding_encoding is {padding_encoding!r}, expected 'none', 'first_byte' or 'last_byte'")
-        for name, value in (("first_bit", first_bit), ("last_bit", last_bit)):
-            if value is not None:
-                check_integer(name, value, 0, 2**31 - 1)
         self.padding_encoding = padding_encoding
-        self.first_bit = first_bit
-        self.last_bit = last_bit
+        self.first_bit = None if first_bit is None else check_integer("first_bit", first_bit, 0, 2**31 - 1)
+        self.last_bit = None if last_bit is None else check_integer("last_bit", last_bit, 0, 2**31 - 1)
 
     def _layout(self, dtype):
         """Return (number of components, bytes of a component, first bit, number of stored bits)."""

@@ -22,6 +22,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from zcore.errors import CodecError, warn
 from zcore.kernel.codec.program import Program
 from zcore.model.metadata import CodecSpec
@@ -181,7 +183,9 @@ def check_size(codec: str, found: int, n_bytes: int, at_most: bool = False) -> N
                          expected=n_bytes, found=found)
 
 
-def check_integer(name: str, value: object, minimum: int, maximum: int) -> None:
-    """Raise ValueError unless `value` is an integer from `minimum` to `maximum`."""
-    if type(value) is not int or not minimum <= value <= maximum:
-        raise ValueError(f"{name} is {value!r}, expected an integer from {minimum} to {maximum}")
+def check_integer(name: str, value: Any, minimum: int, maximum: int) -> int:
+    """Return the integer `value`, of Python or NumPy; raises ValueError unless it is from `minimum` to `maximum`."""
+    number = int(value) if isinstance(value, np.integer) else value
+    if type(number) is not int or not minimum <= number <= maximum:
+        raise ValueError(f"{name} is {value!r:.60}, expected an integer from {minimum} to {maximum}")
+    return number

@@ -70,23 +70,17 @@ class BloscCodec(StepCodec):
                  strict: bool = True) -> None:
         if cname not in COMPRESSORS:
             raise ValueError(f"cname is {cname!r}, expected one of {', '.join(COMPRESSORS)}")
-        if type(clevel) is not int or not 0 <= clevel <= 9:
-            raise ValueError(f"clevel is {clevel!r}, expected 0 to 9")
-        if shuffle in (0, 1, 2) and type(shuffle) is int:
+        if type(shuffle) is not bool and hasattr(shuffle, "__index__") and 0 <= shuffle <= 2:
             shuffle = SHUFFLES[shuffle]
         elif shuffle == -1:
             shuffle = None
         elif shuffle is not None and shuffle not in SHUFFLES:
             raise ValueError(f"shuffle is {shuffle!r}, expected one of {', '.join(SHUFFLES)}, 0, 1 or 2")
-        if typesize is not None and (type(typesize) is not int or not 1 <= typesize < 2**31):
-            raise ValueError(f"typesize is {typesize!r:.60}, expected an integer from 1 to 2**31 - 1")
-        if type(blocksize) is not int or not 0 <= blocksize < 2**31 - 16:
-            raise ValueError(f"blocksize is {blocksize!r}, expected an integer from 0 to 2**31 - 17")
-        self.typesize = typesize
+        self.typesize = None if typesize is None else check_integer("typesize", typesize, 1, 2**31 - 1)
         self.cname = cname
-        self.clevel = clevel
+        self.clevel = check_integer("clevel", clevel, 0, 9)
         self.shuffle = shuffle
-        self.blocksize = blocksize
+        self.blocksize = check_integer("blocksize", blocksize, 0, self.max_content)
         self.strict = strict
 
     def resolve(self, itemsize: int) -> Self:
@@ -142,10 +136,9 @@ class ZstdCodec(StepCodec):
     _parameters = ("level", "checksum")
 
     def __init__(self, *, level: int = 0, checksum: bool = False) -> None:
-        check_integer("level", level, *zstd_levels())
+        self.level = check_integer("level", level, *zstd_levels())
         if type(checksum) is not bool:
             raise ValueError(f"checksum is {checksum!r}, expected True or False")
-        self.level = level
         self.checksum = checksum
 
     def step(self, dtype: Any = None) -> tuple[Any, ...]:
@@ -159,7 +152,7 @@ class NumcodecsZstd(Lenient, ZstdCodec):
     name = "numcodecs.zstd"
 
     def __init__(self, *, level: int = 0, checksum: bool = False) -> None:
-        check_integer("level", level, -2**31, 2**31 - 1)
+        level = check_integer("level", level, -2**31, 2**31 - 1)
         lowest, highest = zstd_levels()
         super().__init__(level=max(lowest, min(level, highest)), checksum=checksum)
 
@@ -179,8 +172,7 @@ class GzipCodec(StepCodec):
     _wbits = deflate.GZIP_WBITS
 
     def __init__(self, *, level: int = 5) -> None:
-        check_integer("level", level, -1, 9)
-        self.level = level
+        self.level = check_integer("level", level, -1, 9)
 
     def step(self, dtype: Any = None) -> tuple[Any, ...]:
         """Return the step of a `Program`."""
@@ -222,8 +214,7 @@ class NumcodecsLz4(Lenient, StepCodec):
     _parameters = ("acceleration",)
 
     def __init__(self, *, acceleration: int = 1) -> None:
-        check_integer("acceleration", acceleration, -2**31, 2**31 - 1)
-        self.acceleration = acceleration
+        self.acceleration = check_integer("acceleration", acceleration, -2**31, 2**31 - 1)
 
     def step(self, dtype: Any = None) -> tuple[Any, ...]:
         """Return the step of a `Program`."""
@@ -294,8 +285,7 @@ class NumcodecsBz2(_Archiver):
     _parameters = ("level",)
 
     def __init__(self, *, level: int = 1) -> None:
-        check_integer("level", level, 1, 9)
-        self.level = level
+        self.level = check_integer("level", level, 1, 9)
 
     def _decoder(self):
         from bz2 import BZ2Decompressor
@@ -332,17 +322,13 @@ class NumcodecsLzma(_Archiver):
 
     def __init__(self, *, format: int = 1, check: int = -1, preset: int | None = None,
                  filters: list[dict[str, Any]] | None = None) -> None:
-        check_integer("format", format, 1, 3)
-        check_integer("check", check, -1, 15)
-        if preset is not None:
-            check_integer("preset", preset, 0, 2**32 - 1)
+        self.format = check_integer("format", format, 1, 3)
+        self.check = check_integer("check", check, -1, 15)
+        self.preset = None if preset is None else check_integer("preset", preset, 0, 2**32 - 1)
         if filters is not None and (type(filters) is not list or not all(type(f) is dict for f in filters)):
             raise ValueError(f"filters is {filters!r:.60}, expected a list of objects")
         if format == 3 and filters is None:
             raise ValueError("the raw format of lzma needs filters")
-        self.format = format
-        self.check = check
-        self.preset = preset
         self.filters = filters
         self.several: bool = format == 1
 

@@ -155,10 +155,10 @@ def _configs(codecs):
 
 
 def _checked(config, name, where):
-    """Return a codec's parameters, a new dict. Raises : TypeError, if the codec does not have one of them."""
+    """Return a codec's parameters, of Python, not NumPy. Raises : TypeError, if the codec does not have one of them."""
     if isinstance(config["id"], str) and (unknown := unknown_parameters(config)):
         raise TypeError(f"codec {name!r} has no parameter {unknown[0]!r}; its parameters {where}")
-    return dict(config)
+    return {name: value.item() if isinstance(value, np.generic) else value for name, value in config.items()}
 
 
 def _fill(dtype, value):
