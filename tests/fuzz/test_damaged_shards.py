@@ -14,7 +14,6 @@ import pytest
 
 import zcore
 from tests.both_ways import WAYS, directory, handles
-from zcore.codecs.chain import codec_of
 from zcore.errors import ChecksumError, ChunkMemoryError, CodecError, ShardIndexError
 from zcore.kernel.codec.checksums import crc32c
 
@@ -51,7 +50,7 @@ class Damaged:
         self.array = sharded.create(path, (8, 8), "<u2", (8, 8), (2, 4) if before else (4, 2), codecs=codecs,
                                     index_codecs=index_codecs, index_location=location, fill_value=9, threads=1,
                                     before=before, after=after if levels == 1 else ())
-        self.both = handles(path, threads=1)
+        self.both, self.after = handles(path, threads=1), after
         values = np.arange(64).reshape(8, 8) % 11
         values[0:4, 2:4] = 9
         self.array[...] = values
@@ -125,7 +124,9 @@ def test_random_damage(sharded, tmp_path, n, levels):
     rng = random.Random(n + levels)
     arrays = [Damaged(sharded, tmp_path / str(i), *case, levels, AROUND[i % 3 and i % len(AROUND)]) for i, case
               in enumerate(itertools.product(CHAINS, INDEX_CHAINS, ("start", "end")))]
-    assert all(it.array._binding.chain.program.n_levels == levels for it in arrays)
+    # Python decodes shards with codecs behind them.
+    assert all(getattr(it.array._binding.chain.program, "n_levels", 0) == (min(levels - 1, 1) if it.after else levels)
+               for it in arrays)
     counts = collections.Counter()
     for i in range(n):
         it = rng.choice(arrays)
@@ -191,23 +192,6 @@ def test_a_long_shard_that_is_replaced_while_it_is_read(sharded, monkeypatch):
         store.others = shards[:2]
         assert use() in ([3] * 4, [None, 3, 3, 3])
         assert not store.others
-
-
-@pytest.mark.parametrize("after", [[CRC], [ZSTD], [GZIP]])
-def test_what_a_shard_may_hold_follows_from_its_own_shape(tmp_path, after):
-    """Where shards differ, the stream behind a small one is stopped where that shard ends, not the largest."""
-    chain = [{"name": "sharding_indexed", "configuration": {
-        "chunk_shape": [2], "codecs": [LITTLE], "index_codecs": [LITTLE, CRC], "index_location": "end"}}, *after]
-    array = zcore.create_array(str(tmp_path), shape=(4004,), chunks=[[4, 4000]], dtype="<u2", codecs=chain)
-    array[...] = np.arange(4004)
-    file = tmp_path / "c/0"
-    # A shard of two chunks, a gap and the index: more than two chunks may take, less than 2000 may.
-    words = struct.pack("<4Q", 0, 4, 4, 4)
-    shard = bytes(80_000) + words + crc32c(words).to_bytes(4, "little")
-    file.write_bytes(bytes(codec_of(after[0]["name"], after[0].get("configuration", {})).encode(shard)))
-    for use in (lambda array: array[:2].tolist(), lambda array: array.__setitem__(0, 1)):
-        native, confined = by_both(handles(tmp_path), use)
-        assert native == confined and native[0] is CodecError
 
 
 def test_a_shard_that_a_codec_behind_it_does_not_take(sharded, tmp_path):

@@ -127,7 +127,8 @@ class CodecChain:
     inner_shape : tuple of int or None
         Elements of the inner chunks of shards, per dimension of the array; None without shards.
     is_partial : bool
-        Codecs before the shards only move elements, so parts of a shard can be read and changed.
+        Codecs before the shards only move elements, and none are behind them, so parts of a shard can be read and
+        changed.
     program, order, swap, step_names
         See `Lowered`.
     sizes : list of (int or None, bool)
@@ -258,7 +259,7 @@ class CodecChain:
             from zcore.codecs.sharding import Shards
 
             self.serializer = self.shards = Shards(self.serializer, CodecChain, *stage, fill, strict)
-            self.is_partial = not rest
+            self.is_partial = not rest and not self.compressors
             self.inner_shape = self._inner_shape()
 
     def _inner_shape(self):

@@ -2,7 +2,8 @@
 
 Leading transposes become an order of dimensions, and a byte order is undone when elements are moved. Filters,
 compressors and checksums become the steps of a `Program`; those without a C form become segments in Python. Shards,
-also nested ones, with transposes before and codecs behind them, become a `ShardProgram`.
+also nested ones, with transposes before them, become a `ShardProgram`. Shards with other codecs around them cannot be
+read in parts; they are segments.
 
 A segment is a run of codecs without a C form. The program takes the GIL there and passes its bytes; it continues in C
 with the bytes that the segment returns. So one chain may mix both.
@@ -74,7 +75,7 @@ def _lowered(chain, axes):
         return chain.lowered
     outer = axes
     filters, axes = leading_transposes(chain.array_codecs, axes)
-    if chain.shards is not None and not filters:
+    if chain.is_partial:
         return _lowered_shards(chain, axes)
     if has_varying_items(chain.dtype):
         return Lowered(Program((("python", Opaque(), 0, None, False),)), _order(outer), 0, ("",))
@@ -154,16 +155,13 @@ def _lowered_shards(chain, axes):
     if isinstance(chunk.program, ShardProgram) and chunk.program.n_levels == MAX_LEVELS:
         # Deeper shards are encoded by Python like other chunks.
         chunk = _lowered_in_python(shards.chain, axes, 0)
-    steps, names = [], []
-    for i, codec in enumerate(chain.compressors):
-        _add(steps, names, chain, i, codec)
     index_form = _lowered_in_python(index, (), 0) if index.array_codecs else lowered(index)
     program = ShardProgram(
         in_array(shards.shard_shape, axes), in_array(shards.chunk_shape, axes), chunk.program, index_form.program,
         turned=index_form.swap != 0, at_start=shards.at_start,
         max_nbytes=_MAX_NBYTES if shards.max_encoded is None else shards.max_encoded,
-        chunk_room=shards.chunk_room or 0, order=_order(axes), after=_program(chain, steps))
-    return chunk._replace(program=program, step_names=chunk.step_names + tuple(names))
+        chunk_room=shards.chunk_room or 0, order=_order(axes))
+    return chunk._replace(program=program)
 
 
 def _order(axes):

@@ -111,7 +111,7 @@ class PlanReader:
             if self._plan.stopped:
                 return
             key = self._prefix + feed.key(task)
-            if _is_in_parts(self._chain):
+            if self._chain.is_partial:
                 self._fetch_shard(feed, source, key, task)
                 continue
             limit = feed.limit(task) if self._limit is None else self._limit
@@ -192,11 +192,6 @@ def _whole(limit):
     return None if limit >= NO_LIMIT else AtMost(limit + 1)
 
 
-def _is_in_parts(chain):
-    """Return whether objects are shards whose chunks can be found by an index."""
-    return chain.is_partial and not chain.compressors
-
-
 def _fetch_whole(feed, source, key, task):
     limit = feed.limit(task)
     found = source.get_with_identity(key, _whole(limit))
@@ -253,8 +248,6 @@ class PlanWriter:
         self._prefix = binding.prefix
         self._options = binding.options
         self._chain = view.chain
-        # Reads only bytes of chunks in the index, so gaps of any size cost no memory.
-        self._is_in_parts = _is_in_parts(view.chain)
         self._plan = plan
         self._locks = locks
         self._binding, self._view = binding, view
@@ -330,7 +323,8 @@ class PlanWriter:
     def _changed(self, feed, task, key):
         """Return a held object with the new elements."""
         part, keeps_filled = _whole(feed.limit(task)), self._plan.keep_filled
-        if not self._is_in_parts:
+        # Reads only bytes of chunks in the index, so gaps of any size cost no memory.
+        if not self._chain.is_partial:
             return self._merged(feed, task, key, self._store.get(key, part), None, keeps_filled)
         for _ in range(MAX_REPLACED):
             found = self._store.get_with_identity(key, part) or (None, None)
@@ -343,7 +337,7 @@ class PlanWriter:
         """Return an object with the new elements. `old` may be cut off behind the maximum size of its chunks."""
         if old is None or len(old) <= feed.limit(task):
             return feed.merge(task, old, keeps_filled)
-        if not self._is_in_parts:
+        if not self._chain.is_partial:
             return feed.merge(task, old, keeps_filled, self._store.getsize(key))
         if identity is None:
             return feed.merge(task, self._store.get(key), keeps_filled)
@@ -408,7 +402,6 @@ class BatchedReads:
         self._plan = plan
         self._begin_tasks = begin_tasks
         self._limit = chain.max_encoded
-        self._is_in_parts = _is_in_parts(chain)
         self._batches = batches
         self._lock = allocate_lock()
         self._pending = []
@@ -418,7 +411,7 @@ class BatchedReads:
         with self._lock:
             if not self._pending:
                 tasks = self._begin_tasks(MAX_GATHERED)
-                few = [task for task in tasks if self._is_in_parts and self._plan.is_few(task)]
+                few = [task for task in tasks if self._plan.is_few(task)]
                 tasks = sorted(set(tasks).difference(few)) if few else tasks
                 keys = [self._prefix + self._plan.task(task)[0] for task in tasks]
                 # Reversed, since the last one is the next. The store returns them in the order of reading.

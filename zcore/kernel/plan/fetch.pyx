@@ -148,7 +148,7 @@ cdef void fetch_close(Object *object) noexcept nogil:
 cdef int64_t stored_limit(Plan plan, const Span *spans, Worker *worker) noexcept nogil:
     if plan.levels is None:
         return plan.program.max_encoded(worker.layout.n_bytes)
-    return (<ShardProgram>plan.levels.programs[0]).max_stored(plan.n_chunks_of(plan.levels.axes_of(0), spans))
+    return (<ShardProgram>plan.levels.programs[0]).max_of(plan.n_chunks_of(plan.levels.axes_of(0), spans))
 
 
 # elements that lie as they are

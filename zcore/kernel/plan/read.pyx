@@ -70,9 +70,6 @@ cdef class ReadPlan(Plan):
         form : int
             Identifies how chunks are encoded, so that different encodings do not mix.
         """
-        if self.shards is not None and not self.shards.reads_chunks():
-            # The cache identifies chunks by their range in a stored file. These chunks have none.
-            return
         self.chunks = chunks
         self.form = form
         self.keeps = _fits_cache(self)
@@ -91,7 +88,7 @@ cdef class ReadPlan(Plan):
         cdef Span spans[MAX_NDIM]
         cdef char key[MAX_KEY]
         cdef int code
-        if self.shards is not None and self.shards.n_open and worker.passed == NULL:
+        if self.shards is not None and worker.passed == NULL:
             return self.shards.run_task(self, task, worker)
         self.spans_of(self.object_of(task), spans)
         self.measure_chunk(spans, &worker.layout)
@@ -110,7 +107,7 @@ cdef class ReadPlan(Plan):
         return place_fill(self, self.objects, spans, worker)
 
     def is_few(self, int64_t task):
-        """Whether the selection touches fewer than half of the chunks of a shard that can be read in parts."""
+        """Whether the selection touches fewer than half of the chunks of a shard."""
         return self.shards is not None and self.shards.is_few(self, task)
 
 
@@ -135,7 +132,7 @@ cdef int _read_object(ReadPlan plan, const char *key, const Span *spans, Worker 
     cdef int code = fetch_open(plan, key, &object, worker)
     if code != OK:
         return code
-    if worker.passed != NULL and plan.shards is not None and plan.shards.n_open:
+    if plan.shards is not None:
         return plan.shards.read_passed(plan, &object, spans, worker)
     if plan.keeps:
         _begin_kept_object(plan, &object, worker)
@@ -146,8 +143,6 @@ cdef int _read_object(ReadPlan plan, const char *key, const Span *spans, Worker 
 
 
 cdef int _decode_object(Plan plan, const Object *object, const Span *spans, Worker *worker) noexcept nogil:
-    if (<ReadPlan>plan).shards is not None:
-        return (<ReadPlan>plan).shards.decode_shard(plan, 0, object.content.data, object.content.size, spans, worker)
     return decode_chunk(plan, object.content.data, object.content.size, spans, worker)
 
 
@@ -169,7 +164,7 @@ cdef int _read_raw(ReadPlan plan, const Object *object, const Span *spans, Worke
     cdef int64_t n_bytes = object.content.size
     cdef int64_t offset
     cdef int code
-    if (object.content.fd < 0 or plan.program is None or plan.program.n_steps > 0 or plan.shards is not None
+    if (object.content.fd < 0 or plan.program is None or plan.program.n_steps > 0
             or plan.items is not None or plan.points is not None or worker.kept != NULL):
         return NOT_RAW
     if n_bytes < 0 and identify_fd(object.content.fd, &identity) == 0:

@@ -45,7 +45,6 @@ cdef class ShardProgram:
     cdef readonly Program program          # program of a chunk; if chunks are shards, of the innermost chunks
     cdef readonly ShardProgram inner       # of a chunk that is a shard, else None
     cdef readonly int n_levels             # levels of shards: 1 plus the levels of the chunks
-    cdef readonly Program after            # codecs behind the shard, usually none
     cdef readonly tuple shard_shape
     cdef readonly tuple chunk_shape
     cdef readonly int64_t n_chunks         # of a shard; of the largest, if shards differ
@@ -53,8 +52,6 @@ cdef class ShardProgram:
     cdef readonly int64_t max_nbytes       # maximum size of a shard not read in parts from its own file; of the largest
     cdef readonly int64_t chunk_room       # share of a chunk in it, without its entry in the index
     cdef readonly bint at_start
-    cdef bint is_wrapped       # there are codecs behind the shard
-    cdef int first_step        # number of the first of these codecs in the whole chain, see `Status.step`
     cdef int ndim
     cdef const int *order      # dimensions in the order of the index, the slowest first; NULL: C order
     cdef int _order[MAX_NDIM]
@@ -62,15 +59,6 @@ cdef class ShardProgram:
     cdef bint turned           # the words are stored in the other byte order
     # Maximum size of a shard of `n_chunks` chunks, if it is not read in parts from its own file.
     cdef int64_t max_of(self, int64_t n_chunks) noexcept nogil
-    # The same with the codecs behind the shard.
-    cdef int64_t max_stored(self, int64_t n_chunks) noexcept nogil
-    # Undoes the codecs behind a shard of `n_chunks` chunks. `content` gets its bytes, in `buffer` or in place. OK or a
-    # code.
-    cdef int unwrap(self, int64_t n_chunks, const uint8_t *stored, int64_t n_bytes, Content *content, Buffer *buffer,
-                    Workspace *work, Status *status) noexcept nogil
-    # Applies these codecs to the bytes of a shard: see `Program.encode`.
-    cdef int64_t wrap(self, const uint8_t *shard, int64_t n_bytes, Buffer *buffer, const uint8_t **stored,
-                      Workspace *work, Status *status) noexcept nogil
     # Computes the form of the index of a shard of `n_chunks` chunks that begins at `base` of its content.
     cdef void form_of(self, int64_t n_chunks, int64_t base, IndexForm *form) noexcept nogil
     # Reads the index of a shard of `size` bytes into 2 * n_chunks words.
@@ -109,11 +97,7 @@ cdef class ShardLevels:
     cdef const Axis *axes_of(self, int level) noexcept nogil
     # Their order in the index, see `ShardProgram`.
     cdef const int *order_of(self, int level) noexcept nogil
-    # Whether there are codecs behind the shards of a level.
-    cdef bint is_wrapped(self, int level) noexcept nogil
     # Maximum size of one of these chunks.
     cdef int64_t limit_of(self, int level) noexcept nogil
-    # The deepest level whose chunks lie in the same bytes as a shard of `level`.
-    cdef int last_of(self, int level) noexcept nogil
     # Coordinates of the failed chunk in a shard of that shape, and in the shards inside it.
     cdef tuple coords_of(self, const Status *status, object shard_shape)

@@ -13,7 +13,6 @@ class ShardProgram:
     program: Program
     inner: ShardProgram | None
     n_levels: int
-    after: Program
     shard_shape: tuple[int, ...]
     chunk_shape: tuple[int, ...]
     n_chunks: int
@@ -23,8 +22,7 @@ class ShardProgram:
     at_start: bool
     def __init__(self, shard_shape: Sequence[int], chunk_shape: Sequence[int], program: Program | ShardProgram,
                  index_steps: Program | Sequence[tuple[Any, ...]] = (), *, turned: bool = False, at_start: bool = False,
-                 max_nbytes: int = ..., chunk_room: int = 0, order: Sequence[int] | None = None,
-                 after: Program | None = None) -> None: ...
+                 max_nbytes: int = ..., chunk_room: int = 0, order: Sequence[int] | None = None) -> None: ...
     @property
     def is_native(self) -> bool: ...
     @property

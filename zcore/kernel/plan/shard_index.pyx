@@ -16,7 +16,7 @@ from libc.stdlib cimport calloc, free, qsort
 
 from zcore.kernel.plan.cache cimport kept_new, kept_release
 from zcore.kernel.codec.program cimport Program
-from zcore.kernel.io.files cimport buffer_reserve, content_at
+from zcore.kernel.io.files cimport content_at
 from zcore.kernel.select.grid cimport axis_init
 from zcore.kernel.select.open_array cimport Opened
 from zcore.kernel.status cimport (
@@ -110,15 +110,12 @@ cdef class ShardProgram:
     at_start : bool
         The index is first in a shard, not last.
     max_nbytes : int, optional
-        Maximum size of a shard as a chunk of another shard, or before the codecs behind it; of the largest, if shards
-        differ in shape.
+        Maximum size of a shard as a chunk of another shard; of the largest, if shards differ in shape.
     chunk_room : int, optional
         Share of each chunk in these bytes, without its entry in the index.
     order : tuple of int, optional
         Permutation of the dimensions in which the index counts chunks, the slowest first; C order by default. A shard
         behind `transpose` has another order than the array.
-    after : Program, optional
-        The codecs behind the shard.
 
     Raises
     ------
@@ -131,7 +128,7 @@ cdef class ShardProgram:
         self.order = NULL
 
     def __init__(self, shard_shape, chunk_shape, program, index_steps=(), *, bint turned=False,
-                 bint at_start=False, max_nbytes=INT64_MAX, chunk_room=0, order=None, Program after=None):
+                 bint at_start=False, max_nbytes=INT64_MAX, chunk_room=0, order=None):
         cdef int i
         if len(shard_shape) != len(chunk_shape) or any(n % c for n, c in zip(shard_shape, chunk_shape, strict=True)):
             raise ValueError(f"shards of shape {shard_shape} are not cut into chunks of shape {chunk_shape}")
@@ -152,16 +149,12 @@ cdef class ShardProgram:
             self.inner = program
             self.program = self.inner.program
             self.n_levels += self.inner.n_levels
-            self.first_step = self.inner.first_step + self.inner.after.n_steps
             if self.inner.shard_shape != self.chunk_shape:
                 raise ValueError(f"chunks of shape {chunk_shape} are no shards of shape {self.inner.shard_shape}")
         else:
             self.program = <Program?>program
-            self.first_step = self.program.n_steps
         if self.n_levels > MAX_SHARD_LEVELS:
             raise ValueError(f"shards lie {self.n_levels} deep in each other, at most {MAX_SHARD_LEVELS} are supported")
-        self.after = Program(()) if after is None else after
-        self.is_wrapped = self.after.n_steps > 0
         self.max_nbytes = min(max_nbytes, INT64_MAX)
         self.chunk_room = min(chunk_room, INT64_MAX)
         self.index_program = index_steps if isinstance(index_steps, Program) else Program(index_steps)
@@ -173,52 +166,20 @@ cdef class ShardProgram:
     @property
     def is_native(self):
         """Whether no step of it, of its chunks or of its index runs in Python."""
-        return self.program.is_native and self.after.is_native and self.index_program.is_native and (
+        return self.program.is_native and self.index_program.is_native and (
             self.inner is None or self.inner.is_native)
 
     @property
     def decodes_natively(self):
         """Whether no step decodes in Python."""
-        return self.program.decodes_natively and self.after.decodes_natively and (
-            self.index_program.decodes_natively and (self.inner is None or self.inner.decodes_natively))
+        return self.program.decodes_natively and self.index_program.decodes_natively and (
+            self.inner is None or self.inner.decodes_natively)
 
     cdef int64_t max_of(self, int64_t n_chunks) noexcept nogil:
         if n_chunks == self.n_chunks or self.max_nbytes == INT64_MAX:
             return self.max_nbytes
         return (self.max_nbytes - (self.n_chunks - n_chunks) * self.chunk_room
                 - (self.index_nbytes - self.index_program.max_encoded(n_chunks * ENTRY_NBYTES)))
-
-    cdef int64_t max_stored(self, int64_t n_chunks) noexcept nogil:
-        cdef int64_t n_bytes = self.max_of(n_chunks)
-        return self.after.max_encoded(n_bytes) if self.is_wrapped else n_bytes
-
-    cdef int unwrap(self, int64_t n_chunks, const uint8_t *stored, int64_t n_bytes, Content *content, Buffer *buffer,
-                    Workspace *work, Status *status) noexcept nogil:
-        cdef int64_t limit
-        content.fd = -1
-        content.data = stored
-        content.start = 0
-        content.size = n_bytes
-        content.n_blocks = 0
-        if not self.is_wrapped:
-            return OK
-        limit = self.max_of(n_chunks)
-        if buffer_reserve(buffer, limit, status) != OK:
-            return status.code
-        content.data = buffer.data
-        content.size = self.after.decode_within(stored, n_bytes, buffer.data, limit, False, 1, work, status)
-        if content.size >= 0:
-            return OK
-        if status.step >= 0:
-            status.step += self.first_step
-        return status.code
-
-    cdef int64_t wrap(self, const uint8_t *shard, int64_t n_bytes, Buffer *buffer, const uint8_t **stored,
-                      Workspace *work, Status *status) noexcept nogil:
-        cdef int64_t n = self.after.encode(shard, n_bytes, buffer, stored, 1, work, status)
-        if n < 0 and status.step >= 0:
-            status.step += self.first_step
-        return n
 
     cdef void form_of(self, int64_t n_chunks, int64_t base, IndexForm *form) noexcept nogil:
         form.n_chunks = n_chunks
@@ -378,21 +339,12 @@ cdef class ShardLevels:
     cdef const int *order_of(self, int level) noexcept nogil:
         return (<ShardProgram>self.programs[level]).order
 
-    cdef bint is_wrapped(self, int level) noexcept nogil:
-        return (<ShardProgram>self.programs[level]).is_wrapped
-
     cdef int64_t limit_of(self, int level) noexcept nogil:
         # Programs never have more levels. The second comparison tells the compiler.
         if level >= self.n - 1 or level >= MAX_SHARD_LEVELS - 1:
             return self._chunk_limit
         # Shards in shards all have one shape.
-        return (<ShardProgram>self.programs[level + 1]).max_stored(
-            (<ShardProgram>self.programs[level + 1]).n_chunks)
-
-    cdef int last_of(self, int level) noexcept nogil:
-        while level < self.n - 1 and level < MAX_SHARD_LEVELS - 1 and not self.is_wrapped(level + 1):
-            level += 1
-        return level
+        return (<ShardProgram>self.programs[level + 1]).max_nbytes
 
     cdef tuple coords_of(self, const Status *status, object shard_shape):
         cdef ShardProgram level = <ShardProgram>self.programs[0]

@@ -1,5 +1,5 @@
 """Reading objects that are shards: the step of a `ReadPlan` that decodes them. Their chunks are fetched."""
-from libc.stdint cimport int64_t, uint8_t
+from libc.stdint cimport int64_t
 
 from zcore.kernel.io.files cimport Buffer
 from zcore.kernel.plan.plan cimport Object, Plan, Worker
@@ -8,12 +8,10 @@ from zcore.kernel.select.grid cimport Span
 from zcore.kernel.strided.copy cimport MAX_NDIM
 
 
-cdef struct Shard:             # a shard whose selected chunks are read; levels count from the outermost, 0
+cdef struct Shard:             # a shard whose selected chunks are read
     Object object
     bint is_trusted            # its chunks are cached: its identity was trusted when it was opened, see `Cache.trusts`
     bint notes_wanted          # a missing index is noted among the extents, as chunk -1
-    int level                  # level of the shard
-    int last                   # level of its chunks: shards between the two levels lie in the same bytes
     int64_t n                  # selected chunks
     Extent *extents            # of these chunks, in the order of the bytes
 
@@ -32,8 +30,6 @@ cdef struct Search:            # walk through the selected chunks of a shard
 
 
 cdef class ShardReader:
-    cdef int n_levels
-    cdef int n_open            # levels down to which a shard's file is read in parts
     cdef IndexCache cache
     cdef int64_t n_places
     cdef OpenShard *places
@@ -42,8 +38,6 @@ cdef class ShardReader:
 
     # Follows the plan's selection and number of threads: OK or NO_MEMORY.
     cdef int follow(self, Plan plan, int n_threads) noexcept nogil
-    # Whether chunks are read from files as they are stored, so that each has an offset there.
-    cdef bint reads_chunks(self) noexcept nogil
     # A thread starts and ends running the plan; the last one closes all open shards.
     cdef void enter(self) noexcept nogil
     cdef void leave(self) noexcept nogil
@@ -54,8 +48,5 @@ cdef class ShardReader:
     cdef int read_passed(self, Plan plan, const Object *object, const Span *spans, Worker *worker) noexcept nogil
     cdef int find_wanted(self, Plan plan, const Span *spans, const Extent **extents, int64_t *n,
                          Worker *worker) noexcept nogil
-    # Whether the selection touches fewer than half of the chunks of a shard that can be read in parts.
+    # Whether the selection touches fewer than half of the chunks of a shard.
     cdef bint is_few(self, Plan plan, int64_t task)
-    # Decodes the shard of a level that was fetched whole, and places its selected elements.
-    cdef int decode_shard(self, Plan plan, int level, const uint8_t *stored, int64_t n_bytes, const Span *spans,
-                          Worker *worker) noexcept nogil

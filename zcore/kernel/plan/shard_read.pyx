@@ -9,9 +9,6 @@ the same version of a shard.
 Chunks may be shards themselves. The task that opens the outermost shard walks through the indices of all inner shards
 that the selection touches, depth first, so that the chunks of all of them form one list.
 
-A shard with codecs behind it must be decoded as a whole before its index can be read. For the levels around it, it is a
-chunk like any other; for the levels inside, its decoded bytes take the role of the file.
-
 Groups are cut in the order of the chunks in the file, and neighbouring chunks are fetched by one read.
 """
 cimport cython
@@ -67,8 +64,6 @@ cdef class ShardReader:
 
     def __init__(self, Plan plan not None, PlanOptions options not None):
         self.cache = INDICES if options.indices is None else options.indices
-        self.n_levels = plan.levels.n
-        self.n_open = 0 if plan.levels.is_wrapped(0) else plan.levels.last_of(0) + 1
         if self.follow(plan, options.n_threads) != OK:
             raise MemoryError
 
@@ -85,7 +80,7 @@ cdef class ShardReader:
             plan.task_nbytes *= min(plan.axes[d].n_chunks, plan.objects[d].chunk // plan.axes[d].chunk)
         if (plan.dirfd == -1 and plan.extents is None) or plan.n_tasks == 0:
             return OK
-        if n_threads > 1 and self.n_open:
+        if n_threads > 1:
             n_parts = max(1, min(plan.task_nbytes // GROUP_NBYTES,
                                  ceil_div(GROUPS_PER_THREAD * n_threads, plan.n_tasks)))
         # As many as the tasks in progress, and one for the shard whose tasks are being taken.
@@ -103,9 +98,6 @@ cdef class ShardReader:
         plan.n_tasks *= n_parts
         plan.n_parts = n_parts
         return OK
-
-    cdef bint reads_chunks(self) noexcept nogil:
-        return self.n_open == self.n_levels
 
     cdef void enter(self) noexcept nogil:
         zc_add(&self.n_inside, 1)
@@ -167,28 +159,8 @@ cdef class ShardReader:
         cdef int64_t first[MAX_NDIM]
         cdef int64_t count[MAX_NDIM]
         plan.spans_of(plan.object_of(task), object)
-        return self.n_open > 0 and (2 * plan.chunks_of(plan.levels.axes_of(0), object, first, count)
-                                    < plan.n_chunks_of(plan.levels.axes_of(0), object))
-
-    # shards in memory: those with codecs behind them, and those in such shards
-
-    cdef int decode_shard(self, Plan plan, int level, const uint8_t *stored, int64_t n_bytes, const Span *spans,
-                          Worker *worker) noexcept nogil:
-        cdef Shard shard
-        cdef int code
-        # Programs never have more levels. This comparison tells the compiler.
-        if level >= MAX_SHARD_LEVELS:
-            return OK
-        memset(&shard, 0, sizeof(Shard))
-        shard.level = level
-        code = (<ShardProgram>plan.levels.programs[level]).unwrap(
-            plan.n_chunks_of(plan.levels.axes_of(level), spans), stored, n_bytes, &shard.object.content,
-            &worker.levels[level].content, &worker.work, &worker.status)
-        if code == OK:
-            code = _find_chunks(self, plan, &shard, spans, &worker.levels[level].extents, worker)
-        if code == OK:
-            code = _read_chunks(self, plan, &shard, spans, 0, shard.n, worker)
-        return code
+        return (2 * plan.chunks_of(plan.levels.axes_of(0), object, first, count)
+                < plan.n_chunks_of(plan.levels.axes_of(0), object))
 
 
 cdef void _free_places(ShardReader self) noexcept nogil:
@@ -291,8 +263,7 @@ cdef int _find_chunks(ShardReader self, Plan plan, Shard *shard, const Span *obj
     cdef Extent everything
     cdef int64_t n
     cdef int code
-    shard.last = plan.levels.last_of(shard.level)
-    n = plan.chunks_of(plan.levels.axes_of(shard.last), object, search.first, search.count)
+    n = plan.chunks_of(plan.levels.axes_of(plan.levels.n - 1), object, search.first, search.count)
     code = buffer_reserve(extents, n * <int64_t>sizeof(Extent), &worker.status)
     if code != OK:
         return code
@@ -302,7 +273,7 @@ cdef int _find_chunks(ShardReader self, Plan plan, Shard *shard, const Span *obj
     search.object = object
     everything.offset = 0
     everything.n_bytes = shard.object.content.size
-    code = _find_in(self, plan, &search, shard.level, object, &everything, worker)
+    code = _find_in(self, plan, &search, 0, object, &everything, worker)
     if code == OK:
         sort_extents(shard.extents, shard.n)
     return code
@@ -316,7 +287,7 @@ cdef int _find_in(ShardReader self, Plan plan, Search *search, int level, const 
     cdef int64_t count[MAX_NDIM]
     cdef const Axis *axes = plan.levels.axes_of(level)
     # Programs never have more levels. The second comparison tells the compiler.
-    cdef bint is_last = level == search.shard.last or level == MAX_SHARD_LEVELS - 1
+    cdef bint is_last = level == plan.levels.n - 1 or level == MAX_SHARD_LEVELS - 1
     cdef int64_t limit = plan.levels.limit_of(level)
     cdef ShardIndex *index = NULL
     cdef IndexForm form
@@ -348,7 +319,7 @@ cdef int _find_in(ShardReader self, Plan plan, Search *search, int level, const 
             code = (<ShardProgram>plan.levels.programs[level]).extent_of(
                 &form, index.words, position, place.n_bytes, limit, &extent, &worker.status)
         if code == OK and is_last:
-            extent.i = i if level == search.shard.level else _number_of(plan, search, first, count, i)
+            extent.i = i if level == 0 else _number_of(plan, search, first, count, i)
             search.shard.extents[search.shard.n] = extent
             search.shard.n += 1
         elif code == OK:
@@ -367,7 +338,7 @@ cdef ShardIndex *_index_of(ShardReader self, Plan plan, const Shard *shard, int 
     """Return the index of a shard of that level, kept or read; NULL with the worker's status."""
     cdef ShardIndex *index = NULL
     cdef uint64_t *words = NULL
-    # Decoded shards are in memory and have no identity.
+    # Shards that are passed are in memory and have no identity.
     cdef bint is_kept = self.cache is not None and shard.object.content.fd >= 0
     cdef int64_t base = shard.object.content.start + form.base
     if is_kept:
@@ -411,8 +382,8 @@ cdef int64_t _number_of(Plan plan, const Search *search, const int64_t *first, c
     return number
 
 
-cdef int64_t _position_of(Plan plan, const Span *object, int first, int level, const Span *chunk) noexcept nogil:
-    """Return the position of the chunk of `level` that is or contains `chunk`; `object` has level `first`."""
+cdef int64_t _position_of(Plan plan, const Span *object, int level, const Span *chunk) noexcept nogil:
+    """Return the position of the chunk of `level` that is or contains `chunk`."""
     cdef const Axis *axes = plan.levels.axes_of(level)
     cdef const int *order = plan.levels.order_of(level)
     cdef int64_t position = 0
@@ -422,7 +393,7 @@ cdef int64_t _position_of(Plan plan, const Span *object, int first, int level, c
         d = k if order == NULL else order[k]
         origin = object[d].origin
         length = object[d].length
-        if level > first:
+        if level > 0:
             length = plan.levels.axes_of(level - 1)[d].chunk
             origin = chunk[d].origin - chunk[d].origin % length
         position = position * (length // axes[d].chunk) + (chunk[d].origin - origin) // axes[d].chunk
@@ -438,7 +409,7 @@ cdef int _read_chunks(ShardReader self, Plan plan, Shard *shard, const Span *obj
     cdef int code = OK
     search.shard = shard
     search.object = object
-    plan.chunks_of(plan.levels.axes_of(shard.last), object, search.first, search.count)
+    plan.chunks_of(plan.levels.axes_of(plan.levels.n - 1), object, search.first, search.count)
     while i < end and code == OK:
         if plan.poll(worker):
             return INTERRUPTED
@@ -452,7 +423,7 @@ cdef int _read_batch(ShardReader self, Plan plan, const Search *search, int64_t 
     cdef Span spans[MAX_NDIM]
     cdef const Shard *shard = search.shard
     cdef const Content *content = &shard.object.content
-    cdef const Axis *axes = plan.levels.axes_of(shard.last)
+    cdef const Axis *axes = plan.levels.axes_of(plan.levels.n - 1)
     cdef const Extent *extent = &shard.extents[i[0]]
     cdef const uint8_t *data
     cdef int64_t low = <int64_t>extent.offset
@@ -483,11 +454,7 @@ cdef int _read_batch(ShardReader self, Plan plan, const Search *search, int64_t 
         plan.chunk_of(axes, NULL, search.object, search.first, search.count, extent.i, spans)
         if shard.is_trusted:
             begin_kept(plan, &shard.object.identity, content.start + <int64_t>extent.offset, extent.n_bytes, worker)
-        if shard.last == plan.levels.n - 1:
-            code = decode_chunk(plan, data + (<int64_t>extent.offset - low), extent.n_bytes, spans, worker)
-        else:
-            code = self.decode_shard(plan, shard.last + 1, data + (<int64_t>extent.offset - low), extent.n_bytes,
-                                     spans, worker)
+        code = decode_chunk(plan, data + (<int64_t>extent.offset - low), extent.n_bytes, spans, worker)
         end_kept(plan, code, worker)
         if code != OK and code != INTERRUPTED:
             _note_position(plan, search, spans, &worker.status)
@@ -498,7 +465,7 @@ cdef int _read_batch(ShardReader self, Plan plan, const Search *search, int64_t 
 
 cdef void _note_position(Plan plan, const Search *search, const Span *chunk, Status *status) noexcept nogil:
     """Note for an error the position of a chunk in its shard, and of the shards around it."""
-    cdef int level = search.shard.last
-    while level >= search.shard.level:
-        note_outer(status, _position_of(plan, search.object, search.shard.level, level, chunk))
+    cdef int level = plan.levels.n - 1
+    while level >= 0:
+        note_outer(status, _position_of(plan, search.object, level, chunk))
         level -= 1

@@ -28,7 +28,6 @@ cdef struct Crew:              # an object whose parts are being encoded, on its
 
 cdef class ShardWriter:
     cdef ShardProgram shards
-    cdef bint in_parts         # whether a shard is written to its file in parts: not with codecs behind it
     cdef int n_crew            # maximum threads that run the plan
     cdef Crew **crews          # slots for as many, NULL for a free one
     cdef int64_t guard         # spin lock of the slots
@@ -48,9 +47,6 @@ cdef class ShardWriter:
     # Finds the needed parts of a shard that is passed: see `ShardReader`.
     cdef int find_wanted(self, Plan plan, const Span *spans, const Extent **extents, int64_t *n,
                          Worker *worker) noexcept nogil
-    # Undoes the codecs behind a stored shard: `worker.content` gets its bytes, for `encode_merged`.
-    cdef int unwrap(self, Plan plan, const uint8_t *encoded, int64_t n_bytes, const Span *spans,
-                    Worker *worker) noexcept nogil
     # Make a shard in memory: return its size, FILLED or FAILED.
     cdef int64_t encode_covered(self, Plan plan, const Span *spans, Worker *worker,
                                 const uint8_t **encoded) noexcept nogil

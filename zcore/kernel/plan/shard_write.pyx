@@ -8,8 +8,7 @@ In a shard that changes in part, only the chunks that the selection touches are 
 over as stored, in the order of the old file, by copying whole runs. Chunks that share bytes keep sharing them, and gaps
 from older programs are closed. Touched chunks are decoded only if some of their elements stay.
 
-Chunks that are shards themselves are made by the same rules, in memory. So are shards with codecs behind them, which
-cannot go to a file before they are complete.
+Chunks that are shards themselves are made by the same rules, in memory.
 
 Chunks that hold only the fill value are left out; a shard without chunks is erased.
 
@@ -89,7 +88,6 @@ cdef class ShardWriter:
 
     def __init__(self, Plan plan not None, int n_threads):
         self.shards = <ShardProgram>plan.levels.programs[0]
-        self.in_parts = not self.shards.is_wrapped
         self.parts_are_encoded = plan.program.n_steps > 0 or plan.levels.n > 1
         if self.follow(plan, n_threads) != OK:
             raise MemoryError
@@ -141,7 +139,7 @@ cdef class ShardWriter:
             zc_back_off(n_waits)
             n_waits += 1
 
-    # objects: files that are written in parts, or as a whole if there are codecs behind the shard
+    # objects: files that are written in parts, or bytes for the caller
 
     cdef int stage_covered(self, Plan plan, const Span *spans, const char *key, Worker *worker) noexcept nogil:
         cdef NewShard new
@@ -171,15 +169,6 @@ cdef class ShardWriter:
             code = _make(self, plan, &new, spans, &old, &changed, worker)
             code = SAME if code == OK and not changed else _end(plan, &new, code, worker)
         fetch_close(&object)
-        return code
-
-    cdef int unwrap(self, Plan plan, const uint8_t *encoded, int64_t n_bytes, const Span *spans,
-                    Worker *worker) noexcept nogil:
-        cdef int code = self.shards.unwrap(plan.n_chunks_of(plan.levels.axes_of(0), spans), encoded, n_bytes,
-                                           &worker.content, &worker.levels[0].content, &worker.work, &worker.status)
-        if code == OK and self.shards.is_wrapped:
-            # At most two forms of a shard are in memory at a time: stored, old content, new content.
-            buffer_relax(&worker.encoded)
         return code
 
     cdef int find_wanted(self, Plan plan, const Span *spans, const Extent **extents, int64_t *n,
@@ -257,7 +246,7 @@ cdef int _make(ShardWriter self, Plan plan, NewShard *new, const Span *spans, Ol
 
 cdef int64_t _encode_shard(ShardWriter self, Plan plan, int level, const Span *spans, OldShard *old, Worker *worker,
                            const uint8_t **encoded) noexcept nogil:
-    """Make a shard in memory, and apply the codecs behind it, if any: return its size, FILLED or FAILED."""
+    """Make a shard in memory: return its size, FILLED or FAILED."""
     cdef NewShard new
     cdef bint changed = True
     cdef int code
@@ -423,16 +412,17 @@ cdef int64_t _encode_changed(ShardWriter self, Plan plan, Job *job, const Span *
                 &job.new.form, old.words, position, old.content.size, plan.levels.limit_of(level), &extent,
                 &worker.status) != OK:
             return FAILED
-        if is_shard and not plan.levels.is_wrapped(level + 1):
+        if is_shard:
             # Another buffer: this one is used to carry over chunks while others are encoded.
             buffer = &worker.levels[level + 1].content
         data = content_at(&old.content, <int64_t>extent.offset, extent.n_bytes, buffer, &worker.status)
         if data == NULL:
             return FAILED
         if is_shard:
-            code = (<ShardProgram>plan.levels.programs[level + 1]).unwrap(
-                plan.n_chunks_of(plan.levels.axes_of(level + 1), chunk), data, extent.n_bytes, &inner.content,
-                &worker.levels[level + 1].content, &worker.work, &worker.status)
+            memset(&inner.content, 0, sizeof(Content))
+            inner.content.fd = -1
+            inner.content.data = data
+            inner.content.size = extent.n_bytes
         else:
             code = merge_chunk(plan, data, extent.n_bytes, chunk, worker)
     elif not is_shard:
@@ -486,7 +476,7 @@ cdef int _flush(Plan plan, NewShard *new, Worker *worker) noexcept nogil:
 
 cdef int64_t _finish(Plan plan, NewShard *new, Worker *worker,
                      const uint8_t **encoded) noexcept nogil:
-    """Add the index of a shard in memory and apply the codecs behind it: return its size, FILLED or FAILED."""
+    """Add the index of a shard in memory: return its size, FILLED or FAILED."""
     cdef const uint8_t *index = NULL
     cdef int64_t at = new.size
     cdef int64_t n
@@ -503,12 +493,8 @@ cdef int64_t _finish(Plan plan, NewShard *new, Worker *worker,
         if buffer_extend(new.built, at, n, &worker.status) != OK:
             return FAILED
     memcpy(new.built.data + at, index, n)
-    if not plan.levels.is_wrapped(new.level):
-        encoded[0] = new.built.data
-        return new.size
-    n = (<ShardProgram>plan.levels.programs[new.level]).wrap(new.built.data, new.size, &worker.encoded, encoded,
-                                                             &worker.work, &worker.status)
-    return FAILED if n < 0 else n
+    encoded[0] = new.built.data
+    return new.size
 
 
 cdef int _copy(Plan plan, const OldShard *old, NewShard *new, const Extent *extents, int64_t n,

@@ -186,7 +186,7 @@ cdef int _replace(WritePlan plan, const Span *spans, const char *key, Worker *wo
         # Of two writers that meet here, this one came first.
         if object_is_absent(plan.dirfd, key):
             return OK
-    elif plan.shards is not None and plan.shards.in_parts:
+    elif plan.shards is not None:
         staged = plan.shards.stage_covered(plan, spans, key, worker)
     else:
         n = _encode_covered(plan, spans, worker, &encoded)
@@ -212,7 +212,7 @@ cdef int _merge(WritePlan plan, const Span *spans, const char *key, Worker *work
     code = _lock(plan, key, worker)
     if code != OK:
         return code
-    if plan.shards is not None and plan.shards.in_parts:
+    if plan.shards is not None:
         code = plan.shards.stage_merged(plan, spans, key, worker)
     else:
         n = _encode_merged(plan, spans, key, worker, &encoded)
@@ -292,7 +292,7 @@ cdef int _fetch_old(WritePlan plan, const Span *spans, const char *key, Worker *
     cdef int code = fetch_open(plan, key, &object, worker)
     if code != OK:
         return code
-    if plan.shards is not None and plan.shards.in_parts:
+    if plan.shards is not None:
         # Gaps can make a shard longer than the limit of its chunks, so the limit does not apply here.
         worker.content = object.content
         return OK
@@ -301,9 +301,7 @@ cdef int _fetch_old(WritePlan plan, const Span *spans, const char *key, Worker *
 
 
 cdef int _merge_object(Plan plan, const Object *object, const Span *spans, Worker *worker) noexcept nogil:
-    if (<WritePlan>plan).shards is None:
-        return merge_chunk(plan, object.content.data, object.content.size, spans, worker)
-    return (<WritePlan>plan).shards.unwrap(plan, object.content.data, object.content.size, spans, worker)
+    return merge_chunk(plan, object.content.data, object.content.size, spans, worker)
 
 
 cdef int _lock(WritePlan plan, const char *key, Worker *worker) noexcept nogil:

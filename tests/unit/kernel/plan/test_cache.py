@@ -492,4 +492,5 @@ def test_shards_in_shards(tmp_path, around):
             np.testing.assert_array_equal(array[1:9, 3:7], data[1:9, 3:7])
             np.testing.assert_array_equal(array[::5, 11], data[::5, 11])
             assert array[3, 3] == data[3, 3]
-        assert (cache.info()["hits"] > 0) == (not around)
+        # Decoded shards with codecs behind them are the chunks that are kept.
+        assert cache.info()["hits"] > 0
