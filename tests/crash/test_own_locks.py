@@ -171,7 +171,7 @@ def outcome(function, *args):
 def handle(*args):
     signal.signal(signal.SIGUSR1, signal.SIG_IGN)
     found.extend([outcome(store.set, "b", b"2"), outcome(store.erase, "a"), outcome(store.get, "a"),
-                  outcome(store.list_dir, "")])
+                  outcome(store.list_dir, ""), outcome(store.set_partial_values, [("a", 1, b"2")])])
 signal.signal(signal.SIGUSR1, handle)
 if given == "memory":
     before = type(store)._make_way
@@ -200,7 +200,7 @@ print(json.dumps(found))
 def test_a_handler_inside_a_change_of_a_store(place, crew, kind):
     """It may read; the change that it interrupts comes to its end."""
     process = crew.start(place, IN_MEMORY, kind)
-    assert crew.results([process]) == [[True, True, "done", "done", ["a", "c", "d"]]]
+    assert crew.results([process]) == [[True, True, "done", "done", True, ["a", "c", "d"]]]
 
 
 SHARDS = """

@@ -75,6 +75,7 @@ KEYS = st.lists(st.sampled_from(["a", "b", "c.d"]), min_size=1, max_size=3).map(
 STEPS = st.one_of(
     st.tuples(st.just("set"), KEYS, st.binary(max_size=5)),
     st.tuples(st.just("set_if_not_exists"), KEYS, st.binary(max_size=5)),
+    st.tuples(st.just("set_partial_values"), KEYS, st.integers(0, 6), st.binary(max_size=5)),
     st.tuples(st.just("erase"), KEYS),
     st.tuples(st.just("erase_prefix"), st.one_of(KEYS.map(lambda key: key + "/"), st.just(""))),
     st.tuples(st.just("delete"), KEYS),
@@ -103,6 +104,11 @@ class Model:
         self.items.setdefault(key, value)
         return is_new
 
+    def set_partial_values(self, key, start, value):
+        old = self.items.get(key, b"")
+        new = old[:start].ljust(start, b"\0") + value + old[start + len(value):]
+        self.set(key, new)
+
     def erase(self, key):
         self.items.pop(key, None)
 
@@ -130,7 +136,7 @@ def test_any_history_leaves_what_a_dictionary_would_hold(kind, steps):
         model = Model()
         for name, *arguments in steps:
             expected = outcome(model, name, *arguments)
-            found = outcome(store, name, *arguments)
+            found = outcome(store, name, *([[tuple(arguments)]] if name == "set_partial_values" else arguments))
             assert found == expected
         assert {key: store.get(key) for key in store.list()} == model.items
         assert list(store.list()) == sorted(model.items)

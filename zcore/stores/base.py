@@ -1,9 +1,9 @@
 """The interface of a store: keys and values.
 
 The names are those of the Zarr v3 core specification, "Abstract store interface" (`get`, `get_partial_values`, `set`,
-`erase`, `erase_values`, `erase_prefix`, `list`, `list_prefix`, `list_dir`), and `delete` of the file system store v1.0.
-Their `set_partial_values` is left out: a value is replaced as a whole. A missing key is None everywhere, never an
-exception. An error is a `StoreError`, never a missing key, because a missing chunk reads as fill value.
+`set_partial_values`, `erase`, `erase_values`, `erase_prefix`, `list`, `list_prefix`, `list_dir`), and `delete` of the
+file system store v1.0. A missing key is None everywhere, never an exception. An error is a `StoreError`, never a
+missing key, because a missing chunk reads as fill value.
 
 `Store` lists the methods that the author of a store writes. All others follow from these.
 
@@ -529,6 +529,35 @@ class Store(ABC):
         """
         return sum(self.getsize(key) or 0 if size is None else size for key, size in self.list_sizes(prefix))
 
+    def set_partial_values(self, changes: Iterable[tuple[str, int, Buffer]]) -> None:
+        """Write each value into the value of its key, `start` bytes from the beginning.
+
+        A value grows as needed: a gap before `start` is filled with zeros, and a missing key starts empty. All
+        changes of one key are one read-modify-write. Where other processes may change the value at the same time
+        (`swaps`), their changes may be lost.
+
+        Parameters
+        ----------
+        changes : iterable of (key, start, value)
+
+        Raises
+        ------
+        ValueError
+            A start is negative, or two changes of one key overlap. Nothing was written.
+        """
+        self._check_writable("set_partial_values")
+        changes = [(check_key(key), index(start), flat_view(value))
+                   for key, start, value in changes]
+        of_key = {}
+        for key, start, view in changes:
+            if start < 0:
+                raise ValueError(f"{key!r}: a change starts at {start}, expected 0 or more")
+            of_key.setdefault(key, []).append((start, start + len(view), view))
+        for key, parts in of_key.items():
+            _check_disjoint(key, parts)
+        for key, parts in of_key.items():
+            self._set_parts(key, parts)
+
     def erase_prefix(self, prefix: str) -> None:
         """Remove all keys below `prefix`; the prefix ``""`` empties the store."""
         self._check_writable("erase_prefix", prefix)
@@ -608,6 +637,9 @@ class Store(ABC):
     def _token(self):
         """For dask, what another store does not have, unless the identities of its documents differ."""
         return self.__dict__.setdefault("_unlike_others", self.uri or os.urandom(16))
+
+    def _set_parts(self, key, parts):
+        self.set(key, with_parts(self.get(key), parts))
 
     def _check_writable(self, action, key=None):
         _changes[0] += 1
@@ -885,6 +917,15 @@ def sliced(value: _Bytes, byte_range: ByteRange | None) -> _Bytes:
     return value[slice(*resolve_range(byte_range, len(value)))]
 
 
+def with_parts(value: bytes | None, parts: Sequence[tuple[int, int, Buffer]]) -> bytearray:
+    """Return a value with each part (start, stop, bytes) in its place: see `Store.set_partial_values`."""
+    changed = bytearray(value or b"")
+    changed += bytes(max(0, max(stop for _, stop, _ in parts) - len(changed)))
+    for start, stop, view in parts:
+        changed[start:stop] = view
+    return changed
+
+
 def _walk(store, prefix):
     pending = [prefix]
     entered = set()
@@ -895,6 +936,15 @@ def _walk(store, prefix):
         elif store.folders.may_enter(item, entered):
             found = store.list_dir(item)
             pending += sorted([*found.keys, *found.prefixes, *found.unreachable], reverse=True)
+
+
+def _check_disjoint(key, parts):
+    """Raise ValueError when two of the parts (start, stop, ...) overlap."""
+    last_stop = 0
+    for start, stop, _ in sorted(parts, key=lambda part: part[:2]):
+        if start < last_stop and start < stop:
+            raise ValueError(f"{key!r}: two changes overlap, one ends at {last_stop} and one starts at {start}")
+        last_stop = max(last_stop, stop)
 
 
 # New locks in forked children: no thread of a child would release a lock that another thread of its parent held.

@@ -14,7 +14,7 @@ from zcore.errors import KeyConflictError
 from zcore.kernel.io.documents import Tickets
 from zcore.kernel.io.locks import ObjectLocks
 from zcore.model.value import as_bool, check_kind
-from zcore.stores.base import FoundStore, Identity, Listing, PutStore, sliced
+from zcore.stores.base import FoundStore, Identity, Listing, PutStore, sliced, with_parts
 from zcore.stores.keys import check_key, check_prefix
 
 if TYPE_CHECKING:
@@ -121,17 +121,24 @@ class MemoryStore(FoundStore, PutStore):
 
     # Writing
 
+    def _set_parts(self, key, parts):
+        with self._locks.whole():
+            self._put_held(key, bytes(with_parts(self.get(key), parts)), exclusive=False)
+
     def _put(self, key, value, exclusive):
         check_key(key)
         data = value if type(value) is bytes else bytes(flat_view(value))
         with self._locks.whole():
-            if key not in self._values:
-                self._make_way(key, *_split(key))
-            elif exclusive:
-                return False
-            self._generation += 1
-            self._values[key] = data, self._generation
-            return True
+            return self._put_held(key, data, exclusive)
+
+    def _put_held(self, key, data, exclusive):
+        if key not in self._values:
+            self._make_way(key, *_split(key))
+        elif exclusive:
+            return False
+        self._generation += 1
+        self._values[key] = data, self._generation
+        return True
 
     def _make_way(self, key, parent, name):
         """Note a new key, and the prefixes above it that are missing."""

@@ -273,6 +273,7 @@ def _file_verbs():
     verb("store: set", make_values, on(lambda s: s.set("a/b", b"new")))
     verb("store: set and sync", make_values, on(lambda s: s.set("n/m/o", b"new"), fsync=True))
     verb("store: set once", make_values, on(lambda s: s.set_if_not_exists("a/d", b"new")))
+    verb("store: set parts", make_values, on(lambda s: s.set_partial_values([("a/b", 1, b"ew")])))
     verb("store: erase", make_values, on(lambda s: s.erase("a/b")))
     verb("store: erase and sync", make_values, on(lambda s: s.erase("a/b"), fsync=True))
     verb("store: erase all", make_values, on(lambda s: s.erase_prefix("a/")), is_whole=False)

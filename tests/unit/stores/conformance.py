@@ -58,6 +58,7 @@ def calls_with_key(store):
         "getsize": store.getsize,
         "set": lambda key: store.set(key, b"v"),
         "set_if_not_exists": lambda key: store.set_if_not_exists(key, b"v"),
+        "set_partial_values": lambda key: store.set_partial_values([(key, 0, b"v")]),
         "erase": store.erase,
         "erase_values": lambda key: store.erase_values(["good", key]),
         "delete": store.delete,
@@ -69,6 +70,7 @@ def changes(store):
     return {
         "set": lambda: store.set("a", b"new"),
         "set_if_not_exists": lambda: store.set_if_not_exists("new", b"new"),
+        "set_partial_values": lambda: store.set_partial_values([("a", 0, b"n")]),
         "erase": lambda: store.erase("a"),
         "erase_values": lambda: store.erase_values(["a"]),
         "erase_prefix": lambda: store.erase_prefix(""),
@@ -266,14 +268,17 @@ class StoreConformance:
         for write in (store.set, store.set_if_not_exists):
             with pytest.raises(TypeError, match="a value is"):
                 write("k", value)
+        with pytest.raises(TypeError, match="a value is"):
+            store.set_partial_values([("k", 0, value)])
         assert store.get("k") == b"old"
 
     def test_values_are_not_aliased(self, store):
         value = bytearray(b"abcd")
         store.set("k", value)
         store.set_if_not_exists("k2", value)
+        store.set_partial_values([("k3", 0, value)])
         value[:] = b"wxyz"
-        assert [store.get(key) for key in ("k", "k2")] == [b"abcd"] * 2
+        assert [store.get(key) for key in ("k", "k2", "k3")] == [b"abcd"] * 3
 
     def test_large_value(self, store):
         """FS-GET-07, FS-SET-01."""
@@ -334,6 +339,42 @@ class StoreConformance:
         run_threads(4, write)
         assert sorted(k for k, _ in winners) == list(range(25))
         assert all(store.get(f"d/{k}") == b"%d" % i for k, i in winners)
+
+    def test_partial_values_are_set(self, store):
+        """V3-STORE-02, FS-SET-06."""
+        store.set("a", b"0123456789")
+        changes = [("a", 2, b"AB"), ("b/c", 0, b"new"), ("a", 8, b"CDEF"), ("a", 4, b"x"), ("a", 5, b"")]
+        store.set_partial_values(iter(changes))
+        assert store.get("a") == b"01ABx567CDEF"
+        assert store.get("b/c") == b"new"
+
+    def test_partial_value_behind_the_end_fills_with_zeros(self, store):
+        """FS-SET-06: a missing key starts as empty."""
+        store.set("a", b"01")
+        store.set_partial_values([("a", 4, b"x"), ("b", 3, b"y"), ("c", 2, b"")])
+        assert store.get("a") == b"01\0\0x"
+        assert store.get("b") == b"\0\0\0y"
+        assert store.get("c") == b"\0\0"
+
+    @each("second", [(0, b"ab"), (3, b"ab"), (2, b"a"), (1, b"abcdef"), (2, b"ab")])
+    def test_overlapping_partial_values_change_nothing(self, store, second):
+        """V3-STORE-02, FS-SET-06."""
+        store.set("k", b"0123456789")
+        with pytest.raises(ValueError, match="overlap"):
+            store.set_partial_values([("other", 0, b"x"), ("k", 1, b"xyz"), ("k", *second)])
+        assert store.get("k") == b"0123456789"
+        assert store.get("other") is None
+
+    def test_adjacent_partial_values_and_other_keys_do_not_overlap(self, store):
+        """FS-SET-06."""
+        store.set_partial_values([("k", 2, b"cd"), ("k", 0, b"ab"), ("l", 0, b"ab")])
+        assert (store.get("k"), store.get("l")) == (b"abcd", b"ab")
+
+    def test_negative_start_of_a_partial_value(self, store):
+        """FS-SET-06."""
+        with pytest.raises(ValueError, match="starts at -1"):
+            store.set_partial_values([("k", 0, b"x"), ("l", -1, b"x")])
+        assert list(store.list()) == []
 
     def test_threads_write_and_read_whole_values(self, store):
         """FS-SET-03, FS-SET-08: a reader sees one writer's value, whole."""

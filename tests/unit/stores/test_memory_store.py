@@ -5,6 +5,7 @@ import threading
 
 import pytest
 
+from tests.at_once import at_once
 from zcore.errors import InvalidKeyError, KeyConflictError
 from zcore.stores import OBJECTS
 from zcore.stores.memory import MemoryStore
@@ -52,6 +53,18 @@ def test_a_copied_store_is_one_of_its_own():
 
 def test_it_has_no_address_and_no_files():
     assert MemoryStore().uri is None and MemoryStore().locate("") == OBJECTS
+
+
+def test_partial_values_of_threads_are_not_lost():
+    store = MemoryStore()
+    n_threads, n_bytes = 4, 200
+
+    def work(i):
+        for j in range(i, n_bytes, n_threads):
+            store.set_partial_values([("k", j, b"x")])
+
+    at_once(threading.Thread(target=work, args=(i,)) for i in range(n_threads))
+    assert store.get("k") == b"x" * n_bytes
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

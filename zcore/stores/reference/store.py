@@ -351,6 +351,10 @@ class ReferenceStore(FoundStore, PutStore):
             self._table.put_data(check_key(key).encode(), bytes(flat_view(value)))
             return True
 
+    def _set_parts(self, key, parts):
+        with self._lock:
+            super()._set_parts(key, parts)
+
     def erase(self, key: str) -> None:
         self._check_writable("erase", key)
         with self._lock:

@@ -17,7 +17,7 @@ from zcore.errors import StoreError, UnsupportedError, warn
 from zcore.kernel.refs.table import ReferenceTable
 from zcore.model.value import as_bool
 from zcore.ranges import FAR_NBYTES, Ahead, LocalFile
-from zcore.stores.base import OBJECTS, FileParts, Listing, Objects, PutStore, resolve_range, sliced
+from zcore.stores.base import OBJECTS, FileParts, Listing, Objects, PutStore, resolve_range, sliced, with_parts
 from zcore.stores.keys import check_key, check_prefix, prefix_of
 from zcore.stores.memory import MemoryStore
 from zcore.stores.one_file import HERE, IN_PYTHON, FileStore
@@ -264,25 +264,32 @@ class ZipStore(PutStore, FileStore):
             self._members.pop(key, None)
             self._documents.pop(key, None)
 
-    def _put(self, key, value, exclusive):
-        data = flat_view(value)
+    def _set_parts(self, key, parts):
         with self._held():
-            # This raises if the key conflicts with another one.
-            is_new = self._names.set_if_not_exists(check_name(key), b"")
-            if exclusive and not is_new:
-                return False
-            self._writer.check()
-            if is_document(key) and not self._members:
-                self._documents[key] = bytes(data)
-                return True
-            try:
-                self._put_documents(self._writer)
-                self._members[key] = self._writer.append(key, data)
-            except BaseException:
-                if is_new:
-                    self._names.erase(key)
-                raise
+            self._put_held(key, with_parts(self.get(key), parts), exclusive=False)
+
+    def _put(self, key, value, exclusive):
+        view = flat_view(value)
+        with self._held():
+            return self._put_held(key, view, exclusive)
+
+    def _put_held(self, key, data, exclusive):
+        # This raises if the key conflicts with another one.
+        is_new = self._names.set_if_not_exists(check_name(key), b"")
+        if exclusive and not is_new:
+            return False
+        self._writer.check()
+        if is_document(key) and not self._members:
+            self._documents[key] = bytes(data)
             return True
+        try:
+            self._put_documents(self._writer)
+            self._members[key] = self._writer.append(key, data)
+        except BaseException:
+            if is_new:
+                self._names.erase(key)
+            raise
+        return True
 
     def _put_documents(self, writer):
         for key in in_order(self._documents):

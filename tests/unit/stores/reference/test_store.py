@@ -239,7 +239,7 @@ def test_changes_stay_in_memory_until_they_are_saved(folder):
     store.set("c", b"base64:AA==")
     store.erase("b")
     assert not store.set_if_not_exists("d/e", b"") and store.set_if_not_exists("f", b"plain")
-    store.set("f", b"plain!")
+    store.set_partial_values([("f", 5, b"!")])
     expected = {"a": ["data.bin", 1, 2], "c": "base64:YmFzZTY0OkFBPT0=", "d/e": "base64:/w==", "f": "plain!"}
     assert store.to_v0() == expected and store.list_dir("")[:2] == (["a", "c", "f"], ["d/"])
     assert json.loads((folder / "refs.json").read_text())["c"] == "text"
