@@ -11,7 +11,7 @@ import pytest
 import zcore
 from zcore.engine import freshness, node_binding, requests
 from zcore.engine.freshness import Freshness
-from zcore.hierarchy import creation, deletion, exchange, moving, new_nodes
+from zcore.hierarchy import creation, exchange, moving, new_nodes
 from zcore.kernel.select.box import whole
 from zcore.nodes import appending, group_writer
 from zcore.stores.directory import atomic, lock_file, staged
@@ -53,15 +53,6 @@ def never(monkeypatch):
         return asked
 
     return replace
-
-
-def test_a_lock_of_the_nodes_below(group, never):
-    real, turn = deletion._documents_at, cycle([0, 1])
-    looks = never(deletion, "_documents_at", lambda *of: real(*of)[next(turn):], (deletion, "MAX_TRIES"))
-    with pytest.raises(zcore.LockError, match="cannot lock .*: each look at its documents finds others"):
-        with deletion.hold_all_nodes(group.store, "", group._binding.options):
-            pytest.fail("it is not held")
-    assert len(looks) == 2 * (N + 1)      # the first try has none before it
 
 
 @pytest.mark.parametrize("overwrite", [False, True])

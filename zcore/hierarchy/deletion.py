@@ -20,10 +20,10 @@ import re
 from collections import deque
 from typing import TYPE_CHECKING
 
-from zcore.errors import LockError, NodeExistsError, NodeNotFoundError, StoreError
+from zcore.errors import NodeExistsError, StoreError
 from zcore.formats import FORMAT_OF
 from zcore.hierarchy import consolidated, exchange, lookup
-from zcore.hierarchy.creation_lock import MAX_TRIES, Place, hold_nodes, hold_tree, is_held
+from zcore.hierarchy.creation_lock import Place, hold_tree, is_held
 from zcore.hierarchy.ownership import chunk_role, documents_beside
 from zcore.model.metadata import ArrayMetadata, GroupMetadata
 from zcore.stores.base import Folders, n_at_once
@@ -43,30 +43,8 @@ _MAX_NAMED = 5
 _is_chunk_of_any = re.compile(r"(?:c|(?:c[./])?[0-9]+(?:[./][0-9]+)*)", re.ASCII).fullmatch
 
 
-@contextlib.contextmanager
-def hold_all_nodes(store: Store, path: str, options: Options) -> Iterator[None]:
-    """Return a context manager that excludes other writers from all nodes at `path` and below; the caller holds it."""
-    before, n_left = None, MAX_TRIES
-    while n_left:
-        with contextlib.ExitStack() as stack:
-            found = _documents_at(store, path)
-            documents = [node.document for node in found]
-            # Others may make and delete nodes for long. But if nothing has changed, this try may end as the last one.
-            n_left = n_left - 1 if documents == before else MAX_TRIES
-            before = documents
-            try:
-                stack.enter_context(hold_nodes(store, found, options))
-            except NodeNotFoundError:
-                continue     # deleted in between
-            if [node.document for node in _documents_at(store, path)] == documents:
-                yield
-                return
-    raise LockError(f"cannot lock {store.describe(path)}: each look at its documents finds others",
-                    key=prefix_of(path))
-
-
-def _documents_at(store, path):
-    """Return the `lookup.FoundDocument` of all nodes at a path and below.
+def documents_from(store: Store, path: str) -> list[lookup.FoundDocument]:
+    """Return those of all nodes at a path and below, for `hold_nodes`; the caller holds the tree.
 
     Those below come first, as a change of an array takes the locks of groups above it.
     """

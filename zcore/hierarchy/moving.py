@@ -63,7 +63,7 @@ def _move(store, source, destination, options):
             # Nobody creates a node among the keys. In order, or two moves would wait for each other.
             first, last = sorted((source, destination))
             with (Place(store, first, "", options), Place(store, last, "", options),
-                  deletion.hold_all_nodes(store, source, options)):
+                  hold_nodes(store, deletion.documents_from(store, source), options)):
                 # Without a document that is locked, holding it does not say that it is there.
                 if not lookup.documents_at(store, source):
                     raise _gone(store, source)

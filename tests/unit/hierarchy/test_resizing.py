@@ -211,7 +211,8 @@ class LoggingStore(zcore.MemoryStore):
 
     def erase_prefix(self, prefix):
         self.calls.append(("erase", prefix))
-        super().erase_prefix(prefix)
+        for key in list(self.list_prefix(prefix)):
+            super().erase(key)
 
     def list_dir(self, prefix):
         self.calls.append(("list", prefix))

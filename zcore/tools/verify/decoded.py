@@ -174,22 +174,13 @@ def _read(decoded, box, scratch):
 def _read_each(decoded, coords, failed):
     """Read objects one by one, several at a time as long as their chunks fit into a slab."""
     metadata = decoded.metadata
-    pending = list(reversed(coords))
 
-    def work(main):
-        scratch = ElementMemory(metadata.dtype)
-        while pending:
-            try:
-                one = pending.pop()
-            except IndexError:
-                return      # another thread took the last one
-            try:
-                _read(decoded, _box(metadata, one, one), scratch)
-            except ChunkMemoryError:
-                raise
-            except _FAILURES as error:
-                failed(one, error)
+    def read(one):
+        try:
+            _read(decoded, _box(metadata, one, one), ElementMemory(metadata.dtype))
+        except ChunkMemoryError:
+            raise
+        except _FAILURES as error:
+            failed(one, error)
 
-    n_threads = min(decoded.options.n_threads(), len(coords),
-                    max(1, SLAB_NBYTES // max(1, metadata.chunk_nbytes)))
-    workers.run(work, n_threads, pending.clear)
+    workers.each(read, coords, min(decoded.options.n_threads(), max(1, SLAB_NBYTES // max(1, metadata.chunk_nbytes))))
