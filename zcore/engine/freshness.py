@@ -15,12 +15,13 @@ change, some objects become *witnesses*. One that is still the same proves that 
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from zcore.engine.stamps import follows
 from zcore.engine.views import is_trusted
 from zcore.errors import StoreError
-from zcore.kernel.io.documents import OpenFile
+from zcore.kernel.io.documents import Descriptor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -36,6 +37,7 @@ MAX_STALE = 8
 _MAX_LOOKS = 100
 # Number of objects to look at for witnesses, spread over the grid.
 N_WITNESSES = 8
+_READING = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 
 
 class LastLook(NamedTuple):
@@ -70,7 +72,7 @@ class Freshness:
         Raised here and by all methods, if the array was deleted, replaced by one with other objects, or shrunk.
     """
 
-    files: list[OpenFile] | None = None     # that are held open; None until the first look
+    files: list[Descriptor] | None = None     # that are held open; None until the first look
     _is_held = False     # the document is held open
     _is_old = False
     _witnesses = None
@@ -114,17 +116,25 @@ class Freshness:
                 identity = store.identity(prefix + name)
             except StoreError:
                 continue     # the read itself raises the error
-            if identity is not None and (not is_file or is_trusted(identity) or self.files[-1].is_of(identity)):
+            if identity is not None and (not is_file or is_trusted(identity) or self._holds(identity)):
                 yield prefix + name, identity
 
     def _hold(self, name):
-        """Hold a file of the array open, the last of `files`; return False in a store without files."""
+        """Hold a file of the array open if it can be opened, the last of `files`; return False without files."""
         # No name refers to the file, as a traceback would keep it open.
         self.files = self.files or []
         directory = self._binding.locks().directory
         if directory is not None:
-            self.files.append(OpenFile(os.path.join(directory, name)))
+            with suppress(OSError):
+                self.files.append(Descriptor(os.path.join(directory, name), _READING))
         return directory is not None
+
+    def _holds(self, identity):
+        """Return whether the file that was opened last has the device and inode of an identity."""
+        with suppress(OSError, IndexError):
+            found = os.fstat(self.files[-1].fd)
+            return (found.st_dev, found.st_ino) == identity[:2]
+        return False
 
     def begins(self, plan: ReadPlan | None = None) -> bool:
         """Return whether the document is that of the view now. If another one may get its identity, it is held open.
@@ -146,7 +156,7 @@ class Freshness:
         # Asked before the content is compared: a later write in place might already be old enough afterwards.
         self._is_old = is_trusted(view.identity)
         is_file = self._hold(binding.document_name)
-        self._is_held = ((not is_file or self.files[-1].is_of(view.identity))
+        self._is_held = ((not is_file or self._holds(view.identity))
                          and self._is_there(binding.document, view.identity) and binding.is_current(view))
         return self._is_held
 

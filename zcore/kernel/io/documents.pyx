@@ -19,7 +19,7 @@ from posix.unistd cimport close
 
 from zcore.kernel.atomics cimport zc_add
 from zcore.kernel.io.files cimport (
-    ABSENT, FAILED, Buffer, Identity, buffer_free, identify_fd, identify_name, object_close, object_read_start,
+    ABSENT, FAILED, Buffer, Identity, buffer_free, identify_name, object_close, object_read_start,
     object_stands, object_try_open, same_identity,
 )
 from zcore.kernel.status cimport Status, status_clear
@@ -188,42 +188,6 @@ cdef class Look:
         with nogil:
             error = identify_name(AT_FDCWD, path, &now)
         return error == 0 and same_identity(&now, &self.identity) and _are_missing(self.directory, self.others)
-
-
-@cython.final
-cdef class OpenFile:
-    """A file that is held open, if it can be opened: as long as this lives, no other file gets its inode.
-
-    Compiled, because Python swallows the Ctrl-C that comes in a finalizer written in Python.
-    """
-
-    cdef int fd
-    cdef bint is_open     # false until there is a descriptor, also if this is never made
-
-    def __cinit__(self, str path not None):
-        cdef bytes name = os.fsencode(path)
-        cdef const char *text = name
-        cdef Status status
-        status_clear(&status)
-        with nogil:
-            self.fd = object_try_open(AT_FDCWD, text, &status)
-            self.is_open = self.fd >= 0
-
-    def __dealloc__(self):
-        if self.is_open:
-            object_close(self.fd)
-
-    def close(self):
-        """Close the file."""
-        if self.is_open:
-            self.is_open = False
-            object_close(self.fd)
-
-    def is_of(self, tuple identity not None):
-        """Return whether the file is open and has the device and inode of an identity."""
-        cdef Identity found
-        return (self.is_open and identify_fd(self.fd, &found) == 0
-                and (found.device, found.inode) == identity[:2])
 
 
 @cython.final
@@ -440,53 +404,27 @@ cdef const char *_behind_object(const char *at, const char *end, int max_depth) 
 cdef extern from *:
     """
     #include <fcntl.h>
-    #include <limits.h>
-    #include <stdio.h>
-    #include <string.h>
+    #include <stdint.h>
     #include <sys/stat.h>
     #include <unistd.h>
     #ifdef __linux__
-    #include <errno.h>
-    #include <stdint.h>
     #include <sys/syscall.h>
     #endif
     #define ZC_READING (O_RDONLY | O_CLOEXEC | O_NONBLOCK)   /* O_NONBLOCK: do not wait for a FIFO */
 
-    /* Whether an open file lies at a path without links, if the system can tell. */
-    static int zc_lies_at(int fd, const char *path)
-    {
-    #if defined(__linux__)
-        char link[40], found[PATH_MAX + 1];
-        ssize_t n;
-        snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-        n = readlink(link, found, sizeof found);
-        return n > 0 && (size_t)n == strlen(path) && memcmp(found, path, (size_t)n) == 0;
-    #elif defined(F_GETPATH)
-        char found[PATH_MAX + 1];
-        return fcntl(fd, F_GETPATH, found) == 0 && strcmp(found, path) == 0;
-    #else
-        (void)fd; (void)path;
-        return 0;
-    #endif
-    }
-
-    /* Opens a file by a path of which no part may be a link: -1 if one is, or if the system cannot tell. */
+    /* Opens a file by a path of which no part may be a link: -1 if one is, or if the system cannot tell (before Linux
+       5.6, and in sandboxes without openat2). */
     static int zc_open_at(const char *path)
     {
-        int fd;
-    #if defined(__linux__) && defined(SYS_openat2)
+    #if defined(SYS_openat2)
         struct { uint64_t flags, mode, resolve; } how = {ZC_READING, 0, 0x04 /* RESOLVE_NO_SYMLINKS */};
-        fd = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof how);
-        /* Before Linux 5.6, and in sandboxes without openat2, use the other way. */
-        if (fd >= 0 || (errno != ENOSYS && errno != EPERM))
-            return fd;
+        return (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof how);
+    #elif defined(O_NOFOLLOW_ANY)
+        return open(path, ZC_READING | O_NOFOLLOW_ANY);
+    #else
+        (void)path;
+        return -1;
     #endif
-        fd = open(path, ZC_READING | O_NOFOLLOW);
-        if (fd >= 0 && !zc_lies_at(fd, path)) {
-            close(fd);
-            return -1;
-        }
-        return fd;
     }
     """
     int zc_open_at(const char *path) nogil

@@ -133,6 +133,10 @@ def test_opening_again(place):
     """None, and no descriptor left, where the path has to be followed anew."""
     file, link, other = (os.fsencode(place / name) for name in ("data/sub/a", "data/file", "outside/a"))
     n_open = descriptors()
+    found = open_again(file, file)
+    if found is None:
+        pytest.skip("the system has no openat2")
+    os.close(found)
     for path, at, is_found in ((file, file, True), (link, file, True), (other, file, False), (file, link, False),
                                (file + b"x", file, False), (file, file + b"x", False), (b"", b"", False),
                                (file, os.fsencode(place / "data/sub"), False), (b"x" * 9000, file, False),
