@@ -349,6 +349,10 @@ class RemoteStore(Store):
                     is_honored = False
                 except ConditionError:
                     pass
+                except StoreError as error:
+                    if not isinstance(error.__cause__, NotImplementedError):
+                        raise
+                    is_honored = False      # a directory in obstore has no tags
         finally:
             self._change("delete", name, self._client.delete, [name])
         if not is_honored:

@@ -397,6 +397,15 @@ def test_of_two_who_create_one_succeeds():
     assert zcore.open(service).shape == (3,)
 
 
+def test_a_directory_in_obstore_takes_whole_objects(tmp_path):
+    """It has no condition by tag, which is a NotImplementedError."""
+    array = zcore.create_array(RemoteStore(obstore.store.LocalStore(tmp_path)), data=np.arange(6), chunks=3)
+    array[:3] = 7
+    with pytest.raises(LockError, match="lock=None"):
+        array[4] = 7
+    assert zcore.open(tmp_path)[...].tolist() == [7, 7, 7, 3, 4, 5]
+
+
 @pytest.mark.parametrize("zarr_format", [3, 2, "zmeta"])
 def test_a_creation_that_is_cut_off_leaves_no_array_that_reads_as_fill_values(zarr_format):
     """All requests that change something fail from the k-th one on."""
