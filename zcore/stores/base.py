@@ -171,7 +171,7 @@ class Objects(NamedTuple):
 OBJECTS = Objects()
 
 # Items that are worked on at once, for each request at the same time: `outcomes` waits for the last of them.
-_N_ROUNDS = 16
+_N_ROUNDS = 8
 _changes = [0]
 _thread = _local()
 # In the name of the locks of keys, which belong to no node.

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from zcore.typing import Buffer
 
-N_REQUESTS = 32            # in flight at a time
+N_REQUESTS = 64            # in flight at a time
 MAX_TAGS = 4096            # in memory
 MAX_DELETED = 1000         # objects that one call deletes
 MAX_MESSAGE = 400          # characters of an error message of a library
