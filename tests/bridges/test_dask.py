@@ -177,8 +177,10 @@ def test_a_target_for_reading_is_refused(array, tmp_path):
         store(da.from_array(VALUES), zcore.open(tmp_path / "a"))
 
 
-def test_memory_of_this_process_cannot_be_written_by_others(processes):
-    target = zcore.zeros((4,), chunks=(2,), dtype="i4")
+@pytest.mark.parametrize("module", ["zcore", "zarr"])
+def test_memory_of_this_process_cannot_be_written_by_others(processes, module):
+    storage = pytest.importorskip(f"{module}.storage")
+    target = zcore.zeros((4,), chunks=(2,), dtype="i4", store=storage.MemoryStore())
     with dask.config.set(processes), pytest.raises(zcore.ReadOnlyError):
         store(da.ones(4, chunks=2, dtype="i4"), target)
 

@@ -65,6 +65,15 @@ def test_threads_of_one_session_that_share_chunks_lose_nothing(repository, opene
     assert (zcore.open(repository.readonly_session("main").store)["a"][...] == -1).all(), "nothing is committed yet"
 
 
+def test_a_pickled_array_of_a_fork_is_for_reading(repository):
+    """It has a fork of its own, which nothing would merge."""
+    array = by_zcore(repository.writable_session("main").fork().store)
+    again = pickle.loads(pickle.dumps(array))
+    assert again[0, 0] == -1
+    with pytest.raises(zcore.ReadOnlyError):
+        again[...] = VALUES
+
+
 def test_dask_writes_by_forks(repository):
     """As Icechunk's function does it: each task writes to the fork that came with it, and all are merged."""
     dask_array = pytest.importorskip("dask.array")

@@ -18,7 +18,7 @@ with Needing("TIFF files and zcore.zarr need", "zarr", "zarr", "zcore.zarr"):
     from zarr.core.buffer import Buffer
     from zarr.core.buffer.cpu import buffer_prototype
     from zarr.core.sync import sync
-    from zarr.storage import LocalStore
+    from zarr.storage import LocalStore, MemoryStore
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
@@ -109,7 +109,9 @@ class ZarrPythonStore(Store):
         return self.uri if self.decodes or self.is_transaction else repr(self.store)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return ZarrPythonStore, (self.store, self.read_only)
+        # What is written to a copy would be lost: nothing merges it.
+        is_copied = self.is_transaction or isinstance(self.store, MemoryStore)
+        return ZarrPythonStore, (self.store, self.read_only or is_copied)
 
     @property
     def _lock_name(self):
