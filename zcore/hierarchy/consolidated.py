@@ -37,7 +37,7 @@ from zcore.hierarchy import lookup
 from zcore.kernel.io.documents import Look
 from zcore.model.metadata import ArrayMetadata, GroupMetadata
 from zcore.stores.base import AtMost, directory_at
-from zcore.stores.keys import prefix_of
+from zcore.stores.keys import above, prefix_of
 from zcore.stores.openers import PARQUET, PARQUET_DOCUMENT, loaded
 
 if TYPE_CHECKING:
@@ -323,9 +323,8 @@ def drop(store: Store, path: str, *, itself: bool = False, is_below: bool = Fals
     group = lookup.nearest(store, path)     # there is no copy where no directory is
     if group != path or itself:
         drop_copy(store, group, group != path)
-    while group:
-        group = group.rpartition("/")[0]
-        drop_copy(store, group)
+    for one in above(group):
+        drop_copy(store, one)
 
 
 def drop_copy(store: Store, path: str, is_above: bool = True) -> None:

@@ -26,7 +26,7 @@ from zcore.model.metadata import ArrayMetadata
 from zcore.stores.base import directory_at
 from zcore.stores.directory.staged import StagedDirectory
 from zcore.stores.directory.store import DirectoryStore
-from zcore.stores.keys import prefix_of
+from zcore.stores.keys import above, prefix_of
 from zcore.stores.memory import MemoryStore
 
 if TYPE_CHECKING:
@@ -485,27 +485,19 @@ def _stands_as_group(store, path):
 
 def missing_above(store: Store, path: str, format: Format, options: Options) -> list[str]:
     """Return the paths of missing groups above `path`, upwards; see `create_ancestors`."""
-    missing = []
-    if not path or not format.has_groups:
-        return missing
-    path = path.rpartition("/")[0]
-    deepest = lookup.nearest(store, path)
-    while len(path) > len(deepest):
-        missing.append(path)     # not even a directory
-        path = path.rpartition("/")[0]
-    while True:
-        if _stands_as_group(store, path):
-            # The groups above it were created with it.
-            break
-        lookup.check_no_special(store, path, format)
-        lookup.check_no_set(store, path)
-        group = format.new_group({})
-        if any(deletion.left_over(store, prefix_of(path), format, group)):
-            # A group may be being created or deleted here.
-            with Place(store, path, format.group_document, options), contextlib.suppress(NodeExistsError):
-                check_free(store, path, NewNode(format, group), Options())
+    missing, paths = [], above(path) if format.has_groups else ()
+    deepest = lookup.nearest(store, paths[0]) if paths else ""
+    for path in paths:
+        if len(path) <= len(deepest):     # else there is not even a directory
+            if _stands_as_group(store, path):
+                # The groups above it were created with it.
+                break
+            lookup.check_no_special(store, path, format)
+            lookup.check_no_set(store, path)
+            group = format.new_group({})
+            if any(deletion.left_over(store, prefix_of(path), format, group)):
+                # A group may be being created or deleted here.
+                with Place(store, path, format.group_document, options), contextlib.suppress(NodeExistsError):
+                    check_free(store, path, NewNode(format, group), Options())
         missing.append(path)
-        if not path:
-            break
-        path = path.rpartition("/")[0]
     return missing

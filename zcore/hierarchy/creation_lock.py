@@ -17,7 +17,7 @@ from zcore.kernel.io.files import TEMP_PREFIX
 from zcore.kernel.io.locks import Held, has_name, locks_of
 from zcore.stores.base import Folders
 from zcore.stores.directory.staged import unlock
-from zcore.stores.keys import prefix_of
+from zcore.stores.keys import above, prefix_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -260,16 +260,11 @@ def hold_tree(store: Store, path: str, options: Options, *others: str,
     if not options.lock or isinstance(store, Folders):
         return _NOTHING
     paths = path, *others
-    above = [above for one in paths for above in _above(one)]
+    groups = {name for one in paths for name in above(one) if name}
     # All callers lock in this order. The names are those of no nodes.
-    locks = [(one, store.locks(f"{one}/", "")) for one in sorted({*above, *(paths if is_whole else ())})]
+    locks = [(one, store.locks(f"{one}/", "")) for one in sorted({*groups, *(paths if is_whole else ())})]
     return _Several(store, [(one, lock.whole() if is_whole and one in paths else lock.object(path))
                             for one, lock in locks])
-
-
-def _above(path):
-    """Return the paths above a path, but for the root."""
-    return [path[:i] for i, letter in enumerate(path) if letter == "/"]
 
 
 def _after_fork_in_child():

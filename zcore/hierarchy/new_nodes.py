@@ -25,7 +25,7 @@ from zcore.model.dtypes import plain_dtype
 from zcore.model.fill_value import fill_bytes, in_order_of_bits, naming_fill
 from zcore.model.metadata import ArrayMetadata, GroupMetadata, has_varying_items, unshared
 from zcore.model.value import as_bool, text_of
-from zcore.stores.keys import prefix_of
+from zcore.stores.keys import above, prefix_of
 from zcore.stores.memory import MemoryStore
 from zcore.text.characters import fault_of_text
 from zcore.text.tried_names import unexpected
@@ -252,12 +252,12 @@ def create_all(store: Store, path: str, new: Mapping[str, creation.NewNode], opt
     places = {name: f"{prefix_of(path)}{name}" if name else path for name in new}
     trees = {}      # the nodes by the topmost one above them
     for name, node in new.items():
-        above = [other for other in _above(name) if other in new]
-        for other in above:
+        groups = [other for other in above(name) if other in new]
+        for other in groups:
             if isinstance(new[other].metadata, ArrayMetadata):
                 raise NodeExistsError(f"{other!r} is an array, {name!r} cannot be below it", path=places[name])
-        node.check(store, places[name], options, overwrite, is_topmost=not above)
-        trees.setdefault([name, *above][-1], []).append(name)
+        node.check(store, places[name], options, overwrite, is_topmost=not groups)
+        trees.setdefault([name, *groups][-1], []).append(name)
     made = {}
     for top, names in trees.items():
         if overwrite and len(names) > 1 and _replaced(
@@ -278,13 +278,6 @@ def _replaced(store, path, new, options):
             node.create(inner, name, options.changed({"lock": False}), False, is_below=True)
         return True
     return False
-
-
-def _above(path):
-    """Iterate over the paths above a path, upwards."""
-    while path:
-        path = path.rpartition("/")[0]
-        yield path
 
 
 def _checked(attributes):

@@ -83,6 +83,15 @@ def prefix_of(path: str) -> str:
     return path + "/" if path else ""
 
 
+def above(path: str) -> list[str]:
+    """Return the paths above a path, the deepest first, down to the root.
+
+    >>> above("a/b/c"), above("a"), above("")
+    (['a/b', 'a', ''], [''], [])
+    """
+    return [path[:i] for i in range(len(path) - 1, -1, -1) if path[i] == "/" or i == 0]
+
+
 def _fault(key):
     """Return why `key` is not a key, or None."""
     if key == "":

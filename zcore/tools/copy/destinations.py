@@ -44,7 +44,7 @@ from zcore.kernel.io.locks import Held
 from zcore.model.value import as_bool
 from zcore.replacing import commit, hidden_beside, keep, status_of
 from zcore.stores import openers
-from zcore.stores.directory import cleanup, reading, staged
+from zcore.stores.directory import cleanup, staged
 from zcore.stores.directory.store import DirectoryStore
 from zcore.stores.keys import TEMPORARY, prefix_of
 from zcore.tools.copy import document_last
@@ -475,12 +475,7 @@ def _check_free(store, path, overwrite, is_held=False):
         may_hold_nodes = any(document_last.is_document(key) for key in store.list_prefix(prefix_of(path)))
         is_free = not may_hold_nodes
     else:
-        try:
-            is_free = reading.is_empty(place)
-        except (FileNotFoundError, NotADirectoryError):
-            is_free = not os.path.lexists(place)
-        except OSError as exc:
-            raise StoreError(f"cannot list {place}: {exc.strerror}", key=place, errno=exc.errno) from exc
+        is_free = store.is_empty(prefix_of(path)) if os.path.isdir(place) else not os.path.lexists(place)
         # Asked again: another process may have made it, or removed it, between two looks.
         may_hold_nodes = os.path.isdir(place) or not os.path.lexists(place)
     if is_free:

@@ -23,7 +23,7 @@ from zcore.errors import SelectionError, UnsupportedError, warn
 from zcore.kernel.io.steady_file import SteadyFile
 from zcore.model.auto_chunks import normalize_chunks
 from zcore.model.metadata import has_varying_items
-from zcore.stores.keys import check_key
+from zcore.stores.keys import above, check_key
 from zcore.stores.reference.store import ReferenceStore
 from zcore.tools.copy.sources import Source, SourceArray, SourceGroup
 from zcore.tools.copy.transfer import Sink, Target
@@ -367,10 +367,7 @@ class Hdf5Sink(Sink):
 
     def _scale_of(self, group, name, length):
         """Return the scale of a dimension of a dataset in a group, else raise one of `UNREADABLE`."""
-        above = group
-        while above and (above, name) not in self._scales:
-            above = above.rpartition("/")[0]
-        scale = self._scales.get((above, name))
+        scale = next((self._scales[one, name] for one in (group, *above(group)) if (one, name) in self._scales), None)
         if scale is not None and scale.shape == (length,):
             return scale
         parent = self._file[group or "/"]

@@ -45,7 +45,7 @@ from zcore.model.metadata import has_varying_items
 from zcore.ranges import LocalFile
 from zcore.stores import openers
 from zcore.stores.directory.staged import faults
-from zcore.stores.keys import TEMPORARY
+from zcore.stores.keys import TEMPORARY, above
 from zcore.stores.zip.members import Member, MemberReader, check_name, read_members
 from zcore.tools.copy.sources import Source, SourceArray, SourceGroup
 from zcore.tools.copy.transfer import Sink, Target
@@ -98,17 +98,16 @@ class NumpySource(Source):
             return [("", _NumpyArray(self._file, *arrays[name], selection))]
         if selection is not None:
             raise SelectionError("a selection needs an array, the source is a group")
-        above = set()
+        groups = set()
         for member in arrays:
             if not member or member.endswith("/"):
                 raise InvalidKeyError(f"{path}: the member {arrays[member][0]!r} has no name before its ending",
                                       key=arrays[member][0])
-            parts = member.split("/")
-            above.update("/".join(parts[:n]) for n in range(1, len(parts)))
-        for member in sorted(above.intersection(arrays)):
+            groups.update(above(member)[:-1])
+        for member in sorted(groups.intersection(arrays)):
             raise KeyConflictError(f"{path}: {member!r} is an array, and other arrays lie below that name", key=member)
         found: dict[str, SourceGroup | SourceArray] = {
-            **{group: SourceGroup({}) for group in above},
+            **{group: SourceGroup({}) for group in groups},
             **{member: _NumpyArray(self._file, *place, None) for member, place in arrays.items()}}
         return [("", SourceGroup({})), *sorted(found.items())]
 

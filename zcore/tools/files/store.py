@@ -17,7 +17,7 @@ import numpy as np
 from zcore.errors import noted
 from zcore.model.chunk_grid import number_of
 from zcore.stores.base import Listing, Store, sliced
-from zcore.stores.keys import check_key, check_prefix, prefix_of
+from zcore.stores.keys import above, check_key, check_prefix, prefix_of
 from zcore.stores.memory import MemoryStore
 from zcore.tools.copy.copy import NodeCopier
 from zcore.tools.copy.destinations import StoreSink, Work
@@ -86,10 +86,8 @@ class SourceStore(Store):
 
     def _chunk_at(self, key):
         """Return the name of an array, and the coordinates of its chunk of a key; None if it is no key of a chunk."""
-        name = key
-        while name and name not in self.arrays:
-            name = name.rpartition("/")[0]
-        if name not in self.arrays:
+        name = next((path for path in above(key) if path in self.arrays), None)
+        if name is None:
             return None
         metadata = self._targets[name].binding.metadata
         coords = metadata.chunk_keys.decode(key[len(prefix_of(name)):], metadata.ndim)

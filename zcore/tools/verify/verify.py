@@ -45,7 +45,7 @@ from zcore.model.value import check_kind
 from zcore.stores.base import AtMost, BlockStore
 from zcore.stores.directory import cleanup, lock_file, staged
 from zcore.stores.directory.store import DirectoryStore
-from zcore.stores.keys import prefix_of
+from zcore.stores.keys import above, prefix_of
 from zcore.stores.openers import PARQUET_DOCUMENT, as_path, store_of
 from zcore.tools.copy import document_last
 from zcore.tools.copy.destinations import recover
@@ -157,12 +157,6 @@ def _ends_before_its_content(binding, key):
 def _entries(path):
     """Return the paths of the entries of a directory; none for a file."""
     return [os.path.join(path, name) for name in os.listdir(path)] if os.path.isdir(path) else []
-
-
-def _above(path):
-    """Return a path, or a prefix without its last sign, and the paths above it, the deepest first."""
-    parts = path.removesuffix("/").split("/")
-    return ["/".join(parts[:n]) for n in range(len(parts), -1, -1)]
 
 
 class _Verification:
@@ -374,8 +368,8 @@ class _Verification:
         if remove is not None and not behind_links and repairs.is_behind_link(self.store, key):
             remove = None
         if kind == "foreign":
-            above = _above(key)[1:]
-            if self._nodes.isdisjoint(above) or any([self._is_set(prefix_of(one)) for one in above]):
+            paths = above(key.removesuffix("/"))
+            if self._nodes.isdisjoint(paths) or any([self._is_set(prefix_of(one)) for one in paths]):
                 remove = None
         what = str(what)
         for place in (self.store.describe(path), key, key.removeprefix(prefix_of(path))):
@@ -409,7 +403,7 @@ class _Verification:
         return None
 
     def _is_hidden(self, path):
-        return path in self._hidden or not self._hidden_below.isdisjoint(_above(path))
+        return path in self._hidden or not self._hidden_below.isdisjoint((path, *above(path)))
 
     def _note_key(self, key, path, is_known, error=None):
         """Note an object of no node.
@@ -536,7 +530,7 @@ class _Verification:
 
     def _array_of(self, key):
         """Return the path of the array that a key lies below, or that of the node where this run began."""
-        return next((path for path in _above(key) if path in self._arrays), self._path)
+        return next((path for path in (key, *above(key)) if path in self._arrays), self._path)
 
     def _advance(self, end, n_bytes):
         """Report progress by so many bytes, up to `end`."""
