@@ -371,21 +371,22 @@ class ArrayBinding(NodeBinding):
             view = self._look_for_write(box, values, field)
         self._check_elements(view.metadata, box, values, field)
         self._check_inside(box, view.metadata)
-        resume = None
+        tasks = None
         for _ in range(MAX_STALE):
-            plan = self.write_once(view, box, values, field=field, resume=resume, metadata=self._padded(view))
+            plan = self.write_once(view, box, values, field=field, tasks=tasks, metadata=self._padded(view))
             if not plan.stale and (not self.store.swaps or not self.options.lock or self.is_current(view)):
                 return
             before, view = view, self._look_for_write(box, values, field)
-            resume = plan if same_objects(before, view) else None
-            if resume is plan and plan.n_left == 0 and not plan.stale:
+            is_same = same_objects(before, view)
+            if is_same and plan.n_left == 0 and not plan.stale:
                 return
+            tasks = plan.undone() if is_same else None
         with self.exclusive() as exclusive:
             before, view = view, exclusive.view
             self._check_elements(view.metadata, box, values, field)
             self._check_inside(box, view.metadata)
             self.write_once(view, box, values, field=field, holder=exclusive, metadata=self._padded(view),
-                            resume=resume if same_objects(before, view) else None)
+                            tasks=tasks if same_objects(before, view) else None)
 
     def _padded(self, view):
         """Return metadata of which no object extends beyond the shape, for a write at a service.
@@ -408,8 +409,7 @@ class ArrayBinding(NodeBinding):
     def write_once(self, view: ArrayView, box: Selected, values: npt.NDArray[Any] | None, *, field: Part | None = None,
                    metadata: ArrayMetadata | None = None, old_shape: tuple[int, ...] | None = None,
                    holder: Held | None = None, is_reserved: bool = False,
-                   tasks: list[int] | None = None, resume: WritePlan | None = None,
-                   check: Callable[[], None] | None = None) -> WritePlan:
+                   tasks: list[int] | None = None, check: Callable[[], None] | None = None) -> WritePlan:
         """Write as far as the document stays the same, and return the plan.
 
         Parameters
@@ -431,8 +431,6 @@ class ArrayBinding(NodeBinding):
             The elements lie in rows of a service that were reserved for them; see `PlanWriter`.
         tasks : list of int, optional
             Only these tasks.
-        resume : WritePlan, optional
-            Continue where this plan stopped.
         check : callable, optional
             Called after an object was read and before it is replaced by a compare-and-swap. If it raises, the write
             ends and the object is not changed.
@@ -446,7 +444,7 @@ class ArrayBinding(NodeBinding):
         locks = self.locks() if options.lock and holder is None else None
         plan = WritePlan(self.opened(view, metadata), box, _moved_by(view, values), PlanOptions(
             n_threads=n_threads, opens_files=native, token=int.from_bytes(os.urandom(8)), locks=locks,
-            old_shape=old_shape, resume=resume, tasks=tasks,
+            old_shape=old_shape, tasks=tasks,
             writes_out=self.writes_out or old_shape is not None or metadata is not view.metadata,
             dir_fd=holder.dir_fd if native and holder is not None else -1,
             part=None if field is None else (field.offset, field.nbytes)))

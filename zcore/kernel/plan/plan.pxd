@@ -63,7 +63,6 @@ cdef class PlanOptions:
     cdef public Extents extents
     cdef public IndexCache indices
     cdef public object tasks
-    cdef public Plan resume
     cdef public object old_shape
     cdef public ObjectLocks locks
     cdef public uint64_t token
@@ -94,9 +93,8 @@ cdef class Plan(Tasks):
     cdef int64_t stop          # no order: the reason is read when all threads have returned
     cdef int64_t n_forks       # when its run began; no order: a number
     cdef int64_t n_helpers     # threads in it, without those that wait for it; no order: only a fork makes it matter
-    cdef int64_t first         # tasks before this one were done by an earlier plan, except those in `again`
-    cdef int64_t n_again
-    cdef int64_t *again
+    cdef int64_t n_given
+    cdef int64_t *given_tasks  # the only ones that are done; NULL: all
     cdef Status status         # status of the task that stopped the plan
     cdef object exception      # exception of a signal handler
     cdef object raised         # exception of a codec in Python, in the task that stopped the plan

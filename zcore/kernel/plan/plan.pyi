@@ -34,7 +34,6 @@ class PlanOptions:
     extents: Extents | None
     indices: IndexCache | None
     tasks: Sequence[int] | None
-    resume: Plan | None
     old_shape: tuple[int, ...] | None
     locks: ObjectLocks | None
     token: int
@@ -43,9 +42,9 @@ class PlanOptions:
     writes_out: bool
     def __init__(self, *, n_threads: int = 1, opens_files: bool = True, part: tuple[int, int] | None = None,
                  extents: Extents | None = None, indices: IndexCache | None = None,
-                 tasks: Sequence[int] | None = None, resume: Plan | None = None,
-                 old_shape: tuple[int, ...] | None = None, locks: ObjectLocks | None = None, token: int = 0,
-                 holds_zeros: bool = False, dir_fd: int = -1, writes_out: bool = False) -> None: ...
+                 tasks: Sequence[int] | None = None, old_shape: tuple[int, ...] | None = None,
+                 locks: ObjectLocks | None = None, token: int = 0, holds_zeros: bool = False, dir_fd: int = -1,
+                 writes_out: bool = False) -> None: ...
 
 class Plan(Tasks):
     task_threads: int
@@ -59,6 +58,7 @@ class Plan(Tasks):
     def n_left(self) -> int: ...
     def begin_task(self) -> int: ...
     def begin_tasks(self, n: int) -> list[int]: ...
+    def undone(self) -> list[int]: ...
     def leave_stale(self, task: int) -> None: ...
     @property
     def stopped(self) -> bool: ...

@@ -17,7 +17,7 @@ from cpython.exc cimport PyErr_CheckSignals
 from cpython.ref cimport PyObject, Py_INCREF, Py_XDECREF
 from libc.errno cimport EINTR, ENOENT, ENOTDIR, errno
 from libc.stdlib cimport free
-from libc.string cimport memcpy, memset
+from libc.string cimport memset
 from posix.fcntl cimport AT_FDCWD, openat
 from posix.unistd cimport close
 
@@ -77,8 +77,6 @@ cdef class PlanOptions:
         Cache for shard indices; None: the cache that all arrays share.
     tasks : sequence of int or None
         Only these tasks.
-    resume : Plan or None
-        An earlier plan of the same selection and chunk shape: only its unfinished tasks are done.
     old_shape : tuple of int or None
         Elements of existing chunks outside this shape are reset to the fill value when chunks are merged. None: the
         array's shape; an append passes the shape before it.
@@ -97,7 +95,7 @@ cdef class PlanOptions:
     """
 
     def __init__(self, *, int n_threads=1, bint opens_files=True, part=None, Extents extents=None,
-                 IndexCache indices=None, tasks=None, Plan resume=None, old_shape=None, ObjectLocks locks=None,
+                 IndexCache indices=None, tasks=None, old_shape=None, ObjectLocks locks=None,
                  uint64_t token=0, bint holds_zeros=False, int dir_fd=-1, bint writes_out=False):
         self.n_threads = n_threads
         self.writes_out = writes_out
@@ -106,7 +104,6 @@ cdef class PlanOptions:
         self.extents = extents
         self.indices = indices
         self.tasks = tasks
-        self.resume = resume
         self.old_shape = old_shape
         self.locks = locks
         self.token = token
@@ -137,7 +134,7 @@ cdef class Plan(Tasks):
 
     def __cinit__(self):
         self.dirfd = self.document_fd = -1
-        self.again = NULL
+        self.given_tasks = NULL
         self.deferred_tasks = NULL
         self.n_lanes = 1
         self.n_forks = n_forks()
@@ -155,16 +152,14 @@ cdef class Plan(Tasks):
         elif options.opens_files and array.directory is not None:
             _open_objects(self, array.directory, options.dir_fd)
         status_clear(&self.status)
-        if options.resume is not None:
-            _resume(self, options.resume)
-        elif options.tasks is not None:
+        if options.tasks is not None:
             _set_tasks(self, options.tasks)
 
     def __dealloc__(self):
         self.close_directory()
         if self.document_fd >= 0:
             close(self.document_fd)
-        free(self.again)
+        free(self.given_tasks)
         free(self.deferred_tasks)
 
     cdef int adapt(self, int n_threads) noexcept nogil:
@@ -182,7 +177,7 @@ cdef class Plan(Tasks):
         cdef int code = self.project_anew(selected, data, strides)
         status_clear(&self.status)
         self.n_forks = n_forks()
-        self.n_begun = self.stop = self.first = self.n_again = self.n_deferred = 0
+        self.n_begun = self.stop = self.n_deferred = 0
         return code if code != OK else self.adapt(n_threads)
 
     cdef int open_directory(self, int dir_fd) noexcept nogil:
@@ -235,22 +230,17 @@ cdef class Plan(Tasks):
         return worker.main and zc_now_ns() - worker.last_poll_ns > POLL_NS
 
     cdef int64_t next_task(self) noexcept nogil:
-        cdef int64_t i
-        while True:
-            i = zc_load(&self.n_begun)
-            if i >= self.n_again + self.n_tasks - self.first:
-                return -1
-            # Never counted past the end: a plan that resumes this one uses `n_begun` as the number of taken tasks.
-            if zc_swap_if(&self.n_begun, i, i + 1):
-                break
-        return self.again[i] if i < self.n_again else _in_lanes(self, self.first + i - self.n_again)
+        cdef int64_t i = zc_add(&self.n_begun, 1)
+        if i >= _n_todo(self):
+            return -1
+        return _in_lanes(self, i) if self.given_tasks == NULL else self.given_tasks[i]
 
     cdef void set_lanes(self, int64_t n_threads) noexcept nogil:
-        if self.n_begun == self.first == self.n_again == 0:
+        if self.n_begun == 0 and self.given_tasks == NULL:
             self.n_lanes = max(1, min(n_threads, self.n_tasks // self.n_parts))
 
     def spread(self, int64_t n_threads):
-        """Let so many threads work in different parts of the selection. A plan that resumes another one stays as it is.
+        """Let so many threads work in different parts of the selection. A plan of given tasks stays as it is.
 
         Chunks beside each other lie in the same pages of the result. Of threads that touch a new page at the same time
         each one clears a page, which is 2 MB with huge pages, and all but one of these pages are thrown away.
@@ -337,7 +327,7 @@ cdef class Plan(Tasks):
     @property
     def n_left(self):
         """Number of tasks that were not taken yet."""
-        return max(0, self.n_again + self.n_tasks - self.first - self.n_begun)
+        return max(0, _n_todo(self) - self.n_begun)
 
     def begin_task(self):
         """Return the next task for a run in Python, or -1 when none is left or the plan has stopped."""
@@ -352,6 +342,15 @@ cdef class Plan(Tasks):
             if task < 0:
                 break
             tasks.append(task)
+        return tasks
+
+    def undone(self):
+        """Return the tasks that this plan has not done: a list of int. It gives none to threads any more."""
+        cdef int64_t task = self.next_task()
+        tasks = self.deferred
+        while task >= 0:
+            tasks.append(task)
+            task = self.next_task()
         return tasks
 
     def leave_stale(self, int64_t task):
@@ -441,35 +440,20 @@ cdef class Plan(Tasks):
         return None
 
 
-cdef int _resume(Plan plan, Plan before) except -1:
-    """Take over the unfinished tasks of `before`. `n_begun` counts its list first, then new tasks."""
-    cdef int64_t n_old = before.n_begun if before.n_begun < before.n_again else before.n_again
-    cdef int64_t n_left = before.n_again - n_old
-    plan.n_lanes = before.n_lanes
-    plan.first = before.first + (before.n_begun - before.n_again if before.n_begun > before.n_again else 0)
-    plan.n_again = before.n_deferred + n_left
-    if plan.n_again:
-        plan.again = <int64_t *>zc_new(plan.n_again, sizeof(int64_t))
-        if plan.again == NULL:
-            raise MemoryError
-        if before.n_deferred:
-            memcpy(plan.again, before.deferred_tasks, before.n_deferred * sizeof(int64_t))
-        if n_left:
-            memcpy(plan.again + before.n_deferred, before.again + n_old, n_left * sizeof(int64_t))
-    return 0
-
-
 cdef int _set_tasks(Plan plan, object tasks) except -1:
     cdef int64_t i
-    plan.first = plan.n_tasks
-    plan.n_again = len(tasks)
-    plan.again = <int64_t *>zc_new(plan.n_again + 1, sizeof(int64_t))
-    if plan.again == NULL:
+    plan.n_given = len(tasks)
+    plan.given_tasks = <int64_t *>zc_new(plan.n_given + 1, sizeof(int64_t))
+    if plan.given_tasks == NULL:
         raise MemoryError
-    for i in range(plan.n_again):
-        plan.again[i] = tasks[i]
-        assert 0 <= plan.again[i] < plan.n_tasks
+    for i in range(plan.n_given):
+        plan.given_tasks[i] = tasks[i]
+        assert 0 <= plan.given_tasks[i] < plan.n_tasks
     return 0
+
+
+cdef int64_t _n_todo(Plan plan) noexcept nogil:
+    return plan.n_tasks if plan.given_tasks == NULL else plan.n_given
 
 
 cdef int _run_signal_handlers(Plan plan) noexcept with gil:

@@ -109,7 +109,7 @@ def test_plans_that_resume_each_other_do_every_task_once(n_tasks, steps, data):
             else:
                 plan.leave_stale(task)
         assert plan.stale == any(not is_done for _, is_done in taken)
-        plan = listed((n_tasks,), (1,), resume=plan)
+        plan = listed((n_tasks,), (1,), tasks=plan.undone())
         plan.spread(data.draw(st.integers(0, 5)))
         assert plan.n_left == n_tasks - len(done) and not plan.stale
     assert sorted(done + drain(plan)) == list(range(n_tasks))
@@ -308,7 +308,7 @@ def test_a_covered_shard_that_is_given_up_stays_to_be_done(tmp_path):
     plan.run()
     assert plan.deferred == [0] and not any(path.is_file() for path in tmp_path.rglob("*"))
     Stopper.encode = lambda self, data, shape: data
-    rest = WritePlan(array, whole((8,)), elements, PlanOptions(token=2, resume=plan))
+    rest = WritePlan(array, whole((8,)), elements, PlanOptions(token=2, tasks=plan.undone()))
     rest.run()
     rest.raise_failure(())
     assert rest.deferred == [] and (tmp_path / "data" / "0.x").is_file()
