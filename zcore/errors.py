@@ -263,6 +263,17 @@ class NotADirectoryStoreError(StoreError, NotADirectoryError):
     """The base of a directory store is a file, or lies below one."""
 
 
+class NoFileError(StoreError, FileNotFoundError):
+    """The file of a store, or one that is to be read, does not exist."""
+
+
+def cannot(action: str, path: str, exc: Exception) -> StoreError:
+    """Return the error for a file that cannot be opened or read."""
+    kind = NoFileError if isinstance(exc, FileNotFoundError) else StoreError
+    return kind(f"cannot {action} {path}: {getattr(exc, 'strerror', None) or exc}", key=path,
+                errno=getattr(exc, "errno", None))
+
+
 class LockError(StoreError):
     """A lock could not be had.
 

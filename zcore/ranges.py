@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from zcore import config, workers
 from zcore.descriptors import identity_of, read_at
-from zcore.errors import StoreError
+from zcore.errors import StoreError, cannot
 from zcore.kernel.io.documents import Descriptor
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ class LocalFile(ByteSource):
         try:
             self._file: Any = Descriptor(path, _OPEN | mode) if file is None else file
         except OSError as exc:
-            raise self.fault("open", exc) from exc
+            raise cannot("open", path, exc) from exc
         try:
             status = self.status()
             if not stat.S_ISREG(status.st_mode):

@@ -444,6 +444,8 @@ def test_modes(path, tmp_path):
                  lambda: ZipStore(tmp_path)):
         with pytest.raises(StoreError):
             call()
+    with pytest.raises(FileNotFoundError):
+        ZipStore(tmp_path / "none.zip")
     late = ZipStore(tmp_path / "y.zip", mode="x")
     (tmp_path / "y.zip").write_bytes(b"somebody else's")
     with pytest.raises(StoreError, match="cannot finish"):

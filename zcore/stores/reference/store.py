@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from zcore.buffers import flat_view
-from zcore.errors import MetadataError, ReferenceFormatError, StoreError
+from zcore.errors import MetadataError, ReferenceFormatError, cannot
 from zcore.kernel.refs.table import ReferenceTable
 from zcore.model.value import as_bool, check_kind
 from zcore.ranges import merged
@@ -470,7 +470,7 @@ def _read_file(path):
                                            document=path)
             return file.read()
     except OSError as exc:
-        raise StoreError(f"cannot read the reference set {path}: {exc.strerror}", key=path, errno=exc.errno) from exc
+        raise cannot("read the reference set", path, exc) from exc
 
 
 def names_parquet(path: str) -> bool:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from zcore.errors import InvalidKeyError, Needing, NodeNotFoundError, StoreError, UnsupportedError, ZcoreError, warn
+from zcore.errors import InvalidKeyError, Needing, NodeNotFoundError, UnsupportedError, ZcoreError, cannot, warn
 from zcore.stores.keys import check_key
 
 if TYPE_CHECKING:
@@ -149,8 +149,7 @@ def reading(path: str, name: str = "") -> Iterator[None]:
         raise
     except Exception as exc:
         what = f"{name} of " if name else ""
-        raise StoreError(f"cannot read {what}the HDF5 file {path}: {exc}", key=path,
-                         errno=getattr(exc, "errno", None)) from exc
+        raise cannot(f"read {what}the HDF5 file", path, exc) from exc
 
 
 def attributes_of(node: Any) -> dict[str, Any]:

@@ -149,8 +149,9 @@ def test_bytes_that_are_no_text(folder):
     (folder / "refs.json").write_bytes(b"\x28\xb5\x2f\xfd....")
     with pytest.raises(ReferenceFormatError, match="zstd"):
         ReferenceStore(folder / "refs.json")
-    with pytest.raises(zcore.StoreError, match="nothing"):
+    with pytest.raises(zcore.StoreError, match="nothing") as caught:
         ReferenceStore(folder / "nothing.json")
+    assert isinstance(caught.value, FileNotFoundError)
 
 
 def test_version_may_be_a_key(folder):

@@ -553,8 +553,9 @@ def test_files_that_are_none(tmp_path, monkeypatch):
     """RF-STO-03"""
     (tmp_path / "a.h5").write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(100))
     for name in ("a.h5", "nothing.h5"):
-        with pytest.raises(zcore.StoreError, match=name):
+        with pytest.raises(zcore.StoreError, match=name) as caught:
             references_from_hdf5(tmp_path / name)
+        assert isinstance(caught.value, FileNotFoundError) == (name == "nothing.h5")
     with pytest.raises(ValueError, match="unsupported="):
         references_from_hdf5(tmp_path / "a.h5", unsupported="warn")
     monkeypatch.setitem(sys.modules, "h5py", None)
