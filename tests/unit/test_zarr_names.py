@@ -74,7 +74,7 @@ def test_one_dimension_is_resized():
     array.resize(2, axis=-1)
     assert array.shape == (5, 2) and array[:].sum() == 10
     for shape, axis, error, words in (
-            ((2, 2), 0, TypeError, "found \\(2, 2\\)"), (2, 2, IndexError, "axis is 2, the array has 2"),
+            ((2, 2), 0, TypeError, "found \\(2, 2\\)"), (2, 2, IndexError, "axis is 2, the array has the shape"),
             (2, -3, ValueError, "axis is -3"), (-1, 0, ValueError, "found -1"), (2, "0", TypeError, "axis is '0'"),
             (2, True, TypeError, "axis is True")):
         with pytest.raises(error, match=words):
