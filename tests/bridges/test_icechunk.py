@@ -180,6 +180,27 @@ def test_an_append_that_fails_in_a_session_is_undone(repository):
     assert zcore.open(store)["g/t"][...].tolist() == [0, 1, 2, 3]
 
 
+@pytest.mark.parametrize("keywords", [{"chunks": (5, 6)}, {"chunks": (5, 6), "shards": (10, 12)}])
+def test_resizes_and_appends_are_those_of_a_directory(repository, tmp_path, keywords):
+    """Icechunk takes no chunk beyond a shape, and keeps those that it does not show."""
+    session = repository.writable_session("main")
+    places = session.store, tmp_path
+    for place in places:
+        zcore.create_array(place, name="b", data=VALUES, fill_value=-1, **keywords)
+    # Another program may leave chunks beyond a shape.
+    document = zcore.open(session.store, "r+").store.get("b/zarr.json")
+    zcore.open(session.store, "r+").store.set("b/zarr.json", document.replace(b"[20, 12]", b"[4, 12]"))
+    zcore.open(tmp_path, "r+")["b"].resize((4, 12))
+    for change in (lambda a: a.resize((13, 12)), lambda a: a.append(VALUES[:9]), lambda a: a.resize((3, 20)),
+                   lambda a: a.append(np.full((3, 4), 7, "i4"), axis=1), lambda a: a.resize((21, 24)),
+                   lambda a: a.append(VALUES[:0, :1].repeat(24, 1)), lambda a: a.resize((2, 2)),
+                   lambda a: a.append(VALUES[:, :2]), lambda a: a.resize((30, 30))):
+        for place in places:
+            change(zcore.open(place, "r+")["b"])
+        np.testing.assert_array_equal(*[zcore.open(place)["b"][...] for place in places])
+    assert zcore.verify(session.store).ok
+
+
 def test_a_session_for_reading_refuses_writes(repository):
     store = repository.readonly_session("main").store
     with pytest.raises(zcore.ReadOnlyError):

@@ -13,6 +13,9 @@ rows: another append reserves the rows behind them. Before that, remains of a ki
 compare-and-swap: an object is read, then the document is compared, then the object is replaced if it has not changed
 since. So no row of another append is reset, because it was written after its reservation.
 
+In a transaction (`Store.is_transaction`) the document has the larger shape at each step: Icechunk keeps chunks beyond a
+shape, but neither shows nor takes any.
+
 Each step runs under the whole-range lock of the document. Objects to erase are found by listing the existing ones,
 never by probing the chunks of the grid.
 """
@@ -80,6 +83,14 @@ def _resize(binding, shape, check):
         added = _outside(binding, exclusive.metadata, old, objects) if any(map(int.__gt__, new, old)) else None
         removed = _outside(binding, metadata, new, objects) if any(map(int.__lt__, new, old)) else None
         with consolidated.dropped(binding.store, binding.path, itself=True, format=binding.format):
+            if binding.store.is_transaction:
+                if removed is not None:
+                    _reset(binding, exclusive, new, *removed)
+                exclusive.replace_metadata(metadata)
+                if added is not None:
+                    objects = list(binding.stored_chunks(outside=True))
+                    _reset(binding, exclusive, old, *_outside(binding, metadata, old, objects))
+                return
             if added is not None and _compares(binding):
                 _reset_in_service(binding, exclusive, old, metadata, objects)
             elif added is not None:
@@ -172,7 +183,7 @@ def _append(binding, values, axis, appended):
         starts = tuple([old[d] if d == axis else 0 for d in range(len(old))])
         box = Box(starts, (1,) * len(old), values.shape)
         with consolidated.dropped(binding.store, binding.path, itself=True, format=binding.format):
-            if _compares(binding):
+            if _compares(binding) or binding.store.is_transaction:
                 _append_in_service(binding, exclusive, box, values, axis, metadata)
                 appended(values.shape[axis])
                 return metadata.shape
