@@ -16,7 +16,7 @@ from zcore.kernel.io.documents import Descriptor
 from zcore.kernel.io.files import TEMP_PREFIX
 from zcore.kernel.io.locks import Held, has_name, locks_of
 from zcore.stores.base import Folders
-from zcore.stores.directory.staged import unlock
+from zcore.stores.directory.staged import faults, unlock
 from zcore.stores.keys import above, prefix_of
 
 if TYPE_CHECKING:
@@ -91,13 +91,8 @@ class Place(Held):
 
     def _lock(self):
         """Open and lock the directory; return False if it has lost its name meanwhile."""
-        try:
+        with faults("open", self._directory, FileNotFoundError, NotADirectoryError):
             self._held = Descriptor(self._directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        except (FileNotFoundError, NotADirectoryError):
-            raise
-        except OSError as exc:
-            raise StoreError(f"cannot open {self._directory}: {exc.strerror}", key=self._directory,
-                             errno=exc.errno) from exc
         try:
             is_locked = self._wait()
         except OSError as exc:
@@ -145,14 +140,9 @@ class Place(Held):
             return
         # Noted before it is made, as a signal may come between the two.
         self._keeper = TEMP_PREFIX + os.urandom(8).hex()
-        try:
+        with faults("write in", self._directory, FileNotFoundError):
             os.close(open_descriptor(self._keeper, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC,
                                      dir_fd=self._held.fd))
-        except FileNotFoundError:
-            raise
-        except OSError as exc:
-            raise StoreError(f"cannot write in {self._directory}: {exc.strerror}", key=self._directory,
-                             errno=exc.errno) from exc
 
     @property
     def dir_fd(self) -> int:

@@ -22,7 +22,7 @@ from zcore.hierarchy.creation_lock import Place, hold_nodes, is_held
 from zcore.hierarchy.ownership import role_of
 from zcore.model.metadata import GroupMetadata
 from zcore.stores.directory import cleanup
-from zcore.stores.directory.staged import StagedDirectory
+from zcore.stores.directory.staged import StagedDirectory, faults
 from zcore.stores.directory.store import DirectoryStore
 from zcore.stores.keys import is_temporary, prefix_of
 
@@ -201,15 +201,12 @@ class _Belongings:
         below, prefix = [], prefix_of(name)
         directory = os.path.join(self._store.path, name)
         try:
-            with os.scandir(directory) as found:
+            with faults("list or empty", directory, FileNotFoundError), os.scandir(directory) as found:
                 entries = [entry for entry in found if not is_temporary(entry.name)]
-            if entries and self._options is not None:
-                cleanup.check_may_empty(directory)
+                if entries and self._options is not None:
+                    cleanup.check_may_empty(directory)
         except FileNotFoundError:
             return below
-        except OSError as exc:
-            raise StoreError(f"cannot list or empty {directory}: {exc.strerror}", key=directory,
-                             errno=exc.errno) from exc
         documents = [entry.name for entry in entries if entry.name in FORMAT_OF]
         if name and not documents and self._is_being_made(name):
             with Place(self._store, name, "", self._options, is_kept=True, makes=False):

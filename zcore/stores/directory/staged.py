@@ -333,11 +333,11 @@ def _status_of(directory):
 
 
 @contextlib.contextmanager
-def faults(action: str, place: str) -> Iterator[None]:
-    """Return a context manager in which an error of the system becomes a `StoreError`."""
+def faults(action: str, place: str, *passed: type[OSError]) -> Iterator[None]:
+    """Return a context manager in which an error of the system becomes a `StoreError`, unless it is one of `passed`."""
     try:
         yield
     except OSError as exc:
-        if isinstance(exc, (StoreError, NodeExistsError)):
+        if isinstance(exc, (StoreError, NodeExistsError, *passed)):
             raise
         raise StoreError(f"cannot {action} {place}: {exc.strerror or exc}", key=place, errno=exc.errno) from exc

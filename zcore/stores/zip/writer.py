@@ -34,6 +34,7 @@ from zcore.kernel.io.locks import ObjectLocks
 from zcore.ranges import LocalFile
 from zcore.replacing import NewFile
 from zcore.stores.base import renew_in_children
+from zcore.stores.directory.staged import faults
 from zcore.stores.keys import TEMPORARY
 from zcore.stores.zip.members import (
     END,
@@ -186,16 +187,12 @@ class ZipWriter:
         """
         try:
             self.check()
-            try:
+            with faults("finish", self._path):
                 keys = in_order(members)
                 if self._is_ozx:
                     members = self._in_order(members, keys)
                 self._write_directory([(key, members[key]) for key in keys], self._comment(document))
                 self._file.commit(self._exclusive)
-            except OSError as exc:
-                if isinstance(exc, StoreError):
-                    raise
-                raise StoreError(f"cannot finish {self._path}: {exc.strerror}", errno=exc.errno) from exc
         finally:
             self.discard()
 
