@@ -274,10 +274,10 @@ def _named_dtype(dtype):
     if is_text(dtype):
         return np.dtypes.StringDType(), None
     dtype = numpy_dtype(dtype)
-    if dtype.kind == "O":
-        raise ValueError("objects are no data type of Zarr v3; expected 'string', 'bytes' or a type of fixed size")
     if dtype.kind == "T":
         return np.dtypes.StringDType(), None  # without the missing value that the given type may have
+    if dtype.hasobject:
+        raise ValueError("objects are no data type of Zarr v3; expected 'string', 'bytes' or a type of fixed size")
     if dtype.itemsize == 0:
         raise ValueError(f"data type {dtype.str!r} has items of no bytes; text needs a length, such as 'U10'")
     return packed(dtype), None
