@@ -2,6 +2,7 @@
 from libc.stdint cimport int64_t
 
 from zcore.kernel.io.files cimport Identity
+from zcore.kernel.memory cimport Bytes
 from zcore.kernel.plan.plan cimport PlanPool
 from zcore.kernel.select.open_array cimport OpenArray, Opened
 from zcore.kernel.select.tasks cimport Selected
@@ -12,7 +13,7 @@ cdef class Transfers:
     cdef const Opened *opened
     cdef bint is_locked
     cdef int64_t n_bools
-    cdef int64_t *bools        # where in an element booleans lie
+    cdef Bytes bools           # numbers: where in an element booleans lie
     cdef int n_threads         # for calls without a number of threads
     cdef int dirfd             # directory of the objects, for reading; -1: there are none
     cdef int file              # that the elements lie in, or -1

@@ -7,11 +7,11 @@ caller then does everything again through the engine, which finds the reason and
 harmless, and so is writing the same elements twice.
 """
 import os
+from array import array as array_of
 from functools import partial
 
 cimport cython
 from libc.stdint cimport int64_t
-from libc.stdlib cimport free, malloc
 from posix.fcntl cimport O_CLOEXEC, O_DIRECTORY, O_RDONLY, open
 from posix.unistd cimport close
 
@@ -76,22 +76,16 @@ cdef class Transfers:
 
     def __cinit__(self):
         self.dirfd = self.file = -1
-        self.bools = NULL
 
     def __init__(self, OpenArray array not None, int n_threads, int n_callers, tuple bools not None, *,
                  bint writes=False, ObjectLocks locks=None, ChunkCache chunks=None, int64_t form=0,
                  make_reader=ReadPlan, open_file=None):
-        cdef int64_t i
         self.array = array
         self.opened = array.opened
         self.is_locked = locks is not None
         self.n_threads = n_threads
-        self.bools = <int64_t *>malloc((len(bools) + 1) * sizeof(int64_t))
-        if self.bools == NULL:
-            raise MemoryError
+        self.bools = Bytes(array_of("q", bools))
         self.n_bools = len(bools)
-        for i in range(self.n_bools):
-            self.bools[i] = bools[i]
         self.is_trusted = self.opened.n_content < 0
         if open_file is None:
             assert self.opened.directory != NULL and self.opened.document != NULL and self.opened.has_identity
@@ -107,7 +101,6 @@ cdef class Transfers:
             self.writers = PlanPool(partial(_new_writer, array, n_threads, locks), n_made=n_callers)
 
     def __dealloc__(self):
-        free(self.bools)
         if self.dirfd >= 0:
             close(self.dirfd)
         if self.file >= 0:
@@ -138,7 +131,7 @@ cdef class Transfers:
             close(held)
         if done:
             for i in range(self.n_bools):
-                _make_true_one(data + self.bools[i], self.opened.ndim, box.counts, strides)
+                _make_true_one(data + (<int64_t *>self.bools.data)[i], self.opened.ndim, box.counts, strides)
         return done
 
     cdef bint write(self, const Selected *box, const char *data, const int64_t *strides,

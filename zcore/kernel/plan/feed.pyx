@@ -8,15 +8,16 @@ only the kernel handles the content.
 
 For a shard, parts are enough: its index, then the chunks that `wanted` names.
 """
+from array import array
+
 cimport cython
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport int64_t, uint8_t
-from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
 from zcore import errors
 
-from zcore.kernel.memory cimport Bytes, zc_new_zeros
+from zcore.kernel.memory cimport Bytes
 from zcore.kernel.plan.cache cimport identity_of
 from zcore.kernel.codec.table cimport workspace_exception
 from zcore.kernel.strided.copy cimport MAX_NDIM
@@ -98,22 +99,15 @@ cdef class Feed:
         cdef Py_ssize_t n = len(tasks)
         cdef Py_ssize_t i
         cdef list views = []
-        cdef int64_t *numbers = <int64_t *>zc_new_zeros(n, sizeof(int64_t))
-        cdef Object *passed = <Object *>zc_new_zeros(n, sizeof(Object))
-        try:
-            if n and (numbers == NULL or passed == NULL):
-                raise MemoryError
+        cdef Bytes numbers = Bytes(array("q", tasks))
+        cdef Bytes held = Bytes(bytearray(n * sizeof(Object)))
+        cdef Object *passed = <Object *>held.data
+        for i in range(n):
+            views.append(_pass(self, tasks[i], values[i], &passed[i]))
+        with nogil:
             for i in range(n):
-                numbers[i] = tasks[i]
-                value = values[i]
-                views.append(_pass(self, numbers[i], value, &passed[i]))
-            with nogil:
-                for i in range(n):
-                    if self.plan.poll(&self.worker) or not self._run(numbers[i], &passed[i]):
-                        break
-        finally:
-            free(numbers)
-            free(passed)
+                if self.plan.poll(&self.worker) or not self._run((<int64_t *>numbers.data)[i], &passed[i]):
+                    break
 
     def read_one(self, int64_t task, value, size=None, identity=None):
         """Pass one object to the plan.
@@ -337,15 +331,15 @@ cdef class _Passed:
 
     cdef Object object
     cdef Block *blocks
+    cdef Bytes held            # their memory
     cdef list views
 
     def __cinit__(self, Feed feed not None, int64_t task, int64_t size, list blocks not None):
         cdef Py_ssize_t i = 0
         cdef Bytes view
         memset(&self.object, 0, sizeof(Object))
-        self.blocks = <Block *>calloc(len(blocks) + 1, sizeof(Block))
-        if self.blocks == NULL:
-            raise MemoryError
+        self.held = Bytes(bytearray((len(blocks) + 1) * sizeof(Block)))
+        self.blocks = <Block *>self.held.data
         self.views = []
         for start, value in sorted(blocks, key=_start_of):
             view = _bytes(feed, task, value)
@@ -359,9 +353,6 @@ cdef class _Passed:
         self.object.content.blocks = self.blocks
         # One empty block stands for none: it contains nothing.
         self.object.content.n_blocks = max(i, 1)
-
-    def __dealloc__(self):
-        free(self.blocks)
 
     cdef bint has(self, const Extent *extent) noexcept:
         cdef int64_t i

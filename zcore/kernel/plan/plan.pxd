@@ -10,6 +10,7 @@ from zcore.kernel.codec.program cimport Program
 from zcore.kernel.codec.table cimport Workspace
 from zcore.kernel.io.files cimport Buffer, Content, Identity, Staging
 from zcore.kernel.io.locks cimport Holder, ObjectLocks
+from zcore.kernel.memory cimport Bytes
 from zcore.kernel.plan.shard_index cimport Extent, IndexCache, ShardLevels
 from zcore.kernel.refs.table cimport Extents, Place
 from zcore.kernel.select.grid cimport Axis, Span
@@ -94,7 +95,7 @@ cdef class Plan(Tasks):
     cdef int64_t n_forks       # when its run began; no order: a number
     cdef int64_t n_helpers     # threads in it, without those that wait for it; no order: only a fork makes it matter
     cdef int64_t n_given
-    cdef int64_t *given_tasks  # the only ones that are done; NULL: all
+    cdef Bytes given_tasks     # numbers: the only ones that are done; None: all
     cdef Status status         # status of the task that stopped the plan
     cdef object exception      # exception of a signal handler
     cdef object raised         # exception of a codec in Python, in the task that stopped the plan

@@ -9,6 +9,7 @@ without Python. A slot is taken by one atomic exchange, not under a lock: in a f
 other threads stay used, and nothing waits.
 """
 import os
+from array import array as array_of
 
 from zcore import errors
 
@@ -26,7 +27,7 @@ from zcore.kernel.codec.program cimport Program
 from zcore.kernel.codec.table cimport workspace_exception, workspace_free
 from zcore.kernel.io.files cimport buffer_free, n_forks
 from zcore.kernel.io.locks cimport section_enter
-from zcore.kernel.memory cimport zc_new, zc_resized
+from zcore.kernel.memory cimport zc_resized
 from zcore.kernel.select.open_array cimport OpenArray, document_hold, document_is_old, document_stands
 from zcore.kernel.plan.shard_index cimport ShardLevels, ShardProgram
 from zcore.kernel.refs.table cimport Extents
@@ -134,7 +135,6 @@ cdef class Plan(Tasks):
 
     def __cinit__(self):
         self.dirfd = self.document_fd = -1
-        self.given_tasks = NULL
         self.deferred_tasks = NULL
         self.n_lanes = 1
         self.n_forks = n_forks()
@@ -153,13 +153,14 @@ cdef class Plan(Tasks):
             _open_objects(self, array.directory, options.dir_fd)
         status_clear(&self.status)
         if options.tasks is not None:
-            _set_tasks(self, options.tasks)
+            self.given_tasks = Bytes(array_of("q", options.tasks))
+            self.n_given = len(options.tasks)
+            assert all([0 <= task < self.n_tasks for task in options.tasks])
 
     def __dealloc__(self):
         self.close_directory()
         if self.document_fd >= 0:
             close(self.document_fd)
-        free(self.given_tasks)
         free(self.deferred_tasks)
 
     cdef int adapt(self, int n_threads) noexcept nogil:
@@ -233,10 +234,10 @@ cdef class Plan(Tasks):
         cdef int64_t i = zc_add(&self.n_begun, 1)
         if i >= _n_todo(self):
             return -1
-        return _in_lanes(self, i) if self.given_tasks == NULL else self.given_tasks[i]
+        return _in_lanes(self, i) if self.given_tasks is None else (<int64_t *>self.given_tasks.data)[i]
 
     cdef void set_lanes(self, int64_t n_threads) noexcept nogil:
-        if self.n_begun == 0 and self.given_tasks == NULL:
+        if self.n_begun == 0 and self.given_tasks is None:
             self.n_lanes = max(1, min(n_threads, self.n_tasks // self.n_parts))
 
     def spread(self, int64_t n_threads):
@@ -440,20 +441,8 @@ cdef class Plan(Tasks):
         return None
 
 
-cdef int _set_tasks(Plan plan, object tasks) except -1:
-    cdef int64_t i
-    plan.n_given = len(tasks)
-    plan.given_tasks = <int64_t *>zc_new(plan.n_given + 1, sizeof(int64_t))
-    if plan.given_tasks == NULL:
-        raise MemoryError
-    for i in range(plan.n_given):
-        plan.given_tasks[i] = tasks[i]
-        assert 0 <= plan.given_tasks[i] < plan.n_tasks
-    return 0
-
-
 cdef int64_t _n_todo(Plan plan) noexcept nogil:
-    return plan.n_tasks if plan.given_tasks == NULL else plan.n_given
+    return plan.n_tasks if plan.given_tasks is None else plan.n_given
 
 
 cdef int _run_signal_handlers(Plan plan) noexcept with gil:

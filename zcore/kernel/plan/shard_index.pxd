@@ -13,6 +13,7 @@ from zcore.kernel.plan.cache cimport Cache, Kept
 from zcore.kernel.codec.program cimport Program
 from zcore.kernel.codec.table cimport Workspace
 from zcore.kernel.io.files cimport Buffer, Content, Identity
+from zcore.kernel.memory cimport Bytes
 from zcore.kernel.select.grid cimport Axis
 from zcore.kernel.select.tasks cimport Tasks
 from zcore.kernel.status cimport MAX_SHARD_LEVELS, Status
@@ -89,6 +90,7 @@ cdef class ShardLevels:
     cdef void *programs[MAX_SHARD_LEVELS]
     cdef const Axis *_innermost
     cdef Axis *_outer          # of all levels except the innermost
+    cdef Bytes _held           # their memory
     cdef int64_t _chunk_limit
 
     # Takes over the selection of the tasks.

@@ -12,7 +12,7 @@ from math import prod
 
 cimport cython
 from libc.stdint cimport INT64_MAX, UINT64_MAX
-from libc.stdlib cimport calloc, free, qsort
+from libc.stdlib cimport qsort
 
 from zcore.kernel.plan.cache cimport kept_new, kept_release
 from zcore.kernel.codec.program cimport Program
@@ -299,9 +299,6 @@ cdef class ShardLevels:
         Tasks of the selection, in an array whose objects are shards; its chunks are the innermost.
     """
 
-    def __cinit__(self):
-        self._outer = NULL
-
     def __init__(self, Tasks tasks not None):
         cdef const Opened *opened = tasks.opened
         cdef int i
@@ -309,12 +306,8 @@ cdef class ShardLevels:
         for i in range(self.n):
             self.programs[i] = <void *>(<ShardProgram?><object>opened.levels[i])
         self._innermost = &tasks.axes[0]
-        self._outer = <Axis *>calloc(self.n * MAX_NDIM, sizeof(Axis))
-        if self._outer == NULL:
-            raise MemoryError
-
-    def __dealloc__(self):
-        free(self._outer)
+        self._held = Bytes(bytearray(self.n * MAX_NDIM * sizeof(Axis)))
+        self._outer = <Axis *>self._held.data
 
     cdef void follow(self, Tasks tasks) noexcept nogil:
         cdef const Opened *opened = tasks.opened

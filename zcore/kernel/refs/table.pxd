@@ -101,6 +101,7 @@ cdef class RecordTable(ReferenceTable):
     cdef int64_t n_files       # loaded files, for the tasks of this table
     cdef int64_t *numbers      # of the files, ascending
     cdef Rows *rows_of         # of each file
+    cdef tuple held            # the memory of both
     cdef list files            # keeps the memory of the rows alive
 
     cdef int _fill(self, list numbers, list files) except -1

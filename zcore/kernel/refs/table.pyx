@@ -12,6 +12,7 @@ again and raises the error.
 """
 import os
 import sys
+from array import array
 
 from zcore.errors import OutOfMemoryError, ReferenceFormatError
 from zcore.kernel.io.files import TEMP_PREFIX
@@ -695,10 +696,6 @@ cdef class RecordTable(ReferenceTable):
     (6, -1, -1, -1)
     """
 
-    def __cinit__(self, *args):
-        self.numbers = NULL
-        self.rows_of = NULL
-
     def __init__(self, ReferenceTable documents not None, bytes prefix not None, tuple grid_shape not None,
                  bytes separator not None, int64_t record_size, load):
         cdef int d
@@ -715,10 +712,6 @@ cdef class RecordTable(ReferenceTable):
         self.ndim = len(grid_shape)
         for d in range(self.ndim):
             self.grid[d] = grid_shape[d]
-
-    def __dealloc__(self):
-        free(self.numbers)
-        free(self.rows_of)
 
     def number_of(self, bytes key not None):
         """Return the chunk number of a key, or -1."""
@@ -756,13 +749,9 @@ cdef class RecordTable(ReferenceTable):
     cdef int _fill(self, list numbers, list files) except -1:
         cdef int64_t i
         cdef int64_t n = len(files)
-        self.numbers = <int64_t *>zc_new(n + 1, sizeof(int64_t))
-        self.rows_of = <Rows *>zc_new(n + 1, sizeof(Rows))
-        if self.numbers == NULL or self.rows_of == NULL:
-            raise MemoryError
+        self.held = Bytes(array("q", numbers)), Bytes(bytearray(n * sizeof(Rows)))
+        self.numbers, self.rows_of = <int64_t *>(<Bytes>self.held[0]).data, <Rows *>(<Bytes>self.held[1]).data
         for i in range(n):
-            self.numbers[i] = numbers[i]
-            self.rows_of[i].n = 0
             if files[i] is not None:
                 self.rows_of[i] = (<Records?>files[i]).rows
         self.files = files

@@ -71,4 +71,4 @@ def test_what_does_not_go_together():
 
 def test_options_have_names():
     options = PlanOptions(n_threads=3, tasks=[1])
-    assert (options.n_threads, options.tasks, options.resume, options.opens_files) == (3, [1], None, True)
+    assert (options.n_threads, options.tasks, options.extents, options.opens_files) == (3, [1], None, True)
