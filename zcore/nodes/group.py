@@ -11,7 +11,7 @@ from zcore.hierarchy import consolidated, deletion, lookup, moving, new_nodes
 from zcore.model.metadata import ArrayMetadata, unshared
 from zcore.model.value import as_bool
 from zcore.nodes.array import Array
-from zcore.nodes.info import Info
+from zcore.nodes.info import Info, drawn
 from zcore.nodes.node import Node
 from zcore.stores.base import n_at_once, n_changes, outcomes
 from zcore.stores.keys import prefix_of
@@ -395,8 +395,8 @@ class Group(Node):
         max_depth : int, optional
             0 shows only the members right below; by default all levels.
         """
-        _check_depth(max_depth)
-        return "\n".join([printable(self.name), *_branches(self, max_depth)])
+        pairs = self.walk(max_depth)
+        return "\n".join([printable(self.name), *drawn((path, _line_of(path, node)) for path, node in pairs)])
 
     # changes
 
@@ -649,24 +649,12 @@ def _counted(n, noun):
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
 
 
-def _branches(group, max_depth):
-    """Yield a line for each node below, in the order of `Group.members`. Control characters in names are escaped."""
-    way = [("", list(group._children(_goes_on(max_depth, 0)))[::-1])]
-    while way:
-        indent, children = way[-1]
-        if not children:
-            way.pop()
-            continue
-        name, node, looks = children.pop()
-        text = printable(name)
-        if isinstance(node, ZcoreError):
-            text += f" ({type(node).__name__})"
-        elif type(node._binding.metadata) is ArrayMetadata:
-            text += f" {node.shape} {node.dtype}"
-        yield f"{indent}{'├── ' if children else '└── '}{text}"
-        if isinstance(node, Group) and _goes_on(max_depth, len(way) - 1):
-            way.append((indent + ("│   " if children else "    "),
-                        list(node._children(_goes_on(max_depth, len(way)), looks))[::-1]))
+def _line_of(path, node):
+    """Return the line of a node in a tree. Control characters in its name are escaped."""
+    text = printable(path.rpartition("/")[2])
+    if isinstance(node, ZcoreError):
+        return f"{text} ({type(node).__name__})"
+    return text if isinstance(node, Group) else f"{text} {node.shape} {node.dtype}"
 
 
 add_tried(Group, OF_GROUP)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from zcore.errors import ZcoreError
 from zcore.model.metadata import ArrayMetadata
 from zcore.model.value import text_of
-from zcore.nodes.info import type_name
+from zcore.nodes.info import by_group, type_name
 from zcore.text.printable import printable
 from zcore.text.strict_json import beginning
 
@@ -60,21 +60,17 @@ def group_html(group: Group) -> str:
     """Return a group as HTML, with up to `MAX_NODES` of the nodes below it."""
     pairs = list(islice(group.walk(), MAX_NODES + 1))
     left_out = len(pairs) > MAX_NODES
-    children = {}
-    for path, node in pairs[:MAX_NODES]:
-        above, _, name = path.rpartition("/")
-        children.setdefault(above, []).append((name, path, node))
     more = f'<div class="zc-more">only the first {MAX_NODES} nodes are shown</div>' if left_out else ""
     empty = "" if pairs else '<div class="zc-more">no members</div>'
     return (f'{STYLE}<div class="zcore">{_name(group)}{_attributes(group)}'
-            f'{_branches(children, "", 0)}{empty}{more}</div>')
+            f'{_branches(by_group(pairs[:MAX_NODES]), "", 0)}{empty}{more}</div>')
 
 
 def _branches(children, above, level):
     """Return the list (``<ul>``) of the members of a group. Its depth is bounded by the depth of a path."""
     if above not in children:
         return ""
-    return "<ul>" + "".join([_branch(children, name, path, node, level) for name, path, node in children[above]]) + (
+    return "<ul>" + "".join([_branch(children, name, path, node, level) for path, name, node in children[above]]) + (
         "</ul>")
 
 

@@ -28,11 +28,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Show the tree; returns 1 where a part of it cannot be opened."""
     from zcore.cli.verbs.nodes.ls import listed
+    from zcore.nodes.info import drawn
 
     if arguments.depth is not None and arguments.depth < 1:
         raise ValueError(f"--depth: expected at least 1, found {arguments.depth}")
     top = {"name": arguments.path, "members": {}}
-    is_whole = True
+    lines, is_whole = [], True
     for path, node in listed(arguments.path, None if arguments.depth is None else arguments.depth - 1):
         if path == arguments.path:
             top |= _branch(path, node)
@@ -42,11 +43,12 @@ def run(arguments: argparse.Namespace) -> int:
         for part in above:
             group = group["members"][part]
         group["members"][name] = _branch(name, node)
+        lines.append((path, _line(group["members"][name])))
         is_whole = is_whole and "error" not in group["members"][name]
     if arguments.json:
         machine.show(top)
     else:
-        _print(top)
+        print("\n".join([_line(top) if "kind" in top else painted(printable(top["name"]), "blue"), *drawn(lines)]))
     return 0 if is_whole else 1
 
 
@@ -56,20 +58,6 @@ def _branch(name, node):
     rows = short(name, node)
     del rows["path"]
     return {"name": name, **rows, **({"members": {}} if rows["kind"] == "group" else {})}
-
-
-def _print(top):
-    print(_line(top) if "kind" in top else painted(printable(top["name"]), "blue"))
-    way = [("", list(top.get("members", {}).values())[::-1])]
-    while way:
-        indent, branches = way[-1]
-        if not branches:
-            way.pop()
-            continue
-        branch = branches.pop()
-        print(f"{indent}{'├── ' if branches else '└── '}{_line(branch)}")
-        if branch.get("members"):
-            way.append((indent + ("│   " if branches else "    "), list(branch["members"].values())[::-1]))
 
 
 def _line(branch):
