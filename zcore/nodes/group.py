@@ -15,7 +15,7 @@ from zcore.nodes.info import Info, drawn
 from zcore.nodes.node import Node
 from zcore.stores.base import n_at_once, n_changes, outcomes
 from zcore.stores.keys import prefix_of
-from zcore.text.printable import printable
+from zcore.text.printable import plural, printable
 from zcore.text.tried_names import OF_GROUP, add_tried, advising
 
 # Members of a group that are looked for while those of many other groups are.
@@ -383,8 +383,8 @@ class Group(Node):
         """Return `info` with the number of members; costs a listing of all of them."""
         are_arrays = [isinstance(node, Array) for _, node in self.members(None)]
         n_arrays = sum(are_arrays)
-        return Info({**self.info, "members": f"{_counted(n_arrays, 'array')}, "
-                                             f"{_counted(len(are_arrays) - n_arrays, 'group')} below"})
+        return Info({**self.info, "members": f"{plural(n_arrays, 'array')}, "
+                                             f"{plural(len(are_arrays) - n_arrays, 'group')} below"})
 
     @advising
     def tree(self, max_depth: int | None = None) -> str:
@@ -643,10 +643,6 @@ def _check_depth(max_depth):
 def _goes_on(max_depth, depth):
     """Return whether `max_depth` includes the nodes one level below `depth`."""
     return max_depth is None or depth < max_depth
-
-
-def _counted(n, noun):
-    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
 
 
 def _line_of(path, node):

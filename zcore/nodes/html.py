@@ -14,7 +14,7 @@ from zcore.errors import ZcoreError
 from zcore.model.metadata import ArrayMetadata
 from zcore.model.value import text_of
 from zcore.nodes.info import by_group, type_name
-from zcore.text.printable import printable
+from zcore.text.printable import plural, printable
 from zcore.text.strict_json import beginning
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def _attributes(node):
     rows = "".join([f"<tr><th>{_escaped(name)}</th><td>{_escaped(beginning(value, MAX_LETTERS + 1, False))}</td></tr>"
                     for name, value in islice(attributes.items(), MAX_ATTRIBUTES)])
     more = len(attributes) - MAX_ATTRIBUTES
-    return (f'<details><summary>{len(attributes)} attribute{"s" * (len(attributes) != 1)}</summary>'
+    return (f'<details><summary>{plural(len(attributes), "attribute")}</summary>'
             f'<table class="zc-rows">{rows}</table>'
             f'{f"<div class=zc-more>and {more} more</div>" if more > 0 else ""}</details>')
 

@@ -1,4 +1,4 @@
-"""Printable names. A leaf: every module may import it."""
+"""Printable names and numbers of things. A leaf: every module may import it."""
 
 
 def printable(text: object) -> str:
@@ -13,3 +13,12 @@ def printable(text: object) -> str:
     if text.isprintable():
         return text
     return "".join([letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text])
+
+
+def plural(n: float, word: str) -> str:
+    """Return a number of things.
+
+    >>> plural(1, "chunk"), plural(2, "chunk")
+    ('1 chunk', '2 chunks')
+    """
+    return f"{n} {word}{'' if n == 1 else 's'}"

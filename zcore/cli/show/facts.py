@@ -149,7 +149,8 @@ def chunk_map(grid: tuple[int, ...], sizes: Sizes, width: int | None = None) -> 
     ··▁
     · absent, ▁ from 1 byte, █ up to 10 bytes
     """
-    from zcore.cli.show.printed import lengths, nbytes_text, plural
+    from zcore.cli.show.printed import lengths
+    from zcore.text.printable import plural
 
     if math.prod(grid) == 0:
         return ["no chunks"]

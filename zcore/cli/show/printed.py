@@ -6,7 +6,7 @@ import textwrap
 import time
 
 from zcore.cli.show.colours import has_colours, is_terminal
-from zcore.text.printable import printable
+from zcore.text.printable import plural, printable
 
 TYPE_CHECKING = False      # of typing, without its import time
 if TYPE_CHECKING:
@@ -89,15 +89,6 @@ def nbytes_text(nbytes: float) -> str:
     while nbytes >= 999.5 and unit != "EB":
         nbytes, unit = nbytes / 1000, next(units)
     return f"{nbytes:.{0 if nbytes >= 99.95 else 1 if nbytes >= 9.995 else 2}f} {unit}"
-
-
-def plural(n: float, word: str) -> str:
-    """Return a number of things.
-
-    >>> plural(1, "chunk"), plural(2, "chunk")
-    ('1 chunk', '2 chunks')
-    """
-    return f"{n} {word}{'' if n == 1 else 's'}"
 
 
 def lengths(shape: Iterable[Lengths]) -> str:

@@ -18,7 +18,8 @@ import os
 import zcore
 from zcore.cli import location
 from zcore.cli.show import machine
-from zcore.cli.show.printed import ProgressLine, best_of, duration, megabytes_per_second, nbytes_text, plural, table
+from zcore.cli.show.printed import ProgressLine, best_of, duration, megabytes_per_second, nbytes_text, table
+from zcore.text.printable import plural
 
 TYPE_CHECKING = False      # of typing, without its import time
 if TYPE_CHECKING:

@@ -17,18 +17,10 @@ import numpy as np
 
 import zcore
 from zcore.cli.show.plane import levels_of, plane_of
-from zcore.cli.show.printed import (
-    N_REPEATS,
-    ProgressLine,
-    best_of,
-    duration,
-    lengths,
-    megabytes_per_second,
-    plural,
-    table,
-)
+from zcore.cli.show.printed import N_REPEATS, ProgressLine, best_of, duration, lengths, megabytes_per_second, table
 from zcore.errors import Needing
 from zcore.stores.openers import check_directory
+from zcore.text.printable import plural
 
 if TYPE_CHECKING:
     from typing import Any

@@ -20,9 +20,8 @@ import zcore
 from zcore.cli import location
 from zcore.cli.show import machine
 from zcore.cli.show.colours import painted
-from zcore.cli.show.printed import plural
 from zcore.errors import install_of
-from zcore.text.printable import printable
+from zcore.text.printable import plural, printable
 
 TYPE_CHECKING = False      # of typing, without its import time
 if TYPE_CHECKING:

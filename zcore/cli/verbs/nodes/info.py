@@ -17,8 +17,8 @@ import json
 from zcore.cli import location
 from zcore.cli.show import machine
 from zcore.cli.show.colours import painted
-from zcore.cli.show.printed import lengths, nbytes_text, plural
-from zcore.text.printable import printable
+from zcore.cli.show.printed import lengths, nbytes_text
+from zcore.text.printable import plural, printable
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -17,9 +17,9 @@ import argparse
 from zcore import asdf
 from zcore.cli import location
 from zcore.cli.show import machine
-from zcore.cli.show.printed import plural, table
+from zcore.cli.show.printed import table
 from zcore.errors import ZcoreError
-from zcore.text.printable import printable
+from zcore.text.printable import plural, printable
 
 COLUMNS = ("block", "offset", "allocated", "used", "decoded", "md5", "compression")
 MAX_NAMED = 5                  # arrays that an error names

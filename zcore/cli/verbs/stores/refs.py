@@ -21,9 +21,8 @@ import re
 import zcore
 from zcore.cli import location
 from zcore.cli.show import machine
-from zcore.cli.show.printed import plural
 from zcore.cli.words import translated
-from zcore.text.printable import printable
+from zcore.text.printable import plural, printable
 
 ACTIONS = ("make", "check", "expand")
 

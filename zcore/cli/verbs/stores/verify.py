@@ -18,9 +18,9 @@ import zcore
 from zcore.cli import location
 from zcore.cli.show import machine
 from zcore.cli.show.colours import painted
-from zcore.cli.show.printed import ProgressLine, nbytes_text, plural
+from zcore.cli.show.printed import ProgressLine, nbytes_text
 from zcore.cli.words import translated
-from zcore.text.printable import printable
+from zcore.text.printable import plural, printable
 
 KINDS = ("left-over", "foreign", "stale copy", "damaged", "truncated")
 SERIOUS = ("wrong document", "damaged", "truncated", "unreachable", "unreadable")
