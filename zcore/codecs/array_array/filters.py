@@ -204,7 +204,7 @@ class BitroundCodec(Codec):
     _parameters = ("keepbits",)
 
     def __init__(self, *, keepbits: int) -> None:
-        self.keepbits = check_integer("keepbits", keepbits, 0, 64)
+        self.keepbits: int = check_integer("keepbits", keepbits, 0, 64)
 
     def encoded_type(self, dtype: np.dtype[Any], shape: tuple[int, ...]) -> tuple[np.dtype[Any], tuple[int, ...]]:
         """Return type and shape of the encoded chunk, which are those of the chunk.

@@ -46,8 +46,8 @@ class PackbitsCodec(Codec):
         if padding_encoding not in ("none", "first_byte", "last_byte"):
             raise ValueError(f"padding_encoding is {padding_encoding!r}, expected 'none', 'first_byte' or 'last_byte'")
         self.padding_encoding = padding_encoding
-        self.first_bit = None if first_bit is None else check_integer("first_bit", first_bit, 0, 2**31 - 1)
-        self.last_bit = None if last_bit is None else check_integer("last_bit", last_bit, 0, 2**31 - 1)
+        self.first_bit: int | None = None if first_bit is None else check_integer("first_bit", first_bit, 0, 2**31 - 1)
+        self.last_bit: int | None = None if last_bit is None else check_integer("last_bit", last_bit, 0, 2**31 - 1)
 
     def _layout(self, dtype):
         """Return (number of components, bytes of a component, first bit, number of stored bits)."""

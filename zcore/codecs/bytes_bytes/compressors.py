@@ -76,11 +76,11 @@ class BloscCodec(StepCodec):
             shuffle = None
         elif shuffle is not None and shuffle not in SHUFFLES:
             raise ValueError(f"shuffle is {shuffle!r}, expected one of {', '.join(SHUFFLES)}, 0, 1 or 2")
-        self.typesize = None if typesize is None else check_integer("typesize", typesize, 1, 2**31 - 1)
+        self.typesize: int | None = None if typesize is None else check_integer("typesize", typesize, 1, 2**31 - 1)
         self.cname = cname
-        self.clevel = check_integer("clevel", clevel, 0, 9)
-        self.shuffle = shuffle
-        self.blocksize = check_integer("blocksize", blocksize, 0, self.max_content)
+        self.clevel: int = check_integer("clevel", clevel, 0, 9)
+        self.shuffle: str | None = shuffle
+        self.blocksize: int = check_integer("blocksize", blocksize, 0, self.max_content)
         self.strict = strict
 
     def resolve(self, itemsize: int) -> Self:
@@ -136,7 +136,7 @@ class ZstdCodec(StepCodec):
     _parameters = ("level", "checksum")
 
     def __init__(self, *, level: int = 0, checksum: bool = False) -> None:
-        self.level = check_integer("level", level, *zstd_levels())
+        self.level: int = check_integer("level", level, *zstd_levels())
         if type(checksum) is not bool:
             raise ValueError(f"checksum is {checksum!r}, expected True or False")
         self.checksum = checksum
@@ -172,7 +172,7 @@ class GzipCodec(StepCodec):
     _wbits = deflate.GZIP_WBITS
 
     def __init__(self, *, level: int = 5) -> None:
-        self.level = check_integer("level", level, -1, 9)
+        self.level: int = check_integer("level", level, -1, 9)
 
     def step(self, dtype: Any = None) -> tuple[Any, ...]:
         """Return the step of a `Program`."""
@@ -214,7 +214,7 @@ class NumcodecsLz4(Lenient, StepCodec):
     _parameters = ("acceleration",)
 
     def __init__(self, *, acceleration: int = 1) -> None:
-        self.acceleration = check_integer("acceleration", acceleration, -2**31, 2**31 - 1)
+        self.acceleration: int = check_integer("acceleration", acceleration, -2**31, 2**31 - 1)
 
     def step(self, dtype: Any = None) -> tuple[Any, ...]:
         """Return the step of a `Program`."""
@@ -285,7 +285,7 @@ class NumcodecsBz2(_Archiver):
     _parameters = ("level",)
 
     def __init__(self, *, level: int = 1) -> None:
-        self.level = check_integer("level", level, 1, 9)
+        self.level: int = check_integer("level", level, 1, 9)
 
     def _decoder(self):
         from bz2 import BZ2Decompressor
@@ -322,9 +322,9 @@ class NumcodecsLzma(_Archiver):
 
     def __init__(self, *, format: int = 1, check: int = -1, preset: int | None = None,
                  filters: list[dict[str, Any]] | None = None) -> None:
-        self.format = check_integer("format", format, 1, 3)
-        self.check = check_integer("check", check, -1, 15)
-        self.preset = None if preset is None else check_integer("preset", preset, 0, 2**32 - 1)
+        self.format: int = check_integer("format", format, 1, 3)
+        self.check: int = check_integer("check", check, -1, 15)
+        self.preset: int | None = None if preset is None else check_integer("preset", preset, 0, 2**32 - 1)
         if filters is not None and (type(filters) is not list or not all(type(f) is dict for f in filters)):
             raise ValueError(f"filters is {filters!r:.60}, expected a list of objects")
         if format == 3 and filters is None:
