@@ -233,9 +233,9 @@ def is_same(a: ArrayMetadata | GroupMetadata, b: ArrayMetadata | GroupMetadata) 
     return a == b or repr(a) == repr(b)
 
 
-def drop_if_same(binding: GroupBinding, raw: bytes) -> bool:
+def drop_if_same(binding: GroupBinding, raw: bytes | None) -> bool:
     """Drop the copy of a group if `raw`, up to `MAX_NBYTES`, is still the document that has it; return whether it is
-    gone.
+    gone. None is any document of the group.
 
     The group is locked meanwhile, as it is when a copy is written.
     """
@@ -246,7 +246,7 @@ def _drop_if_same(binding, raw):
     store, document = binding.store, binding.format.consolidated_document
     with binding.exclusive() as exclusive:
         if document is None:
-            if exclusive.view.raw == raw:
+            if raw in (None, exclusive.view.raw) and binding.format.has_copy(exclusive.view.raw):
                 exclusive.replace_metadata(exclusive.metadata.replace(consolidated=None))
             return not binding.format.has_copy(exclusive.view.raw)
         if store.get(binding.prefix + document, AtMost(MAX_NBYTES)) == raw:
@@ -428,13 +428,7 @@ def _drop_inline(store, path, format, raw):
         if not isinstance(metadata, GroupMetadata) or not format.has_copy(raw):
             return
         with noted():     # what is wrong with a copy that is dropped concerns nobody
-            until_won(lambda: _drop_copy_of(GroupBinding(store, path, format, Options())))
+            drop_if_same(GroupBinding(store, path, format, Options()), None)
     except (NodeNotFoundError, MetadataError, UnsupportedError):
         # It is an array, or zcore does not read copies from it.
         pass
-
-
-def _drop_copy_of(binding):
-    with binding.exclusive() as exclusive:
-        if binding.format.has_copy(exclusive.view.raw):
-            exclusive.replace_metadata(exclusive.metadata.replace(consolidated=None))
