@@ -167,6 +167,12 @@ def test_an_object_that_is_too_long_is_found_out(opened):
         zcore.open_array(store, path="n")
 
 
+def test_a_session_of_another_kind_makes_no_transaction():
+    store = zarr.storage.MemoryStore()
+    store.session = object()     # as a store of HTTP may have one
+    assert not ZarrPythonStore(store).is_transaction
+
+
 def test_a_store_without_ranges_or_sizes_or_exists_is_read():
     class Poor(Strict):
         async def get(self, key, prototype, byte_range=None):

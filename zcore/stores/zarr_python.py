@@ -94,8 +94,9 @@ class ZarrPythonStore(Store):
         # Stores of zarr-python with the same text share their locks, but may differ: that of fsspec names no machine.
         self._unlike_others = os.urandom(16)
         # Of Icechunk. Its own text waits for requests of other threads, and holds the GIL, which they need.
-        self.is_transaction: bool = hasattr(store, "session")
-        self.uri: str = f"icechunk:{store.session.snapshot_id}" if self.is_transaction else str(store)
+        snapshot = getattr(getattr(store, "session", None), "snapshot_id", None)
+        self.is_transaction: bool = snapshot is not None
+        self.uri: str = f"icechunk:{snapshot}" if self.is_transaction else str(store)
         self._loop = loop
         # By default, the size of a value is that of the fetched value.
         self._has_ranges = type(store).getsize is not ZarrStore.getsize
