@@ -143,8 +143,11 @@ def test_left_overs_are_removed_when_asked(run, weather):
     left = "weather.zarr/height/c/2/.__zc_tmp.abcdefgh"
     with open(left, "w"):
         pass
+    code, out, _ = run("verify", "--repair", weather)
+    assert code == 1 and " s ago; a repair removes it 60 s after the last write\n" in out and os.path.exists(left)
     os.utime(left, (0, 0))
-    assert run("verify", weather)[0] == 1 and os.path.exists(left)
+    code, out, _ = run("verify", weather)
+    assert code == 1 and " s ago\n" in out and os.path.exists(left)
     code, out, _ = run("verify", "--repair", weather)
     assert code == 0 and "1 removed" in out and not os.path.exists(left)
     assert run("verify", weather)[0] == 0
@@ -156,6 +159,15 @@ def test_of_an_archive(run, weather):
     assert json.loads(run("verify", "b.zip", "--json")[1])["place"] == os.path.abspath("b.zip")
     code, _, err = run("verify", "none.zip")
     assert code == 1 and len(err.splitlines()) == 1
+
+
+def test_of_several_places(run, weather):
+    assert run("cp", weather, "b.zip")[0] == 0
+    with open("weather.zarr/height/c/2/0", "r+b") as file:
+        file.truncate(20)
+    code, out, _ = run("verify", weather, "b.zip")
+    assert code == 1 and "weather.zarr: 1 problem (" in out and "\nb.zip: ok; " in out
+    assert [one["ok"] for one in json.loads(run("verify", weather, "b.zip", "--json")[1])] == [False, True]
 
 
 # refs

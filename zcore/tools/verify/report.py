@@ -5,6 +5,7 @@ from collections import Counter
 from typing import Any, NamedTuple
 
 from zcore.model.value import text_of
+from zcore.text.printable import plural
 
 # The worst first; the last ones only take up space.
 KINDS = ("wrong document", "damaged", "truncated", "unreachable", "unreadable", "stale copy", "foreign", "left-over")
@@ -101,8 +102,9 @@ class Report:
 
     def __repr__(self) -> str:
         kinds = ", ".join(f"{count} {kind}" for kind, count in self.by_kind.items())
-        lines = [f"<zcore verify {self.place}: {'ok' if self.ok else kinds}; {self.n_groups} groups, {self.n_arrays} "
-                 f"arrays, {self.n_objects} objects, {self.n_bytes} bytes decoded"
+        lines = [f"<zcore verify {self.place}: {'ok' if self.ok else kinds}; "
+                 f"{plural(self.n_groups, 'group')}, {plural(self.n_arrays, 'array')}, "
+                 f"{plural(self.n_objects, 'object')}, {plural(self.n_bytes, 'byte')} decoded"
                  f"{f', {self.n_removed} removed' if self.n_removed else ''}>"]
         lines += [f"{problem.kind}: {text_of(problem.key, repr)}: {problem.what}"
                   for problem in self.problems[:MAX_SHOWN]]

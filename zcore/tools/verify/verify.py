@@ -470,7 +470,8 @@ class _Verification:
                 continue
             is_copy = os.path.isdir(file)
             what = "a directory of an interrupted copy" if is_copy else "a temporary file"
-            self._note("left-over", key, path, f"{what}, written to {max(0, age):.0f} s ago",
+            stays = "" if age >= repairs.YOUNG else f"; a repair removes it {repairs.YOUNG:.0f} s after the last write"
+            self._note("left-over", key, path, f"{what}, written to {max(0, age):.0f} s ago{stays}",
                        partial(repairs.recover_copy, self.store, file, key, age) if is_copy else
                        partial(cleanup.remove, file) if age >= repairs.YOUNG else None, behind_links=True)
 

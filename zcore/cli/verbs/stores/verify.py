@@ -9,6 +9,7 @@ Examples:
   zcore verify --repair data.zarr
   zcore verify --repair-kind left-over --repair-kind "stale copy" data.zarr
   zcore verify --json archive.zip
+  zcore verify night*.asdf
 """
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ SERIOUS = ("wrong document", "damaged", "truncated", "unreachable", "unreadable"
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
-    parser.add_argument("path", metavar=location.METAVAR, help=location.HELP)
+    parser.add_argument("paths", nargs="+", metavar=location.METAVAR, help=location.HELP)
     parser.add_argument("--repair", action="store_true", help="remove left-overs: temporary files of writers that were "
                                                               "killed, and objects outside the grid")
     parser.add_argument("--repair-kind", action="append", default=[], choices=KINDS, metavar="KIND",
@@ -38,22 +39,29 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Verify; returns 0, or 1 when a problem is left."""
-    store, path = location.located(arguments.path)
     repair: tuple[str, ...] = tuple(dict.fromkeys([*(["left-over"] if arguments.repair else []),
                                                    *arguments.repair_kind]))
-    with ProgressLine(f"verifying {arguments.path}") as progress:
-        report = zcore.verify(store, path=path, repair=repair or False, threads=arguments.threads,
-                              progress=progress.to)
+    reports = []
+    for place in arguments.paths:
+        store, path = location.located(place)
+        with ProgressLine(f"verifying {place}") as progress:
+            reports.append(zcore.verify(store, path=path, repair=repair or False, threads=arguments.threads,
+                                        progress=progress.to))
+        if not arguments.json:
+            _show(place, reports[-1])
     if arguments.json:
-        machine.show(report.as_dict() | {"place": translated(report.place)})
-        return 0 if report.ok else 1
+        found = [report.as_dict() | {"place": translated(report.place)} for report in reports]
+        machine.show(found if len(found) > 1 else found[0])
+    return 0 if all([report.ok for report in reports]) else 1
+
+
+def _show(place, report):
     for problem in report.problems:
         kind = painted(problem.kind, "red" if problem.kind in SERIOUS else "yellow")
         print(f"{kind}: {printable(problem.key)}: {printable(translated(problem.what))}")
     found = ", ".join(f"{n} {kind}" for kind, n in report.by_kind.items())
     removed = f", {report.n_removed} removed" if report.n_removed else ""
     verdict = painted("ok", "green") if report.ok else painted(plural(len(report.problems), "problem"), "red")
-    print(f"{printable(arguments.path)}: {verdict}{f' ({found}{removed})' if found else ''}; "
+    print(f"{printable(place)}: {verdict}{f' ({found}{removed})' if found else ''}; "
           f"{plural(report.n_groups, 'group')}, {plural(report.n_arrays, 'array')}, "
           f"{plural(report.n_objects, 'object')}, {nbytes_text(report.n_bytes)} decoded")
-    return 0 if report.ok else 1
