@@ -32,7 +32,7 @@ MAX_BLOCK = 1 << 23
 FAR_NBYTES = 1 << 23                  # of one request for a part of many
 _PIECE_NBYTES = 1 << 22               # that one thread reads at a time
 _PARALLEL_NBYTES = 1 << 23            # from which on a second thread pays
-_OPEN = os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
+_OPEN = os.O_NONBLOCK | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOCTTY", 0)
 
 
 class ByteSource:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from zcore.typing import StrPath
 
 NO_FILE = "it is neither a file nor a directory"
-_CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+_CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
 
 class NewFile:
@@ -190,7 +190,12 @@ def _name(temporary, path, exclusive, fsync):
 
 
 def sync_directory(directory: str) -> None:
-    """Write the names in `directory` to the disk. A directory that was pruned meanwhile has no names."""
+    """Write the names in `directory` to the disk; does nothing where directories cannot be opened (Windows).
+
+    A directory that was pruned meanwhile has no names.
+    """
+    if os.name == "nt":
+        return
     try:
         fd = open_descriptor(directory, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:

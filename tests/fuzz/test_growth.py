@@ -454,10 +454,13 @@ cases("zip", read_zip, {
     "shared": lambda n: zipped([b"a"] * n, 1), "wide": lambda n: zipped([b"%x\x80" % i for i in range(n)]),
     "directories": lambda n: zipped([b"a%d/b/c" % i for i in range(n)]),
     "ends": lambda n: zipped([b"a"]) + b"PK\5\6" * n})
-cases("uri", uri_to_path, {
+cases("uri", lambda text: uri_to_path(text, "posix"), {
     "scheme": lambda n: "a" * n + ":", "slashes": lambda n: "file:" + "/" * n,
     "escapes": lambda n: "file:///" + "%41" * n, "signs": lambda n: "file:///" + "%" * n,
     "above": lambda n: "file:///" + "a/../" * n})
+cases("uri-windows", lambda text: uri_to_path(text, "windows"), {
+    "slashes": lambda n: "file:" + "/" * n, "escapes": lambda n: "file:///c:/" + "%41" * n,
+    "above": lambda n: "file:///c:/" + "a/../" * n})
 cases("key", check_key, {"parts": lambda n: "a/" * n + "a", "periods": lambda n: "." * n})
 
 STREAMS = {name: (codec_of(name, {}).encode(b""), codec_of(name, {})) for name in (

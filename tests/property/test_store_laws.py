@@ -1,4 +1,5 @@
-"""Laws of keys, paths and URIs, and of any history of a store against a dictionary."""
+"""Laws of keys, paths and URIs in both flavours, and of any history of a store against a dictionary."""
+import ntpath
 import posixpath
 import tempfile
 
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from tests.examples import examples
 from zcore.errors import InvalidKeyError, KeyConflictError
 from zcore.stores.directory.store import DirectoryStore
-from zcore.stores.keys import check_key, key_to_path
+from zcore.stores.keys import POSIX, WINDOWS, check_key, key_to_path
 from zcore.stores.memory import MemoryStore
 from zcore.trust.base_path import absolute_base
 from zcore.trust.file_uri import path_to_uri, uri_to_path
@@ -17,56 +18,94 @@ from zcore.trust.file_uri import path_to_uri, uri_to_path
 # Characters that mean something to one of the systems or to a URI stand in for all others half of the time.
 SPECIAL = st.sampled_from("/\\.:%#? ~a|é\u0301\0*C")
 TEXT = st.text(st.one_of(SPECIAL, st.characters()), max_size=12)
-PARTS = st.text(st.one_of(st.sampled_from("\\.:%#? ~a"), st.characters(codec="utf-8", exclude_characters="/\0")),
-                min_size=1, max_size=8).filter(lambda part: part not in (".", ".."))
-# Absolute bases in their one spelling.
-BASES = st.lists(PARTS, max_size=4).map(lambda parts: absolute_base("/" + "/".join(parts), "/"))
+PARTS = {
+    POSIX: st.text(st.one_of(st.sampled_from("\\.:%#? ~a"), st.characters(codec="utf-8", exclude_characters="/\0")),
+                   min_size=1, max_size=8).filter(lambda part: part not in (".", "..")),
+    WINDOWS: st.text(
+        st.one_of(st.sampled_from("a%#~ ."), st.characters(codec="utf-8", exclude_characters='\\/:*?"<>|')),
+        min_size=1, max_size=8).filter(lambda part: min(part) > "\x1f" and part[-1] not in ". "),
+}
+ROOTS = {
+    POSIX: st.just("/"),
+    WINDOWS: st.one_of(
+        st.sampled_from(["C:\\", "z:\\"]),
+        st.builds("\\\\{}\\{}\\".format, st.sampled_from(["server", "localhost", "10.0.0.1"]),
+                  st.sampled_from(["share", "a b", "c$"]))),
+}
 
 
-def is_key(text):
+def bases(flavour):
+    """Return a strategy for absolute bases in their one spelling."""
+    separator = "/" if flavour == POSIX else "\\"
+    return st.builds(lambda root, parts: absolute_base(root + separator.join(parts), root, flavour),
+                     ROOTS[flavour], st.lists(PARTS[flavour], max_size=4))
+
+
+def is_key(text, flavour):
     try:
-        check_key(text)
+        check_key(text, flavour)
     except InvalidKeyError:
         return False
     return True
 
 
-@given(text=TEXT, base=BASES)
+@given(text=TEXT, base=bases(POSIX))
 @example(text="a/../../x", base="/data")
 @example(text="/etc", base="/data")
-def test_no_text_leaves_a_base(text, base):
+def test_no_text_leaves_a_posix_base(text, base):
     """FS-K2P-11: it is refused, or its path lies below the base and is in its one spelling."""
-    if is_key(text):
-        path = key_to_path(base, text)
+    if is_key(text, POSIX):
+        path = key_to_path(base, text, POSIX)
         assert posixpath.normpath(path) == path
         assert posixpath.commonpath([base, path]) == base != path
+
+
+@given(text=TEXT, base=bases(WINDOWS))
+@example(text="a\\..\\..\\x", base="C:\\data")
+@example(text="D:x", base="C:\\data")
+def test_no_text_leaves_a_windows_base(text, base):
+    """FS-K2P-11."""
+    if is_key(text, WINDOWS):
+        path = key_to_path(base, text, WINDOWS)
+        assert ntpath.normpath(path) == path
+        assert ntpath.join(base, text.replace("/", "\\")) == path or path.startswith("\\\\?\\")
+        assert not ntpath.splitdrive(text.replace("/", "\\"))[0]
 
 
 @given(first=TEXT, second=TEXT)
 @example(first="a//b", second="a/b")
 def test_two_keys_are_two_paths(first, second):
     """FS-K2P-06."""
-    if first != second and is_key(first) and is_key(second):
-        assert key_to_path("/d", first) != key_to_path("/d", second)
+    if first != second and is_key(first, POSIX) and is_key(second, POSIX):
+        assert key_to_path("/d", first, POSIX) != key_to_path("/d", second, POSIX)
 
 
-@given(base=BASES)
-def test_uri_round_trip(base):
+@given(text=TEXT)
+def test_every_windows_key_is_a_posix_key(text):
+    """FS-K2P-09."""
+    assert not is_key(text, WINDOWS) or is_key(text, POSIX)
+
+
+@pytest.mark.parametrize("flavour", [POSIX, WINDOWS])
+@given(data=st.data())
+def test_uri_round_trip(flavour, data):
     """FS-URI-12, FS-URI-02."""
-    uri = path_to_uri(base)
-    assert uri_to_path(uri) == base
+    base = data.draw(bases(flavour))
+    uri = path_to_uri(base, flavour)
+    assert uri_to_path(uri, flavour) == base
     assert uri.isascii() and uri.startswith("file:") and not set(uri) & set(' \\?#[]"<>')
 
 
-@given(text=st.one_of(TEXT, TEXT.map("file:".__add__), TEXT.map("file:///c/".__add__)))
-def test_any_text_is_a_path_or_an_error(text):
+@given(text=st.one_of(TEXT, TEXT.map("file:".__add__), TEXT.map("file:///c:/".__add__)))
+@pytest.mark.parametrize("flavour", [POSIX, WINDOWS])
+def test_any_text_is_a_path_or_an_error(flavour, text):
     """FS-URI-08."""
     try:
-        path = uri_to_path(text)
+        path = uri_to_path(text, flavour)
     except (ValueError, NotImplementedError):
         return
     if text.lower().startswith("file:"):
-        assert absolute_base(path, path) == path
+        assert absolute_base(path, path, flavour) == path
     else:
         assert path == text
 

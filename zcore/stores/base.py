@@ -30,7 +30,7 @@ from zcore import workers
 from zcore.buffers import flat_view
 from zcore.errors import ReadOnlyError, StoreError, ZcoreError
 from zcore.kernel.io.locks import ObjectLocks, locks_of
-from zcore.stores.keys import check_key, check_prefix
+from zcore.stores.keys import POSIX, check_key, check_prefix
 
 if TYPE_CHECKING:
     import builtins
@@ -257,6 +257,8 @@ class Store(ABC):
         The address by which another process finds the store. Stores of one URI share their locks.
     label : str
         A short name for people: that of a directory, else that of the class.
+    key_flavour : str
+        The rules for keys (`zcore.stores.keys`).
     fsync : bool
         A change is on the disk when its call returns.
     n_requests : int
@@ -278,6 +280,7 @@ class Store(ABC):
 
     read_only: bool = True
     uri: str | None = None
+    key_flavour: str = POSIX
     fsync: bool = False
     n_requests: int = 0
     lists: bool = True
@@ -370,7 +373,7 @@ class Store(ABC):
 
         Raises : StoreError, if the key is unreachable.
         """
-        check_key(key)
+        check_key(key, self.key_flavour)
         return None
 
     def get_with_identity(
@@ -397,7 +400,7 @@ class Store(ABC):
 
         This need not check whether `prefix` itself is unreachable: `Folders.check_reachable` does that.
         """
-        keys = [prefix + check_key(name) for name in names]
+        keys = [prefix + check_key(name, self.key_flavour) for name in names]
         return [name for name, size in zip(names, together(self, self.getsize, keys), strict=True) if size is not None]
 
     def get_first(self, prefix: str, names: Sequence[str], limit: int) -> tuple[int, bytes, Identity | None] | None:
@@ -407,7 +410,7 @@ class Store(ABC):
         node of unknown format.
         """
         def get(name):
-            return self.get_with_identity(prefix + check_key(name), AtMost(limit))
+            return self.get_with_identity(prefix + check_key(name, self.key_flavour), AtMost(limit))
 
         # First one key, which most nodes have; then the others, at the same time where answers take long.
         for first, part in ((0, names[:1]), (1, names[1:])):
@@ -427,7 +430,7 @@ class Store(ABC):
 
         Raises : InvalidKeyError, by the call, if `prefix` is not one.
         """
-        check_prefix(prefix)
+        check_prefix(prefix, self.key_flavour)
         return ((key, None) for key in _walk(self, prefix))
 
     def set_if_not_exists(self, key: str, value: Buffer) -> bool:
@@ -437,7 +440,7 @@ class Store(ABC):
         """
         self._check_writable("set_if_not_exists", key)
         flat_view(value)     # a wrong type is refused, also if the key has a value
-        with locks_of((self._lock_name, _NO_PATH)).object(check_key(key)):
+        with locks_of((self._lock_name, _NO_PATH)).object(check_key(key, self.key_flavour)):
             if self.exists(key):
                 return False
             self.set(key, value)
@@ -458,7 +461,7 @@ class Store(ABC):
     def erase_values(self, keys: Iterable[str]) -> None:
         """Remove several keys; if one is invalid, none is removed. See `erase`."""
         self._check_writable("erase_values")
-        keys = [check_key(key) for key in keys]
+        keys = [check_key(key, self.key_flavour) for key in keys]
         run_together(self.erase, keys, self.n_requests)
 
     def locate(self, prefix: str) -> Directory | FileParts | Strided | Objects:
@@ -473,7 +476,7 @@ class Store(ABC):
 
         The size is None for a whole file. None for a missing key, and for a value in memory or compressed by the store.
         """
-        check_key(key)
+        check_key(key, self.key_flavour)
         return None
 
     # ------------------------------------------------------------------------------------------------------------------
@@ -496,7 +499,7 @@ class Store(ABC):
 
         Keys may repeat. See `get`.
         """
-        requests = [(check_key(key), byte_range) for key, byte_range in requests]
+        requests = [(check_key(key, self.key_flavour), byte_range) for key, byte_range in requests]
         for _, byte_range in requests:
             resolve_range(byte_range, 0)
         return together(self, lambda request: self.get(*request), requests)
@@ -546,7 +549,7 @@ class Store(ABC):
             A start is negative, or two changes of one key overlap. Nothing was written.
         """
         self._check_writable("set_partial_values")
-        changes = [(check_key(key), index(start), flat_view(value))
+        changes = [(check_key(key, self.key_flavour), index(start), flat_view(value))
                    for key, start, value in changes]
         of_key = {}
         for key, start, view in changes:
@@ -579,7 +582,7 @@ class Store(ABC):
         error before that, none stays at the destination.
         """
         self._check_writable("move", source)
-        check_prefix(destination)
+        check_prefix(destination, self.key_flavour)
         keys = list(self.list_prefix(source))
         others = [key for key in keys if key.rpartition("/")[2] not in last]
         # The document of a group comes after those below it.

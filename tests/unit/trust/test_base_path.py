@@ -1,25 +1,32 @@
-"""The one spelling of a base directory."""
+"""The one spelling of a base directory: both flavours on any system."""
 import pytest
 
 from tests.each import each
-from zcore.trust.base_path import absolute_base
+from zcore.trust.base_path import POSIX, WINDOWS, absolute_base
 
-CWD = "/home/user"
+CWD = {POSIX: "/home/user", WINDOWS: "D:\\work"}
 
 
-@each("path, base", [
-    ("/data/", "/data"), ("//data", "/data"), ("/", "/"), ("//", "/"),
-    (".", "/home/user"), ("x", "/home/user/x"),
-    ("../x", "/home/x"), ("/../..", "/"), ("/a/./b//c/..", "/a/b"),
-    ("C:\\x", "/home/user/C:\\x"), ("/a b/é", "/a b/é"),
+@each("flavour, path, base", [
+    (POSIX, "/data/", "/data"), (POSIX, "//data", "/data"), (POSIX, "/", "/"), (POSIX, "//", "/"),
+    (POSIX, ".", "/home/user"), (POSIX, "x", "/home/user/x"),
+    (POSIX, "../x", "/home/x"), (POSIX, "/../..", "/"), (POSIX, "/a/./b//c/..", "/a/b"),
+    (POSIX, "C:\\x", "/home/user/C:\\x"), (POSIX, "/a b/é", "/a b/é"),
+    (WINDOWS, "C:\\data\\", "C:\\data"), (WINDOWS, "c:/data", "c:\\data"), (WINDOWS, "C:\\", "C:\\"),
+    (WINDOWS, "C:/", "C:\\"), (WINDOWS, ".", "D:\\work"), (WINDOWS, "x\\..\\y", "D:\\work\\y"),
+    (WINDOWS, "\\x", "D:\\x"), (WINDOWS, "D:x", "D:\\work\\x"),
+    (WINDOWS, "\\\\server\\share", "\\\\server\\share\\"), (WINDOWS, "//server/share/x/", "\\\\server\\share\\x"),
+    (WINDOWS, "\\\\?\\C:\\x", "C:\\x"), (WINDOWS, "\\\\?\\UNC\\server\\share\\x", "\\\\server\\share\\x"),
 ])
-def test_one_spelling_of_a_base(path, base):
+def test_one_spelling_of_a_base(flavour, path, base):
     """FS-P2K-06, FS-MOD-03."""
-    assert absolute_base(path, CWD) == base
-    assert absolute_base(base, CWD) == base
+    assert absolute_base(path, CWD[flavour], flavour) == base
+    assert absolute_base(base, CWD[flavour], flavour) == base
 
 
-@pytest.mark.parametrize("path", ["", "a\0b", "a\ud800"])
-def test_what_is_no_base(path):
+@pytest.mark.parametrize("flavour, path", [
+    (POSIX, ""), (POSIX, "a\0b"), (WINDOWS, ""), (WINDOWS, "C:\\a\0"), (WINDOWS, "\\\\.\\pipe\\x"),
+])
+def test_what_is_no_base(flavour, path):
     with pytest.raises(ValueError):
-        absolute_base(path, CWD)
+        absolute_base(path, CWD[flavour], flavour)

@@ -23,7 +23,9 @@ from zcore.stores.keys import is_temporary
 NOWHERE = "a symbolic link leads nowhere; mount the disk it points to, fetch the content, or remove the link"
 
 # O_NONBLOCK: a FIFO with the name of a value must not block a reader. Regular files ignore the flag.
-_OPEN = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+_OPEN = os.O_RDONLY
+for _flag in ("O_CLOEXEC", "O_NONBLOCK", "O_NOCTTY", "O_BINARY"):
+    _OPEN |= getattr(os, _flag, 0)
 
 
 def read_file(path: str, byte_range: ByteRange | None) -> tuple[bytes, os.stat_result] | None:

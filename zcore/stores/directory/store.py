@@ -4,8 +4,8 @@ File system store v1.0, and the abstract store interface of the Zarr v3 core spe
 are replaced atomically, keys cannot leave the base directory or share a file, and an error is never a missing key.
 
 Reading a small value is open, fstat, read and close. Limits are those of the system: a path has at most about 4096
-bytes on Linux and 1024 on macOS, a name 255; macOS ignores case unless told otherwise (see `allow_aliases`); tools that
-copy to object stores take keys of up to 1024 bytes.
+bytes on Linux, 1024 on macOS and 32767 characters on Windows, a name 255; Windows and macOS ignore case unless told
+otherwise (see `allow_aliases`); tools that copy to object stores take keys of up to 1024 bytes.
 """
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from zcore.replacing import NO_FILE
 from zcore.stores.base import OBJECTS, Directory, Folders, FoundStore, Listing, Objects, PutStore, directory_at
 from zcore.stores.directory import atomic, cleanup, reading, staged
 from zcore.stores.directory.reading import check_absent, is_special_file, read_file, stat_file
-from zcore.stores.keys import check_key, check_prefix, key_to_path, prefix_of
+from zcore.stores.keys import NATIVE, POSIX, check_key, check_prefix, key_to_path, prefix_of
 from zcore.stores.openers import kind_of
 from zcore.trust.base_path import absolute_base
 
@@ -86,6 +86,7 @@ class DirectoryStore(Folders, FoundStore, PutStore):
     b'value' None ['a/b']
     """
 
+    key_flavour = NATIVE
 
     def __init__(self, path: StrPath, read_only: bool = False, *, fsync: bool | None = None,
                  confined: bool = False, allow_aliases: bool = False, check_base: bool = True) -> None:
@@ -179,7 +180,7 @@ class DirectoryStore(Folders, FoundStore, PutStore):
     def get_first(self, prefix: str, names: Sequence[str], limit: int) -> tuple[int, bytes, Identity] | None:
         if self.confined or self._ignores_case is True:
             return super().get_first(prefix, names, limit)
-        directory, file_names = self._encoded_directory_of(prefix), _file_names(tuple(names))
+        directory, file_names = self._encoded_directory_of(prefix), _file_names(tuple(names), self.key_flavour)
         try:
             found = read_first(directory, file_names, limit)
         except OSError as exc:
@@ -230,7 +231,7 @@ class DirectoryStore(Folders, FoundStore, PutStore):
     def existing(self, prefix: str, names: Sequence[str]) -> list[str]:
         if self.confined or self._ignores_case is not False:
             return super().existing(prefix, names)
-        directory, file_names = self._encoded_directory_of(prefix), _file_names(tuple(names))
+        directory, file_names = self._encoded_directory_of(prefix), _file_names(tuple(names), self.key_flavour)
         try:
             return [names[i] for i in existing(directory, file_names)]
         except OSError as exc:
@@ -364,7 +365,7 @@ class DirectoryStore(Folders, FoundStore, PutStore):
 
     def make_directory(self, prefix: str) -> None:
         self._check_writable("make_directory", prefix)
-        check_prefix(prefix)
+        check_prefix(prefix, self.key_flavour)
         directory = self._writable_path(prefix[:-1]) if prefix else self.path
         # Unlike a file, a directory that is a link is not replaced.
         self._check_confined(directory, prefix)
@@ -385,8 +386,8 @@ class DirectoryStore(Folders, FoundStore, PutStore):
                     self._ignores_case = False
         if self.fsync or self.confined or self._ignores_case is not False:
             return None
-        return new_directory(os.fsencode(directory), _file_names(tuple(names)), tuple(values),
-                             is_locked, None if above is None else _file_names((above,))[0])
+        return new_directory(os.fsencode(directory), _file_names(tuple(names), self.key_flavour), tuple(values),
+                             is_locked, None if above is None else _file_names((above,), self.key_flavour)[0])
 
     def _writable_path(self, key):
         path = self._file_of(key)
@@ -433,7 +434,7 @@ class DirectoryStore(Folders, FoundStore, PutStore):
 
     def erase_prefix(self, prefix: str) -> None:
         self._check_writable("erase_prefix", prefix)
-        check_prefix(prefix)
+        check_prefix(prefix, self.key_flavour)
         if prefix:
             self._remove(prefix[:-1], cleanup.remove_directory)
             return
@@ -479,10 +480,10 @@ class DirectoryStore(Folders, FoundStore, PutStore):
     # One key, one file
 
     def _file_of(self, key):
-        return key_to_path(self.path, key)
+        return key_to_path(self.path, key, self.key_flavour)
 
     def _directory_of(self, prefix):
-        check_prefix(prefix)
+        check_prefix(prefix, self.key_flavour)
         return self._file_of(prefix[:-1]) if prefix else self.path
 
     def _encoded_directory_of(self, prefix):
@@ -560,7 +561,7 @@ class DirectoryStore(Folders, FoundStore, PutStore):
 
 def _current_directory(path):
     """Return the directory that `path` is relative to, ``""`` when it is absolute."""
-    if path[:1] == "/":
+    if path[:1] == "/" and NATIVE == POSIX:
         return ""
     try:
         return os.getcwd()
@@ -569,9 +570,9 @@ def _current_directory(path):
 
 
 @lru_cache(maxsize=64)
-def _file_names(names):
+def _file_names(names, flavour):
     """Return the file names of keys; documents have the same names in every directory."""
-    return tuple([os.fsencode(check_key(name)) for name in names])
+    return tuple([os.fsencode(check_key(name, flavour)) for name in names])
 
 
 def _advice_for(path):

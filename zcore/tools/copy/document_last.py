@@ -89,6 +89,7 @@ class DocumentsLast(Store):
         self._written = set()
         self._is_whole = False              # all documents are there
         self._numbers = Tickets()
+        self.key_flavour: str = inner.key_flavour
         self.n_requests: int = inner.n_requests
         if self._root is not None:
             try:
