@@ -22,6 +22,7 @@ from zcore.tools.copy.translate import ENUMS, CopyRequest, Losses, passes_on
 from zcore.tools.spread import check_client, check_shared
 
 if TYPE_CHECKING:
+    from collections.abc import Set
     from typing import Any
 
     from zcore.nodes.array import Array
@@ -64,7 +65,8 @@ def copy(source: StoreLike | Array | Group | list[StoreLike | Array | Group], de
         be equal in all sources.
     chunks, shards, codecs, compressors, dtype, order
         Of new arrays, as `zcore.create_array` takes them; None for those of the source. ``shards=False`` cuts shards up
-        into their chunks.
+        into their chunks. In a group, lengths of chunks and shards are for the arrays with as many dimensions; all
+        others keep theirs.
     zarr_format : {3, 2, "zmeta"}, optional
         By default that of the source, or 3.
     selection : object, optional
@@ -155,7 +157,8 @@ def copy(source: StoreLike | Array | Group | list[StoreLike | Array | Group], de
                 raise ValueError(f"{place}: a file of this kind has no choice of {', '.join(refused)}")
             arrays = [node for _, node in opened.nodes if isinstance(node, SourceArray)]
             reported = Progress(progress, sum(_nbytes(array, wanted) for array in arrays))
-            made, copier = {}, NodeCopier(sink, wanted, losses, top if opened.leaves_out else None)
+            made, copier = {}, NodeCopier(sink, wanted, losses, top if opened.leaves_out else None,
+                                          {len(array.shape) for array in arrays})
             if sink.documents_first:
                 for name, node in opened.nodes:
                     made[name] = copier.make(name, node)
@@ -181,11 +184,12 @@ def copy(source: StoreLike | Array | Group | list[StoreLike | Array | Group], de
 class NodeCopier:
     """Makes the new nodes. Those that the destination cannot hold are left out, with all below them.
 
-    `path` is that of the node in the source; None if nothing may be left out.
+    `path` is that of the node in the source; None if nothing may be left out. `ranks` are those of all its arrays.
     """
 
-    def __init__(self, sink: Any, wanted: Any, losses: Any, path: str | None) -> None:
-        self._sink, self._wanted, self._losses, self._path = sink, wanted, losses, path
+    def __init__(self, sink: Any, wanted: Any, losses: Any, path: str | None,
+                 ranks: Set[int] = frozenset()) -> None:
+        self._sink, self._wanted, self._losses, self._path, self._ranks = sink, wanted, losses, path, ranks
         self._absent = []
 
     def make(self, name: str, node: Any) -> Any:
@@ -195,7 +199,7 @@ class NodeCopier:
         try:
             if not isinstance(node, SourceArray):
                 return self._sink.group(name, node)
-            target = self._sink.array(name, node, self._wanted)
+            target = self._sink.array(name, node, self._wanted.of(node, self._ranks))
             if node.has_enum and not self._sink.keeps_enums:
                 self._losses.note(ENUMS, name)
             return target

@@ -23,7 +23,7 @@ from zcore.model.metadata import NAMES_ATTRIBUTE, CodecSpec, has_varying_items
 from zcore.model.named_codecs import named_codec
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Sequence, Set
     from typing import Any
 
     from zcore.formats.base import Format
@@ -50,6 +50,15 @@ class CopyRequest(NamedTuple):
     dtype: np.dtype[Any] | None
     order: Order | None
     checksum: bool | None = None
+
+    def of(self, array: SourceArray, ranks: Set[int]) -> CopyRequest:
+        """Return the request for one array of those that have `ranks`.
+
+        Lengths of chunks and shards are for the arrays with as many dimensions; coordinates beside them keep theirs.
+        """
+        return self._replace(**{
+            wish: None for wish, lengths in (("chunks", self.chunks), ("shards", self.shards))
+            if isinstance(lengths, (tuple, list)) and len(lengths) != len(array.shape) and len(lengths) in ranks})
 
 
 ENUMS = "the names of the numbers of enums"

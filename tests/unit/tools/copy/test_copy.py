@@ -177,6 +177,19 @@ def test_objects_outside_the_grid_stay_where_they_are(tmp_path):
 
 # what is asked for
 
+def test_lengths_of_chunks_are_for_arrays_with_as_many_dimensions(tmp_path):
+    group = zcore.group()
+    for name, data in {"x": np.arange(8.0), "t": np.arange(48.0).reshape(6, 8), "n": np.int8(1)}.items():
+        group.create_array(name, data=data, chunks=3 if data.ndim else (), shards=6 if name == "x" else None)
+    for end in ("zarr", "h5"):
+        zcore.copy(group, tmp_path / f"a.{end}")
+        made = zcore.copy(tmp_path / f"a.{end}", tmp_path / f"b.{end}.zarr", chunks=(1, 2), shards=[2, 4])
+        assert (made["t"].chunks, made["t"].shards) == ((1, 2), (2, 4)) and made["x"][:].tolist() == list(range(8))
+        assert (made["x"].chunks, made["x"].shards) == ((3,), (6,) if end == "zarr" else None)
+        zcore.copy(made, tmp_path / f"b.{end}.h5", chunks=(3, 8))
+        assert zcore.copy(tmp_path / f"b.{end}.h5", zcore.MemoryStore())["t"].chunks == (3, 8)
+
+
 @pytest.mark.thinned(2, "sharded", "wanted", "memory")
 @pytest.mark.parametrize("memory", [900, "1 GB"])
 @pytest.mark.parametrize("wanted", [

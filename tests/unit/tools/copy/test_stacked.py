@@ -77,6 +77,10 @@ def test_arrays_are_joined_along_a_dimension_and_the_others_are_there_once():
     assert made["in/t2m"].fill_value == 7 and made.attrs["title"] == "weather"
     assert made["in/t2m"].dimension_names == ("lat", "time")
     assert zcore.copy(parts, zcore.MemoryStore(), path="in/t2m", along="time").shape == (3, 14)
+    made = zcore.copy(parts, zcore.MemoryStore(), along="time", chunks=(1, 7))
+    assert made["in/t2m"].chunks == (1, 7) and made["lat"].chunks == (3,) and made["in/t2m"].compressors
+    with pytest.raises(ValueError, match=r"expected one length for each dimension of the shape .*, found 3"):
+        zcore.copy(parts, zcore.MemoryStore(), along="time", chunks=(1, 7, 7))
 
 
 def test_stacked_groups_have_their_coordinates_once():

@@ -32,7 +32,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--along", metavar="NAME", help="join the arrays of all sources along the dimension of "
                                                         "that name")
     parser.add_argument("--chunks", metavar="LENGTHS", help="elements of a chunk per dimension, a size such as '4 MB', "
-                                                            "or auto (default: as they are)")
+                                                            "or auto (default: as they are); in a group for "
+                                                            "the arrays with as many dimensions")
     parser.add_argument("--shards", metavar="LENGTHS", help="the same of shards, or none, which cuts them up (default: "
                                                             "as they are)")
     parser.add_argument("--zarr-format", choices=tuple(map(str, NAMES)), help="Zarr v3, Zarr v2, or __zmeta__ of 2016 "
