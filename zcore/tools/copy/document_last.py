@@ -341,7 +341,7 @@ def _move_to_place(store, staging):
     prefix, source = prefix_of(path), staging + _NODE
     # Other threads create nothing there between the two nodes.
     with (hold_tree(store, path, Options()), Place(store, path, "", Options()),
-          consolidated.dropped(store, path, itself=True)):
+          consolidated.dropped(store, path)):
         if not store.exists(staging + _FREE):
             _make_way(store, path, (*said["old"].items(), *said["documents"].items()))
             store.set(staging + _FREE, b"")

@@ -120,6 +120,17 @@ def test_failed_copy_leaves_the_node_that_it_was_to_replace(spot):
         assert spot.left() == []
 
 
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_a_copy_over_a_group_has_consolidated_metadata_of_its_own(spot, zarr_format):
+    source = zcore.create_group(zcore.MemoryStore(), zarr_format=zarr_format)
+    source.create_array("a", data=VALUES)
+    zcore.create_group(spot.store(), zarr_format=zarr_format).create_array("b", data=OLD)
+    for store in (source.store, spot.store()):
+        zcore.consolidate_metadata(store)
+    zcore.copy(source.store, spot.other(), overwrite=True)
+    assert list(zcore.open_consolidated(spot.store())) == ["a"] and spot.left() == []
+
+
 def test_nodes_below_a_place_without_one_are_not_replaced(spot):
     zcore.create_group(spot.store()).create_array("a/b", data=OLD)
     store = spot.store()
