@@ -160,7 +160,9 @@ class NodeBinding:
         if self.store.read_only and (not self.options.read_only or self.store.uri is None):
             # Another mode would not help: the caller has made or unpickled this store for reading, or this kind of
             # store cannot be written.
-            raise ReadOnlyError(f"{self.describe()} lies in a store for reading, {self.store!r}", key=self.document)
+            place, store = self.describe(), repr(self.store)
+            raise ReadOnlyError(f"{place} lies in a store for reading{'' if store in place else f', {store}'}",
+                                key=self.document)
         if self.options.read_only:
             raise ReadOnlyError(f"{self.describe()} is open for reading; mode='a' or 'r+' opens it for writing",
                                 key=self.document)

@@ -44,6 +44,8 @@ class MemoryStore(FoundStore, PutStore):
     (b'al', None, ['a/'])
     """
 
+    _reading = "read-only"
+
     def __init__(self, items: Mapping[str, Buffer] | None = None, read_only: bool = False) -> None:
         self._values = {}  # key -> (bytes, generation)
         self._below = {"": {}}  # prefix -> {name: whether it is that of a prefix}; but for the root none is empty
@@ -62,10 +64,10 @@ class MemoryStore(FoundStore, PutStore):
         return _named.setdefault(name, cls()) if name else cls()
 
     def __repr__(self) -> str:
-        return f"<MemoryStore at {id(self):#x}{', read-only' if self.read_only else ''}>"
+        return f"<MemoryStore at {id(self):#x}{f', {self._reading}' if self.read_only else ''}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return MemoryStore, (self._items(), True)
+        return MemoryStore, (self._items(), True), {"_reading": "read-only as it was pickled"}
 
     def __copy__(self) -> MemoryStore:
         return MemoryStore(self._items(), self.read_only)

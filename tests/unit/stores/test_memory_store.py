@@ -5,8 +5,9 @@ import threading
 
 import pytest
 
+import zcore
 from tests.at_once import at_once
-from zcore.errors import InvalidKeyError, KeyConflictError
+from zcore.errors import InvalidKeyError, KeyConflictError, ReadOnlyError
 from zcore.stores import OBJECTS
 from zcore.stores.memory import MemoryStore
 
@@ -38,6 +39,11 @@ def test_a_pickled_store_is_a_read_only_copy():
     assert other.get("a") == b"1"
     assert other.read_only
     assert other != store
+    array = zcore.zeros(3)
+    other = pickle.loads(pickle.dumps(array))
+    with pytest.raises(ReadOnlyError, match=r"^<MemoryStore at 0x\w+, read-only as it was pickled> lies in a store for "
+                                            r"reading$"):
+        other[0] = 1
 
 
 def test_a_copied_store_is_one_of_its_own():
