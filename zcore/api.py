@@ -603,6 +603,7 @@ def from_array(store: StoreLike | None, *, data: Elements, name: str | None = No
     return made
 
 
+@advising
 def empty(shape: Shape, **keywords: Unpack[PlacedFilledKeywords]) -> Array:
     """Return a new array in which nothing is written; it reads as the fill value. `keywords` as for `create`."""
     return create(shape, **keywords)
@@ -619,6 +620,7 @@ def full(shape: Shape, fill_value: Any, **keywords: Unpack[PlacedKeywords]) -> A
     return create(shape, fill_value=fill_value, **keywords)
 
 
+@advising
 def zeros(shape: Shape, **keywords: Unpack[PlacedKeywords]) -> Array:
     """Return a new array of zeros; `keywords` as for `create`.
 
@@ -628,6 +630,7 @@ def zeros(shape: Shape, **keywords: Unpack[PlacedKeywords]) -> Array:
     return full(shape, zero_of(keywords.get("dtype")), **keywords)
 
 
+@advising
 def ones(shape: Shape, **keywords: Unpack[PlacedKeywords]) -> Array:
     """Return a new array of ones; `keywords` as for `create`.
 

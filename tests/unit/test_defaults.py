@@ -2,6 +2,7 @@
 import shutil
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -40,13 +41,15 @@ def test_attributes_take_scalars_of_numpy(tmp_path):
 def test_messages_say_what_to_do(tmp_path):
     with pytest.raises(zcore.NodeNotFoundError, match="holds no node"):
         zcore.open(tmp_path)
-    for call in (zcore.open, zcore.open_array, zcore.open_group, zcore.load, zcore.tree, zcore.open_consolidated):
+    for call in (zcore.open, zcore.open_array, zcore.open_group, zcore.load, zcore.tree, zcore.open_consolidated,
+                 partial(zcore.open, mode="r+"), partial(zcore.open_array, mode="a")):
         with pytest.raises(zcore.NodeNotFoundError, match="typo does not exist; zcore.open.* with mode='a'.* creates "):
             call(tmp_path / "typo")
         with pytest.raises(zcore.NodeNotFoundError, match=r"typo\.h5 does not exist$"):     # of no name for a directory
             call(tmp_path / "typo.h5")
-    with pytest.raises(zcore.NodeNotFoundError, match="typo does not exist$"):
-        zcore.open(tmp_path / "typo", mode="r+")
+    zcore.group(tmp_path / "folder" / "below")
+    with pytest.raises(zcore.NodeNotFoundError, match="folder holds no node; path='below' is a node$"):
+        zcore.open(tmp_path / "folder")
     with pytest.raises(zcore.UnsupportedError, match=r"^'memories://a': .*'memories'.* MemoryStore\(\)"):
         zcore.open("memories://a")
     zcore.open(tmp_path / "a", mode="w", shape=3, dtype="i4", cname="lz4")

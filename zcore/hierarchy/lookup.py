@@ -489,14 +489,14 @@ def not_found(store: Store, path: str, zarr_format: FormatName | None, options: 
     place = store.describe(path)
     directory = directory_at(store, prefix_of(path))
     if directory is not None and not os.path.lexists(directory):
-        # The default mode is for reading. In zarr-python it creates.
-        is_makeable = options.read_only and openers.named_kind(directory) in (None, openers.ZIP)
+        # No mode of `open` but "a" creates beside what is there. In zarr-python that is the default.
+        is_makeable = openers.named_kind(directory) in (None, openers.ZIP)
         reason = f"{place} does not exist{_MADE.get(what, '') if is_makeable else ''}"
     elif zarr_format is not None and (other := find(store, path, None, Options(strict=options.strict))) is not None:
         reason = f"{place} is a {other.format.title} {other.what}, zarr_format={zarr_format!r} was asked for"
     else:
         reason = f"{place} holds no {what}"
-        if directory is None and not store.n_requests and (below := _nearest_below(store, path)):
+        if not store.n_requests and (below := _nearest_below(store, path)):
             reason += f"; path={below[0]!r} is a node" + (f", one of {len(below)}" if len(below) > 1 else "")
         elif directory is not None and (name := _a_file_in(directory)) is not None:
             files = os.path.join(directory, f"*{os.path.splitext(name)[1]}")

@@ -72,6 +72,9 @@ def new_array(*, shape: Shape | None = None, dtype: DTypeLike | None = None, dat
               chunks: Chunks = "auto", fill_value: Any = ..., zarr_format: FormatName = 3,
               attributes: Attributes | None = None, **settings: Any) -> creation.NewNode:
     """Return the `NewNode` of an array; see `zcore.create_array`."""
+    if settings and (unknown := settings.keys() - _LEFT_OPEN.keys()):
+        raise TypeError(unexpected("create_array", min(unknown), (
+            *new_array.__kwdefaults__, *_LEFT_OPEN, *Options.MEANT, "overwrite")))
     if data is not None:
         if shape is not None:
             raise TypeError("shape= and data= exclude each other: the array has the shape of its data")
@@ -86,10 +89,6 @@ def new_array(*, shape: Shape | None = None, dtype: DTypeLike | None = None, dat
     if isinstance(chunks, bool):
         chunks = "auto" if chunks else -1     # as h5py and zarr-python write it
     if settings:
-        unknown = settings.keys() - _LEFT_OPEN.keys()
-        if unknown:
-            raise TypeError(unexpected("create_array", min(unknown), (
-                *new_array.__kwdefaults__, *_LEFT_OPEN, *Options.MEANT, "overwrite")))
         if "checksum" in settings:
             settings["checksum"] = as_bool(settings["checksum"], "checksum")
         settings = {name: value for name, value in settings.items()

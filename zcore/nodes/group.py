@@ -400,6 +400,7 @@ class Group(Node):
 
     # changes
 
+    @advising
     def create_array(self, name: str, **keywords: Unpack[MemberKeywords]) -> Array:
         """Create an array below, and missing groups between.
 

@@ -56,13 +56,13 @@ SENTENCES = {
                      "copy", "tolist", "to_numpy", "value", "item", "argmax", "flatten", "squeeze"), _IN_MEMORY),
     "flush": "every write is stored when it returns",
     **dict.fromkeys(("copy_store", "copy_all"), _COPY), "string_dtype": "dtype=str is text of any length",
-    **dict.fromkeys(("SoftLink", "ExternalLink", "ref"), _LINKS),
+    **dict.fromkeys(("dims", "make_scale"), _DIMENSIONS), **dict.fromkeys(("SoftLink", "ExternalLink", "ref"), _LINKS),
     **dict.fromkeys(("AsyncArray", "async_array"), "await z.async_read(selection)"), "open_like":
     "zcore.empty_like(z, store=store)", "print_debug_info": "zcore.show_config() shows it", "VirtualLayout":
     "zcore.references([...], along=0) joins arrays without a copy",
 }
 OF_ARRAY = SENTENCES | {
-    **dict.fromkeys(("dims", "make_scale"), _DIMENSIONS), **dict.fromkeys(("parent", "file"), _ABOVE),
+    **dict.fromkeys(("parent", "file"), _ABOVE),
     "mode": _READ_ONLY, "asstr": "text is read as str", "fields": "z['name', selection] reads a field",
     "len": "len(z)", "view": "z.astype(dtype) casts what it reads",
 }
@@ -130,7 +130,10 @@ def unexpected(function: str, name: str, known: Iterable[str]) -> str:
 
 
 def advising(function: _F) -> _F:
-    """Return a function whose error for a keyword that it does not have says what to write instead."""
+    """Return a function whose error for a keyword that it does not have says what to write instead.
+
+    That for arguments without a name names the first ones that need theirs.
+    """
     code = function.__code__
     known = code.co_varnames[:code.co_argcount + code.co_kwonlyargcount]
 
@@ -143,6 +146,9 @@ def advising(function: _F) -> _F:
             if head == function.__qualname__ and ";" not in rest:
                 # Python 3.13 adds a keyword that is spelled alike.
                 error.args = (unexpected(head, rest.partition("'")[0], known),)
+            elif head.startswith(f"{function.__qualname__}() takes ") and "positional argument" in head:
+                named = ", ".join([f"{name}=" for name in known[code.co_argcount:][:3] or ("shape", "dtype")])
+                error.args = (f"{head}; all others are named, such as {named}",)
             raise
 
     return call

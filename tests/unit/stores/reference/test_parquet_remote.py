@@ -6,9 +6,9 @@ import zcore
 from zcore.errors import ReferenceTargetError
 from zcore.stores.reference.store import ReferenceStore
 
+pytest.importorskip("pyarrow")     # which test_parquet needs: the second import of a skipped module is half of it
 from .test_parquet import ARRAY, GROUP, write_file, write_set
 
-pytest.importorskip("pyarrow")
 pytest.importorskip("obstore")
 
 
