@@ -107,10 +107,7 @@ cdef class SmallReads:
         self.item.swap = self.opened.swap
 
     def get(self, selection):
-        """Return what ``a[selection]`` returns, or None if it is left to the engine.
-
-        Raises : ValueError, if a slice has step 0, as in NumPy.
-        """
+        """Return what ``a[selection]`` returns, or None if it is left to the engine, as is all that is wrong."""
         cdef Selected box
         cdef bint is_kept[MAX_NDIM]
         cdef cnp.npy_intp shape[MAX_NDIM]
@@ -279,9 +276,10 @@ cdef bint _is_integer(object index):
 
 
 cdef bint _is_plain(object index):
-    """Whether the bounds of a slice are integers, or left out."""
+    """Whether the bounds of a slice are integers, or left out, and its step is not 0."""
     cdef PySliceObject *bounds = <PySliceObject *>index
-    return (_is_bound(<object>bounds.start) and _is_bound(<object>bounds.stop) and _is_bound(<object>bounds.step))
+    return (_is_bound(<object>bounds.start) and _is_bound(<object>bounds.stop) and _is_bound(<object>bounds.step)
+            and (<object>bounds.step is None or <object>bounds.step != 0))
 
 
 cdef bint _is_bound(object bound):

@@ -128,6 +128,9 @@ def test_a_step_of_zero_is_an_error(tmp_path):
     array = made(tmp_path / "a")
     with pytest.raises(ValueError, match="step cannot be zero"):
         array[::0]
+    array = made(tmp_path / "b", np.zeros((3, 4), "i2"), chunks=(2, 2))
+    with pytest.raises(IndexError, match="boolean index"):     # of two mistakes, NumPy finds this one first
+        array[::0, [True] * 5]
 
 
 def test_large_results_are_left_to_the_engine(tmp_path):
