@@ -158,6 +158,15 @@ def copy_to(memory, state, argument, me):
     yield done(BUSY, state)
 
 
+def copy_to_memory(memory, state, argument, me):
+    """Where nothing can be renamed, the old node is deleted first. Another copy to the same place may end it before."""
+    if memory is None:
+        yield done(REPLACED, state)
+        yield "deleted", put(state, "x", None)
+    else:
+        yield done(OK, put(state, "x", created(argument, me)))
+
+
 def move(memory, state, argument, me):
     """`argument`: the new path."""
     node = at(state, "x")
@@ -245,6 +254,8 @@ PROGRAMS = {
     "consolidate": nothing, "attributes": attributes, "read": read, "list": nothing, "open": verify,
     "read many": read, "async read": read, "asdf read": nothing, "asdf write": nothing,
 }
+# What takes other steps in some stores.
+OTHERS = {"copy to memory": copy_to_memory}
 
 
 def explains(before, calls, after, refusable=()):
@@ -258,8 +269,8 @@ def explains(before, calls, after, refusable=()):
     refusable : collection of int
         The calls that a LockError may end.
     """
-    copies = [call for call in calls if call.verb == "copy to"]
-    if any(call.outcome == BUSY and not any(_overlap(call, other) for other in copies) for call in calls):
+    copies = [call for call in calls if call.verb.startswith("copy to")]
+    if any(call.outcome != OK and not any(_overlap(call, other) for other in copies) for call in copies):
         return False
     wanted = _shown(after)
     seen = set()
@@ -281,7 +292,7 @@ def explains(before, calls, after, refusable=()):
             is_refused = call.outcome == REFUSED and i in refusable
             steps = [done(call.outcome, state)] if is_refused else []
             if not is_refused or call.verb == "write":
-                steps = [*steps, *PROGRAMS[call.verb](memories[i], state, call.argument, i + 1)]
+                steps = [*steps, *(PROGRAMS | OTHERS)[call.verb](memories[i], state, call.argument, i + 1)]
             for memory, changed in steps:
                 if not _is_done(memory) or memory[1] == call.outcome:
                     pending.append((memories[:i] + (memory,) + memories[i + 1:], changed))

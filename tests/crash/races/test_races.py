@@ -39,6 +39,14 @@ def test_moves_of_threads_in_memory():
             arena.round("v3", ("move", "move"), seed)
 
 
+def test_copies_of_threads_in_memory():
+    """One may finish or remove what the other one has begun, but both see the same moment."""
+    with Arena("threads", "memory") as arena:
+        for format in FORMATS:
+            for seed in range(20):
+                arena.round(format, ("copy to", "copy to"), seed)
+
+
 @pytest.mark.parametrize("format", FORMATS)
 def test_three_at_once(processes, format):
     for seed in range(6):

@@ -221,16 +221,17 @@ class Staged(DocumentsLast):
 
         Raises : StoreError, also if the copy was removed meanwhile. After an error `discard` does the rest.
         """
-        if not self._inner.exists(self._staging + _BEGUN):
-            raise StoreError(f"the copy to {self.describe('')} was removed meanwhile, by another copy to it or by a "
-                             "repair", key=self._path)
-        n = len(prefix_of(self._path))
-        old = {key[n:]: self._inner.get(key, AtMost(MAX_NBYTES)) or b""
-               for key in self._inner.list_prefix(prefix_of(self._path)) if is_document(key)}
-        said = {"path": self._path, "old": _texts(old), "documents": _texts(self.documents())}
-        self._inner.set(self._staging + _JOURNAL, json.dumps(said).encode())
-        self._inner.set(self._staging + _DELETING, b"")
-        _move_to_place(self._inner, self._staging)
+        with _held(self._inner, self._path):
+            if not self._inner.exists(self._staging + _BEGUN):
+                raise StoreError(f"the copy to {self.describe('')} was removed meanwhile, by another copy to it or by "
+                                 "a repair", key=self._path)
+            n = len(prefix_of(self._path))
+            old = {key[n:]: self._inner.get(key, AtMost(MAX_NBYTES)) or b""
+                   for key in self._inner.list_prefix(prefix_of(self._path)) if is_document(key)}
+            said = {"path": self._path, "old": _texts(old), "documents": _texts(self.documents())}
+            self._inner.set(self._staging + _JOURNAL, json.dumps(said).encode())
+            self._inner.set(self._staging + _DELETING, b"")
+            _move_to_place(self._inner, self._staging, said)
 
     def discard(self) -> None:
         """Remove the copy; but if the old node is being deleted, it is finished, or neither of them would be there."""
@@ -272,11 +273,20 @@ def recover(store: Store, path: str) -> None:
 
 def recover_one(store: Store, staging: str) -> None:
     """Finish or remove an interrupted copy, by its prefix as `staged` returned it."""
-    raw = store.get(staging + _JOURNAL)
-    if raw is None or _is_void(store, staging, _read(raw, staging)):
-        _remove(store, staging)
-    else:
-        _move_to_place(store, staging)
+    begun = store.get(staging + _JOURNAL) or store.get(staging + _BEGUN)
+    with contextlib.nullcontext() if begun is None else _held(store, _read(begun, staging)["path"]):
+        raw = store.get(staging + _JOURNAL)
+        if raw is None or _is_void(store, staging, said := _read(raw, staging)):
+            _remove(store, staging)
+        else:
+            _move_to_place(store, staging, said)
+
+
+@contextlib.contextmanager
+def _held(store, path):
+    """Hold a place: other threads create nothing there, and neither finish a copy to it nor remove one."""
+    with hold_tree(store, path, Options()), Place(store, path, "", Options()):
+        yield
 
 
 def _remove(store, staging):
@@ -331,17 +341,11 @@ def _is_void(store, staging, said):
     return any([known.get(key) != text for key, text in _texts(found).items()])
 
 
-def _move_to_place(store, staging):
-    """Put a whole copy in the place of the old node. Every step may have been done before."""
-    raw = store.get(staging + _JOURNAL)
-    if raw is None:
-        return     # another caller has finished it
-    said = _read(raw, staging)
+def _move_to_place(store, staging, said):
+    """Put a whole copy in the place of the old node, which is held. Every step may have been done before."""
     path = said["path"]
     prefix, source = prefix_of(path), staging + _NODE
-    # Other threads create nothing there between the two nodes.
-    with (hold_tree(store, path, Options()), Place(store, path, "", Options()),
-          consolidated.dropped(store, path)):
+    with consolidated.dropped(store, path):
         if not store.exists(staging + _FREE):
             _make_way(store, path, (*said["old"].items(), *said["documents"].items()))
             store.set(staging + _FREE, b"")
