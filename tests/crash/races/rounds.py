@@ -60,8 +60,9 @@ class Arena:
         largest = rng.choice(MAX_DELAYS)
         delays = [0] + [rng.randrange(largest + 1) if rng.random() < 0.7 else 0 for _ in tasks]
         results = self.team.run(store, format, tasks, delays)
-        calls = [Call("copy to memory" if task[0] == "copy to" and self.where == "memory" else task[0], task[1], *result,
-                      task[3]) for task, result in zip(tasks, results, strict=True)]
+        names = {"copy to": "copy to memory"} if self.where == "memory" else {}
+        calls = [Call(names.get(task[0], task[0]), task[1], *result, task[3])
+                 for task, result in zip(tasks, results, strict=True)]
         self.n_rounds += 1
         self.n_overlaps += max(call.start for call in calls) < min(call.end for call in calls)
         try:
