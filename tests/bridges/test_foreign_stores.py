@@ -9,6 +9,7 @@ import zcore
 zarr = pytest.importorskip("zarr")
 
 from tests.strict_store import Sized, Strict  # noqa: E402
+from zcore.stores.base import _walk  # noqa: E402
 from zcore.stores.zarr_python import ZarrPythonStore  # noqa: E402
 
 PIPELINE = "zcore.zarr.ZcoreCodecPipeline"
@@ -99,6 +100,56 @@ def test_names_are_keys_or_prefixes(tmp_path, make):
     assert opened.list_dir("g/zarr.json/")[:2] == ([], [])
     group = zcore.open(store)
     assert list(group) == ["g"] and list(group["g"]) == ["n"]
+
+
+class Calls(zarr.storage.WrapperStore):
+    """Counts what it is asked."""
+
+    n_exists = n_listed = 0
+
+    async def exists(self, key):
+        self.n_exists += 1
+        return await super().exists(key)
+
+    def list_prefix(self, prefix):
+        self.n_listed += 1
+        return super().list_prefix(prefix)
+
+
+@pytest.mark.parametrize("make", [memory, sized, obstore_memory, icechunk])
+def test_all_keys_below_a_prefix_are_listed_by_one_call(tmp_path, make):
+    store = make(tmp_path)
+    array = zarr.create_group(store).create_array("g/n", shape=(40, 3), chunks=(1, 1), dtype="i4")
+    array[5:] = 1
+    zarr.create_group(store, path="g/na")
+    walked = list(_walk(ZarrPythonStore(store), "g/n/"))
+    calls = Calls(store)
+    opened = ZarrPythonStore(calls)
+    opened.is_transaction = make is icechunk
+    assert list(opened.list_prefix("g/n/")) == walked == sorted(walked) and len(walked) == 35 * 3 + 1
+    assert list(opened.list_prefix("g/n/c/5/")) == [f"g/n/c/5/{i}" for i in range(3)]
+    assert (calls.n_exists, calls.n_listed) == (0, 2) and not list(opened.list_prefix("g/no/c/"))
+    assert zcore.open(store)["g/n"].nchunks_initialized == 35 * 3
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_names_that_are_no_keys_are_not_listed(tmp_path):
+    with zarr.storage.ZipStore(tmp_path / "a.zip", mode="w") as store:
+        zarr.create_group(store)
+        for name in ("g/", "g/a", "g/a", "g//b", "g/../c", "g/.__zc_tmp.1"):
+            store._zf.writestr(name, b"1")
+        opened = ZarrPythonStore(store)
+        assert list(opened.list()) == ["g/a", "zarr.json"] and list(opened.list_prefix("g/")) == ["g/a"]
+        assert opened.list_dir("g/")[:2] == (["g/a"], [])
+
+
+def test_keys_behind_a_link_are_listed(tmp_path):
+    """`LocalStore.list_prefix` leaves them out."""
+    zarr.create_array(tmp_path / "there", name="n", data=VALUES, chunks=(3, 4))
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "g").symlink_to(tmp_path / "there")
+    opened = ZarrPythonStore(Calls(zarr.storage.LocalStore(tmp_path / "here")))
+    assert "g/n/c/1/1" in list(opened.list())
 
 
 def test_an_archive_of_zarr_python_is_read(tmp_path):

@@ -44,6 +44,15 @@ def check_key(key: str, flavour: str = POSIX) -> str:
     return key
 
 
+def is_key(name: str) -> bool:
+    """Return whether the name of an object is a key. Services have other names, such as markers of directories."""
+    try:
+        check_key(name)
+    except InvalidKeyError:
+        return False
+    return True
+
+
 def check_prefix(prefix: str, flavour: str = POSIX) -> str:
     """Return `prefix` if it is valid: ``""``, or a key with a ``/`` behind it.
 

@@ -9,7 +9,7 @@ from weakref import finalize
 
 from zcore.errors import Needing, PackageError, StoreError, ZcoreError
 from zcore.stores.base import AtMost, Listing, Store, Within, resolve_range, sliced, together
-from zcore.stores.keys import check_key, check_prefix
+from zcore.stores.keys import check_key, check_prefix, is_key
 from zcore.stores.openers import store_of
 
 with Needing("TIFF files and zcore.zarr need", "zarr", "zarr", "zcore.zarr"):
@@ -22,7 +22,7 @@ with Needing("TIFF files and zcore.zarr need", "zarr", "zarr", "zcore.zarr"):
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from typing import Any
 
     from zarr.abc.store import ByteRequest
@@ -100,6 +100,10 @@ class ZarrPythonStore(Store):
         self._loop = loop
         # By default, the size of a value is that of the fetched value.
         self._has_ranges = type(store).getsize is not ZarrStore.getsize
+        while isinstance(inner := getattr(store, "_store", None), ZarrStore):
+            store = inner     # of a wrapper
+        # Where there are directories, `list_prefix` leaves out those behind links, and those that cannot be listed.
+        self._lists_all = not isinstance(store, LocalStore) and not hasattr(store, "fs")
 
     def __repr__(self) -> str:
         return f"ZarrPythonStore({self._shown}{', read-only' if self.read_only else ''})"
@@ -243,12 +247,30 @@ class ZarrPythonStore(Store):
                     if item["name"].strip("/") != fs._strip_protocol(place).strip("/")}
 
         found = self._ask(listed(), prefix)
-        names = sorted(set(found))
+        names = sorted({name for name in found if is_key(prefix + name)})
         # zarr-python does not say which of the names are keys.
         keys = set(self.existing(prefix, names) if fs is None else
                    [name for name in names if found[name] != "directory"])
         return Listing([prefix + name for name in names if name in keys],
                        [f"{prefix}{name}/" for name in names if name not in keys])
+
+    def list_sizes(self, prefix: str) -> Iterator[tuple[str, int | None]]:
+        check_prefix(prefix)
+        # Icechunk refuses the prefix of an array's chunks, but lists those of a node.
+        head, chunks, _ = f"/{prefix}".rpartition("/c/") if self.is_transaction else ("", "", "")
+        place = f"{head}/"[1:] if chunks else prefix
+
+        async def listed():
+            return {key async for key in self.store.list_prefix(place) if key.startswith(prefix) and is_key(key)}
+
+        if self._lists_all:
+            try:
+                return ((key, None) for key in sorted(self._ask(listed(), prefix)))
+            except StoreError as error:
+                self._lists_all = not _is_lack(error)
+                if self._lists_all and not _is_no_key(error):
+                    raise
+        return super().list_sizes(prefix)
 
     def _ask(self, coroutine, key):
         """Return the result of a coroutine of the store. Its errors, except for a missing file, become `StoreError`."""
@@ -296,4 +318,4 @@ def _is_no_key(error):
     """Return whether Icechunk says that it has no such key, or never has: only those of nodes and chunks of Zarr v3."""
     text = str(error.__cause__)
     return any([part in text for part in ("invalid zarr key", "v2 key not found", "node not found",
-                                          "there is not an array at")])
+                                          "there is not an array at", "bad key prefix")])

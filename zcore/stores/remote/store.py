@@ -22,7 +22,7 @@ from zcore.kernel.io.documents import Tickets
 from zcore.model.value import as_bool
 from zcore.ranges import FAR_NBYTES, ByteSource
 from zcore.stores.base import ByteRange, Identity, Listing, Store, renew_in_children, resolve_range, run_together
-from zcore.stores.keys import TEMPORARY, check_key, check_path, check_prefix
+from zcore.stores.keys import TEMPORARY, check_key, check_path, check_prefix, is_key
 from zcore.stores.remote.client import ABSENT, ConditionError, client_of, hashed
 
 if TYPE_CHECKING:
@@ -377,15 +377,6 @@ class RemoteStore(Store):
     def _delete(self, names):
         parts = [names[i:i + MAX_DELETED] for i in range(0, len(names), MAX_DELETED)]
         run_together(lambda part: self._change("delete", part[0], self._client.delete, part), parts, self.n_requests)
-
-
-def is_key(name: str) -> bool:
-    """Return whether the name of an object is a key. Services have other names, such as markers of directories."""
-    try:
-        check_key(name)
-    except StoreError:
-        return False
-    return True
 
 
 def message_of(exc: BaseException) -> str:
