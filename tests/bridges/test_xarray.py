@@ -436,6 +436,16 @@ class TestWriteTree:
         found = xr.open_datatree(tmp_path, engine="zcore", group="deep/er")
         xr.testing.assert_equal(found, self.tree()["fine"].copy())
 
+    @pytest.mark.parametrize("group", [5, b"x", 0, ["x"]])
+    def test_a_group_of_another_type_is_no_path(self, tmp_path, group):
+        store = zcore.MemoryStore()
+        to_zarr(xr.Dataset(), store)
+        for call in (lambda: to_zarr(xr.Dataset(), store, mode="a", group=group),
+                     lambda: zcore.xarray.writer(store, "t", group=group),
+                     lambda: xr.open_dataset(store, engine="zcore", group=group)):
+            with pytest.raises(TypeError, match="the path of a node is a str, not"):
+                call()
+
     def test_modes(self, tmp_path):
         to_zarr(self.tree(), tmp_path / "a.zarr")
         with pytest.raises(zcore.NodeExistsError):

@@ -24,6 +24,7 @@ from zcore.errors import (
     noted,
     warn_of,
 )
+from zcore.text.printable import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,7 +60,7 @@ class Block:
 
     def __repr__(self) -> str:
         kind = "streamed" if self.is_streamed else self.compression or "raw"
-        return f"<Block {self.number} at byte {self.offset}: {kind}, {self.data_size} bytes>"
+        return f"<Block {self.number} at byte {self.offset}: {kind}, {plural(self.data_size, 'byte')}>"
 
     @property
     def offset(self) -> int:
@@ -381,8 +382,7 @@ class BlockList(Sequence[Block]):
                                   offset=header.offset, member="allocated_size")
 
     def __repr__(self) -> str:
-        n = len(self.found.offsets)
-        return f"<{n} block{'' if n == 1 else 's'} of {self.path}{', then a fault' if self.fault else ''}>"
+        return f"<{plural(len(self.found.offsets), 'block')} of {self.path}{', then a fault' if self.fault else ''}>"
 
 
 class _NoBlock(AsdfFormatError, IndexError):

@@ -13,6 +13,7 @@ from zcore.asdf.file import open
 from zcore.asdf.source import held
 from zcore.asdf.writing import Form, NewBlocks, directory_of, write_new
 from zcore.errors import NodeExistsError, UnsupportedError
+from zcore.trust.base_path import file_path
 
 if TYPE_CHECKING:
     from typing import Literal
@@ -117,7 +118,7 @@ def defragment(path: StrPath, *, compression: Literal["zlib", "bzp2", "lz4"] | N
     """
     blocks = NewBlocks(compression)
     # No other program changes the file between the first read and its replacement.
-    with held(os.fspath(path)), open(path) as file:
+    with held(file_path(path)), open(path) as file:
         for block in file.blocks:
             blocks.add(block, streamed=block.is_streamed)
         write_new(file.path, file.comments, file.tree_text, blocks, Form(checksum, index, pad, block_align), fsync,
@@ -126,8 +127,8 @@ def defragment(path: StrPath, *, compression: Literal["zlib", "bzp2", "lz4"] | N
 
 def _target(path, target, ending):
     if target is not None:
-        return os.path.abspath(os.fspath(target))
-    stem, suffix = os.path.splitext(os.path.abspath(os.fspath(path)))
+        return os.path.abspath(file_path(target, "target"))
+    stem, suffix = os.path.splitext(os.path.abspath(file_path(path)))
     return f"{stem}{ending}{suffix or '.asdf'}"
 
 

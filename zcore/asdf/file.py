@@ -9,6 +9,7 @@ from zcore.asdf.blocks import BlockList
 from zcore.asdf.source import FileSource, changed
 from zcore.asdf.writing import Form
 from zcore.errors import AsdfFormatError, ReadOnlyError, UnsupportedError, noted, warn_of
+from zcore.trust.base_path import file_path
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,8 +48,8 @@ def open(path: StrPath, mode: Literal["r", "rw"] = "r", *, verify: bool = True,
     """
     if mode not in ("r", "rw"):
         raise ValueError(f"mode is {mode!r}, expected 'r' or 'rw'")
-    path = os.fspath(path)
-    if isinstance(path, str) and "://" in path and not os.path.lexists(path):
+    path = file_path(path)
+    if "://" in path and not os.path.lexists(path):
         raise UnsupportedError(f"{path!r:.200} is remote, and only local ASDF files are read",
                                feature="remote ASDF files")
     return AsdfFile(os.path.abspath(path), is_writable=mode == "rw", verify=verify, allowed=allowed)

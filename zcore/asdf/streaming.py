@@ -17,6 +17,7 @@ from zcore.asdf.writing import STANDARD, Form, NewBlocks, directory_of, write_ne
 from zcore.buffers import is_masked, strides_of
 from zcore.descriptors import write_at
 from zcore.errors import AsdfFormatError
+from zcore.text.printable import plural
 
 if TYPE_CHECKING:
     from typing import Any, Self
@@ -102,7 +103,8 @@ class RowWriter:
         self._end = block.data_offset + self.n_rows * self._row_nbytes
 
     def __repr__(self) -> str:
-        return f"<RowWriter of {self._file.path}: {self.n_rows} rows of shape {self.shape}, dtype={self.dtype}>"
+        rows = plural(self.n_rows, "row")
+        return f"<RowWriter of {self._file.path}: {rows} of shape {self.shape}, dtype={self.dtype}>"
 
     def append(self, rows: npt.ArrayLike) -> None:
         """Append one row or several, cast to the type of the array as NumPy's `same_kind` allows.

@@ -19,6 +19,7 @@ from zcore.buffers import flat_view
 from zcore.descriptors import write_at
 from zcore.errors import StoreError, ZcoreError
 from zcore.replacing import NewFile
+from zcore.trust.base_path import file_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -103,7 +104,7 @@ def replacing(path: StrPath, fsync: bool | None = None, *, is_held: bool = False
 
 def directory_of(path: StrPath) -> str:
     """Return the directory that a file lies in, also by way of a link."""
-    return os.path.dirname(os.path.realpath(os.fspath(path)))
+    return os.path.dirname(os.path.realpath(file_path(path)))
 
 
 def write_blanks(fd: int, offset: int, end: int) -> int:

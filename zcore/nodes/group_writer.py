@@ -13,6 +13,7 @@ from zcore.errors import LockError, NodeNotFoundError
 from zcore.model.metadata import NAMES_ATTRIBUTE
 from zcore.nodes.appending import PendingAppend, appending, home_of, length_before, undo_append
 from zcore.nodes.streams import Ring, StreamWriter, rows_in
+from zcore.text.printable import plural
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -64,8 +65,9 @@ class GroupWriter(StreamWriter):
         super().__init__(group._binding.describe(), length, n_rows)
 
     def __repr__(self) -> str:
-        state = "closed" if self._is_closed else f"{self.n_given} rows given, {self.n_stored} stored"
-        return f"<zcore.GroupWriter of {self._place}, {len(self.arrays)} arrays along {self.dimension!r}, {state}>"
+        state = "closed" if self._is_closed else f"{plural(self.n_given, 'row')} given, {self.n_stored} stored"
+        arrays = plural(len(self.arrays), "array")
+        return f"<zcore.GroupWriter of {self._place}, {arrays} along {self.dimension!r}, {state}>"
 
     def _common_length(self, dims):
         """Return the length that all arrays have. While another writer appends, some are longer than others."""

@@ -23,6 +23,7 @@ from zcore.kernel.select.box import Box, basic
 from zcore.nodes.array import allocated
 from zcore.nodes.streams import Ring, StreamWriter, rows_in, safe
 from zcore.text.characters import fault_of_text
+from zcore.text.printable import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -77,7 +78,7 @@ class Writer(StreamWriter):
         super().__init__(binding.describe(), shape[axis], n_rows)
 
     def __repr__(self) -> str:
-        state = "closed" if self._is_closed else f"{self.n_given} frames given, {self.n_stored} stored"
+        state = "closed" if self._is_closed else f"{plural(self.n_given, 'frame')} given, {self.n_stored} stored"
         return f"<zcore.Writer of {self.array._binding.describe()}, axis {self.axis}, {state}>"
 
     @property

@@ -791,18 +791,22 @@ def run_together(work: Callable[[Any], Any], items: Sequence[Any], n_threads: in
 def resolve_range(byte_range: ByteRange | None, size: int) -> tuple[int, int]:
     """Return the start and the stop of a byte range in a value of `size` bytes, both between 0 and `size`.
 
-    Raises : ValueError, if a number is negative or both are None.
+    Raises : ValueError, if a number is negative or both are None; TypeError, if it is none.
     >>> resolve_range((2, 3), 10), resolve_range((8, 5), 10), resolve_range((None, 4), 10)
     ((2, 5), (8, 10), (6, 10))
     """
     if byte_range is None:
         return 0, size
-    start, length = byte_range
-    start = None if start is None else index(start)
-    length = None if length is None else index(length)
-    if (start or 0) < 0 or (length or 0) < 0 or start is length is None:
-        raise ValueError(f"byte range {byte_range!r}: expected (start, length), (start, None) or (None, length) "
-                         "with numbers of 0 or more")
+    try:
+        start, length = byte_range
+        start = None if start is None else index(start)
+        length = None if length is None else index(length)
+        error = ValueError if (start or 0) < 0 or (length or 0) < 0 or start is length is None else None
+    except (TypeError, ValueError) as exc:
+        error = type(exc)
+    if error is not None:
+        raise error(f"byte range {byte_range!r:.60}: expected (start, length), (start, None) or (None, length) with "
+                    "numbers of 0 or more")
     if start is None:
         return max(0, size - length), size
     start = min(start, size)

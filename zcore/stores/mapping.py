@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from zcore.buffers import flat_view
 from zcore.stores.base import ByteRange, Listing, Store, as_bytes, right_below, sliced
 from zcore.stores.keys import check_key, check_prefix
+from zcore.text.printable import plural
 
 if TYPE_CHECKING:
     from typing import Any
@@ -45,7 +46,7 @@ class MappingStore(Store):
         return _stores.setdefault(id(mapping), cls(mapping))
 
     def __repr__(self) -> str:
-        return f"<MappingStore of a {type(self.mapping).__name__} of {len(self.mapping)} keys>"
+        return f"<MappingStore of a {type(self.mapping).__name__} of {plural(len(self.mapping), 'key')}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _unpickled, ({key: self.get(key) for key in self.list()},)

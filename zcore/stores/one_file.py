@@ -9,6 +9,7 @@ from zcore.descriptors import duplicate
 from zcore.errors import StoreError
 from zcore.ranges import ByteSource
 from zcore.stores.base import BlockStore, Store
+from zcore.trust.base_path import file_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,7 +41,7 @@ class FileStore(BlockStore):
             self.uri: str | None = self._source.path if source.uri else None
         else:
             is_open = isinstance(source, ByteSource)
-            self._source = source if is_open else local(os.path.abspath(os.fspath(source)))
+            self._source = source if is_open else local(os.path.abspath(file_path(source)))
             self._made_of = source if is_open else self._source.path
         self.path = self._source.path
         return self._source

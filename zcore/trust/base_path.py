@@ -1,4 +1,4 @@
-"""The canonical path of a base directory, on POSIX and on Windows.
+"""Paths as callers give them, and the canonical path of a base directory, on POSIX and on Windows.
 
 Pure functions with the flavour as an argument, so the rules of one system are tested on the other.
 """
@@ -12,6 +12,17 @@ MAX_WINDOWS_PATH = 32_767  # characters; the limit of all calls of Windows
 
 LONG = "\\\\?\\"
 LONG_UNC = "\\\\?\\UNC\\"
+
+
+def file_path(path: object, name: str = "path") -> str:
+    """Return a caller's path, a str or path-like, as a str.
+
+    Raises : TypeError for anything else, with `name` in the message.
+    """
+    text = os.fspath(path) if isinstance(path, (str, os.PathLike)) else None
+    if not isinstance(text, str):
+        raise TypeError(f"{name} is {path!r:.60}, expected a str or os.PathLike")
+    return text
 
 
 def absolute_base(path: str, cwd: str, flavour: str = NATIVE) -> str:

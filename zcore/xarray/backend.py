@@ -11,6 +11,7 @@ from xarray.conventions import decode_cf_variables
 
 import zcore
 from zcore.errors import warn
+from zcore.hierarchy.lookup import path_of
 from zcore.nodes.appending import home_of, length_before
 from zcore.stores.base import outcomes
 from zcore.stores.openers import as_path
@@ -172,7 +173,7 @@ def _assembled(variables, attributes, coord_names):
 
 def _opened(place, path, consolidated, storage_options, zarr_format, options):
     """Return the group, or the array, at a path of what a caller names."""
-    path = (path or "").strip("/")
+    path = path_of(path)
     if isinstance(place, zcore.Group):
         return place[path] if path else place
     if isinstance(place, zcore.Array):

@@ -29,6 +29,7 @@ from zcore.formats.json_documents import has_constants, taking_constants
 from zcore.formats.zarr_v2.chain import to_chain
 from zcore.hierarchy import consolidated as copies
 from zcore.hierarchy import creation, resizing
+from zcore.hierarchy.lookup import path_of
 from zcore.nodes.appending import PendingAppend, appending, home_of, undo_append
 from zcore.nodes.group_writer import GroupWriter
 from zcore.stores.keys import prefix_of
@@ -117,7 +118,7 @@ def to_zarr(ds: Dataset | DataTree, store: StoreLike,
     parts = _datasets_of(ds, encoding or {}, append_dim, region, write_inherited_coords)
     mode = _choose_default_mode(mode=mode, append_dim=append_dim, region=region)
     place = place_of(store, storage_options, read_only=False)
-    top = (group or "").strip("/")
+    top = path_of(group)
     drafts = []
     for below, part, encodings in parts:
         path = f"{top}/{below}".strip("/")
@@ -707,4 +708,4 @@ def writer(store: StoreLike, dim: str, *, group: str | None = None, queue: Cache
     25
     """
     place = place_of(store, storage_options, read_only=False)
-    return DatasetWriter(zcore.open_group(place, "r+", path=(group or "").strip("/")), dim, queue)
+    return DatasetWriter(zcore.open_group(place, "r+", path=group), dim, queue)

@@ -33,6 +33,17 @@ def check(g, n):
         assert (np.moveaxis(array[...], axis, -1) == np.arange(n)).all()
 
 
+def test_one_thing_is_not_many():
+    store = {}
+    group = zcore.create_group(store)
+    group.create_array("x", shape=(0,), chunks=(1,), dtype="u1", dimension_names=["t"])
+    with group.writer("t") as w:
+        w.append({"x": [1]})
+        assert "1 array along 't', 1 row given" in repr(w)
+    assert "1 group, 1 array, 1 object, 1 byte decoded" in repr(zcore.verify(store))
+    assert "of 3 keys" in repr(group.store) and store.popitem() and store.popitem() and "of 1 key>" in repr(group.store)
+
+
 @pytest.mark.parametrize("zarr_format", [2, 3])
 @pytest.mark.parametrize("queue", [None, 40, 5000])
 def test_rows_of_all_arrays(zarr_format, queue):

@@ -1,8 +1,9 @@
 """The one spelling of a base directory: both flavours on any system."""
 import pytest
 
+import zcore.asdf
 from tests.each import each
-from zcore.trust.base_path import POSIX, WINDOWS, absolute_base
+from zcore.trust.base_path import POSIX, WINDOWS, absolute_base, file_path
 
 CWD = {POSIX: "/home/user", WINDOWS: "D:\\work"}
 
@@ -22,6 +23,16 @@ def test_one_spelling_of_a_base(flavour, path, base):
     """FS-P2K-06, FS-MOD-03."""
     assert absolute_base(path, CWD[flavour], flavour) == base
     assert absolute_base(base, CWD[flavour], flavour) == base
+
+
+@each("path", [5, None, b"x", ["x"]])
+@each("use", [file_path, zcore.DirectoryStore, zcore.ZipStore, zcore.AsdfStore, zcore.asdf.open, zcore.asdf.defragment,
+              zcore.asdf.explode, zcore.asdf.implode, zcore.asdf.stream, lambda path: zcore.asdf.write(path, {}),
+              zcore.references_from_hdf5, lambda path: zcore.ReferenceStore({}).save(path),
+              lambda path: zcore.RemoteStore("http://localhost/", path=path)])
+def test_a_path_of_another_type_is_named(use, path):
+    with pytest.raises(TypeError, match="^path is .*, expected a str or os.PathLike"):
+        use(path)
 
 
 @pytest.mark.parametrize("flavour, path", [

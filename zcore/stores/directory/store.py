@@ -31,7 +31,7 @@ from zcore.stores.directory import atomic, cleanup, reading, staged
 from zcore.stores.directory.reading import check_absent, is_special_file, read_file, stat_file
 from zcore.stores.keys import NATIVE, POSIX, check_key, check_prefix, key_to_path, prefix_of
 from zcore.stores.openers import kind_of
-from zcore.trust.base_path import absolute_base
+from zcore.trust.base_path import absolute_base, file_path
 
 if TYPE_CHECKING:
     from typing import Any
@@ -90,9 +90,7 @@ class DirectoryStore(Folders, FoundStore, PutStore):
 
     def __init__(self, path: StrPath, read_only: bool = False, *, fsync: bool | None = None,
                  confined: bool = False, allow_aliases: bool = False, check_base: bool = True) -> None:
-        path = os.fspath(path)
-        if not isinstance(path, str):
-            raise TypeError(f"the base directory is a str or os.PathLike, not {type(path).__name__}")
+        path = file_path(path)
         cwd = _current_directory(path)
         self.path: str = absolute_base(path, cwd)
         if ".." in path.replace("\\", "/").split("/"):

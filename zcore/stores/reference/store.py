@@ -35,6 +35,8 @@ from zcore.stores.mapping import MappingStore
 from zcore.stores.openers import PARQUET, check_file, named_kind
 from zcore.stores.reference.document import MAX_NBYTES, read_document
 from zcore.stores.reference.targets import Targets
+from zcore.text.printable import plural
+from zcore.trust.base_path import file_path
 from zcore.trust.urls import is_remote
 
 if TYPE_CHECKING:
@@ -114,10 +116,11 @@ class ReferenceStore(FoundStore, PutStore):
         if max_generated is not None and (isinstance(max_generated, bool) or not hasattr(max_generated, "__index__")
                                           or max_generated < 0):
             raise ValueError(f"max_generated is {max_generated!r:.60}, expected an integer of 0 or more")
+        check_kind(source, "source", (str, os.PathLike, Mapping), "a path, a URL or a mapping, as json.loads returns")
         self._renew_locks()
         renew_in_children(self)
         self.path: str | None = None if isinstance(source, Mapping) else _absolute(source)
-        in_parquet = self.path is not None and names_parquet(os.fspath(source))
+        in_parquet = self.path is not None and names_parquet(file_path(source))
         if in_parquet and (target, template_overrides, max_generated) != (None, None, None):
             raise ValueError("target, template_overrides and max_generated are of JSON documents, and "
                              f"{self.path} is a reference set in Parquet")
@@ -185,7 +188,7 @@ class ReferenceStore(FoundStore, PutStore):
         return self
 
     def __repr__(self) -> str:
-        what = "in Parquet" if self._in_parquet else f"{len(self._table)} references"
+        what = "in Parquet" if self._in_parquet else plural(len(self._table), "reference")
         place = self.path or self.made_of
         return f"ReferenceStore({'' if place is None else repr(place) + ', '}{what})"
 
@@ -395,10 +398,10 @@ class ReferenceStore(FoundStore, PutStore):
         ValueError
             The name has the ending of something else, such as a set in Parquet.
         """
-        check_file(os.fspath(path), "a reference set as JSON", ".json")
+        check_file(path := file_path(path), "a reference set as JSON", ".json")
         from zcore.stores.directory.store import DirectoryStore
 
-        directory = os.path.dirname(os.path.abspath(os.fspath(path)))
+        directory = os.path.dirname(os.path.abspath(path))
         lines = []
         with self._lock:
             for key, value in self._table.items():
@@ -433,7 +436,7 @@ def _written(value):
 
 
 def _absolute(source):
-    return source if isinstance(source, str) and is_remote(source) else os.path.abspath(os.fspath(source))
+    return source if isinstance(source, str) and is_remote(source) else os.path.abspath(file_path(source, "source"))
 
 
 def _directory_of(path):

@@ -24,6 +24,7 @@ from zcore.ranges import FAR_NBYTES, ByteSource
 from zcore.stores.base import ByteRange, Identity, Listing, Store, renew_in_children, resolve_range, run_together
 from zcore.stores.keys import TEMPORARY, check_key, check_path, check_prefix, is_key
 from zcore.stores.remote.client import ABSENT, ConditionError, client_of, hashed
+from zcore.trust.base_path import file_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -79,6 +80,7 @@ class RemoteStore(Store):
                  **options: Any) -> None:
         self._made_of = store, {"path": path, "read_only": read_only, "n_requests": n_requests, **options}
         self._client, name = client_of(store, options)
+        path = file_path(path)
         # To a filesystem on this machine, a path without the sign lies in the working directory.
         root = self._client.root if path.startswith("/") and not name else ""
         path = check_path(path.strip("/"))

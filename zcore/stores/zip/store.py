@@ -32,6 +32,7 @@ from zcore.stores.zip.members import (
     verify_member,
 )
 from zcore.stores.zip.writer import DOCUMENT, ZipWriter, in_order, is_document
+from zcore.trust.base_path import file_path
 
 if TYPE_CHECKING:
     import weakref
@@ -111,7 +112,7 @@ class ZipStore(PutStore, FileStore):
             self._members = read_members(self._open(path, (None, _END_NBYTES), LocalFile))
             self._table = _table_of(self._members)
         else:
-            self.path: str = os.path.abspath(os.fspath(path))
+            self.path: str = os.path.abspath(file_path(path))
             self._members = {}
             self._names = MemoryStore()
             self.fsync: bool = config.fsync if fsync is None else as_bool(fsync, "fsync")

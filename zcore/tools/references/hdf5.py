@@ -17,6 +17,7 @@ from zcore.stores.reference.store import ReferenceStore
 from zcore.tools.copy.translate import ENUMS, Losses
 from zcore.tools.hdf5.dataset import references_of
 from zcore.tools.hdf5.walk import LINKS, NAMES, ScaleNames, attributes_of, h5py, has_enum, open_file, reading, walk
+from zcore.trust.base_path import file_path
 from zcore.trust.urls import is_remote
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def references_from_hdf5(path: StrPath, *, inline_threshold: int = 500, max_inli
     """
     if unsupported not in ("raise", "skip"):
         raise ValueError(f"unsupported={unsupported!r}: expected 'raise' or 'skip'")
-    path = os.fspath(path)
+    path = file_path(path)
     if is_remote(path):
         raise UnsupportedError(f"{path!r:.200}: reference sets are made of HDF5 files that lie here",
                                feature="reference sets of remote HDF5 files")

@@ -47,6 +47,7 @@ from zcore.stores.directory import cleanup, lock_file, staged
 from zcore.stores.directory.store import DirectoryStore
 from zcore.stores.keys import above, prefix_of
 from zcore.stores.openers import PARQUET_DOCUMENT, as_path, store_of
+from zcore.text.printable import plural
 from zcore.tools.copy import document_last
 from zcore.tools.copy.destinations import recover
 from zcore.tools.spread import check_client, check_shared
@@ -444,7 +445,8 @@ class _Verification:
         if n_keys:
             remove = None if n_unreachable or holds_set else partial(
                 repairs.erase_foreign_directory, self.store, self.options, prefix, path)
-            self._note("foreign", prefix, path, f"{n_keys} objects of {n_bytes} bytes belong to no node", remove)
+            self._note("foreign", prefix, path, f"{plural(n_keys, 'object')} of {plural(n_bytes, 'byte')} belong"
+                       f"{'s' if n_keys == 1 else ''} to no node", remove)
 
     def _note_unlisted(self, path):
         """Note files in the directories of a store that are never listed."""

@@ -381,3 +381,9 @@ def test_rows_like_a_dictionary():
         prefixes = sorted({prefix + key.split(b"/")[0] + b"/" for key in below if b"/" in key})
         assert [table.list_dir(prefix) for _ in range(3)] == 3 * [(keys, prefixes)]
     assert len(table.targets) == 7 and table.find(b"x") is None
+
+
+@pytest.mark.parametrize("source", [b"{}", 5, None, ["a"]])
+def test_a_source_of_another_type_is_named(source):
+    with pytest.raises(TypeError, match="source is .*, expected"):
+        zcore.ReferenceStore(source)
