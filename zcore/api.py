@@ -21,7 +21,7 @@ from zcore.hierarchy.attributes import read_attributes
 from zcore.hierarchy.new_nodes import zero_of
 from zcore.indexing.assign import in_memory
 from zcore.model.chunk_grid import chunk_regions
-from zcore.model.value import as_bool
+from zcore.model.value import as_bool, check_kind
 from zcore.nodes.array import Array
 from zcore.nodes.group import Group, node_of
 from zcore.stores.memory import MemoryStore
@@ -189,7 +189,7 @@ def open(store: StoreLike, mode: Mode = "r", *, path: str | None = "", shape: Sh
     place, new = store, _new_archive(store, mode, path)
     store = store_of(store, mode == "r", fsync, check_base=mode not in ("r", "r+"), new=new,
                      storage_options=storage_options)
-    if zarr_format is None and shape is not None and (cname, clevel, shuffle) != (None, None, None):
+    if zarr_format is None and shape is not None and not cname is clevel is shuffle is None:
         of_new = "zmeta"
     else:
         of_new = zarr_format or 3
@@ -202,7 +202,7 @@ def open(store: StoreLike, mode: Mode = "r", *, path: str | None = "", shape: Sh
             _check_is_of_a_group(mode, dtype=dtype, chunks=chunks, cname=cname, clevel=clevel, shuffle=shuffle,
                                  dimension_separator=dimension_separator,
                                  fill_value=None if fill_value is ... else repr(fill_value),
-                                 compressors=None if compressors == "auto" else repr(compressors))
+                                 compressors=None if repr(compressors) == "'auto'" else repr(compressors))
             return Group(new_nodes.create_group(store, path, options, zarr_format=of_new, attributes=attributes,
                                                overwrite=mode == "w"))
         if dimension_separator is not None and zarr_format is None:
@@ -439,6 +439,7 @@ def open_array(store: StoreLike, mode: Mode = "r", **keywords: Unpack[OpenArrayK
         There is no node, or it is a group.
     """
     if keywords.get("shape") is None:
+        _check_mode(mode)
         if mode in ("w", "w-", "x"):
             raise TypeError(f"mode {mode!r} creates an array and needs shape= and dtype=")
         if mode == "a":
@@ -488,6 +489,7 @@ def open_group(store: StoreLike, mode: Mode = "r", *, path: str | None = "", zar
     """
     _check_mode(mode)
     check_format(zarr_format)
+    check_kind(use_consolidated, "use_consolidated", (bool, np.bool_, str), "True, False or None")
     options = Options(lock, missing, threads, strict, write_empty_chunks, mode == "r", cache=cache)
     path = lookup.path_of(path, zarr_format)
     place, new = store, _new_archive(store, mode, path)
@@ -522,7 +524,7 @@ def _existing(store, path, zarr_format, options, described):
     node = node_of(binding)
     if isinstance(node, Array):
         lookup.check_is_asked_for(node._binding, *described)
-    elif (described[0], described[2], options.dimension_separator) != (None, None, None):
+    elif not described[0] is described[2] is options.dimension_separator is None:
         raise NodeNotFoundError(f"{store.describe(path)} holds a group, not an array", path=path)
     elif options.read_only:
         return Group(binding, consolidated.usable_copy(binding))

@@ -23,7 +23,7 @@ import sys
 from types import ModuleType
 
 from zcore.errors import warn
-from zcore.text.sizes import room_of
+from zcore.text.sizes import integer_of, room_of
 
 TYPE_CHECKING = False      # of typing, without its import time
 if TYPE_CHECKING:
@@ -74,12 +74,11 @@ class _Setting:
 
 
 def _count_of(n, name):
-    if isinstance(n, bool) or not hasattr(n, "__index__"):
+    if (number := integer_of(n)) is None:
         raise TypeError(f"{name} must be an int, not {type(n).__name__}")
-    n = n.__index__()
-    if n < 1:
-        raise ValueError(f"{name} must be at least 1, not {n}")
-    return n
+    if number < 1:
+        raise ValueError(f"{name} must be at least 1, not {number}")
+    return number
 
 
 def _resized(nbytes, name):

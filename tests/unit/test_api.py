@@ -618,3 +618,31 @@ def test_a_fill_value_that_is_an_unusual_nan_is_kept_or_refused(dtype, zarr_form
                 with pytest.raises(ValueError, match="has one NaN, .* cannot record the fill value 0x"):
                     make()
                 assert not list(store.list_prefix(""))
+
+
+@pytest.mark.parametrize("value", [np.arange(2), np.array(["C", "F"]), ["C"], {}], ids=repr)
+@each("name", ["missing", "zarr_format", "order", "threads", "cache", "lock"])
+def test_an_argument_that_is_no_single_value_is_named(name, value):
+    """An array has no truth value, a list no hash."""
+    with pytest.raises((TypeError, ValueError), match=f"^{name}"):
+        zcore.create_array({}, shape=3, dtype="i4", **{name: value})
+
+
+@pytest.mark.parametrize("value", [np.arange(2), ["C"]], ids=["array", "list"])
+@each("name", ["mode", "cname", "clevel", "shuffle", "dimension_separator", "use_consolidated", "max_depth"])
+def test_the_same_of_other_functions(name, value):
+    store = {}
+    zcore.create_group(store)
+    others = {"use_consolidated": zcore.open_group, "max_depth": zcore.tree, "mode": zcore.open_array}
+    call = others.get(name, zcore.open)
+    keywords = {"shape": 3, "dtype": "i4", "path": "a", "mode": "a"} if call is zcore.open else {}
+    with pytest.raises((TypeError, ValueError), match=rf"(^|: ){name}\b"):
+        call(store, **keywords | {name: value})
+
+
+def test_integers_of_numpy_are_integers():
+    store = {}
+    array = zcore.open(store, "a", shape=3, dtype="i4", clevel=np.int64(3), shuffle=np.int8(2), threads=np.int32(1))
+    assert array.metadata.codecs == zcore.open(store).metadata.codecs
+    assert array.metadata.codecs[1].configuration == {"typesize": 4, "cname": "lz4", "clevel": 3,
+                                                      "shuffle": "bitshuffle", "blocksize": 0}

@@ -46,8 +46,8 @@ def open(path: StrPath, mode: Literal["r", "rw"] = "r", *, verify: bool = True,
     UnsupportedError
         Its version is another one; or it is remote.
     """
-    if mode not in ("r", "rw"):
-        raise ValueError(f"mode is {mode!r}, expected 'r' or 'rw'")
+    if not isinstance(mode, str) or mode not in ("r", "rw"):
+        raise ValueError(f"mode is {mode!r:.60}, expected 'r' or 'rw'")
     path = file_path(path)
     if "://" in path and not os.path.lexists(path):
         raise UnsupportedError(f"{path!r:.200} is remote, and only local ASDF files are read",

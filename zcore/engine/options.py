@@ -8,7 +8,7 @@ from zcore import config as settings
 from zcore.errors import warn
 from zcore.kernel.plan.cache import CHUNKS, ChunkCache
 from zcore.model.value import as_bool, check_kind
-from zcore.text.sizes import room_of
+from zcore.text.sizes import integer_of, room_of
 
 if TYPE_CHECKING:
     from typing import Any, Literal
@@ -70,15 +70,16 @@ class Options:
                     missing = "fill" if as_bool(value, name) else "raise"
                 elif (name, value) != ("order", "C"):
                     warn(f"config={{{name!r}: {value!r:.60}}} of zarr-python changes nothing in zcore")
-        if missing not in ("fill", "raise"):
-            raise ValueError(f"missing is {missing!r}, expected 'fill' or 'raise'")
-        if threads is not None and (isinstance(threads, bool) or not hasattr(threads, "__index__") or threads < 1):
-            raise ValueError(f"threads is {threads!r}, expected an integer of at least 1")
-        if dimension_separator not in (None, "/", "."):
+        if not isinstance(missing, str) or missing not in ("fill", "raise"):
+            raise ValueError(f"missing is {missing!r:.60}, expected 'fill' or 'raise'")
+        if threads is not None and (integer_of(threads) or 0) < 1:
+            raise ValueError(f"threads is {threads!r:.60}, expected an integer of at least 1")
+        if dimension_separator is not None and not (
+                isinstance(dimension_separator, str) and dimension_separator in ("/", ".")):
             raise ValueError(f"dimension_separator is {dimension_separator!r:.60}, expected '/' or '.'")
         self.lock: Literal["on", "file"] | None = _kind_of(lock)
         self.missing: Missing = missing
-        self.threads: int | None = None if threads is None else threads.__index__()
+        self.threads: int | None = None if threads is None else integer_of(threads)
         self.strict: bool = as_bool(strict, "strict")
         self.write_empty_chunks: bool = (settings.write_empty_chunks if write_empty_chunks is None else
                                          as_bool(write_empty_chunks, "write_empty_chunks"))

@@ -44,7 +44,7 @@ def format_of(name: FormatName) -> Format:
 
     Raises : ValueError, if no format has this name.
     """
-    if name not in NAMES:
+    if type(name).__hash__ is None or name not in NAMES:
         check_format(name)
         raise ValueError(f"zarr_format is None, expected one of {', '.join(map(repr, NAMES))}")
     return _instance(NAMES[NAMES.index(name)])     # 3, also for 3.0 or NumPy's 3
@@ -58,7 +58,7 @@ def _instance(name):
 
 def check_format(zarr_format: object) -> None:
     """Raise ValueError if a value of `zarr_format=` is neither the name of a format nor None."""
-    if zarr_format is not None and zarr_format not in NAMES:
+    if zarr_format is not None and (type(zarr_format).__hash__ is None or zarr_format not in NAMES):
         raise ValueError(f"zarr_format is {zarr_format!r:.60}, expected one of {', '.join(map(repr, NAMES))}")
 
 

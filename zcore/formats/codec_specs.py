@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from zcore.model.dtypes import byte_order
 from zcore.model.metadata import CodecSpec
 from zcore.model.named_codecs import named_codec
+from zcore.text.sizes import integer_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,8 +42,9 @@ def blosc_spec(given: Mapping[str, Any], itemsize: int, shuffle: str | None = No
         "blocksize": 0,
         **given,
     }
-    if type(parameters["shuffle"]) is int and 0 <= parameters["shuffle"] < len(BLOSC_SHUFFLES):
-        parameters["shuffle"] = BLOSC_SHUFFLES[parameters["shuffle"]]
+    number = integer_of(parameters["shuffle"])
+    if number is not None and 0 <= number < len(BLOSC_SHUFFLES):
+        parameters["shuffle"] = BLOSC_SHUFFLES[number]
     return CodecSpec("blosc", parameters)
 
 

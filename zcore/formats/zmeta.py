@@ -53,6 +53,7 @@ from zcore.model.dtypes import from_descr, numpy_dtype, to_descr
 from zcore.model.fill_value import fill_bytes, fill_scalar, naming_fill, real_to_json
 from zcore.model.metadata import ArrayMetadata, CodecSpec, check_chunk_shape, check_shape, shape_of
 from zcore.model.value import IdentityKey
+from zcore.text.sizes import integer_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -265,11 +266,12 @@ def _chain_members(codecs, dtype):
     expected = {*BLOSC_DEFAULTS, "shuffle", "typesize", "blocksize"}
     if blosc.keys() != expected:
         raise ValueError(f"blosc is configured by {sorted(expected)}, found {sorted(blosc)}")
-    if blosc["cname"] not in COMPRESSORS:
-        raise ValueError(f"cname: expected one of {', '.join(COMPRESSORS)}, found {blosc['cname']!r}")
-    if type(blosc["clevel"]) is not int or not 0 <= blosc["clevel"] <= 9:
-        raise ValueError(f"clevel: expected an integer from 0 to 9, found {blosc['clevel']!r}")
-    if blosc["shuffle"] not in BLOSC_SHUFFLES:
+    if not isinstance(blosc["cname"], str) or blosc["cname"] not in COMPRESSORS:
+        raise ValueError(f"cname: expected one of {', '.join(COMPRESSORS)}, found {blosc['cname']!r:.60}")
+    clevel = integer_of(blosc["clevel"])
+    if clevel is None or not 0 <= clevel <= 9:
+        raise ValueError(f"clevel: expected an integer from 0 to 9, found {blosc['clevel']!r:.60}")
+    if not isinstance(blosc["shuffle"], str) or blosc["shuffle"] not in BLOSC_SHUFFLES:
         raise ValueError(f"shuffle: expected 0, 1, 2 or one of {', '.join(BLOSC_SHUFFLES)}, found {blosc['shuffle']!r}")
     typesize = blosc_typesize(dtype.itemsize)
     if blosc["typesize"] != typesize or blosc["blocksize"] != 0:
@@ -277,7 +279,7 @@ def _chain_members(codecs, dtype):
             f"a __zmeta__ array cannot record typesize {blosc['typesize']} and blocksize {blosc['blocksize']}; "
             f"expected {typesize} and 0"
         )
-    return blosc["cname"], blosc["clevel"], BLOSC_SHUFFLES.index(blosc["shuffle"])
+    return blosc["cname"], clevel, BLOSC_SHUFFLES.index(blosc["shuffle"])
 
 
 def parse_fill(dtype: np.dtype[Any], value: object) -> bytes:

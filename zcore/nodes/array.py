@@ -26,6 +26,7 @@ from zcore.model.metadata import shape_of
 from zcore.nodes.info import Info, type_name
 from zcore.nodes.node import Node
 from zcore.stores.directory.store import DirectoryStore
+from zcore.text.sizes import integer_of
 from zcore.text.tried_names import OF_ARRAY, add_tried
 
 if TYPE_CHECKING:
@@ -828,9 +829,10 @@ class Array(Node):
 
     def _axis(self, axis):
         """Return a caller's axis as a number from 0 on."""
-        if isinstance(axis, bool) or not hasattr(axis, "__index__"):
+        number = axis if type(axis) is int else integer_of(axis)
+        if number is None:
             raise TypeError(f"axis is {axis!r:.60}, expected an integer")
-        axis, ndim = axis.__index__(), self.ndim
+        axis, ndim = number, self.ndim
         if not -ndim <= axis < ndim:
             raise np.exceptions.AxisError(f"axis is {axis}, the array has the shape {self.shape}")
         return axis % ndim

@@ -16,6 +16,7 @@ from zcore.nodes.node import Node
 from zcore.stores.base import n_at_once, n_changes, outcomes
 from zcore.stores.keys import prefix_of
 from zcore.text.printable import plural, printable
+from zcore.text.sizes import integer_of
 from zcore.text.tried_names import OF_GROUP, add_tried, advising
 
 # Members of a group that are looked for while those of many other groups are.
@@ -635,7 +636,7 @@ def node_of(binding: ArrayBinding | GroupBinding) -> Array | Group:
 
 def _check_depth(max_depth):
     """Raise unless a value is valid for `max_depth=`."""
-    if max_depth is not None and (isinstance(max_depth, bool) or not hasattr(max_depth, "__index__")):
+    if max_depth is not None and integer_of(max_depth) is None:
         raise TypeError(f"max_depth is {max_depth!r:.60}, expected an integer or None")
     if max_depth is not None and max_depth < 0:
         raise ValueError(f"max_depth is {max_depth!r:.60}, expected 0 or more, or None for all")

@@ -1,11 +1,12 @@
-"""Sizes in bytes as text. A leaf: every module may import it."""
+"""Integers of callers, and sizes in bytes as text. A leaf: every module may import it."""
 from __future__ import annotations
 
 import re
+from operator import index
 
 TYPE_CHECKING = False      # of typing, without its import time
 if TYPE_CHECKING:
-    from typing import SupportsIndex
+    from typing import Any, SupportsIndex
 
 _NBYTES = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,15})?)\s*([kKMGT]?)(i?)B?", re.ASCII)
 _POWERS = {"": 0, "k": 1, "K": 1, "M": 2, "G": 3, "T": 4}
@@ -28,6 +29,18 @@ def parse_nbytes(text: str, name: str | None = None) -> int:
     return nbytes
 
 
+def integer_of(value: Any) -> int | None:
+    """Return an integer, also one of NumPy, as an int; None for anything else, and for True and False.
+
+    >>> integer_of(3), integer_of(3.0), integer_of(True)
+    (3, None, None)
+    """
+    try:
+        return None if isinstance(value, bool) else index(value)
+    except TypeError:
+        return None
+
+
 def room_of(value: SupportsIndex | str, name: str) -> int:
     """Return a number of bytes, 0 or more, from an integer or a size as for `parse_nbytes`.
 
@@ -38,10 +51,8 @@ def room_of(value: SupportsIndex | str, name: str) -> int:
     """
     if isinstance(value, str):
         nbytes = 0 if value.strip() == "0" else parse_nbytes(value, name)
-    elif isinstance(value, bool) or not hasattr(value, "__index__"):
+    elif (nbytes := integer_of(value)) is None:
         raise TypeError(f"{name} is {value!r:.60}, expected a number of bytes or a size such as '64 MB'")
-    else:
-        nbytes = value.__index__()
     if not 0 <= nbytes < 2**62:
         raise ValueError(f"{name} is {value!r:.60}, expected a number of bytes, 0 or more and less than 2**62")
     return nbytes

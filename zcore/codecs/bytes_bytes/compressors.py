@@ -16,6 +16,7 @@ from zcore.codecs.base import Codec, Lenient, StepCodec, check_integer, check_si
 from zcore.errors import CodecError
 from zcore.kernel.codec.compress import COMPRESSORS, LIBDEFLATE, zstd_levels
 from zcore.kernel.codec.program import Program
+from zcore.text.sizes import integer_of
 
 if TYPE_CHECKING:
     from typing import Any, Literal, Self
@@ -68,14 +69,13 @@ class BloscCodec(StepCodec):
     def __init__(self, *, typesize: int | None = None, cname: Cname = "zstd", clevel: int = 5,
                  shuffle: Literal["noshuffle", "shuffle", "bitshuffle", -1, 0, 1, 2] | None = None, blocksize: int = 0,
                  strict: bool = True) -> None:
-        if cname not in COMPRESSORS:
-            raise ValueError(f"cname is {cname!r}, expected one of {', '.join(COMPRESSORS)}")
-        if type(shuffle) is not bool and hasattr(shuffle, "__index__") and 0 <= shuffle <= 2:
-            shuffle = SHUFFLES[shuffle]
-        elif shuffle == -1:
-            shuffle = None
-        elif shuffle is not None and shuffle not in SHUFFLES:
-            raise ValueError(f"shuffle is {shuffle!r}, expected one of {', '.join(SHUFFLES)}, 0, 1 or 2")
+        if not isinstance(cname, str) or cname not in COMPRESSORS:
+            raise ValueError(f"cname is {cname!r:.60}, expected one of {', '.join(COMPRESSORS)}")
+        number = integer_of(shuffle)
+        if number is not None and -1 <= number <= 2:
+            shuffle = None if number == -1 else SHUFFLES[number]
+        elif shuffle is not None and (not isinstance(shuffle, str) or shuffle not in SHUFFLES):
+            raise ValueError(f"shuffle is {shuffle!r:.60}, expected one of {', '.join(SHUFFLES)}, 0, 1 or 2")
         self.typesize: int | None = None if typesize is None else check_integer("typesize", typesize, 1, 2**31 - 1)
         self.cname = cname
         self.clevel: int = check_integer("clevel", clevel, 0, 9)

@@ -85,7 +85,7 @@ def new_array(shape: Shape, dtype: DTypeLike, chunks: Chunks = None, fill_value:
         raise ValueError("a Zarr v2 array has no shards")
     if dimension_names is not None:
         raise ValueError("a Zarr v2 array has no dimension names (xarray reads the attribute '_ARRAY_DIMENSIONS')")
-    if order not in ("C", "F"):
+    if not isinstance(order, str) or order not in ("C", "F"):
         raise ValueError(f"order: expected 'C' or 'F', found {order!r:.60}")
     shape = shape_of(shape)
     serializer_id = "vlen-bytes" if is_bytes(dtype) else None

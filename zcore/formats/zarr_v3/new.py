@@ -101,7 +101,7 @@ def new_array(shape: Shape, dtype: Any, chunks: Chunks = None, fill_value: Any =
     shape = shape_of(shape)
     dtype, data_type = named_dtype(dtype)
     if codecs is None:
-        if serializer is None or serializer == "auto":
+        if serializer is None or (isinstance(serializer, str) and serializer == "auto"):
             serializer = None
         else:
             serializer = spec_of(serializer, dtype, len(shape))

@@ -32,12 +32,13 @@ def new_chain(dtype: np.dtype[Any], chunk_shape: tuple[int, ...], order: str, fi
     By default no codec follows shards, because their chunks could not be read one by one then.
     """
     if math.prod(chunk_shape) * dtype.itemsize <= MAX_BLOSC_NBYTES and (
-            order, filters, serializer, compressors) == ("C", None, None, "auto"):
+            filters is serializer is None) and (isinstance(order, str) and order == "C") and (
+            isinstance(compressors, str) and compressors == "auto"):
         return _default_chain(dtype, bool(checksum))
     ndim = len(chunk_shape)
     chain = ()
-    if order not in ("C", "F"):
-        raise ValueError(f"order: expected 'C' or 'F', found {order!r}")
+    if not isinstance(order, str) or order not in ("C", "F"):
+        raise ValueError(f"order: expected 'C' or 'F', found {order!r:.60}")
     if order == "F":
         if has_varying_items(dtype):
             raise ValueError(f"order: expected 'C' for {dtype}, whose items vary in length, found 'F'")

@@ -36,6 +36,7 @@ from zcore.stores.openers import PARQUET, check_file, named_kind
 from zcore.stores.reference.document import MAX_NBYTES, read_document
 from zcore.stores.reference.targets import Targets
 from zcore.text.printable import plural
+from zcore.text.sizes import integer_of
 from zcore.trust.base_path import file_path
 from zcore.trust.urls import is_remote
 
@@ -113,8 +114,8 @@ class ReferenceStore(FoundStore, PutStore):
         check_kind(allowed, "allowed", (Iterable,), "a list of str")
         check_kind(base, "base", (str, os.PathLike), "a path or a URL")
         check_kind(services, "services", (Mapping,), "a mapping of beginnings of URLs")
-        if max_generated is not None and (isinstance(max_generated, bool) or not hasattr(max_generated, "__index__")
-                                          or max_generated < 0):
+        most = 0 if max_generated is None else integer_of(max_generated)
+        if most is None or most < 0:
             raise ValueError(f"max_generated is {max_generated!r:.60}, expected an integer of 0 or more")
         check_kind(source, "source", (str, os.PathLike, Mapping), "a path, a URL or a mapping, as json.loads returns")
         self._renew_locks()

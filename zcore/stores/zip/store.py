@@ -98,8 +98,8 @@ class ZipStore(PutStore, FileStore):
     def __init__(self, path: StrPath | RemoteStore | ByteSource, *, mode: Literal["r", "w", "x"] = "r",
                  compression: int = zipfile.ZIP_STORED, read_only: bool | None = None,
                  fsync: bool | None = None) -> None:
-        if mode not in ("r", "w", "x"):
-            raise ValueError(f"mode {mode!r}: expected 'r', 'w' or 'x'; an archive is written once, as a whole")
+        if not isinstance(mode, str) or mode not in ("r", "w", "x"):
+            raise ValueError(f"mode {mode!r:.60}: expected 'r', 'w' or 'x'; an archive is written once, as a whole")
         if read_only is not None and bool(read_only) != (mode == "r"):
             raise ValueError(f"read_only={read_only!r} contradicts mode {mode!r}")
         if compression not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):

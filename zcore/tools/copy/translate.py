@@ -264,17 +264,17 @@ def _chains(source, format, wanted):
         yield {"chunks": chunks, "codecs": _with_checksum(wanted.codecs) if wanted.checksum else wanted.codecs}
         return
     chain = source.codecs
-    is_kept = chain is not None and (wanted.dtype, wanted.compressors, wanted.order) == (None, None, None) and (
+    is_kept = chain is not None and wanted.dtype is wanted.compressors is wanted.order is None and (
         source.keeps_dimensions)
-    if is_kept and (wanted.chunks, wanted.shards) == (None, None):
+    if is_kept and wanted.chunks is wanted.shards is None:
         yield {"chunks": source.chunks_of_objects, "codecs": _with_checksum(chain) if wanted.checksum else chain}
     inner = source.inner_codecs
     if is_kept and shards is None:
         yield {"chunks": chunks, "codecs": _with_checksum(inner) if wanted.checksum and inner else inner}
     parts = _keywords_of(inner or ())
-    order = wanted.order or source.order
+    order = source.order if wanted.order is None else wanted.order
     common = {"chunks": chunks} if shards is None else {"chunks": chunks, "shards": shards}
-    if order != "C":
+    if not isinstance(order, str) or order != "C":
         common["order"] = order
     if isinstance(wanted.compressors, str) and wanted.compressors == "auto":
         parts["compressors"] = ()
