@@ -175,6 +175,8 @@ def test_a_source_of_unknown_length_is_refused(tmp_path):
 def test_a_target_for_reading_is_refused(array, tmp_path):
     with pytest.raises(zcore.ReadOnlyError):
         store(da.from_array(VALUES), zcore.open(tmp_path / "a"))
+    with pytest.raises(TypeError, match="target is 'b.zarr', expected an array of zcore, which zcore.create"):
+        store(da.from_array(VALUES), "b.zarr")
 
 
 @pytest.mark.parametrize("module", ["zcore", "zarr"])

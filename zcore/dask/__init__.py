@@ -96,6 +96,8 @@ def store(source: dask.array.Array, target: zcore.Array, region: slice | tuple[s
     ------
     ValueError
         The shape of `source` is not that of the region, or is not known.
+    TypeError
+        `target` is no array of zcore.
     ReadOnlyError
         `target` is open for reading, or lies in this process's memory and the workers in others.
 
@@ -106,7 +108,9 @@ def store(source: dask.array.Array, target: zcore.Array, region: slice | tuple[s
     >>> target[0]
     array([0, 1, 1, 0], dtype=int32)
     """
-    target.store  # noqa: B018  (anything but an array is an AttributeError before a task is made)
+    if not isinstance(target, zcore.Array):
+        raise TypeError(f"target is {target!r:.60}, expected an array of zcore, which zcore.create_array makes: "
+                        "shape=x.shape, chunks=x.chunksize, dtype=x.dtype")
     box = _checked_region(region, target.shape)
     expected = tuple([count_of(*part.indices(length)) for part, length in zip(box, target.shape, strict=True)])
     if source.shape != expected:

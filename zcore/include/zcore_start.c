@@ -97,7 +97,7 @@ static void *symbol(void *library, const char *name)
     return dlsym(library != NULL ? library : RTLD_DEFAULT, name);
 }
 
-static const zcore_api *take_table(void *library, zcore_error *error)
+static const zcore_api *take_table(void *library, const char *python, zcore_error *error)
 {
     int (*ensure)(void) = (int (*)(void))symbol(library, "PyGILState_Ensure");
     void (*release)(int) = (void (*)(int))symbol(library, "PyGILState_Release");
@@ -110,6 +110,7 @@ static const zcore_api *take_table(void *library, zcore_error *error)
     const zcore_api *table;
     void *type = NULL, *value = NULL, *traceback = NULL, *text;
     const char *reason = NULL;
+    char where[800];
     int state;
     if (ensure == NULL || release == NULL || import == NULL || module == NULL || fetch == NULL || str == NULL
         || utf8 == NULL || clear == NULL)
@@ -121,8 +122,8 @@ static const zcore_api *take_table(void *library, zcore_error *error)
         text = value != NULL ? str(value) : NULL;
         reason = text != NULL ? utf8(text) : NULL;
         clear();
-        fail(error, "zcore cannot be imported; ZCORE_PYTHON names another interpreter",
-             reason != NULL ? reason : "for an unknown reason");
+        snprintf(where, sizeof where, "%.300s, in %.400s", reason != NULL ? reason : "for an unknown reason", python);
+        fail(error, "zcore cannot be imported; set ZCORE_PYTHON to the path of a python that has it", where);
     }
     release(state);
     return table;
@@ -149,16 +150,16 @@ static const zcore_api *start(const char *header, zcore_error *error)
     void *library;
     char *answer, *lines[3], *home;
     const zcore_api *table = NULL;
-    if (is_initialized != NULL && is_initialized()) return take_table(NULL, error);
+    if (is_initialized != NULL && is_initialized()) return take_table(NULL, "this process", error);
     if (python == NULL || python[0] == 0) python = find_beside(header, beside, sizeof beside) ? beside : "python3";
     answer = (char *)malloc(MAX_ANSWER);
     if (answer == NULL) return fail(error, "no memory to start an interpreter", python);
     if (ask(python, answer, lines) != 0) {
         free(answer);
-        return fail(error, "cannot run an interpreter; ZCORE_PYTHON names another one", python);
+        return fail(error, "cannot run an interpreter; set ZCORE_PYTHON to the path of another", python);
     }
     if (lines[0][0] == 0) {
-        fail(error, "this interpreter has no shared library (libpython); ZCORE_PYTHON names another one", python);
+        fail(error, "this interpreter has no shared library (libpython); set ZCORE_PYTHON to the path of another", python);
         free(answer);
         return NULL;
     }
@@ -181,7 +182,7 @@ static const zcore_api *start(const char *header, zcore_error *error)
         else unsetenv("PYTHONHOME");
         free(home);
         if (run(lines[2]) != 0) fail(error, "the interpreter does not take its own paths", python);
-        else table = take_table(library, error);
+        else table = take_table(library, python, error);
         save();                                  /* the GIL is free for any thread from now on */
     }
     free(answer);

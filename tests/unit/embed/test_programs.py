@@ -229,9 +229,11 @@ def test_an_interpreter_that_cannot_be_started(tmp_path):
     program = build(tmp_path, "cc", EXAMPLES / "heat.c", "-Wno-unknown-pragmas")
     for python in ("/nowhere/python", "/bin/false"):
         said = run(program, tmp_path / "a", status=1, ZCORE_PYTHON=python)
-        assert "cannot start: cannot run an interpreter; ZCORE_PYTHON names another one" in said
-    said = run(program, tmp_path / "a", status=1, PYTHONPATH=str(tmp_path), ZCORE_PYTHON=str(_lonely_python(tmp_path)))
-    assert "cannot start: zcore cannot be imported" in said
+        assert f"cannot start: cannot run an interpreter; set ZCORE_PYTHON to the path of another: {python}\n" in said
+    python = str(_lonely_python(tmp_path))
+    said = run(program, tmp_path / "a", status=1, PYTHONPATH=str(tmp_path), ZCORE_PYTHON=python)
+    assert "cannot start: zcore cannot be imported; set ZCORE_PYTHON to the path of a python that has it: " in said
+    assert said.endswith(f", in {python}\n")
 
 
 def _lonely_python(folder):

@@ -141,7 +141,7 @@ class ZipStore(PutStore, FileStore):
         writer, self._writer = self._writer, None
         if writer is not None and writer.is_open:
             writer.discard()
-            warn(f"{self!r} was not closed: there is no archive")
+            warn(f"{self!r} was not closed: there is no archive; call close() or use it in a with block")
 
     def close(self) -> None:
         """Finish a new archive, or close the one that is read. No thread may be using the store."""
