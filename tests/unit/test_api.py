@@ -646,3 +646,29 @@ def test_integers_of_numpy_are_integers():
     assert array.metadata.codecs == zcore.open(store).metadata.codecs
     assert array.metadata.codecs[1].configuration == {"typesize": 4, "cname": "lz4", "clevel": 3,
                                                       "shuffle": "bitshuffle", "blocksize": 0}
+
+
+@each("data, error", [
+    ((i for i in range(3)), r"data is a generator, expected values; list\(data\)"),
+    ([2**70], r"such as 1180591620717411303424, and objects are no data type; dtype='f8'"),
+    (np.array(["a"], object), "such as 'a', .*dtype=str"), ({"a": 1}, r"save\(store, \*\*arrays\)"),
+    ([1, None], "such as 1, .*dtype=str is for text, dtype=bytes for bytes"),
+])
+def test_data_that_numpy_takes_for_objects(data, error):
+    for call in (lambda: zcore.save({}, data), lambda: zcore.create_array({}, data=data),
+                 lambda: zcore.create_group({}).create_array("x", data=data)):
+        with pytest.raises(ValueError, match=error):
+            call()
+
+
+@pytest.mark.parametrize("dtype", [None, "string"])
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_a_column_of_pandas_that_is_text(zarr_format, dtype):
+    pandas = pytest.importorskip("pandas")
+    column = pandas.Series(["é", "", "a" * 300], dtype=dtype)
+    if str(column.dtype) == "object":
+        pytest.skip("text of pandas 2 is objects")
+    array = zcore.create_array({}, data=column, zarr_format=zarr_format)
+    assert array.dtype == np.dtypes.StringDType() and array[...].tolist() == column.tolist()
+    with pytest.raises(ValueError, match="are missing .*; give texts for them, such as ''"):
+        zcore.create_array({}, data=pandas.Series(["é", None], dtype=column.dtype), zarr_format=zarr_format)

@@ -45,6 +45,10 @@ if TYPE_CHECKING:
 # Attempts to find a node that others create and delete again.
 _MAX_TRIES = 20
 # Codecs that refuse some values of their type.
+# What to do with data of which each element is one of these.
+_FOR_OBJECTS = {int: "dtype='f8' rounds integers of more than 64 bits", str: "dtype=str is for text",
+                bytes: "dtype=bytes is for bytes",
+                dict: "arrays by their names are keywords of zcore.save, as in save(store, **arrays)"}
 _CHOOSY = ("cast_value", "scale_offset")
 # Keywords of a new array whose default lets the format choose, and is not passed on.
 _LEFT_OPEN = {
@@ -79,6 +83,8 @@ def new_array(*, shape: Shape | None = None, dtype: DTypeLike | None = None, dat
         if shape is not None:
             raise TypeError("shape= and data= exclude each other: the array has the shape of its data")
         found = in_memory(data)      # if it is masked, it is refused below
+        if dtype is None and found.dtype.kind == "O":
+            dtype = _type_of_objects(data, found, format_of(zarr_format))
         shape, dtype = found.shape, found.dtype if dtype is None else dtype
         # NumPy refuses numbers in a list that the type does not hold. For numbers in an array it takes the lowest bits.
         data = found if hasattr(data, "dtype") else data
@@ -138,6 +144,23 @@ def _plain_array(format, dtype, ndim):
     metadata = format.new_array((1,) * ndim, dtype, (1,) * ndim, ...)
     _check_can_compress(metadata.codecs)
     return metadata
+
+
+def _type_of_objects(data, found, format):
+    """Return the type of data that NumPy takes for objects: text, if pandas says so, or objects for codecs of Zarr v2.
+
+    Raises : ValueError, if it is neither.
+    """
+    if str(getattr(data, "dtype", None)) in ("str", "string"):
+        return str
+    if hasattr(data, "__next__"):
+        raise ValueError(f"data is a {type(data).__name__}, expected values; list(data) has those that it gives")
+    if format.name == 2:
+        return found.dtype     # it names the codecs that it needs
+    kinds = {*map(type, found.flat)}
+    raise ValueError(f"data has objects, such as {next(iter(found.flat), None)!r:.60}, and objects are no data type; "
+                     + _FOR_OBJECTS.get(kinds.pop() if len(kinds) == 1 else None, "dtype=str is for text, dtype=bytes "
+                                        "for bytes, and others need a type of fixed size"))
 
 
 def _check_fill(format, metadata, fill_value):

@@ -110,7 +110,8 @@ def check_complete(values: Any, is_text: bool) -> None:
             return
         if any([value is None or (isinstance(value, float) and value != value) or type(value).__name__ == "NAType"
                 for value in values]):
-            raise ValueError("some of the values are missing (None, NaN or NA), and text in an array cannot be")
+            raise ValueError("some of the values are missing (None, NaN or NA), and text in an array cannot be; give "
+                             "texts for them, such as ''")
 
 
 def _check_for_mask(values, way):
