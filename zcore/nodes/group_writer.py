@@ -100,7 +100,14 @@ class GroupWriter(StreamWriter):
         """
         if set(values) != set(self.arrays):
             raise ValueError(f"values are for {sorted(values)}, expected some for each of {sorted(self.arrays)}")
-        rows = {name: ring.rows_of(values[name]) for name, ring in self._rings.items()}
+        rows = {}
+        for name, ring in self._rings.items():
+            try:
+                rows[name] = ring.rows_of(values[name])
+            except (TypeError, ValueError) as error:
+                if type(error) in (TypeError, ValueError):
+                    error.args = (f"{name}: {error}",)
+                raise
         numbers = {name: len(found) for name, found in rows.items()}
         n_rows = numbers[self._widest]
         if set(numbers.values()) != {n_rows}:
