@@ -175,6 +175,10 @@ def copy(source: StoreLike | Array | Group | list[StoreLike | Array | Group], de
                     except ZcoreError:
                         _check(node, work)     # another reason must not hide that the source is gone
                         raise
+                    except (TypeError, ValueError) as error:
+                        if name and type(error) in (TypeError, ValueError):     # an element that the type cannot hold
+                            error.args = (f"{name}: {error}",)
+                        raise
                     sink.end(name)
             _check(opened, work)
     losses.warn(str(place))

@@ -495,6 +495,9 @@ def test_what_a_format_cannot_express(original, tmp_path):
     group.create_array("sub/line", data=np.arange(3))
     with pytest.raises(ValueError, match="^sub/line: shards: expected one length for"):
         zcore.copy(group, tmp_path / "b", shards=(2, 2))
+    group.create_array("sub/text", data=["1", "b"], fill_value="1")
+    with pytest.raises(ValueError, match="^sub/text: could not convert string to float"):
+        zcore.copy(group, tmp_path / "b", dtype="f4")
 
 
 def test_a_failure_takes_back_what_is_in_other_stores(original, monkeypatch):
