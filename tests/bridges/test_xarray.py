@@ -446,6 +446,17 @@ class TestWriteTree:
             with pytest.raises(TypeError, match="the path of a node is a str, not"):
                 call()
 
+    @pytest.mark.parametrize("value", [np.arange(2), {"x"}], ids=["array", "set"])
+    @pytest.mark.parametrize("name", ["encoding", "append_dim", "consolidated", "write_empty_chunks", "compute",
+                                      "zarr_format", "storage_options"])
+    def test_an_argument_of_another_type_is_named(self, name, value):
+        store = {}
+        with pytest.raises((TypeError, ValueError), match=f"^{name} is .*, expected"):
+            to_zarr(xr.Dataset(), store, **{name: value})
+        assert not store
+        with pytest.raises(TypeError, match="^drop_variables is 5, expected"):
+            xr.open_dataset(to_zarr(xr.Dataset(), store), engine="zcore", drop_variables=5)
+
     def test_modes(self, tmp_path):
         to_zarr(self.tree(), tmp_path / "a.zarr")
         with pytest.raises(zcore.NodeExistsError):

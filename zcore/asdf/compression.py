@@ -215,8 +215,8 @@ _DECODERS = {
 
 def check_written(name: str | None) -> str | None:
     """Return the name of a compression that can be written, or None; else raise ValueError."""
-    if name is not None and name not in WRITTEN:
-        raise ValueError(f"compression is {name!r}, expected one of {', '.join(WRITTEN)}, or None")
+    if name is not None and (not isinstance(name, str) or name not in WRITTEN):
+        raise ValueError(f"compression is {name!r:.60}, expected one of {', '.join(WRITTEN)}, or None")
     return name
 
 

@@ -19,6 +19,7 @@ from zcore.buffers import flat_view
 from zcore.descriptors import write_at
 from zcore.errors import StoreError, ZcoreError
 from zcore.replacing import NewFile
+from zcore.text.sizes import integer_of
 from zcore.trust.base_path import file_path
 
 if TYPE_CHECKING:
@@ -149,12 +150,16 @@ class Form:
 
     def __init__(self, checksum: bool = True, index: bool = True, pad: int = 0, block_align: int = 1) -> None:
         for name, value, least in (("pad", pad, 0), ("block_align", block_align, 1)):
-            if type(value) is not int or not least <= value < 2**31:
-                raise ValueError(f"{name} is {value!r}, expected an integer from {least} to 2**31 - 1")
+            number = integer_of(value)
+            if number is None or not least <= number < 2**31:
+                raise ValueError(f"{name} is {value!r:.60}, expected an integer from {least} to 2**31 - 1")
+        for name, value in (("checksum", checksum), ("index", index)):
+            if not isinstance(value, (bool, np.bool_)):
+                raise TypeError(f"{name} is {value!r:.60}, expected True or False")
         self.checksum: bool = bool(checksum)
         self.index: bool = bool(index)
-        self.pad: int = pad
-        self.block_align: int = block_align
+        self.pad: int = int(pad)
+        self.block_align: int = int(block_align)
 
     def aligned(self, offset: int) -> int:
         """Return the next offset at which a block may begin."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from zcore.errors import LockError, NodeNotFoundError
 from zcore.model.metadata import NAMES_ATTRIBUTE
+from zcore.model.value import check_kind
 from zcore.nodes.appending import PendingAppend, appending, home_of, length_before, undo_append
 from zcore.nodes.streams import Ring, StreamWriter, rows_in
 from zcore.text.printable import plural
@@ -42,6 +43,7 @@ class GroupWriter(StreamWriter):
     _noun = "rows"
 
     def __init__(self, group: Group, dimension: str, queue: CacheSize | None) -> None:
+        check_kind(dimension, "dimension", (str,), "the name of a dimension")
         self.group: Group = group
         self.dimension: str = dimension
         found = {name: array for name, array in group.arrays() if dimension in _dims_of(array)}

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 import xarray
@@ -12,13 +13,14 @@ from xarray.conventions import decode_cf_variables
 import zcore
 from zcore.errors import warn
 from zcore.hierarchy.lookup import path_of
+from zcore.model.value import check_kind
 from zcore.nodes.appending import home_of, length_before
 from zcore.stores.base import outcomes
 from zcore.stores.openers import as_path
 from zcore.xarray.variables import Dimensions, StoredVariable, shown, variable_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection
     from typing import Any
 
     from zcore.stores.base import StoreLike
@@ -200,6 +202,7 @@ def _opened(place, path, consolidated, storage_options, zarr_format, options):
 def place_of(place: Any, storage_options: Mapping[str, Any] | None, read_only: bool = True) -> StoreLike:
     """Return what `zcore.open` takes for what a caller of xarray names."""
     path = as_path(place)
+    check_kind(storage_options, "storage_options", (Mapping,), "a mapping")
     if storage_options is not None:
         return zcore.RemoteStore(place if path is None else path, read_only=read_only, **storage_options)
     if path is not None and "://" not in path and not path.startswith("file:"):
@@ -253,6 +256,7 @@ def _name_of(array, place):
 
 def _names(names):
     """Return the set of the names that `drop_variables` has."""
+    check_kind(names, "drop_variables", (Iterable,), "a name or names")
     return set() if names is None else {names} if isinstance(names, str) else set(names)
 
 

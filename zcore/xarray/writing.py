@@ -6,6 +6,7 @@ until everything is checked; then the draft is carried out.
 """
 from __future__ import annotations
 
+from collections.abc import Hashable, Mapping
 from contextlib import ExitStack, nullcontext
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
@@ -25,11 +26,13 @@ from xarray.coding.strings import check_vlen_dtype
 import zcore
 from zcore.engine.options import Options
 from zcore.errors import warn
+from zcore.formats import check_format
 from zcore.formats.json_documents import has_constants, taking_constants
 from zcore.formats.zarr_v2.chain import to_chain
 from zcore.hierarchy import consolidated as copies
 from zcore.hierarchy import creation, resizing
 from zcore.hierarchy.lookup import path_of
+from zcore.model.value import as_bool, check_kind
 from zcore.nodes.appending import PendingAppend, appending, home_of, undo_append
 from zcore.nodes.group_writer import GroupWriter
 from zcore.stores.keys import prefix_of
@@ -40,7 +43,7 @@ from zcore.xarray.still_read import Write, check_not_deleted, check_not_overwrit
 from zcore.xarray.variables import Dimensions, dims_of, variable_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
     from typing import Any, Literal
 
     from zcore.storage import StoreLike
@@ -115,6 +118,12 @@ def to_zarr(ds: Dataset | DataTree, store: StoreLike,
     zcore.StoreError
         Another writer has changed the shape of an array meanwhile.
     """
+    check_kind(encoding, "encoding", (Mapping,), "a mapping of names to mappings")
+    check_kind(append_dim, "append_dim", (Hashable,), "the name of a dimension")
+    check_kind(consolidated, "consolidated", (bool, np.bool_), "True, False or None")
+    check_kind(write_empty_chunks, "write_empty_chunks", (bool, np.bool_), "True, False or None")
+    compute = as_bool(compute, "compute")
+    check_format(zarr_format)
     parts = _datasets_of(ds, encoding or {}, append_dim, region, write_inherited_coords)
     mode = _choose_default_mode(mode=mode, append_dim=append_dim, region=region)
     place = place_of(store, storage_options, read_only=False)

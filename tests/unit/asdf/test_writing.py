@@ -824,3 +824,11 @@ def test_text_with_code_points_that_unicode_does_not_have(tmp_path):
         np.asarray(file.tree["a"])
     with pytest.raises(zcore.ChunkError, match="text has the code point 0x110000"):
         zcore.open(path)["a"][...]
+
+
+@pytest.mark.parametrize("name", ["checksum", "index", "pad", "block_align", "compression"])
+def test_an_option_of_another_type_is_named(tmp_path, name):
+    for value in (np.arange(2), "no", 2.5):
+        with pytest.raises((TypeError, ValueError), match=f"^{name} is .*, expected"):
+            zcore.asdf.write(tmp_path / "a.asdf", {"a": A}, **{name: value})
+    zcore.asdf.write(tmp_path / "a.asdf", {"a": A}, pad=np.int64(3), block_align=np.int64(8), index=np.True_)
