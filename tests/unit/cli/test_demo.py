@@ -75,7 +75,7 @@ def test_a_long_reason_goes_on_below_itself():
     assert " ".join([first, *others]).split() == ["bcd", *["word"] * 60]
 
 
-@pytest.mark.parametrize(("out", "words"), [("a.npy", "file exists"), ("thesis", "file exists"),
+@pytest.mark.parametrize(("out", "words"), [("a.npy", "a.npy is there already; --out names"), ("thesis", "already"),
                                             ("x" * 300, "file name too long")])
 def test_only_a_new_folder_is_written_to(tmp_path, save, refused, out, words):
     save("a.npy", np.arange(6))

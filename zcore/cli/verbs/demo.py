@@ -58,6 +58,8 @@ def run(arguments: argparse.Namespace) -> int:
         with Needing("the picture (--no-picture goes without) needs", "matplotlib", "demo", "pictures"):
             from zcore.cli.show import figure
     check_directory(arguments.out)
+    if os.path.lexists(arguments.out):
+        raise FileExistsError(f"{arguments.out} is there already; --out names another folder")
     os.mkdir(arguments.out)
     print(f"zcore {zcore.__version__}: {ELEVATION}\n{lengths(data.shape)} {data.dtype}, {data.nbytes:,} bytes\n")
     first, rows = stem + FORMATS[0][1], []
@@ -72,7 +74,8 @@ def run(arguments: argparse.Namespace) -> int:
                 zcore.references(first).save(path) if name == "reference set" else
                 zcore.copy(first, path, overwrite=True)), inside))
     print(table(HEADER, rows))
-    print(f"\nfiles in the system's cache, {plural(zcore.config.threads, 'thread')}, best of {N_REPEATS}")
+    print(f"\nfiles in the system's cache, {plural(zcore.config.threads, 'thread')}, best of {N_REPEATS}; "
+          f"the reference set points to the chunks of {FORMATS[0][0]}")
     print(f"arrays  : {arguments.out}")
     if not arguments.no_picture:
         array = zcore.open_array(first)
