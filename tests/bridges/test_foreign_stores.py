@@ -8,6 +8,7 @@ import zcore
 
 zarr = pytest.importorskip("zarr")
 
+import zcore.zarr  # noqa: E402
 from tests.strict_store import Sized, Strict  # noqa: E402
 from zcore.stores.base import _walk  # noqa: E402
 from zcore.stores.zarr_python import ZarrPythonStore  # noqa: E402
@@ -332,3 +333,9 @@ def test_a_bound_that_no_object_reaches_takes_no_memory(tmp_path, make):
     store.set("n/c/0", b"damaged")
     with pytest.raises(zcore.ChunkError):
         zcore.open(store)["n"][3]
+
+
+@pytest.mark.parametrize("value", ["no", np.arange(2)], ids=["text", "array"])
+def test_whether_a_store_is_read_only_is_true_or_false(value):
+    with pytest.raises(TypeError, match="^read_only is .*, expected True or False"):
+        zcore.zarr.Store(zcore.MemoryStore(), read_only=value)

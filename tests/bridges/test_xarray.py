@@ -448,7 +448,7 @@ class TestWriteTree:
 
     @pytest.mark.parametrize("value", [np.arange(2), {"x"}], ids=["array", "set"])
     @pytest.mark.parametrize("name", ["encoding", "append_dim", "consolidated", "write_empty_chunks", "compute",
-                                      "zarr_format", "storage_options"])
+                                      "zarr_format", "storage_options", "mode"])
     def test_an_argument_of_another_type_is_named(self, name, value):
         store = {}
         with pytest.raises((TypeError, ValueError), match=f"^{name} is .*, expected"):
@@ -456,6 +456,8 @@ class TestWriteTree:
         assert not store
         with pytest.raises(TypeError, match="^drop_variables is 5, expected"):
             xr.open_dataset(to_zarr(xr.Dataset(), store), engine="zcore", drop_variables=5)
+        with pytest.raises(TypeError, match="^consolidated is .*, expected"):
+            xr.open_dataset(store, engine="zcore", consolidated=value)
 
     def test_modes(self, tmp_path):
         to_zarr(self.tree(), tmp_path / "a.zarr")

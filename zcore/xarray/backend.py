@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
+import numpy as np
 import xarray
 from xarray.backends import BackendEntrypoint
 from xarray.backends.common import _decode_variable_name
@@ -176,6 +177,7 @@ def _assembled(variables, attributes, coord_names):
 def _opened(place, path, consolidated, storage_options, zarr_format, options):
     """Return the group, or the array, at a path of what a caller names."""
     path = path_of(path)
+    check_kind(consolidated, "consolidated", (bool, np.bool_), "True, False or None")
     if isinstance(place, zcore.Group):
         return place[path] if path else place
     if isinstance(place, zcore.Array):

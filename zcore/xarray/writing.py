@@ -118,6 +118,7 @@ def to_zarr(ds: Dataset | DataTree, store: StoreLike,
     zcore.StoreError
         Another writer has changed the shape of an array meanwhile.
     """
+    check_kind(mode, "mode", (str,), "'w', 'w-', 'a', 'a-' or 'r+'")
     check_kind(encoding, "encoding", (Mapping,), "a mapping of names to mappings")
     check_kind(append_dim, "append_dim", (Hashable,), "the name of a dimension")
     check_kind(consolidated, "consolidated", (bool, np.bool_), "True, False or None")

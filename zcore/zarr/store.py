@@ -9,6 +9,7 @@ from zarr.abc.store import Store as ZarrStore
 from zarr.core.buffer import Buffer, default_buffer_prototype
 
 import zcore
+from zcore.model.value import as_bool
 from zcore.stores.openers import store_of
 from zcore.stores.zarr_python import part_of
 
@@ -54,7 +55,7 @@ class Store(ZarrStore):
     supports_listing: bool = True
 
     def __init__(self, place: Any, *, read_only: bool = True) -> None:
-        super().__init__(read_only=read_only)
+        super().__init__(read_only=as_bool(read_only, "read_only"))
         self._place = place
         self.zcore_store: ZcoreStore = _shown(place, read_only)
         if self.zcore_store.read_only:
