@@ -30,7 +30,7 @@ from zcore.errors import (
     warn,
     warn_of,
 )
-from zcore.formats import FORMAT_OF, FORMATS, format_of
+from zcore.formats import DOCUMENTS, FORMAT_OF, FORMATS, format_of
 from zcore.formats.consolidated_nodes import ConsolidatedNodes
 from zcore.formats.json_documents import MAX_NBYTES
 from zcore.hierarchy import lookup
@@ -291,8 +291,7 @@ def dropped(store: Store, path: str, *, itself: bool = False, is_below: bool = F
             format: Format | None = None) -> Iterator[None]:
     """Return a context manager for a change of the node at `path`, which drops copies before and after it.
 
-    `format` is that of the node, if it has no documents of another one. With it, a directory store is looked at once.
-    See `drop` for the other parameters.
+    `format` is that of the node: with it, a directory store is looked at once. See `drop` for the other parameters.
     """
     looks = None if format is None or is_below else _looks_around(store, path, format, itself)
     if looks is None:
@@ -349,16 +348,18 @@ def drop_copy(store: Store, path: str, is_above: bool = True) -> None:
 def look_above(store: Store, path: str, format: Format) -> list[Look] | None:
     """Return a `Look` at each group above a new node, the lowest first, if none of them can have a copy; else None.
 
-    The store is a directory, and there is a group of this format right above the node. Above a node at the root there
-    is nothing. As long as the looks stay the same, no copy needs to be dropped. This is much faster than `drop`.
+    The store is a directory, and there is nothing but a group of this format right above the node. Above a node at the
+    root there is nothing. As long as the looks stay the same, no copy needs to be dropped. This is much faster than
+    `drop`.
     """
     base = directory_at(store)
     if base is None or not format.has_groups:
         return None
     if not path:
         return []
+    document, copies, others, arrays = _names_in_groups(format)
     directory, *above = _directories_at(base, path.rpartition("/")[0])
-    look = Look(directory, *_names_in_groups(format), MAX_NBYTES + 1)
+    look = Look(directory, document, copies, others + arrays, MAX_NBYTES + 1)
     if not look.is_plain or look.raw is None or not (
             _is_bare if len(look.raw) <= MAX_KEPT_NBYTES else _is_bare.__wrapped__)(format, look.raw):
         return None
@@ -366,29 +367,28 @@ def look_above(store: Store, path: str, format: Format) -> list[Look] | None:
 
 
 def _looks_around(store, path, format, itself):
-    """Return a `Look` at each group above a node, and at the copy beside it, if there is no copy; else None.
-
-    Copies of other formats do not have the node.
-    """
+    """Return a `Look` at each group above a node, and at the copy beside it, if there is no copy; else None."""
     base = directory_at(store)
     if base is None:
         return None
     if not format.has_groups:
-        return []
+        # Its nodes may lie in groups of another format.
+        format = format_of(FORMAT_OF[_GROUP_DOCUMENTS[-1]])
     directory, *above = _directories_at(base, path)
     looks = []
-    if itself and format.consolidated_document is not None:
-        look = Look(directory, os.fsencode(format.group_document), (), 0)
-        if look.raw is not None or not look.is_plain:
-            return None
-        looks.append(look)
+    if itself:
+        for document in _WITH_COPY_BESIDE:
+            looks.append(Look(directory, os.fsencode(document), (), (), 0))
+            if looks[-1].raw is not None or not looks[-1].is_plain:
+                return None
     return _with_looks_above(looks, above, format)
 
 
 def _with_looks_above(looks, directories, format):
     """Return the looks with those at the groups above, or None if one of these can have a copy."""
+    document, copies, others, _ = _names_in_groups(format)
     for directory in directories:
-        look = Look(directory, *_names_in_groups(format), MAX_NBYTES + 1)
+        look = Look(directory, document, copies, others, MAX_NBYTES + 1)
         if not look.is_plain or (look.raw is not None and format.may_have_copy(look.raw)):
             return None
         looks.append(look)
@@ -397,9 +397,15 @@ def _with_looks_above(looks, directories, format):
 
 @lru_cache(maxsize=8)
 def _names_in_groups(format):
-    """Return the document of a group, and a tuple of the one that has its copy, if that is a document of its own."""
+    """Return the document of a group; that of its copy; those of groups in other formats; those of arrays.
+
+    The copy of another format would hide a new node of this one. It is dropped if it is there before a change, not if
+    it comes in the middle of one.
+    """
     copies = {format.consolidated_document} - {None}
-    return os.fsencode(format.group_document), tuple(map(os.fsencode, copies))
+    others = set(_GROUP_DOCUMENTS) - {format.group_document}
+    arrays = set(DOCUMENTS).difference(_GROUP_DOCUMENTS)
+    return os.fsencode(format.group_document), *[tuple(map(os.fsencode, names)) for names in (copies, others, arrays)]
 
 
 @lru_cache(maxsize=64)

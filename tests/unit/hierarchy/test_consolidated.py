@@ -8,6 +8,10 @@ CHANGES = {
     "create": lambda root, store: root.create_array("g/new", data=[1]),
     "create empty": lambda root, store: root.create_array("g/new", shape=3, dtype="i4"),
     "create groups": lambda root, store: root.create_array("g/x/y/z", shape=3, dtype="i4"),
+    "create in another format": lambda root, store: zcore.create_array(
+        store, name="g/new", shape=3, dtype="i4", zarr_format=5 - root.zarr_format),
+    "create in zmeta": lambda root, store: zcore.create_array(
+        store, name="g/new", shape=3, dtype="i4", zarr_format="zmeta"),
     "require": lambda root, store: root.require_group("g/new"),
     "assign": lambda root, store: root.__setitem__("g/a", np.zeros(5)),
     "overwrite": lambda root, store: root.create_array("g/a", data=np.zeros(5), overwrite=True),

@@ -394,6 +394,15 @@ def test_a_place_with_other_files_and_directories_is_free(store):
     assert [store.get(key) for key in keys] == [b"mine"] * len(keys)
 
 
+@pytest.mark.parametrize(("zarr_format", "other"), [(3, 2), (2, 3), (3, "zmeta")])
+def test_nothing_is_created_in_a_group_that_is_an_array_of_another_format_too(tmp_path, zarr_format, other):
+    zcore.create_group(tmp_path / "g", zarr_format=zarr_format)
+    zcore.create_array(tmp_path / "a", shape=3, dtype="i4", zarr_format=other)
+    shutil.copytree(tmp_path / "a", tmp_path / "g", dirs_exist_ok=True)
+    with pytest.raises(zcore.NodeExistsError, match="nothing can be below it"):
+        zcore.create_array(tmp_path / "g", name="b", shape=3, dtype="i4", zarr_format=zarr_format)
+
+
 @pytest.mark.parametrize("path", ["a", "b"])
 def test_nobody_creates_a_node_among_keys_that_are_moved(path):
     """The attributes and chunks that a move had yet to erase were taken for those of a lost node."""

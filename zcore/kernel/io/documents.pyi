@@ -5,7 +5,8 @@ from typing import Any
 class Look:
     raw: bytes | None
     is_plain: bool
-    def __init__(self, directory: bytes, name: bytes, others: tuple[bytes, ...], limit: int) -> None: ...
+    def __init__(self, directory: bytes, name: bytes, others: tuple[bytes, ...], beside: tuple[bytes, ...],
+                 limit: int) -> None: ...
     def is_same(self) -> bool: ...
 
 class Descriptor:

@@ -131,6 +131,8 @@ cdef class Look:
         Of the document, relative to `directory`.
     others : tuple of bytes
         Documents that must be missing, now and later.
+    beside : tuple of bytes
+        Documents that must be missing now.
     limit : int
         Maximum number of bytes to read.
 
@@ -150,7 +152,8 @@ cdef class Look:
     cdef Identity identity
     cdef int fd
 
-    def __cinit__(self, bytes directory not None, bytes name not None, tuple others not None, int64_t limit):
+    def __cinit__(self, bytes directory not None, bytes name not None, tuple others not None, tuple beside not None,
+                  int64_t limit):
         cdef char path[MAX_PATH_NBYTES]
         cdef Status status
         cdef Buffer buffer
@@ -171,7 +174,7 @@ cdef class Look:
                 self.raw = PyBytes_FromStringAndSize(<char *>buffer.data, n)
         finally:
             buffer_free(&buffer)
-        self.is_plain = n != FAILED and _are_missing(directory, others)
+        self.is_plain = n != FAILED and _are_missing(directory, others) and _are_missing(directory, beside)
 
     def __dealloc__(self):
         if self.fd >= 0:

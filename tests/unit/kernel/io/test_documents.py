@@ -14,8 +14,8 @@ def directory(tmp_path):
     return tmp_path
 
 
-def look(directory, name=b"a", others=(b"b",), limit=100):
-    return Look(os.fsencode(directory), name, others, limit)
+def look(directory, name=b"a", others=(b"b",), beside=(), limit=100):
+    return Look(os.fsencode(directory), name, others, beside, limit)
 
 
 def test_what_it_finds(directory):
@@ -30,6 +30,7 @@ def test_what_it_finds(directory):
 def test_something_else_is_there(directory, what):
     what(directory / "b")
     assert not look(directory).is_plain
+    assert not look(directory, others=(), beside=(b"b",)).is_plain
     assert look(directory, others=()).is_plain
 
 
@@ -61,6 +62,12 @@ def test_a_document_that_comes_where_none_was(directory):
     found = look(directory, b"c")
     (directory / "c").touch()
     assert not found.is_same()
+
+
+def test_what_may_come_beside(directory):
+    found = look(directory, beside=(b"c",))
+    (directory / "c").touch()
+    assert found.is_plain and found.is_same()
 
 
 @needs_a_list
