@@ -44,11 +44,11 @@ if TYPE_CHECKING:
 
 # Attempts to find a node that others create and delete again.
 _MAX_TRIES = 20
-# Codecs that refuse some values of their type.
 # What to do with data of which each element is one of these.
 _FOR_OBJECTS = {int: "dtype='f8' rounds integers of more than 64 bits", str: "dtype=str is for text",
                 bytes: "dtype=bytes is for bytes",
                 dict: "arrays by their names are keywords of zcore.save, as in save(store, **arrays)"}
+# Codecs that refuse some values of their type.
 _CHOOSY = ("cast_value", "scale_offset")
 # Keywords of a new array whose default lets the format choose, and is not passed on.
 _LEFT_OPEN = {
