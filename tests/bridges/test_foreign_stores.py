@@ -133,6 +133,13 @@ def test_all_keys_below_a_prefix_are_listed_by_one_call(tmp_path, make):
     assert zcore.open(store)["g/n"].nchunks_initialized == 35 * 3
 
 
+def test_an_archive_that_nobody_has_opened(tmp_path):
+    store = zarr.storage.ZipStore(tmp_path / "a.zip", mode="w")
+    zcore.create_array(store, name="a", data=VALUES)
+    store.close()
+    np.testing.assert_array_equal(zcore.open(zarr.storage.ZipStore(tmp_path / "a.zip", mode="r"))["a"][...], VALUES)
+
+
 @pytest.mark.filterwarnings("ignore:Duplicate name")
 def test_names_that_are_no_keys_are_not_listed(tmp_path):
     with zarr.storage.ZipStore(tmp_path / "a.zip", mode="w") as store:

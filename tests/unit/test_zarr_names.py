@@ -84,6 +84,18 @@ def test_one_dimension_is_resized():
     assert array.shape == (5, 2)
 
 
+@pytest.mark.parametrize("axis", [0, 1])
+def test_the_axis_of_h5py_is_no_length(axis):
+    """It would remove what nobody has named."""
+    array = zcore.array(np.ones((2, 3), "i4"))
+    with pytest.raises(TypeError, match=rf"means an axis in h5py: write resize\(5, axis={axis}\)"):
+        array.resize(5, axis)
+    assert array[...].sum() == 6
+    array.resize((5, axis))
+    array.resize(5, 1)
+    assert array.shape == (5, 1)
+
+
 def test_names_that_are_told_are_not_shown(group):
     for node, names in ((group["sub/a"], {"mean", "dims"}), (group, {"visit"}), (group.attrs, {"create"})):
         assert not names & set(dir(node)) and {"__eq__", "__len__"} <= set(dir(node))

@@ -742,7 +742,8 @@ class Array(Node):
         ValueError
             Another number of dimensions, a negative length, or there is no such axis.
         TypeError
-            A length or `axis` is no integer.
+            A length or `axis` is no integer. Or ``resize(n, 0)`` or ``resize(n, 1)`` of two dimensions would remove
+            elements: h5py takes the second number for an axis.
         ReadOnlyError
             The array was opened for reading.
 
@@ -760,6 +761,9 @@ class Array(Node):
                 raise TypeError(f"resize: expected one length with axis=, found {len(shape)}")
             (length,), shape = shape, list(self.shape)
             shape[self._axis(axis)] = length
+        elif len(shape) == self.ndim == 2 and type(shape[1]) is int and shape[1] in (0, 1) and shape[1] < self.shape[1]:
+            raise TypeError(f"resize{shape} would remove nearly all elements, and means an axis in h5py: write "
+                            f"resize({shape[0]!r:.20}, axis={shape[1]}), or the shape as a tuple")
         resizing.resize(self._binding, shape_of(shape[0] if len(shape) == 1 else shape))
 
     def append(self, data: Elements, axis: SupportsIndex = 0) -> tuple[int, ...]:

@@ -102,6 +102,8 @@ class ZarrPythonStore(Store):
         self._has_ranges = type(store).getsize is not ZarrStore.getsize
         while isinstance(inner := getattr(store, "_store", None), ZarrStore):
             store = inner     # of a wrapper
+        if not getattr(store, "_is_open", True):
+            self._ask(store._ensure_open(), "")     # an archive has no other way to begin
         # Where there are directories, `list_prefix` leaves out those behind links, and those that cannot be listed.
         self._lists_all = not isinstance(store, LocalStore) and not hasattr(store, "fs")
 

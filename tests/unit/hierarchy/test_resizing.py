@@ -116,7 +116,7 @@ def test_spellings_of_a_shape(store, shape):
 
 
 @pytest.mark.parametrize(("shape", "exception"), [
-    ((3,), ValueError), ((3, 4, 5), ValueError), ((), ValueError), ((-1, 4), ValueError), ((2**63, 1), ValueError),
+    ((3,), ValueError), ((3, 4, 5), ValueError), ((), ValueError), ((-1, 4), ValueError), ((2**63, 9), ValueError),
     ((2**40, 2**40), ValueError), ((2.0, 3), TypeError), (("a", 3), TypeError), ((True, 3), TypeError),
     ((None, 3), TypeError),
 ])
