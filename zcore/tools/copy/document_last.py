@@ -91,15 +91,19 @@ class DocumentsLast(Store):
         self._numbers = Tickets()
         self.key_flavour: str = inner.key_flavour
         self.n_requests: int = inner.n_requests
+        try:
+            self._begin()
+        except BaseException:
+            with contextlib.suppress(StoreError):     # the first error is the one to tell
+                self.discard()
+            raise
+
+    def _begin(self):
         if self._root is not None:
             try:
                 self._put_root(unfinished(_NOTHING))
             except LockError:
                 self._root = None       # the service has no conditions
-            except BaseException:
-                with contextlib.suppress(StoreError):     # the first error is the one to tell
-                    self.discard()
-                raise
 
     def _put_root(self, value):
         """Put the placeholder, or replace it by a document if it is still that of this copy."""
@@ -211,7 +215,9 @@ class Staged(DocumentsLast):
         self._staging = f"{_staging_of(path)}{os.urandom(4).hex()}/"
         self._path = path
         super().__init__(inner, self._staging + _NODE)
-        inner.set(self._staging + _BEGUN, json.dumps({"path": path}).encode())
+
+    def _begin(self):
+        self._inner.set(self._staging + _BEGUN, json.dumps({"path": self._path}).encode())
 
     def describe(self, path: str) -> str:
         return self._inner.describe(prefix_of(self._path) + path)
@@ -225,9 +231,12 @@ class Staged(DocumentsLast):
             if not self._inner.exists(self._staging + _BEGUN):
                 raise StoreError(f"the copy to {self.describe('')} was removed meanwhile, by another copy to it or by "
                                  "a repair", key=self._path)
-            n = len(prefix_of(self._path))
-            old = {key[n:]: self._inner.get(key, AtMost(MAX_NBYTES)) or b""
-                   for key in self._inner.list_prefix(prefix_of(self._path)) if is_document(key)}
+            with_copies = [key for key, raw in _documents_at(self._inner, self._path).items()
+                           if format_of(FORMAT_OF[key.rpartition("/")[2]]).may_have_copy(raw)]
+            for key in with_copies:
+                # The deletion would, one by one. What it has left must be known as the old node after an error.
+                consolidated.drop_copy(self._inner, (prefix_of(self._path) + key).rpartition("/")[0])
+            old = _documents_at(self._inner, self._path)
             said = {"path": self._path, "old": _texts(old), "documents": _texts(self.documents())}
             self._inner.set(self._staging + _JOURNAL, json.dumps(said).encode())
             self._inner.set(self._staging + _DELETING, b"")
@@ -244,6 +253,13 @@ def _staging_of(path):
 
 def _texts(documents):
     return {key: value.decode(errors="replace") for key, value in documents.items()}
+
+
+def _documents_at(store, path):
+    """Return the documents at and below a path, by their keys relative to it."""
+    prefix = prefix_of(path)
+    return {key[len(prefix):]: store.get(key, AtMost(MAX_NBYTES)) or b"" for key in store.list_prefix(prefix)
+            if is_document(key) and not key.startswith(STAGING)}
 
 
 def _upwards(documents):
@@ -328,9 +344,7 @@ def _is_void(store, staging, said):
     if not store.exists(staging + _DELETING):
         return True
     standing = lookup.documents_at(store, said["path"])
-    prefix = prefix_of(said["path"])
-    found = {key[len(prefix):]: store.get(key, AtMost(MAX_NBYTES)) or b"" for key in store.list_prefix(prefix)
-             if is_document(key) and not key.startswith(STAGING)} if standing else {}
+    found = _documents_at(store, said["path"]) if standing else {}
     if store.exists(staging + _FREE):
         known = said["documents"]
     else:
