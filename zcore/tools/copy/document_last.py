@@ -399,14 +399,20 @@ def made_in(store: Store, path: str, replace: bool, overwrite: bool, root: str |
         raise UnsupportedError(f"{store.describe(path)} holds a node, and this store has no room for a copy beside it: "
                                "delete the node first, as nobody sees that before the commit",
                                feature="nodes replaced by a copy in a session of Icechunk")
-    try:
-        made = Staged(store, path) if replace else DocumentsLast(store, prefix_of(path), root)
-    except NodeExistsError:
-        if not overwrite:
-            raise
-        made, replace = Staged(store, path), True
-    # Without a node to replace, chunks get their keys at once. Another thread must not create anything there meanwhile.
-    with contextlib.nullcontext() if replace else Place(store, path, "", Options()):
+    with contextlib.ExitStack() as held:
+        if not replace:
+            # Chunks get their keys at once. Another thread must not create anything there meanwhile, nor move or delete
+            # a group above: it would wait for this place, while groups are created above this one.
+            held.enter_context(_held(store, path))
+            try:
+                made = DocumentsLast(store, prefix_of(path), root)
+            except NodeExistsError:
+                if not overwrite:
+                    raise
+                held.close()
+                replace = True
+        if replace:
+            made = Staged(store, path)
         try:
             yield made
             made.finish()

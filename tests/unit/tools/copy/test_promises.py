@@ -191,6 +191,24 @@ def test_another_thread_creates_nothing_where_a_copy_is_going_on(tmp_path):
     assert isinstance(outcomes[0], zcore.NodeExistsError) and np.array_equal(new[...], VALUES)
 
 
+@pytest.mark.parametrize("kind", ["memory", "remote"])
+def test_a_group_is_moved_after_a_copy_to_its_member_has_ended(kind, tmp_path):
+    """Chunks of the copy would stay behind; and the two calls could wait for each other."""
+    store, threads = Destination(kind, tmp_path).store(), []
+    group = zcore.create_group(store)
+    group.create_group("g")
+
+    def tell(done, total):
+        if not threads:
+            threads.append(threading.Thread(target=group.move, args=("g", "h")))
+            threads[0].start()
+            threads[0].join(0.1)
+
+    zcore.copy(zcore.array(VALUES, chunks=(3, 3)), store, destination_path="g/a", progress=tell)
+    threads[0].join()
+    assert np.array_equal(group["h/a"][...], VALUES) and "g" not in group and zcore.verify(store).ok
+
+
 def make_groups(folder):
     """A group with the group s, which is copied, and the group g, into which it is copied."""
     group = zcore.create_group(folder / "x")
