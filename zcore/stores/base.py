@@ -885,7 +885,7 @@ def _first(found, prefix, names, limit):
 
 
 def _listed(found, prefix):
-    listing = Listing(*map(sorted, found))
+    listing = Listing(*[sorted({*names}) for names in found])
     for names, end in zip(listing[:2], ("", "/"), strict=True):
         if any(not name.startswith(prefix) or name[len(prefix):].partition("/")[1:] != (end, "") for name in names):
             raise ValueError("a name is not complete, or not right below the prefix")

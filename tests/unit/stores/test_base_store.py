@@ -318,6 +318,14 @@ def test_names_that_are_not_complete_are_named(listing):
         list(zcore.open(RelativeStore({"g/zarr.json": zcore.group().store.get("zarr.json")}), path="g"))
 
 
+def test_a_name_that_a_store_lists_twice_is_one():
+    class Twice(WritableStore):
+        def list_dir(self, prefix):
+            return [prefix + "a", prefix + "a"], (f"{prefix}b/" for _ in range(2))
+
+    assert Twice({}).list_dir("g/") == Listing(["g/a"], ["g/b/"])
+
+
 @pytest.mark.parametrize(("name", "found"), [
     *[("identity", found) for found in (5, "abcde", (1, 2))], *[("getsize", found) for found in ("1", 2.5)],
     *[("existing", found) for found in (None, 5, [1], ["g/b"], "bc", [[]])],
