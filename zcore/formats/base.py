@@ -54,6 +54,7 @@ class Format(ABC):
     strict_attributes: bool = False  # a new attribute may not be NaN or an infinity, which are not JSON
     masks_fill_value: bool = False  # readers take elements that are the fill value for missing data, as xarray does
     implies_typesize: bool = False  # the item size in blosc chunks is the array's; False: a filter may change it
+    has_objects: bool = False  # arrays of objects, if the caller names a codec that encodes them
     # The name of the codec that compresses every chunk; None: any number of any codecs does.
     only_compressor: str | None = None
     spellings: tuple[str, ...] = ()  # members of the format that `extra` of metadata may keep in their own spelling

@@ -147,7 +147,7 @@ def _plain_array(format, dtype, ndim):
 
 
 def _type_of_objects(data, found, format):
-    """Return the type of data that NumPy takes for objects: text, if pandas says so, or objects for codecs of Zarr v2.
+    """Return the type of data that NumPy takes for objects: text, if pandas says so, or objects for a codec of them.
 
     Raises : ValueError, if it is neither.
     """
@@ -155,7 +155,7 @@ def _type_of_objects(data, found, format):
         return str
     if hasattr(data, "__next__"):
         raise ValueError(f"data is a {type(data).__name__}, expected values; list(data) has those that it gives")
-    if format.name == 2:
+    if format.has_objects:
         return found.dtype     # it names the codecs that it needs
     kinds = {*map(type, found.flat)}
     raise ValueError(f"data has objects, such as {next(iter(found.flat), None)!r:.60}, and objects are no data type; "

@@ -67,7 +67,7 @@ class ZarrV2(Format):
     attributes_document: str | None = ".zattrs"
     spellings: tuple[str, ...] = _SPELLINGS
     masks_fill_value = True
-    has_chunk_key_encoding = has_own_codec_names = has_dimension_separator = True
+    has_chunk_key_encoding = has_own_codec_names = has_dimension_separator = has_objects = True
 
     as_dtype: staticmethod[[Any], np.dtype[Any]] = staticmethod(as_dtype)
     new_array: staticmethod[..., ArrayMetadata] = staticmethod(new_array)
