@@ -65,7 +65,7 @@ def test_appends_of_several_processes(places, settings):
     assert zcore.verify(places()).ok
 
 
-@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("zarr_format", [pytest.param(2, marks=pytest.mark.slow), 3])
 def test_attributes_of_several_processes(places, zarr_format):
     zcore.create_array(places(), shape=(4,), dtype="i4", zarr_format=zarr_format)
 
@@ -276,7 +276,7 @@ def test_a_service_without_conditions_refuses_before_anything_is_written():
         assert zcore.open(service)[:].tolist() == [5, 5, 5, 5, 1, 2] and zcore.open(service).attrs["a"] == 1
 
 
-@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("zarr_format", [pytest.param(2, marks=pytest.mark.slow), 3])
 def test_nodes_that_are_made_at_once_below_consolidated_metadata(places, zarr_format):
     zcore.create_group(places(), zarr_format=zarr_format).create_array("first", shape=(2,), dtype="i4")
     zcore.consolidate_metadata(places())
