@@ -641,7 +641,7 @@ class Array(Node):
         """Return the integer of an array without dimensions, so that it can be an index, as in NumPy."""
         if self.shape:
             raise TypeError(f"an array of shape {self.shape} is no index; select one of its elements")
-        return index(self[()])
+        return index(self[...])     # of an array, as NumPy's scalars of booleans were indices once
 
     def __format__(self, spec: str) -> str:
         """Return the element of an array without dimensions as the format says, as in NumPy; without one the `repr`."""
