@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 # Attempts to find a node that others create and delete again.
 _MAX_TRIES = 20
-# What to do with data of which each element is one of these.
+# Advice for data whose elements all have one of these types.
 _FOR_OBJECTS = {int: "dtype='f8' rounds integers of more than 64 bits", str: "dtype=str is for text",
                 bytes: "dtype=bytes is for bytes",
                 dict: "arrays by their names are keywords of zcore.save, as in save(store, **arrays)"}

@@ -900,7 +900,7 @@ def _sized(found, prefix):
 
 
 _size = _or_none(lambda found, *_, **__: index(found))
-# What methods of other authors return: in words, and how it is checked and becomes what zcore expects.
+# The results of methods by other authors: in words for errors, and the function that checks and converts a result.
 _IDENTITY = "an identity, which is five numbers or None"
 _RETURNS = {
     "get": ("bytes or None", _or_none(_value)),

@@ -254,7 +254,7 @@ PROGRAMS = {
     "consolidate": nothing, "attributes": attributes, "read": read, "list": nothing, "open": verify,
     "read many": read, "async read": read, "asdf read": nothing, "asdf write": nothing,
 }
-# What takes other steps in some stores.
+# Verbs that take other steps in some stores.
 OTHERS = {"copy to memory": copy_to_memory}
 
 

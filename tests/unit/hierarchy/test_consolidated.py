@@ -1,4 +1,4 @@
-"""After every change of a hierarchy, what is read through consolidated metadata is what is there."""
+"""After every change of a hierarchy, its consolidated metadata, if any are left, show the nodes that exist."""
 import numpy as np
 import pytest
 
@@ -47,7 +47,7 @@ CHANGES = {
 
 
 def seen(store, path, use_consolidated):
-    """Return what is at a path and below it, or None."""
+    """Return the attributes of the group at a path, and all nodes below it; None if there is no group."""
     try:
         group = zcore.open_group(store, path=path, use_consolidated=use_consolidated)
     except zcore.NodeNotFoundError:

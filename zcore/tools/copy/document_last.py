@@ -231,12 +231,14 @@ class Staged(DocumentsLast):
             if not self._inner.exists(self._staging + _BEGUN):
                 raise StoreError(f"the copy to {self.describe('')} was removed meanwhile, by another copy to it or by "
                                  "a repair", key=self._path)
-            with_copies = [key for key, raw in _documents_at(self._inner, self._path).items()
+            old = _documents_at(self._inner, self._path)
+            with_copies = [key for key, raw in old.items()
                            if format_of(FORMAT_OF[key.rpartition("/")[2]]).may_have_copy(raw)]
             for key in with_copies:
                 # The deletion would, one by one. What it has left must be known as the old node after an error.
                 consolidated.drop_copy(self._inner, (prefix_of(self._path) + key).rpartition("/")[0])
-            old = _documents_at(self._inner, self._path)
+            if with_copies:
+                old = _documents_at(self._inner, self._path)
             said = {"path": self._path, "old": _texts(old), "documents": _texts(self.documents())}
             self._inner.set(self._staging + _JOURNAL, json.dumps(said).encode())
             self._inner.set(self._staging + _DELETING, b"")

@@ -392,7 +392,7 @@ def test_replacement_in_a_store_fails_at_every_call(path, comes_next, fault, str
     source = make_new(zcore.MemoryStore())
     filled = zcore.MemoryStore()
     zcore.copy(make_old_in_memory(), filled, destination_path=path)
-    zcore.consolidate_metadata(filled, path=path)     # the deletion of what is below the group changes its document
+    zcore.consolidate_metadata(filled, path=path)     # a deletion of a member changes the group's document
     items = {key: filled.get(key) for key in filled.list()}
     seen = set()
     for at in itertools.count(1, stride):
