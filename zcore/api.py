@@ -421,6 +421,7 @@ def _handed(place, store, make):
     return node
 
 
+@advising
 def open_array(store: StoreLike, mode: Mode = "r", **keywords: Unpack[OpenArrayKeywords]) -> Array:
     """Open an array, or create it.
 
@@ -541,6 +542,7 @@ _ENCODING = frozenset(("dtype", "chunks", "shards", "filters", "serializer", "co
                        "zarr_format", "checksum"))
 
 
+@advising
 def create(shape: Shape, *, store: StoreLike | None = None, path: str | None = None, dtype: DTypeLike = "f8",
            **keywords: Unpack[StoredFilledKeywords]) -> Array:
     """Return a new array of `shape`.
@@ -567,6 +569,7 @@ def create(shape: Shape, *, store: StoreLike | None = None, path: str | None = N
     return create_array(_store(store), name=path, shape=shape, dtype=dtype, **keywords)
 
 
+@advising
 def array(data: Elements, *, store: StoreLike | None = None, path: str | None = None,
           **keywords: Unpack[StoredTypedKeywords]) -> Array:
     """Return a new array that holds `data`: an `Array`, which is read whole, or anything that `numpy.asarray` takes.
@@ -584,6 +587,7 @@ def array(data: Elements, *, store: StoreLike | None = None, path: str | None = 
     return create_array(_store(store), name=path, data=data, **settings)
 
 
+@advising
 def from_array(store: StoreLike | None, *, data: Elements, name: str | None = None, write_data: bool = True,
                **keywords: Unpack[StoredFilledKeywords]) -> Array:
     """Return a new array like `data`; ``write_data=False`` leaves the elements out.
@@ -611,6 +615,7 @@ def empty(shape: Shape, **keywords: Unpack[PlacedFilledKeywords]) -> Array:
     return create(shape, **keywords)
 
 
+@advising
 def full(shape: Shape, fill_value: Any, **keywords: Unpack[PlacedKeywords]) -> Array:
     """Return a new array whose fill value is `fill_value`; `keywords` as for `create`.
 
@@ -642,6 +647,7 @@ def ones(shape: Shape, **keywords: Unpack[PlacedKeywords]) -> Array:
     return full(shape, 1, **keywords)
 
 
+@advising
 def empty_like(a: Elements, **keywords: Unpack[LikeFilledKeywords]) -> Array:
     """Return a new array of the shape and type of `a`; for an `Array` also with its fill value, chunks and codecs.
 
@@ -656,16 +662,19 @@ def empty_like(a: Elements, **keywords: Unpack[LikeFilledKeywords]) -> Array:
     return create(**_settings_like(a, keywords))
 
 
+@advising
 def full_like(a: Elements, fill_value: Any, **keywords: Unpack[LikeKeywords]) -> Array:
     """Return a new array like `a` whose fill value is `fill_value`; see `empty_like`."""
     return empty_like(a, fill_value=fill_value, **keywords)
 
 
+@advising
 def zeros_like(a: Elements, **keywords: Unpack[LikeKeywords]) -> Array:
     """Return a new array of zeros like `a`; see `empty_like`."""
     return full_like(a, zero_of(_settings_like(a, keywords)["dtype"]), **keywords)
 
 
+@advising
 def ones_like(a: Elements, **keywords: Unpack[LikeKeywords]) -> Array:
     """Return a new array of ones like `a`; see `empty_like`."""
     return full_like(a, 1, **keywords)
@@ -745,6 +754,7 @@ def save(store: StoreLike, *arrays: Elements, path: str | None = None, zarr_form
         save_group(store, *arrays, path=path, zarr_format=zarr_format, overwrite=overwrite, **named)
 
 
+@advising
 def save_array(store: StoreLike, data: Elements, *, path: str | None = None,
                **keywords: Unpack[StoredTypedKeywords]) -> None:
     """Store one array; see `save`. `keywords` are those of `zcore.create_array`."""
@@ -771,15 +781,16 @@ def save_group(store: StoreLike, *arrays: Elements, path: str | None = None, zar
         raise ValueError(f"the names {', '.join(map(repr, named))} are not those of as many members")
     path = lookup.path_of(path, zarr_format)
     overwrite = as_bool(overwrite, "overwrite")
-    with _written(store, None, path, overwrite) as store:
+    with _written(store, path, overwrite) as store:
         new_nodes.create_all(store, path, {"": new_nodes.new_group(zarr_format=zarr_format), **members}, Options(),
                             overwrite=overwrite)
 
 
 @contextmanager
-def _written(place, fsync, path, overwrite):
+def _written(place, path, overwrite, fsync=None, storage_options=None):
     """Return a context manager of a store. If it is a new archive, it is closed in the end."""
-    store = store_of(place, False, fsync, new=_new_archive(place, "w" if overwrite else "x", path))
+    store = store_of(place, False, fsync, new=_new_archive(place, "w" if overwrite else "x", path),
+                     storage_options=storage_options)
     if store is place or not hasattr(store, "opened_for"):
         yield store
         return
@@ -812,6 +823,7 @@ def load(store: StoreLike, path: str | None = None, *,
     return {name: member[...] for name, member in node.members(None) if isinstance(member, Array)}
 
 
+@advising
 def group(store: StoreLike | None = None, *, overwrite: bool = False, **keywords: Unpack[OpenGroupKeywords]) -> Group:
     """Open a group for reading and writing, or create it.
 
@@ -835,6 +847,7 @@ def group(store: StoreLike | None = None, *, overwrite: bool = False, **keywords
     return open_group(MemoryStore() if store is None else store, mode, **keywords)
 
 
+@advising
 def open_consolidated(store: StoreLike, mode: Mode = "r", **keywords: Unpack[ConsolidatedKeywords]) -> Group:
     """Open a group and list its members from its consolidated metadata; see `zcore.open_group`.
 
@@ -876,6 +889,7 @@ def consolidate_metadata(store: StoreLike, *, path: str | None = "", zarr_format
     return Group(group._binding, consolidated.copy_of(group._binding))
 
 
+@advising
 def create_hierarchy(*, store: StoreLike, nodes: Mapping[str, ArrayMetadata | GroupMetadata], overwrite: bool = False,
                      **options: Unpack[StoredKeywords]) -> Iterator[tuple[str, Array | Group]]:
     """Create arrays and groups from metadata, without elements.
@@ -913,7 +927,8 @@ def create_hierarchy(*, store: StoreLike, nodes: Mapping[str, ArrayMetadata | Gr
     (['a', 'a/b'], (4, 6))
     """
     overwrite = as_bool(overwrite, "overwrite")
-    with _written(store, options.pop("fsync", None), "", overwrite) as opened:
+    stored = {key: options.pop(key, None) for key in ("fsync", "storage_options")}
+    with _written(store, "", overwrite, **stored) as opened:
         made = new_nodes.create_hierarchy(opened, "", nodes, Options(**options), overwrite=overwrite)
     if opened is not store and hasattr(opened, "opened_for"):
         # An archive, which is complete by now.

@@ -28,7 +28,7 @@ from zcore.model.value import as_bool, text_of
 from zcore.stores.keys import above, prefix_of
 from zcore.stores.memory import MemoryStore
 from zcore.text.characters import fault_of_text
-from zcore.text.tried_names import unexpected
+from zcore.text.tried_names import unexpected, with_advice
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -100,6 +100,9 @@ def new_array(*, shape: Shape | None = None, dtype: DTypeLike | None = None, dat
         settings = {name: value for name, value in settings.items()
                     if type(value) is not type(_LEFT_OPEN[name]) or value != _LEFT_OPEN[name]}
     format = format_of(zarr_format)
+    if format.is_standard and (blosc_only := settings.keys() & {"cname", "clevel", "shuffle"}):
+        name = min(blosc_only)
+        raise TypeError(with_advice(f"{name}= is of __zmeta__ arrays, and this one is of {format.title}", name))
     attributes = _checked(attributes)
     if "compressors" in settings:
         settings["compressors"] = compressors_for(format, settings["compressors"])

@@ -433,6 +433,7 @@ class Group(Node):
             raise NodeExistsError(f"there is a group at {path}, or there are nodes below; del it first", path=path)
         self.create_array(name, data=data, overwrite=True)
 
+    @advising
     def empty(self, name: str, shape: Shape, *, dtype: DTypeLike = "f8", **keywords: Unpack[FilledKeywords]) -> Array:
         """Create an array without writing any elements.
 
@@ -440,19 +441,23 @@ class Group(Node):
         """
         return self.create_array(name, shape=shape, dtype=dtype, **keywords)
 
+    @advising
     def full(self, name: str, shape: Shape, fill_value: Any, *, dtype: DTypeLike = "f8",
              **keywords: Unpack[FormKeywords]) -> Array:
         """Create an array filled with `fill_value`; other parameters as for `empty`."""
         return self.empty(name, shape, dtype=dtype, fill_value=fill_value, **keywords)
 
+    @advising
     def zeros(self, name: str, shape: Shape, *, dtype: DTypeLike = "f8", **keywords: Unpack[FormKeywords]) -> Array:
         """Create an array of zeros; `name`, `shape`, `dtype` and `keywords` as for `empty`."""
         return self.full(name, shape, new_nodes.zero_of(dtype), dtype=dtype, **keywords)
 
+    @advising
     def ones(self, name: str, shape: Shape, **keywords: Unpack[TypedKeywords]) -> Array:
         """Create an array of ones; `name`, `shape` and `keywords` as for `empty`."""
         return self.full(name, shape, 1, **keywords)
 
+    @advising
     def create_group(self, name: str, **keywords: Unpack[GroupKeywords]) -> Group:
         """Create a group below, and missing groups between; keywords and errors as for `create_array`."""
         return Group(self._create(new_nodes.create_group, name, keywords))
@@ -491,6 +496,7 @@ class Group(Node):
         keywords.setdefault("zarr_format", binding.format.name)
         return create(binding.store, self._path_of(name), options, **keywords)
 
+    @advising
     def require_array(self, name: str, *, shape: Shape, dtype: DTypeLike, **keywords: Unpack[FilledKeywords]) -> Array:
         """Return the array of this name; create it if there is none. Keywords as for `create_array`.
 
@@ -506,6 +512,7 @@ class Group(Node):
 
         return self._required(name, Array, lambda: self.create_array(name, shape=shape, dtype=dtype, **keywords), check)
 
+    @advising
     def require_group(self, name: str, **keywords: Unpack[GroupKeywords]) -> Group:
         """Return the group of this name; create it if there is none.
 
@@ -513,12 +520,14 @@ class Group(Node):
         """
         return self._required(name, Group, lambda: self.create_group(name, **keywords))
 
+    @advising
     def create_dataset(self, name: str, shape: Shape | None = None, dtype: DTypeLike | None = None,
                        data: Elements | None = None, **keywords: Any) -> Array:
         """Create an array: the name that h5py and zarr-python 2 have for `create_array`, as it warns."""
         warn("create_dataset is create_array here", DeprecationWarning)
         return self.create_array(name, shape=shape, dtype=dtype, data=data, **keywords)
 
+    @advising
     def require_dataset(self, name: str, shape: Shape, dtype: DTypeLike, **keywords: Any) -> Array:
         """Return an array, or create it: as `create_dataset`, for `require_array`."""
         warn("require_dataset is require_array here", DeprecationWarning)

@@ -47,7 +47,8 @@ SENTENCES = {
     "read_only": "mode='r' of zcore.open, the default, only reads", "recurse":
     "members(max_depth=None) gives the nodes of all levels", "exact": "shape and dtype must be equal, so leave it out",
     **dict.fromkeys(("track_times", "track_order"), "zcore keeps no times and no order, so leave it out"),
-    "compression": _COMPRESSORS, "compressor": _COMPRESSORS, "compression_opts": _COMPRESSORS, "shuffle":
+    **dict.fromkeys(("compression", "compressor", "compression_opts"), _COMPRESSORS), **dict.fromkeys(
+        ("cname", "clevel"), "compressors=zcore.codecs.BloscCodec(cname='zstd', clevel=5) sets it"), "shuffle":
     "compressors=zcore.codecs.BloscCodec(shuffle='shuffle') shuffles", "fletcher32":
     "new arrays have a checksum, crc32c, unless checksum=False", "maxshape": _RESIZED, "fillvalue": "it is fill_value",
     **dict.fromkeys(("synchronizer", "ThreadSynchronizer", "ProcessSynchronizer"), "writers lock, so leave it out"),
@@ -143,9 +144,13 @@ def advising(function: _F) -> _F:
             return function(*arguments, **keywords)
         except TypeError as error:
             head, _, rest = str(error).partition("() got an unexpected keyword argument '")
+            name = rest.partition("'")[0]
             if head == function.__qualname__ and ";" not in rest:
                 # Python 3.13 adds a keyword that is spelled alike.
-                error.args = (unexpected(head, rest.partition("'")[0], known),)
+                error.args = (unexpected(head, name, known),)
+            elif name in keywords and name not in known:
+                # The function that it was passed on to.
+                error.args = (str(error).replace(head, function.__qualname__, 1),)
             elif head.startswith(f"{function.__qualname__}() takes ") and "positional argument" in head:
                 named = ", ".join([f"{name}=" for name in known[code.co_argcount:][:3] or ("shape", "dtype")])
                 error.args = (f"{head}; all others are named, such as {named}",)
