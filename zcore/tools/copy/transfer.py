@@ -59,8 +59,9 @@ _VARYING_NBYTES = 64          # assumed size of an item of varying length
 
 
 class Target:
-    """A new array whose elements are written."""
+    """A new array whose elements are written. Its `path` tells it from others of the same copy, if it has one."""
 
+    path: str = ""
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     object_shape: tuple[int, ...]
@@ -309,12 +310,16 @@ class Slabs:
             self.work.drop_between()
 
     def _between(self, folder):
-        """Return the uncompressed array between two passes: a new one, or that of a process that was killed."""
+        """Return the uncompressed array between two passes: a new one, or that of a process that was killed.
+
+        It names the array that it is for: one of the same shape and type may have been copied before.
+        """
         options = Options(lock=False, threads=self.threads, cache=0)
         store = DirectoryStore(folder)
         new = new_nodes.new_array(shape=self.source.shape, dtype=self.source.dtype,
                                  fill_value=... if self.source.fill_value is None else self.source.fill_value,
-                                 chunks=self.passes.between, compressors=None, checksum=False)
+                                 chunks=self.passes.between, compressors=None, checksum=False,
+                                 attributes={"for": self.target.path})
         if self.work.is_begun:
             with contextlib.suppress(ZcoreError):     # that of another array, or none
                 found = ArrayBinding(store, "", format_of(3), options)
@@ -425,6 +430,7 @@ class StoredTarget(Target):
 
     def __init__(self, binding: ArrayBinding) -> None:
         self.binding: ArrayBinding = binding
+        self.path: str = binding.path
         metadata = binding.metadata
         self.shape: tuple[int, ...] = metadata.shape
         self.dtype: np.dtype[Any] = metadata.dtype

@@ -545,6 +545,19 @@ def test_a_copy_goes_on_from_where_it_was(tmp_path, monkeypatch, stop_at, fill_v
     assert sorted(os.listdir(tmp_path)) == ["a", "b", "c"]
 
 
+def test_elements_between_passes_are_those_of_one_array(tmp_path, monkeypatch):
+    """A kill right before the array between is removed: the next array of this shape and type does not take it over."""
+    for name, factor in (("x", 1), ("y", 2)):
+        zcore.create_array(tmp_path / "a", name=name, data=VALUES * factor, chunks=(1, 19))
+    wanted = {"chunks": (23, 1), "memory": 900}
+    with monkeypatch.context() as patch:
+        patch.setattr(Building, "drop_between", lambda self: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            zcore.copy(tmp_path / "a", tmp_path / "b", **wanted)
+    new = zcore.copy(tmp_path / "a", tmp_path / "b", **wanted)
+    assert np.array_equal(new["x"][...], VALUES) and np.array_equal(new["y"][...], VALUES * 2)
+
+
 def test_another_copy_begins_anew(tmp_path, monkeypatch):
     source = zcore.create_array(tmp_path / "a", data=VALUES, chunks=(10, 10))
     put = Building.commit
