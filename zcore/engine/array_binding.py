@@ -88,14 +88,6 @@ class ArrayBinding(NodeBinding):
         self.found: LastLook | None = None
         super().__init__(store, path, format, options, view)
 
-    @staticmethod
-    def name_of_document(format: Format) -> str:
-        return format.array_document
-
-    @staticmethod
-    def render(format: Format, metadata: ArrayMetadata) -> bytes:
-        return format.render_array(metadata)
-
     @property
     def chain(self) -> CodecChain:
         """The `CodecChain` of the metadata."""

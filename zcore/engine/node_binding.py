@@ -70,8 +70,8 @@ class NodeBinding:
 
     __slots__ = ("store", "path", "prefix", "format", "options", "document_name", "document", "view", "_tickets")
 
-    kind: type[ArrayMetadata | GroupMetadata] | None = None
-    what: str = "node"
+    kind: type[ArrayMetadata | GroupMetadata]
+    what: str
 
     def __init__(self, store: Store, path: str, format: Format, options: Options, view: View | None = None) -> None:
         self.store: Store = store
@@ -79,7 +79,7 @@ class NodeBinding:
         self.prefix: str = prefix_of(path)
         self.format: Format = format
         self.options: Options = options
-        self.document_name: str = self.name_of_document(format)
+        self.document_name: str = format.document_of(self.kind)
         self.document: str = self.prefix + self.document_name
         self.view: View = view  # type: ignore[assignment]  # None only until it is read below
         self._tickets = Tickets()
@@ -89,11 +89,6 @@ class NodeBinding:
     def __reduce__(self) -> tuple[Any, ...]:
         return _from_elsewhere, (type(self), self.store, self.path, self.format.name, self.options.as_keywords(),
                                  self.view.raw, self.view.identity)
-
-    @staticmethod
-    def name_of_document(format: Format) -> str:
-        """Return the name of the document of a node of this kind."""
-        raise NotImplementedError
 
     @property
     def metadata(self) -> ArrayMetadata | GroupMetadata:
@@ -171,11 +166,6 @@ class NodeBinding:
         """Return the `ObjectLocks` of the node."""
         return self.options.locks_of(self.store, self.path, self.document_name)
 
-    @staticmethod
-    def render(format: Format, metadata: Any) -> bytes:
-        """Return the document of `metadata`."""
-        raise NotImplementedError
-
     def exclusive(self) -> Exclusive:
         """Return a context manager that excludes all other writers of this node; it reads the metadata anew."""
         return Exclusive(self)
@@ -183,7 +173,7 @@ class NodeBinding:
 
 def _from_elsewhere(kind, store, path, format_name, keywords, raw, identity):
     format, options = format_of(format_name), Options(**keywords)
-    view = view_from_elsewhere(format, kind.name_of_document(format), raw, identity, path, options,
+    view = view_from_elsewhere(format, format.document_of(kind.kind), raw, identity, path, options,
                                partial(stored_attributes, format, store, path))
     return kind(store, path, format, options, view)
 
@@ -199,14 +189,6 @@ class GroupBinding(NodeBinding):
     if TYPE_CHECKING:
         @property
         def metadata(self) -> GroupMetadata: ...
-
-    @staticmethod
-    def name_of_document(format: Format) -> str:
-        return format.group_document
-
-    @staticmethod
-    def render(format: Format, metadata: GroupMetadata) -> bytes:
-        return format.render_group(metadata)
 
 
 class LostRaceError(LockError):
@@ -325,7 +307,7 @@ class Exclusive(Held):
     def replace_metadata(self, metadata: ArrayMetadata | GroupMetadata) -> None:
         """Write a new document and continue to hold the array, now with the new document."""
         binding = self._binding
-        raw = binding.render(binding.format, metadata)
+        raw = binding.format.render(metadata)
         if self._hold is not None and self._hold.dir_fd >= 0:
             try:
                 identity = self._hold.replace(raw, token=int.from_bytes(os.urandom(8)), fsync=binding.store.fsync)

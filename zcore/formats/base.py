@@ -203,6 +203,14 @@ class Format(ABC):
 
     # The same for all formats
 
+    def document_of(self, kind: type[ArrayMetadata | GroupMetadata]) -> str | None:
+        """Return the name of the document of a node whose metadata are of a class."""
+        return self.array_document if kind is ArrayMetadata else self.group_document
+
+    def render(self, metadata: ArrayMetadata | GroupMetadata) -> bytes:
+        """Return the document of a node; see `render_array` and `render_group`."""
+        return self.render_array(metadata) if isinstance(metadata, ArrayMetadata) else self.render_group(metadata)
+
     def parse_attributes(self, raw: bytes | None, path: str) -> dict[str, Any]:
         """Return the attributes in an `attributes_document`; none if it is absent (None).
 
@@ -248,9 +256,7 @@ class Format(ABC):
 
 def _document_of(metadata: ArrayMetadata | GroupMetadata) -> dict[str, Any]:
     """Return the document of metadata as a dict."""
-    format = format_of(metadata.zarr_format)
-    render = format.render_array if isinstance(metadata, ArrayMetadata) else format.render_group
-    return json.loads(render(metadata))
+    return json.loads(format_of(metadata.zarr_format).render(metadata))
 
 
 model.document_of = _document_of

@@ -98,7 +98,7 @@ class NewNode(NamedTuple):
         format, metadata, attributes, _ = self
         kind, new, of_attributes = _kind(metadata), metadata.attributes or attributes, None
         try:
-            document = kind.render(format, metadata)
+            document = format.render(metadata)
             if attributes:
                 of_attributes = format.render_attributes(attributes)
             for raw in document, of_attributes or b"":
@@ -111,7 +111,7 @@ class NewNode(NamedTuple):
             raise
         if not is_clear:
             check_attributes(new, {})
-        view = view_of_new(format, kind.name_of_document(format), document, metadata, path, options)
+        view = view_of_new(format, format.document_of(kind.kind), document, metadata, path, options)
         if view.chain is not None:
             view.chain.check_sizes()
         return kind, document, of_attributes, view
@@ -182,7 +182,7 @@ class _Creation:
         self.store, self.path, self.new, self.options = store, path, new, options
         self.format, self.overwrite, self.is_below = new.format, overwrite, is_below
         self.kind, self.document, self.attributes_document, self.view = new.documents(path, options)
-        self.prefix, self.name = prefix_of(path), self.kind.name_of_document(new.format)
+        self.prefix, self.name = prefix_of(path), new.format.document_of(self.kind.kind)
         self.key = self.prefix + self.name
 
     def made_at_once(self):

@@ -282,10 +282,10 @@ class StoreSink(Sink):
         attributes = None
         if not format.has_inline_attributes:
             attributes, metadata = metadata.attributes, metadata.replace(attributes=None)
-        if self._work.is_begun and self._store.exists(prefix_of(path) + kind.name_of_document(format)):
+        if self._work.is_begun and self._store.exists(prefix_of(path) + format.document_of(kind.kind)):
             found = kind(self._store, path, format, self._options)
             # A group may have got its copy of the metadata below by now.
-            if found.view.raw == kind.render(format, metadata) or (
+            if found.view.raw == format.render(metadata) or (
                     kind is GroupBinding and consolidated.is_same(found.metadata, metadata)):
                 return found
             # It is replaced. So nothing in it and below is done.

@@ -323,7 +323,7 @@ class Slabs:
         if self.work.is_begun:
             with contextlib.suppress(ZcoreError):     # that of another array, or none
                 found = ArrayBinding(store, "", format_of(3), options)
-                if found.view.raw == found.render(new.format, new.metadata):
+                if found.view.raw == new.format.render(new.metadata):
                     return StoredTarget(found)
         return StoredTarget(new.create(store, "", options, True))
 
