@@ -93,7 +93,7 @@ def full(node: zcore.Array | zcore.Group, sizes: Sizes | None = None) -> dict[st
     """Return all rows of a node: a dict.
 
     `sizes` are those of `stored_sizes`, which is called if they are missing. If it fails, all rows that need them are
-    None.
+    None. As for `zcore.Array.nbytes_stored`, the document counts as stored.
     """
     rows = short(node.path, node) | {"store": str(node.store.uri or node.store.label)}
     if isinstance(node, zcore.Group):
@@ -102,10 +102,10 @@ def full(node: zcore.Array | zcore.Group, sizes: Sizes | None = None) -> dict[st
                        "errors": len(members) - members.count("array") - members.count("group"),
                        "attributes": node.attrs.asdict()}
     metadata = node.metadata
-    if sizes is None:
-        with contextlib.suppress(zcore.StoreError):
-            sizes = stored_sizes(node)
-    stored = None if sizes is None else sum(sizes.values())
+    stored = None
+    with contextlib.suppress(zcore.StoreError):
+        sizes = stored_sizes(node) if sizes is None else sizes
+        stored = node.nbytes_stored()
     has_chunks = rows["chunks"] is not None
     source = source_of(node)
     codecs = metadata.codecs if source is None else source.codecs or (
@@ -117,7 +117,7 @@ def full(node: zcore.Array | zcore.Group, sizes: Sizes | None = None) -> dict[st
         "codecs": [{"name": spec.name, "configuration": spec.configuration} for spec in codecs],
         "nbytes": metadata.nbytes,
         "nbytes_stored": stored,
-        "ratio": metadata.nbytes / stored if stored else None,
+        "ratio": metadata.nbytes / stored if sizes and stored else None,
         "object_grid": metadata.grid_shape if has_chunks else None,
         "objects": metadata.n_chunks if has_chunks else None,
         "objects_stored": None if sizes is None or not has_chunks else len(sizes),
