@@ -229,7 +229,7 @@ def _opened(store, path, zarr_format, options, mode, what, find, make):
             raise
         # The node has another format, or other processes create and delete it faster than we look.
     if found is None:
-        raise lookup.not_found(store, path, zarr_format, options, what)
+        raise lookup.not_found(store, path, zarr_format, options, what, is_wanted=True)
     return found
 
 
@@ -817,7 +817,12 @@ def load(store: StoreLike, path: str | None = None, *,
     ChunkError, StoreError, OutOfMemoryError
         See `zcore.Array.read`.
     """
-    node = open(store, path=path, zarr_format=zarr_format)
+    check_format(zarr_format)
+    options, path = Options(read_only=True), lookup.path_of(path, zarr_format)
+    store = store_of(store, True)
+    node = _existing(store, path, zarr_format, options, (None, None, None, ...))
+    if node is None:
+        raise lookup.not_found(store, path, zarr_format, options, "node")
     if isinstance(node, Array):
         return node[...]
     return {name: member[...] for name, member in node.members(None) if isinstance(member, Array)}

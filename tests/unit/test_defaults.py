@@ -41,7 +41,10 @@ def test_attributes_take_scalars_of_numpy(tmp_path):
 def test_messages_say_what_to_do(tmp_path):
     with pytest.raises(zcore.NodeNotFoundError, match="holds no node"):
         zcore.open(tmp_path)
-    for call in (zcore.open, zcore.open_array, zcore.open_group, zcore.load, zcore.tree, zcore.open_consolidated,
+    for call in (zcore.load, zcore.verify, partial(zcore.copy, destination={})):
+        with pytest.raises(zcore.NodeNotFoundError, match="typo does not exist$"):      # to create it is no way to read
+            call(tmp_path / "typo")
+    for call in (zcore.open, zcore.open_array, zcore.open_group, zcore.tree, zcore.open_consolidated,
                  partial(zcore.open, mode="r+"), partial(zcore.open_array, mode="a")):
         with pytest.raises(zcore.NodeNotFoundError, match="typo does not exist; zcore.open.* with mode='a'.* creates "):
             call(tmp_path / "typo")

@@ -484,14 +484,17 @@ _MADE = {"group": "; zcore.open_group with mode='a' creates it",
 
 
 def not_found(store: Store, path: str, zarr_format: FormatName | None, options: Options,
-              what: str = "array") -> NodeNotFoundError:
-    """Return the error for a node that does not exist. It tells what exists there instead."""
+              what: str = "array", *, is_wanted: bool = False) -> NodeNotFoundError:
+    """Return the error for a node that does not exist. It tells what exists there instead.
+
+    `is_wanted`: another mode would create it.
+    """
     place = store.describe(path)
     directory = directory_at(store, prefix_of(path))
     if directory is not None and not os.path.lexists(directory):
         # No mode of `open` but "a" creates beside what is there. In zarr-python that is the default.
-        is_makeable = openers.named_kind(directory) in (None, openers.ZIP)
-        reason = f"{place} does not exist{_MADE.get(what, '') if is_makeable else ''}"
+        is_wanted = is_wanted and openers.named_kind(directory) in (None, openers.ZIP)
+        reason = f"{place} does not exist{_MADE[what] if is_wanted else ''}"
     elif zarr_format is not None and (other := find(store, path, None, Options(strict=options.strict))) is not None:
         reason = f"{place} is a {other.format.title} {other.what}, zarr_format={zarr_format!r} was asked for"
     else:
