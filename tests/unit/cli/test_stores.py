@@ -168,6 +168,10 @@ def test_of_several_places(run, weather):
     code, out, _ = run("verify", weather, "b.zip")
     assert code == 1 and "weather.zarr: 1 problem (" in out and "\nb.zip: ok; " in out
     assert [one["ok"] for one in json.loads(run("verify", weather, "b.zip", "--json")[1])] == [False, True]
+    code, out, _ = run("verify", "typo", "b.zip")
+    assert code == 1 and "typo: not verified: " in out and " does not exist\nb.zip: ok; " in out
+    found = json.loads(run("verify", "typo", "b.zip", "--json")[1])
+    assert [(one["ok"], one.get("error")) for one in found] == [(False, "NodeNotFoundError"), (True, None)]
 
 
 # refs

@@ -2,7 +2,8 @@
 
 Documents are checked against the rules of their formats, consolidated metadata against the documents, and every object
 is read and decoded, in parallel. Each problem is a line with its kind, the key, and what was expected and found.
-Nothing is changed without --repair. The exit code is 1 if a problem remains.
+Nothing is changed without --repair. The exit code is 1 if a problem remains. Of several paths, one that cannot be
+opened is reported, and the others are verified.
 
 Examples:
   zcore verify data.zarr
@@ -41,18 +42,27 @@ def run(arguments: argparse.Namespace) -> int:
     """Verify; returns 0, or 1 when a problem is left."""
     repair: tuple[str, ...] = tuple(dict.fromkeys([*(["left-over"] if arguments.repair else []),
                                                    *arguments.repair_kind]))
-    reports = []
+    found: list[dict[str, object]] = []
     for place in arguments.paths:
-        store, path = location.located(place)
-        with ProgressLine(f"verifying {place}") as progress:
-            reports.append(zcore.verify(store, path=path, repair=repair or False, threads=arguments.threads,
-                                        progress=progress.to))
+        try:
+            store, path = location.located(place)
+            with ProgressLine(f"verifying {place}") as progress:
+                report = zcore.verify(store, path=path, repair=repair or False, threads=arguments.threads,
+                                      progress=progress.to)
+        except (zcore.ZcoreError, OSError, ValueError) as error:
+            if len(arguments.paths) == 1:
+                raise
+            message = translated(str(error))
+            found.append({"place": place, "ok": False, "error": type(error).__name__, "message": message})
+            if not arguments.json:
+                print(f"{printable(place)}: {painted('not verified', 'red')}: {printable(message)}")
+            continue
+        found.append(report.as_dict() | {"place": translated(report.place)})
         if not arguments.json:
-            _show(place, reports[-1])
+            _show(place, report)
     if arguments.json:
-        found = [report.as_dict() | {"place": translated(report.place)} for report in reports]
         machine.show(found if len(found) > 1 else found[0])
-    return 0 if all([report.ok for report in reports]) else 1
+    return 0 if all([one["ok"] for one in found]) else 1
 
 
 def _show(place, report):
