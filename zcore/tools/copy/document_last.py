@@ -10,8 +10,7 @@ A node that is to be replaced stays until the new one is whole, which is made at
         begun       the path; it is removed first when the copy is given up
         node/...    the objects, each behind this prefix
         journal     the path, and all documents, of the old node and the new one; there when the copy is whole
-        deleting    the old node is being deleted
-        free        it was deleted
+        free        the old node was deleted
 
 Then the old node is deleted, objects are moved to their keys, documents follow, and the journal is erased. There is no
 document below `__zc_copy/`, so no node. After an error, `recover_one` removes a copy for which nothing was deleted yet,
@@ -37,7 +36,6 @@ from zcore.hierarchy import consolidated, deletion, lookup
 from zcore.hierarchy.creation_lock import Place, hold_tree
 from zcore.hierarchy.unfinished import unfinished
 from zcore.kernel.io.documents import Tickets
-from zcore.model.metadata import ArrayMetadata
 from zcore.stores.base import AtMost, Listing, Store
 from zcore.stores.keys import prefix_of
 from zcore.stores.memory import MemoryStore
@@ -49,7 +47,7 @@ if TYPE_CHECKING:
     from zcore.typing import Buffer
 
 STAGING = "__zc_copy/"
-_BEGUN, _JOURNAL, _DELETING, _FREE, _NODE = "begun", "journal", "deleting", "free", "node/"
+_BEGUN, _JOURNAL, _FREE, _NODE = "begun", "journal", "free", "node/"
 _NOTHING = b'{"zarr_format": 3, "shape": []}'     # of which a placeholder is made before the node's document is known
 _MAX_MOVING = 8     # objects on their way at a time
 
@@ -241,7 +239,6 @@ class Staged(DocumentsLast):
                 old = _documents_at(self._inner, self._path)
             said = {"path": self._path, "old": _texts(old), "documents": _texts(self.documents())}
             self._inner.set(self._staging + _JOURNAL, json.dumps(said).encode())
-            self._inner.set(self._staging + _DELETING, b"")
             _move_to_place(self._inner, self._staging, said)
 
     def discard(self) -> None:
@@ -343,18 +340,11 @@ def _make_way(store, path, documents):
 
 def _is_void(store, staging, said):
     """Return whether a copy is not needed: the old node is unchanged, or there is something newer than both."""
-    if not store.exists(staging + _DELETING):
-        return True
-    standing = lookup.documents_at(store, said["path"])
-    found = _documents_at(store, said["path"]) if standing else {}
-    if store.exists(staging + _FREE):
-        known = said["documents"]
-    else:
-        known = said["old"]
-        if any([isinstance(node.parse(), ArrayMetadata) for node in standing]):
-            # Of an array the document goes first.
-            return True
-    return any([known.get(key) != text for key, text in _texts(found).items()])
+    is_free = store.exists(staging + _FREE)
+    known = said["documents" if is_free else "old"]
+    found = _texts(_documents_at(store, said["path"])) if lookup.documents_at(store, said["path"]) else {}
+    # Of a node its document is deleted first.
+    return (found == known and not is_free) or any([known.get(key) != text for key, text in found.items()])
 
 
 def _move_to_place(store, staging, said):
