@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any
 
-    from zcore.codecs.chain import CodecChain
     from zcore.engine.array_binding import ArrayBinding
     from zcore.engine.views import ArrayView
     from zcore.kernel.io.locks import ObjectLocks
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
 # Decoded bytes of objects that one call passes to the kernel, if the store answers at once.
 TOGETHER_NBYTES = 1 << 18
 MAX_TOGETHER = 64
+MAX_GATHERED = 1 << 16     # tasks that are examined at a time for objects that lie side by side
 NO_LIMIT = 1 << 62     # bytes of an object whose size nothing tells, such as text
 MAX_REPLACED = 8       # attempts to read a shard in parts while it is replaced, before it is read whole
 MAX_SWAPS = 64         # attempts of a compare-and-swap
@@ -88,15 +88,15 @@ class PlanReader:
         self._next = plan.begin_tasks if left is None else lambda n: [] if plan.stopped else list(islice(left, n))
         # Only references to remote targets have batches.
         located = store.locate(prefix) if store.n_requests else None
-        batches = located.batches if type(located) is FileParts else None
-        self._gathered = None if batches is None else BatchedReads(store, prefix, plan, self._next, view.chain, batches)
+        self._batches = located.batches if type(located) is FileParts else None
+        self._pending = []
         # One limit for all objects, if they have one shape.
         self._limit = view.chain.max_encoded if view.metadata.edges is None else None
 
     def __call__(self, main: bool) -> None:
         feed = Feed(self._plan, self._chain.step_names, main)
-        if self._gathered is not None:
-            while batch := self._gathered.next():
+        if self._batches is not None:
+            while batch := self._next_batch():
                 self._fetch(feed, batch[0], batch[1]())
             return
         n = 1
@@ -104,6 +104,23 @@ class PlanReader:
             n = max(1, min(MAX_TOGETHER, TOGETHER_NBYTES // max(1, self._plan.task_nbytes)))
         while tasks := self._next(n):
             self._fetch(feed, tasks, self._store)
+
+    def _next_batch(self):
+        """Return tasks whose objects the store reads together, and a function that fetches these; None after the last.
+
+        A shard that is read in parts is read alone.
+        """
+        with self._gate:
+            if not self._pending:
+                tasks = self._next(MAX_GATHERED)
+                few = [task for task in tasks if self._plan.is_few(task)]
+                tasks = sorted(set(tasks).difference(few)) if few else tasks
+                keys = [self._prefix + self._plan.task(task)[0] for task in tasks]
+                # Reversed, since the last one is the next. The store returns them in the order of reading.
+                self._pending = [([tasks[i] for i in batch.numbers], batch.load)
+                                 for batch in reversed(self._batches(keys, self._chain.max_encoded))]
+                self._pending += [([task], lambda: self._store) for task in reversed(few)]
+            return self._pending.pop() if self._pending and not self._plan.stopped else None
 
     def _fetch(self, feed, tasks, source):
         plain, values = [], []
@@ -386,36 +403,3 @@ def pause(i: int) -> None:
     import time
 
     time.sleep(random.random() * min(MAX_PAUSE, 0.002 * 2**i))
-
-
-# Number of tasks that are examined at a time for objects that lie side by side.
-MAX_GATHERED = 1 << 16
-
-
-class BatchedReads:
-    """Tasks whose objects are read together, if the store combines any. A shard that is read in parts is read alone."""
-
-    def __init__(self, store: Store, prefix: str, plan: ReadPlan, begin_tasks: Callable[[int], list[int]],
-                 chain: CodecChain, batches: Callable[[list[str], int], Iterable[Any]]) -> None:
-        self._store = store
-        self._prefix = prefix
-        self._plan = plan
-        self._begin_tasks = begin_tasks
-        self._limit = chain.max_encoded
-        self._batches = batches
-        self._lock = allocate_lock()
-        self._pending = []
-
-    def next(self) -> tuple[list[int], Callable[[], Store]] | None:
-        """Return tasks and a function that fetches their objects, or None if none is left."""
-        with self._lock:
-            if not self._pending:
-                tasks = self._begin_tasks(MAX_GATHERED)
-                few = [task for task in tasks if self._plan.is_few(task)]
-                tasks = sorted(set(tasks).difference(few)) if few else tasks
-                keys = [self._prefix + self._plan.task(task)[0] for task in tasks]
-                # Reversed, since the last one is the next. The store returns them in the order of reading.
-                self._pending = [([tasks[i] for i in batch.numbers], batch.load)
-                                 for batch in reversed(self._batches(keys, self._limit))]
-                self._pending += [([task], lambda: self._store) for task in reversed(few)]
-            return self._pending.pop() if self._pending and not self._plan.stopped else None

@@ -153,19 +153,10 @@ class _Seekable(io.RawIOBase):
         self._source = source
         self._at = 0
 
-    def seekable(self):
-        return True
-
-    def readable(self):
-        return True
-
     def seek(self, offset, whence=io.SEEK_SET):
         self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._source.size}[whence]
         if self._at < 0:
             raise OSError(errno.EINVAL, f"byte {self._at}")     # as files do: `zipfile` seeks before a short archive
-        return self._at
-
-    def tell(self):
         return self._at
 
     def read(self, n_bytes=-1):
