@@ -94,6 +94,9 @@ def commit(store: Store, path: str, work: StagedDirectory, options: Options, ove
     NoExchangeError
         See `delete`.
     """
+    with contextlib.suppress(NodeExistsError):
+        work.commit(False)     # no lock file lies in the place yet
+        return
     for _ in range(_MAX_TRIES):
         with (contextlib.suppress(NodeNotFoundError),
               Place(store, path, "", options, is_kept=True, makes=False) as place):

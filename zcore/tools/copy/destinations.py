@@ -496,8 +496,7 @@ def _directory(store, path, place, job, is_node, overwrite, format):
     try:
         yield work
         with consolidated.dropped(store, path):
-            if is_node or not _has_name(work, overwrite):
-                exchange.commit(store, path, work, Options(), overwrite)
+            exchange.commit(store, path, work, Options(), overwrite)
         work.discard("completed")
     except Exception as exc:
         if not work.is_here():
@@ -518,20 +517,6 @@ def _directory(store, path, place, job, is_node, overwrite, format):
     # A group above may have been deleted before the node had its name. If it was moved, the node went with it.
     if path and lookup.documents_at(store, path):
         creation.create_ancestors(store, path, format, Options())
-
-
-def _has_name(work, overwrite):
-    """Give a finished directory its name if that is free, and return whether it was. No lock file lies in it then.
-
-    Raises : NodeExistsError, if it is not free, and `overwrite` is false.
-    """
-    try:
-        work.commit(False)
-    except NodeExistsError:
-        if not overwrite:
-            raise
-        return False
-    return True
 
 
 def _may_go_on(error):
