@@ -524,7 +524,7 @@ def _existing(store, path, zarr_format, options, described):
         return None
     node = node_of(binding)
     if isinstance(node, Array):
-        lookup.check_is_asked_for(node._binding, *described)
+        lookup.check_is_asked_for(node._binding, *described, "; without these keywords it is opened as it is")
     elif not described[0] is described[2] is options.dimension_separator is None:
         raise NodeNotFoundError(f"{store.describe(path)} holds a group, not an array", path=path)
     elif options.read_only:

@@ -529,8 +529,8 @@ def _nearest_below(store, path):
 
 
 def check_is_asked_for(binding: ArrayBinding, shape: Shape | None, chunks: Chunks, dtype: DTypeLike | None,
-                       fill_value: Any) -> None:
-    """Raise ArrayMismatchError if an array is not the one that a call describes.
+                       fill_value: Any, advice: str = "") -> None:
+    """Raise ArrayMismatchError if an array is not the one that a call describes; the message ends with `advice`.
 
     Parameters
     ----------
@@ -565,7 +565,7 @@ def check_is_asked_for(binding: ArrayBinding, shape: Shape | None, chunks: Chunk
     if asked:
         differences = [f"{name} {_shown(value)} was asked for, {_shown(found[name])} is there"
                        for name, value in asked.items()]
-        raise ArrayMismatchError(f"{binding.describe()} holds another array: {'; '.join(differences)}",
+        raise ArrayMismatchError(f"{binding.describe()} holds another array: {'; '.join(differences)}{advice}",
                                  path=binding.path, asked=asked, found={name: found[name] for name in asked})
 
 

@@ -508,7 +508,7 @@ class Group(Node):
             A group has this name.
         """
         def check(found):
-            lookup.check_is_asked_for(found._binding, shape, None, dtype, ...)
+            lookup.check_is_asked_for(found._binding, shape, None, dtype, ..., f"; group[{name!r}] opens it as it is")
 
         return self._required(name, Array, lambda: self.create_array(name, shape=shape, dtype=dtype, **keywords), check)
 

@@ -156,7 +156,7 @@ def test_require(group):
     fill(group)
     assert group.require_array("a", shape=4, dtype="i4")[...].tolist() == [0, 1, 2, 3]
     assert group.require_group("g") == group["g"]
-    with pytest.raises(zcore.ArrayMismatchError):
+    with pytest.raises(zcore.ArrayMismatchError, match=r"is there; group\['a'\] opens it as it is$"):
         group.require_array("a", shape=5, dtype="i4")
     for call in (lambda: group.require_array("g", shape=1, dtype="i1"), lambda: group.require_group("a")):
         with pytest.raises(zcore.NodeExistsError):
