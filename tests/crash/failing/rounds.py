@@ -26,6 +26,7 @@ from tests.crash.failing.state import Observer, same, store_state
 from tests.crash.failing.verbs import MENDED, UNSAFE, VERBS
 from tests.descriptors import descriptors
 from zcore.stores.directory import lock_file
+from zcore.tools import stored
 
 # As in failing.c. AGAIN and SIGNAL are calls that a signal has ended.
 KINDS = {"CALLS": 0, "MEMORY": 1, "SHORT": 2, "GONE": 3, "FULL": 4, "HALF": 5, "AGAIN": 0, "SIGNAL": 0}
@@ -67,6 +68,23 @@ class Library:
         return dict(zip(self.classes, self._counts, strict=True))
 
 
+class Clock:
+    """A clock that only its own pauses move on: a copy of what was made a moment ago goes on after them.
+
+    Without it each copy waits, and looks twice or once at its source, as the machine is idle or busy.
+    """
+
+    def __init__(self):
+        stored.time_ns, stored.sleep = lambda: self.now, self.sleep
+        self.start()
+
+    def start(self):
+        self.now = time.time_ns()
+
+    def sleep(self, seconds):
+        self.now += int(seconds * 1e9)
+
+
 class Rounds:
     """The rounds of one verb with one kind of failure."""
 
@@ -74,6 +92,7 @@ class Rounds:
         self.library, self.observer, self.place, self.pristine = library, observer, base + "/place", base + "/pristine"
         self.name, self.kind, self.verb, self.number = name, kind, verb, getattr(errno, error, 0)
         self.found = []
+        self.clock = Clock()
         for folder in (self.place, self.pristine):
             shutil.rmtree(folder, ignore_errors=True)
         os.makedirs(self.place)
@@ -113,6 +132,7 @@ class Rounds:
     def restore(self):
         shutil.rmtree(self.place)
         shutil.copytree(self.pristine, self.place, symlinks=True)
+        self.clock.start()
 
     def round(self, n):
         self.restore()

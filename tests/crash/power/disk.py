@@ -90,7 +90,7 @@ def _names_soon():
 
 @contextlib.contextmanager
 def recorded(system: str, before: Callable[[str], None], deed: Callable[[str], None],
-             seconds: float) -> Iterator[Record]:
+             seconds: float, data_too: bool = False) -> Iterator[Record]:
     """Return a context manager of the `Record` of a deed.
 
     Parameters
@@ -101,6 +101,9 @@ def recorded(system: str, before: Callable[[str], None], deed: Callable[[str], N
         Called with a folder on the disk, each in a process of its own. What `before` leaves is on the disk whole.
     seconds : float
         How long the disk is left alone after the deed.
+    data_too : bool
+        Let data reach the disk then that nobody asked for, and leave it alone for as long again. The system would do
+        that after half a minute.
     """
     make, size, _ = _SYSTEMS[system]
     with tempfile.TemporaryDirectory(dir=_memory()) as work:
@@ -116,6 +119,9 @@ def recorded(system: str, before: Callable[[str], None], deed: Callable[[str], N
             in_child(deed, folder)
             done = time.time()
             time.sleep(seconds)
+            if data_too:
+                in_child(_write_back, folder)
+                time.sleep(seconds)
         yield Record(system, old, block_log.events_of(log), begun, done)
 
 
@@ -213,6 +219,15 @@ def in_child(function: Callable[[str], object], folder: str, *meanwhile: Callabl
     for do in meanwhile:
         do()
     assert os.waitpid(child, 0)[1] == 0, "the child failed"
+
+
+def _write_back(folder):
+    """Have the data of all files written, without their names and with no flush, as the system does after a time."""
+    for inner, _, names in os.walk(folder):
+        for name in names:
+            fd = os.open(os.path.join(inner, name), os.O_RDONLY | os.O_NOFOLLOW)
+            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+            os.close(fd)
 
 
 def _unmount(folder):
