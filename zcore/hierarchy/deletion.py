@@ -17,7 +17,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import re
-from collections import deque
 from typing import TYPE_CHECKING
 
 from zcore.errors import NodeExistsError, StoreError
@@ -100,6 +99,10 @@ def check_no_nodes_below(store: Store, path: str) -> None:
         raise NodeExistsError(f"{no_node(store, path)}; what is there is not replaced", path=path)
 
 
+def _below(store, path):
+    return lookup.nodes_below(store, path, _MAX_LOOKS_AT_SERVICE if n_at_once(store) else _MAX_LOOKS)
+
+
 def _is_node(store, path):
     """Return whether a node is at `path`; its document may be unreachable."""
     try:
@@ -107,23 +110,6 @@ def _is_node(store, path):
     except StoreError as error:
         lookup.pass_over_damage(error)
         return True
-
-
-def _below(store, path):
-    """Return the paths of nodes below `path`, near ones first, and the number of directories if not all were listed."""
-    most = _MAX_LOOKS_AT_SERVICE if n_at_once(store) else _MAX_LOOKS
-    found, pending, n_looks = [], deque([path]), 0
-    while pending and n_looks < most:
-        place = pending.popleft()
-        n_looks += 1
-        prefix = prefix_of(place)
-        with contextlib.suppress(StoreError):     # others may be found
-            listing = store.list_dir(prefix)
-            if place != path and _among(store, place, (*listing.keys, *listing.unreachable), path):
-                found.append(place)
-            elif place == path or not store.folders.is_link(prefix):
-                pending += [below[:-1] for below in listing.prefixes]
-    return sorted(found, key=lambda name: (name.count("/"), name)), n_looks if pending else None
 
 
 def unlink(store: Store, path: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+from collections import deque
 from functools import partial
 from itertools import islice
 from time import time_ns
@@ -478,7 +479,7 @@ def check_replaceable(store: Store, path: str) -> None:
 
 # Advice for a path where nothing is, for `open_array`, `open_group` and `open`.
 _MAX_ENTRIES = 1000    # of a directory, among which a file is looked for
-_MAX_ABOVE = 8     # folders in an archive that are looked through for a node
+_MAX_LOOKS = 64     # directories below, which are looked through for a node
 _MADE = {"group": "; zcore.open_group with mode='a' creates it",
          "node": "; zcore.open with mode='a', a shape and a dtype creates an array there"}
 
@@ -499,8 +500,8 @@ def not_found(store: Store, path: str, zarr_format: FormatName | None, options: 
         reason = f"{place} is a {other.format.title} {other.what}, zarr_format={zarr_format!r} was asked for"
     else:
         reason = f"{place} holds no {what}"
-        if not store.n_requests and (below := _nearest_below(store, path)):
-            reason += f"; path={below[0]!r} is a node" + (f", one of {len(below)}" if len(below) > 1 else "")
+        if not store.n_requests and (nodes := nodes_below(store, path, _MAX_LOOKS)[0]):
+            reason += f"; path={nodes[0]!r} is a node" + (f", one of {len(nodes)}" if len(nodes) > 1 else "")
         elif directory is not None and (name := _a_file_in(directory)) is not None:
             files = os.path.join(directory, f"*{os.path.splitext(name)[1]}")
             reason += f"; its files, such as {name!r}, are opened by their own names, in a shell as {files}"
@@ -515,17 +516,24 @@ def _a_file_in(directory):
     return None
 
 
-def _nearest_below(store, path):
-    """Return paths of nodes below a path. Archives that are made from the folder above have the node's name in front.
+def nodes_below(store: Store, path: str, most: int) -> tuple[list[str], int | None]:
+    """Return the paths of nodes below `path`, near ones first, and the number of directories if not all were listed.
+
+    At most so many directories are listed. No links are entered, and no nodes.
     """
-    with contextlib.suppress(ZcoreError):
-        for _ in range(_MAX_ABOVE):
-            prefixes = [prefix.rstrip("/") for prefix in store.list_dir(prefix_of(path)).prefixes[:64]]
-            nodes = [prefix for prefix in prefixes if documents_at(store, prefix)]
-            if nodes or len(prefixes) != 1:
-                return nodes
-            path, = prefixes
-    return []
+    found, pending, n_looks = [], deque([path]), 0
+    while pending and n_looks < most:
+        place = pending.popleft()
+        n_looks += 1
+        prefix = prefix_of(place)
+        with contextlib.suppress(ZcoreError):     # others may be found
+            listing = store.list_dir(prefix)
+            names = [key[len(prefix):] for key in (*listing.keys, *listing.unreachable)]
+            if place != path and documents_among(store, place, names, path):
+                found.append(place)
+            elif place == path or not store.folders.is_link(prefix):
+                pending += [below[:-1] for below in listing.prefixes]
+    return sorted(found, key=lambda name: (name.count("/"), name)), n_looks if pending else None
 
 
 def check_is_asked_for(binding: ArrayBinding, shape: Shape | None, chunks: Chunks, dtype: DTypeLike | None,
