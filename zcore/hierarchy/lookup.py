@@ -538,7 +538,7 @@ def nodes_below(store: Store, path: str, most: int) -> tuple[list[str], int | No
 
 def check_is_asked_for(binding: ArrayBinding, shape: Shape | None, chunks: Chunks, dtype: DTypeLike | None,
                        fill_value: Any, advice: str = "") -> None:
-    """Raise ArrayMismatchError if an array is not the one that a call describes; the message ends with `advice`.
+    """Raise ArrayMismatchError if an array is not the one that a call describes.
 
     Parameters
     ----------
@@ -547,6 +547,8 @@ def check_is_asked_for(binding: ArrayBinding, shape: Shape | None, chunks: Chunk
     shape, chunks, dtype, fill_value
         As for `zcore.open`. None (for the fill value ``...``) is not compared, and neither are chunks that zcore
         chooses.
+    advice : str
+        The end of the message.
     """
     if shape is chunks is dtype is None and fill_value is ...:
         return

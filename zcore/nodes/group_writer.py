@@ -96,7 +96,9 @@ class GroupWriter(StreamWriter):
         Raises
         ------
         TypeError, ValueError
-            An array is missing or unknown, a type does not cast safely, or a shape does not fit.
+            An array is missing or unknown, or a type or shape does not fit.
+        OverflowError
+            As for `Writer.append`.
         WriterError
             Rows that were given before could not be stored. The next call tries again.
         """

@@ -320,7 +320,7 @@ class Ring:
         self._rows = allocated((n_rows, *self._frame_shape), self.dtype)
 
     def rows_of(self, frames: Any) -> npt.NDArray[Any]:
-        """Return one frame, or several, as an ndarray with the axis in front, whose type casts safely."""
+        """Return one frame, or several, as an ndarray with the axis in front; for its type see `safe`."""
         values = safe(frames, self.dtype)
         if not isinstance(values, np.ndarray) or self.dtype.kind in _TEXT or self.dtype.names is not None:
             values = cast_to(values, self.dtype)
@@ -367,7 +367,7 @@ def rows_in(queue: CacheSize | None, row_nbytes: int, unit: int) -> tuple[int, i
 
 
 def safe(values: Any, dtype: np.dtype[Any]) -> Any:
-    """Return values whose type casts safely. Values without one type, as in a list, must fit; floats may be rounded.
+    """Return values whose type casts safely, or whose kind the array holds, and which fit; floats may be rounded.
 
     Raises : TypeError, ValueError, OverflowError.
     """
@@ -376,20 +376,20 @@ def safe(values: Any, dtype: np.dtype[Any]) -> Any:
         values = in_memory(values)
     if isinstance(values, (np.ndarray, np.generic)):
         check_complete(values, dtype.kind in _TEXT)
-        is_safe, found = dtype.kind in _TEXT or np.can_cast(values.dtype, dtype, "safe"), values.dtype
+        found = values.dtype
+        is_safe = dtype.kind in _TEXT or np.can_cast(found, dtype, "same_kind" if dtype.kind in "mM" else "safe")
     else:
         found = np.asarray(values).dtype if dtype.kind in _RANKS else dtype
-        is_safe = found in (dtype, object) or _RANKS.get(found.kind, math.inf) <= _RANKS[dtype.kind]
-    if not is_safe:
+        is_safe = found in (dtype, object)
+    if not (is_safe or _RANKS.get(found.kind, math.inf) <= _RANKS.get(dtype.kind, -1)):
         raise TypeError(f"values of type {found} do not cast safely to {dtype}, the type of the array; astype casts "
                         "them anyway")
-    if dtype.kind in "US" or not isinstance(values, (np.ndarray, np.generic)):
-        _check_fit(values, dtype)
+    _check_fit(values, dtype)
     return values
 
 
 def _check_fit(values, dtype):
-    """Raise an error if values do not fit a type. NumPy wraps integers of a list that have a type, and cuts text."""
+    """Raise an error if values do not fit a type. NumPy wraps integers that have a type, and cuts text."""
     if dtype.kind in "US":
         text = np.asarray(values)
         longest = np.strings.str_len(text if text.dtype.kind in "US" else text.astype("U")).max(initial=0)

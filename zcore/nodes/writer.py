@@ -96,15 +96,15 @@ class Writer(StreamWriter):
         ----------
         frames : array_like
             Of the array's dimensions, or without the axis: then it is one frame. Any type that casts safely (NumPy,
-            ``casting="safe"``) to that of the array; text that is not too long; numbers in lists, and Python's, if the
-            type holds them.
+            ``casting="safe"``) to that of the array; other numbers and times if the type holds them, where floats may
+            be rounded, and are never cast to integers; text that is not too long.
 
         Raises
         ------
         TypeError, ValueError
             The type does not cast safely, text is too long, or the shape is not that of frames.
         OverflowError
-            The type does not hold a number or time of a list.
+            The type does not hold a number or time.
         WriterError
             Frames or boxes that were given before could not be stored. One frame is not taken then, of several perhaps
             some (`n_given`); the next call tries again.

@@ -146,21 +146,22 @@ def test_parts_that_are_joined_keep_their_type(dtype, chunks):
 def test_what_casts_safely():
     array = stack(dtype="i4")
     with array.writer() as w:
-        for dtype in ("i4", "u2", "i1", "?", ">i4"):
+        for dtype in ("i4", "u2", "i1", "?", ">i4", "i8", "u4"):
             w.append(np.ones((5, 4), dtype))
         w.append(np.ones((5, 4), int).tolist())
         w.append(zcore.array(np.ones((2, 5, 4), "u1")))
-        for wrong in (np.ones((5, 4)), np.ones((5, 4), "u4"), np.ones((5, 4), "i8"), np.full((5, 4), 1.5).tolist()):
+        for wrong in (np.ones((5, 4)), np.ones((5, 4), "M8[s]"), np.ones((5, 4), "O"), np.full((5, 4), 1.5).tolist()):
             with pytest.raises(TypeError, match="safely"):
                 w.append(wrong)
-        with pytest.raises(OverflowError):
-            w.append(np.full((5, 4), 2**40).tolist())
+        for wrong in (np.full((5, 4), 2**40), np.full((5, 4), 2**40).tolist(), np.full((5, 4), 2**31, "u4")):
+            with pytest.raises(OverflowError):
+                w.append(wrong)
         for wrong in (np.ones((4, 5), "i4"), np.ones((1, 1, 5, 4), "i4"), np.ones((5, 5, 5), "i4")):
             with pytest.raises(ValueError, match="frame has shape"):
                 w.append(wrong)
         with pytest.raises(ValueError, match="masked"):
             w.append(np.ma.masked_equal(np.ones((5, 4), "i4"), 1))
-    assert array.shape == (8, 5, 4) and (array[...] == 1).all()
+    assert array.shape == (10, 5, 4) and (array[...] == 1).all()
 
 
 @pytest.mark.parametrize(("dtype", "fits", "fits_not"), [
@@ -180,7 +181,8 @@ def test_numbers_of_python(dtype, fits, fits_not):
     ("u1", [np.int64(255), np.array(0)], [np.int64(300), np.int64(-1)]),
     ("u8", [np.int64(1), 2], [np.int64(-1), 0]),
     ("i4", memoryview(np.arange(2)), memoryview(np.array([0, 2**40]))),
-    ("f4", [np.float64(0.1), np.inf], [1e300, np.float64(1)]),
+    ("f4", [np.float64(0.1), np.inf], [1e300, np.float64(1)]), ("f4", np.array([0.1, np.nan]), np.array([1.0, 1e300])),
+    ("u2", np.arange(2), np.array([1, -1])), ("M8[s]", np.array([0, 1000], "M8[ms]"), np.array([0, 1], "M8[ms]")),
     ("M8[s]", [datetime(2020, 1, 1), np.datetime64("NaT", "s")], [datetime(2020, 1, 1, 0, 0, 0, 500_000)] * 2),
     ("m8[h]", [np.timedelta64(2, "D")] * 2, [np.timedelta64(90, "m")] * 2),
     ("U2", np.array(["ab", "c"], "U5"), ["abc", "d"]), ("S2", [b"ab", b"c"], np.array([b"ab", b"cde"])),
