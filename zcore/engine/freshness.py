@@ -22,6 +22,7 @@ from zcore.engine.stamps import follows
 from zcore.engine.views import is_trusted
 from zcore.errors import StoreError
 from zcore.kernel.io.documents import Descriptor
+from zcore.model.chunk_grid import coords_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -106,11 +107,7 @@ class Freshness:
         store, prefix, metadata = self._binding.store, self._binding.prefix, self.view.metadata
         n = min(metadata.n_chunks, N_WITNESSES)
         for i in range(n):
-            coords, number = [], i * metadata.n_chunks // n
-            for length in reversed(metadata.grid_shape):
-                coords.append(number % length)
-                number //= length
-            name = metadata.chunk_keys.encode(coords[::-1])
+            name = metadata.chunk_keys.encode(coords_at(i * metadata.n_chunks // n, metadata.grid_shape))
             is_file = self._hold(name)
             try:
                 identity = store.identity(prefix + name)

@@ -9,6 +9,7 @@ such a tree names are not read.
 """
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import re
@@ -25,7 +26,8 @@ from zcore.asdf.tree.ndarray import MAX_NBYTES, NDArrayNode
 from zcore.buffers import strides_of
 from zcore.errors import AsdfFormatError, ZcoreError
 from zcore.kernel.refs.table import ReferenceTable
-from zcore.model.chunk_grid import number_of
+from zcore.model.chunk_grid import coords_at, number_of
+from zcore.model.chunk_keys import ChunkKeyEncoding
 from zcore.model.dtypes import to_descr
 from zcore.stores.asdf.nodes import ChunkedNode, TreeGroup, attributes_of, plain_of, root_of
 from zcore.stores.base import (
@@ -59,6 +61,7 @@ _CHUNK_NBYTES = 1 << 20
 # Of one array: those of larger arrays are larger.
 _MAX_CHUNKS = 1 << 16
 _GROUP = b'{"zarr_format": 2}'
+_KEYS = ChunkKeyEncoding.v2()
 
 _is_name: Callable[[str], re.Match[str] | None] = re.compile(r"[0-9]+(?:[./][0-9]+)*").fullmatch
 
@@ -330,23 +333,16 @@ class AsdfStore(FileStore):
         return [-(-n // max(1, chunk)) for n, chunk in zip(node.shape, self._chunk_shape(node), strict=True)]
 
     def _chunk_names(self, node):
-        grid = self._grid(node)
-        names = [""]
-        for n in grid:
-            names = [f"{name}.{i}" if name else str(i) for name in names for i in range(n)]
-        return names if grid else ["0"]
+        return map(_KEYS.encode, itertools.product(*map(range, self._grid(node))))
 
     def _coords(self, node, name):
         """Return the coordinates in the name of a chunk, or None."""
         # In this sequence: a mistake in an array does not matter for other keys.
-        if _is_name(name) is None or "/" in name or len(name) >= 1000:
+        if _is_name(name) is None:
             return None
         grid = self._grid(node)
-        if not grid:
-            return () if name == "0" else None
-        coords = [int(part) for part in name.split(".")]
-        is_one = len(coords) == len(grid) and number_of(coords, grid) is not None
-        return coords if is_one and ".".join(map(str, coords)) == name else None
+        coords = _KEYS.decode(name, len(grid))
+        return None if coords is None or number_of(coords, grid) is None else coords
 
     def _document(self, node, name):
         if name == ".zgroup":
@@ -443,10 +439,5 @@ def _read_map(node, file):
     numbers = np.frombuffer(block.read(), "<i4")
     if numbers.size and (numbers.min() < -1 or numbers.max() >= len(file.blocks)):
         raise AsdfFormatError("chunk_block_map: a missing block", member="chunk_block_map")
-    separator = document.get("dimension_separator", ".")
-    separator = separator if separator in (".", "/") else "."
-    names = {}
-    for position in np.flatnonzero(numbers >= 0).tolist():
-        coords = np.unravel_index(position, grid) if grid else ()
-        names[separator.join([str(int(i)) for i in coords]) or "0"] = position
-    return names, numbers
+    keys = ChunkKeyEncoding.v2("/") if document.get("dimension_separator") == "/" else _KEYS
+    return {keys.encode(coords_at(i, grid)): i for i in np.flatnonzero(numbers >= 0).tolist()}, numbers
