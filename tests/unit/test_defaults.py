@@ -50,6 +50,8 @@ def test_messages_say_what_to_do(tmp_path):
             call(tmp_path / "typo")
         with pytest.raises(zcore.NodeNotFoundError, match=r"typo\.h5 does not exist$"):     # of no name for a directory
             call(tmp_path / "typo.h5")
+        with pytest.raises(zcore.NodeNotFoundError, match=r"~/typo does not exist; .* os\.path\.expanduser\(path\) "):
+            call(tmp_path / "~" / "typo")
     zcore.group(tmp_path / "folder" / "below")
     with pytest.raises(zcore.NodeNotFoundError, match="folder holds no node; path='below' is a node$"):
         zcore.open(tmp_path / "folder")

@@ -86,7 +86,8 @@ class Place(Held):
                 if not self._makes:
                     return None
             self.release(None)
-        raise StoreError(f"cannot create {self._directory}: it, or a file in it, is gone as soon as it is made",
+        raise StoreError(f"cannot create {self._directory}: it, or a file in it, is gone as soon as it is made; "
+                         "others delete it, or this file system, such as that of /proc, takes no new names",
                          key=self._directory, errno=errno.ENOENT)
 
     def _lock(self):

@@ -493,9 +493,12 @@ def not_found(store: Store, path: str, zarr_format: FormatName | None, options: 
     place = store.describe(path)
     directory = directory_at(store, prefix_of(path))
     if directory is not None and not os.path.lexists(directory):
+        reason = f"{place} does not exist"
+        if "/~" in directory:
+            reason += "; ~ is a name here, os.path.expanduser(path) expands it"
         # No mode of `open` but "a" creates beside what is there. In zarr-python that is the default.
-        is_wanted = is_wanted and openers.named_kind(directory) in (None, openers.ZIP)
-        reason = f"{place} does not exist{_MADE[what] if is_wanted else ''}"
+        elif is_wanted and openers.named_kind(directory) in (None, openers.ZIP):
+            reason += _MADE[what]
     elif zarr_format is not None and (other := find(store, path, None, Options(strict=options.strict))) is not None:
         reason = f"{place} is a {other.format.title} {other.what}, zarr_format={zarr_format!r} was asked for"
     else:

@@ -78,7 +78,8 @@ class StagedDirectory(Held):
                 if self._make():
                     self.node = self.name_of("node")
                     return self
-        raise StoreError(f"cannot build {self.place}: its container goes as soon as it is made", key=self.place)
+        raise StoreError(f"cannot build {self.place}: its container goes as soon as it is made; others delete it, or "
+                         "this file system, such as that of /proc, takes no new names", key=self.place)
 
     def _make(self):
         try:
