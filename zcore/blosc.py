@@ -27,11 +27,7 @@ if TYPE_CHECKING:
     _Out = TypeVar("_Out", bound=Memory)
 
 __all__ = ["COMPRESSORS", "can_compress", "compress", "decompress", "header"]
-
-
-def __dir__() -> list[str]:
-    """Return the public names, for completion at a prompt."""
-    return __all__
+__dir__ = __all__.copy     # for completion at a prompt
 
 
 def compress(content: Memory, *, cname: Cname = "lz4", clevel: int = 5, shuffle: Shuffle = 1, typesize: int = 1,

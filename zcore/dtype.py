@@ -106,6 +106,9 @@ for _kind in _KINDS.values():
     _kind.from_native_dtype = ZDType
 
 
+__dir__ = [*_KINDS, "ZDType", "parse_dtype"].copy     # for completion at a prompt
+
+
 def __getattr__(name: str) -> Callable[..., ZDType]:
     if name not in _KINDS:
         raise no_attribute(__name__, name, _KINDS)

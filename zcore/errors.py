@@ -363,3 +363,8 @@ class ZarrDeprecationWarning(DeprecationWarning):
 
 class UnstableSpecificationWarning(FutureWarning):
     """See `ZarrUserWarning`."""
+
+
+def __dir__() -> list[str]:
+    """Return the names of errors and warnings, for completion at a prompt."""
+    return [name for name, value in globals().items() if isinstance(value, type) and issubclass(value, Exception)]

@@ -100,7 +100,10 @@ def test_names_of_text_of_any_length(dtype, zarr_format):
 
 def test_completion_shows_public_names_alone():
     assert dir(zcore) == sorted(zcore.__all__)
-    assert dir(zcore.codecs) == zcore.codecs.__all__ and dir(zcore.blosc) == zcore.blosc.__all__
+    for module in (zcore.asdf, zcore.blosc, zcore.codecs, zcore.mpi, zcore.storage, zcore.typing):
+        assert dir(module) == sorted(module.__all__) and all(hasattr(module, name) for name in dir(module))
+    assert {"StoreError", "IncompleteCopyWarning"} < set(dir(zcore.errors)) and "sys" not in dir(zcore.errors)
+    assert {"Int8", "parse_dtype"} < set(dir(zcore.dtype)) and "np" not in dir(zcore.dtype)
     assert {"threads", "cache"} < set(dir(zcore.config)) and "os" not in dir(zcore.config)
     assert all(hasattr(zcore.config, name) for name in dir(zcore.config))
     assert all(hasattr(zcore, name) for name in dir(zcore))

@@ -20,6 +20,7 @@ _MODULE_OF = {
 }
 
 __all__ = sorted([*_MODULE_OF, "layout"])
+__dir__ = __all__.copy     # for completion at a prompt
 
 
 def __getattr__(name: str) -> object:
@@ -33,8 +34,3 @@ def __getattr__(name: str) -> object:
     value = getattr(import_module(f"zcore.asdf.{_MODULE_OF[name]}"), name)
     globals()[name] = value
     return value
-
-
-def __dir__() -> list[str]:
-    """Return the public names, for completion at a prompt."""
-    return __all__

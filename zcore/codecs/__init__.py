@@ -15,6 +15,7 @@ from zcore.text.tried_names import no_attribute
 __all__ = ["BloscCname", "BloscCodec", "BloscShuffle", "BytesCodec", "Codec", "Crc32cCodec", "Endian", "GzipCodec",
            "ShardingCodec", "ShardingCodecIndexLocation", "TransposeCodec", "VLenBytesCodec", "VLenUTF8Codec",
            "ZstdCodec", "blosc", "numcodecs"]
+__dir__ = __all__.copy     # for completion at a prompt
 
 Endian: SimpleNamespace = SimpleNamespace(little="little", big="big")
 # zarr-python's modules of one codec each: `zcore.codecs.zstd` is this module.
@@ -29,8 +30,3 @@ def __getattr__(name: str) -> type[Codec]:
     from zcore.codecs.array_bytes import varying
 
     return varying.VlenBytesCodec if name == "VLenBytesCodec" else varying.VlenUtf8Codec
-
-
-def __dir__() -> list[str]:
-    """Return the public names, for completion at a prompt, without the submodules that imports leave here."""
-    return __all__

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     DaskChunks: TypeAlias = _Lengths | Sequence[_Lengths | Sequence[int]] | Mapping[int, _Lengths | Sequence[int]]
 
 __all__ = ["from_zcore", "store"]
+__dir__ = __all__.copy     # for completion at a prompt
 
 
 def from_zcore(source: zcore.Array | StoreLike, path: str = "", chunks: DaskChunks = None, *, name: str | None = None,

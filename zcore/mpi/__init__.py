@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from zcore.typing import Mode, Shape, StrPath
 
 __all__ = ["aligned_box", "append", "box_of", "create", "flush", "open", "resize", "write"]
+__dir__ = __all__.copy     # for completion at a prompt
 
 
 def create(comm: Any, place: StrPath, **keywords: Unpack[CreateKeywords]) -> zcore.Array:

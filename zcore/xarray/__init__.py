@@ -9,3 +9,4 @@ with Needing("zcore.xarray needs", "xarray", "xarray", "zcore.xarray"):
     from zcore.xarray.writing import DatasetWriter, to_zarr, writer
 
 __all__ = ["DatasetWriter", "ZcoreBackend", "to_zarr", "writer"]
+__dir__ = __all__.copy     # for completion at a prompt

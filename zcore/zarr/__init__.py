@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from zarr.core.metadata import ArrayV3Metadata
 
 __all__ = ["Store", "ZcoreCodecPipeline", "array", "group"]
+__dir__ = __all__.copy     # for completion at a prompt
 
 
 class ZcoreCodecPipeline(CodecPipeline):
