@@ -297,8 +297,6 @@ class Array(Node):
         if inner_shape is None:
             return self._n_objects()
         n_items = math.prod(inner_shape)
-        if metadata.edges is None:
-            return self._n_objects() * (math.prod(metadata.chunk_shape) // n_items)
         return sum([math.prod(metadata.place_of(coords)[1]) // n_items for _, coords in self._binding.stored_chunks()])
 
     def _n_objects(self):
@@ -609,12 +607,9 @@ class Array(Node):
 
     def _slabs(self):
         """Yield the array in rows of chunks, so that a chunk is decoded once for all of its rows of elements."""
-        (length, *_), (n_rows, *_), edges = self._grid()
-        unequal, start, i = edges and edges[0], 0, 0
-        while start < length:
-            stop = start + n_rows if unequal is None else sum(unequal.place(i))
-            yield self[start:stop]
-            start, i = stop, i + 1
+        shape, chunk_shape, edges = self._grid()
+        for rows, in chunk_regions(shape[:1], chunk_shape[:1], edges and edges[:1]):
+            yield self[rows]
 
     def __contains__(self, value: object) -> bool:
         """Whether an element equals `value`, as in NumPy. Reads one row of chunks at a time, until one contains it."""
@@ -1086,34 +1081,28 @@ class Array(Node):
         packed : bool
             For several fields, return a type without gaps.
         """
-        dtype = self.dtype
-        if fields is not None:
-            wanted = packed_type(fields, dtype) if packed and isinstance(fields, list) else type_of(fields, dtype)
-        else:
-            wanted = dtype
+        dtype, is_list = self.dtype, isinstance(fields, list)
+        wanted = dtype if fields is None else (packed_type if packed and is_list else type_of)(fields, dtype)
+        part = None if fields is None or is_list else part_of(fields, dtype)
         if out is not None:
             place = _checked_out(out, selected.shape + wanted.shape, wanted.base)
-            if fields is None or (isinstance(fields, str) and not wanted.shape):
-                self._read(selected, place, None if fields is None else part_of(fields, dtype))
-            else:
+            if is_list or part is not None and wanted.shape:
                 place[...] = self._get(selected, fields, packed=packed)
+            else:
+                self._read(selected, place, part)
             return out
-        if isinstance(fields, list):
-            everything = self._get(selected)
+        if is_list:
+            chosen = self._get(selected)[fields]
             if not packed:
-                return everything[fields]
+                return chosen
             result = allocated(selected.shape, wanted)
-            for name in fields:
-                result[name] = everything[name]
-        elif wanted.shape:
-            # In NumPy an item cannot be an array, but a field can.
-            holder = allocated(selected.shape, np.dtype([(fields, wanted)]))
-            self._read(selected, holder, part_of(fields, dtype))
-            result = holder[fields]
-        else:
-            result = allocated(selected.shape, wanted)
-            self._read(selected, result, None if fields is None else part_of(fields, dtype), is_new=True)
-        return result
+            result[...] = chosen
+            return result
+        # In NumPy an item cannot be an array, but a field can.
+        is_array = part is not None and wanted.shape
+        result = allocated(selected.shape, np.dtype([(fields, wanted)]) if is_array else wanted)
+        self._read(selected, result, part, is_new=True)
+        return result[fields] if is_array else result
 
     def _read(self, selected, out, part=None, *, is_new=False):
         """Read into an ndarray of the selection's shape; with `part`, only that part of the elements.
