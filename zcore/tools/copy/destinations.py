@@ -20,7 +20,7 @@ import os
 from typing import TYPE_CHECKING
 
 from zcore import api, config
-from zcore.descriptors import open_descriptor, read_at, write_at
+from zcore.descriptors import read_at
 from zcore.engine.array_binding import ArrayBinding
 from zcore.engine.node_binding import GroupBinding
 from zcore.engine.options import Options
@@ -40,6 +40,7 @@ from zcore.formats.json_documents import taking_constants
 from zcore.hierarchy import consolidated, creation, deletion, exchange, lookup
 from zcore.hierarchy.attributes import read_attributes
 from zcore.hierarchy.creation_lock import Place
+from zcore.kernel.io.documents import Descriptor
 from zcore.kernel.io.locks import Held
 from zcore.model.value import as_bool
 from zcore.replacing import commit, hidden_beside, keep, status_of
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
     from zcore.typing import Format
 
 _MAX_NAME = 200     # bytes; file systems take 255
+_REQUEST = "request"
 
 
 class Work:
@@ -102,18 +104,10 @@ def _boot():
     Files that were written before may not have reached the disk: those of a copy are written out when all are there.
     """
     with contextlib.suppress(OSError):
-        return _content("/proc/sys/kernel/random/boot_id").decode().strip()
+        # Not by `open`, which is gone when the interpreter exits, and finalizers may copy.
+        file = Descriptor("/proc/sys/kernel/random/boot_id", os.O_RDONLY | os.O_CLOEXEC)
+        return read_at(file.fd, 1 << 12, 0).decode().strip()
     return ""
-
-
-def _content(path):
-    """Return the bytes of a file. When the interpreter exits, the built-in `open` is gone, and finalizers may copy."""
-    fd = open_descriptor(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        # The system's own files have a size of 0.
-        return read_at(fd, max(os.fstat(fd).st_size, 1 << 12), 0)
-    finally:
-        os.close(fd)
 
 
 class Building(staged.StagedDirectory, Work):
@@ -165,20 +159,16 @@ class Building(staged.StagedDirectory, Work):
     def _resume_or_begin(self):
         """Go on with the content if it was begun with the same request; else begin anew."""
         self.between: str | None = self.name_of("between")
-        path = self._request_path
-        if os.path.isdir(self.node) and os.path.exists(path) and _content(path) == self._request:
+        self._notes = DirectoryStore(self.container, fsync=False)
+        if os.path.isdir(self.node) and self._notes.get(_REQUEST) == self._request:
             self.is_begun = True
             for directory in (self.node, self.between):
                 cleanup.remove_temporary(directory, math.inf, cleanup.remove_directory)     # of the killed process
             return
         # The request first: if this process is killed, the one that has made it may go on.
-        for name in sorted(os.listdir(self.container), key=lambda name: name != "request"):
+        for name in sorted(os.listdir(self.container), key=lambda name: name != _REQUEST):
             cleanup.remove(os.path.join(self.container, name))
-        self._write(path, self._request)
-
-    @property
-    def _request_path(self):
-        return os.path.join(self.container, "request")
+        self._notes.set(_REQUEST, self._request)
 
     def commit(self, replace: bool) -> None:
         """Give the copy its name; see `StagedDirectory.commit`.
@@ -187,21 +177,14 @@ class Building(staged.StagedDirectory, Work):
         """
         with staged.faults("make", self.place):
             copy = os.stat(self.node).st_ino
-            os.unlink(self._request_path)
+            self._notes.erase(_REQUEST)
         try:
             super().commit(replace)
         except BaseException:
             with contextlib.suppress(OSError):
                 if os.stat(self.node).st_ino == copy:
-                    self._write(self._request_path, self._request)
+                    self._notes.set(_REQUEST, self._request)
             raise
-
-    def _write(self, path, content):
-        fd = open_descriptor(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC)
-        try:
-            write_at(fd, content, 0)
-        finally:
-            os.close(fd)
 
     def drop_between(self) -> None:
         """Remove the temporary arrays."""
