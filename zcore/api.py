@@ -21,11 +21,12 @@ from zcore.hierarchy.attributes import read_attributes
 from zcore.hierarchy.new_nodes import zero_of
 from zcore.indexing.assign import in_memory
 from zcore.model.chunk_grid import chunk_regions
-from zcore.model.value import as_bool, check_kind
+from zcore.model.value import check_kind
 from zcore.nodes.array import Array
 from zcore.nodes.group import Group, node_of
 from zcore.stores.memory import MemoryStore
 from zcore.stores.openers import as_path, check_directory, named_kind, names_archive, store_of
+from zcore.text.sizes import as_bool
 from zcore.text.tried_names import advising
 
 if TYPE_CHECKING:
@@ -597,6 +598,7 @@ def from_array(store: StoreLike | None, *, data: Elements, name: str | None = No
     >>> from_array(None, data=array([[1, 2], [3, 4]], chunks=(1, 2)), chunks="keep").chunks
     (1, 2)
     """
+    write_data = as_bool(write_data, "write_data")
     settings: dict[str, Any] = {key: value for key, value in keywords.items()
                                 if not (isinstance(value, str) and value == "keep")}
     if not isinstance(data, Array):

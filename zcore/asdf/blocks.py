@@ -25,6 +25,7 @@ from zcore.errors import (
     warn_of,
 )
 from zcore.text.printable import plural
+from zcore.text.sizes import as_bool
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -169,7 +170,7 @@ class Block:
                 raise self._placed(exc) from exc.__cause__
         else:
             self._source.read_into(self.data_offset, view)
-        if self._verifies if verify is None else verify:
+        if self._verifies if verify is None else as_bool(verify, "verify"):
             self._verify(view)
         return out
 

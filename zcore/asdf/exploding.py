@@ -13,6 +13,7 @@ from zcore.asdf.file import open
 from zcore.asdf.source import held
 from zcore.asdf.writing import Form, NewBlocks, directory_of, write_new
 from zcore.errors import NodeExistsError, UnsupportedError
+from zcore.text.sizes import as_bool
 from zcore.trust.base_path import file_path
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def explode(path: StrPath, target: StrPath | None = None, *, overwrite: bool = F
             return quote(os.path.basename(names[-1]))
 
         text = dump(file.tree, add_block, standard=updating.standard_of(file), directory=directory_of(target))
-        if not overwrite:
+        if not as_bool(overwrite, "overwrite"):
             _check_free([target, *names])
         read_from = {os.path.realpath(file.path), *map(os.path.realpath, updating.named_files(file))}
         for name in names:
@@ -99,7 +100,7 @@ def implode(path: StrPath, target: StrPath | None = None, *, overwrite: bool = F
         A file has the name, and `overwrite` is False. Nothing was written.
     """
     target = _target(path, target, "_all")
-    if not overwrite:
+    if not as_bool(overwrite, "overwrite"):
         _check_free([target])
     with open(path) as file:
         updating.rewrite(file, target, compression, Form(checksum, index, pad, block_align), embed=True)

@@ -9,6 +9,7 @@ from zcore.asdf.blocks import BlockList
 from zcore.asdf.source import FileSource, changed
 from zcore.asdf.writing import Form
 from zcore.errors import AsdfFormatError, ReadOnlyError, UnsupportedError, noted, warn_of
+from zcore.text.sizes import as_bool
 from zcore.trust.base_path import file_path
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ class AsdfFile:
     def __init__(self, path: str, *, is_writable: bool = False, verify: bool = True,
                  allowed: Sequence[StrPath] | None = None, source: ByteSource | None = None) -> None:
         self.path: str = path
-        self._verifies = verify
+        self._verifies = as_bool(verify, "verify")
         self._allowed = allowed
         self.is_writable: bool = is_writable
         self.source: Any = FileSource(path, is_writable) if source is None else source
@@ -95,7 +96,7 @@ class AsdfFile:
         except BaseException:
             self.source.close()
             raise
-        self.blocks: BlockList = BlockList(self.source, self.front, verify)
+        self.blocks: BlockList = BlockList(self.source, self.front, self._verifies)
         self._tree = self._origin = self._root = self._arrays = None
 
     def _read_front(self):
@@ -221,13 +222,13 @@ class AsdfFile:
         LockError
             The file system or the permissions do not allow locks.
         """
+        form, in_place = Form(checksum, index, pad, block_align), as_bool(in_place, "in_place")
         self.check_writable()
         with self.source.changing():
-            if in_place and updating.update_in_place(self, compression, checksum, embed):
+            if in_place and updating.update_in_place(self, compression, form.checksum, embed):
                 return True
             updating.check_end(self)
-            updating.rewrite(self, self.path, compression, Form(checksum, index, pad, block_align), embed, fsync,
-                             is_held=True)
+            updating.rewrite(self, self.path, compression, form, embed, fsync, is_held=True)
         self.reread(reopen=True)
         return False
 
@@ -255,7 +256,7 @@ class AsdfFile:
         """
         self.check_writable()
         with self.source.changing():
-            return updating.append_block(self, content, compression, checksum)
+            return updating.append_block(self, content, compression, as_bool(checksum, "checksum"))
 
     def verify(self) -> int:
         """Compare the checksums of all blocks.

@@ -19,7 +19,7 @@ from zcore.buffers import flat_view
 from zcore.descriptors import write_at
 from zcore.errors import StoreError, ZcoreError
 from zcore.replacing import NewFile
-from zcore.text.sizes import integer_of
+from zcore.text.sizes import as_bool, integer_of
 from zcore.trust.base_path import file_path
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def replacing(path: StrPath, fsync: bool | None = None, *, is_held: bool = False
     """
     new = None
     try:
-        new = NewFile(path, fsync=config.fsync if fsync is None else fsync)
+        new = NewFile(path, fsync=config.fsync if fsync is None else as_bool(fsync, "fsync"))
         yield new.fd
         with contextlib.nullcontext() if is_held else held(new.path):
             new.commit()
@@ -153,11 +153,8 @@ class Form:
             number = integer_of(value)
             if number is None or not least <= number < 2**31:
                 raise ValueError(f"{name} is {value!r:.60}, expected an integer from {least} to 2**31 - 1")
-        for name, value in (("checksum", checksum), ("index", index)):
-            if not isinstance(value, (bool, np.bool_)):
-                raise TypeError(f"{name} is {value!r:.60}, expected True or False")
-        self.checksum: bool = bool(checksum)
-        self.index: bool = bool(index)
+        self.checksum: bool = as_bool(checksum, "checksum")
+        self.index: bool = as_bool(index, "index")
         self.pad: int = int(pad)
         self.block_align: int = int(block_align)
 

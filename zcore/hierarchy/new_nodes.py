@@ -24,10 +24,11 @@ from zcore.indexing.assign import cast_to, check_complete, in_memory
 from zcore.model.dtypes import plain_dtype
 from zcore.model.fill_value import fill_bytes, in_order_of_bits, naming_fill
 from zcore.model.metadata import ArrayMetadata, GroupMetadata, has_varying_items, unshared
-from zcore.model.value import as_bool, text_of
+from zcore.model.value import text_of
 from zcore.stores.keys import above, prefix_of
 from zcore.stores.memory import MemoryStore
 from zcore.text.characters import fault_of_text
+from zcore.text.sizes import as_bool
 from zcore.text.tried_names import unexpected, with_advice
 
 if TYPE_CHECKING:

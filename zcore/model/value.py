@@ -10,8 +10,6 @@ from itertools import islice
 from types import MethodType
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any, Never, Self, TypeVar
@@ -58,18 +56,6 @@ def copied(value: Any) -> Any:
     if isinstance(value, list):
         return [copied(part) for part in value]
     return tuple(map(copied, value)) if isinstance(value, tuple) else value
-
-
-def as_bool(value: object, keyword: str, allowed: str = "True or False") -> bool:
-    """Return a keyword's value if it is True or False; `allowed` is the text for messages.
-
-    Raises : TypeError, for anything else, because Python would take ``lock="no"`` as true.
-    """
-    if value is True or value is False:
-        return value
-    if not isinstance(value, np.bool_):
-        raise TypeError(f"{keyword} is {value!r:.60}, expected {allowed}")
-    return bool(value)
 
 
 def check_kind(value: object, keyword: str, kinds: tuple[type, ...], allowed: str) -> None:

@@ -9,14 +9,13 @@ from zcore.engine.options import Options
 from zcore.errors import InvalidKeyError, NodeExistsError, NodeNotFoundError, ZcoreError, warn
 from zcore.hierarchy import consolidated, deletion, lookup, moving, new_nodes
 from zcore.model.metadata import ArrayMetadata, unshared
-from zcore.model.value import as_bool
 from zcore.nodes.array import Array
 from zcore.nodes.info import Info, drawn
 from zcore.nodes.node import Node
 from zcore.stores.base import n_at_once, n_changes, outcomes
 from zcore.stores.keys import prefix_of
 from zcore.text.printable import plural, printable
-from zcore.text.sizes import integer_of
+from zcore.text.sizes import as_bool, integer_of
 from zcore.text.tried_names import OF_GROUP, add_tried, advising
 
 # Members of a group that are looked for while those of many other groups are.

@@ -13,9 +13,10 @@ from zcore.buffers import flat_view
 from zcore.errors import KeyConflictError
 from zcore.kernel.io.documents import Tickets
 from zcore.kernel.io.locks import ObjectLocks
-from zcore.model.value import as_bool, check_kind
+from zcore.model.value import check_kind
 from zcore.stores.base import FoundStore, Identity, Listing, PutStore, sliced, with_parts
 from zcore.stores.keys import check_key, check_prefix
+from zcore.text.sizes import as_bool
 
 if TYPE_CHECKING:
     from typing import Any

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 from zcore import config
 from zcore.errors import StoreError, UnsupportedError
 from zcore.stores.base import Store
+from zcore.text.sizes import as_bool
 
 
 class Kind(NamedTuple):
@@ -225,8 +226,6 @@ def store_of(store_like: Any, read_only: bool, fsync: bool | None = None, check_
         `fsync` is true, and it is a store without it.
     """
     if fsync is not None:
-        from zcore.model.value import as_bool  # which imports NumPy; the command's help needs neither
-
         fsync = as_bool(fsync, "fsync")
     path = _MEMORY if store_like is None and not read_only else as_path(store_like)
     store_like = store_like if path is None else path

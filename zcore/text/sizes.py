@@ -1,4 +1,4 @@
-"""Integers of callers, and sizes in bytes as text. A leaf: every module may import it."""
+"""Integers and truth values of callers, and sizes in bytes as text. A leaf: every module may import it."""
 from __future__ import annotations
 
 import re
@@ -39,6 +39,20 @@ def integer_of(value: Any) -> int | None:
         return None if isinstance(value, bool) else index(value)
     except TypeError:
         return None
+
+
+def as_bool(value: object, keyword: str, allowed: str = "True or False") -> bool:
+    """Return a keyword's value if it is True or False; `allowed` is the text for messages.
+
+    Raises : TypeError, for anything else, because Python would take ``lock="no"`` as true.
+    """
+    if value is True or value is False:
+        return value
+    from numpy import bool_  # the command's help does not need it
+
+    if not isinstance(value, bool_):
+        raise TypeError(f"{keyword} is {value!r:.60}, expected {allowed}")
+    return bool(value)
 
 
 def room_of(value: SupportsIndex | str, name: str) -> int:

@@ -826,9 +826,26 @@ def test_text_with_code_points_that_unicode_does_not_have(tmp_path):
         zcore.open(path)["a"][...]
 
 
-@pytest.mark.parametrize("name", ["checksum", "index", "pad", "block_align", "compression"])
+@pytest.mark.parametrize("name", ["checksum", "index", "pad", "block_align", "compression", "embed", "fsync"])
 def test_an_option_of_another_type_is_named(tmp_path, name):
     for value in (np.arange(2), "no", 2.5):
         with pytest.raises((TypeError, ValueError), match=f"^{name} is .*, expected"):
             zcore.asdf.write(tmp_path / "a.asdf", {"a": A}, **{name: value})
     zcore.asdf.write(tmp_path / "a.asdf", {"a": A}, pad=np.int64(3), block_align=np.int64(8), index=np.True_)
+
+
+def test_what_is_neither_true_nor_false(path):
+    zcore.asdf.write(path, {"a": A})
+    with zcore.asdf.open(path, "rw") as file:
+        for name, call in {
+            "overwrite": lambda: zcore.asdf.implode(path, overwrite="no"),
+            "verify": lambda: zcore.asdf.open(path, verify="no"), "in_place": lambda: file.update(in_place=1),
+            "checksum": lambda: file.append_block(b"", checksum="no"),
+        }.items():
+            with pytest.raises(TypeError, match=f"^{name} is .*, expected True or False$"):
+                call()
+        with pytest.raises(TypeError, match="verify"):
+            file.blocks[0].read(verify="no")
+    with pytest.raises(TypeError, match="verify"):
+        zcore.AsdfStore(path, verify="no")
+    check(path, 1, a=A)

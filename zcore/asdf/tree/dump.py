@@ -30,6 +30,7 @@ from zcore.asdf.tree.yaml_library import emitter_of, import_yaml
 from zcore.config import __version__
 from zcore.errors import UnsupportedError
 from zcore.text.characters import fault_of_text
+from zcore.text.sizes import as_bool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -146,7 +147,7 @@ class _Writer:
     def __init__(self, yaml, add_block, embed, directory):
         self.yaml = yaml
         self.add_block = add_block
-        self.embed = embed
+        self.embed = as_bool(embed, "embed")
         self.directory = directory
         self.root = None       # what stands for the root in the tree
         self.standards = set() # of the files that parts of the tree come from

@@ -44,6 +44,7 @@ from zcore.stores.base import (
 )
 from zcore.stores.keys import check_key, check_prefix
 from zcore.stores.one_file import HERE, IN_PYTHON, FileStore
+from zcore.text.sizes import as_bool
 
 if TYPE_CHECKING:
     from typing import Literal
@@ -102,7 +103,7 @@ class AsdfStore(FileStore):
 
     def __init__(self, path: StrPath | RemoteStore | ByteSource, *, allowed: Sequence[StrPath] | None = None,
                  verify: bool = True) -> None:
-        self._options = {"allowed": allowed, "verify": verify}
+        self._options = {"allowed": allowed, "verify": as_bool(verify, "verify")}
         source = self._open(path, (0, _START_NBYTES), FileSource)
         self._file = AsdfFile(self.path, source=source, **self._options)
         try:

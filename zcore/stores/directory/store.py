@@ -24,13 +24,13 @@ from zcore.errors import KeyConflictError, NotADirectoryStoreError, StoreError
 from zcore.kernel.io.documents import existing, read_first
 from zcore.kernel.io.locks import ObjectLocks, locks_of
 from zcore.kernel.io.new_directory import new_directory
-from zcore.model.value import as_bool
 from zcore.replacing import NO_FILE
 from zcore.stores.base import OBJECTS, Directory, Folders, FoundStore, Listing, Objects, PutStore, directory_at
 from zcore.stores.directory import atomic, cleanup, reading, staged
 from zcore.stores.directory.reading import check_absent, is_special_file, read_file, stat_file
 from zcore.stores.keys import NATIVE, POSIX, check_key, check_prefix, key_to_path, prefix_of
 from zcore.stores.openers import kind_of
+from zcore.text.sizes import as_bool
 from zcore.trust.base_path import absolute_base, file_path
 
 if TYPE_CHECKING:

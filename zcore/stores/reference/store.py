@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from zcore.buffers import flat_view
 from zcore.errors import MetadataError, ReferenceFormatError, cannot
 from zcore.kernel.refs.table import ReferenceTable
-from zcore.model.value import as_bool, check_kind
+from zcore.model.value import check_kind
 from zcore.ranges import merged
 from zcore.stores.base import (
     OBJECTS,
@@ -36,7 +36,7 @@ from zcore.stores.openers import PARQUET, check_file, named_kind
 from zcore.stores.reference.document import MAX_NBYTES, read_document
 from zcore.stores.reference.targets import Targets
 from zcore.text.printable import plural
-from zcore.text.sizes import integer_of
+from zcore.text.sizes import as_bool, integer_of
 from zcore.trust.base_path import file_path
 from zcore.trust.urls import is_remote
 

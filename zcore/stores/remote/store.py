@@ -19,11 +19,11 @@ from zcore import workers
 from zcore.buffers import flat_view
 from zcore.errors import LockError, StoreError, UnsupportedError, install_of
 from zcore.kernel.io.documents import Tickets
-from zcore.model.value import as_bool
 from zcore.ranges import FAR_NBYTES, ByteSource
 from zcore.stores.base import ByteRange, Identity, Listing, Store, renew_in_children, resolve_range, run_together
 from zcore.stores.keys import TEMPORARY, check_key, check_path, check_prefix, is_key
 from zcore.stores.remote.client import ABSENT, ConditionError, client_of, hashed
+from zcore.text.sizes import as_bool
 from zcore.trust.base_path import file_path
 
 if TYPE_CHECKING:

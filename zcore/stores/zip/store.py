@@ -15,7 +15,6 @@ from zcore import config
 from zcore.buffers import flat_view
 from zcore.errors import StoreError, UnsupportedError, warn
 from zcore.kernel.refs.table import ReferenceTable
-from zcore.model.value import as_bool
 from zcore.ranges import FAR_NBYTES, Ahead, LocalFile
 from zcore.stores.base import OBJECTS, FileParts, Listing, Objects, PutStore, resolve_range, sliced, with_parts
 from zcore.stores.keys import check_key, check_prefix, prefix_of
@@ -32,6 +31,7 @@ from zcore.stores.zip.members import (
     verify_member,
 )
 from zcore.stores.zip.writer import DOCUMENT, ZipWriter, in_order, is_document
+from zcore.text.sizes import as_bool
 from zcore.trust.base_path import file_path
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class ZipStore(PutStore, FileStore):
                  fsync: bool | None = None) -> None:
         if not isinstance(mode, str) or mode not in ("r", "w", "x"):
             raise ValueError(f"mode {mode!r:.60}: expected 'r', 'w' or 'x'; an archive is written once, as a whole")
-        if read_only is not None and bool(read_only) != (mode == "r"):
+        if read_only is not None and as_bool(read_only, "read_only") != (mode == "r"):
             raise ValueError(f"read_only={read_only!r} contradicts mode {mode!r}")
         if compression not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             raise UnsupportedError(f"compression {compression!r}: expected zipfile.ZIP_STORED or zipfile.ZIP_DEFLATED",

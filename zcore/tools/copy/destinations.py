@@ -42,12 +42,12 @@ from zcore.hierarchy.attributes import read_attributes
 from zcore.hierarchy.creation_lock import Place
 from zcore.kernel.io.documents import Descriptor
 from zcore.kernel.io.locks import Held
-from zcore.model.value import as_bool
 from zcore.replacing import commit, hidden_beside, keep, status_of
 from zcore.stores import openers
 from zcore.stores.directory import cleanup, staged
 from zcore.stores.directory.store import DirectoryStore
 from zcore.stores.keys import TEMPORARY, prefix_of
+from zcore.text.sizes import as_bool
 from zcore.tools.copy import document_last
 from zcore.tools.copy.transfer import Sink, StoredTarget
 from zcore.tools.copy.translate import CopyRequest, described, kept_attributes
