@@ -26,7 +26,7 @@ from zcore.hierarchy.creation_lock import Place, hold_tree, is_held
 from zcore.hierarchy.ownership import chunk_role, documents_beside
 from zcore.model.metadata import ArrayMetadata, GroupMetadata
 from zcore.stores.base import Folders, n_at_once
-from zcore.stores.keys import prefix_of
+from zcore.stores.keys import between, prefix_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -172,7 +172,7 @@ def in_the_way(store: Store, prefix: str, metadata: ArrayMetadata | GroupMetadat
             pending += store.list_prefix(below)
     for key in pending:
         if chunk_role(key[n:], metadata) == "directory" or any([
-                chunk_role(key[n:i], metadata) == "chunk" for i in range(n, len(key)) if key[i] == "/"]):
+                chunk_role(one[n:], metadata) == "chunk" for one in between(prefix, key)]):
             yield key
 
 
@@ -186,7 +186,7 @@ def _check_new(store, prefix, format, metadata):
     for key in in_the_way(store, prefix, metadata):
         if _is_chunk_of_any(key[len(prefix):]):
             continue
-        above = [key[:i] for i in range(len(prefix), len(key)) if key[i] == "/"]
+        above = between(prefix, key)
         nodes.update([(place, _is_node(store, place)) for place in above if place not in nodes])
         if not any([nodes[place] for place in above]):     # nodes below are deleted first
             raise StoreError(f"{key!r} of {store!r} is in the way of chunks, and no chunk has such a name: it is not "
@@ -429,12 +429,9 @@ def link_on_the_way(store: Store, prefix: str, key: str, links: dict[str, bool])
 
     `links` is a dict that caches the answers, because many keys share a directory.
     """
-    end = key.find("/", len(prefix))
-    while end >= 0:
-        directory = key[:end + 1]
+    for directory in between(prefix, key):
         if directory not in links:
-            links[directory] = store.folders.is_link(directory)
+            links[directory] = store.folders.is_link(f"{directory}/")
         if links[directory]:
-            return key[:end]
-        end = key.find("/", end + 1)
+            return directory
     return None

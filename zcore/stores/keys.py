@@ -106,6 +106,15 @@ def above(path: str) -> list[str]:
     return [path[:i] for i in range(len(path) - 1, -1, -1) if path[i] == "/" or i == 0]
 
 
+def between(prefix: str, key: str) -> list[str]:
+    """Return the paths of the directories between a prefix and a key below it, the topmost first.
+
+    >>> between("a/", "a/b/c/d"), between("a/", "a/b/"), between("", "a")
+    (['a/b', 'a/b/c'], ['a/b'], [])
+    """
+    return [key[:i] for i in range(len(prefix), len(key)) if key[i] == "/"]
+
+
 def _fault(key, flavour):
     """Return why `key` is not a key, or None."""
     if key == "":

@@ -19,7 +19,7 @@ from zcore.hierarchy.ownership import documents_beside, role_of
 from zcore.model.chunk_grid import number_of
 from zcore.model.metadata import ArrayMetadata
 from zcore.stores.directory import staged
-from zcore.stores.keys import prefix_of
+from zcore.stores.keys import between, prefix_of
 from zcore.tools.verify.decoded import Changed, read_objects
 
 if TYPE_CHECKING:
@@ -75,26 +75,25 @@ def erase_foreign(store: Store, options: Options, key: str, path: str, erase: Ca
     path, which is `path` or one of the directories between it and the object: each of them is locked here. The
     creators at `below` are waited for as well.
     """
-    between = directories_between(key, path)
+    directories = between(prefix_of(path), key)
     for one in below:
         with Place(store, one, "", options):
             if lookup.documents_at(store, one, lookup.pass_over_damage):
                 return False
     with contextlib.ExitStack() as held:
-        for one in (path, *reversed(between)):
+        for one in (path, *directories):
             held.enter_context(Place(store, one, "", options))
         if belongs(store, key, path):
             return False
         erase(key)
-    if between:
-        store.folders.prune(f"{between[0]}/")     # the locks had kept it
+    if directories:
+        store.folders.prune(f"{directories[-1]}/")     # the locks had kept it
     return True
 
 
 def erase_foreign_directory(store: Store, options: Options, prefix: str, path: str) -> bool:
     """Erase the keys below `prefix` as `erase_foreign` does."""
-    below = {key[:i] for key in store.list_prefix(prefix) if not is_behind_link(store, key)
-             for i in range(len(prefix), len(key)) if key[i] == "/"}
+    below = {one for key in store.list_prefix(prefix) if not is_behind_link(store, key) for one in between(prefix, key)}
     return erase_foreign(store, options, prefix, path, store.erase_prefix, sorted(below, reverse=True))
 
 
@@ -160,14 +159,9 @@ def documents_of(standing: Sequence[FoundDocument]) -> set[str]:
             if name != node.format.consolidated_document or node.document == node.format.group_document}
 
 
-def directories_between(key: str, path: str) -> list[str]:
-    """Return the directories between an object, or a directory, and the `path` above it, the deepest first."""
-    return [key[:i] for i in range(len(key) - 1, len(prefix_of(path)), -1) if key[i] == "/"]
-
-
 def belongs(store: Store, key: str, path: str) -> bool:
     """Return whether a key, or one that may lie below a prefix, belongs to a node at `path` or between, as of now."""
-    if any([lookup.documents_at(store, one, lookup.pass_over_damage) for one in directories_between(key, path)]):
+    if any([lookup.documents_at(store, one, lookup.pass_over_damage) for one in between(prefix_of(path), key)]):
         return True
     name = key[len(prefix_of(path)):]
     for node in lookup.documents_at(store, path, lookup.pass_over_damage):
@@ -180,4 +174,4 @@ def belongs(store: Store, key: str, path: str) -> bool:
 
 def is_behind_link(store: Store, name: str) -> bool:
     """Return whether a key or prefix lies in a directory that is a link: it may belong to another hierarchy."""
-    return any([store.folders.is_link(name[:i + 1]) for i, sign in enumerate(name[:-1]) if sign == "/"])
+    return any([store.folders.is_link(f"{one}/") for one in between("", name.removesuffix("/"))])

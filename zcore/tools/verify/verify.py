@@ -45,7 +45,7 @@ from zcore.model.value import check_kind
 from zcore.stores.base import AtMost, BlockStore
 from zcore.stores.directory import cleanup, lock_file, staged
 from zcore.stores.directory.store import DirectoryStore
-from zcore.stores.keys import above, prefix_of
+from zcore.stores.keys import above, between, prefix_of
 from zcore.stores.openers import PARQUET_DOCUMENT, as_path, store_of
 from zcore.text.printable import plural
 from zcore.tools.copy import document_last
@@ -638,4 +638,4 @@ class _Verification:
 
     def _is_busy(self, key, path):
         """Return whether a node is being created or deleted above a key. Its chunks come before its document."""
-        return any([is_held(self.store, one) for one in (*repairs.directories_between(key, path), path)])
+        return any([is_held(self.store, one) for one in (*between(prefix_of(path), key), path)])
