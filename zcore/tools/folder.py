@@ -183,21 +183,27 @@ def _lock_file(directory):
 def _result_of(make):
     """Return what becomes of a lock that another process may hold: "free", "held", or what the system said."""
     try:
-        with make():
-            return "free"
+        with contextlib.ExitStack() as stack:
+            found = _entered(stack, make)
+            return "free" if found == "held" else found
     except Stopped:
         return "held"
+
+
+def _entered(stack, make):
+    """Hold a lock until a stack ends; return "held", or what the system said."""
+    try:
+        stack.enter_context(make())
     except (LockError, OSError) as exc:
         return os.strerror(exc.errno or errno.EIO)
+    return "held"
 
 
 def _holds(make, name, advice):
     """Return whether a lock keeps out another process of this host."""
-    try:
-        with make():
-            result = _in_child(lambda: _result_of(make))
-    except (LockError, OSError) as exc:
-        return Finding(name, "missing", f"{os.strerror(exc.errno or errno.EIO)}; {advice}")
+    with contextlib.ExitStack() as stack:
+        found = _entered(stack, make)
+        result = _in_child(lambda: _result_of(make)) if found == "held" else found
     return _judged(name, result, "the processes of this host", advice)
 
 
@@ -281,15 +287,6 @@ def _is_made(directory):
     except FileExistsError:
         return False
     return True
-
-
-def _entered(stack, make):
-    """Hold a lock until a stack ends; return "held", or what the system said."""
-    try:
-        stack.enter_context(make())
-    except (LockError, OSError) as exc:
-        return os.strerror(exc.errno or errno.EIO)
-    return "held"
 
 
 def _say(place, name, value):

@@ -91,10 +91,11 @@ def references_of(dataset: Any, prefix: str, scales: ScaleNames, url: str, inlin
     for coords, (offset, length, is_other) in extents.items():
         if is_other or (length == n_bytes and _is_bare(dataset, prefix, chunks, found, coords, offset, length)):
             to_copy.append(coords)
+        elif length <= inline_threshold and len(value := _read(dataset, offset, length)) == length:
+            found[prefix + _key(coords)] = value
         else:
-            found[prefix + _key(coords)] = url, offset, length
+            found[prefix + _key(coords)] = url, offset, length     # if the file is too short, readers of the set say so
     _copy(dataset, prefix, chunks, found, to_copy, max_inlined)
-    _inline(dataset.file.filename, found, inline_threshold)
     return found
 
 
@@ -429,20 +430,6 @@ def _texts(texts, region, max_inlined):
         return found
     except UnicodeDecodeError as exc:
         raise UnsupportedError(f"a text of it is not UTF-8: {exc.reason}", feature="texts that are not UTF-8") from exc
-
-
-def _inline(path, found, inline_threshold):
-    """Replace the references to few bytes by these bytes."""
-    small = [(key, value) for key, value in found.items()
-             if isinstance(value, tuple) and value[2] <= inline_threshold]
-    if small:
-        with open(path, "rb") as file:
-            for key, (_, offset, length) in small:
-                file.seek(offset)
-                value = file.read(length)
-                # If the file is too short, reading the set reports it.
-                if len(value) == length:
-                    found[key] = value
 
 
 def _too_large(n_bytes, max_inlined):
