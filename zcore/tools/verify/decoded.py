@@ -100,14 +100,12 @@ def read_objects(binding: ArrayBinding, tasks: npt.NDArray[np.int64],
     if client is not None:
         # Shares of whole slabs of the grid, as far as that goes; numbers that are near each other lie in one slab.
         size = max(1, math.prod(counts) * _SLABS_OF_SHARE)
-        tasks, found = np.sort(tasks), {}
-        shares = ((i, tasks[i:i + size]) for i in range(0, len(tasks), size))
-        for (i, _), (failures, n_bytes) in spread(client, partial(_read_share, Array(binding)), shares):
-            found[i] = failures
-            advance(n_bytes)
-        for i in sorted(found):
-            for failure in found[i]:
+        tasks = np.sort(tasks)
+        shares = (tasks[i:i + size] for i in range(0, len(tasks), size))
+        for _, (failures, n_bytes) in spread(client, partial(_read_share, Array(binding)), shares):
+            for failure in failures:
                 failed(*failure)
+            advance(n_bytes)
         return
     decoded, scratch = Decoded(binding), ElementMemory(metadata.dtype)
     for first, coords in _slabs(tasks, grid, counts):
@@ -122,7 +120,7 @@ def read_objects(binding: ArrayBinding, tasks: npt.NDArray[np.int64],
 def _read_share(array, share):
     """Read one share of the objects of an array, which this worker has opened; return the failures, and bytes read."""
     failures, n_bytes = [], []
-    read_objects(array._binding, share[1], lambda *failure: failures.append(failure), n_bytes.append)
+    read_objects(array._binding, share, lambda *failure: failures.append(failure), n_bytes.append)
     return failures, sum(n_bytes)
 
 
