@@ -6,12 +6,13 @@ from __future__ import annotations
 
 import errno
 import os
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
 from zcore.engine.options import Options
 from zcore.engine.stamps import put_stamped, stamped
-from zcore.engine.views import UNSEEN, is_reshaped, renewed, stored_attributes, view_from_elsewhere, view_of
+from zcore.engine.views import UNSEEN, is_reshaped, renewed, stored_attributes, view_of
 from zcore.errors import LockError, NodeNotFoundError, ReadOnlyError, StoreError, ZcoreError, warn_of
 from zcore.formats import format_of
 from zcore.formats.json_documents import MAX_NBYTES
@@ -173,8 +174,8 @@ class NodeBinding:
 
 def _from_elsewhere(kind, store, path, format_name, keywords, raw, identity):
     format, options = format_of(format_name), Options(**keywords)
-    view = view_from_elsewhere(format, format.document_of(kind.kind), raw, identity, path, options,
-                               partial(stored_attributes, format, store, path))
+    view = view_of(format, format.document_of(kind.kind), raw, identity, path, options, UNSEEN,
+                   attributes=partial(stored_attributes, format, store, path))
     return kind(store, path, format, options, view)
 
 
@@ -202,14 +203,11 @@ def until_won(change: Callable[[], _Result]) -> _Result:
     """
     from zcore.engine.requests import MAX_SWAPS, pause
 
-    for i in range(MAX_SWAPS):
-        try:
+    for i in range(MAX_SWAPS - 1):
+        with suppress(LostRaceError):
             return change()
-        except LostRaceError:
-            if i == MAX_SWAPS - 1:
-                raise
         pause(i)
-    raise AssertionError
+    return change()
 
 
 class Exclusive(Held):

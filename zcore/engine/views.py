@@ -83,6 +83,8 @@ def view_of(format: Format, document: str, raw: bytes, identity: Identity | None
 
     `document` is the name of the document, `options` are those of the handle. `now`: `time_ns` when it was read, if
     that was not just now. `attributes` returns the node's attributes, where the document's meaning depends on them.
+    With the ticket `UNSEEN`, another process has read the document. It may come from consolidated metadata; then its
+    identity is None.
 
     Raises
     ------
@@ -91,7 +93,7 @@ def view_of(format: Format, document: str, raw: bytes, identity: Identity | None
     ArrayMismatchError
         The document contradicts the options.
     """
-    trusted = identity is None or is_trusted(identity, now)
+    trusted = ticket != UNSEEN and (identity is None or is_trusted(identity, now))
     return View(*_resolved(format, document, raw, path, options, attributes), raw, identity, trusted, ticket)
 
 
@@ -130,15 +132,6 @@ def stored_attributes(format: Format, store: Store, path: str) -> dict[str, Any]
     """Return the attributes of a node whose format has a document for them; see `view_of`."""
     raw = store.get(prefix_of(path) + format.attributes_document, AtMost(MAX_NBYTES + 1))
     return format.parse_attributes(raw, path)
-
-
-def view_from_elsewhere(format: Format, document: str, raw: bytes, identity: Identity | None, path: str,
-                        options: Options, attributes: Callable[[], Mapping[str, Any]]) -> View:
-    """Return the view of a document that another process has read, without asking a store; see `view_of`.
-
-    The document may come from consolidated metadata; then its identity is None.
-    """
-    return unseen(view_of(format, document, raw, identity, path, options, UNSEEN, attributes=attributes))
 
 
 def unseen(view: _View) -> _View:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from zcore.engine.array_binding import ArrayBinding
 from zcore.engine.node_binding import GroupBinding, until_won
 from zcore.engine.options import Options
-from zcore.engine.views import MAX_KEPT_NBYTES, metadata_of, view_from_elsewhere
+from zcore.engine.views import MAX_KEPT_NBYTES, UNSEEN, metadata_of, view_of
 from zcore.errors import (
     MetadataError,
     NodeNotFoundError,
@@ -216,7 +216,7 @@ def member_of(binding: GroupBinding, copy: Mapping[str, ArrayMetadata | GroupMet
     format, options, path_in_store = binding.format, binding.options, binding.prefix + path
     try:
         document, raw, attributes = copy.document_of(path)
-        view = view_from_elsewhere(format, document, raw, None, path_in_store, options, lambda: attributes or {})
+        view = view_of(format, document, raw, None, path_in_store, options, UNSEEN, attributes=lambda: attributes or {})
     except (MetadataError, UnsupportedError):
         return None
     if view.notes:
