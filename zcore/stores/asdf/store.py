@@ -42,7 +42,7 @@ from zcore.stores.base import (
     right_below,
     sliced,
 )
-from zcore.stores.keys import check_key, check_prefix
+from zcore.stores.keys import check_key, check_prefix, prefix_of
 from zcore.stores.one_file import HERE, IN_PYTHON, FileStore
 from zcore.text.sizes import as_bool
 
@@ -278,12 +278,8 @@ class AsdfStore(FileStore):
     # Nodes
 
     def _node(self, path):
-        node = self._root
-        for name in path.split("/") if path else ():
-            if not isinstance(node, TreeGroup) or name not in node.members:
-                return None
-            node = node.members[name]
-        return node
+        node, rest = self._find(prefix_of(path))
+        return None if rest else node
 
     def _find(self, key):
         """Return the node of a key, or None, and the rest of the key behind the node's path."""

@@ -196,10 +196,8 @@ class DirectoryStore(Folders, FoundStore, PutStore):
 
     def _check_absent(self, path, action, name):
         """Raise StoreError if `path`, which could not be found, is unreachable and not absent."""
-        try:
+        with self._faults(action, name):
             check_absent(path)
-        except OSError as exc:
-            raise self._fault(exc, action, name) from exc
 
     def locks(self, path: str, document: str | None, by_files: bool = False) -> ObjectLocks:
         directory = os.path.join(self.path, path) if path else self.path

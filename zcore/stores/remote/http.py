@@ -144,15 +144,14 @@ class HttpClient(Client):
 
     def _tried(self, method, url, asked, read):
         """Return ``read(response)``, or None for a missing object. Passing errors are retried."""
-        for i in range(self._retries + 1):
+        for i in range(self._retries):
             try:
                 return self._request(method, url, asked, read)
             except (OSError, http.client.HTTPException) as exc:
-                is_final = isinstance(exc, StoreError) and not isinstance(exc, _PassingError)
-                if is_final or i == self._retries:
+                if isinstance(exc, StoreError) and not isinstance(exc, _PassingError):
                     raise
             time.sleep(PAUSE * 2**i)
-        raise AssertionError
+        return self._request(method, url, asked, read)
 
     def _request(self, method, url, asked, read):
         latest = time.monotonic() + self._timeout

@@ -153,7 +153,7 @@ class ZipWriter:
         """Write a member, and return it. The caller holds the lock."""
         self.check()
         header, crc = self._end, zlib.crc32(data)
-        stored = data if self._method == zipfile.ZIP_STORED else _deflated(data)
+        stored = data if self._method == zipfile.ZIP_STORED else zlib.compress(data, wbits=-zlib.MAX_WBITS)
         n_stored, n_bytes = len(stored), len(data)
         name = key.encode()
         sizes, extra = (n_stored, n_bytes), b""
@@ -287,11 +287,6 @@ def _ome_version(document):
 
 def _flags(name):
     return 0 if name.isascii() else UTF8
-
-
-def _deflated(data):
-    encoder = zlib.compressobj(zlib.Z_DEFAULT_COMPRESSION, zlib.DEFLATED, -zlib.MAX_WBITS)
-    return encoder.compress(data) + encoder.flush()
 
 
 def _label_of(path):
