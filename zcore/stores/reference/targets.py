@@ -87,11 +87,21 @@ class Targets(AllowedTargets):
             if length is None:
                 length = max(0, status.st_size - offset)
             start, stop = resolve_range(byte_range, length)
-            return self._read(fd, key, url, offset + start, stop - start), status
+            offset, length = offset + start, stop - start
+            if offset + length > status.st_size:
+                # Checked before a size from the set is allocated.
+                raise self._error(key, url, f"expected bytes {offset} to {offset + length}, it has {status.st_size}",
+                                  part=(offset, length))
+            # It may be cut off meanwhile.
+            return self.check_length(key, url, offset, length, read_at(fd, length, offset)), status
+        except ReferenceTargetError:
+            raise
         except OSError as exc:
-            if isinstance(exc, ReferenceTargetError):
-                raise
             raise self._error(key, url, f"cannot read it: {exc.strerror}", exc.errno) from exc
+        except MemoryError as exc:
+            # A sparse file may be as long as the set says.
+            raise OutOfMemoryError(f"the target of {key!r} is {url!r:.300}: its {length} bytes do not fit into "
+                                   "memory", nbytes=length) from exc
         finally:
             os.close(fd)
 
@@ -113,7 +123,7 @@ class Targets(AllowedTargets):
             os.close(fd)
 
     def check_length(self, key: str, url: str | None, offset: int, length: int | None, data: _Data) -> _Data:
-        """Return the bytes of a remote target if all of them have come."""
+        """Return the bytes of a target if all of them have come."""
         if len(data) < length:
             raise self._error(key, url, f"expected bytes {offset} to {offset + length}, it ends at "
                                         f"{offset + len(data)}", part=(offset, length))
@@ -146,24 +156,6 @@ class Targets(AllowedTargets):
             self._paths.clear()
         self._paths[url] = os.fsencode(named), os.fsencode(path)
         return fd
-
-    def _read(self, fd, key, url, offset, length):
-        size = os.fstat(fd).st_size
-        if offset + length > size:
-            # Checked before a size from the set is allocated.
-            raise self._error(key, url, f"expected bytes {offset} to {offset + length}, it has {size}",
-                              part=(offset, length))
-        try:
-            data = read_at(fd, length, offset)
-        except MemoryError as exc:
-            # A sparse file may be as long as the set says.
-            raise OutOfMemoryError(f"the target of {key!r} is {url!r:.300}: its {length} bytes do not fit into "
-                                   "memory", nbytes=length) from exc
-        if len(data) < length:
-            offset, length = offset + len(data), length - len(data)
-            raise self._error(key, url, f"it ends at byte {offset}, {length} more were expected",
-                              part=(offset, length))
-        return data
 
 
 def _opened_path(fd, path):
