@@ -151,18 +151,19 @@ def _member(raw, members, name, default=None):
 
 def _render(table, definitions, overrides, gen, max_generated, max_nbytes):
     """Render the URLs of a table, and add the generated references."""
+    if definitions == {} and not overrides and gen == []:
+        return
+    from zcore.stores.reference.templates import Templates
+
+    templates = Templates(definitions, overrides)
     # As in fsspec: without templates, braces have a meaning only in `gen`.
-    if (definitions != {} or overrides) and any([url is not None and "{" in url for url in table.targets]):
-        templates = _templates(definitions, overrides)
+    if definitions != {} or overrides:
         table.set_targets(_rendered(table, templates, max_nbytes))
-    elif definitions != {}:
-        _templates(definitions, overrides)     # checks them
     if gen != []:
         from zcore.stores.reference.gen import MAX_REFERENCES, NBYTES_EACH, Generation
 
         table.limit(max(max_nbytes, NBYTES_EACH * (max_generated or 0)), "; max_generated= allows more")
-        generation = Generation(gen, _templates(definitions, overrides),
-                                MAX_REFERENCES if max_generated is None else max_generated)
+        generation = Generation(gen, templates, MAX_REFERENCES if max_generated is None else max_generated)
         n_before = len(table)
         try:
             for key, *found in generation.references():
@@ -188,9 +189,3 @@ def _rendered(table, templates, max_nbytes):
             raise ReferenceFormatError(f"templates: expected references that take at most {max_nbytes} bytes of "
                                        "memory, found URLs of more", member="templates")
     return rendered
-
-
-def _templates(definitions, overrides):
-    from zcore.stores.reference.templates import Templates
-
-    return Templates(definitions, overrides)

@@ -195,19 +195,20 @@ def _unsupported(what, source, member):
 
 # From a text to its parts
 
-def check_name(name: str, templates: Templates, names: frozenset[str] | None, source: str, member: str) -> None:
-    """Raise an error unless `name` is a variable, or a template that is no function; see `parsed`.
+def named(name: str, templates: Templates, names: frozenset[str] | None, source: str, member: str) -> Expression | str:
+    """Return what a name stands for: an expression of a variable, or the text of a template; see `parsed`.
 
     `templates` are a `Templates`. `names` are the variables; None in the value of a function, where all names are.
+
+    Raises : ReferenceFormatError, if it is neither, or a function.
     """
-    if names is None:
-        if not is_name(name):
-            raise undefined(name, source, member)
-    elif name not in names:
-        if name not in templates.names:
-            raise undefined(name, source, member)
-        if templates.is_function(name):
-            raise not_rendered(f"the template {name} takes arguments", source, member)
+    if is_name(name) if names is None else name in names:
+        return Expression(itemgetter(name), frozenset((name,)))
+    if name not in templates.names:
+        raise undefined(name, source, member)
+    if templates.is_function(name):
+        raise not_rendered(f"the template {name} takes arguments", source, member)
+    return templates.value(name)
 
 
 def parsed(text: str, templates: Templates, names: frozenset[str] | None, member: str) -> Iterator[str | Expression]:
@@ -296,12 +297,11 @@ class _Builder:
         raise self._unsupported(f"the constant {node.value}" if kind == "Const" else _REFUSED.get(kind, kind))
 
     def _name(self, name):
-        check_name(name, self._templates, self._names, self._source, self._member)
-        if self._names is None or name in self._names:
-            self.used.add(name)
-            return itemgetter(name)
-        value = self._templates.value(name)
-        return lambda _: value
+        found = named(name, self._templates, self._names, self._source, self._member)
+        if type(found) is str:
+            return lambda _: found
+        self.used.add(name)
+        return found.compute
 
     def _call(self, node, depth):
         name = node.node.name if type(node.node).__name__ == "Name" else None
@@ -491,11 +491,7 @@ def _compiled(text, templates, names, member):
     else:
         found = pieces
         for i in range(1, len(found), 2):
-            check_name(found[i], templates, names, text, member)
-            if names is None or found[i] in names:
-                found[i] = Expression(itemgetter(found[i]), frozenset((found[i],)))
-            else:
-                found[i] = templates.value(found[i])
+            found[i] = named(found[i], templates, names, text, member)
     if sum(len(part) if type(part) is str else 1 for part in found) > MAX_TEXT:
         raise too_long(text, member)
     return Text([part for part in found if part != ""] or [""], text, member)
