@@ -174,8 +174,6 @@ OBJECTS = Objects()
 _N_ROUNDS = 8
 _changes = [0]
 _thread = _local()
-# In the name of the locks of keys, which belong to no node.
-_NO_PATH = None
 
 
 class AtMost(tuple):
@@ -440,7 +438,7 @@ class Store(ABC):
         """
         self._check_writable("set_if_not_exists", key)
         flat_view(value)     # a wrong type is refused, also if the key has a value
-        with locks_of((self._lock_name, _NO_PATH)).object(check_key(key, self.key_flavour)):
+        with self._alone(check_key(key, self.key_flavour)):
             if self.exists(key):
                 return False
             self.set(key, value)
@@ -642,7 +640,12 @@ class Store(ABC):
         return self.__dict__.setdefault("_unlike_others", self.uri or os.urandom(16))
 
     def _set_parts(self, key, parts):
-        self.set(key, with_parts(self.get(key), parts))
+        with self._alone(key):
+            self.set(key, with_parts(self.get(key), parts))
+
+    def _alone(self, key):
+        """Return a context manager that excludes other threads whose change of a key depends on its value."""
+        return locks_of((self._lock_name, None)).object(key)     # None is the path of no node
 
     def _check_writable(self, action, key=None):
         _changes[0] += 1

@@ -362,10 +362,6 @@ class RemoteStore(Store):
                             "object may undo the changes of another one; lock=None writes nonetheless")
         self._honors_conditions = True
 
-    def _set_parts(self, key, parts):
-        with self.locks("", "").whole():
-            super()._set_parts(key, parts)
-
     # Removing
 
     def erase(self, key: str) -> None:
