@@ -102,10 +102,7 @@ class ArrayBinding(NodeBinding):
         if metadata is not None and metadata is not view.metadata:
             return self._open(view, metadata)
         if known is not view:
-            if known is not None and known.metadata is view.metadata and known.chain is view.chain:
-                made = made.renewed(**_seen(view, self.directory is not None))
-            else:
-                made = self._open(view, view.metadata)
+            made = self._open(view, view.metadata)
             self._opened = view, made
         return made
 
@@ -116,7 +113,8 @@ class ArrayBinding(NodeBinding):
         return OpenArray(
             metadata.shape, metadata.chunk_shape, program=chain.program, fill=metadata.fill_bytes,
             template=view.template, directory=self.directory,
-            document=self.document_name.encode() if native else None, **_seen(view, native),
+            document=self.document_name.encode() if native else None, identity=view.identity if native else None,
+            content=None if view.trusted or not native else view.raw,     # by these the document is recognised
             swap=chain.swap, order=chain.order, edges=metadata.edges, lenient=not options.strict,
             missing_raises=options.missing == "raise",
             # If the fill value is undefined, absent chunks have undefined elements, which equal no written element.
@@ -532,11 +530,6 @@ def end_of_objects(metadata: ArrayMetadata, axis: int) -> int:
         return 0
     origins, lengths = metadata.place_of([n_objects - 1 if d == axis else 0 for d in range(metadata.ndim)])
     return origins[axis] + lengths[axis]
-
-
-def _seen(view, native):
-    """Return the identity, or the bytes, by which compiled code recognises the document of a view."""
-    return {"identity": view.identity if native else None, "content": None if view.trusted or not native else view.raw}
 
 
 def _moved_by(view, elements):

@@ -135,15 +135,6 @@ cdef class OpenArray:
         copy.directory = self.directory
         return copy
 
-    def renewed(self, identity, bytes content=None):
-        """Return the same array with a document of another identity and the same meaning."""
-        cdef tuple owner = <tuple>self.opened.owner
-        # The last two are the name and the content of the document.
-        cdef Py_ssize_t n = len(owner) - 1
-        cdef OpenArray copy = self._copy((*owner[:n], content))
-        _set_document(copy, owner[n - 1], identity, content)
-        return copy
-
     cdef OpenArray rooted(self):
         cdef tuple owner = <tuple>self.opened.owner
         cdef const Opened *opened = self.opened

@@ -52,14 +52,14 @@ class ConditionError(Exception):
     """The object does not meet the condition of a `put`, and was not replaced."""
 
 
-def answer_of(data: bytes | memoryview, start: int, stop: int, size: int, tag: object = None) -> Answer:
+def answer_of(data: bytes | memoryview, start: int, stop: int, size: int) -> Answer:
     """Return the `Answer` with the bytes from `start` to `stop` of an object.
 
     Raises : StoreError, unless `data` has that length.
     """
     if len(data) != stop - start:
         raise StoreError(f"{len(data)} bytes came, for bytes {start} to {stop} of {size}")
-    return Answer(data, size, tag)
+    return Answer(data, size, None)
 
 
 def hashed(what: tuple[object, ...], size: int) -> Identity:

@@ -20,7 +20,7 @@ from zcore.buffers import flat_view
 from zcore.errors import LockError, StoreError, UnsupportedError, install_of
 from zcore.kernel.io.documents import Tickets
 from zcore.ranges import FAR_NBYTES, ByteSource
-from zcore.stores.base import ByteRange, Identity, Listing, Store, renew_in_children, resolve_range, run_together
+from zcore.stores.base import ByteRange, FoundStore, Identity, Listing, renew_in_children, resolve_range, run_together
 from zcore.stores.keys import TEMPORARY, check_key, check_path, check_prefix, is_key
 from zcore.stores.remote.client import ABSENT, ConditionError, client_of, hashed
 from zcore.text.sizes import as_bool
@@ -40,7 +40,7 @@ MAX_MESSAGE = 400          # characters of an error message of a library
 _METADATA_HOSTS = ("169.254.169.254", "169.254.170.2", "metadata.google.internal")
 
 
-class RemoteStore(Store):
+class RemoteStore(FoundStore):
     """Keys and values at a service.
 
     Parameters
@@ -62,6 +62,9 @@ class RemoteStore(Store):
     ------
     UnsupportedError
         The package that speaks to the service is not installed.
+    StoreError
+        By the methods, for any error except a missing object: no permission, an error of the server, no answer in time,
+        or fewer bytes than promised.
 
     Notes
     -----
@@ -194,25 +197,11 @@ class RemoteStore(Store):
 
     # Reading
 
-    def get(self, key: str, byte_range: ByteRange | None = None) -> bytes | None:
-        """See `Store.get`.
-
-        Raises
-        ------
-        StoreError
-            Any error except a missing object: no permission, an error of the server, no answer in time, or fewer bytes
-            than promised.
-        """
-        value = self.get_buffer(key, byte_range)
-        return None if value is None else bytes(value)
-
     def get_buffer(self, key: str, byte_range: ByteRange | None = None) -> bytes | memoryview | None:
         answer = self._read(check_key(key), byte_range)
         return None if answer is None else answer.data
 
-    def get_with_identity(
-        self, key: str, byte_range: ByteRange | None = None
-    ) -> tuple[bytes, Identity | None] | None:
+    def _found(self, key, byte_range):
         answer = self._read(check_key(key), byte_range)
         return None if answer is None else (bytes(answer.data), self._identity_of(key, answer.size, answer.tag))
 
