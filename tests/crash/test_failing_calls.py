@@ -22,7 +22,7 @@ from .failing.faulty import FAULTY
 from .failing.verbs import VERBS
 
 QUICK = ["raw: read", "v3: merge", "v3: write and sync", "v3: create with data", "group v2: move", "zip: write",
-         "zip: read", "copy: from npy", "asdf: read", "asdf: append a block", "asdf: append rows after a kill",
+         "zip: read", "copy from a file: npy", "asdf: read", "asdf: append a block", "asdf: append rows after a kill",
          "store: set"]
 NATIVE = ["v3: write and sync", "v3: merge"]     # by the kernel alone
 

@@ -186,22 +186,22 @@ def _copy_verbs():
             if options.get("overwrite"):
                 zcore.copy(zcore.array(np.full(3, 7.0)), base + destination)
 
-        verb(f"copy: {name}", make_both, lambda base, kept: zcore.copy(base + source, base + destination, **options),
+        verb(name, make_both, lambda base, kept: zcore.copy(base + source, base + destination, **options),
              twice=() if options.get("overwrite") else (zcore.NodeExistsError,))
 
-    add("objects", make_array, "/x", "/y")
-    add("elements", make_array, "/x", "/y", chunks=(16, 3))
-    add("in passes", make_array, "/x", "/y", chunks=(16, 1), memory=600)
-    add("to v2", make_array, "/x", "/y", zarr_format=2)
-    add("to shards", make_array, "/x", "/y", shards=(8, 8))
-    add("replacing", make_array, "/x", "/y", chunks=(5, 8), overwrite=True)
-    add("group", make_group, "/g", "/y", chunks=(3, 8))
-    add("group, replacing", make_group, "/g", "/y", overwrite=True)
+    add("copy: objects", make_array, "/x", "/y")
+    add("copy: elements", make_array, "/x", "/y", chunks=(16, 3))
+    add("copy: in passes", make_array, "/x", "/y", chunks=(16, 1), memory=600)
+    add("copy: to v2", make_array, "/x", "/y", zarr_format=2)
+    add("copy: to shards", make_array, "/x", "/y", shards=(8, 8))
+    add("copy: replacing", make_array, "/x", "/y", chunks=(5, 8), overwrite=True)
+    add("copy: group", make_group, "/g", "/y", chunks=(3, 8))
+    add("copy: group, replacing", make_group, "/g", "/y", overwrite=True)
     for ending in ENDINGS:
-        add(f"array to {ending}", make_array, "/x", f"/y.{ending}")
-        add(f"array to {ending}, replacing", make_array, "/x", f"/y.{ending}", overwrite=True)
+        add(f"copy to a file: array to {ending}", make_array, "/x", f"/y.{ending}")
+        add(f"copy to a file: array to {ending}, replacing", make_array, "/x", f"/y.{ending}", overwrite=True)
         if ending != "npy":
-            add(f"group to {ending}", make_group, "/g", f"/y.{ending}")
+            add(f"copy to a file: group to {ending}", make_group, "/g", f"/y.{ending}")
 
     def to_memory(base, kept):
         kept.setdefault("store", zcore.MemoryStore())
@@ -212,7 +212,7 @@ def _copy_verbs():
         def make_file(base, ending=ending):
             zcore.copy(zcore.array(VALUES), f"{base}/y.{ending}")
 
-        verb(f"copy: from {ending}", make_file,
+        verb(f"copy from a file: {ending}", make_file,
              lambda base, kept, ending=ending: zcore.copy(f"{base}/y.{ending}", base + "/z"),
              twice=zcore.NodeExistsError)
 

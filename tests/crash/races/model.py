@@ -270,7 +270,7 @@ def explains(before, calls, after, refusable=()):
         The calls that a LockError may end.
     """
     copies = [call for call in calls if call.verb.startswith("copy to")]
-    if any(call.outcome != OK and not any(_overlap(call, other) for other in copies) for call in copies):
+    if any(call.outcome in (BUSY, REPLACED) and not any(_overlap(call, other) for other in copies) for call in copies):
         return False
     wanted = _shown(after)
     seen = set()

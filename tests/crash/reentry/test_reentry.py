@@ -5,7 +5,7 @@ from tests.crash.reentry.contexts import CONTEXTS
 from tests.crash.reentry.table import CALLS_OF, KINDS, outers_of, run, stores_of
 
 CALLS = CALLS_OF["v3"]
-QUICK = ("write", "append", "attributes", "overwrite", "delete", "read")
+QUICK = ("write", "append", "attributes", "overwrite", "copy to", "delete", "read")
 
 
 @pytest.mark.parametrize("context", CONTEXTS)
