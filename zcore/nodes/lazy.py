@@ -1,12 +1,12 @@
 """Views of an array that read nothing until their elements are needed."""
 from __future__ import annotations
 
-import operator
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from zcore.errors import SelectionError
+from zcore.kernel.select.box import basic
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -126,32 +126,19 @@ class LazyView:
 
     def _selected(self, selection):
         """Return the parts of the array that a selection of the view leaves."""
-        selection = selection if isinstance(selection, tuple) else (selection,)
-        n_given = sum([index is not Ellipsis for index in selection])
-        if len(selection) - n_given > 1 or n_given > self.ndim:
-            raise SelectionError(f"{len(selection)} indices for a view of {self.ndim} dimensions")
-        if n_given == len(selection):
-            selection = (*selection, Ellipsis)
-        indices = []
-        for index in selection:
-            indices += [slice(None)] * (self.ndim - n_given) if index is Ellipsis else [index]
-        indices = iter(indices)
-        return [_indexed(part, next(indices), d) if type(part) is range else part for d, part in enumerate(self.parts)]
-
-
-def _indexed(part, index, dimension):
-    """Return the selected part of a part; `dimension` is the array's dimension."""
-    if not isinstance(index, slice):
-        try:
-            index = operator.index(None if isinstance(index, bool | np.bool_) else index)
-        except TypeError:
-            raise SelectionError(f"a lazy view takes integers, slices and an ellipsis, found {index!r:.60}; for other "
-                                 "indices use np.asarray(view)", dimension=dimension) from None
-    try:
-        return part[index]
-    except IndexError:
-        raise SelectionError(f"index {index} is outside of a dimension of {len(part)} elements",
-                             dimension=dimension) from None
+        box = basic(selection, self.shape)
+        if box is None:
+            raise SelectionError(f"a lazy view takes integers, slices and an ellipsis, found {selection!r:.60}; for "
+                                 "other indices use np.asarray(view)")
+        places = zip(box.starts, box.steps, box.counts, box.expand or box.counts, strict=True)
+        parts = []
+        for part in self.parts:
+            if type(part) is range:
+                start, step, count, kept = next(places)
+                first, step = part.start + start * part.step, step * part.step
+                part = first if kept is None else range(first, first + count * step, step)
+            parts.append(part)
+        return parts
 
 
 def _slices(parts):
