@@ -13,7 +13,7 @@ from zcore.errors import ReferenceFormatError
 from zcore.stores.reference.templates import MAX_INTEGER, MIN_INTEGER, is_name, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from zcore.stores.reference.templates import Templates, Text
 
@@ -72,11 +72,14 @@ class Generation:
         for i, item in enumerate(gen):
             _check_members(item, f"gen[{i}]")
             products.append(_product(item["dimensions"], f"gen[{i}].dimensions", limit))
-            self.count += products[-1].size
+            self.count += products[-1][1]
             if self.count > limit:
                 raise _too_many(f"gen[{i}].dimensions", limit)
-        self._items = [_Item(item, product, templates, f"gen[{i}]")
-                       for i, (item, product) in enumerate(zip(gen, products, strict=True))]
+        # Of each item its size, and its texts by their members.
+        self._items = [(size, {
+            name: _Column(templates.compile(str(item[name]), variables, f"gen[{i}].{name}"), variables)
+            for name in ("key", "url", "offset", "length") if name in item
+        }) for i, (item, (variables, size)) in enumerate(zip(gen, products, strict=True))]
 
     def references(self) -> Iterator[tuple[str, str, int, int | None]]:
         """Iterate over (key, URL, offset, length), in the document's order; a length of None is the whole target.
@@ -84,8 +87,15 @@ class Generation:
         Raises : ReferenceFormatError, if a text cannot be rendered for some values of the variables, or if an offset
         or a length is not an integer of 63 bits.
         """
-        for item in self._items:
-            yield from item.references()
+        for size, columns in self._items:
+            for i in range(size):
+                offset, length = 0, None
+                if "offset" in columns:
+                    offset, length = columns["offset"].integer(i), columns["length"].integer(i)
+                    if offset > MAX_INTEGER - length:
+                        raise _wrong(columns["length"].member, "expected an end of 63 bits, found the offset "
+                                     f"{offset} and the length {length}")
+                yield columns["key"].text(i), columns["url"].text(i), offset, length
 
 
 class _Variable(NamedTuple):
@@ -96,41 +106,13 @@ class _Variable(NamedTuple):
     stride: int
 
 
-class _Product(NamedTuple):
-    variables: dict[str, _Variable]
-    size: int
-
-
-class _Item:
-    """One object of the list, its texts compiled."""
-
-    def __init__(self, item, product, templates, member):
-        self._member, self._size = member, product.size
-
-        def column(name):
-            text = item[name] if isinstance(item[name], str) else str(item[name])
-            return _Column(templates.compile(text, product.variables, f"{member}.{name}"), product)
-
-        self._key, self._url = column("key"), column("url")
-        self._extent = (column("offset"), column("length")) if "offset" in item else None
-
-    def references(self):
-        offset, length = 0, None
-        for i in range(self._size):
-            if self._extent is not None:
-                offset, length = [column.integer(i) for column in self._extent]
-                if offset > MAX_INTEGER - length:
-                    raise _wrong(f"{self._member}.length", f"expected an end of 63 bits, found the offset {offset} and "
-                                 f"the length {length}")
-            yield self._key.text(i), self._url.text(i), offset, length
-
-
 class _Column:
     """A compiled text, for each element of a product."""
 
-    def __init__(self, text: Text, product: _Product) -> None:
+    def __init__(self, text: Text, variables: Mapping[str, _Variable]) -> None:
         self._text = text
-        self._variables = {name: product.variables[name] for name in sorted(text.names)}
+        self.member = text.member
+        self._variables = {name: variables[name] for name in sorted(text.names)}
         if (n := sum(type(part) is not str for part in text.parts)) > MAX_EXPRESSIONS:
             raise _wrong(text.member, f"expected {MAX_EXPRESSIONS} expressions at the most, found {n}")
 
@@ -141,7 +123,7 @@ class _Column:
         """Return the text of an element."""
         text = self._text.render(self._values(i))
         if len(text) > MAX_GENERATED_TEXT:
-            raise _wrong(self._text.member, f"expected texts of {MAX_GENERATED_TEXT} characters at the most, found "
+            raise _wrong(self.member, f"expected texts of {MAX_GENERATED_TEXT} characters at the most, found "
                          f"{len(text)}")
         return text
 
@@ -152,7 +134,7 @@ class _Column:
         if found is None or int(found[1]) > MAX_INTEGER:
             given = ", ".join(f"{name} = {value}" for name, value in self._values(i).items())
             hint = "; / gives fractions, // does not" if "/" in self._text.source else ""
-            raise _wrong(self._text.member, f"expected an integer of 0 to 2**63 - 1, found {shown(text)} for "
+            raise _wrong(self.member, f"expected an integer of 0 to 2**63 - 1, found {shown(text)} for "
                          f"{given[:80] or 'all variables'}{hint}")
         return int(found[1])
 
@@ -190,7 +172,7 @@ def _check_members(item, member):
 
 
 def _product(dimensions, member, limit):
-    """Return the product of the variables of an item, of which no element is made."""
+    """Return the variables of an item by their names, and the size of their product, of which no element is made."""
     if not isinstance(dimensions, dict) or not dimensions:
         raise _wrong(member, f"expected an object with a variable at least, found {shown(dimensions)}")
     found = {name: _values(name, given, f"{member}.{name!s:.60}") for name, given in dimensions.items()}
@@ -201,7 +183,7 @@ def _product(dimensions, member, limit):
         size *= n
         if size > limit:
             raise _too_many(member, limit)
-    return _Product(variables or dict.fromkeys(found, _Variable((), 0, 0)), size)
+    return variables or dict.fromkeys(found, _Variable((), 0, 0)), size
 
 
 def _values(name, given, member):
