@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import os
 import re
 from typing import TYPE_CHECKING
 
@@ -25,7 +26,7 @@ from zcore.hierarchy import consolidated, exchange, lookup
 from zcore.hierarchy.creation_lock import Place, hold_tree, is_held
 from zcore.hierarchy.ownership import chunk_role, documents_beside
 from zcore.model.metadata import ArrayMetadata, GroupMetadata
-from zcore.stores.base import Folders, n_at_once
+from zcore.stores.base import Folders, directory_at, n_at_once
 from zcore.stores.keys import between, prefix_of
 
 if TYPE_CHECKING:
@@ -81,6 +82,9 @@ def no_node(store: Store, path: str) -> str:
 
     The search is bounded. It stays near `path`, and enters no links.
     """
+    directory = directory_at(store, prefix_of(path))
+    if directory is not None and not os.path.lexists(directory):
+        return f"{store.describe(path)} does not exist"
     said = f"{store.describe(path)} holds no node"
     found, n_looks = _below(store, path)
     named = ", ".join(map(repr, found[:_MAX_NAMED]))

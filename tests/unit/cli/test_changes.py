@@ -238,4 +238,5 @@ def test_what_cannot_be_changed(run, verb):
     for path in ("a.zip", "none.zarr", "."):
         code, out, err = run(*verb, path)
         assert (code, out) == (1, "") and len(err.splitlines()) == 1
+        assert err.endswith("none.zarr does not exist\n") == (path == "none.zarr")
     assert os.path.getsize("a.zip") == before

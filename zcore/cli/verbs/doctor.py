@@ -20,6 +20,7 @@ import zcore
 from zcore.cli import location
 from zcore.cli.show import machine
 from zcore.cli.show.colours import painted
+from zcore.cli.words import translated
 from zcore.errors import install_of
 from zcore.text.printable import plural, printable
 
@@ -168,7 +169,7 @@ def _nodes(path):
         for name, node in listed(path, None):
             n_nodes += 1
             if isinstance(node, Exception):
-                rows.append((name, "missing", str(node)))
+                rows.append((name, "missing", translated(str(node))))
     except zcore.ZcoreError as error:
-        rows.append((path, "missing", str(error)))
+        rows.append((path, "missing", translated(str(error))))
     return rows or [(path, "ok", f"{plural(n_nodes, 'node')} can be opened")]

@@ -479,7 +479,10 @@ class _Verification:
 
     def _note_staged(self):
         """Note the rest of interrupted copies in a store without renaming."""
-        for prefix, path in document_last.staged(self.store):
+        staged = []
+        with contextlib.suppress(StoreError):     # what cannot be listed is reported as such
+            staged = document_last.staged(self.store)
+        for prefix, path in staged:
             self._note("left-over", prefix, path or "", "an interrupted copy, or one that is being made",
                        partial(document_last.recover_one, self.store, prefix), behind_links=True)
 

@@ -145,6 +145,11 @@ def test_an_unreachable_object(array):
     assert os.path.islink(file)
 
 
+def test_a_store_that_is_unreachable_as_a_whole(tmp_path):
+    os.symlink("nowhere", tmp_path / "a")
+    assert found(tmp_path / "a") == {("unreachable", "")}
+
+
 def test_a_huge_and_nearly_empty_grid(tmp_path):
     array = zcore.create_array(tmp_path / "a", shape=(1 << 40, 1 << 20), chunks=(4, 4), dtype="i4")
     for i in range(5):

@@ -68,7 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _show(place, report):
     for problem in report.problems:
         kind = painted(problem.kind, "red" if problem.kind in SERIOUS else "yellow")
-        print(f"{kind}: {printable(problem.key)}: {printable(translated(problem.what))}")
+        print(f"{kind}: {printable(problem.key or '/')}: {printable(translated(problem.what))}")
     found = ", ".join(f"{n} {kind}" for kind, n in report.by_kind.items())
     removed = f", {report.n_removed} removed" if report.n_removed else ""
     verdict = painted("ok", "green") if report.ok else painted(plural(len(report.problems), "problem"), "red")
