@@ -20,10 +20,10 @@ import os
 import re
 from typing import TYPE_CHECKING
 
-from zcore.errors import NodeExistsError, StoreError
+from zcore.errors import NodeExistsError, NodeNotFoundError, StoreError
 from zcore.formats import FORMAT_OF
 from zcore.hierarchy import consolidated, exchange, lookup
-from zcore.hierarchy.creation_lock import Place, hold_tree, is_held
+from zcore.hierarchy.creation_lock import Place, hold_nodes, hold_tree, is_held
 from zcore.hierarchy.ownership import chunk_role, documents_beside
 from zcore.model.metadata import ArrayMetadata, GroupMetadata
 from zcore.stores.base import Folders, directory_at, n_at_once
@@ -357,14 +357,11 @@ def _erase_node(node, options):
         store.erase(prefix + node.document)
         return was_there, names
 
-    if options.lock:
-        try:
-            with options.locks_of(store, path, node.document).whole():
-                was_there, names = erase()
-        except FileNotFoundError:
-            # It is gone, or a network file system has lost it. A document must not survive its chunks.
+    try:
+        with hold_nodes(store, [node], options):
             was_there, names = erase()
-    else:
+    except NodeNotFoundError:
+        # It is gone, or a network file system has lost it. A document must not survive its chunks.
         was_there, names = erase()
     clear(store, prefix, node.format, metadata, names)
     return was_there, isinstance(metadata, ArrayMetadata)
