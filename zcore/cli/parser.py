@@ -45,9 +45,11 @@ WITHOUT_JSON = ("completion", "demo")
 
 # Words of other programs, and those of this one.
 WORDS_OF_OTHERS = {
-    **dict.fromkeys(("list", "dir"), "ls"), **dict.fromkeys(("dump", "print", "head"), "cat"), "copy": "cp",
+    **dict.fromkeys(("list", "dir"), "ls"), **dict.fromkeys(("dump", "print", "head"), "cat"),
+    **dict.fromkeys(("copy", "mv", "move"), "cp"),
     **dict.fromkeys(("show", "stat", "open"), "info"), **dict.fromkeys(("delete", "remove"), "rm"), "compare": "diff",
-    **dict.fromkeys(("check", "fsck"), "verify"), **dict.fromkeys(("--compression", "--codec"), "--compressor"),
+    **dict.fromkeys(("check", "fsck", "repair"), "verify"),
+    **dict.fromkeys(("--compression", "--codec"), "--compressor"),
     "--format": "--zarr-format", "--force": "--overwrite", "--output": "--out", "-o": "--out", "--type": "--dtype",
     "-R": "--recursive",
 }

@@ -159,6 +159,13 @@ def test_a_group_with_members_needs_a_word_more(run, weather):
     assert list(zcore.open(weather)) == ["2016", "height"]
 
 
+def test_a_document_is_not_taken_for_its_node(run, weather):
+    for options in ([], ["-r"]):
+        code, _, err = run("rm", *options, "weather.zarr/height/zarr.json")
+        assert code == 1 and err.endswith("zarr.json is the document of a node; weather.zarr/height is the node\n")
+    assert "height" in zcore.open(weather)
+
+
 def test_files_of_others_stay(run, weather):
     with open("weather.zarr/notes.txt", "w"):
         pass
@@ -179,7 +186,7 @@ def test_the_copy_of_a_group_above_is_dropped(run, weather):
     assert zcore.open_group(weather).metadata.consolidated is None
 
 
-@pytest.mark.parametrize("spelling", ["{}", "{}/", "x/../{}", "{}/.", "{}/zarr.json", "file://{full}"])
+@pytest.mark.parametrize("spelling", ["{}", "{}/", "x/../{}", "{}/.", "file://{full}"])
 @pytest.mark.parametrize("link", ["link", "weather.zarr/link", "weather.zarr/2016/link", "notes/link"])
 def test_a_link_goes_and_not_what_it_leads_to(run, weather, link, spelling):
     os.mkdir("x")

@@ -17,6 +17,7 @@ import os
 import zcore
 from zcore.cli import location
 from zcore.cli.show import machine
+from zcore.formats import DOCUMENTS
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -51,6 +52,9 @@ def _found(text, recursive):
     from zcore.stores.base import directory_at
     from zcore.stores.openers import store_of
 
+    if os.path.basename(text) in DOCUMENTS and os.path.isfile(text):
+        # Other verbs take it for its node.
+        raise ValueError(f"{text} is the document of a node; {os.path.dirname(text) or os.curdir} is the node")
     store, path = location.located(_as_it_lies(text))
     store = store_of(store, False)
     if not path and (directory := directory_at(store)) is not None and os.path.islink(directory):
