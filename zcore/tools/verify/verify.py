@@ -118,7 +118,9 @@ def verify(store: StoreLike | Array | Group, *, path: str = "", repair: bool | s
     store, path = lookup.store_and_path(store, path)
     is_file = os.path.isfile(as_path(store) or "")
     store = store_of(store, not kinds or is_file)
-    store = _or_set(store)
+    with contextlib.suppress(StoreError):      # it is reported later
+        if isinstance(store, DirectoryStore) and not lookup.documents_at(store, ""):
+            store = lookup.set_in(store) or store     # as `zcore.open` does it
     if kinds and store.read_only:
         raise ReadOnlyError(f"{store!r} is read-only: nothing in it can be removed")
     with noted():    # a warning about a document is not a problem
@@ -130,15 +132,6 @@ def verify(store: StoreLike | Array | Group, *, path: str = "", repair: bool | s
         found.look_again()
         repairs.remove(store, found.problems, kinds, found.report)
     return found.report
-
-
-def _or_set(store):
-    """Return the store, or the Parquet reference set that `zcore.open` finds in a directory without a node."""
-    failures, found = [], None
-    with contextlib.suppress(StoreError):      # it is reported later
-        if isinstance(store, DirectoryStore) and not lookup.documents_at(store, "", failures.append) and not failures:
-            found = lookup.set_in(store)
-    return store if found is None else found
 
 
 def _ends_before_its_content(binding, key):
@@ -175,7 +168,8 @@ class _Verification:
         self._arrays = {}
         self._hidden = set()    # paths whose content is unknown
         self._hidden_below = set()      # those where so is all below
-        self._copies = []       # (binding of a group, its copy, paths that were found)
+        self._copies = []       # (binding of a group, its copy)
+        self._found = {}        # (path, format) -> metadata of a node; None if its documents cannot be read
         self._raw_copies = {}   # key -> the document that has the copy
         self._nodes = set()     # paths with documents; what lies in no node's directory is not removed
         self._sets = {}         # prefixes, and whether a reference set in Parquet is there, whose files are not removed
@@ -193,10 +187,8 @@ class _Verification:
             lookup.find(self.store, path, None, Options())      # an error that names a format that is not read
             raise lookup.not_found(self.store, path, None, Options(), "node")
         self._walk_below(path)
-        for binding, copy, found in self._copies:
-            for name in copy:
-                if name not in found and not self._is_hidden(binding.prefix + name):
-                    self._note_stale(binding, f"the copy has {name!r}, which does not exist")
+        for binding, copy in self._copies:
+            self._compare(binding, copy)
         self._note_unlisted(path)
         if not path:
             self._note_staged()
@@ -295,7 +287,7 @@ class _Verification:
         except (MetadataError, UnsupportedError, StoreError) as error:
             self._note_document(document, path, error)
             if raw is None or finished(raw) is None:      # no copy has an array that is being created
-                self._note_found(path, format, None)
+                self._found[path, format] = None
             return None
         metadata = binding.metadata
         if not format.has_inline_attributes:
@@ -304,7 +296,7 @@ class _Verification:
             except (MetadataError, StoreError) as error:
                 self._note_document(binding.prefix + format.attributes_document, path, error)
                 metadata = None
-        self._note_found(path, format, metadata)
+        self._found[path, format] = metadata
         if kind is GroupBinding:
             self._note_copy(binding, metadata)
         return binding
@@ -328,25 +320,24 @@ class _Verification:
             self._note_document(key, binding.path, error)
             return
         if copy is not None:
-            self._copies.append((binding, copy.consolidated, set()))
+            self._copies.append((binding, copy.consolidated))
             if metadata is not None and not consolidated.is_same(copy, metadata):
                 self._note_stale(binding, "the copy has other attributes of the group itself")
         elif binding.format.has_copy(binding.view.raw):
             self._note_stale(binding, "; ".join(binding.view.notes))
 
-    def _note_found(self, path, format, metadata):
-        """Compare a node with its copies in the groups above; `metadata` is None if its documents cannot be read."""
-        for binding, copy, found in self._copies:
-            if format is not binding.format or not path.startswith(binding.prefix):
-                continue
-            name = path[len(binding.prefix):]
-            if not name:
-                continue
-            found.add(name)
+    def _compare(self, binding, copy):
+        """Compare the copy of a group with the nodes below it."""
+        found = {path[len(binding.prefix):]: metadata for (path, format), metadata in self._found.items()
+                 if format is binding.format and path != binding.path and path.startswith(binding.prefix)}
+        for name, metadata in found.items():
             if name not in copy:
                 self._note_stale(binding, f"the copy lacks {name!r}")
             elif metadata is not None and not self._is_copied(copy, name, metadata):
                 self._note_stale(binding, f"the copy of {name!r} differs from its documents")
+        for name in copy:
+            if name not in found and not self._is_hidden(binding.prefix + name):
+                self._note_stale(binding, f"the copy has {name!r}, which does not exist")
 
     def _is_copied(self, copy, name, metadata):
         try:
