@@ -46,9 +46,11 @@ if TYPE_CHECKING:
 
     from zcore.formats.base import Format
     from zcore.model.metadata import GroupMetadata
-    from zcore.stores.base import Store
+    from zcore.stores.base import Identity, Store
     from zcore.typing import Chunks, DTypeLike, Shape
     from zcore.typing import Format as FormatName
+
+    _Looked = tuple[str, bytes, Identity | None, int | None]
 
 # The document of a format that zcore does not read.
 _OTHER, _OTHER_NAME = "meta", "Zarr v1"
@@ -202,7 +204,7 @@ def find(store: Store, path: str, zarr_format: FormatName | None, options: Optio
         if looked is not None and zarr_format is None and not store.n_requests:
             # In a service each would be a request; in a listing of directories, most of the time.
             _warn_of_others(store, path, looked[0])
-        return _found(store, path, zarr_format, options, looked, only_finished)
+        return bound(store, path, zarr_format, options, looked, only_finished)
     except ZcoreError as error:
         error.locate(store.describe(path))
         raise
@@ -222,7 +224,7 @@ def find_each(store: Store, paths: Sequence[str], zarr_format: FormatName | None
         try:
             if isinstance(looked, ZcoreError):
                 raise looked
-            found = _found(store, path, zarr_format, options, looked, only_finished)
+            found = bound(store, path, zarr_format, options, looked, only_finished)
         except ZcoreError as error:
             error.locate(store.describe(path))
             found = error
@@ -256,7 +258,8 @@ def _look(store, zarr_format, path, limit=MAX_NBYTES):
     return documents[i], raw, identity, now
 
 
-def _found(store, path, zarr_format, options, looked, only_finished=False):
+def bound(store: Store, path: str, zarr_format: FormatName | None, options: Options, looked: _Looked | None,
+          only_finished: bool = False) -> ArrayBinding | GroupBinding | None:
     """Return the binding of the node at `path`, of which `_look` has returned `looked`; see `find`."""
     if looked is None:
         return None

@@ -22,7 +22,6 @@ import numpy as np
 from zcore.engine.array_binding import ArrayBinding
 from zcore.engine.node_binding import GroupBinding
 from zcore.engine.options import Options
-from zcore.engine.views import stored_attributes, view_of
 from zcore.errors import (
     ChunkError,
     MetadataError,
@@ -40,7 +39,6 @@ from zcore.hierarchy.attributes import read_attributes
 from zcore.hierarchy.creation_lock import is_held
 from zcore.hierarchy.ownership import chunk_role
 from zcore.hierarchy.unfinished import finished
-from zcore.model.metadata import ArrayMetadata
 from zcore.model.value import check_kind
 from zcore.stores.base import AtMost, BlockStore
 from zcore.stores.directory import cleanup, lock_file, staged
@@ -280,10 +278,7 @@ class _Verification:
             raw, identity = store.get_with_identity(document, AtMost(MAX_NBYTES + 1)) or (None, None)
             if raw is None:
                 return None      # deleted since it was found
-            view = view_of(format, node.document, raw, identity, path, self.options, 0,
-                           attributes=partial(stored_attributes, format, store, path))
-            kind = ArrayBinding if isinstance(view.metadata, ArrayMetadata) else GroupBinding
-            binding = kind(store, path, format, self.options, view)
+            binding = lookup.bound(store, path, format.name, self.options, (node.document, raw, identity, None))
         except (MetadataError, UnsupportedError, StoreError) as error:
             self._note_document(document, path, error)
             if raw is None or finished(raw) is None:      # no copy has an array that is being created
@@ -297,7 +292,7 @@ class _Verification:
                 self._note_document(binding.prefix + format.attributes_document, path, error)
                 metadata = None
         self._found[path, format] = metadata
-        if kind is GroupBinding:
+        if isinstance(binding, GroupBinding):
             self._note_copy(binding, metadata)
         return binding
 
