@@ -148,6 +148,7 @@ def test_compressors_have_no_checksum_at_their_end(zarr_format):
     ("group.require_group('x', foo=1)", "Group.require_group() got an unexpected keyword argument 'foo'"),
     ("zcore.create_hierarchy(store={}, nodes={}, foo=1)", "create_hierarchy() got an unexpected keyword argument"),
     ("zcore.create_hierarchy(store={}, nodes={}, storage_options={'a': 1})", "storage_options are for a URL"),
+    ("group.update({'x': [1]})", "g[name] = values"), ("group.pop('sub')", "del g[name]"),
     ("zcore.opn", "did you mean zcore.open?"), ("zcore.codecs.Zstdcodec", "did you mean zcore.codecs.ZstdCodec?"),
     ("zcore.dtype.Int33", "did you mean zcore.dtype.Int32?"), ("zcore.codecs.xyzzy", "'xyzzy'"),
     ("group.attrs.create('n', 1)", "attrs[name] = value"), ("group.attrs.xyzzy", "'xyzzy'"), ("group.xyzzy", "'xyzzy'"),

@@ -409,7 +409,7 @@ def check_free(store: Store, path: str, new: NewNode, options: Options) -> None:
     documents = lookup.documents_at(store, path)
     if documents:
         raise NodeExistsError(f"{store.describe(path)} holds {kind_text(documents[0])} already; overwrite=True "
-                              "replaces it", path=path)
+                              "(mode 'w') replaces it", path=path)
     lookup.check_free(store, path)
     lookup.check_no_set(store, path)
     prefix, made = prefix_of(path), None

@@ -10,7 +10,7 @@ from zcore.errors import InvalidKeyError, NodeExistsError, NodeNotFoundError, Zc
 from zcore.hierarchy import consolidated, deletion, lookup, moving, new_nodes
 from zcore.model.metadata import ArrayMetadata, unshared
 from zcore.nodes.array import Array
-from zcore.nodes.info import Info, drawn
+from zcore.nodes.info import Info, drawn, type_name
 from zcore.nodes.node import Node
 from zcore.stores.base import n_at_once, n_changes, outcomes
 from zcore.stores.keys import prefix_of
@@ -23,7 +23,7 @@ _MAX_FEW = 32
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-    from typing import Any, Self, TypeVar, Unpack
+    from typing import Any, Never, Self, TypeVar, Unpack
 
     from zcore.engine.node_binding import GroupBinding
     from zcore.model.metadata import GroupMetadata
@@ -164,6 +164,11 @@ class Group(Node):
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
+
+    def __array__(self, dtype: object = None, copy: object = None) -> Never:
+        # NumPy would make an array of the names.
+        raise TypeError(f"{self._binding.describe()} is a group, expected values; zcore.copy(group, store, "
+                        "destination_path=path) copies it")
 
     def keys(self) -> Iterator[str]:
         """Iterate over the names of the members right below."""
@@ -660,7 +665,7 @@ def _line_of(path, node):
     text = printable(path.rpartition("/")[2])
     if isinstance(node, ZcoreError):
         return f"{text} ({type(node).__name__})"
-    return text if isinstance(node, Group) else f"{text} {node.shape} {node.dtype}"
+    return text if isinstance(node, Group) else f"{text} {node.shape} {type_name(node.dtype)}"
 
 
 add_tried(Group, OF_GROUP)

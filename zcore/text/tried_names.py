@@ -74,7 +74,8 @@ OF_GROUP = {
     **{name: f"zcore.{kind}_like(array, store=g.store, path=name) creates an array like another" for name, kind in (
         ("create_dataset_like", "empty"), *[(f"{kind}_like", kind) for kind in ("empty", "full", "ones", "zeros")])},
     "ref": _LINKS, "mode": _READ_ONLY, "require_groups": "g.require_group(name) gives each",
-    "synchronizer": SENTENCES["synchronizer"],
+    "synchronizer": SENTENCES["synchronizer"], "update": "g[name] = values creates an array",
+    "pop": "del g[name] deletes a member",
     **dict.fromkeys(("visit", "visitvalues", "visitkeys"), "g.visititems(function) gives each name and node"),
 }
 OF_ATTRIBUTES = dict.fromkeys(("create", "modify"), "attrs[name] = value sets one, attrs.update(...) several")

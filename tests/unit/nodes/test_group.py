@@ -152,6 +152,15 @@ def test_what_is_in_the_way_is_said(group):
                 create(name)
 
 
+def test_a_group_is_no_values(group):
+    """NumPy made an array of the names."""
+    fill(group)
+    for call in (lambda: group.__setitem__("new", group), lambda: group["a"].append(group), lambda: zcore.array(group)):
+        with pytest.raises(TypeError, match="is a group, expected values; zcore.copy"):
+            call()
+    assert "new" not in group
+
+
 def test_require(group):
     fill(group)
     assert group.require_array("a", shape=4, dtype="i4")[...].tolist() == [0, 1, 2, 3]
