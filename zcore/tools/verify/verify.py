@@ -465,10 +465,7 @@ class _Verification:
 
     def _note_staged(self):
         """Note the rest of interrupted copies in a store without renaming."""
-        staged = []
-        with contextlib.suppress(StoreError):     # what cannot be listed is reported as such
-            staged = document_last.staged(self.store)
-        for prefix, path in staged:
+        for prefix, path in document_last.staged(self.store) if not self._is_hidden("") else ():
             self._note("left-over", prefix, path or "", "an interrupted copy, or one that is being made",
                        partial(document_last.recover_one, self.store, prefix), behind_links=True)
 
