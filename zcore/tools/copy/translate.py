@@ -139,17 +139,15 @@ def described(source: SourceArray, format: Format, wanted: CopyRequest, name: st
             except (ValueError, TypeError, UnsupportedError) as exc:
                 fault = fault or exc
                 continue
-            if wanted.dtype is None and source.fill_value is not None and not _same_fill(source, metadata):
+            stored = source.metadata
+            if stored is not None and wanted.dtype is None and source.fill_value is not None and (
+                    not _same_fill(source, metadata)):
                 losses.note("fill values", name)
-            if source.metadata is not None and source.metadata.extra:
-                if alike is not None:
-                    metadata = metadata.replace(extra=alike.extra)
-                else:
-                    # A spelling in the document is no loss.
-                    spellings = format_of(source.metadata.zarr_format).spellings
-                    lost = sorted(set(source.metadata.extra).difference(spellings))
-                    if lost:
-                        losses.note(f"members that the format does not define ({', '.join(lost)})", name)
+            if alike is not None:
+                metadata = metadata.replace(extra=alike.extra)
+            # A spelling in the document is no loss.
+            elif stored is not None and (lost := set(stored.extra).difference(format_of(stored.zarr_format).spellings)):
+                losses.note(f"members that the format does not define ({', '.join(sorted(lost))})", name)
             return metadata.replace(attributes=attributes)
     if name and type(fault) in (ValueError, TypeError):
         raise type(fault)(f"{name}: {fault}") from fault
@@ -249,8 +247,8 @@ def _fill_values(source, format, wanted):
 
 
 def _same_fill(source, metadata):
-    if source.metadata is None or has_varying_items(metadata.dtype):
-        return source.fill_value == metadata.fill_value or source.metadata is None
+    if has_varying_items(metadata.dtype):
+        return source.fill_value == metadata.fill_value
     return source.metadata.fill_bytes == metadata.fill_bytes
 
 

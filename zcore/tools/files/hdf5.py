@@ -407,9 +407,7 @@ def _missing_value(value, dtype):
 
 def _as_hdf5(value):
     """Return the value of an attribute in a form that HDF5 returns as it is."""
-    if isinstance(value, np.ndarray):
-        return value
-    if isinstance(value, (str, bool, int, float)):
+    if isinstance(value, (np.ndarray, str, bool, int, float)):
         return value
     if isinstance(value, list) and len({type(item) for item in value}) <= 1:
         kind = type(value[0]) if value else float

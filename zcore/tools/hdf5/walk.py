@@ -186,8 +186,7 @@ def _as_json(value, guesses):
     value = np.asarray(value)
     if value.dtype.kind not in "biufSUO":
         raise TypeError(f"{value.dtype} is not a type of JSON")
-    listed = value.ravel().tolist() if value.size == 1 else value.tolist()
-    return _plain(listed[0] if value.size == 1 else listed, guesses)
+    return _plain(value.item() if value.size == 1 else value.tolist(), guesses)
 
 
 def _plain(value, guesses):
