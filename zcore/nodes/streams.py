@@ -409,7 +409,7 @@ def _check_fit(values, dtype):
             raise OverflowError(f"{found[lost][0]} does not fit {dtype}, the type of the array")
 
 
-def _unit_of(metadata, axis, row):
+def unit_at(metadata: ArrayMetadata, axis: int, row: int) -> tuple[int, int]:
     """Return the first row and the number of rows of the unit that has a row, in the array or behind its end."""
     if metadata.edges is None or metadata.edges[axis] is None:
         length = metadata.chunk_shape[axis]
@@ -423,10 +423,10 @@ def n_of_units(metadata: ArrayMetadata, axis: int, length: int, given: int, most
 
     At most `most` and, if that is possible, `in_piece`, but one unit at least.
     """
-    n = _unit_of(metadata, axis, length + given)[0] - length
+    n = unit_at(metadata, axis, length + given)[0] - length
     for limit in (most, in_piece):
         if n > limit:
-            n = max(_unit_of(metadata, axis, length + limit)[0], sum(_unit_of(metadata, axis, length))) - length
+            n = max(unit_at(metadata, axis, length + limit)[0], sum(unit_at(metadata, axis, length))) - length
     return max(0, n)
 
 

@@ -21,7 +21,7 @@ from zcore.hierarchy import resizing
 from zcore.indexing.assign import assigned
 from zcore.kernel.select.box import Box, basic
 from zcore.nodes.array import allocated
-from zcore.nodes.streams import Ring, StreamWriter, rows_in, safe
+from zcore.nodes.streams import Ring, StreamWriter, rows_in, safe, unit_at
 from zcore.text.characters import fault_of_text
 from zcore.text.printable import plural
 
@@ -73,7 +73,7 @@ class Writer(StreamWriter):
         self._row_nbytes = math.prod(shape[:axis] + shape[axis + 1:]) * metadata.itemsize
         n_rows, self._room = rows_in(queue, self._row_nbytes, metadata.chunk_shape[axis])
         self._ring = Ring(self._binding, axis, n_rows)
-        self._tiles = {}             # by the units, a box of their indices; no two overlap
+        self._tiles = {}             # by the units, a box that they fill; no two overlap
         self._whole = []             # tiles to be stored
         super().__init__(binding.describe(), shape[axis], n_rows)
 
@@ -254,8 +254,7 @@ class _Tile:
     """
 
     def __init__(self, metadata: ArrayMetadata, units: Bounds) -> None:
-        self._starts = metadata.place_of(units[0])[0]
-        ends = map(int.__add__, *metadata.place_of([stop - 1 for stop in units[1]]))
+        self._starts, ends = units
         counts = map(int.__sub__, map(min, ends, metadata.shape), self._starts)
         self.values: npt.NDArray[Any] = allocated(tuple(counts), metadata.dtype)
         self.boxes: list[Bounds] = []
@@ -329,7 +328,7 @@ def _joined(box, other):
 
 
 def _units(metadata: ArrayMetadata, box: Box, room: int) -> Iterator[tuple[Bounds, tuple[int, ...], tuple[int, ...]]]:
-    """Iterate over the units that a box of step 1 touches: their indices, and starts and stops of what lies in them.
+    """Iterate over the units that a box of step 1 touches: their bounds, and starts and stops of what lies in them.
 
     Units that the box covers along a dimension are one, as those of a frame, if they have no more bytes than `room`.
     """
@@ -338,21 +337,15 @@ def _units(metadata: ArrayMetadata, box: Box, room: int) -> Iterator[tuple[Bound
     nbytes, ranges = math.prod(metadata.chunk_shape) * metadata.itemsize, []
     for d in reversed(range(len(box.starts))):
         start, stop = box.starts[d], box.starts[d] + box.counts[d]
-        if metadata.edges is None or metadata.edges[d] is None:
-            length = metadata.chunk_shape[d]
-            edges = [i * length for i in range(start // length, -(-stop // length) + 1)]
-            first = start // length
-        else:
-            unequal = metadata.edges[d]
-            first = unequal.count(start + 1) - 1
-            last = unequal.count(stop) - 1
-            edges = [*[unequal.place(i)[0] for i in range(first, last + 1)], sum(unequal.place(last))]
+        edges = [unit_at(metadata, d, start)[0]]
+        while edges[-1] < stop:
+            edges.append(sum(unit_at(metadata, d, edges[-1])))
         n = len(edges) - 1
         if n > 1 and start == edges[0] and stop in (edges[-1], metadata.shape[d]) and nbytes * n <= room:
             nbytes *= n
-            parts = [(first, first + n, start, stop)]
+            parts = [(edges[0], edges[-1], start, stop)]
         else:
-            parts = [(first + i, first + i + 1, max(start, edges[i]), min(stop, edges[i + 1])) for i in range(n)]
+            parts = [(first, last, max(start, first), min(stop, last)) for first, last in itertools.pairwise(edges)]
         ranges.insert(0, parts)
     for parts in itertools.product(*ranges):
         begins, behind, starts, stops = zip(*parts, strict=True)
