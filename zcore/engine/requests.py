@@ -387,11 +387,9 @@ def swap(store: Store, key: str, byte_range: ByteRange,
         if found is not None and identity is None:
             raise LockError(f"{key} has no tag (ETag), so a change by another writer would go unnoticed; "
                             "lock=None writes anyway", key=key)
-        if is_document:
-            is_done = put_stamped(store, key, stamped(value, found), identity) is not None
-        else:
-            is_done = store.set_if_same(key, value, identity) is not None
-        if is_done:
+        done = (put_stamped(store, key, stamped(value, found), identity) if is_document else
+                store.set_if_same(key, value, identity))
+        if done is not None:
             return
         pause(i)
     raise LockError(f"{key}: other writers replaced it during each of {MAX_SWAPS} attempts to change it", key=key)
