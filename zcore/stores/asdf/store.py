@@ -363,12 +363,7 @@ class AsdfStore(FileStore):
         if isinstance(node, ChunkedNode):
             block = self._block_of(node, name)
             start, stop = resolve_range(byte_range, block.data_size)
-            whole = stop - start == block.data_size
-            return bytes(block.read() if whole else block.read_range(start, stop - start))
-        return self._elements(node, name, byte_range)
-
-    def _elements(self, node, name, byte_range):
-        """Return bytes of a chunk of an array that is no `ChunkedNode`."""
+            return bytes(block.read_range(start, stop - start))
         chunk, itemsize = self._chunk_shape(node), node.dtype.itemsize
         start, stop = resolve_range(byte_range, self._chunk_nbytes(node))
         if not self._is_in_ranges(node) or not self._source.is_far and stop - start == node.nbytes:
