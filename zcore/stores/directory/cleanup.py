@@ -66,11 +66,7 @@ def remove_directory(path: str) -> None:
     """
     mode = mode_of(os.lstat, path) or 0
     if stat.S_ISLNK(mode):
-        try:
-            is_directory = stat.S_ISDIR(os.stat(path).st_mode)
-        except OSError:
-            is_directory = True
-        if is_directory:
+        if os.path.isdir(path) or not os.path.exists(path):
             os.unlink(path)
     elif stat.S_ISDIR(mode):
         remove_below(path)
@@ -91,7 +87,8 @@ def remove_below(directory: str) -> None:
                 pending.append(entry.path)
                 found.append(entry.path)
             else:
-                _ignore_missing(os.unlink, entry.path)
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(entry.path)
     for current in reversed(found):
         _remove_empty(current)
 
@@ -174,14 +171,7 @@ def _entries(directory):
 def _remove_empty(directory):
     """Remove a directory, unless another process has put something into it."""
     try:
-        _ignore_missing(os.rmdir, directory)
+        os.rmdir(directory)
     except OSError as exc:
-        if exc.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+        if exc.errno not in (errno.ENOENT, errno.ENOTEMPTY, errno.EEXIST):
             raise
-
-
-def _ignore_missing(remove, path):
-    try:
-        remove(path)
-    except FileNotFoundError:
-        pass
