@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from _thread import RLock  # of threading, without its import time
 from typing import TYPE_CHECKING
 
@@ -38,6 +39,7 @@ MAX_KEPT_FILES = 1 << 12
 MAX_NDIM = 64              # of numpy.ndarray
 MAX_DEPTH = 64             # of lists and objects in the documents
 _DOCUMENTS = (".zarray", ".zgroup", ".zattrs")
+_FILE = re.compile(r"refs\.(0|[1-9][0-9]{0,18})\.parq")
 
 
 def is_parquet_set(store: Store, prefix: str = "", *, beside_group: bool = False) -> bool:
@@ -214,12 +216,9 @@ class ParquetTable:
         found = self._store.list_dir(array.prefix.decode())
         # Loading an unreachable file is an error: its chunks are not absent.
         for key in (*found.keys, *found.unreachable):
-            name = key[len(array.prefix):]
-            digits = name[5:-5]
-            if name == f"refs.{digits}.parq" and digits.isdecimal() and digits.isascii() and len(digits) < 20:
-                number = int(digits)
-                if str(number) == digits and number * array.record_size < math.prod(array.grid_shape):
-                    numbers.append(number)
+            name = _FILE.fullmatch(key[len(array.prefix):])
+            if name and int(name[1]) * array.record_size < math.prod(array.grid_shape):
+                numbers.append(int(name[1]))
         return sorted(numbers)
 
     # Arrays, and their files

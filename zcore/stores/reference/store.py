@@ -338,11 +338,8 @@ class ReferenceStore(FoundStore, PutStore):
 
     def _find(self, key):
         name = check_key(key).encode()
-        if self._read_only:
+        with self._lock:
             found = self._table.find(name)
-        else:
-            with self._lock:
-                found = self._table.find(name)
         # For an empty value the target is not read.
         return b"" if isinstance(found, tuple) and found[2] == 0 else found
 
