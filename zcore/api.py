@@ -581,10 +581,10 @@ def array(data: Elements, *, store: StoreLike | None = None, path: str | None = 
     >>> array([[1, 2], [3, 4]], chunks=(1, 2))[1]
     array([3, 4])
     """
-    settings = _settings_like(data, keywords)
-    del settings["shape"]
+    settings: dict[str, Any] = {**keywords}
     if isinstance(data, Array):
-        settings["attributes"] = keywords.get("attributes", data.attrs.asdict())
+        settings = _settings_like(data, {"attributes": data.attrs.asdict(), **keywords})
+        del settings["shape"]
     return create_array(_store(store), name=path, data=data, **settings)
 
 

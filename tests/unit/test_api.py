@@ -1,5 +1,6 @@
 """Open and create: the session of the format's own document, modes, places, and wrong arguments."""
 
+import datetime
 import os
 import pathlib
 import sys
@@ -653,10 +654,11 @@ def test_integers_of_numpy_are_integers():
     ([2**70], r"such as 1180591620717411303424, and objects are no data type; dtype='f8'"),
     (np.array(["a"], object), "such as 'a', .*dtype=str"), ({"a": 1}, r"save\(store, \*\*arrays\)"),
     ([1, None], "such as 1, .*dtype=str is for text, dtype=bytes for bytes"),
+    ([datetime.date(2026, 1, 1)], r"dtype='M8\[D\]' is for dates"),
 ])
 def test_data_that_numpy_takes_for_objects(data, error):
     for call in (lambda: zcore.save({}, data), lambda: zcore.create_array({}, data=data),
-                 lambda: zcore.create_group({}).create_array("x", data=data)):
+                 lambda: zcore.create_group({}).create_array("x", data=data), lambda: zcore.array(data)):
         with pytest.raises(ValueError, match=error):
             call()
 
@@ -668,7 +670,8 @@ def test_a_column_of_pandas_that_is_text(zarr_format, dtype):
     column = pandas.Series(["é", "", "a" * 300], dtype=dtype)
     if str(column.dtype) == "object":
         pytest.skip("text of pandas 2 is objects")
-    array = zcore.create_array({}, data=column, zarr_format=zarr_format)
-    assert array.dtype == np.dtypes.StringDType() and array[...].tolist() == column.tolist()
+    for make in (zcore.create_array, zcore.from_array):
+        array = make({}, data=column, zarr_format=zarr_format)
+        assert array.dtype == np.dtypes.StringDType() and array[...].tolist() == column.tolist()
     with pytest.raises(ValueError, match="are missing .*; give texts for them, such as ''"):
         zcore.create_array({}, data=pandas.Series(["é", None], dtype=column.dtype), zarr_format=zarr_format)

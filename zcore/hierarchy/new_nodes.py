@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping
+from datetime import date, datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -47,7 +48,8 @@ if TYPE_CHECKING:
 _MAX_TRIES = 20
 # Advice for data whose elements all have one of these types.
 _FOR_OBJECTS = {int: "dtype='f8' rounds integers of more than 64 bits", str: "dtype=str is for text",
-                bytes: "dtype=bytes is for bytes",
+                bytes: "dtype=bytes is for bytes", date: "dtype='M8[D]' is for dates",
+                datetime: "dtype='M8[us]' is for times",
                 dict: "arrays by their names are keywords of zcore.save, as in save(store, **arrays)"}
 # Codecs that refuse some values of their type.
 _CHOOSY = ("cast_value", "scale_offset")

@@ -72,7 +72,7 @@ def coordinates(selection: Any, shape: tuple[int, ...]) -> Product:
     indices: list[Any] = [normal_index(index) for index in given]
     if len(indices) != len(shape) or not all([
             isinstance(index, int) or (isinstance(index, np.ndarray) and index.dtype != bool) for index in indices]):
-        raise SelectionError(f"expected {len(shape)} integers or lists of integers, one for each dimension")
+        raise SelectionError(f"expected integers or lists of integers, one for each of the dimensions of {shape}")
     if not shape:
         return Product(shape, [], [], [])
     arrays = [((d,), (index if isinstance(index, np.ndarray) else np.array([in_bounds(index, d, shape[d])]),))

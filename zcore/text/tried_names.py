@@ -65,9 +65,11 @@ SENTENCES = {
 OF_ARRAY = SENTENCES | {
     **dict.fromkeys(("parent", "file"), _ABOVE),
     "mode": _READ_ONLY, "asstr": "text is read as str", "fields": "z['name', selection] reads a field",
-    "len": "len(z)", "view": "z.astype(dtype) casts what it reads",
+    "len": "len(z)", "view": "z.astype(dtype) casts what it reads", "create": _CREATE,
+    "open": "zcore.open_array(store) opens an array",
 }
-OF_METADATA = {"dimension_separator": "it is chunk_keys.separator"}
+OF_METADATA = {"dimension_separator": "it is chunk_keys.separator", "chunk_key_encoding": "it is chunk_keys",
+               "data_type": "it is dtype"}
 OF_GROUP = {
     **dict.fromkeys(("parent", "file", "filename"), _ABOVE), "copy": _COPY, "flush": SENTENCES["flush"],
     **dict.fromkeys(("array", "create"), "g.create_array(name, data=data) creates an array"),
@@ -75,7 +77,7 @@ OF_GROUP = {
         ("create_dataset_like", "empty"), *[(f"{kind}_like", kind) for kind in ("empty", "full", "ones", "zeros")])},
     "ref": _LINKS, "mode": _READ_ONLY, "require_groups": "g.require_group(name) gives each",
     "synchronizer": SENTENCES["synchronizer"], "update": "g[name] = values creates an array",
-    "pop": "del g[name] deletes a member",
+    "pop": "del g[name] deletes a member", "open": "zcore.open_group(store) opens a group",
     **dict.fromkeys(("visit", "visitvalues", "visitkeys"), "g.visititems(function) gives each name and node"),
 }
 OF_ATTRIBUTES = dict.fromkeys(("create", "modify"), "attrs[name] = value sets one, attrs.update(...) several")
