@@ -10,7 +10,7 @@ from zcore.hierarchy import consolidated
 pytestmark = pytest.mark.usefixtures("lock_kind")
 
 WITH_GROUPS = [name for name in NAMES if format_of(name).group_document is not None]
-N_ROUNDS = 20
+N_ROUNDS = 10
 
 
 def told(group):

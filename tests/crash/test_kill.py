@@ -26,7 +26,7 @@ def kill_often(crew, place, kinds, n_rounds, seed, **environment):
     return hits
 
 
-@pytest.mark.parametrize("n_rounds", [60, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n_rounds", [30, pytest.param(200, marks=pytest.mark.slow)])
 def test_kills_of_a_writer(crew, place, n_rounds):
     """ZM-CHK-14: each chunk is the old or the new one."""
     hits = kill_often(crew, place, ["write"], n_rounds, 1)

@@ -154,7 +154,7 @@ def check_appended(store, results, n_rounds, first):
     assert array.shape == (row, COLUMNS)
 
 
-@pytest.fixture(params=[25, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.fixture(params=[15, pytest.param(200, marks=pytest.mark.slow)])
 def n_rounds(request):
     return request.param
 

@@ -209,8 +209,7 @@ def _check_erasable(store, prefix, format, metadata):
     if not isinstance(store, Folders):
         list(store.list_prefix(prefix))
     for key in store.folders.list_special(prefix):
-        # Nothing is erased behind a link.
-        if chunk_role(key[len(prefix):], metadata) and link_on_the_way(store, prefix, key, {}) is None:
+        if chunk_role(key[len(prefix):], metadata):
             raise StoreError(f"{key!r} of {store!r} is neither a file nor a directory: it is not erased, and nothing "
                              "was changed", key=key, errno=errno.ESPIPE)
 

@@ -70,7 +70,8 @@ class Folders:
     def list_special(self, prefix: str) -> Iterable[str]:
         """Iterate over the names below `prefix` that `check_no_special` refuses.
 
-        Every directory below `prefix` is listed. So a directory that cannot be listed is an error here, too.
+        Every directory below `prefix` is listed, but none behind a link. So a directory that cannot be listed is an
+        error here, too.
         """
         return ()
 

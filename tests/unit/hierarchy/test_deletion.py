@@ -513,6 +513,21 @@ def test_what_was_on_a_disk_that_is_not_mounted_is_not_back_with_it(tmp_path, za
     assert make(overwrite=True)[...].tolist() == [0] * 4
 
 
+@pytest.mark.parametrize("is_new", [True, False])
+def test_nothing_behind_a_link_is_listed_to_make_a_node(tmp_path, monkeypatch, is_new):
+    """But the directory itself may be: a member may be a link."""
+    (tmp_path / "away/below").mkdir(parents=True)
+    (tmp_path / "s").mkdir()
+    if not is_new:
+        zcore.create_group(tmp_path / "s")
+    (tmp_path / "s/raw").symlink_to(tmp_path / "away")
+    listed, real = [], zcore.DirectoryStore.list_dir
+    monkeypatch.setattr(zcore.DirectoryStore, "list_dir",
+                        lambda store, prefix: listed.append(prefix) or real(store, prefix))
+    zcore.create_array(tmp_path / "s", shape=3, dtype="i4", overwrite=True)
+    assert "raw/below/" not in listed and (tmp_path / "s/raw").is_symlink()
+
+
 def test_a_link_to_what_is_no_node_stays(tmp_path):
     group = fill(zcore.DirectoryStore(tmp_path / "s"))
     (tmp_path / "raw").mkdir()

@@ -340,13 +340,11 @@ class DirectoryStore(Folders, FoundStore, PutStore):
                                  errno=errno.ESPIPE)
 
     def list_special(self, prefix: str) -> Iterator[str]:
-        pending, entered = [prefix], set()
+        pending = [prefix]
         while pending:
-            below = pending.pop()
-            if self.may_enter(below, entered):
-                found = self.list_dir(below)
-                pending += reversed(found.prefixes)
-                yield from [key for key in found.unreachable if self._is_special(key)]
+            found = self.list_dir(pending.pop())
+            pending += [below for below in reversed(found.prefixes) if not self.is_link(below)]
+            yield from [key for key in found.unreachable if self._is_special(key)]
 
     def _is_special(self, key):
         """Return whether `erase` refuses what has the name of an unreachable key."""

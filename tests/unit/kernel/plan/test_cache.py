@@ -314,7 +314,7 @@ def test_the_option_travels_with_the_handle(tmp_path):
     assert group["a"]._binding.options.chunks is group["a"]._binding.options.chunks
 
 
-@pytest.mark.parametrize("n_forks", [6, pytest.param(60, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n_forks", [3, pytest.param(60, marks=pytest.mark.slow)])
 def test_kept_chunks_survive_a_fork(tmp_path, n_forks):
     """While threads of the parent read, children find every cache free, and use what is in it."""
     data = np.arange(64).reshape(8, 8)
