@@ -167,7 +167,7 @@ class _Verification:
         self._hidden = set()    # paths whose content is unknown
         self._hidden_below = set()      # those where so is all below
         self._copies = []       # (binding of a group, its copy)
-        self._found = {}        # (path, format) -> metadata of a node; None if its documents cannot be read
+        self._found = {}        # below copies: (path, format) -> metadata; None if the documents cannot be read
         self._raw_copies = {}   # key -> the document that has the copy
         self._nodes = set()     # paths with documents; what lies in no node's directory is not removed
         self._sets = {}         # prefixes, and whether a reference set in Parquet is there, whose files are not removed
@@ -282,7 +282,7 @@ class _Verification:
         except (MetadataError, UnsupportedError, StoreError) as error:
             self._note_document(document, path, error)
             if raw is None or finished(raw) is None:      # no copy has an array that is being created
-                self._found[path, format] = None
+                self._note_found(path, format, None)
             return None
         metadata = binding.metadata
         if not format.has_inline_attributes:
@@ -291,7 +291,7 @@ class _Verification:
             except (MetadataError, StoreError) as error:
                 self._note_document(binding.prefix + format.attributes_document, path, error)
                 metadata = None
-        self._found[path, format] = metadata
+        self._note_found(path, format, metadata)
         if isinstance(binding, GroupBinding):
             self._note_copy(binding, metadata)
         return binding
@@ -320,6 +320,10 @@ class _Verification:
                 self._note_stale(binding, "the copy has other attributes of the group itself")
         elif binding.format.has_copy(binding.view.raw):
             self._note_stale(binding, "; ".join(binding.view.notes))
+
+    def _note_found(self, path, format, metadata):
+        if self._copies:     # a group comes before its members
+            self._found[path, format] = metadata
 
     def _compare(self, binding, copy):
         """Compare the copy of a group with the nodes below it."""
