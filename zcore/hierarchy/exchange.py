@@ -116,12 +116,13 @@ def _replace(store, found, directory, work, options):
     kept = []
     if not os.path.islink(directory):     # else it goes, and all stays that it leads to
         old = _Belongings(directory, options)
-        kept = old.others()
-        if kept:
-            new = _Belongings(work.node)
-            gone = {name for name in kept if name not in old.sets and new.owns(name)}
-            _check_no_special(directory, gone)
-            kept = [name for name in kept if name not in gone]
+        others = old.others()
+        new = _Belongings(work.node) if others else None
+        for name, is_special in others:
+            if name in old.sets or not new.owns(name):
+                kept.append(name)
+            elif is_special:
+                raise _not_erased(directory, name)
         if len(kept) > _MAX_KEPT:
             raise NoExchangeError(f"{len(kept)} files in {directory} belong to no node; move them away", key=directory)
     # Who changes the document may write other files by their paths, so it is locked.
@@ -137,13 +138,6 @@ def check_removable(directory: str) -> None:
     except OSError as exc:
         raise StoreError(f"cannot replace {directory}: {exc.filename} cannot be listed or emptied: {exc.strerror}",
                          key=directory, errno=exc.errno) from exc
-
-
-def _check_no_special(directory, names):
-    for name in names:
-        mode = os.lstat(os.path.join(directory, name)).st_mode
-        if not (stat.S_ISREG(mode) or stat.S_ISLNK(mode) or stat.S_ISDIR(mode)):
-            raise _not_erased(directory, name)
 
 
 def _not_erased(directory, name):
@@ -254,21 +248,19 @@ class _Belongings:
         return not self._roles(name) <= {"directory"}
 
     def others(self):
-        """Return the names of files, links and empty directories that belong to no node.
+        """Return pairs of the name of what belongs to no node, and whether it is no file, link or empty directory.
 
         Raises : StoreError, if what belongs to one cannot be erased: it is neither a file nor a directory.
         """
         found = []
         for name, entry in self._entries:
-            if entry is not None and entry.is_file(follow_symlinks=False):
-                is_owned = self.owns(name)
-            else:
-                is_owned = bool(self._roles(name)) or (
-                    entry is not None and entry.is_symlink() and self._may_be_member(name))
-                if is_owned and entry is not None and not entry.is_symlink():
-                    raise _not_erased(self._store.path, name)
-            if not is_owned:
-                found.append(name)
+            is_link = entry is not None and entry.is_symlink()
+            is_file = entry is not None and entry.is_file(follow_symlinks=False)
+            is_special = entry is not None and not is_link and not is_file
+            if not (self.owns(name) if is_file else self._roles(name) or (is_link and self._may_be_member(name))):
+                found.append((name, is_special))
+            elif is_special:
+                raise _not_erased(self._store.path, name)
         return found
 
     def _may_be_member(self, name):
