@@ -307,12 +307,10 @@ class StoreSource(Source):
             binding.look()
 
     def _node(self, binding, selection):
-        view = binding.reload()
         for _ in range(MAX_LOOKS):
-            attributes, before = read_attributes(binding, view), view
-            if not binding.format.has_inline_attributes:
-                view = binding.reload()
-            if view.raw == before.raw:
+            view = binding.reload()
+            attributes = read_attributes(binding, view)
+            if binding.format.has_inline_attributes or binding.reload().raw == view.raw:
                 break     # both are of one moment
         self._hash.update(repr((binding.path, binding.view.raw, attributes)).encode())
         if isinstance(binding, GroupBinding):
