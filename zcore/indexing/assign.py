@@ -86,6 +86,9 @@ def in_memory(values: Any, dtype: np.dtype[Any] | None = None) -> npt.NDArray[An
     check_complete(values, False)
     if hasattr(values, "__dask_graph__"):
         values = values.compute()      # dask itself would drop a mask
+    if hasattr(values, "keys") and not isinstance(values, dict) and not hasattr(values, "__array__"):
+        # NumPy would make an array of the names in a group of h5py or zarr-python.
+        raise TypeError(f"a {type(values).__name__} is no values; zcore.copy copies groups")
     return np.asanyarray(values, dtype)
 
 

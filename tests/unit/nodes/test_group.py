@@ -158,6 +158,11 @@ def test_a_group_is_no_values(group):
     for call in (lambda: group.__setitem__("new", group), lambda: group["a"].append(group), lambda: zcore.array(group)):
         with pytest.raises(TypeError, match="is a group, expected values; zcore.copy"):
             call()
+    h5py = pytest.importorskip("h5py")
+    with h5py.File("x", "w", driver="core", backing_store=False) as file:
+        file["name"] = 1
+        with pytest.raises(TypeError, match="a File is no values; zcore.copy copies groups"):
+            group["new"] = file
     assert "new" not in group
 
 

@@ -582,7 +582,9 @@ def _advice_for(path):
         return ""
     if not inside:
         return f"; {kind.advice}"
-    return f"; {above!r} is one: its members are opened by path={'/'.join(inside[::-1])!r}" if kind.opener else ""
+    if kind.opener:
+        return f"; {above!r} is one: its members are opened by path={'/'.join(inside[::-1])!r}"
+    return f"; {above!r} is one: {kind.advice}"
 
 
 def _rebuild(cls, path, options):

@@ -143,9 +143,8 @@ def test_base_that_is_a_file_of_another_kind(tmp_path, name, hint):
     (tmp_path / name).write_bytes(b"")
     with pytest.raises(NotADirectoryStoreError, match=f"expected a directory, found a file; .*{hint}"):
         zcore.open(tmp_path / name, mode="r+")
-    has_members = name in ("a.zip", "a.json", "a.asdf")
-    advice = rf"; .*{name}' is one: .* by path='below/x'" if has_members else ""
-    with pytest.raises(NotADirectoryStoreError, match=f"found a file{advice}$"):
+    way = "by path='below/x'$" if name in ("a.zip", "a.json", "a.asdf") else hint
+    with pytest.raises(NotADirectoryStoreError, match=rf"found a file; .*{name}' is one: .*{way}"):
         DirectoryStore(tmp_path / name / "below" / "x")
 
 
