@@ -190,15 +190,17 @@ def test_pieces_that_are_done_twice_change_nothing(tree, tmp_path, pool):
 @pytest.mark.parametrize("attributes", [None, {"new": True}])
 def test_a_late_piece_does_not_write_to_another_copy(tree, tmp_path, attributes):
     """A worker that goes on after its copy has ended finds another array where it was, maybe with an equal document."""
-    from zcore.tools.copy.transfer import Moves, StoredTarget, _pass_on_worker
+    from zcore.tools.copy.transfer import StoredTarget, _pass_on_worker, move_slab
 
     source = tree["v3"]
     first = zcore.create_array(tmp_path / "t", shape=(300, 200), chunks=(50, 50), dtype="f4")
+    import functools
     import pickle
 
     from zcore.tools.copy.sources import open_source
     with open_source(source, "", None, None) as opened:
-        moves = pickle.dumps(Moves(opened.nodes[0][1], StoredTarget(first._binding), (50, 50)))
+        target = StoredTarget(first._binding)
+        moves = pickle.dumps(functools.partial(move_slab, opened.nodes[0][1], target, (50, 50), None))
     pickle.loads(moves)(0)
     assert np.array_equal(first[:50, :50], source[:50, :50])
     late, objects = pickle.loads(moves), pickle.dumps((first, first, False, [("c/0/0", "c/0/0", 1)]))

@@ -11,7 +11,7 @@ import operator
 import os
 import shutil
 import tempfile
-from _thread import _local, allocate_lock
+from _thread import allocate_lock
 from collections import Counter
 from functools import partial
 from time import monotonic
@@ -345,10 +345,14 @@ class Slabs:
                 else:
                     yield number
 
-        moves = Moves(source, target if self.client is None else target.on_worker(), slab)
-        for number, _ in (((number, moves(number)) for number in undone()) if self.client is None
-                          else spread(self.client, moves, undone())):
-            advance(number)
+        if self.client is None:
+            memory: dict[np.dtype[Any], ElementMemory] = {}
+            for number in undone():
+                move_slab(source, target, slab, memory, number)
+                advance(number)
+        else:
+            for number, _ in spread(self.client, partial(move_slab, source, target.on_worker(), slab, None), undone()):
+                advance(number)
         self.progress.advance(left)
 
     def _needed(self, source, target, slab):
@@ -364,39 +368,23 @@ class Slabs:
         return range(n_slabs(source.shape, slab))
 
 
-class Moves:
-    """Copies slabs from one array to another. A worker gets it by pickle, and may call it in several threads at once.
+def move_slab(source: SourceArray | StoredTarget, target: Any, slab: tuple[int, ...],
+              memory: dict[np.dtype[Any], ElementMemory] | None, number: int) -> None:
+    """Copy one slab from one array to another; see `Slabs`.
 
-    Parameters
-    ----------
-    source, target : object
-        See `Slabs`.
-    slab : tuple of int
-        Shape of the slabs.
+    `slab` is the shape of all slabs, and `memory` is used again for the next one. It is None on a worker, which may
+    copy several at once.
     """
+    def elements(shape, dtype):
+        own = ElementMemory(dtype)
+        return (own if memory is None else memory.setdefault(dtype, own)).of(shape)
 
-    def __init__(self, source: SourceArray | StoredTarget, target: Any, slab: tuple[int, ...]) -> None:
-        self._source = source
-        self._target = target
-        self._slab = slab
-        self._memory = _local()      # of each thread, by type
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Moves, (self._source, self._target, self._slab)
-
-    def __call__(self, number: int) -> None:
-        """Copy one slab."""
-        source, target = self._source, self._target
-        starts, counts = slab_at(source.shape, self._slab, number)
-        values = self._elements(counts, source.dtype)
-        source.read(starts, values)
-        if target.dtype != source.dtype:
-            values = _cast(values, self._elements(values.shape, target.dtype))
-        target.write(starts, values)
-
-    def _elements(self, shape, dtype):
-        known = self._memory.__dict__
-        return (known.get(dtype) or known.setdefault(dtype, ElementMemory(dtype))).of(shape)
+    starts, counts = slab_at(source.shape, slab, number)
+    values = elements(counts, source.dtype)
+    source.read(starts, values)
+    if target.dtype != source.dtype:
+        values = _cast(values, elements(values.shape, target.dtype))
+    target.write(starts, values)
 
 
 class ElementMemory:
@@ -445,8 +433,7 @@ class StoredTarget(Target):
 
         The worker finds that out by the locks of this process.
         """
-        made, arguments = self.__reduce__()
-        return made(*arguments)
+        return _target_on_worker(Array(self.binding), config.lock)
 
     def stored(self) -> Stored:
         """Return a `Stored` of the array."""

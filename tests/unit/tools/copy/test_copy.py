@@ -522,15 +522,15 @@ def test_a_copy_goes_on_from_where_it_was(tmp_path, monkeypatch, stop_at, fill_v
     """Only what holds nothing but the fill value is looked at again."""
     source = zcore.create_array(tmp_path / "a", data=VALUES, chunks=(1, 19), fill_value=fill_value)
     wanted = {"chunks": (23, 1), "memory": 900}
-    calls, move = [], transfer.Moves.__call__
+    calls, move = [], transfer.move_slab
 
-    def counted(self, number):
-        calls.append(number)
+    def counted(*arguments):
+        calls.append(arguments)
         if len(calls) == stop_at:
             raise KeyboardInterrupt
-        move(self, number)
+        move(*arguments)
 
-    monkeypatch.setattr(transfer.Moves, "__call__", counted)
+    monkeypatch.setattr(transfer, "move_slab", counted)
     zcore.copy(source, zcore.MemoryStore(), **{**wanted, "chunks": (1, 19), "memory": "1 MB"})
     calls.clear()
     with pytest.raises(KeyboardInterrupt):
@@ -621,7 +621,7 @@ def test_a_copy_that_does_not_get_its_name_is_gone_on_with(tmp_path, monkeypatch
     with pytest.raises(zcore.StoreError):
         zcore.copy(source, tmp_path / "b")
     monkeypatch.setattr(staged.StagedDirectory, "commit", put)
-    monkeypatch.setattr(transfer.Moves, "__call__", lambda *_: (_ for _ in ()).throw(AssertionError))
+    monkeypatch.setattr(transfer, "move_slab", lambda *_: (_ for _ in ()).throw(AssertionError))
     assert np.array_equal(zcore.copy(source, tmp_path / "b")[...], VALUES)
 
 
