@@ -51,7 +51,7 @@ WORDS_OF_OTHERS = {
     **dict.fromkeys(("check", "fsck", "repair"), "verify"),
     **dict.fromkeys(("--compression", "--codec"), "--compressor"),
     "--format": "--zarr-format", "--force": "--overwrite", "--output": "--out", "-o": "--out", "--type": "--dtype",
-    "-R": "--recursive",
+    "-R": "--recursive", "-L": "--depth", "--level": "--depth",
 }
 
 EPILOG = """`zcore VERB --help` says more of each.

@@ -39,7 +39,7 @@ def test_a_folder_that_is_no_group_is_listed_by_the_nodes_in_it(run, weather, sa
 
 
 def test_long_lines_have_columns(run, weather):
-    code, out, _ = run("ls", "-rl", weather)
+    code, out, _ = run("ls", "-rla", weather)
     stored = [zcore.open(weather, path=path).nbytes_stored() for path in ("2016/t2m", "height")]
     assert (code, [line.split() for line in out.splitlines()]) == (0, [
         ["format", "type", "shape", "chunks", "stored", "name"],

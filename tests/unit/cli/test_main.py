@@ -154,7 +154,8 @@ def test_a_mistyped_option_shows_the_usage_of_its_verb(capsys):
 
 
 @pytest.mark.parametrize(("arguments", "words"), [
-    (["mv", "a", "b"], "did you mean cp?"), (["inof"], "did you mean info?"), (["xyzzy"], "lists all\n"),
+    (["mv", "a", "b"], "did you mean cp?"), (["inof"], "did you mean info?"), (["tree", "-L", "2"], "mean --depth?"),
+    (["xyzzy"], "lists all\n"),
     (["create", "a", "--compression", "gzip"], "did you mean --compressor?"),
     (["create", "a", "--chunsk=3"], "did you mean --chunks?"), (["ls", "--xyzzy"], "--xyzzy\n"),
     (["cp", "a", "b", "--chunk-shape", "3"], "did you mean --chunks?"),

@@ -35,6 +35,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
                         help=f"{location.HELP} (default: the current directory)")
     parser.add_argument("-r", "--recursive", action="store_true", help="list all levels, not only the first one")
     parser.add_argument("-l", "--long", action="store_true", help="a table with types, shapes, chunks and sizes")
+    # Nothing is hidden.
+    parser.add_argument("-a", action="store_true", help=argparse.SUPPRESS)
 
 
 def run(arguments: argparse.Namespace) -> int:

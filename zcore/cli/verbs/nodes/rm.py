@@ -17,7 +17,6 @@ import os
 import zcore
 from zcore.cli import location
 from zcore.cli.show import machine
-from zcore.formats import DOCUMENTS
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -48,6 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _found(text, recursive):
     """Return the store and the path of a node to delete; a link is a member of the directory it lies in."""
+    from zcore.formats import DOCUMENTS
     from zcore.hierarchy import deletion, lookup
     from zcore.stores.base import directory_at
     from zcore.stores.openers import store_of
