@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import math
 import os
 from functools import partial
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from zcore import workers
-from zcore.buffers import make_true_one
+from zcore.buffers import bools_of, make_true_one
 from zcore.engine.freshness import MAX_STALE, Freshness
 from zcore.engine.node_binding import Exclusive, NodeBinding
 from zcore.engine.views import fill_of, form_of, same_objects
@@ -83,7 +84,7 @@ class ArrayBinding(NodeBinding):
         self.small: SmallReads | None = None
         self._small_of = None
         self._n_small = 0
-        self._located = False      # not asked yet
+        self._located = None     # not known, or asked each time
         self._opened = None, None
         self.found: LastLook | None = None
         super().__init__(store, path, format, options, view)
@@ -107,8 +108,7 @@ class ArrayBinding(NodeBinding):
         return made
 
     def _open(self, view, metadata):
-        if self._located is False:
-            self._locate()      # also tells whether there is a directory
+        self._locate()      # also tells whether there is a directory
         options, chain, native = self.options, view.chain, self.directory is not None
         return OpenArray(
             metadata.shape, metadata.chunk_shape, program=chain.program, fill=metadata.fill_bytes,
@@ -234,7 +234,7 @@ class ArrayBinding(NodeBinding):
     def _locate(self):
         """Return the answer of `Store.locate`: where compiled code finds the objects, or to ask the store."""
         found = self._located
-        if found is None or found is False:
+        if found is None:
             found = self.store.locate(self.prefix)
             if type(found) is Directory:
                 self.directory = os.fsencode(found.path)
@@ -484,7 +484,10 @@ class ArrayBinding(NodeBinding):
         if view.identity is None or has_varying_items(dtype) or has_text(dtype) or dtype.itemsize > MAX_SEARCHED:
             return None
         threads = options.n_threads()
-        bools = tuple(_bools_of(dtype))
+        marked = np.zeros(1, dtype)
+        for raw in bools_of(marked):
+            raw[...] = 1
+        bools = tuple(np.flatnonzero(marked.view("u1")).tolist())     # offsets in bytes
         if type(located) is Strided and view.trusted and not located.is_decoded:
             made = Transfers(self.opened(view), threads, n_callers, bools, open_file=located.open,
                              make_reader=lambda *arguments: self._layout(located, view, None)(*arguments))
@@ -540,16 +543,3 @@ def _moved_by(view, elements):
     from zcore.codecs.items import Items
 
     return Items(view.chain, fill_of(metadata).reshape(()), elements)
-
-
-def _bools_of(dtype, offset=0):
-    """Iterate over the offsets in bytes of all booleans in an element of a type."""
-    if dtype.subdtype is not None:
-        base, shape = dtype.subdtype
-        for i in range(math.prod(shape)):
-            yield from _bools_of(base, offset + i * base.itemsize)
-    elif dtype.names is not None:
-        for name in dtype.names:
-            yield from _bools_of(dtype.fields[name][0], offset + dtype.fields[name][1])
-    elif dtype.kind == "b":
-        yield offset
