@@ -334,10 +334,9 @@ class DirectoryStore(Folders, FoundStore, PutStore):
             # A link that leads out is replaced, so only its directory counts.
             self._check_confined(os.path.dirname(path), key)
             with self._faults("look at", key):
-                is_special = is_special_file(path)
-            if is_special:
-                raise StoreError(f"{key!r} of {self!r} is neither a file nor a directory: it is not replaced", key=key,
-                                 errno=errno.ESPIPE)
+                if is_special_file(path):
+                    raise StoreError(f"{key!r} of {self!r} is neither a file nor a directory: it is not replaced",
+                                     key=key, errno=errno.ESPIPE)
 
     def list_special(self, prefix: str) -> Iterator[str]:
         pending = [prefix]

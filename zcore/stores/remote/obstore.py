@@ -94,26 +94,29 @@ class ObstoreClient(Client):
         start, length = (0, None) if byte_range is None else byte_range
         if length == 0 or start is not None and start > MAX_OFFSET:
             return self._empty(name, byte_range)
-        if not self._has_ranges and byte_range is not None:
-            return self._part_of_whole(name, byte_range)
+        has_ranges = self._has_ranges     # another thread may find out now that it has none
         try:
-            return self._get(name, byte_range, start, length)
+            return self._get(name, byte_range, start, length, has_ranges)
         except FileNotFoundError:
             return self._absent(name)
         except self._obstore.exceptions.NotSupportedError:
+            if not has_ranges:
+                raise
             if start is None:
                 return self._last(name, length)
-            self._has_ranges = False
-            return self._part_of_whole(name, byte_range)
+            self._has_ranges = False     # the server sends objects only as a whole
+            return self.get(name, byte_range)
         except self._obstore.exceptions.GenericError as exc:
             # No range names an empty part, so the size decides.
             if byte_range is None or not _is_beyond(exc):
                 raise
             return self._empty(name, byte_range, exc)
 
-    def _get(self, name, byte_range, start, length):
+    def _get(self, name, byte_range, start, length, has_ranges):
         options = {}
-        if start is None:
+        if not has_ranges:
+            pass
+        elif start is None:
             options["range"] = {"suffix": length}
         elif length is not None:
             options["range"] = start, min(start + length, MAX_OFFSET + 1)
@@ -122,7 +125,7 @@ class ObstoreClient(Client):
         found = self._call("get", name, options=options)
         meta, came = found.meta, found.range
         start, stop = resolve_range(byte_range, meta["size"])
-        if came != (start, stop):
+        if has_ranges and came != (start, stop):
             raise StoreError(f"bytes {came[0]} to {came[1]} of {meta['size']} came")
         return _received(found, meta, came, start, stop, length is None)
 
@@ -145,15 +148,6 @@ class ObstoreClient(Client):
         if answer is not None and answer[1:] != head:
             raise StoreError("the object was replaced while it was read")
         return answer
-
-    def _part_of_whole(self, name, byte_range):
-        """Return a part of an object that the server sends only as a whole."""
-        try:
-            found = self._call("get", name)
-        except FileNotFoundError:
-            return self._absent(name)
-        meta = found.meta
-        return _received(found, meta, found.range, *resolve_range(byte_range, meta["size"]), byte_range[1] is None)
 
     def head(self, name: str) -> Head | None:
         try:
