@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import os
+from contextlib import suppress
 from functools import partial
 from itertools import chain
 from operator import index
@@ -715,7 +716,10 @@ class Array(Node):
         values : object
             Any value that NumPy takes, a buffer such as a memoryview, or an `Array`, which is read whole.
         """
-        self[selection] = values if isinstance(values, (np.ndarray, Array)) else _of_buffer(values)
+        if not isinstance(values, (np.ndarray, Array)):
+            with suppress(TypeError):     # it has no buffer
+                values = np.asarray(memoryview(values))
+        self[selection] = values
 
     @overload
     def resize(self, shape: Shape, /) -> None: ...
@@ -1011,6 +1015,8 @@ class Array(Node):
     def info(self) -> Info:
         """A description in several lines, an `Info`; reads nothing."""
         metadata = self._binding.metadata
+        chunks, objects = self._shown_shapes()
+        grid = f"{objects}, {metadata.n_chunks} in a grid of {metadata.grid_shape}"
         return Info({
             "path": self.name,
             "store": repr(self.store),
@@ -1018,18 +1024,11 @@ class Array(Node):
             "shape": f"{metadata.shape} = {metadata.size} elements",
             "type": type_name(metadata.dtype),
             "fill value": metadata.fill_value,
-            **self._shown_grid(),
+            **({"chunks": grid} if self._binding.chain.shards is None else
+               {"chunks": chunks, "objects": f"shards of {grid}"}),
             "codecs": ", ".join(map(repr, self._chunk_chain.codecs)),
             "bytes": f"{metadata.nbytes} decoded",
         })
-
-    def _shown_grid(self):
-        """Return the rows for chunks, and for objects if these are shards; the last row counts objects."""
-        chunks, objects = self._shown_shapes()
-        metadata = self._binding.metadata
-        grid = f"{objects}, {metadata.n_chunks} in a grid of {metadata.grid_shape}"
-        return {"chunks": grid} if self._binding.chain.shards is None else {
-            "chunks": chunks, "objects": f"shards of {grid}"}
 
     def info_complete(self) -> Info:
         """Return `info` with the number and size of stored objects, which costs a listing."""
@@ -1286,11 +1285,3 @@ def _starts(starts, counts, shape):
 def read_whole(values: Any) -> Any:
     """Return the elements of a zcore array; return anything else unchanged."""
     return values[...] if isinstance(values, Array) else values
-
-
-def _of_buffer(values):
-    """Return an object with a buffer as an ndarray that shares it; return anything else unchanged."""
-    try:
-        return np.asarray(memoryview(values))
-    except TypeError:
-        return values

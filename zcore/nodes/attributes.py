@@ -68,8 +68,7 @@ class Attributes(MutableMapping[str, Any]):
 
     def update(self, *args: Any, **kwargs: Any) -> None:
         """Set several attributes in one write; same arguments as `dict.update`."""
-        new = dict(*args, **kwargs)
-        self._change(lambda attributes: attributes.update(new))
+        self.change(dict(*args, **kwargs))
 
     def change(self, new: Mapping[str, Any], gone: Iterable[str] = ()) -> None:
         """Set attributes and remove others in one write.
