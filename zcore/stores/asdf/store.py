@@ -183,7 +183,8 @@ class AsdfStore(FileStore):
         if isinstance(node, TreeGroup):
             names = [*_documents_of(node), *[f"{name}/" for name in node.members]]
         else:
-            chunks = self._chunk_names(node) if isinstance(node, NDArrayNode) else self._map_of(node)[0]
+            chunks = (map(_KEYS.encode, itertools.product(*map(range, self._grid(node))))
+                      if isinstance(node, NDArrayNode) else self._map_of(node)[0])
             names = [name[len(start):] for name in (*_documents_of(node), *chunks) if name.startswith(start)]
         return right_below(prefix, [prefix + name for name in names])
 
@@ -328,9 +329,6 @@ class AsdfStore(FileStore):
 
     def _grid(self, node):
         return [-(-n // max(1, chunk)) for n, chunk in zip(node.shape, self._chunk_shape(node), strict=True)]
-
-    def _chunk_names(self, node):
-        return map(_KEYS.encode, itertools.product(*map(range, self._grid(node))))
 
     def _coords(self, node, name):
         """Return the coordinates in the name of a chunk, or None."""

@@ -330,27 +330,21 @@ def read_records(store: Store, key: str, record_size: int, n_rows: int,
     raw = store.get(key, AtMost(MAX_FILE_NBYTES + 1))
     if raw is None:
         return None
-    pyarrow = _pyarrow()
-    if len(raw) > MAX_FILE_NBYTES:
-        raise _wrong_file(key, f"expected {MAX_FILE_NBYTES} bytes at the most, found more")
-    try:
-        columns, n = _columns(pyarrow, raw, key, record_size, max(n_rows, 0))
-        return Records(*_rows(pyarrow, columns, n, key, numbers_of), MAX_TARGETS)
-    except ReferenceFormatError as error:
-        if error.document is None:
-            raise _wrong_file(key, error.message) from None
-        raise
-    except (pyarrow.ArrowException, ValueError, KeyError, OSError) as exc:
-        raise _wrong_file(key, f"expected a Parquet file of references, found a mistake: {exc!s:.300}") from exc
-
-
-def _pyarrow():
     with Needing("reference sets in Parquet need", "pyarrow", "parquet", "reference sets in Parquet"):
         import pyarrow.parquet
-    return pyarrow
+    try:
+        if len(raw) > MAX_FILE_NBYTES:
+            raise ReferenceFormatError(f"expected {MAX_FILE_NBYTES} bytes at the most, found more")
+        columns, n = _columns(pyarrow, raw, record_size, max(n_rows, 0))
+        return Records(*_rows(pyarrow, columns, n, numbers_of), MAX_TARGETS)
+    except ReferenceFormatError as error:
+        raise ReferenceFormatError(f"{key}: {error.message}", document=key) from None
+    except (pyarrow.ArrowException, ValueError, KeyError, OSError) as exc:
+        raise ReferenceFormatError(f"{key}: expected a Parquet file of references, found a mistake: {exc!s:.300}",
+                                   document=key) from exc
 
 
-def _columns(pyarrow, raw, key, record_size, n_rows):
+def _columns(pyarrow, raw, record_size, n_rows):
     """Return the columns, a dict of ChunkedArray, and the number of their rows, at most `n_rows`."""
     options = {"thrift_string_size_limit": MAX_FOOTER_NBYTES, "thrift_container_size_limit": MAX_FOOTER_NBYTES}
     file = pyarrow.parquet.ParquetFile(pyarrow.BufferReader(raw), **options)
@@ -358,29 +352,29 @@ def _columns(pyarrow, raw, key, record_size, n_rows):
     names = schema.names
     n = metadata.num_rows
     if not 0 <= n <= min(record_size, MAX_ROWS):
-        raise _wrong_file(key, f"expected {min(record_size, MAX_ROWS)} rows at the most, found {n}")
+        raise ReferenceFormatError(f"expected {min(record_size, MAX_ROWS)} rows at the most, found {n}")
     present = [name for name in COLUMNS if name in names]
     if len(set(names)) < len(names):
-        raise _wrong_file(key, "two columns have one name")
+        raise ReferenceFormatError("two columns have one name")
     n_bytes = 0
     for group in range(metadata.num_row_groups):
         # Not the sizes of its columns: pyarrow ends the process if the metadata of one are damaged.
         of_group = metadata.row_group(group).total_byte_size
         n_bytes += of_group
         if of_group < 0 or n_bytes > MAX_DECODED_NBYTES:
-            raise _wrong_file(key, f"expected columns of {MAX_DECODED_NBYTES} bytes at the most, found {n_bytes}")
+            raise ReferenceFormatError(f"expected columns of {MAX_DECODED_NBYTES} bytes at the most, found {n_bytes}")
     if not present:
-        raise _wrong_file(key, f"expected columns {', '.join(COLUMNS)}, found {', '.join(names)!r:.200}")
+        raise ReferenceFormatError(f"expected columns {', '.join(COLUMNS)}, found {', '.join(names)!r:.200}")
     if "path" not in present and ("offset" in present or "size" in present):
         # Without it every row would be a missing chunk, whatever its offset says.
-        raise _wrong_file(key, f"expected a column 'path' beside offset and size, found {', '.join(names)!r:.200}")
+        raise ReferenceFormatError(f"expected a column 'path' beside offset and size, found {', '.join(names)!r:.200}")
     values = [name for name in present if name in ("path", "raw") and _is_of_bytes(pyarrow, schema.field(name).type)]
     file = pyarrow.parquet.ParquetFile(pyarrow.BufferReader(raw), metadata=metadata, read_dictionary=values,
                                        page_checksum_verification=True, **options)
     # In this thread: a page may have 2 GiB whatever the footer says, so only one is decoded at a time.
     table = file.read(columns=present, use_threads=False)
     if table.num_rows != n:
-        raise _wrong_file(key, f"expected {n} rows, as it declares, found {table.num_rows}")
+        raise ReferenceFormatError(f"expected {n} rows, as it declares, found {table.num_rows}")
     # kerchunk fills a file up to the size of a record, even if the array has a single chunk.
     n = min(n, n_rows)
     table = table.slice(0, n)
@@ -394,16 +388,16 @@ def _is_of_bytes(pyarrow, kind):
             or types.is_large_binary(kind))
 
 
-def _rows(pyarrow, columns, n, key, numbers_of):
+def _rows(pyarrow, columns, n, numbers_of):
     """Return four columns: numbers of targets, offsets, lengths, and the data inside the file."""
     targets = np.full(n, MISSING, np.int32)
-    offsets, has_offset = _integers(pyarrow, columns.get("offset"), n, key, "offset")
-    lengths, has_length = _integers(pyarrow, columns.get("size"), n, key, "size")
+    offsets, has_offset = _integers(pyarrow, columns.get("offset"), n, "offset")
+    lengths, has_length = _integers(pyarrow, columns.get("size"), n, "size")
     for numbers, what in ((offsets, "an offset"), (lengths, "a size")):
         if n and numbers.min() < 0:
             i = int(numbers.argmin())
-            raise _wrong_file(key, f"row {i}: expected {what} from 0 on, found {numbers[i]}")
-    for start, rows, urls, chosen in _texts(pyarrow, columns.get("path"), key, "path"):
+            raise ReferenceFormatError(f"row {i}: expected {what} from 0 on, found {numbers[i]}")
+    for start, rows, urls, chosen in _texts(pyarrow, columns.get("path"), "path"):
         urls = np.array(numbers_of(urls.to_pylist()), np.int32)
         targets[start + rows] = urls[chosen]
     is_part = targets >= 0
@@ -411,7 +405,7 @@ def _rows(pyarrow, columns, n, key, numbers_of):
     lengths[is_part & (offsets == 0) & (lengths == 0)] = WHOLE
     data = []
     n_data = 0
-    for start, rows, values, chosen in _texts(pyarrow, columns.get("raw"), key, "raw"):
+    for start, rows, values, chosen in _texts(pyarrow, columns.get("raw"), "raw"):
         values = values.cast(pyarrow.large_binary())
         _, ends, bytes_of = values.buffers()
         ends = np.frombuffer(ends, np.int64)[values.offset:values.offset + len(values) + 1]
@@ -422,22 +416,22 @@ def _rows(pyarrow, columns, n, key, numbers_of):
         n_data += len(data[-1])
     for has, what in ((has_offset, "an offset"), (has_length, "a size")):
         if has is not None and (lost := np.flatnonzero((targets >= 0) & ~has)).size:
-            raise _wrong_file(key, f"row {lost[0]}: expected {what} beside its path, found none")
+            raise ReferenceFormatError(f"row {lost[0]}: expected {what} beside its path, found none")
     return targets, offsets, lengths, b"".join(data)
 
 
-def _integers(pyarrow, column, n, key, name):
+def _integers(pyarrow, column, n, name):
     """Return a column of integers as int64, 0 for missing values, and which are present; None: all."""
     if column is None or pyarrow.types.is_null(column.type):
         return np.zeros(n, np.int64), None if column is None else np.zeros(n, np.bool)
     if not pyarrow.types.is_integer(column.type):
-        raise _wrong_file(key, f"column {name!r}: expected int64, found {column.type}")
+        raise ReferenceFormatError(f"column {name!r}: expected int64, found {column.type}")
     has = None if column.null_count == 0 else column.is_valid().to_numpy()
     numbers = column.fill_null(0).cast(pyarrow.int64()).to_numpy()
     return numbers.copy(), has
 
 
-def _texts(pyarrow, column, key, name):
+def _texts(pyarrow, column, name):
     """Iterate over the chunks of a column: first row, rows with a value, distinct values, and their indices."""
     is_text = pyarrow.types.is_string if name == "path" else pyarrow.types.is_binary
     is_large = pyarrow.types.is_large_string if name == "path" else pyarrow.types.is_large_binary
@@ -450,19 +444,16 @@ def _texts(pyarrow, column, key, name):
             part = part.dictionary_encode() if is_text(kind) or is_large(kind) else part
         if not pyarrow.types.is_dictionary(part.type) or not (
                 is_text(part.type.value_type) or is_large(part.type.value_type)):
-            raise _wrong_file(key, f"column {name!r}: expected {'texts' if name == 'path' else 'bytes'}, found {kind}")
+            what = "texts" if name == "path" else "bytes"
+            raise ReferenceFormatError(f"column {name!r}: expected {what}, found {kind}")
         rows = np.flatnonzero(part.is_valid().to_numpy(zero_copy_only=False))
         values, chosen = np.unique(part.indices.drop_null().to_numpy(zero_copy_only=False), return_inverse=True)
         values = part.dictionary.take(pyarrow.array(values))
         if values.null_count:
-            raise _wrong_file(key, f"column {name!r}: a value of its dictionary is null")
+            raise ReferenceFormatError(f"column {name!r}: a value of its dictionary is null")
         if len(rows):
             yield start, rows, values, chosen
 
 
 def _has_numbers(part):
     return not np.isnan(part.fill_null(float("nan")).to_numpy(zero_copy_only=False)).all()
-
-
-def _wrong_file(key, sentence):
-    return ReferenceFormatError(f"{key}: {sentence}", document=key)

@@ -17,7 +17,7 @@ from zcore.stores.openers import library_of
 from zcore.stores.remote.client import client_of
 from zcore.stores.remote.http import HttpClient, Permit, RefusedError
 from zcore.stores.remote.store import N_REQUESTS, RemoteStore, message_of
-from zcore.trust.urls import split_url
+from zcore.trust.urls import is_below, split_url
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -137,7 +137,7 @@ class RemoteTargets:
 
 def service_of(url: str, services: Mapping[str, Any]) -> tuple[str, Any]:
     """Return the longest beginning of a URL in `services`, and its service; else ``""`` and no options."""
-    longest = max([beginning for beginning in services if _begins(url, beginning)], key=len, default="")
+    longest = max([beginning for beginning in services if is_below(url, beginning)], key=len, default="")
     return longest, services.get(longest, {})
 
 
@@ -175,8 +175,3 @@ def _refusal(error):
         return error.message       # `allowed` would not help
     root = error.url.partition("?")[0].rpartition("/")[0] + "/"
     return f"{error.message}; allowed={[root]!r} would permit it"
-
-
-def _begins(url, beginning):
-    """Return whether a URL is `beginning` or lies below it: "s3://bucket2" is not below "s3://bucket"."""
-    return url.startswith(beginning) and (beginning[-1] == "/" or url[len(beginning):len(beginning) + 1] in ("", "/"))
