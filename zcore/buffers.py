@@ -3,6 +3,8 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+MAX_NDIM = 64  # of numpy.ndarray
+
 
 def flat_view(value: Any, name: str = "a value", writable: bool = False) -> memoryview:
     """Return a view of the bytes of a C-contiguous buffer.

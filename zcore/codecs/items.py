@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from zcore.buffers import MAX_NDIM
 from zcore.kernel.codec.varying import move_text
-from zcore.model.metadata import MAX_NDIM
 
 if TYPE_CHECKING:
     from typing import Any, TypeAlias

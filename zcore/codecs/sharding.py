@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from zcore.buffers import MAX_NDIM
 from zcore.codecs.base import Codec
 from zcore.codecs.items import Items
 from zcore.errors import MetadataError, UnsupportedError
@@ -20,7 +21,7 @@ from zcore.kernel.plan.read import ReadPlan
 from zcore.kernel.plan.write import WritePlan
 from zcore.kernel.select.box import whole
 from zcore.kernel.select.open_array import OpenArray
-from zcore.model.metadata import MAX_NDIM, CodecSpec, has_varying_items, integers
+from zcore.model.metadata import CodecSpec, has_varying_items, integers
 from zcore.model.named_codecs import named_codec
 
 if TYPE_CHECKING:

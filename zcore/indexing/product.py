@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from zcore.buffers import MAX_NDIM
 from zcore.errors import SelectionError
 from zcore.kernel.select.points import checked
 
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     Lengths: TypeAlias = tuple[int | None, tuple[int, ...]]
     Group: TypeAlias = tuple[tuple[int, ...], Sequence[npt.NDArray[Any]] | npt.NDArray[np.bool_], tuple[int, ...]]
 
-MAX_NDIM = 64  # of numpy.ndarray
 DENSE = 16     # A mask stays a mask if at least one in so many elements is true.
 
 

@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from operator import index as exact_index
 from typing import TYPE_CHECKING
 
+from zcore.buffers import MAX_NDIM
 from zcore.errors import UnsupportedError
 from zcore.kernel.select.grid import Edges
-from zcore.model.metadata import MAX_NDIM
 from zcore.model.value import TEXT, first_of
 from zcore.text.sizes import parse_nbytes
 

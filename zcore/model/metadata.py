@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from zcore.buffers import MAX_NDIM
 from zcore.errors import UnsupportedError
 from zcore.model.chunk_grid import check_edges, dimensions_of
 from zcore.model.fill_value import fill_bytes as bytes_of_fill
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 
     _Metadata = TypeVar("_Metadata", "ArrayMetadata", "GroupMetadata")
 
-MAX_NDIM = 64  # of numpy.ndarray
 MAX_LENGTH = 2**63 - 1
 # The attribute for the names of dimensions where a format has none, as xarray writes it.
 NAMES_ATTRIBUTE = "_ARRAY_DIMENSIONS"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from zcore.asdf.tree.tagged import TaggedScalar
+from zcore.buffers import MAX_NDIM
 from zcore.errors import AsdfFormatError
 
 if TYPE_CHECKING:
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-MAX_NDIM = 64  # of NumPy
 # Memory that one array takes while it is read, beside the tree: its elements and lists of them.
 MAX_NBYTES = 3 << 26
 # Each text takes as much as the longest one: so many bytes in all, or so many for each character that there is.

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from zcore.asdf.tree.datatypes import dtype_of, is_integer
-from zcore.asdf.tree.inline import MAX_NDIM, array_of
+from zcore.asdf.tree.inline import array_of
 from zcore.asdf.tree.tagged import shown
-from zcore.buffers import bools_of, make_true_one, may_overlap, strides_of
+from zcore.buffers import MAX_NDIM, bools_of, make_true_one, may_overlap, strides_of
 from zcore.errors import AsdfFormatError, UnsupportedError
 from zcore.text.characters import fault_of_text
 

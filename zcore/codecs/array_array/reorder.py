@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from zcore.buffers import MAX_NDIM
 from zcore.codecs.base import Codec
 
 if TYPE_CHECKING:
@@ -74,8 +75,6 @@ class TransposeCodec(Codec):
         """Return a view of the encoded chunk."""
         return chunk.transpose(np.argsort(self.order))
 
-
-MAX_NDIM = 64  # of numpy.ndarray
 
 
 class ReshapeCodec(Codec):

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from zcore.buffers import MAX_NDIM
 from zcore.formats.codec_specs import MAX_BLOSC_NBYTES
 from zcore.formats.zarr_v3.chain import byte_order_of, check_chain, render_chain
 from zcore.formats.zarr_v3.dtypes import named_dtype, packed, render_data_type
@@ -21,7 +22,7 @@ from zcore.model.chunk_grid import dimensions_of, shown_chunks
 from zcore.model.chunk_keys import ChunkKeyEncoding
 from zcore.model.fill_value import fill_bytes, fill_scalar, naming_fill
 from zcore.model.foreign_dtypes import is_foreign
-from zcore.model.metadata import MAX_NDIM, ArrayMetadata, CodecSpec, GroupMetadata, has_varying_items, shape_of
+from zcore.model.metadata import ArrayMetadata, CodecSpec, GroupMetadata, has_varying_items, shape_of
 from zcore.model.value import IdentityKey, first_of
 
 if TYPE_CHECKING:

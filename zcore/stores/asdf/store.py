@@ -21,9 +21,8 @@ import numpy as np
 from zcore.asdf.checksums import check
 from zcore.asdf.file import AsdfFile
 from zcore.asdf.source import FileSource
-from zcore.asdf.tree.inline import MAX_NDIM
 from zcore.asdf.tree.ndarray import MAX_NBYTES, NDArrayNode
-from zcore.buffers import strides_of
+from zcore.buffers import MAX_NDIM, strides_of
 from zcore.errors import AsdfFormatError, ZcoreError
 from zcore.kernel.refs.table import ReferenceTable
 from zcore.model.chunk_grid import coords_at, number_of

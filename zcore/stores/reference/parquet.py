@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from zcore.buffers import MAX_NDIM
 from zcore.errors import Needing, ReferenceFormatError, UnsupportedError, ZcoreError, warn
 from zcore.kernel.refs.table import Records, RecordTable, ReferenceTable
 from zcore.model.chunk_grid import coords_at
@@ -36,7 +37,6 @@ METADATA = PARQUET_DOCUMENT
 MAX_METADATA_NBYTES = 1 << 28
 MAX_KEPT_NBYTES = 1 << 28  # of cached columns
 MAX_KEPT_FILES = 1 << 12
-MAX_NDIM = 64              # of numpy.ndarray
 MAX_DEPTH = 64             # of lists and objects in the documents
 _DOCUMENTS = (".zarray", ".zgroup", ".zattrs")
 _FILE = re.compile(r"refs\.(0|[1-9][0-9]{0,18})\.parq")

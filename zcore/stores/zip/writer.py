@@ -41,6 +41,7 @@ from zcore.stores.zip.members import (
     END64,
     END64_SIGNATURE,
     END_SIGNATURE,
+    ENTRY_SIGNATURE,
     HEADER,
     IN_ZIP64,
     LOCATOR,
@@ -64,7 +65,6 @@ _VERSION, _VERSION_OF_ZIP64 = 20, 45
 # APPNOTE 4.3.12: signature, versions made by and needed (two bytes each), flags, method, time, date, CRC, stored size,
 # size, lengths of name, extra fields and comment, disk, attributes inside and outside, offset of the header.
 _ENTRY = struct.Struct("<4s4B4HL2L5H2L")
-_ENTRY_SIGNATURE = b"PK\x01\x02"
 _MAX_COUNT = 0xFFFF
 # A file that is gone after each of so many tries cannot be made at all.
 _MAX_TRIES = 100
@@ -243,7 +243,7 @@ class ZipWriter:
             version = _VERSION_OF_ZIP64 if extra else _VERSION
             n_bytes, n_stored, header = values
             parts.append(_ENTRY.pack(
-                _ENTRY_SIGNATURE, version, _UNIX, version, 0, _flags(name), self._method, _TIME, _DATE, member.crc,
+                ENTRY_SIGNATURE, version, _UNIX, version, 0, _flags(name), self._method, _TIME, _DATE, member.crc,
                 n_stored, n_bytes, len(name), len(extra), 0, 0, 0, _MODE << 16, header) + name + extra)
         self._write(b"".join(parts))
         n_entries, n_bytes = len(members), self._end - start

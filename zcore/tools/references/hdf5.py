@@ -17,6 +17,7 @@ from zcore.stores.reference.store import ReferenceStore
 from zcore.tools.copy.translate import ENUMS, Losses
 from zcore.tools.hdf5.dataset import references_of
 from zcore.tools.hdf5.walk import LINKS, NAMES, ScaleNames, attributes_of, h5py, has_enum, open_file, reading, walk
+from zcore.tools.references.references import MAX_INLINED
 from zcore.trust.base_path import file_path
 from zcore.trust.urls import is_remote
 
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
     from zcore.typing import StrPath
 
-MAX_INLINED = 1 << 20
 _ZARR_V2 = format_of(2)
 
 
