@@ -28,7 +28,7 @@ from zcore.nodes.info import Info, type_name
 from zcore.nodes.node import Node
 from zcore.stores.directory.store import DirectoryStore
 from zcore.text.sizes import integer_of
-from zcore.text.tried_names import OF_ARRAY, add_tried
+from zcore.text.tried_names import OF_ARRAY, add_tried, advising
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -727,6 +727,7 @@ class Array(Node):
     @overload
     def resize(self, *shape: SupportsIndex, axis: SupportsIndex | None = None) -> None: ...
 
+    @advising
     def resize(self, *shape, axis=None):
         """Change the shape. Remaining elements keep their values, new ones have the fill value.
 

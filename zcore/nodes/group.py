@@ -596,6 +596,7 @@ class Group(Node):
         self._binding.check_writable()
         return GroupWriter(self, dimension, queue)
 
+    @advising
     def move(self, source: str, destination: str) -> None:
         """Move the member `source` to another path below the group; create missing groups above it.
 

@@ -7,6 +7,7 @@ from zcore.engine.node_binding import NodeBinding
 from zcore.model.metadata import unshared
 from zcore.nodes.attributes import Attributes
 from zcore.stores.base import StorePath
+from zcore.text.tried_names import advising
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,6 +43,7 @@ class Node:
         """The user's attributes, a mutable mapping on the store: `zcore.nodes.attributes.Attributes`."""
         return Attributes(self._binding)
 
+    @advising
     def update_attributes(self, attributes: Mapping[str, Any]) -> Self:
         """Set several attributes in one write; return the handle."""
         self.attrs.update(attributes)

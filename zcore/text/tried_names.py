@@ -56,6 +56,8 @@ SENTENCES = {
     **dict.fromkeys(("mean", "sum", "min", "max", "std", "var", "any", "all", "T", "transpose", "reshape", "ravel",
                      "copy", "tolist", "to_numpy", "value", "item", "argmax", "flatten", "squeeze"), _IN_MEMORY),
     "flush": "every write is stored when it returns",
+    "new_shape": "the new shape has no name, as in z.resize((4, 6))", "dest": "it is destination", "new_attributes":
+    "it is attributes", "write_data": "zcore.from_array has it",
     **dict.fromkeys(("copy_store", "copy_all"), _COPY), "string_dtype": "dtype=str is text of any length",
     **dict.fromkeys(("dims", "make_scale"), _DIMENSIONS), **dict.fromkeys(("SoftLink", "ExternalLink", "ref"), _LINKS),
     **dict.fromkeys(("AsyncArray", "async_array"), "await z.async_read(selection)"), "open_like":
