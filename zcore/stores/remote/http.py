@@ -102,7 +102,7 @@ class HttpClient(Client):
         # A child does not use the connections of its parent.
         # Reentrant: a signal handler may read.
         self._lock = RLock()
-        self._idle = {}
+        self._idle = []     # the last one was used last
         # Not by __del__: the client and its judge are a cycle, which may be collected after the sockets.
         finalize(self, _close, self._idle)
 
@@ -196,12 +196,9 @@ class HttpClient(Client):
     def _connection(self, url, server, permit):
         """Return a connection to a server, and whether it is a new one."""
         with self._lock:
-            idle = self._idle.get((server, permit.anywhere))
-            if idle:
-                connection = idle.pop()
-                if not idle:
-                    del self._idle[server, permit.anywhere]
-                return connection, False
+            for i in reversed(range(len(self._idle))):
+                if self._idle[i][:2] == (server, permit.anywhere):
+                    return self._idle.pop(i)[2], False
         _, host, port = server
         addresses = [item[4][0] for item in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
         if not permit.anywhere:
@@ -219,15 +216,10 @@ class HttpClient(Client):
             connection.close()
             return
         with self._lock:
-            self._idle.setdefault((server, permit.anywhere), []).append(connection)
-            if sum(map(len, self._idle.values())) <= MAX_IDLE:
-                return
-            # A document may name thousands of servers. The least recently used one loses a connection.
-            oldest = next(iter(self._idle))
-            connection = self._idle[oldest].pop(0)
-            if not self._idle[oldest]:
-                del self._idle[oldest]
-        connection.close()
+            self._idle.append((server, permit.anywhere, connection))
+            # A document may name thousands of servers.
+            given_up, self._idle[:-MAX_IDLE] = self._idle[:-MAX_IDLE], []
+        _close(given_up)
 
 
 class _Connection(http.client.HTTPConnection):
@@ -334,9 +326,8 @@ def _tls_context():
 
 
 def _close(idle):
-    for connections in idle.values():
-        for connection in connections:
-            connection.close()
+    for _, _, connection in idle:
+        connection.close()
 
 
 def _split(url):

@@ -445,7 +445,7 @@ def test_connections_to_many_servers(made, monkeypatch):
     for key in store.list():
         assert store.get(key) == b"head"
     (client,) = store.targets.remote._clients.values()
-    kept = [place[1] for (place, _), connections in client._idle.items() for _ in connections]
+    kept = [place[1] for place, _, _ in client._idle]
     assert kept == ["host5.example", "host4.example", "host0.example"]
 
 
