@@ -240,21 +240,16 @@ class StreamWriter:
                     return
                 self._is_busy = asked
             workers.later(partial(self._store, asked), self._ended)
-        except BaseException as exception:
-            # No more threads; or Ctrl-C, and it is not known how far this has come.
+        except RuntimeError:     # no more threads
+            try:
+                self._store(asked)
+            except Exception as error:
+                self._ended(None, error)
+        except BaseException:
             with self._guard:
-                if self._is_busy is asked:
+                if self._is_busy is asked:     # Ctrl-C: it is not known how far this has come
                     self._is_busy = False
-            if not isinstance(exception, RuntimeError):
-                raise
-            self._store_here()
-
-    def _store_here(self):
-        self._is_busy = asked = object()
-        try:
-            self._store(asked)
-        except Exception as error:
-            self._ended(None, error)
+            raise
 
     def _store(self, asked):
         with self._guard:
