@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
-from datetime import date, datetime
+from datetime import date
 from typing import TYPE_CHECKING
 
 from zcore.asdf.tree.ndarray import NDArrayNode
 from zcore.asdf.tree.origin import Reference
 from zcore.asdf.tree.scalars import MAX_DIGITS, complex_text
-from zcore.asdf.tree.tagged import IntegerNode, TaggedMapping, TaggedScalar
+from zcore.asdf.tree.tagged import IntegerNode, TaggedMapping
 from zcore.errors import AsdfFormatError, ZcoreError
 
 if TYPE_CHECKING:
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 MAX_VALUES = 1 << 20  # of the attributes of a node: shared values may be many more than the text has
 MAX_DEPTH = 100
-# Most values of a tree: no arrays, and nothing below them.
-_LEAVES = frozenset((str, int, float, bool, type(None), complex, bytes, date, datetime, TaggedScalar, IntegerNode))
 _MAX_BITS = MAX_DIGITS * 3  # MAX_DIGITS decimal digits have more bits
 
 _ZARR_TAG = "asdf://asdf-format.org/zarr/tags/zarr-"
@@ -78,9 +76,6 @@ def root_of(tree: object) -> Node:
         container, group = pending.pop()
         for key, value in _items(container):
             label = str(key).lower() if isinstance(key, bool) else str(key)
-            if type(value) in _LEAVES:
-                group.attributes[_free(label, group)] = value
-                continue
             value = _followed(value)
             node = _node_of(value)
             # An attribute may have any name.
@@ -122,12 +117,10 @@ def _add_mask(node, name, group):
 def _leading(tree):
     """Return the ids of all mappings and lists that lead to an array."""
     above, to_arrays, seen = {}, [], {id(tree)}
-    pending = [tree] if _is_container(tree) else []
+    pending = [tree]
     while pending:
         container = pending.pop()
-        for value in container.values() if isinstance(container, dict) else container:
-            if type(value) in _LEAVES:
-                continue
+        for _, value in _items(container):
             value = _followed(value)
             if _node_of(value) is not None:
                 to_arrays.append(id(container))
