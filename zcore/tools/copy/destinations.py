@@ -152,7 +152,8 @@ class Building(staged.StagedDirectory, Work):
             self.acquire()
             with staged.faults("build", place):
                 self._resume_or_begin()
-        except BaseException:
+        except BaseException as exc:
+            self.name_place(exc)
             self.leave()
             raise
 
