@@ -203,7 +203,7 @@ def test_a_late_piece_does_not_write_to_another_copy(tree, tmp_path, attributes)
         moves = pickle.dumps(functools.partial(move_slab, opened.nodes[0][1], target, (50, 50), None))
     pickle.loads(moves)(0)
     assert np.array_equal(first[:50, :50], source[:50, :50])
-    late, objects = pickle.loads(moves), pickle.dumps((first, first, False, [("c/0/0", "c/0/0", 1)]))
+    late, objects = pickle.loads(moves), pickle.dumps((first, first, False, [("c/0/0", "c/0/0")]))
     _pass_on_worker(*pickle.loads(objects))
     zcore.create_array(tmp_path / "t", shape=(300, 200), chunks=(50, 50), dtype="f4", overwrite=True,
                        attributes=attributes)

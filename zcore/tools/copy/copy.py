@@ -165,9 +165,9 @@ def copy(source: StoreLike | Array | Group | list[StoreLike | Array | Group], de
                 sink.close()
             for name, node in opened.nodes:
                 target = made.pop(name) if name in made else copier.make(name, node)
-                if target is None and isinstance(node, SourceArray):
-                    reported.advance(_nbytes(node, wanted))
-                elif isinstance(node, SourceArray):
+                if isinstance(node, SourceArray):
+                    reported.begin(_nbytes(node, wanted))
+                if target is not None:
                     try:
                         with node.watched():
                             _fill(node, target, memory, threads, work, reported, client)
@@ -180,6 +180,7 @@ def copy(source: StoreLike | Array | Group | list[StoreLike | Array | Group], de
                             error.args = (f"{name}: {error}",)
                         raise
                     sink.end(name)
+            reported.begin(0)
             _check(opened, work)
     losses.warn(str(place))
     return place.opened(threads)

@@ -117,7 +117,7 @@ class Sink:
 
 
 class Progress:
-    """Counts the bytes that are copied, and reports them to `tell`, if given.
+    """Counts the bytes that are done, part by part, and reports them to `tell`, if given.
 
     Parameters
     ----------
@@ -129,14 +129,20 @@ class Progress:
     def __init__(self, tell: Callable[[int, int], object] | None, total: int) -> None:
         self._tell = tell
         self._total = total
-        self._done = 0.0
+        self._done = self._end = 0.0
         self._lock = allocate_lock()
 
+    def begin(self, n_bytes: float) -> None:
+        """Note that all parts so far are done, and that the next one has so many bytes."""
+        if self._done < self._end:
+            self.advance(self._end)
+        self._end = min(self._end + n_bytes, self._total)
+
     def advance(self, n_bytes: float) -> None:
-        """Note that more bytes are done."""
+        """Note that more bytes of this part are done. It counts up to its end."""
         if self._tell is not None:
             with self._lock:
-                self._done = min(self._done + n_bytes, self._total)
+                self._done = min(self._done + n_bytes, self._end)
                 done = round(self._done)
             self._tell(done, self._total)
 
@@ -154,30 +160,21 @@ def pass_objects(source: ArrayBinding, target: ArrayBinding, is_begun: bool, pro
     client : object, optional
         Client of dask whose workers do the copy, see `zcore.tools.spread`.
     """
-    metadata = source.metadata
-    keys, prefix = target.metadata.chunk_keys, target.prefix
-    n_left = metadata.nbytes
-
-    def objects():
-        nonlocal n_left
-        for key, coords in source.stored_chunks():
-            share = min(metadata.chunk_nbytes, n_left)
-            n_left -= share
-            yield key, prefix + keys.encode(coords), share
+    keys, prefix, n_bytes = target.metadata.chunk_keys, target.prefix, source.metadata.chunk_nbytes
 
     def copy():
         nonlocal is_begun
+        objects = ((key, prefix + keys.encode(coords)) for key, coords in source.stored_chunks())
         if client is None:
-            _pass_some(source, target, is_begun, progress.advance, objects())
+            _pass_some(source, target, is_begun, progress.advance, objects)
         else:
-            size = max(1, min(_MAX_SHARE, _SHARE_NBYTES // max(1, metadata.chunk_nbytes)))
+            size = max(1, min(_MAX_SHARE, _SHARE_NBYTES // max(1, n_bytes)))
             work = partial(_pass_on_worker, Array(source), Array(target), is_begun)
-            for share, _ in spread(client, work, _batched(objects(), size)):
-                progress.advance(sum(n_bytes for _, _, n_bytes in share))
+            for share, _ in spread(client, work, _batched(objects, size)):
+                progress.advance(len(share) * n_bytes)
         is_begun = True
 
     until_unmoved(source.store, source.path, copy)
-    progress.advance(n_left)
 
 
 def _batched(items, n):
@@ -215,19 +212,19 @@ def _check_place(target):
 
 
 def _pass_some(source, target, is_begun, advance, objects):
-    """Copy objects, an iterator of (key, new key, bytes of elements)."""
+    """Copy objects, an iterator of (key, new key)."""
     metadata = source.metadata
     files = directory_at(source.store), directory_at(target.store)
     by_system = None not in files and metadata.chunk_nbytes > _LARGE
 
     def move(item):
-        key, new, share = item
+        key, new = item
         if not (is_begun and target.store.exists(new)):
             is_done = by_system and _copy_file(os.path.join(files[0], key), os.path.join(files[1], new))
             # An object that was erased since it was listed reads as the fill value, if the array stays the same.
             if not is_done and (value := _fetched(source, key)) is not None:
                 target.store.set(new, value)
-        advance(share)
+        advance(metadata.chunk_nbytes)
 
     n_requests = max(source.store.n_requests, target.store.n_requests)
     n_threads = max(target.options.threads or config.threads, min(n_requests, _WAITING_NBYTES // metadata.chunk_nbytes))
@@ -297,10 +294,8 @@ class Slabs:
         """Copy the slabs that are not copied yet."""
         if self.passes.between is None:
             self._pass(self.source, self.target, self.passes.write, 1.0)
-        elif self.work.is_begun and self.target.whole_slabs(self.passes.write).issuperset(
-                self._needed(self.source, self.target, self.passes.write)):
-            self.progress.advance(self.target.nbytes)
-        else:
+        elif not (self.work.is_begun and self.target.whole_slabs(self.passes.write).issuperset(
+                self._needed(self.source, self.target, self.passes.write))):
             with contextlib.ExitStack() as stack:
                 folder = self.work.between or stack.enter_context(
                     tempfile.TemporaryDirectory(prefix="zcore-copy-"))
@@ -328,15 +323,12 @@ class Slabs:
         return StoredTarget(new.create(store, "", options, True))
 
     def _pass(self, source, target, slab, weight):
-        shape, left = source.shape, self.target.nbytes * weight
         numbers = self._needed(source, target, slab)
         done = target.whole_slabs(slab) if self.work.is_begun else frozenset()
 
         def advance(number):
-            nonlocal left
-            n_bytes = math.prod(slab_at(shape, slab, number)[1]) * self.target.dtype.itemsize * weight
-            left -= n_bytes
-            self.progress.advance(n_bytes)
+            n_elements = math.prod(slab_at(source.shape, slab, number)[1])
+            self.progress.advance(n_elements * self.target.dtype.itemsize * weight)
 
         def undone():
             for number in numbers:
@@ -353,7 +345,6 @@ class Slabs:
         else:
             for number, _ in spread(self.client, partial(move_slab, source, target.on_worker(), slab, None), undone()):
                 advance(number)
-        self.progress.advance(left)
 
     def _needed(self, source, target, slab):
         """Return the numbers of the slabs that are copied, in C order.

@@ -48,6 +48,7 @@ from zcore.stores.openers import PARQUET_DOCUMENT, as_path, store_of
 from zcore.text.printable import plural
 from zcore.tools.copy import document_last
 from zcore.tools.copy.destinations import recover
+from zcore.tools.copy.transfer import Progress
 from zcore.tools.spread import check_client, check_shared
 from zcore.tools.verify import repair as repairs
 from zcore.tools.verify.decoded import Changed, read_objects
@@ -158,10 +159,9 @@ class _Verification:
         self.store = store
         self.options = options
         self.report = Report(store.describe(""))
-        self._progress = progress
+        self._tell = progress
         self._client = client
         self._path = ""
-        self._done = self._total = 0
         # path -> (bindings, names of documents); more than one binding where formats share a path
         self._arrays = {}
         self._hidden = set()    # paths whose content is unknown
@@ -478,8 +478,10 @@ class _Verification:
     def read(self):
         """List the objects of all arrays, and read them."""
         blocks = list(self.store.blocks(self._path)) if isinstance(self.store, BlockStore) else []
-        self._total = sum(binding.metadata.nbytes for bindings, _ in self._arrays.values() for binding in bindings)
-        self._total += sum(nbytes for _, _, nbytes, _ in blocks)
+        in_blocks = sum(nbytes for _, _, nbytes, _ in blocks)
+        self._progress = Progress(self._tell, in_blocks + sum(
+            binding.metadata.nbytes for bindings, _ in self._arrays.values() for binding in bindings))
+        self._progress.begin(in_blocks)
         for name, path, nbytes, check in blocks:
             try:
                 check()
@@ -490,14 +492,14 @@ class _Verification:
                     path = self._array_of(name)
                 self._in_damaged_blocks.add(name)
                 self._note(repairs.problem_kind(error), name, path, error)
-            self._advance(self._total, nbytes)
+            self._progress.advance(nbytes)
         report = self.report
         pending, tries = list(reversed(self._arrays)), Counter()
         while pending:
             path = pending.pop()
             bindings, known = self._arrays[path]
             n_problems = len(self.problems)
-            done, counts = self._done, (report.n_objects, report.n_bytes)
+            counts = report.n_objects, report.n_bytes
             try:
                 self._read_array(path, bindings, known)
                 self._check_unchanged(bindings)
@@ -508,12 +510,8 @@ class _Verification:
                                      key=path) from None
                 self.problems = dict(islice(self.problems.items(), n_problems))
                 report.n_objects, report.n_bytes = counts
-                self._done = done
                 pending += reversed(self._walk_again(path))
-                continue
-            self._done = done + sum(binding.metadata.nbytes for binding in bindings)
-        self._done = self._total
-        self._advance(self._total, 0)
+        self._progress.begin(0)
 
     def _check_unchanged(self, bindings):
         """Raise Changed if another process has replaced a document, by which all objects below it were judged."""
@@ -525,12 +523,6 @@ class _Verification:
         """Return the path of the array that a key lies below, or that of the node where this run began."""
         return next((path for path in (key, *above(key)) if path in self._arrays), self._path)
 
-    def _advance(self, end, n_bytes):
-        """Report progress by so many bytes, up to `end`."""
-        self._done = min(self._done + n_bytes, end)
-        if self._progress is not None:
-            self._progress(min(self._done, self._total), self._total)
-
     def _read_array(self, path, bindings, known):
         try:
             is_read = isinstance(self.store, BlockStore) and self.store.is_in_blocks(path)
@@ -539,11 +531,9 @@ class _Verification:
             return
         for binding, tasks in zip(bindings, self._list_objects(path, bindings, known), strict=True):
             metadata = binding.metadata
-            end = self._done + metadata.nbytes
+            self._progress.begin(metadata.nbytes)
             if not is_read:
-                read_objects(binding, tasks, partial(self._note_object, binding), partial(self._advance, end),
-                             self._client)
-            self._advance(end, metadata.nbytes)
+                read_objects(binding, tasks, partial(self._note_object, binding), self._progress.advance, self._client)
             self.report.n_objects += len(tasks)
             self.report.n_bytes += len(tasks) * metadata.chunk_nbytes
 

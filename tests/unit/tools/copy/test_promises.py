@@ -859,7 +859,7 @@ def test_source_changes_at_every_object(change, wanted, there, tmp_path):
 
 @pytest.mark.thinned(2, "there", "wanted", "by")
 @pytest.mark.parametrize("by", ["create_array", "copy"])
-@pytest.mark.parametrize("wanted", [{}, {"chunks": (4, 4), "memory": 2000}], ids=["objects", "slabs"])
+@pytest.mark.parametrize("wanted", [{}, {"chunks": (4, 4), "memory": 500}], ids=["objects", "slabs"])
 @pytest.mark.parametrize("there", ["memory", "directory"])
 def test_source_is_replaced_by_its_like_at_every_object(there, wanted, by, tmp_path):
     """The document has the same bytes, the elements are others: a mixture of both is no success."""
@@ -892,7 +892,7 @@ def test_source_is_replaced_by_its_like_at_every_object(there, wanted, by, tmp_p
     assert at > 2 if wanted else at > 16
 
 
-@pytest.mark.parametrize("wanted", [{}, {"chunks": (4, 4), "memory": 2000}], ids=["objects", "slabs"])
+@pytest.mark.parametrize("wanted", [{}, {"chunks": (4, 4), "memory": 500}], ids=["objects", "slabs"])
 def test_source_grows_during_each_part_of_a_copy(wanted, tmp_path):
     group = zcore.create_group(tmp_path / "a")
     group.create_array("b", data=VALUES, chunks=(3, 3))
