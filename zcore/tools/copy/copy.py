@@ -182,6 +182,7 @@ def copy(source: StoreLike | Array | Group | list[StoreLike | Array | Group], de
                     sink.end(name)
             reported.begin(0)
             _check(opened, work)
+            sink.close()
     losses.warn(str(place))
     return place.opened(threads)
 

@@ -332,6 +332,8 @@ class Destination:
              losses: Losses, threads: int | None) -> Iterator[tuple[Sink, Work]]:
         """Return a context manager that gives a sink and its work. The node appears when it ends without an error.
 
+        The caller closes the sink.
+
         Parameters
         ----------
         job : dict
@@ -370,7 +372,6 @@ class Destination:
             # A node that is built elsewhere meets only its own objects.
             sink = StoreSink(inner, "", zarr_format, work, losses, threads, place is not None or overwrite)
             yield sink, work
-            sink.close()
             if not isinstance(work, Building) or work.is_here():     # else `finish` raises
                 creation.create_ancestors(store, path, format, Options())
 
@@ -395,9 +396,7 @@ class Destination:
                                      f"format {root_format!r}: pass zarr_format=3, or name it .zip")
                 lookup.check_new_names(path, format_of(root_format))
                 with ZipStore(place, mode="w" if overwrite else "x", fsync=fsync) as store:
-                    sink = StoreSink(store, path, zarr_format, Work(), losses, threads, documents_first=True)
-                    yield sink
-                    sink.close()
+                    yield StoreSink(store, path, zarr_format, Work(), losses, threads, documents_first=True)
                 return
             if zarr_format is not None:
                 raise ValueError(f"zarr_format={zarr_format!r} was asked for, {os.path.basename(place)} has no format "
@@ -408,7 +407,6 @@ class Destination:
                 sink = openers.loaded(SINKS[self.kind])(temporary, path, losses)
                 try:
                     yield sink
-                    sink.close()
                 except BaseException:
                     with contextlib.suppress(Exception):     # the first one counts
                         sink.discard()

@@ -313,8 +313,7 @@ def _copied(attributes, dataset, prefix, chunks, dtype, max_inlined) -> Referenc
     filters = [{"id": "vlen-utf8"}] if of_text else None
     found = _documents(attributes, dataset, prefix, chunks, dtype, filters, None, True)
     n_least = dataset.size * (MIN_TEXT_NBYTES if of_text else dtype.itemsize)
-    if n_least > max_inlined:
-        raise _too_large(n_least, max_inlined)
+    _check_size(n_least, max_inlined)
     _copy(dataset, prefix, chunks, found, np.ndindex(*_grid(dataset.shape, chunks)), max_inlined,
           Texts(dataset) if of_text else None)
     return found
@@ -401,13 +400,11 @@ def _copy(dataset, prefix, chunks, found, to_copy, max_inlined, texts=None):
     for coords in to_copy:
         region = _region(coords, chunks, dataset.shape)
         n_bytes += 0 if texts else math.prod(chunks) * array.itemsize
-        if n_bytes > max_inlined:
-            raise _too_large(n_bytes, max_inlined)
+        _check_size(n_bytes, max_inlined)
         array[region] = _texts(texts, region, max_inlined) if texts else dataset[region]
         value = found[prefix + _key(coords)] = store.get(_key(coords))
         n_bytes += len(value) if texts else 0
-        if n_bytes > max_inlined:
-            raise _too_large(n_bytes, max_inlined)
+        _check_size(n_bytes, max_inlined)
 
 
 def _texts(texts, region, max_inlined):
@@ -425,16 +422,16 @@ def _texts(texts, region, max_inlined):
             starts = [part.start + i for part, i in zip(region, index, strict=True)]
             found[index] = texts.read(tuple([slice(start, start + 1) for start in starts])).item()
             n_bytes += len(found[index]) + MIN_TEXT_NBYTES
-            if n_bytes > max_inlined:
-                raise _too_large(n_bytes, max_inlined)
+            _check_size(n_bytes, max_inlined)
         return found
     except UnicodeDecodeError as exc:
         raise UnsupportedError(f"a text of it is not UTF-8: {exc.reason}", feature="texts that are not UTF-8") from exc
 
 
-def _too_large(n_bytes, max_inlined):
-    return UnsupportedError(f"{n_bytes} bytes or more of it would have to be copied into the set; max_inlined= permits "
-                            f"more than {max_inlined}", feature="much data in reference sets")
+def _check_size(n_bytes, max_inlined):
+    if n_bytes > max_inlined:
+        raise UnsupportedError(f"{n_bytes} bytes or more of it would have to be copied into the set; max_inlined= "
+                               f"permits more than {max_inlined}", feature="much data in reference sets")
 
 _NAMES = {4: "szip", 5: "nbit", 6: "scaleoffset", 32000: "lzf", 32004: "lz4", 32008: "bitshuffle", 32013: "zfp"}
 DEFLATE, SHUFFLE, FLETCHER32, BLOSC, ZSTD = 1, 2, 3, 32001, 32015
