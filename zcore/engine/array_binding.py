@@ -528,11 +528,8 @@ class ArrayBinding(NodeBinding):
 
 def end_of_objects(metadata: ArrayMetadata, axis: int) -> int:
     """Return the end of the last object along an axis, beyond the shape or not."""
-    n_objects = metadata.grid_shape[axis]
-    if n_objects == 0:
-        return 0
-    origins, lengths = metadata.place_of([n_objects - 1 if d == axis else 0 for d in range(metadata.ndim)])
-    return origins[axis] + lengths[axis]
+    length = metadata.shape[axis]
+    return sum(metadata.span_of(axis, length - 1)) if length else 0
 
 
 def _moved_by(view, elements):

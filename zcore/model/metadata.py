@@ -296,6 +296,17 @@ class ArrayMetadata(Value):
                   for i, chunk, unequal in dimensions_of(chunk_coords, self.chunk_shape, self.edges)]
         return tuple([origin for origin, _ in places]), tuple([length for _, length in places])
 
+    def span_of(self, axis: int, element: int) -> tuple[int, int]:
+        """Return the first element and the length, along an axis, of the chunks that have an element.
+
+        Elements behind the end are in the chunks that the array would have if it had grown.
+        """
+        if self.edges is None or self.edges[axis] is None:
+            length = self.chunk_shape[axis]
+            return element - element % length, length
+        edges = self.edges[axis].covering(element + 1)
+        return edges.place(edges.count(element + 1) - 1)
+
     def resized(self, shape: Iterable[int], attributes: Mapping[str, Any] | None = None,
                 chunk_shape: Iterable[int] | None = None) -> ArrayMetadata:
         """Return the metadata of the array with another shape, and perhaps other attributes and another chunk shape.

@@ -404,24 +404,15 @@ def _check_fit(values, dtype):
             raise OverflowError(f"{found[lost][0]} does not fit {dtype}, the type of the array")
 
 
-def unit_at(metadata: ArrayMetadata, axis: int, row: int) -> tuple[int, int]:
-    """Return the first row and the number of rows of the unit that has a row, in the array or behind its end."""
-    if metadata.edges is None or metadata.edges[axis] is None:
-        length = metadata.chunk_shape[axis]
-        return row - row % length, length
-    edges = metadata.edges[axis].covering(row + 1)
-    return edges.place(edges.count(row + 1) - 1)
-
-
 def n_of_units(metadata: ArrayMetadata, axis: int, length: int, given: int, most: int, in_piece: int) -> int:
     """Return how many of the rows that were `given` for the end of an array of a length fill units.
 
     At most `most` and, if that is possible, `in_piece`, but one unit at least.
     """
-    n = unit_at(metadata, axis, length + given)[0] - length
+    n = metadata.span_of(axis, length + given)[0] - length
     for limit in (most, in_piece):
         if n > limit:
-            n = max(unit_at(metadata, axis, length + limit)[0], sum(unit_at(metadata, axis, length))) - length
+            n = max(metadata.span_of(axis, length + limit)[0], sum(metadata.span_of(axis, length))) - length
     return max(0, n)
 
 

@@ -21,7 +21,7 @@ from zcore.hierarchy import resizing
 from zcore.indexing.assign import assigned
 from zcore.kernel.select.box import Box, basic
 from zcore.nodes.array import allocated
-from zcore.nodes.streams import Ring, StreamWriter, rows_in, safe, unit_at
+from zcore.nodes.streams import Ring, StreamWriter, rows_in, safe
 from zcore.text.characters import fault_of_text
 from zcore.text.printable import plural
 
@@ -337,9 +337,9 @@ def _units(metadata: ArrayMetadata, box: Box, room: int) -> Iterator[tuple[Bound
     nbytes, ranges = math.prod(metadata.chunk_shape) * metadata.itemsize, []
     for d in reversed(range(len(box.starts))):
         start, stop = box.starts[d], box.starts[d] + box.counts[d]
-        edges = [unit_at(metadata, d, start)[0]]
+        edges = [metadata.span_of(d, start)[0]]
         while edges[-1] < stop:
-            edges.append(sum(unit_at(metadata, d, edges[-1])))
+            edges.append(sum(metadata.span_of(d, edges[-1])))
         n = len(edges) - 1
         if n > 1 and start == edges[0] and stop in (edges[-1], metadata.shape[d]) and nbytes * n <= room:
             nbytes *= n
