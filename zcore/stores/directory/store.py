@@ -241,12 +241,10 @@ class DirectoryStore(Folders, FoundStore, PutStore):
         return None if status is None else status.st_size
 
     def list_dir(self, prefix: str) -> Listing:
-        directory, found = self._directory_of(prefix), None
-        if not self._is_alias(prefix[:-1]):
-            found = self._listed(directory, prefix, reading.names_in, self.path if self.confined else None)
-        if found is None:
-            return Listing([], [])
-        files, directories, unreachable = found
+        directory = self._directory_of(prefix)
+        found = None if self._is_alias(prefix[:-1]) else self._listed(
+            directory, prefix, reading.names_in, self.path if self.confined else None)
+        files, directories, unreachable = found or ((), (), ())
         return Listing([prefix + name for name in files], [f"{prefix}{name}/" for name in directories],
                        [prefix + name for name in unreachable])
 

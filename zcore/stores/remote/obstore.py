@@ -113,16 +113,14 @@ class ObstoreClient(Client):
             return self._empty(name, byte_range, exc)
 
     def _get(self, name, byte_range, start, length, has_ranges):
-        options = {}
-        if not has_ranges:
-            pass
-        elif start is None:
-            options["range"] = {"suffix": length}
+        part = None
+        if start is None:
+            part = {"suffix": length}
         elif length is not None:
-            options["range"] = start, min(start + length, MAX_OFFSET + 1)
+            part = start, min(start + length, MAX_OFFSET + 1)
         elif start > 0:
-            options["range"] = {"offset": start}
-        found = self._call("get", name, options=options)
+            part = {"offset": start}
+        found = self._call("get", name, options={} if part is None or not has_ranges else {"range": part})
         meta, came = found.meta, found.range
         start, stop = resolve_range(byte_range, meta["size"])
         if has_ranges and came != (start, stop):

@@ -367,7 +367,7 @@ def test_what_is_unreachable_on_the_way(store, kind):
             assert place.get(key) is None and first(key) is None
             assert not any(call(key) for call in look_ups(place))
             place.check_reachable(key + "/")
-            assert place.is_empty(key + "/") and place.list_dir(key + "/") == ([], [], ())
+            assert place.is_empty(key + "/") and place.list_dir(key + "/") == ([], [], [])
 
 
 def test_forbidden_files_are_not_missing(store):
