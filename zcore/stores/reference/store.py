@@ -265,11 +265,6 @@ class ReferenceStore(FoundStore, PutStore):
             self._requests_of = n_targets, n_requests
         return n_requests
 
-    def remote_part(self, key: str) -> tuple[str | None, int, int | None] | None:
-        """Return (URL, offset, length) of a value in a remote target; None for any other key."""
-        found = self._find(key)
-        return found if isinstance(found, tuple) and self._targets.is_url(found[0]) else None
-
     def _batches(self, keys, limit):
         """Return a list of `Batch`, in which each of the keys is once.
 
@@ -277,19 +272,20 @@ class ReferenceStore(FoundStore, PutStore):
         reference were read alone, errors included. Values of more than `limit` bytes are not batched, because the
         caller reads no more than that.
         """
-        of_target, found = {}, []
+        of_target, batches = {}, []
         for number, key in enumerate(keys):
-            url, offset, length = self.remote_part(key) or (None, 0, None)
-            if not length or limit is not None and length > limit:
-                found.append(Batch([number], lambda: self))
+            found = self._find(key)
+            url, offset, length = found if isinstance(found, tuple) else (None, 0, None)
+            if not length or not self._targets.is_url(url) or limit is not None and length > limit:
+                batches.append(Batch([number], lambda: self))
             else:
                 of_target.setdefault(url, []).append((offset, length, number, key))
         for url, parts in of_target.items():
             for start, stop, chosen in merged([(offset, offset + length) for offset, length, _, _ in parts]):
                 of_block = [parts[i] for i in chosen]
-                found.append(Batch([number for _, _, number, _ in of_block],
+                batches.append(Batch([number for _, _, number, _ in of_block],
                                    partial(self._loaded, url, start, stop, of_block)))
-        return found
+        return batches
 
     def _loaded(self, url, start, stop, parts):
         # An error names the first of the keys.

@@ -478,30 +478,17 @@ class Text:
 
 def _compiled(text, templates, names, member):
     """Return the `Text` of a string. `names` are the variables; None if every name is one."""
-    if not ("{" in text or "\n" in text or "\r" in text):
-        return Text((text,), text, member)
     normal = text.replace("\r\n", "\n").replace("\r", "\n").removesuffix("\n")
     if _MARK.search(normal) is None:
         return Text((normal,), text, member)
     if len(text) > MAX_TEXT:
         raise too_long(text, member)
-    pieces = _simple_pieces(normal)
-    if pieces is None:
+    found = _SIMPLE.split(normal)     # literals and names in turn
+    # Of three braces, the first two begin the expression.
+    if any(map(_MARK.search, found[::2])) or any([literal.endswith("{") for literal in found[:-1:2]]):
         found = list(parsed(normal, templates, names, member))
     else:
-        found = pieces
-        for i in range(1, len(found), 2):
-            found[i] = named(found[i], templates, names, text, member)
+        found[1::2] = [named(name, templates, names, text, member) for name in found[1::2]]
     if sum(len(part) if type(part) is str else 1 for part in found) > MAX_TEXT:
         raise too_long(text, member)
     return Text([part for part in found if part != ""] or [""], text, member)
-
-
-def _simple_pieces(text):
-    """Return literals and names in turn; None if the text has anything else."""
-    pieces = _SIMPLE.split(text)
-    for literal in pieces[::2]:
-        if _MARK.search(literal) is not None:
-            return None
-    # Of three braces, the first two begin the expression.
-    return None if any(literal.endswith("{") for literal in pieces[:-1:2]) else pieces
