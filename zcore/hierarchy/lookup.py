@@ -8,7 +8,7 @@ from collections import deque
 from functools import partial
 from itertools import islice
 from time import time_ns
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -295,16 +295,13 @@ def _warn_of_others(store, path, document):
              "ignored")
 
 
-class FoundDocument:
+class FoundDocument(NamedTuple):
     """One document that makes `path` a node, of any format."""
 
-    __slots__ = ("store", "path", "format", "document")
-
-    def __init__(self, store: Store, path: str, format: Format, document: str) -> None:
-        self.store: Store = store
-        self.path: str = path
-        self.format: Format = format
-        self.document: str = document
+    store: Store
+    path: str
+    format: Format
+    document: str
 
     def parse(self) -> ArrayMetadata | GroupMetadata | None:
         """Return the metadata in the document; None if it is damaged, or needs a feature that zcore does not have.

@@ -13,8 +13,6 @@ from zcore.stores.base import Folders
 from zcore.stores.keys import prefix_of
 
 if TYPE_CHECKING:
-
-
     from zcore.stores.base import Store
 
 

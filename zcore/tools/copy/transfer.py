@@ -262,7 +262,7 @@ class Slabs:
 
     Parameters
     ----------
-    source : SourceArray or StoredTarget
+    source : SourceArray
     target : Target
     memory : int
         Maximum bytes for all elements and objects in memory.
@@ -273,7 +273,7 @@ class Slabs:
         On whose workers slabs are copied, see `zcore.tools.spread`; each of them has that memory.
     """
 
-    def __init__(self, source: SourceArray | StoredTarget, target: Any, memory: int, threads: int | None, work: Work,
+    def __init__(self, source: SourceArray, target: Any, memory: int, threads: int | None, work: Work,
                  progress: Progress, client: Any = None) -> None:
         self.source = source
         self.target = target
@@ -414,7 +414,6 @@ class StoredTarget(Target):
         self.shape: tuple[int, ...] = metadata.shape
         self.dtype: np.dtype[Any] = metadata.dtype
         self.object_shape: tuple[int, ...] = metadata.chunk_shape
-        self.fill_value: Any = metadata.fill_value
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _target_on_worker, (Array(self.binding), config.lock)

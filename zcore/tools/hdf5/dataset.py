@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
     from zcore.model.metadata import CodecSpec
     from zcore.tools.hdf5.walk import ScaleNames
+
     References: TypeAlias = dict[str, bytes | tuple[str, int, int]]
-    import numpy as np
 
 PART_NBYTES = 1 << 24      # of a contiguous dataset, which is divided into parts
 MIN_TEXT_NBYTES = 4        # vlen-utf8: of an empty one
