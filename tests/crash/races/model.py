@@ -254,11 +254,14 @@ PROGRAMS = {
     "consolidate": nothing, "attributes": attributes, "read": read, "list": nothing, "open": verify,
     "read many": read, "async read": read, "asdf read": nothing, "asdf write": nothing,
 }
-# Verbs that take other steps in some stores.
-OTHERS = {"copy to memory": copy_to_memory}
 
 
-def explains(before, calls, after, refusable=()):
+def programs_in(store):
+    """Return the programs in a kind of store."""
+    return PROGRAMS | {"copy to": copy_to_memory} if store == "memory" else PROGRAMS
+
+
+def explains(before, calls, after, refusable=(), programs=PROGRAMS):
     """Return whether some order of all steps leads from a state to another, with the outcomes of the calls.
 
     Parameters
@@ -268,8 +271,10 @@ def explains(before, calls, after, refusable=()):
     calls : sequence of Call
     refusable : collection of int
         The calls that a LockError may end.
+    programs : dict
+        The steps of each verb.
     """
-    copies = [call for call in calls if call.verb.startswith("copy to")]
+    copies = [call for call in calls if call.verb == "copy to"]
     if any(call.outcome in (BUSY, REPLACED) and not any(_overlap(call, other) for other in copies) for call in copies):
         return False
     wanted = _shown(after)
@@ -292,7 +297,7 @@ def explains(before, calls, after, refusable=()):
             is_refused = call.outcome == REFUSED and i in refusable
             steps = [done(call.outcome, state)] if is_refused else []
             if not is_refused or call.verb == "write":
-                steps = [*steps, *(PROGRAMS | OTHERS)[call.verb](memories[i], state, call.argument, i + 1)]
+                steps = [*steps, *programs[call.verb](memories[i], state, call.argument, i + 1)]
             for memory, changed in steps:
                 if not _is_done(memory) or memory[1] == call.outcome:
                     pending.append((memories[:i] + (memory,) + memories[i + 1:], changed))

@@ -7,7 +7,7 @@ from random import Random
 
 import zcore
 from tests.crash.races import team, verbs
-from tests.crash.races.model import Call, explains
+from tests.crash.races.model import Call, explains, programs_in
 from zcore.stores.keys import TEMPORARY
 
 # So many nanoseconds later a call may begin than the others, so that each of them meets every part of them.
@@ -60,14 +60,12 @@ class Arena:
         largest = rng.choice(MAX_DELAYS)
         delays = [0] + [rng.randrange(largest + 1) if rng.random() < 0.7 else 0 for _ in tasks]
         results = self.team.run(store, format, tasks, delays)
-        names = {"copy to": "copy to memory"} if self.where == "memory" else {}
-        calls = [Call(names.get(task[0], task[0]), task[1], *result, task[3])
-                 for task, result in zip(tasks, results, strict=True)]
+        calls = [Call(task[0], task[1], *result, task[3]) for task, result in zip(tasks, results, strict=True)]
         self.n_rounds += 1
         self.n_overlaps += max(call.start for call in calls) < min(call.end for call in calls)
         try:
             after = verbs.found(store)
-            assert explains(before, calls, after), f"no order of the calls explains {sorted(after)}"
+            assert explains(before, calls, after, (), programs_in(self.where)), f"no order explains {sorted(after)}"
             if isinstance(store, str):
                 left = [name for _, folders, files in os.walk(store) for name in (*folders, *files)
                         if name.startswith(TEMPORARY)]

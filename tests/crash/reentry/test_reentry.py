@@ -26,10 +26,10 @@ def test_all_calls_at_exit(kind):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("context", "store"), [
-    (context, store) for context in CONTEXTS for store in stores_of(context)])
-def test_all_calls_within_all_calls(context, store):
+@pytest.mark.parametrize(("context", "store", "outer"), [
+    (context, store, outer) for context in CONTEXTS for store in stores_of(context)
+    for outer in outers_of(context, "v3")])
+def test_all_calls_within_all_calls(context, store, outer):
     """At 20 random events each."""
     n_times = 20 if context != "task" else 2
-    for outer in outers_of(context, "v3"):
-        assert run("child", context, store, "v3", 1, n_times, outer, *CALLS) == (n_times * len(CALLS), [])
+    assert run("child", context, store, "v3", 1, n_times, outer, *CALLS) == (n_times * len(CALLS), [])

@@ -801,7 +801,7 @@ cdef class ObjectLocks:
 
 
 _all_locks = weakref.WeakSet()
-_shared = weakref.WeakValueDictionary()
+_shared = {}           # weak references
 _shared_lock = RLock()
 
 
@@ -810,13 +810,24 @@ def locks_of(key, directory=None, document=None, file=None):
 
     `file` is a function that returns the lock file.
     """
-    found = _shared.get(key)
+    reference = _shared.get(key)
+    found = None if reference is None else reference()
     if found is None:
         new = ObjectLocks(directory, document, None if file is None else file())
-        # Even setdefault of the weak dictionary is not atomic, and two `ObjectLocks` for one key would exclude nothing.
+        reference = weakref.ref(new, lambda dead: _forget(key, dead))
+        # Nothing here runs in Python, as in a weak dictionary: a signal handler there might wait for a thread that waits
+        # for this lock.
         with _shared_lock:
-            found = _shared.setdefault(key, new)
+            found = _shared.setdefault(key, reference)()
+            if found is None:
+                _shared[key], found = reference, new
     return found
+
+
+def _forget(key, reference):
+    with _shared_lock:
+        if _shared.get(key) is reference:
+            del _shared[key]
 
 
 def _after_fork_in_child():

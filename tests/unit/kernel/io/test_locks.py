@@ -10,6 +10,7 @@ import time
 
 import pytest
 
+import zcore.kernel.io.locks
 from tests.at_once import at_once
 from tests.descriptors import descriptors, needs_a_list
 from zcore.errors import LockError, StoreError
@@ -456,12 +457,31 @@ def test_one_lock_for_one_key():
         sys.setswitchinterval(interval)
 
 
+def test_a_handler_may_wait_for_a_thread_that_takes_locks():
+    """At any event of Python at which a signal may come while locks are made."""
+    waited = []
+
+    def wait_for_another_thread(*_):
+        thread = threading.Thread(target=locks_of, args=[("another", len(waited))], daemon=True)
+        thread.start()
+        thread.join(10)
+        waited.append(not thread.is_alive())
+
+    sys.setprofile(wait_for_another_thread)
+    try:
+        locks = locks_of(("one", "key"))
+    finally:
+        sys.setprofile(None)
+    assert locks is locks_of(("one", "key")) and waited and all(waited)
+
+
 def test_locks_go_with_their_last_user():
     locks = locks_of(("key", "gone"))
     number = id(locks)
     assert id(locks_of(("key", "gone"))) == number
     del locks
     gc.collect()
+    assert ("key", "gone") not in zcore.kernel.io.locks._shared
     with locks_of(("key", "gone")).whole():
         pass
 
