@@ -14,10 +14,10 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from zcore.buffers import flat_view
-from zcore.errors import MetadataError, ReferenceFormatError, cannot
+from zcore.errors import MetadataError, ReferenceFormatError
 from zcore.kernel.refs.table import ReferenceTable
 from zcore.model.value import check_kind
-from zcore.ranges import merged
+from zcore.ranges import LocalFile, merged
 from zcore.stores.base import (
     OBJECTS,
     FileParts,
@@ -440,11 +440,18 @@ def _directory_of(path):
 
 
 def _read(path, services):
-    if not is_remote(path):
-        return _read_file(path)
-    from zcore.stores.reference.remote_targets import read_remote
+    if is_remote(path):
+        from zcore.stores.reference.remote_targets import read_remote
 
-    return read_remote(path, services, MAX_NBYTES + 1)
+        return read_remote(path, services, MAX_NBYTES + 1)
+    file = LocalFile(path)
+    try:
+        if file.size > MAX_NBYTES:
+            raise ReferenceFormatError(f"expected a reference set of {MAX_NBYTES} bytes at the most, found more",
+                                       document=path)
+        return file.read_at(0, file.size)
+    finally:
+        file.close()
 
 
 def _store_at(path, services):
@@ -456,18 +463,6 @@ def _store_at(path, services):
     from zcore.stores.directory.store import DirectoryStore
 
     return DirectoryStore(path, read_only=True, confined=True)
-
-
-def _read_file(path):
-    try:
-        with open(path, "rb") as file:
-            # Not `read(MAX_NBYTES + 1)`, which allocates that much first.
-            if os.fstat(file.fileno()).st_size > MAX_NBYTES:
-                raise ReferenceFormatError(f"expected a reference set of {MAX_NBYTES} bytes at the most, found more",
-                                           document=path)
-            return file.read()
-    except OSError as exc:
-        raise cannot("read the reference set", path, exc) from exc
 
 
 def names_parquet(path: str) -> bool:

@@ -152,6 +152,9 @@ def test_bytes_that_are_no_text(folder):
     with pytest.raises(zcore.StoreError, match="nothing") as caught:
         ReferenceStore(folder / "nothing.json")
     assert isinstance(caught.value, FileNotFoundError)
+    os.mkfifo(folder / "fifo.json")     # nothing is waited for
+    with pytest.raises(zcore.StoreError, match="no.* regular file"):
+        ReferenceStore(folder / "fifo.json")
 
 
 def test_version_may_be_a_key(folder):
