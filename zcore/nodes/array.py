@@ -487,12 +487,9 @@ class Array(Node):
         """
         if shape is None:
             boxes = _boxes(list(selections), self.shape)
-            if not boxes:
-                if out is None:
-                    raise ValueError("without selections the shape of the result is not known, unless out is given")
-                _checked_out(out, (0, *np.shape(out)[1:]), self.dtype)
-                return out
-            shape = (len(boxes), *boxes[0].shape)
+            if not boxes and out is None:
+                raise ValueError("without selections the shape of the result is not known, unless out is given")
+            shape = (len(boxes), *(boxes[0].shape if boxes else np.shape(out)[1:]))
         else:
             boxes, counts = _starts(selections, shape, self.shape)
             shape = (len(boxes), *counts)
