@@ -271,32 +271,30 @@ def _chains(source, format, wanted):
         yield {"chunks": chunks, "codecs": _with_checksum(inner) if wanted.checksum and inner else inner}
     parts = _keywords_of(inner or ())
     order = source.order if wanted.order is None else wanted.order
-    common = {"chunks": chunks} if shards is None else {"chunks": chunks, "shards": shards}
+    settings = {"chunks": chunks} if shards is None else {"chunks": chunks, "shards": shards}
     if not isinstance(order, str) or order != "C":
-        common["order"] = order
-    if isinstance(wanted.compressors, str) and wanted.compressors == "auto":
-        parts["compressors"] = ()
-    elif wanted.compressors is not None:
-        common["compressors"] = _shuffled(source, wanted, compressors_for(format, wanted.compressors), parts)
-        parts["compressors"] = ()
+        settings["order"] = order
+    # Left out one by one, if they cannot be expressed.
+    kept = {"filters": parts["filters"]} if wanted.dtype is None and parts["filters"] else {}
+    if wanted.compressors is not None:
+        if not isinstance(wanted.compressors, str) or wanted.compressors != "auto":
+            settings["compressors"] = _shuffled(source, wanted, compressors_for(format, wanted.compressors), parts)
     elif format.only_compressor is not None:
-        parts["compressors"] = [codec for codec in parts["compressors"] if codec.name == format.only_compressor][:1]
-    elif inner is not None and not parts["compressors"]:
-        common["compressors"] = None
-    checksum = {"checksum": parts["checksum"]} if format.has_checksum and inner is not None else {}
+        if found := [codec for codec in parts["compressors"] if codec.name == format.only_compressor]:
+            kept["compressors"] = found[:1]
+    elif inner is not None:
+        kept["compressors"] = parts["compressors"] or None
     if wanted.checksum:
-        # Never left out, whatever else cannot be expressed.
-        common["checksum"], checksum = True, {}
-    compressors = {"compressors": list(parts["compressors"])} if parts["compressors"] else {}
-    if wanted.dtype is None and parts["filters"]:
-        yield {**common, **checksum, **compressors, "filters": parts["filters"]}
-    yield {**common, **checksum, **compressors}
-    yield {**common, **checksum}
-    common = {name: value for name, value in common.items() if name != "compressors" or wanted.compressors is not None}
-    yield common
+        settings["checksum"] = True
+    elif format.has_checksum and inner is not None:
+        kept["checksum"] = parts["checksum"]
+    yield {**settings, **kept}
+    for name in list(kept):
+        del kept[name]
+        yield {**settings, **kept}
     if wanted.chunks is None:
         # A file that holds an array as one chunk: it may be too large, or not divide the requested shards.
-        yield {**common, "chunks": "auto"}
+        yield {**settings, "chunks": "auto"}
 
 
 def _shuffled(source, wanted, compressors, parts):
