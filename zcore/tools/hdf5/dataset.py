@@ -456,11 +456,8 @@ def check_type(kind: Any, dtype: np.dtype[Any]) -> None:
     elif family == h5t.STRING:
         # HDF5 drops the blanks of texts that are padded with blanks; those padded with NUL end at the first NUL.
         is_same = not kind.is_variable_str() and kind.get_strpad() != h5t.STR_SPACEPAD
-    elif family == h5t.ENUM:
-        check_type(kind.get_super(), dtype)
-        is_same = True
-    elif family == h5t.ARRAY and dtype.subdtype is not None:
-        check_type(kind.get_super(), dtype.subdtype[0])
+    elif family == h5t.ENUM or (family == h5t.ARRAY and dtype.subdtype is not None):
+        check_type(kind.get_super(), dtype.base)
         is_same = True
     elif family == h5t.COMPOUND:
         n_bytes, is_same = 0, True
