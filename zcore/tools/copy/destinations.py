@@ -454,17 +454,14 @@ def _check_free(store, path, overwrite, is_held=False):
     lookup.check_free(store, path)
     place = store.folders.directory_of(path)
     if place is None:
-        may_hold_nodes = any(document_last.is_document(key) for key in store.list_prefix(prefix_of(path)))
-        is_free = not may_hold_nodes
+        is_free = not any(document_last.is_document(key) for key in store.list_prefix(prefix_of(path)))
     else:
         is_free = store.is_empty(prefix_of(path)) if os.path.isdir(place) else not os.path.lexists(place)
-        # Asked again: another process may have made it, or removed it, between two looks.
-        may_hold_nodes = os.path.isdir(place) or not os.path.lexists(place)
     if is_free:
         return False
-    if may_hold_nodes and not is_held:
+    if not is_held:
         # A node may be being created or deleted here.
-        with Place(store, path, "", Options()):
+        with Place(store, path, "", Options(), makes=False):
             return _check_free(store, path, overwrite, is_held=True)
     raise NodeExistsError(f"{deletion.no_node(store, path)}; what is there is not replaced: copy to a new "
                           "name in it", path=path)
