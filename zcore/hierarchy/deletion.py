@@ -304,7 +304,7 @@ def nodes_at(store: Store, path: str, *, is_replaced: bool = False, takes_links:
         place = pending.pop()
         prefix = prefix_of(place)
         if place != path and store.folders.is_link(prefix):
-            if _leads_to_nodes(store, prefix):
+            if lookup.has_nodes(store, place):
                 yield place, []
             continue
         listing = store.list_dir(prefix)
@@ -331,12 +331,6 @@ def nodes_at(store: Store, path: str, *, is_replaced: bool = False, takes_links:
 def _among(store, place, keys, path):
     """Return the documents among the keys of a place, which is `path` or lies below it."""
     return lookup.documents_among(store, place, [key[len(prefix_of(place)):] for key in keys], path)
-
-
-def _leads_to_nodes(store, prefix):
-    """Return whether nodes lie below a link."""
-    return bool(lookup.documents_at(store, prefix[:-1])) or any(
-        key.rpartition("/")[2] in FORMAT_OF for key in store.list_prefix(prefix))
 
 
 def _erase_node(node, options):

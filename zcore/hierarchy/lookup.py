@@ -369,6 +369,12 @@ def node_exists(store: Store, path: str) -> bool:
         return True
 
 
+def has_nodes(store: Store, path: str) -> bool:
+    """Return whether nodes are at `path` or below, at any depth, also behind a link there."""
+    return bool(documents_at(store, path)) or any(
+        key.rpartition("/")[2] in FORMAT_OF for key in store.list_prefix(prefix_of(path)))
+
+
 def check_free(store: Store, path: str) -> None:
     """Raise StoreError if a document that makes `path` a node exists but is unreachable.
 

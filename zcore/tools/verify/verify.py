@@ -265,8 +265,7 @@ class _Verification:
     def _has_nodes(self, prefix):
         """Whether there is a node below a prefix, at any depth, or may be one where something is unreachable."""
         try:
-            return bool(self.store.existing(prefix, DOCUMENTS)) or any(
-                key.rpartition("/")[2] in DOCUMENTS for key in self.store.list_prefix(prefix))
+            return lookup.has_nodes(self.store, prefix.removesuffix("/"))
         except StoreError:
             return True
 
