@@ -79,6 +79,11 @@ class AsdfStore(FileStore):
         Compare the checksum of a compressed block whenever it is decoded. Other blocks are read in parts;
         `zcore.asdf.AsdfFile.verify` compares theirs.
 
+    Attributes
+    ----------
+    file : AsdfFile
+        The file, with its tree and its blocks.
+
     Raises
     ------
     AsdfFormatError, UnsupportedError
@@ -104,19 +109,14 @@ class AsdfStore(FileStore):
                  verify: bool = True) -> None:
         self._options = {"allowed": allowed, "verify": as_bool(verify, "verify")}
         source = self._open(path, (0, _START_NBYTES), FileSource)
-        self._file = AsdfFile(self.path, source=source, **self._options)
+        self.file: AsdfFile = AsdfFile(self.path, source=source, **self._options)
         try:
-            self._root = root_of(self._file.tree)
+            self._root = root_of(self.file.tree)
         except BaseException:
-            self._file.close()
+            self.file.close()
             raise
         self._maps = {}
         self._tables = {}
-
-    @property
-    def file(self) -> AsdfFile:
-        """The file, with its tree and its blocks."""
-        return self._file
 
     # Reading
 
@@ -233,8 +233,8 @@ class AsdfStore(FileStore):
         return path, offset + start, stop - start
 
     def blocks(self, path: str) -> Blocks:
-        blocks = self._file.blocks
-        n_blocks, block_of = len(blocks.found.offsets), self._file.origin.block_of
+        blocks = self.file.blocks
+        n_blocks, block_of = len(blocks.found.offsets), self.file.origin.block_of
         # The first array of each block. A block of another file is the URI.
         users = {} if path else dict.fromkeys(range(n_blocks), "")
         for name, node in self._nodes():
@@ -256,7 +256,7 @@ class AsdfStore(FileStore):
     def _sources(self, node):
         """Return the numbers of the blocks of an array, or the URI of its file; nothing for an invalid array."""
         try:
-            number_of = self._file.origin.number_of
+            number_of = self.file.origin.number_of
             if isinstance(node, ChunkedNode):
                 return [number_of(node.map), *[number for number in self._map_of(node)[1].tolist() if number >= 0]]
             source = node.source
@@ -379,12 +379,12 @@ class AsdfStore(FileStore):
         """Return (dict of chunk names to positions, block numbers in C order) of a chunked node."""
         found = self._maps.get(id(node))
         if found is None:
-            found = self._maps[id(node)] = _read_map(node, self._file)
+            found = self._maps[id(node)] = _read_map(node, self.file)
         return found
 
     def _block_of(self, node, name):
         names, numbers = self._map_of(node)
-        return self._file.blocks[int(numbers[names[name]])]
+        return self.file.blocks[int(numbers[names[name]])]
 
 
 def _bytes_of(elements):

@@ -81,6 +81,11 @@ class ReferenceStore(FoundStore, PutStore):
     read_only : bool
         Refuse changes. Changes stay in memory until `save`. For changes, a set in Parquet is read as a whole.
 
+    Attributes
+    ----------
+    targets : Targets
+        The rules for targets, and access to them.
+
     Raises
     ------
     ReferenceFormatError
@@ -128,7 +133,7 @@ class ReferenceStore(FoundStore, PutStore):
         if base is None and self.path is not None:
             base = _directory_of(self.path)
         self._requests_of = 0, 0       # number of known targets, and `n_requests` for them
-        self._targets = Targets(base, allowed, services)
+        self.targets: Targets = Targets(base, allowed, services)
         raw = None if in_parquet else _as_document(source) if self.path is None else _read(self.path, services)
         try:
             if in_parquet:
@@ -141,7 +146,7 @@ class ReferenceStore(FoundStore, PutStore):
             raise
         self._in_parquet = in_parquet and self._read_only
         self._source = source if self.path is None else self.path
-        options = {"base": self._targets.base, "allowed": self._targets.allowed, "services": services, "target": target,
+        options = {"base": self.targets.base, "allowed": self.targets.allowed, "services": services, "target": target,
                    "template_overrides": template_overrides, "max_generated": max_generated}
         self._options = {name: value for name, value in options.items() if value is not None}
 
@@ -207,18 +212,18 @@ class ReferenceStore(FoundStore, PutStore):
     @property
     def base(self) -> str | None:
         """The directory or URL for relative URLs, or None."""
-        return self._targets.base
+        return self.targets.base
 
     @property
     def allowed(self) -> tuple[str, ...] | None:
         """Other allowed targets than files below `base`, as passed by the caller."""
-        return self._targets.allowed
+        return self.targets.allowed
 
     def locate(self, prefix: str) -> FileParts | Objects:
         if not self._read_only:
             return OBJECTS
         table = self._table.table_of(prefix.encode()) if self._in_parquet else self._table
-        return FileParts(table, self._targets.open, self._batches)
+        return FileParts(table, self.targets.open, self._batches)
 
     @property
     def label(self) -> str:
@@ -233,7 +238,7 @@ class ReferenceStore(FoundStore, PutStore):
             return None
         if isinstance(found, bytes):
             return sliced(found, byte_range), _identity_of_data(found) if self._read_only else None
-        value, status = self._targets.get_part(key, *found, byte_range)
+        value, status = self.targets.get_part(key, *found, byte_range)
         return value, _identity_of_part(status, *found[1:]) if self._read_only and status is not None else None
 
     def identity(self, key: str) -> Identity | None:
@@ -243,13 +248,8 @@ class ReferenceStore(FoundStore, PutStore):
         if isinstance(found, bytes):
             return _identity_of_data(found)
         url, offset, length = found
-        is_local = self._targets.is_local(url)
-        return _identity_of_part(self._targets.status_of(key, url), offset, length) if is_local else None
-
-    @property
-    def targets(self) -> Targets:
-        """The rules for targets, and access to them."""
-        return self._targets
+        is_local = self.targets.is_local(url)
+        return _identity_of_part(self.targets.status_of(key, url), offset, length) if is_local else None
 
     @property
     def n_requests(self) -> int:
@@ -259,9 +259,9 @@ class ReferenceStore(FoundStore, PutStore):
         n_known, n_requests = self._requests_of
         # The targets of a set in Parquet become known when its files are read.
         n_targets = self._table.n_targets
-        if n_requests == 0 and (n_known < n_targets or self._targets.is_remote):
-            is_remote = self._targets.is_remote or any(map(self._targets.is_url, self._table.targets[n_known:]))
-            n_requests = self._targets.remote.n_requests if is_remote else 0
+        if n_requests == 0 and (n_known < n_targets or self.targets.is_remote):
+            is_remote = self.targets.is_remote or any(map(self.targets.is_url, self._table.targets[n_known:]))
+            n_requests = self.targets.remote.n_requests if is_remote else 0
             self._requests_of = n_targets, n_requests
         return n_requests
 
@@ -276,7 +276,7 @@ class ReferenceStore(FoundStore, PutStore):
         for number, key in enumerate(keys):
             found = self._find(key)
             url, offset, length = found if isinstance(found, tuple) else (None, 0, None)
-            if not length or not self._targets.is_url(url) or limit is not None and length > limit:
+            if not length or not self.targets.is_url(url) or limit is not None and length > limit:
                 batches.append(Batch([number], lambda: self))
             else:
                 of_target.setdefault(url, []).append((offset, length, number, key))
@@ -289,7 +289,7 @@ class ReferenceStore(FoundStore, PutStore):
 
     def _loaded(self, url, start, stop, parts):
         # An error names the first of the keys.
-        targets, data = self._targets, memoryview(self._targets.get_some(parts[0][3], url, start, stop - start))
+        targets, data = self.targets, memoryview(self.targets.get_some(parts[0][3], url, start, stop - start))
         return MappingStore({key: targets.check_length(key, url, offset, length, data[offset - start:][:length])
                              for offset, length, _, key in parts})
 
@@ -298,7 +298,7 @@ class ReferenceStore(FoundStore, PutStore):
         if found is None or isinstance(found, bytes):
             return None if found is None else len(found)
         url, _, length = found
-        return self._targets.getsize(key, url) if length is None else length
+        return self.targets.getsize(key, url) if length is None else length
 
     def existing(self, prefix: str, names: Sequence[str]) -> list[str]:
         # Without access to the targets.
@@ -308,7 +308,7 @@ class ReferenceStore(FoundStore, PutStore):
         found = self._find(key)
         if found is None or isinstance(found, bytes):
             return None
-        return self._targets.seen_from(None, found[0]), *found[1:]
+        return self.targets.seen_from(None, found[0]), *found[1:]
 
     def list_dir(self, prefix: str) -> Listing:
         check_prefix(prefix)
@@ -378,7 +378,7 @@ class ReferenceStore(FoundStore, PutStore):
 
     def _seen_from(self, directory, value):
         """Return a reference with a URL for a document in another directory, or anywhere (None)."""
-        return value if isinstance(value, bytes) else (self._targets.seen_from(directory, value[0]), *value[1:])
+        return value if isinstance(value, bytes) else (self.targets.seen_from(directory, value[0]), *value[1:])
 
     def save(self, path: StrPath) -> None:
         """Write the set as a document of version 1, with all generated references; replaces the file in one step.

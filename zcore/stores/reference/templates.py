@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from zcore.errors import Needing, ReferenceFormatError, UnsupportedError, ZcoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, KeysView
+    from collections.abc import Callable, Iterable, Iterator
 
 _SIMPLE = re.compile(r"\{\{\s*+([^\W\d]\w*+)\s*+\}\}")
 _MARK = re.compile(r"\{[{%#]")
@@ -204,11 +204,11 @@ def named(name: str, templates: Templates, names: frozenset[str] | None, source:
     """
     if is_name(name) if names is None else name in names:
         return Expression(itemgetter(name), frozenset((name,)))
-    if name not in templates.names:
+    if name not in templates.texts:
         raise undefined(name, source, member)
     if templates.is_function(name):
         raise not_rendered(f"the template {name} takes arguments", source, member)
-    return templates.value(name)
+    return templates.texts[name]
 
 
 def parsed(text: str, templates: Templates, names: frozenset[str] | None, member: str) -> Iterator[str | Expression]:
@@ -307,7 +307,7 @@ class _Builder:
         name = node.node.name if type(node.node).__name__ == "Name" else None
         if name is None:
             raise self._unsupported("calls of anything but a template")
-        if name not in self._templates.names:
+        if name not in self._templates.texts:
             raise self._wrong(f"there is no template {shown(name)} to be called")
         if not self._templates.is_function(name):
             raise self._wrong(f"the template {name} takes no arguments")
@@ -342,6 +342,11 @@ class Templates:
     overrides : mapping, optional
         Templates of the caller, which replace those of the document, or are added.
 
+    Attributes
+    ----------
+    texts : dict of str
+        The values of all templates by their names.
+
     Raises
     ------
     ReferenceFormatError
@@ -362,7 +367,7 @@ class Templates:
                                        f"found {shown(definitions)}", member="templates")
         if not isinstance(overrides, Mapping | None):
             raise TypeError(f"template overrides are a mapping of names and texts, not {type(overrides).__name__}")
-        self._values = {}
+        self.texts: dict[str, str] = {}
         self._members = {}
         self._functions = {}
         for group, given in (("templates", definitions), ("template_overrides", overrides or {})):
@@ -374,21 +379,12 @@ class Templates:
                 if not isinstance(value, str):
                     message = f"{member}: a template is a text, not {shown(value)}"
                     raise ReferenceFormatError(message, member=member) if given is definitions else TypeError(message)
-                self._values[name] = value
+                self.texts[name] = value
                 self._members[name] = member
-
-    @property
-    def names(self) -> KeysView[str]:
-        """The names of all templates, as a view that works as a set."""
-        return self._values.keys()
 
     def is_function(self, name: str) -> bool:
         """Return whether the template of this name is a function; else it is a text."""
-        return "{{" in self._values[name]
-
-    def value(self, name: str) -> str:
-        """Return the text of a template that is no function."""
-        return self._values[name]
+        return "{{" in self.texts[name]
 
     def function(self, name: str) -> Text:
         """Return a function template as a `Text` of its arguments.
@@ -397,7 +393,7 @@ class Templates:
         """
         text = self._functions.get(name)
         if text is None:
-            text = _compiled(self._values[name], _NO_TEMPLATES, None, self._members[name])
+            text = _compiled(self.texts[name], _NO_TEMPLATES, None, self._members[name])
             self._functions[name] = text
         return text
 
@@ -432,8 +428,8 @@ class Templates:
         if not isinstance(text, str):
             raise ReferenceFormatError(f"{member}: expected a text, found {shown(text)}", member=member)
         names = frozenset(names)
-        if names and not names.isdisjoint(self._values):
-            clash = ", ".join(sorted(names.intersection(self._values)))
+        if names and not names.isdisjoint(self.texts):
+            clash = ", ".join(sorted(names.intersection(self.texts)))
             raise ReferenceFormatError(f"{member}: expected variables of other names than those of templates, found "
                                        f"both of {clash:.80}", member=member)
         return _compiled(text, self, names, member)

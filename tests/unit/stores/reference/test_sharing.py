@@ -161,13 +161,13 @@ def test_a_child_reads_the_set_of_its_parent(place):
 def test_an_interrupt_while_a_target_is_opened_is_not_lost(place):
     """What a signal handler raises there comes out, though no chunk is wrong."""
     store = ReferenceStore({".zarray": zarray(6, 6), "0": ["a.bin"]}, base=place / "data")
-    array, opened = zcore.open(store, threads=1), store._targets.open
+    array, opened = zcore.open(store, threads=1), store.targets.open
 
     def interrupted(url, key=None):
-        store._targets.open = opened
+        store.targets.open = opened
         raise KeyboardInterrupt
 
-    store._targets.open = interrupted
+    store.targets.open = interrupted
     with pytest.raises(KeyboardInterrupt):
         array[...]
     assert bytes(array[...]) == b"inside"
@@ -208,13 +208,13 @@ def test_a_target_that_cannot_be_opened_is_asked_for_once_in_a_read(place, threa
     """By the compiled code; Python, which then says what it is, asks for each key."""
     refs = {".zarray": zarray(120, 6), **{str(i): ["gone.bin", 6 * i, 6] for i in range(20)}}
     store = ReferenceStore(refs, base=place / "data")
-    asked, opened = [], store._targets.open
+    asked, opened = [], store.targets.open
 
     def opening(url, key=None):
         asked.append(key)
         return opened(url, key)
 
-    store._targets.open = opening
+    store.targets.open = opening
     with pytest.raises(zcore.errors.ReferenceTargetError):
         zcore.open(store, threads=threads)[...]
     assert 1 <= asked.count(None) <= threads and 1 <= len(asked) - asked.count(None) <= threads

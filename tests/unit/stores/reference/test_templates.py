@@ -61,7 +61,7 @@ def test_overrides_replace_and_add():
     """RF-TPL-11."""
     templates = Templates({"u": "a", "w": "c"}, {"u": "b", "v": "x"})
     assert templates.render("{{u}}{{v}}{{w}}") == "bxc"
-    assert set(templates.names) == {"u", "v", "w"}
+    assert set(templates.texts) == {"u", "v", "w"}
     assert Templates({"u": "a"}).render("{{u}}") == "a"
 
 
