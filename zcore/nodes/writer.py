@@ -177,9 +177,7 @@ class Writer(StreamWriter):
             raise SelectionError(f"start {box.starts}, count {box.counts} do not lie in an array of shape "
                                  f"{metadata.shape}")
         for units, starts, stops in _units(metadata, box, self._room // 2):
-            self._put(metadata, units, starts, stops, values[tuple([
-                slice(start - first, stop - first) for start, stop, first
-                in zip(starts, stops, box.starts, strict=True)])])
+            self._put(metadata, units, starts, stops, values[_inside(starts, stops, box.starts)])
 
     def _put(self, metadata, units, starts, stops, values):
         tile = self._tiles.get(units)
@@ -284,7 +282,7 @@ class _Tile:
         new = [(starts, stops)]
         for box in self.boxes:
             new = [part for one in new for part in _without(one, box)]
-        self.values[self._inside(starts, stops)] = values
+        self.values[_inside(starts, stops, self._starts)] = values
         self.n_left -= sum([math.prod(map(int.__sub__, stops, starts)) for starts, stops in new])
         for box in new:
             # Frames that come in order stay one box for each dimension.
@@ -297,11 +295,12 @@ class _Tile:
         """Write what was given."""
         for starts, stops in self.boxes if self.n_left else [self.bounds]:
             counts = tuple(map(int.__sub__, stops, starts))
-            binding.write(Box(starts, (1,) * len(starts), counts), self.values[self._inside(starts, stops)])
+            binding.write(Box(starts, (1,) * len(starts), counts), self.values[_inside(starts, stops, self._starts)])
 
-    def _inside(self, starts, stops):
-        return tuple([slice(start - first, stop - first) for start, stop, first
-                      in zip(starts, stops, self._starts, strict=True)])
+
+def _inside(starts, stops, origin):
+    """Return the index of a box in an array of elements that begin at `origin`."""
+    return tuple([slice(start - first, stop - first) for start, stop, first in zip(starts, stops, origin, strict=True)])
 
 
 def _without(box, other):
