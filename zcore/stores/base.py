@@ -382,9 +382,6 @@ class Store(ABC):
 
         The identity differs whenever the value was replaced. It is None in stores that have no identities.
         """
-        if type(self).identity is Store.identity:
-            value = self.get(key, byte_range)
-            return None if value is None else (value, None)
         identity = self.identity(key)
         value = self.get(key, byte_range)
         return None if value is None else (value, identity if self.identity(key) == identity else None)

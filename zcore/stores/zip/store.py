@@ -212,9 +212,8 @@ class ZipStore(PutStore, FileStore):
         member = self._members.get(key)
         if member is None:
             return None
-        if member.entry is not None:
-            start, stop = resolve_range(byte_range, member.n_bytes)
-            member, source = self._located(key, member.n_stored if member.is_deflated else 0 if start else stop)
+        start, stop = resolve_range(byte_range, member.n_bytes)
+        member, source = self._located(key, member.n_stored if member.is_deflated else 0 if start else stop)
         return read_member(source, key, member, byte_range)
 
     def identity(self, key: str) -> Identity | None:
