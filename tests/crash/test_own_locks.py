@@ -105,7 +105,7 @@ if given != "create":
     owner, name = StagedDirectory, "commit"
 before = getattr(owner, name)
 def after(self, key):
-    if given != "create":
+    if given != "create" and key:     # it replaces: a commit to a free place holds nothing
         signal.raise_signal(signal.SIGUSR1)
     result = before(self, key)
     if given == "create" and (key.startswith("y/") or self.path.endswith("/y")):
