@@ -287,23 +287,22 @@ def hides_set(binding: GroupBinding) -> bool:
 
 
 @contextlib.contextmanager
-def dropped(store: Store, path: str, *, itself: bool = False, is_below: bool = False,
-            format: Format | None = None) -> Iterator[None]:
+def dropped(store: Store, path: str, *, itself: bool = False, format: Format | None = None) -> Iterator[None]:
     """Return a context manager for a change of the node at `path`, which drops copies before and after it.
 
     `format` is that of the node: with it, a directory store is looked at once. See `drop` for the other parameters.
     """
-    looks = None if format is None or is_below else _looks_around(store, path, format, itself)
+    looks = None if format is None else _looks_around(store, path, format, itself)
     if looks is None:
-        drop(store, path, itself=itself, is_below=is_below)
+        drop(store, path, itself=itself)
     try:
         yield
     finally:
         if looks is None or not all([look.is_same() for look in looks]):
-            drop(store, path, itself=itself, is_below=is_below)
+            drop(store, path, itself=itself)
 
 
-def drop(store: Store, path: str, *, itself: bool = False, is_below: bool = False) -> None:
+def drop(store: Store, path: str, *, itself: bool = False) -> None:
     """Drop the copies that describe the node at `path`: those of the groups above it.
 
     Parameters
@@ -312,13 +311,7 @@ def drop(store: Store, path: str, *, itself: bool = False, is_below: bool = Fals
     path : str
     itself : bool
         The node's own documents change, so a copy beside them is dropped, too, because it repeats them.
-    is_below : bool
-        The change is part of one further up, which drops the copies before and after it.
     """
-    if is_below:
-        if itself:
-            drop_copy(store, path, is_above=False)
-        return
     group = lookup.nearest(store, path)     # there is no copy where no directory is
     if group != path or itself:
         drop_copy(store, group, group != path)

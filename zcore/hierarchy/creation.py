@@ -248,7 +248,8 @@ class _Creation:
             # Overwriting also replaces unreachable documents.
             failed = lookup.pass_over_damage if self.overwrite else None
             is_replaced = not is_free and bool(lookup.documents_at(store, path, failed))
-            with consolidated.dropped(store, path, itself=is_replaced, is_below=self.is_below, format=format):
+            with (contextlib.nullcontext() if self.is_below
+                  else consolidated.dropped(store, path, itself=is_replaced, format=format)):
                 try:
                     if not is_free:
                         lookup.check_no_special(store, path, format)
