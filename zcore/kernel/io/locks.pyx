@@ -815,8 +815,8 @@ def locks_of(key, directory=None, document=None, file=None):
     if found is None:
         new = ObjectLocks(directory, document, None if file is None else file())
         reference = weakref.ref(new, lambda dead: _forget(key, dead))
-        # Nothing here runs in Python, as in a weak dictionary: a signal handler there might wait for a thread that waits
-        # for this lock.
+        # Not by a weak dictionary, which is written in Python: a signal handler that comes there may wait for a thread
+        # that waits for this lock.
         with _shared_lock:
             found = _shared.setdefault(key, reference)()
             if found is None:
