@@ -51,7 +51,8 @@ _jobs = SimpleQueue()
 _n_threads = 0
 _idle = []           # where threads wait that make a call for another thread, which may leave it
 _later = SimpleQueue()
-_n_later = _n_pending = 0      # threads that make these calls; calls that are not over
+_n_later = 0         # threads that make these calls
+_pending = []        # an entry per call that is not over; adding and taking away is one step each
 _n_forks = 0         # between the first process and this one
 _pid = os.getpid()
 _waited_at = []      # queues at which threads wait for others; in a child something comes at once
@@ -387,12 +388,12 @@ def later(function: Callable[[], _Result], done: Callable[[_Result | None, BaseE
     ``done(value, exception)`` is called there when all of the call has ended, with what it has returned or
     raised: StoppedError if it was stopped.
     """
-    global _n_later, _n_pending
+    global _n_later
     if _pid != os.getpid():
         _after_fork_in_child()     # of a fork that Python was not told of
     stop = Stop()
     with _lock:
-        if _n_pending >= _n_later and _n_later < MAX_LATER:
+        if len(_pending) >= _n_later and _n_later < MAX_LATER:
             try:
                 _begin(_call_later, _later)
                 _n_later += 1
@@ -400,13 +401,12 @@ def later(function: Callable[[], _Result], done: Callable[[_Result | None, BaseE
                 # No more threads, or the interpreter is shutting down.
                 if not _n_later:
                     raise
-        _n_pending += 1
+        _pending.append(None)
     _later.put((function, stop, done))
     return stop
 
 
 def _call_later(calls):
-    global _n_pending
     while (call := calls.get()) is not None:
         function, stop, done = call
         call = value = exception = None
@@ -418,8 +418,8 @@ def _call_later(calls):
         except BaseException as raised:
             exception = raised
         _thread.stop = None
-        with _lock:
-            _n_pending -= 1
+        # Without the lock: a signal handler may wait for this call where the main thread holds it.
+        del _pending[:1]     # a child of a fork in the call has none
         done(value, exception)
         # Nothing of the call is kept until the next one.
         function = stop = done = value = exception = None
@@ -485,12 +485,12 @@ def _succeeded(function, queue):
 
 
 def _after_fork_in_child():
-    global _lock, _jobs, _n_threads, _idle, _later, _n_later, _n_pending, _n_forks, _pid
+    global _lock, _jobs, _n_threads, _idle, _later, _n_later, _pending, _n_forks, _pid
     _pid = os.getpid()
     _n_forks += 1
     _idle = []
     _later = SimpleQueue()
-    _n_later = _n_pending = 0
+    _n_later, _pending = 0, []
     _lock = RLock()
     _jobs = SimpleQueue()
     _n_threads = 0

@@ -547,7 +547,7 @@ def test_a_thread_may_end_behind_a_call(monkeypatch, ends):
         time.sleep(0.001)
     second = made(threading.current_thread)[1]()[0]
     assert (first is second) == (not ends)
-    assert workers._n_later == 1 and workers._n_pending == 0
+    assert workers._n_later == 1 and not workers._pending
 
 
 @pytest.mark.parametrize("n_threads", [1, 3])
@@ -625,7 +625,7 @@ def test_threads_for_later_calls_that_cannot_be_had(monkeypatch):
     monkeypatch.setattr(workers, "_n_later", 0)
     with pytest.raises(RuntimeError, match="no more threads"):
         made(lambda: 1)
-    assert workers._n_pending == 0
+    assert not workers._pending
 
 
 FORKED = """
@@ -694,6 +694,24 @@ def test_a_child_that_a_handler_forks_does_not_wait_for_threads_of_its_parent(ki
     script = textwrap.dedent(FORKED).replace("KIND", repr(kind))
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", script], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0 and not done.stderr, done.stderr
+
+
+def test_a_handler_may_wait_for_a_later_call():
+    """At any event of Python at which a signal may come while threads are started."""
+    waited = []
+
+    def wait_for_a_later_call(*_):
+        over = threading.Event()
+        workers.later(int, lambda *_: over.set())
+        waited.append(over.wait(10))
+
+    sys.setprofile(wait_for_a_later_call)
+    try:
+        workers.start(workers._n_threads + 1)
+        workers.later(int, lambda *_: None)
+    finally:
+        sys.setprofile(None)
+    assert len(waited) > 2 and all(waited)
 
 
 def test_a_job_that_waits_in_the_queue_keeps_nothing_of_a_call_that_is_over():

@@ -1,4 +1,6 @@
 """A power cut at any moment leaves what was there before a change, or what the change makes."""
+import contextlib
+import importlib
 import os
 import pickle
 
@@ -63,12 +65,21 @@ def needs(system):
         pytest.skip(missing)
 
 
+@pytest.fixture(scope="module")
+def imported():
+    """Import once what each child would import again."""
+    for name in ("h5py", "xarray"):
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+
+
 def test_a_cut_after_an_overwrite():
     needs("ext4")
     check("ext4", VERBS["create_array over an array"], False, 0, step=4)
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("imported")
 @pytest.mark.parametrize("fsync", [False, True], ids=["default", "fsync"])
 @pytest.mark.parametrize("verb", VERBS)
 @pytest.mark.parametrize("system", disk.SYSTEMS)
@@ -78,6 +89,7 @@ def test_the_old_or_the_new_one(system, verb, fsync):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("imported")
 @pytest.mark.parametrize("verb", VERBS)
 @pytest.mark.parametrize("system", disk.SYSTEMS)
 def test_the_old_or_the_new_one_when_data_has_reached_the_disk_by_itself(system, verb):

@@ -287,7 +287,7 @@ def test_a_read_that_waits_for_a_thread_is_never_made(monkeypatch):
 def ended(store):
     """Wait until no thread reads any more."""
     end = time.monotonic() + WAIT
-    while store.n_inside or workers._n_pending:
+    while store.n_inside or workers._pending:
         assert time.monotonic() < end
         time.sleep(0.01)
 
