@@ -134,9 +134,7 @@ def _slabs(tasks, grid, counts):
     # Not np.ravel_multi_index, which supports only 63 dimensions.
     slabs = coords // counts @ np.cumprod([1, *slab_grid[:0:-1]], dtype=np.int64)[::-1]
     by_slab = np.argsort(slabs, kind="stable")
-    starts = np.flatnonzero(np.diff(slabs[by_slab], prepend=-1))
-    for start, stop in zip(starts, [*starts[1:], len(by_slab)], strict=True):
-        inside = coords[by_slab[start:stop]]
+    for inside in np.split(coords[by_slab], np.flatnonzero(np.diff(slabs[by_slab])) + 1):
         yield tuple((inside[0] // counts * counts).tolist()), [tuple(one) for one in inside.tolist()]
 
 
