@@ -30,7 +30,7 @@ from zcore.stores.base import Folders, directory_at, n_at_once
 from zcore.stores.keys import between, prefix_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from zcore.engine.options import Options
     from zcore.formats.base import Format
@@ -158,7 +158,7 @@ def clear_left_over(store: Store, prefix: str, format: Format, metadata: ArrayMe
     names = [*_names_of_chunks(store, prefix, metadata),
              *[key for key in in_the_way(store, prefix, metadata) if _is_chunk_of_any(key[len(prefix):])]]
     if names or any(left_over(store, prefix, format, metadata)):
-        clear(store, prefix, format, metadata, names)
+        _clear(store, prefix, format, metadata, names)
 
 
 def in_the_way(store: Store, prefix: str, metadata: ArrayMetadata | GroupMetadata) -> Iterator[str]:
@@ -356,7 +356,7 @@ def _erase_node(node, options):
     except NodeNotFoundError:
         # It is gone, or a network file system has lost it. A document must not survive its chunks.
         was_there, names = erase()
-    clear(store, prefix, node.format, metadata, names)
+    _clear(store, prefix, node.format, metadata, names)
     return was_there, isinstance(metadata, ArrayMetadata)
 
 
@@ -385,12 +385,8 @@ def _is_reachable(look, name):
     return True
 
 
-def clear(store: Store, prefix: str, format: Format, metadata: ArrayMetadata | GroupMetadata | None,
-          names: Iterable[str] | None = None) -> None:
-    """Erase everything that a node has beside its document: attributes, a copy of metadata, chunks.
-
-    `names`: the keys of the chunks, if they are known.
-    """
+def _clear(store, prefix, format, metadata, names):
+    """Erase everything that a node has beside its document: attributes, a copy of metadata, chunks of these names."""
     for document in documents_beside(format):
         if not consolidated.is_of_set(store, prefix, document):
             store.erase(prefix + document)
@@ -399,7 +395,7 @@ def clear(store: Store, prefix: str, format: Format, metadata: ArrayMetadata | G
         store.erase_prefix(f"{prefix}{format.chunk_directory}/")
     elif isinstance(metadata, ArrayMetadata):
         links = {}
-        for key in list(_names_of_chunks(store, prefix, metadata)) if names is None else names:
+        for key in names:
             link = link_on_the_way(store, prefix, key, links)
             if link is None:
                 store.erase(key)
