@@ -68,11 +68,6 @@ class DocumentsLast(Store):
     root : str, optional
         Where locks exclude only this process (`Store.swaps`), the name of the first node's document. A placeholder for
         it (`zcore.hierarchy.unfinished`) takes the place at once, so that no other process creates a node there.
-
-    Raises
-    ------
-    NodeExistsError
-        There is a node by now.
     """
 
     read_only = False
@@ -89,14 +84,9 @@ class DocumentsLast(Store):
         self._numbers = Tickets()
         self.key_flavour: str = inner.key_flavour
         self.n_requests: int = inner.n_requests
-        try:
-            self._begin()
-        except BaseException:
-            with contextlib.suppress(StoreError):     # the first error is the one to tell
-                self.discard()
-            raise
 
-    def _begin(self):
+    def begin(self) -> None:
+        """Take the place. Raises : NodeExistsError, if there is a node by now."""
         if self._root is not None:
             try:
                 self._put_root(unfinished(_NOTHING))
@@ -214,7 +204,7 @@ class Staged(DocumentsLast):
         self._path = path
         super().__init__(inner, self._staging + _NODE)
 
-    def _begin(self):
+    def begin(self) -> None:
         self._inner.set(self._staging + _BEGUN, json.dumps({"path": self._path}).encode())
 
     def describe(self, path: str) -> str:
@@ -396,16 +386,16 @@ def made_in(store: Store, path: str, replace: bool, overwrite: bool, root: str |
             # Chunks get their keys at once. Another thread must not create anything there meanwhile, nor move or delete
             # a group above: it would wait for this place, while groups are created above this one.
             held.enter_context(_held(store, path))
+        made = Staged(store, path) if replace else DocumentsLast(store, prefix_of(path), root)
+        try:
             try:
-                made = DocumentsLast(store, prefix_of(path), root)
+                made.begin()
             except NodeExistsError:
                 if not overwrite:
                     raise
                 held.close()
-                replace = True
-        if replace:
-            made = Staged(store, path)
-        try:
+                made = Staged(store, path)
+                made.begin()
             yield made
             made.finish()
         except BaseException:

@@ -715,12 +715,16 @@ def test_copy_that_gets_no_answer_when_it_begins_leaves_nothing():
 
 def test_interrupted_replacement_is_a_left_over_of_the_store():
     store = make_old_in_memory()
-    document_last.Staged(store, "").set("a/c/0", b"x")
+    staged = document_last.Staged(store, "")
+    staged.begin()
+    staged.set("a/c/0", b"x")
     report = zcore.verify(store)
     assert [problem.kind for problem in report.problems] == ["left-over"]
     assert zcore.verify(store, repair=True).n_removed == 0     # it has gone before the store is looked through
     assert zcore.verify(store).ok and age_of(store) == "old"
-    document_last.Staged(store, "a").set("c/0", b"x")
+    staged = document_last.Staged(store, "a")
+    staged.begin()
+    staged.set("c/0", b"x")
     assert zcore.verify(store, repair=True).n_removed == 1 and zcore.verify(store).ok
     store.set(document_last.STAGING + "0/1/journal", b'{"path": "a", "documents": {}}')
     with pytest.raises(zcore.StoreError, match="not what zcore writes"):
