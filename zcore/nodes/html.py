@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 MAX_NODES = 200                # nodes in a tree
 MAX_ATTRIBUTES = 100
 MAX_LETTERS = 300              # characters of one attribute
-N_OPEN = 1                     # levels of a tree that are open at first
 
 _LIGHT = "--zc-back:#fff;--zc-ink:#1b1f24;--zc-dim:#5b6570;--zc-line:#d5dbe1;--zc-bad:#b3261e;color-scheme:light"
 _DARK = "--zc-back:#16191d;--zc-ink:#e6e9ec;--zc-dim:#9aa5b1;--zc-line:#3a424b;--zc-bad:#ff8a80;color-scheme:dark"
@@ -63,18 +62,18 @@ def group_html(group: Group) -> str:
     more = f'<div class="zc-more">only the first {MAX_NODES} nodes are shown</div>' if left_out else ""
     empty = "" if pairs else '<div class="zc-more">no members</div>'
     return (f'{STYLE}<div class="zcore">{_name(group)}{_attributes(group)}'
-            f'{_branches(by_group(pairs[:MAX_NODES]), "", 0)}{empty}{more}</div>')
+            f'{_branches(by_group(pairs[:MAX_NODES]), "")}{empty}{more}</div>')
 
 
-def _branches(children, above, level):
+def _branches(children, above):
     """Return the list (``<ul>``) of the members of a group. Its depth is bounded by the depth of a path."""
     if above not in children:
         return ""
-    return "<ul>" + "".join([_branch(children, name, path, node, level) for path, name, node in children[above]]) + (
+    return "<ul>" + "".join([_branch(children, name, path, node) for path, name, node in children[above]]) + (
         "</ul>")
 
 
-def _branch(children, name, path, node, level):
+def _branch(children, name, path, node):
     if isinstance(node, ZcoreError):
         return (f'<li><span class="zc-error" title="{_escaped(node)}">{_escaped(name)} '
                 f'({type(node).__name__})</span></li>')
@@ -82,9 +81,9 @@ def _branch(children, name, path, node, level):
         shown = f"{node.shape} {type_name(node.dtype)}"
         return (f'<li><details><summary>{_escaped(name)} <span class="zc-type">{_escaped(shown)}</span></summary>'
                 f'{_array_body(node)}{_attributes(node)}</details></li>')
-    is_open = " open" if level < N_OPEN else ""
+    is_open = "" if "/" in path else " open"     # only the first level, at first
     return (f'<li><details{is_open}><summary>{_escaped(name)}/</summary>{_attributes(node)}'
-            f'{_branches(children, path, level + 1)}</details></li>')
+            f'{_branches(children, path)}</details></li>')
 
 
 def _name(node):
