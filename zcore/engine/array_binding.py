@@ -118,7 +118,8 @@ class ArrayBinding(NodeBinding):
             swap=chain.swap, order=chain.order, edges=metadata.edges, lenient=not options.strict,
             missing_raises=options.missing == "raise",
             # If the fill value is undefined, absent chunks have undefined elements, which equal no written element.
-            keep_filled=options.keeps_filled or metadata.fill_value is None, fsync=self.store.fsync)
+            keep_filled=options.write_empty_chunks or options.missing == "raise" or metadata.fill_value is None,
+            fsync=self.store.fsync)
 
     # reading
 

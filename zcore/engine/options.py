@@ -89,11 +89,6 @@ class Options:
         self._chunks = ChunkCache(self.cache) if self.cache else None
 
     @property
-    def keeps_filled(self) -> bool:
-        """Return whether objects that hold only the fill value are stored."""
-        return self.write_empty_chunks or self.missing == "raise"
-
-    @property
     def chunks(self) -> ChunkCache | None:
         """The `ChunkCache` for reads, or None."""
         if self.cache is None:

@@ -668,8 +668,7 @@ class Array(Node):
                             f"a[...] == {other!r:.60}")
         return super().__eq__(other)
 
-    def __hash__(self) -> int:
-        return super().__hash__()
+    __hash__ = Node.__hash__
 
     # writing
 
