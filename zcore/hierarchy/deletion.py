@@ -368,21 +368,13 @@ def _names_of_chunks(store, prefix, metadata):
     if not isinstance(metadata, ArrayMetadata):
         return
     folder = prefix + metadata.chunk_keys.folder(metadata.ndim)
-    if folder != prefix and not _is_reachable(store.folders.check_reachable, folder):
+    if folder != prefix and lookup.fault_of(store.folders.check_reachable, folder):
         yield folder[:-1]
         return
     for key in store.list_prefix(folder):
         role = chunk_role(key[len(prefix):], metadata)
-        if role == "chunk" or role and not _is_reachable(store.exists, key):
+        if role == "chunk" or role and lookup.fault_of(store.exists, key):
             yield key
-
-
-def _is_reachable(look, name):
-    try:
-        look(name)
-    except StoreError:
-        return False
-    return True
 
 
 def _clear(store, prefix, format, metadata, names):

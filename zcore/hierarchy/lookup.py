@@ -375,6 +375,15 @@ def has_nodes(store: Store, path: str) -> bool:
         key.rpartition("/")[2] in FORMAT_OF for key in store.list_prefix(prefix_of(path)))
 
 
+def fault_of(look: Callable[[str], object], name: str) -> StoreError | None:
+    """Return the error of ``look(name)``, why something is unreachable; None without one."""
+    try:
+        look(name)
+    except StoreError as error:
+        return error
+    return None
+
+
 def check_free(store: Store, path: str) -> None:
     """Raise StoreError if a document that makes `path` a node exists but is unreachable.
 

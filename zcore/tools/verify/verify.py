@@ -246,7 +246,7 @@ class _Verification:
             if key[len(prefix):] not in known:
                 self._note_key(key, path, known.__contains__)
         for key in found.unreachable if is_told else ():
-            if key[len(prefix):] not in known and (error := self._why_unreachable(key)) is not None:
+            if key[len(prefix):] not in known and (error := lookup.fault_of(self.store.exists, key)) is not None:
                 if self.store.folders.is_link(f"{key}/"):
                     # It could be a node.
                     self._note_unreachable(key, path, error)
@@ -383,14 +383,6 @@ class _Verification:
         """Note a key, a prefix, or a name that may be either."""
         self._note("unreachable", key, path, error)
         self._hidden_below.add(key.removesuffix("/"))
-
-    def _why_unreachable(self, key):
-        """Return the error of a key that is unreachable, or None."""
-        try:
-            self.store.exists(key)
-        except StoreError as error:
-            return error
-        return None
 
     def _is_hidden(self, path):
         return path in self._hidden or not self._hidden_below.isdisjoint((path, *above(path)))
@@ -553,7 +545,7 @@ class _Verification:
                 if coords is not None:
                     break
             else:
-                error = self._why_unreachable(key)
+                error = lookup.fault_of(self.store.exists, key)
                 if error is not None and any([chunk_role(name, one.metadata) == "directory" for one in bindings]):
                     self._note_unreachable(key, path, error)
                     continue
@@ -574,7 +566,7 @@ class _Verification:
             self._note_unreachable(error.key or prefix, path, error)
 
     def _note_outside(self, binding, key, coords):
-        error = self._why_unreachable(key)
+        error = lookup.fault_of(self.store.exists, key)
         if error is not None:
             self._note_unreachable(key, binding.path, error)
             return
