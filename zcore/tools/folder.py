@@ -257,8 +257,11 @@ def meet(folder: StrPath, seconds: float = 60.0) -> tuple[str, list[Finding]]:
     """
     place = os.path.join(os.path.abspath(folder), _MEETING)
     os.makedirs(place, exist_ok=True)
-    side = next((side for side in ("first", "second") if _is_made(os.path.join(place, side))), None)
-    if side is None:
+    for side in ("first", "second"):
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(os.path.join(place, side))
+            break
+    else:
         raise StoreError(f"two processes have met in {place} already; remove it if they have ended", key=place)
     locks, who = _locks(place), f"process {os.getpid()} of {os.uname().nodename}"
     try:
@@ -279,14 +282,6 @@ def meet(folder: StrPath, seconds: float = 60.0) -> tuple[str, list[Finding]]:
     if side == "second":
         shutil.rmtree(place, ignore_errors=True)
     return other, [_judged(name, results[kind], "these hosts", advice) for kind, (name, advice) in _LOCKS.items()]
-
-
-def _is_made(directory):
-    try:
-        os.mkdir(directory)
-    except FileExistsError:
-        return False
-    return True
 
 
 def _say(place, name, value):
