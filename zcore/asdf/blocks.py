@@ -48,70 +48,45 @@ class Block:
     number : int
         In the order of the file, from 0.
     header : BlockHeader
-        As in the file.
+        As in the file; the next six are of it.
+    offset, data_offset : int
+        Where the block, and its content, begin in the file.
+    allocated, used, data_size : int
+        Bytes that the file has room for, that are stored, and that they decode to.
+    is_streamed : bool
+        Whether the block reaches to the end of the file.
+    path : str
+        Of the file.
+    compression : str or None
+        Name of the compression.
+    is_compressed : bool
+        Whether the stored bytes have to be decoded.
+    checksum : bytes or None
+        The MD5 in the header, 16 bytes.
     """
 
-    __slots__ = ("_source", "_verifies", "header", "number")
+    __slots__ = ("_source", "_verifies", "header", "number", "offset", "data_offset", "allocated", "used", "data_size",
+                 "is_streamed", "path", "compression", "is_compressed", "checksum")
 
     def __init__(self, source: ByteSource, number: int, header: BlockHeader, verifies: bool) -> None:
         self._source = source
         self._verifies = verifies
         self.number: int = number
         self.header: BlockHeader = header
+        self.offset: int = header.offset
+        self.data_offset: int = header.data_offset
+        self.allocated: int = header.allocated
+        self.used: int = header.used
+        self.data_size: int = header.data_size
+        self.is_streamed: bool = header.is_streamed
+        self.path: str = source.path
+        self.compression: str | None = header.compression.decode("latin-1") or None
+        self.is_compressed: bool = self.compression is not None
+        self.checksum: bytes | None = None if header.checksum == checksums.NO_CHECKSUM else header.checksum
 
     def __repr__(self) -> str:
         kind = "streamed" if self.is_streamed else self.compression or "raw"
         return f"<Block {self.number} at byte {self.offset}: {kind}, {plural(self.data_size, 'byte')}>"
-
-    @property
-    def offset(self) -> int:
-        """Where the block begins in the file."""
-        return self.header.offset
-
-    @property
-    def data_offset(self) -> int:
-        """Where its content begins in the file."""
-        return self.header.data_offset
-
-    @property
-    def allocated(self) -> int:
-        """Bytes that the file has room for."""
-        return self.header.allocated
-
-    @property
-    def used(self) -> int:
-        """Bytes that are stored."""
-        return self.header.used
-
-    @property
-    def data_size(self) -> int:
-        """Bytes that they decode to."""
-        return self.header.data_size
-
-    @property
-    def is_streamed(self) -> bool:
-        """Whether the block reaches to the end of the file."""
-        return self.header.is_streamed
-
-    @property
-    def path(self) -> str:
-        """The path of the file."""
-        return self._source.path
-
-    @property
-    def compression(self) -> str | None:
-        """Name of the compression, None without one."""
-        return self.header.compression.decode("latin-1") or None
-
-    @property
-    def checksum(self) -> bytes | None:
-        """The MD5 in the header, 16 bytes, None without one."""
-        return None if self.header.checksum == checksums.NO_CHECKSUM else self.header.checksum
-
-    @property
-    def is_compressed(self) -> bool:
-        """Whether the stored bytes have to be decoded."""
-        return bool(self.header.compression)
 
     def is_of(self, source: ByteSource) -> bool:
         """Return whether the block lies in a file that is open as `source`."""
