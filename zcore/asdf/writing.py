@@ -163,45 +163,29 @@ class Form:
         return -(-(offset + self.pad) // self.block_align) * self.block_align
 
 
-def write_file(fd: int, front: bytes, blocks: NewBlocks, form: Form) -> None:
-    """Write a whole file.
-
-    Parameters
-    ----------
-    fd : int
-        Of an empty file.
-    front : bytes
-        As `front_of` makes it.
-    blocks : NewBlocks
-    form : Form
-    """
-    offset = write_at(fd, front, 0)
-    if blocks.contents or blocks.streamed is not None:
-        # Behind a header without a tree no reader expects space.
-        has_tree = front.endswith((b"...\n", b"...\r\n"))
-        offset = write_blanks(fd, offset, form.aligned(offset) if has_tree else offset)
-    offsets = []
-    for content in blocks.contents:
-        offsets.append(offset)
-        offset = _write_block(fd, offset, content, blocks.compression, form)
-    if blocks.streamed is not None:
-        header = file_layout.render_block_header(48, file_layout.STREAMED, b"", 0, 0, 0, None)
-        offset = write_at(fd, header, offset)
-        content = blocks.streamed
-        for piece in content.stored_pieces() if isinstance(content, Block) else [content]:
-            offset = write_at(fd, piece, offset)
-    elif offsets and form.index:
-        write_at(fd, file_layout.render_block_index(offsets), offset)
-    elif offsets:
-        # The last block may end with room that nothing was written to.
-        os.ftruncate(fd, offset)
-
-
 def write_new(path: StrPath, comments: Iterable[str], text: bytes, blocks: NewBlocks, form: Form,
               fsync: bool | None = None, *, is_held: bool = False) -> None:
-    """Write a new file in place of `path` in one step; see `replacing` and `write_file`."""
+    """Write a new file in place of `path` in one step; see `replacing` and `front_of`."""
     with replacing(path, fsync, is_held=is_held) as fd:
-        write_file(fd, front_of(comments, text), blocks, form)
+        offset = write_at(fd, front_of(comments, text), 0)
+        if text and (blocks.contents or blocks.streamed is not None):
+            # Behind a header without a tree no reader expects space.
+            offset = write_blanks(fd, offset, form.aligned(offset))
+        offsets = []
+        for content in blocks.contents:
+            offsets.append(offset)
+            offset = _write_block(fd, offset, content, blocks.compression, form)
+        if blocks.streamed is not None:
+            header = file_layout.render_block_header(48, file_layout.STREAMED, b"", 0, 0, 0, None)
+            offset = write_at(fd, header, offset)
+            content = blocks.streamed
+            for piece in content.stored_pieces() if isinstance(content, Block) else [content]:
+                offset = write_at(fd, piece, offset)
+        elif offsets and form.index:
+            write_at(fd, file_layout.render_block_index(offsets), offset)
+        elif offsets:
+            # The last block may end with room that nothing was written to.
+            os.ftruncate(fd, offset)
 
 
 def _write_block(fd, offset, content, name, form):
@@ -217,22 +201,24 @@ def _write_block(fd, offset, content, name, form):
     form : Form
     """
     begin = offset + file_layout.BLOCK_HEADER_NBYTES
-    if isinstance(content, Block):
-        if name in (None, content.compression):
-            return _copy_block(fd, offset, content, form)
-        content = content.read()
-    if name is None:
-        digest = _write_raw(fd, begin, content, form)
-        used = len(content)
+    if isinstance(content, Block) and name in (None, content.compression):
+        if content.verifies:
+            # Damage is found here: it must not get a new checksum.
+            content.verify()
+        used, digest = _write_pieces(fd, begin, content.stored_pieces(), form)
+        if form.checksum and content.checksum is not None and not content.verifies:
+            digest = content.checksum
+        name, data_size = content.compression, content.data_size
     else:
-        used, digest = _write_pieces(fd, begin, compression.encode(name, content), form)
-    return _write_header(fd, offset, (name or "").encode(), used, len(content), digest, form)
-
-
-def _write_header(fd, offset, name, used, data_size, digest, form):
-    begin = offset + file_layout.BLOCK_HEADER_NBYTES
+        content = content.read() if isinstance(content, Block) else content
+        used = data_size = len(content)
+        if name is None:
+            digest = _write_raw(fd, begin, content, form)
+        else:
+            used, digest = _write_pieces(fd, begin, compression.encode(name, content), form)
     following = form.aligned(begin + used)
-    write_at(fd, file_layout.render_block_header(48, 0, name, following - begin, used, data_size, digest), offset)
+    write_at(fd, file_layout.render_block_header(48, 0, (name or "").encode("latin-1"), following - begin, used,
+                                                 data_size, digest), offset)
     return following
 
 
@@ -257,14 +243,6 @@ def _write_pieces(fd, offset, pieces, form):
     return end - offset, md5 and md5.digest()
 
 
-def _copy_block(fd, offset, block, form):
-    """Write a block as it is stored elsewhere. Damage is found here: it must not get a new checksum."""
-    if block.verifies:
-        block.verify()
-    used, digest = _write_pieces(fd, offset + file_layout.BLOCK_HEADER_NBYTES, block.stored_pieces(), form)
-    if form.checksum and block.checksum is not None and not block.verifies:
-        digest = block.checksum
-    return _write_header(fd, offset, block.header.compression, used, block.data_size, digest, form)
 
 
 def write(path: StrPath, tree: dict[str, Any] | None, *, compression: Literal["zlib", "bzp2", "lz4"] | None = None,
