@@ -38,23 +38,20 @@ class NDArrayNode:
     tag : str
     members : dict
         The node as the tree has it; a list of elements is its member ``data``.
+    origin : Origin
+        Of the tree that it is in.
     """
 
-    __slots__ = ("tag", "members", "is_list", "_origin", "_form", "__weakref__")
+    __slots__ = ("tag", "members", "is_list", "origin", "_form", "__weakref__")
 
     def __init__(self, tag: str, members: Any, origin: Any, is_list: bool = False) -> None:
         self.tag: str = tag
         self.members: Any = members
         self.is_list: bool = is_list  # the elements are in the place of the mapping
-        self._origin = origin
+        self.origin: Any = origin
         self._form = None
 
     # description
-
-    @property
-    def origin(self) -> Any:
-        """The `Origin` of the tree that it is in."""
-        return self._origin
 
     @property
     def source(self) -> int | str | None:
@@ -77,7 +74,7 @@ class NDArrayNode:
         Raises : AsdfFormatError, if there is no such block.
         """
         source = self.source
-        return None if source is None else self._origin.block_of(source)
+        return None if source is None else self.origin.block_of(source)
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -221,7 +218,7 @@ class NDArrayNode:
         if start == stop:
             # Not `np.empty`, which takes text of no characters for text of one.
             return np.ndarray(shape, dtype, bytearray(1))
-        data, first = self._origin.bytes_of(self.source, start, stop)
+        data, first = self.origin.bytes_of(self.source, start, stop)
         array = np.ndarray(shape, dtype, data, offset - first, strides)
         if fault := fault_of_text(array):
             raise AsdfFormatError(f"an array of {shown(self.source)}: {fault}")
@@ -235,7 +232,7 @@ class NDArrayNode:
     def _inline(self):
         dtype, shape = self._given()
         data = self.members if self.is_list else self.members["data"]
-        return array_of(data, dtype, shape, self._origin.n_text)
+        return array_of(data, dtype, shape, self.origin.n_text)
 
     # members of the node
 
