@@ -145,18 +145,16 @@ class Origin:
         with self._lock:
             file = self._others.pop(path, None)
             if file is None:
-                file = self._opened(path, uri)
+                try:
+                    file = self._opener(path, allowed=self.allowed)
+                except NodeNotFoundError as exc:
+                    raise ReferenceTargetError(f"the tree names {uri!r:.200}, which does not exist", key=uri,
+                                               url=uri) from exc
             self._others[path] = file
             while len(self._others) > MAX_OPEN:
                 # Not closed: a block that the caller holds is read from it.
                 self._others.pop(next(iter(self._others)))
         return file
-
-    def _opened(self, path, uri):
-        try:
-            return self._opener(path, allowed=self.allowed)
-        except NodeNotFoundError as exc:
-            raise ReferenceTargetError(f"the tree names {uri!r:.200}, which does not exist", key=uri, url=uri) from exc
 
     @property
     def directory(self) -> str | None:
