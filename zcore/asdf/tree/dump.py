@@ -15,7 +15,7 @@ from zcore.asdf.tree.datatypes import datatype_of, packed
 from zcore.asdf.tree.inline import lists_of
 from zcore.asdf.tree.ndarray import NDArrayNode
 from zcore.asdf.tree.origin import Reference
-from zcore.asdf.tree.scalars import SCALARS, complex_text, is_plain_text, written
+from zcore.asdf.tree.scalars import SCALARS, complex_text, import_yaml, is_plain_text, written
 from zcore.asdf.tree.sharing import pieces_of
 from zcore.asdf.tree.tagged import (
     MAX_DEPTH,
@@ -26,7 +26,6 @@ from zcore.asdf.tree.tagged import (
     TaggedScalar,
     TaggedSequence,
 )
-from zcore.asdf.tree.yaml_library import emitter_of, import_yaml
 from zcore.config import __version__
 from zcore.errors import UnsupportedError
 from zcore.text.characters import fault_of_text
@@ -133,7 +132,8 @@ def dump_with_standard(tree: dict[str, Any], add_block: Callable[..., int | str]
         yaml.StreamEndEvent(),
     ]
     stream = io.BytesIO()
-    yaml.emit(events, stream, Dumper=emitter_of(yaml), allow_unicode=True, width=120)
+    # That of libyaml, where PyYAML was built with it.
+    yaml.emit(events, stream, Dumper=getattr(yaml, "CSafeDumper", yaml.SafeDumper), allow_unicode=True, width=120)
     return stream.getvalue(), standard
 
 
@@ -256,14 +256,13 @@ class _Writer:
         datatype, byteorder = _datatype_of(array.dtype, where)
         if fault := fault_of_text(array):
             raise ValueError(f"{where}: {fault}")
-        members = {"source": None, "datatype": datatype, "byteorder": byteorder, "shape": list(array.shape)}
-        self.arrays.append((array, members))
-        form = TaggedMapping(_ARRAY, members)
+        form = TaggedMapping(_ARRAY, {"source": None, "datatype": datatype, "byteorder": byteorder,
+                                      "shape": list(array.shape)})
         if isinstance(value, np.ma.MaskedArray) and value.mask is not np.ma.nomask:
             if array.dtype.names is not None:
                 raise UnsupportedError(f"{where}: ASDF has no masks of fields", feature="masks of fields")
             form["mask"] = value.mask
-        self.arrays[-1] = array, form
+        self.arrays.append((array, form))
         return form
 
     def _form_of_node(self, node, where):

@@ -20,7 +20,7 @@ from weakref import ref
 from zcore.asdf.tree.dump import dump
 from zcore.asdf.tree.ndarray import NDArrayNode
 from zcore.asdf.tree.origin import Origin, Reference
-from zcore.asdf.tree.scalars import OWN_TAGS, SCALARS, complex_number, plain_value, value_of
+from zcore.asdf.tree.scalars import OWN_TAGS, SCALARS, complex_number, import_yaml, plain_value, value_of
 from zcore.asdf.tree.tagged import (
     MAX_DEPTH,
     STSCI,
@@ -31,7 +31,6 @@ from zcore.asdf.tree.tagged import (
     TaggedSequence,
     shown,
 )
-from zcore.asdf.tree.yaml_library import import_yaml, parser_of
 from zcore.errors import AsdfFormatError, UnsupportedError, warn
 from zcore.text.object_memory import MAX_OBJECTS_NBYTES
 
@@ -97,19 +96,11 @@ def load(text: Buffer, blocks: Sequence[Any] = (), *, origin: Origin | None = No
         return {}
     _check_version(text)
     yaml = import_yaml()
-    maker = _TreeMaker(yaml, origin)
-    root = _parsed(yaml, text, maker)
-    if maker.has_references:
-        origin.root = root
-    return root
-
-
-def _parsed(yaml, text, maker):
-    """Return the value of a text."""
-    parser = None
+    maker, parser = _TreeMaker(yaml, origin), None
     try:
-        parser = parser_of(yaml, text)
-        return maker.make(parser.get_event)
+        # That of libyaml, where PyYAML was built with it.
+        parser = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(text)
+        root = maker.make(parser.get_event)
     except AsdfFormatError:
         raise
     except (yaml.YAMLError, ValueError) as exc:
@@ -118,6 +109,9 @@ def _parsed(yaml, text, maker):
     finally:
         if parser is not None:
             parser.dispose()
+    if maker.has_references:
+        origin.root = root
+    return root
 
 
 def _check_version(text):
@@ -148,9 +142,9 @@ def _error_of(exc, text):
 class _Frame:
     """A list or mapping whose members are being read."""
 
-    __slots__ = ("value", "target", "is_mapping", "key", "has_key", "merged", "anchor", "mark")
+    __slots__ = ("value", "target", "is_mapping", "key", "has_key", "merged", "anchor")
 
-    def __init__(self, value, target, is_mapping, anchor, mark):
+    def __init__(self, value, target, is_mapping, anchor):
         self.value = value        # as in the tree
         self.target = target      # the dict or list that takes the members
         self.is_mapping = is_mapping
@@ -158,7 +152,6 @@ class _Frame:
         self.has_key = False
         self.merged = None        # the mappings that `<<` names
         self.anchor = anchor
-        self.mark = mark
 
 
 _MERGE = object()  # in place of a key
@@ -244,7 +237,7 @@ class _TreeMaker:
             value, target = self._tagged(tag, is_mapping)
         if event.anchor is not None:
             self._name(event, value)
-        return _Frame(value, target, is_mapping, event.anchor, event.start_mark)
+        return _Frame(value, target, is_mapping, event.anchor)
 
     def _tagged(self, tag, is_mapping):
         """Return a new value with a tag, and the dict or list that takes its members."""

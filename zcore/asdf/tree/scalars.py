@@ -14,8 +14,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from zcore.asdf.tree.tagged import YAML
-from zcore.asdf.tree.yaml_library import import_yaml
-from zcore.errors import AsdfFormatError
+from zcore.errors import AsdfFormatError, Needing
 
 if TYPE_CHECKING:
     from typing import Any
@@ -31,6 +30,16 @@ _number = r"(?:\d+(?:\.\d*)?(?:e[+-]?\d+)?|\.\d+(?:e[+-]?\d+)?|inf(?:inity)?|nan
 _complex = re.compile(
     rf"(?:(?P<real>[+-]?{_number})(?=[+-]|\Z))?(?:(?P<imaginary>[+-]?{_number}?)[ij])?",
     re.ASCII | re.IGNORECASE).fullmatch
+
+
+def import_yaml() -> Any:
+    """Return the package `yaml`, which is needed for trees alone, and imported when there is one.
+
+    Raises : UnsupportedError, if it is not installed; it names the extra.
+    """
+    with Needing("the trees of ASDF files need", "yaml", "asdf", "the trees of ASDF files", "PyYAML"):
+        import yaml
+    return yaml
 
 
 @cache
