@@ -9,6 +9,7 @@ import itertools
 import json
 import math
 import os
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -88,13 +89,15 @@ def references_of(dataset: Any, prefix: str, scales: ScaleNames, url: str, inlin
     found = _documents(attributes, dataset, prefix, chunks, dtype, filters, compressor, is_whole)
     to_copy = []
     n_bytes = math.prod(chunks) * dtype.itemsize if filters or compressor else None
-    for coords, (offset, length, is_other) in extents.items():
-        if is_other or (length == n_bytes and _is_bare(dataset, prefix, chunks, found, coords, offset, length)):
-            to_copy.append(coords)
-        elif length <= inline_threshold and len(value := _read(dataset, offset, length)) == length:
-            found[prefix + _key(coords)] = value
-        else:
-            found[prefix + _key(coords)] = url, offset, length     # if the file is too short, readers of the set say so
+    with open(dataset.file.filename, "rb") as file:
+        for coords, (offset, length, is_other) in extents.items():
+            read = partial(_read, file, offset, length)
+            if is_other or (length == n_bytes and _is_bare(dataset, prefix, chunks, found, coords, read)):
+                to_copy.append(coords)
+            elif length <= inline_threshold and len(value := read()) == length:
+                found[prefix + _key(coords)] = value
+            else:     # if the file is too short, readers of the set say so
+                found[prefix + _key(coords)] = url, offset, length
     _copy(dataset, prefix, chunks, found, to_copy, max_inlined)
     return found
 
@@ -239,14 +242,14 @@ def _shift(dataset, stored):
     if not (n_before and stored):
         return 0
     chunk = stored[0]
-    return 0 if _read(dataset, chunk.byte_offset, chunk.size) == dataset.id.read_direct_chunk(
-        chunk.chunk_offset)[1] else n_before
-
-
-def _read(dataset, offset, n_bytes):
     with open(dataset.file.filename, "rb") as file:
-        file.seek(offset)
-        return file.read(n_bytes)
+        value = _read(file, chunk.byte_offset, chunk.size)
+    return 0 if value == dataset.id.read_direct_chunk(chunk.chunk_offset)[1] else n_before
+
+
+def _read(file, offset, n_bytes):
+    file.seek(offset)
+    return file.read(n_bytes)
 
 
 def _parts(shape, itemsize):
@@ -323,7 +326,7 @@ def _region(coords, chunks, shape):
     return tuple([slice(i * n, min((i + 1) * n, length)) for i, n, length in zip(coords, chunks, shape, strict=True)])
 
 
-def _is_bare(dataset, prefix, chunks, found, coords, offset, length):
+def _is_bare(dataset, prefix, chunks, found, coords, read):
     """Return whether a chunk as long as its elements is one that no filter was applied to, against its mask.
 
     HDF5 stores chunks at the border so on request (``H5Pset_chunk_opts``), and h5py does not tell.
@@ -331,8 +334,7 @@ def _is_bare(dataset, prefix, chunks, found, coords, offset, length):
     region = _region(coords, chunks, dataset.shape)
     if all([part.stop - part.start == n for part, n in zip(region, chunks, strict=True)]):
         return False
-    array = api.open(MemoryStore({".zarray": found[prefix + _ZARR_V2.array_document],
-                                  _key(coords): _read(dataset, offset, length)}))
+    array = api.open(MemoryStore({".zarray": found[prefix + _ZARR_V2.array_document], _key(coords): read()}))
     try:
         decoded = array[region]
     except ChunkError:

@@ -13,6 +13,7 @@ import pytest
 
 import zcore
 from zcore.errors import IncompleteCopyWarning, UnsupportedError
+from zcore.tools.hdf5 import dataset
 from zcore.tools.references.hdf5 import references_from_hdf5
 
 h5py = pytest.importorskip("h5py")
@@ -67,6 +68,16 @@ def test_types_and_filters(path, dtype, options):
     for threshold in (0, 10**6):
         array = check(path, inline_threshold=threshold)["x"]
         assert all(isinstance(value, str) for value in array.store.to_v0().values()) == (threshold > 0)
+
+
+def test_small_chunks_are_read_through_one_descriptor(path, monkeypatch):
+    """RF-V1-03"""
+    with h5py.File(path, "w") as file:
+        file.create_dataset("x", data=np.arange(20), chunks=(1,), shuffle=True)
+    opened = []
+    monkeypatch.setattr(dataset, "open", lambda *given: opened.append(given) or open(*given), raising=False)
+    assert len(references_from_hdf5(path).to_v0()) == 23     # 20 chunks and 3 documents
+    assert len(opened) == 1
 
 
 @pytest.mark.parametrize("options", [{}, {"userblock_size": 1024}, {"libver": "latest"}, {"libver": "earliest"}])
