@@ -130,21 +130,21 @@ class Block:
         UnsupportedError
             The compression is unknown.
         """
-        self._check_decodes()
-        if out is None:
-            view = self._new_memory()
-            out = view
-        else:
-            view = flat_view(out, "out", writable=True)
-            if len(view) != self.data_size:
-                raise ValueError(f"out has {len(view)} bytes, block {self.number} decodes to {self.data_size}")
-        if self.is_compressed:
-            try:
+        try:
+            if self.is_compressed:
+                compression.check(self.compression, self.used, self.data_size)
+            if out is None:
+                out = view = self._new_memory()
+            else:
+                view = flat_view(out, "out", writable=True)
+                if len(view) != self.data_size:
+                    raise ValueError(f"out has {len(view)} bytes, block {self.number} decodes to {self.data_size}")
+            if self.is_compressed:
                 compression.decode(self.compression, self._source, self.data_offset, self.used, view)
-            except AsdfFormatError as exc:
-                raise self._placed(exc) from exc.__cause__
-        else:
-            self._source.read_into(self.data_offset, view)
+            else:
+                self._source.read_into(self.data_offset, view)
+        except AsdfFormatError as exc:
+            raise self._placed(exc) from exc.__cause__
         if self._verifies if verify is None else as_bool(verify, "verify"):
             self._verify(view)
         return out
@@ -156,15 +156,6 @@ class Block:
         except (MemoryError, ValueError) as exc:
             raise OutOfMemoryError(f"no memory for the {self.data_size} bytes of block {self.number}", place=self.path,
                                    nbytes=self.data_size) from exc
-
-    def _check_decodes(self):
-        if not self.is_compressed:
-            return
-        compression.check_name(self.compression)
-        try:
-            compression.check_size(self.compression, self.used, self.data_size)
-        except AsdfFormatError as exc:
-            raise self._placed(exc) from None
 
     def _placed(self, exc):
         """Return an error that names the block and the file."""
@@ -183,9 +174,7 @@ class Block:
             They do not lie in the data.
         """
         if offset < 0 or length < 0 or offset + length > self.data_size:
-            raise AsdfFormatError(f"block {self.number} at byte {self.offset}: bytes {offset} to {offset + length} of "
-                                  f"{self.data_size}", place=self.path, path=self.path, offset=self.offset,
-                                  block=self.number)
+            raise self._placed(AsdfFormatError(f"bytes {offset} to {offset + length} of {self.data_size}"))
         if self.is_compressed or length == self.data_size:
             return self.read()[offset:offset + length]
         view = memoryview(np.empty(length, "u1"))

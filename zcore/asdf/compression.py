@@ -21,7 +21,6 @@ can decode to. zlib is read by isal and written by zlib-ng where these are insta
 from __future__ import annotations
 
 import bz2
-import struct
 import zlib
 from typing import TYPE_CHECKING
 
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
 WRITTEN = ("zlib", "bzp2", "lz4")
 _OUT_NBYTES = 1 << 18
 _RECORD_NBYTES = 1 << 22              # of an lz4 record, decoded, as asdf writes it
-_RECORD = struct.Struct(">I")
 # The most that a stored byte decodes to: deflate's two bits for 258 bytes; a run of bzip2, before that its run lengths;
 # the length bytes of LZ4; a run of a zstd block. Short streams that are written may have a little more.
 _MAX_RATIO = {
@@ -46,15 +44,11 @@ _MAX_RATIO = {
 KNOWN = tuple(_MAX_RATIO)
 
 
-def check_name(name: str | None) -> None:
-    """Raise UnsupportedError unless blocks of this compression can be decoded."""
+def check(name: str, used: int, data_size: int) -> None:
+    """Raise UnsupportedError for a compression that is unknown, AsdfFormatError if `used` bytes are too few for it."""
     if name not in _MAX_RATIO:
         raise UnsupportedError(f"compression {name!r} is unknown, zcore reads {', '.join(_MAX_RATIO)}",
                                feature=f"compression {name}")
-
-
-def check_size(name: str, used: int, data_size: int) -> None:
-    """Raise AsdfFormatError when `used` stored bytes cannot decode to `data_size`."""
     if data_size > used * _MAX_RATIO[name]:
         raise AsdfFormatError(f"{used} bytes of {name} cannot decode to {data_size}", member="data_size")
 
@@ -222,7 +216,9 @@ def check_written(name: str | None) -> str | None:
 
 def encode(name: str, content: memoryview) -> Iterator[bytes]:
     """Iterate over the compressed bytes of `content`, a flat view of bytes."""
-    return _ENCODERS[name](content)
+    if name == "lz4":
+        return _encode_lz4(content)
+    return _encode_stream((deflate.writer() or zlib).compressobj() if name == "zlib" else bz2.BZ2Compressor(), content)
 
 
 def _encode_stream(stream, content):
@@ -243,12 +239,5 @@ def _encode_lz4(content):
 
         workers.each(encode_at, starts, n_threads)
         for record in encoded.values():
-            yield _RECORD.pack(len(record))
+            yield len(record).to_bytes(4)
             yield record
-
-
-_ENCODERS = {
-    "zlib": lambda content: _encode_stream((deflate.writer() or zlib).compressobj(), content),
-    "bzp2": lambda content: _encode_stream(bz2.BZ2Compressor(), content),
-    "lz4": _encode_lz4,
-}
