@@ -45,9 +45,6 @@ def digest_of(pieces: Iterable[Buffer]) -> bytes | None:
     return md5.digest()
 
 
-def is_digest_of(checksum: bytes, pieces: Iterable[Buffer]) -> bool:
-    """Return whether a checksum is one, and is the MD5 of the bytes of an iterable."""
-    return checksum != NO_CHECKSUM and digest_of(pieces) == checksum
 
 
 def check(block: Block) -> None:

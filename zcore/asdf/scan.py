@@ -253,7 +253,8 @@ def _following(source, header, first, listed):
     index, offsets = listed()
     place = find_magic(source, end) or (index if index >= end else source.size)
     content_end = header.data_offset + header.used
-    is_proven = checksums.is_digest_of(header.checksum, source.pieces(header.data_offset, header.used))
+    has_checksum = header.checksum != checksums.NO_CHECKSUM
+    is_proven = has_checksum and header.checksum == checksums.digest_of(source.pieces(header.data_offset, header.used))
     # If a block is proven, only the space to spare can have another size. Else its header may be of the common one.
     begin = content_end if is_proven else header.offset + file_layout.BLOCK_HEADER_NBYTES
     inside = find_magic(source, begin, end) or index
@@ -261,7 +262,7 @@ def _following(source, header, first, listed):
         raise _misfit(header, f"and another part begins at {inside}")
     number = bisect_left(offsets, header.offset)
     is_proven = is_proven or offsets[number:number + 2] == array("q", [header.offset, place])
-    is_refuted = header.checksum != checksums.NO_CHECKSUM and not header.compression or index > end
+    is_refuted = has_checksum and not header.compression or index > end
     # Some writers leave out the space to spare of the last block.
     if not is_proven and (is_refuted or any([_may_be_converted(source, header, place - other, place)
                                              for other in {end, content_end}])):
