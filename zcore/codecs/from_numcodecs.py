@@ -72,12 +72,6 @@ class _Fallback(Codec):
         self.given = given
         self.theirs = theirs
 
-    @classmethod
-    def from_configuration(cls, configuration: Mapping[str, Any]) -> Codec:
-        """Return the codec of a configuration, which also contains its name as `id`."""
-        return fallback_codec(f"numcodecs.{configuration['id']}",
-                              {name: value for name, value in configuration.items() if name != "id"})
-
     def configuration(self) -> dict[str, Any]:
         """Return the configuration for documents, a dict."""
         return self.given
@@ -129,25 +123,22 @@ class FallbackArray(_Fallback):
             if dtype.itemsize != 1 or dtype.kind not in "biu":
                 raise ValueError(f"{self.name!r} takes booleans, not {dtype}")
             return np.dtype("u1"), (1 + -(-n_items // 8),)
-        encoded, decoded = _TYPES[self.id]
-        self._check_same_size(dtype, decoded)
-        return np.dtype(self.theirs.get_config().get(encoded, dtype)), shape
-
-    def _check_same_size(self, dtype, member):
-        expected = np.dtype(self.theirs.get_config().get(member, dtype))
+        encoded, expected = self._types(dtype)
         if expected.itemsize != dtype.itemsize or expected.kind != dtype.kind:
             raise ValueError(f"{self.name!r} takes items of type {expected}, not {dtype}")
+        return encoded, shape
 
-    def _given_type(self, member, dtype):
-        """Return the type, with byte order, in which numcodecs sees the numbers."""
-        return dtype if self.id == "packbits" else np.dtype(self.theirs.get_config().get(member, dtype))
+    def _types(self, dtype):
+        """Return the types, with byte order, in which numcodecs sees the encoded and the decoded numbers."""
+        config = self.theirs.get_config()
+        return [np.dtype(config.get(member, dtype)) for member in _TYPES.get(self.id, (None, None))]
 
     def encode(self, chunk: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return the encoded chunk."""
         if self.id == "packbits" and chunk.dtype.kind != "b" and ((chunk < 0) | (chunk > 1)).any():
             raise CodecError(f"{self.name!r} keeps one bit of each item, 0 or 1; the chunk has other numbers",
                              codec=self.name, direction="encode")
-        given = self._given_type(_TYPES[self.id][1] if self.id in _TYPES else None, chunk.dtype)
+        _, given = self._types(chunk.dtype)
         dtype, shape = self.encoded_type(chunk.dtype, chunk.shape)
         encoded = np.asarray(self._run("encode", np.ascontiguousarray(chunk, given)))
         return encoded.reshape(-1).view(dtype).reshape(shape)
@@ -160,7 +151,7 @@ class FallbackArray(_Fallback):
         CodecError
             The chunk has another size.
         """
-        given = self._given_type(_TYPES[self.id][0] if self.id in _TYPES else None, chunk.dtype)
+        given, _ = self._types(chunk.dtype)
         decoded = np.asarray(self._run("decode", np.ascontiguousarray(chunk, given))).reshape(-1)
         n_items = int(np.prod(shape, dtype=np.int64))
         if decoded.size != n_items:
