@@ -262,9 +262,9 @@ class _Archiver(Lenient, Codec):
                     found += len(part)
                     check_size(self.name, found, n_bytes, at_most=True)
                 at -= len(decoder.unused_data)
-        except (OSError, EOFError, ValueError, *self._errors()) as exc:
-            if isinstance(exc, CodecError):
-                raise
+        except (CodecError, MemoryError):
+            raise
+        except Exception as exc:     # any, as `_call` has it
             raise self.damage(f"compressed stream is damaged: {exc}", at, n_bytes, found) from exc
         if at < len(raw):
             raise self.damage(f"compressed stream ends at byte {at}, the object at {len(raw)}", at, at, len(raw))
@@ -291,9 +291,6 @@ class NumcodecsBz2(_Archiver):
         from bz2 import BZ2Decompressor
 
         return BZ2Decompressor()
-
-    def _errors(self):
-        return ()
 
     def encode(self, data: Buffer) -> bytes:
         """Return `data` compressed."""
@@ -339,11 +336,6 @@ class NumcodecsLzma(_Archiver):
             return LZMADecompressor(self.format, filters=self.filters)
         return LZMADecompressor(self.format, memlimit=MAX_LZMA_MEMORY)
 
-    def _errors(self):
-        from lzma import LZMAError
-
-        return (LZMAError, TypeError, KeyError, OverflowError)
-
     def encode(self, data: Buffer) -> bytes:
         """Return `data` compressed.
 
@@ -354,10 +346,7 @@ class NumcodecsLzma(_Archiver):
         """
         from lzma import compress
 
-        try:
-            return compress(data, self.format, self.check, self.preset, self.filters)
-        except (ValueError, *self._errors()) as exc:
-            raise CodecError(f"lzma cannot encode: {exc}", codec=self.name, direction="encode") from exc
+        return self._call("lzma", "encode", compress, data, self.format, self.check, self.preset, self.filters)
 
 
 CODECS: dict[str, type[Codec]] = {codec.name: codec for codec in (
