@@ -14,9 +14,7 @@ from zcore.codecs.base import Codec
 from zcore.errors import Needing, UnsupportedError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from types import ModuleType
-    from typing import Any, Self
+    from typing import Any
 
     import numpy.typing as npt
 
@@ -75,17 +73,9 @@ class ZfpCodec(Codec):
                 raise ValueError(f"{name} of 'zfp' is {value!r:.60}, expected a number from {least} to {most}")
         self.mode = mode
         self._parameters_given = parameters
-        self._zfpy = _zfpy()
-
-    @classmethod
-    def from_configuration(cls, configuration: Mapping[str, Any]) -> Self:
-        """Return the codec of a document's configuration.
-
-        Raises : ValueError, if a parameter is missing, unknown or out of its range.
-        """
-        if "mode" not in configuration:
-            raise ValueError("codec 'zfp' needs the parameter 'mode'")
-        return cls(**configuration)
+        with Needing("the codec 'zfp' needs", "zfpy", "zfp", "zfp"):
+            import zfpy
+        self._zfpy = zfpy
 
     def configuration(self) -> dict[str, Any]:
         """Return the configuration for documents, a dict."""
@@ -143,10 +133,6 @@ class ZfpCodec(Codec):
         return np.asarray(decoded, dtype).reshape(shape)
 
 
-def _zfpy() -> ModuleType:
-    with Needing("the codec 'zfp' needs", "zfpy", "zfp", "zfp"):
-        import zfpy
-    return zfpy
 
 
 CODECS: dict[str, type[Codec]] = {"zfp": ZfpCodec}

@@ -31,7 +31,6 @@ from zcore.model.metadata import CodecSpec
 if TYPE_CHECKING:
     from typing import Any, Self
 
-    import numpy as np
     import numpy.typing as npt
 
     from zcore.typing import Buffer
@@ -69,11 +68,11 @@ class Codec:
             known = signature(cls).parameters
             unknown = [name for name in configuration if name not in known]
             missing = [name for name, one in known.items() if one.default is one.empty and name not in configuration]
+            if missing:
+                raise TypeError(f"codec {cls.name!r} needs the parameter {missing[0]!r}") from None
             if unknown:
                 raise TypeError(f"codec {cls.name!r} has no parameter {unknown[0]!r}; it has "
                                 f"{', '.join(known) or 'none'}") from None
-            if missing:
-                raise TypeError(f"codec {cls.name!r} needs the parameter {missing[0]!r}") from None
             raise
 
     def configuration(self) -> dict[str, Any]:
