@@ -112,9 +112,6 @@ class ShardingCodec(Codec):
         return {"chunk_shape": list(self.chunk_shape), "codecs": documents_of(self.codecs),
                 "index_codecs": documents_of(self.index_codecs), "index_location": self.index_location}
 
-    def __repr__(self) -> str:
-        return (f"ShardingCodec(chunk_shape={self.chunk_shape}, codecs={documents_of(self.codecs)}, "
-                f"index_codecs={documents_of(self.index_codecs)}, index_location={self.index_location!r})")
 
 
 def specs_of(member: str, codecs: Iterable[Any]) -> tuple[CodecSpec, ...]:

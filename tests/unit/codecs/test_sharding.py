@@ -43,7 +43,7 @@ def test_configuration():
     assert ShardingCodec.from_configuration(configuration).spec().configuration == configuration
     del configuration["index_location"]
     assert ShardingCodec.from_configuration(configuration).index_location == "end"
-    assert "chunk_shape=(2, 3)" in repr(codec)
+    assert "chunk_shape=[2, 3]" in repr(codec)
     assert ShardingCodec(chunk_shape=[2], codecs=[codec]).codecs == (codec.spec(),)
 
 
