@@ -5,6 +5,7 @@ array.
 """
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -32,6 +33,7 @@ class BytesCodec(Codec):
 
     name = "bytes"
     kind = "array_bytes"
+    _parameters = _left_out = ("endian",)
 
     def __init__(self, *, endian: Literal["little", "big"] | None = "little") -> None:
         if endian not in ("little", "big", None):
@@ -42,10 +44,6 @@ class BytesCodec(Codec):
     def from_configuration(cls, configuration: Mapping[str, Any]) -> Self:
         """Return the codec of a document's configuration; without `endian` items have one byte."""
         return cls(endian=configuration.get("endian"))
-
-    def configuration(self) -> dict[str, Any]:
-        """Return what documents record, a dict."""
-        return {} if self.endian is None else {"endian": self.endian}
 
     def __repr__(self) -> str:
         return f"BytesCodec(endian={self.endian!r})"
@@ -60,10 +58,7 @@ class BytesCodec(Codec):
         """Return the size of a chunk's bytes."""
         if dtype.hasobject or dtype.kind == "T":
             raise ValueError(f"'bytes' stores items of one size, not {dtype}")
-        n_bytes = dtype.itemsize
-        for length in shape:
-            n_bytes *= length
-        return n_bytes
+        return dtype.itemsize * prod(shape)
 
     def encode(self, chunk: npt.NDArray[Any]) -> bytes:
         """Return the bytes of a chunk."""

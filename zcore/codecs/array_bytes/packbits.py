@@ -6,6 +6,7 @@ significant one.
 """
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -71,9 +72,7 @@ class PackbitsCodec(Codec):
             The items are no numbers, or do not have these bits.
         """
         n_components, _, _, n_bits = self._layout(dtype)
-        for length in shape:
-            n_bits *= length
-        return -(-n_components * n_bits // 8) + (self.padding_encoding != "none")
+        return -(-n_components * n_bits * math.prod(shape) // 8) + (self.padding_encoding != "none")
 
     def encode(self, chunk: npt.NDArray[Any]) -> bytes:
         """Return the bytes of a chunk."""
@@ -101,7 +100,7 @@ class PackbitsCodec(Codec):
         if len(data) != n_bytes:
             raise self.damage(f"chunk has {len(data)} bytes of packed bits, expected {n_bytes}", 0, n_bytes, len(data))
         n_components, itemsize, first, n_bits = self._layout(dtype)
-        n_items = n_components * int(np.prod(shape, dtype=np.int64))
+        n_items = n_components * math.prod(shape)
         packed = np.frombuffer(data, "u1")
         if self.padding_encoding != "none":
             at = 0 if self.padding_encoding == "first_byte" else n_bytes - 1

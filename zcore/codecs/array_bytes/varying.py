@@ -11,6 +11,7 @@ object and by the limits of `CodecChain`.
 from __future__ import annotations
 
 import json
+import math
 from operator import index as exact_index
 from typing import TYPE_CHECKING
 
@@ -231,10 +232,7 @@ def _is_text(dtype):
 
 
 def _n_items(shape):
-    n_items = 1
-    for length in shape:
-        n_items *= exact_index(length)
-    return n_items
+    return math.prod(map(exact_index, shape))
 
 
 def _array_of(items, dtype, shape):

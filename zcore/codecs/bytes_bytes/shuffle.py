@@ -35,9 +35,8 @@ class NumcodecsShuffle(Lenient, StepCodec):
     _parameters = _left_out = ("elementsize",)
 
     def __init__(self, *, elementsize: int | None = None) -> None:
-        self.elementsize: int | None = elementsize
-        if elementsize is not None:
-            self.elementsize = check_integer("elementsize", elementsize, 0, 2**31 - 1)
+        self.elementsize: int | None = (None if elementsize is None
+                                        else check_integer("elementsize", elementsize, 0, 2**31 - 1))
 
     def resolve(self, itemsize: int) -> Self:
         """Return the codec for items of `itemsize` bytes, with all parameters set."""
