@@ -132,8 +132,8 @@ def test_a_chain_runs_in_python_from_a_size_on(monkeypatch):
     for spec in (CodecSpec("gzip", {"level": 5}), CodecSpec("numcodecs.zlib", {"level": 1})):
         for n, is_native in ((499, True), (500, False)):
             chain = chain_of(n, spec, checksum)
-            assert (chain.is_native, chain.decodes_natively) == (is_native, is_native)
-    assert chain_of(500, CodecSpec("zstd", {"level": 0, "checksum": False})).is_native
+            assert (chain.program.is_native, chain.program.decodes_natively) == (is_native, is_native)
+    assert chain_of(500, CodecSpec("zstd", {"level": 0, "checksum": False})).program.is_native
 
 
 @installed
@@ -143,7 +143,7 @@ def test_with_libdeflate_only_the_first_level_is_written_by_another_library(monk
     monkeypatch.setattr(deflate, "inflate", None)
     codec = GzipCodec(level=level)
     chain = chain_of(500, CodecSpec("gzip", {"level": level}))
-    assert chain.decodes_natively and chain.is_native == (used is None)
+    assert chain.program.decodes_natively and chain.program.is_native == (used is None)
     encoded = codec.encode(CONTENT)
     expected = codec._program().encode_bytes(CONTENT) if used is None else deflate.reader().compress(
         CONTENT, level, deflate.GZIP_WBITS)
@@ -162,7 +162,7 @@ def test_without_the_libraries_everything_runs_in_the_kernel(monkeypatch):
     for name in ("reader", "writer"):
         monkeypatch.setattr(deflate, name, lambda: None)
     for level in (1, 5):
-        assert chain_of(500, CodecSpec("gzip", {"level": level})).is_native
+        assert chain_of(500, CodecSpec("gzip", {"level": level})).program.is_native
         codec = GzipCodec(level=level)
         encoded = codec.encode(CONTENT)
         assert encoded == codec._program().encode_bytes(CONTENT)

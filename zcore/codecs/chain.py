@@ -214,7 +214,7 @@ class CodecChain:
             return None
         new = object.__new__(CodecChain)
         new.chunk_shape = chunk_shape
-        is_same = like.is_native and not any(map(_is_sized, like.compressors))
+        is_same = like.program.is_native and not any(map(_is_sized, like.compressors))
         # A codec from array to array may refuse such chunks.
         new._like = like if is_listed and is_same and not like.array_codecs else None
         if new._like is None:
@@ -338,16 +338,6 @@ class CodecChain:
         self.max_encoded = self.sizes[-1][0]
         self.lowered = lowered(self) if known is None else known
         self.program, self.order, self.swap, self.step_names = self.lowered
-
-    @property
-    def is_native(self) -> bool:
-        """Whether no codec of the chain runs in Python."""
-        return self.program.is_native
-
-    @property
-    def decodes_natively(self) -> bool:
-        """Whether none runs in Python when a chunk is read."""
-        return self.program.decodes_natively
 
     def check_edges(self, edges: Sequence[Edges | None]) -> None:
         """Raise MetadataError unless the chain accepts chunks of each of these lengths.

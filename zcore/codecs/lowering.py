@@ -78,7 +78,8 @@ def _lowered(chain, axes):
     if chain.is_partial:
         return _lowered_shards(chain, axes)
     if has_varying_items(chain.dtype):
-        return Lowered(Program((("python", Opaque(), 0, None, False),)), _order(outer), 0, ("",))
+        # Such items have no bytes that the kernel could move; nothing asks the segment.
+        return Lowered(Program((("python", object(), 0, None, False),)), _order(outer), 0, ("",))
     steps, names, swap = _array_steps(chain, filters)
     if steps is None or len(steps) >= MAX_STEPS:
         return _lowered_in_python(chain, axes, len(chain.array_codecs) - len(filters))
@@ -234,7 +235,3 @@ class Segment:
         # As bytes: copying a structure would drop the bytes between its fields.
         chunk = np.asarray(chunk, types[self._n_moves][0])
         return np.ascontiguousarray(chunk.view(f"V{chunk.dtype.itemsize}")).reshape(-1).view(np.uint8)
-
-
-class Opaque:
-    """Placeholder for a segment: items of varying length, which have no bytes that the kernel could move."""

@@ -223,7 +223,7 @@ class ArrayBinding(NodeBinding):
             self._small_of, self._n_small, self.small = view, 0, None
         n = self._n_small = self._n_small + 1
         dtype, options = view.metadata.dtype, self.options
-        if n == 2 and view.identity is not None and view.chain.decodes_natively and dtype.names is None and (
+        if n == 2 and view.identity is not None and view.chain.program.decodes_natively and dtype.names is None and (
                 not has_varying_items(dtype)):
             with contextlib.suppress(ValueError):
                 self.small = SmallReads(self.opened(view), dtype, options.chunks_to_come,
@@ -493,13 +493,14 @@ class ArrayBinding(NodeBinding):
             made = Transfers(self.opened(view), threads, n_callers, bools, open_file=located.open,
                              make_reader=lambda *arguments: self._layout(located, view, None)(*arguments))
             return made if made.is_of(view.identity) else None
-        if type(located) is not Directory or not view.chain.decodes_natively:
+        if type(located) is not Directory or not view.chain.program.decodes_natively:
             return None
         locks = self.locks() if options.lock else None
         if locks is not None and locks.file is not None:
             return None
         return Transfers(self.opened(view), threads, n_callers, bools, locks=locks, chunks=options.chunks,
-                         form=form_of(view, options.strict), writes=view.chain.is_native and not options.read_only)
+                         form=form_of(view, options.strict),
+                         writes=view.chain.program.is_native and not options.read_only)
 
     # objects
 

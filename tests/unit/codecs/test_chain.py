@@ -159,7 +159,7 @@ def test_chains_of_more_steps_than_a_program_has_run_in_python():
     chunk = np.arange(5, dtype="<i2")
     for n, has_program in ((8, True), (9, False)):
         chain = CodecChain((BYTES, *[CRC] * n), chunk.dtype, (5,))
-        assert chain.is_native == has_program
+        assert chain.program.is_native == has_program
         assert chain.max_encoded == 10 + 4 * n == len(chain.encode(chunk))
         assert chain.decode(chain.encode(chunk)).tolist() == chunk.tolist()
 

@@ -103,7 +103,7 @@ class CodecConformance:
         assert len(encoded) <= chain.max_encoded
         decoded = chain.decode(encoded)
         assert decoded.dtype == chunk.dtype and decoded.tobytes() == chunk.tobytes()
-        assert chain.step_names == (codec.name,) and chain.is_native == (codec.step() is not None)
+        assert chain.step_names == (codec.name,) and chain.program.is_native == (codec.step() is not None)
 
 
 class TestCrc32c(CodecConformance):

@@ -197,7 +197,7 @@ def test_a_stream_in_a_stream_is_bounded_by_the_inner_one(inner, outer):
     with pytest.raises(CodecError) as caught:
         chain.decode(bomb)
     assert caught.value.codec == outer
-    if chain.is_native:
+    if chain.program.is_native:
         with pytest.raises(CodecError) as kernel:
             chain.program.decode_bytes(bomb, bytearray(N), chain.step_names)
         assert (kernel.value.codec, kernel.value.expected) == (outer, caught.value.expected)

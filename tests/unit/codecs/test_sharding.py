@@ -95,16 +95,16 @@ def test_an_unknown_codec_in_a_shard():
 def test_what_has_a_c_form():
     chain = chain_of((4, 4), document((2, 2), [LITTLE, BLOSC, CRC]))
     assert type(chain.program) is ShardProgram and chain.step_names == ("blosc", "crc32c") and chain.is_partial
-    assert chain.is_native
+    assert chain.program.is_native
     turned = chain_of((4, 6), TRANSPOSE, document((2, 1), [LITTLE, CRC]))
-    assert type(turned.program) is ShardProgram and turned.is_native and turned.is_partial
+    assert type(turned.program) is ShardProgram and turned.program.is_native and turned.is_partial
     assert turned.inner_shape == (1, 2) and turned.program.shard_shape == (4, 6)
     assert turned.order == (1, 0) and turned.step_names == ("crc32c",)
     around = chain_of((4, 6), TRANSPOSE, document((2, 1)), ZSTD, CRC)
-    assert not around.is_native and not around.is_partial
+    assert not around.program.is_native and not around.is_partial
     assert around.inner_shape == (1, 2) and around.step_names == ("sharding_indexed", "zstd", "crc32c")
     filtered = chain_of((4, 4), {"name": "numcodecs.delta", "configuration": {"dtype": "<u2"}}, document((2, 2)))
-    assert not filtered.is_native and not filtered.is_partial
+    assert not filtered.program.is_native and not filtered.is_partial
 
 
 def test_shards_in_shards_have_a_c_form():
@@ -113,16 +113,16 @@ def test_shards_in_shards_have_a_c_form():
     for level, side in enumerate((2, 4, 8, 16), 1):
         codecs = [document((side // 2,) * 2, codecs)]
         chain = chain_of((side, side), *codecs)
-        assert chain.is_partial and chain.is_native == (level <= 3)
+        assert chain.is_partial and chain.program.is_native == (level <= 3)
         # The chunks of the fourth are made of elements as those of any other codec are.
         assert (chain.program.n_levels, chain.step_names) == (
             (level, ("blosc",)) if level <= 3 else (1, ("sharding_indexed",)))
         chunk = np.arange(side * side, dtype="<u2").reshape(side, side)
         np.testing.assert_array_equal(chain.decode(chain.encode(chunk)), chunk)
     chain = chain_of((4, 4), document((2, 2), [TRANSPOSE, document((2, 1))]))
-    assert chain.program.n_levels == 2 and chain.is_native and chain.is_partial
+    assert chain.program.n_levels == 2 and chain.program.is_native and chain.is_partial
     chain = chain_of((4, 4), document((2, 2), [document((1, 2)), CRC]))
-    assert chain.program.n_levels == 1 and not chain.is_native and chain.is_partial
+    assert chain.program.n_levels == 1 and not chain.program.is_native and chain.is_partial
 
 
 def test_a_shard_decodes_to_what_was_encoded():
@@ -204,7 +204,7 @@ def test_codecs_around_a_shard(sharded, tmp_path, before, chunks, after):
     """V3-SHARD-13: the selection is of the array, whatever is done to a shard before and behind."""
     for store in (tmp_path, MemoryStore()):
         array = sharded.create(store, (9, 12), "<u2", (4, 8), chunks, before=before, after=after, fill_value=258)
-        assert array._binding.chain.is_native == (not after) and array.chunks == (2, 4)
+        assert array._binding.chain.program.is_native == (not after) and array.chunks == (2, 4)
         check_writes(array)
 
 
@@ -225,7 +225,7 @@ def test_text_in_shards():
     chain = CodecChain(specs, dtype, (6,), True, np.array([""], dtype))
     shard = np.array(["a", "bcd", "", "", "\u00e9", ""], dtype)
     raw = chain.encode(shard)
-    assert not chain.is_native and raw.count(b"\xff" * 16) == 1
+    assert not chain.program.is_native and raw.count(b"\xff" * 16) == 1
     assert chain.decode(raw).tolist() == shard.tolist()
 
 

@@ -35,7 +35,7 @@ def test_the_bytes_of_text():
     assert chain.encode(np.array(["a", "bé"], STRING)) == expected
     decoded = chain.decode(expected)
     assert decoded.dtype == STRING and decoded.tolist() == ["a", "bé"]
-    assert chain.max_encoded is None and not chain.is_native
+    assert chain.max_encoded is None and not chain.program.is_native
 
 
 @pytest.mark.parametrize("name", ["vlen-utf8", "numcodecs.vlen-utf8"])

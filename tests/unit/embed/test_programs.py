@@ -103,7 +103,7 @@ def test_reads_need_no_gil_where_only_the_encoder_is_python(tmp_path, while_the_
     z[...] = np.arange(3000.0)
     z = zcore.open(tmp_path / "a", mode="r+")
     chain = z._binding.view.chain
-    assert chain.decodes_natively and not chain.is_native
+    assert chain.program.decodes_natively and not chain.program.is_native
     assert while_the_gil_is_held(z, 3000, False) == 0
     with Handle(tmp_path / "a") as handle:
         handle.write((150,), np.full(1000, 7.0))
