@@ -13,9 +13,8 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
-from zcore.errors import NodeNotFoundError
 from zcore.formats import format_of
 from zcore.formats.json_documents import Document, render_json
 from zcore.model import metadata as model
@@ -78,16 +77,11 @@ class Format(ABC):
         self.array_document: str = array_document
         self.group_document: str | None = group_document
         self.consolidated_document: str | None = consolidated_document
+        # Whether a node can be a group; else there is no hierarchy.
+        self.has_groups: bool = group_document is not None
+        # Whether attributes are part of a node's document, and of its metadata.
+        self.has_inline_attributes: bool = self.attributes_document is None
 
-    @property
-    def has_groups(self) -> bool:
-        """Whether a node can be a group; else there is no hierarchy."""
-        return self.group_document is not None
-
-    @property
-    def has_inline_attributes(self) -> bool:
-        """Whether attributes are part of a node's document, and of its metadata."""
-        return self.attributes_document is None
 
     # Required
 
@@ -226,25 +220,8 @@ class Format(ABC):
         return render_json(attributes)
 
     def parse_array(self, raw: bytes, path: str) -> ArrayMetadata:
-        """Return the `ArrayMetadata` of an array's document.
-
-        Raises : as `parse_node`; NodeNotFoundError, if it is a group's.
-        """
-        return self._parsed(self.array_document, raw, path, ArrayMetadata, "an array")
-
-    def parse_group(self, raw: bytes, path: str) -> GroupMetadata:
-        """Return the `GroupMetadata` of a group's document.
-
-        Raises : as `parse_node`; NodeNotFoundError, if it is an array's.
-        """
-        return self._parsed(self.group_document, raw, path, GroupMetadata, "a group")
-
-    def _parsed(self, document, raw, path, cls, what):
-        node = self.parse_node(document, raw, path)
-        if type(node) is cls:
-            return node
-        found = "a group" if type(node) is GroupMetadata else "an array"
-        raise NodeNotFoundError(f"{path or 'the root'} is {found}, not {what}", path=path, format=self.name)
+        """Return the `ArrayMetadata` of a document that is an array's. Raises : as `parse_node`."""
+        return cast("ArrayMetadata", self.parse_node(self.array_document, raw, path))
 
     def describes(self, metadata: Any) -> bool:
         """Return whether metadata are of a node of this format. Any object with a `zarr_format` will do."""

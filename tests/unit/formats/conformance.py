@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import zcore
 from tests.each import each
-from zcore.errors import MetadataError, NodeNotFoundError, UnsupportedError, ZcoreError
+from zcore.errors import MetadataError, UnsupportedError, ZcoreError
 from zcore.formats import FORMATS, format_of
 from zcore.formats.base import Format
 from zcore.model.metadata import ArrayMetadata, GroupMetadata
@@ -171,16 +171,6 @@ class FormatConformance:
         read = format.parse_node(format.group_document, raw, "g")
         assert type(group) is type(read) is GroupMetadata and format.describes(group) and format.describes(read)
         assert read.consolidated is None and format.render_group(read) == raw
-        assert format.parse_group(raw, "g") == read
-
-    def test_a_node_of_the_other_kind_is_not_found(self, format, array):
-        if format.array_document != format.group_document:
-            return
-        with pytest.raises(NodeNotFoundError, match="a/b is an array, not a group") as info:
-            format.parse_group(format.render_array(array), "a/b")
-        assert (info.value.path, info.value.format) == ("a/b", format.name)
-        with pytest.raises(NodeNotFoundError, match="the root is a group, not an array"):
-            format.parse_array(format.render_group(format.new_group({})), "")
 
     def test_metadata_of_another_format_are_told_apart(self, format, array):
         assert not format.describes(array.replace(zarr_format="none"))
@@ -193,7 +183,7 @@ class FormatConformance:
             assert format.parse_array(format.render_array(array), "").attributes == ATTRIBUTES
             if format.has_groups:
                 group = format.new_group(ATTRIBUTES)
-                assert format.parse_group(format.render_group(group), "").attributes == ATTRIBUTES
+                assert format.parse_node(format.group_document, format.render_group(group), "").attributes == ATTRIBUTES
             return
         assert format.parse_attributes(format.render_attributes(ATTRIBUTES), "") == ATTRIBUTES
         assert format.parse_attributes(None, "") == {}
@@ -300,7 +290,7 @@ class FormatConformance:
         except ValueError:
             return  # the format has no place for them, and says so
         assert format.may_have_copy(raw) and format.has_copy(raw)
-        assert dict(format.parse_group(raw, "").consolidated) == below
+        assert dict(format.parse_node(format.group_document, raw, "").consolidated) == below
 
     # Damage
 
@@ -448,7 +438,7 @@ class FormatConformance:
             members = _texts_of(format.render_group(format.new_group({})))
             if text != str(format.name):
                 with pytest.raises(MetadataError, match=f"^x/{format.group_document}: member 'zarr_format'"):
-                    format.parse_group(_joined({**members, "zarr_format": text}), "x")
+                    format.parse_node(format.group_document, _joined({**members, "zarr_format": text}), "x")
 
     def test_each_mandatory_member(self, format):
         """V2-ARR-01, V2-GRP-01, V3-META-07, V3-META-09, V3-GRP-01, ZM-META-01"""

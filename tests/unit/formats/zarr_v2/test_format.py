@@ -193,13 +193,13 @@ def test_group_is_written_and_read():
     """V2-GRP-01"""
     raw = b'{\n    "zarr_format": 2\n}'
     assert zarr_v2.render_group(zarr_v2.new_group({"a": 1})) == raw
-    assert zarr_v2.parse_group(raw, "g") == GroupMetadata(2)
+    assert zarr_v2.parse_node(".zgroup", raw, "g") == GroupMetadata(2)
 
 
 def test_other_members_of_a_group_are_ignored_with_a_warning():
     """V2-GRP-01"""
     with pytest.warns(UserWarning, match=r"g/\.zgroup: members \['consolidated_metadata'\] are ignored"):
-        group = zarr_v2.parse_group(b'{"zarr_format": 2, "consolidated_metadata": {}}', "g")
+        group = zarr_v2.parse_node(".zgroup", b'{"zarr_format": 2, "consolidated_metadata": {}}', "g")
     assert group == GroupMetadata(2)
 
 

@@ -18,7 +18,8 @@ GROUP = {"zarr_format": 3, "node_type": "group"}
 
 def parse(metadata, path="g", **members):
     inline = {"kind": "inline", "must_understand": False, "metadata": metadata}
-    return zarr_v3.parse_group(json.dumps({**GROUP, "consolidated_metadata": inline, **members}).encode(), path)
+    raw = json.dumps({**GROUP, "consolidated_metadata": inline, **members}).encode()
+    return zarr_v3.parse_node("zarr.json", raw, path)
 
 
 def test_nodes_below_a_group():
@@ -48,14 +49,14 @@ def test_written_in_order_with_empty_members_in_groups():
     empty = {"kind": "inline", "must_understand": False, "metadata": {}}
     assert member["metadata"]["sub"] == {**GROUP, "attributes": {}, "consolidated_metadata": empty}
     assert {**member, "metadata": {}} == empty and member["metadata"]["Y"] == X
-    back = zarr_v3.parse_group(json.dumps(written).encode(), "g")
+    back = zarr_v3.parse_node("zarr.json", json.dumps(written).encode(), "g")
     assert back.consolidated["sub/x"] == array
     assert json.loads(zarr_v3.render_group(back)) == written
 
 
 def test_absent():
     """V3-GRP-03"""
-    assert zarr_v3.parse_group(json.dumps(GROUP).encode(), "g").consolidated is None
+    assert zarr_v3.parse_node("zarr.json", json.dumps(GROUP).encode(), "g").consolidated is None
     assert parse({}, consolidated_metadata=None).consolidated is None
     assert list(parse({}).consolidated) == []
 
@@ -72,7 +73,7 @@ def test_other_kinds_are_refused(value):
     with pytest.raises(MetadataError, match="g/zarr.json: member 'consolidated_metadata'") as caught:
         zarr_v3.check_copy(raw, "g")
     assert caught.value.member == "consolidated_metadata" and caught.value.path == "g"
-    group = zarr_v3.parse_group(raw, "g")
+    group = zarr_v3.parse_node("zarr.json", raw, "g")
     assert group.consolidated is None and "consolidated_metadata" not in json.loads(zarr_v3.render_group(group))
 
 

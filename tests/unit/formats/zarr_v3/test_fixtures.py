@@ -96,7 +96,7 @@ def test_keys_of_v2():
 
 def test_consolidated_group():
     """V3-GRP-01, V3-GRP-04"""
-    group = zarr_v3.parse_group(raw_of("consolidated"), "")
+    group = zarr_v3.parse_node("zarr.json", raw_of("consolidated"), "")
     assert group.attributes == {"a": 1}
     assert list(group.consolidated) == ["Y", "sub", "sub/x"]
     assert type(group.consolidated["Y"]) is ArrayMetadata and group.consolidated["sub/x"].shape == (4,)

@@ -78,7 +78,7 @@ def test_an_array_that_grows_keeps_the_rest_of_its_document():
 def test_group():
     """V3-GRP-01"""
     group = parse(GROUP)
-    assert group == GroupMetadata(3, {"spam": "ham"}) == zarr_v3.parse_group(document(GROUP), "x")
+    assert group == GroupMetadata(3, {"spam": "ham"}) == zarr_v3.parse_node("zarr.json", document(GROUP), "x")
     assert json.loads(zarr_v3.render_group(group)) == GROUP
     assert parse(GROUP, attributes=...).attributes == {}
     assert zarr_v3.new_group({"a": 1}) == GroupMetadata(3, {"a": 1})
@@ -134,10 +134,10 @@ def test_other_chains_without_one_are_refused(codecs):
 
 def test_group_is_no_array():
     """V3-META-02"""
-    with pytest.raises(NodeNotFoundError, match="x is a group, not an array"):
-        zarr_v3.parse_array(document(GROUP), "x")
-    with pytest.raises(NodeNotFoundError, match="the root is an array, not a group"):
-        zarr_v3.parse_group(document(), "")
+    with pytest.raises(NodeNotFoundError, match="holds a group, not an array"):
+        zcore.open_array(zcore.MemoryStore({"zarr.json": document(GROUP)}))
+    with pytest.raises(NodeNotFoundError, match="holds an array, not a group"):
+        zcore.open_group(zcore.MemoryStore({"zarr.json": document()}))
 
 
 def test_absent_members():
