@@ -372,7 +372,8 @@ def safe(values: Any, dtype: np.dtype[Any]) -> Any:
     if isinstance(values, (np.ndarray, np.generic)):
         check_complete(values, dtype.kind in _TEXT)
         found = values.dtype
-        is_safe = dtype.kind in _TEXT or np.can_cast(found, dtype, "same_kind" if dtype.kind in "mM" else "safe")
+        is_time = found.kind == dtype.kind and found.kind in "mM"
+        is_safe = dtype.kind in _TEXT or np.can_cast(found, dtype, "same_kind" if is_time else "safe")
     else:
         found = np.asarray(values).dtype if dtype.kind in _RANKS else dtype
         is_safe = found in (dtype, object)
@@ -391,15 +392,18 @@ def _check_fit(values, dtype):
         if longest > dtype.itemsize // np.dtype(dtype.kind + "1").itemsize:
             raise ValueError(f"text of {longest} characters does not fit {dtype}, the type of the array")
     elif dtype.kind in "biufcmM":
-        found = np.asarray(values)
-        if found.dtype == object and dtype.kind in "mM":
-            found = found.astype(dtype.kind + "8")      # Python's times, with all they have
-        comparable = "mM" if dtype.kind in "mM" else "biufc"
-        if found.dtype.kind not in comparable or np.can_cast(found.dtype, dtype, "safe"):
-            return     # NumPy looks whether text and Python's long integers fit
+        found, is_time = np.asarray(values), dtype.kind in "mM"
+        if is_time and found.dtype.kind in "OUS":
+            found = found.astype(dtype.kind + "8")      # Python's times, and text, with all they have
+        # For NumPy times fit any finer unit, in which late ones wrap.
+        comparable, casting = ("mM", "equiv") if is_time else ("biufc", "safe")
+        if (found.dtype.kind not in comparable or np.can_cast(found.dtype, dtype, casting)
+                or (is_time and found.dtype == dtype.kind + "8")):     # without a unit
+            return     # NumPy looks whether Python's long integers fit
         with np.errstate(over="ignore"):
             cast = found.astype(dtype)
-        lost = np.isfinite(found) & (~np.isfinite(cast) if dtype.kind in "fc" else cast != found)
+        again = cast.astype(found.dtype) if is_time else cast
+        lost = np.isfinite(found) & (~np.isfinite(cast) if dtype.kind in "fc" else again != found)
         if lost.any():
             raise OverflowError(f"{found[lost][0]} does not fit {dtype}, the type of the array")
 

@@ -166,7 +166,7 @@ def test_what_casts_safely():
 
 @pytest.mark.parametrize(("dtype", "fits", "fits_not"), [
     ("?", [True, False], [2]), ("i1", [True, 127], [1.0]), ("u8", [2**64 - 1], [1.5]), ("f4", [1, 2.5], [1j]),
-    ("c8", [1, 2.5, 1j], ["1"])])
+    ("c8", [1, 2.5, 1j], ["1"]), ("m8[s]", [1, 2], np.array([2**64 - 1], "u8"))])
 def test_numbers_of_python(dtype, fits, fits_not):
     array = zcore.create_array(zcore.MemoryStore(), shape=0, chunks=2, dtype=dtype)
     with array.writer() as w:
@@ -185,6 +185,9 @@ def test_numbers_of_python(dtype, fits, fits_not):
     ("u2", np.arange(2), np.array([1, -1])), ("M8[s]", np.array([0, 1000], "M8[ms]"), np.array([0, 1], "M8[ms]")),
     ("M8[s]", [datetime(2020, 1, 1), np.datetime64("NaT", "s")], [datetime(2020, 1, 1, 0, 0, 0, 500_000)] * 2),
     ("m8[h]", [np.timedelta64(2, "D")] * 2, [np.timedelta64(90, "m")] * 2),
+    ("M8[ns]", np.array(["2001", "NaT"], "M8[D]"), np.array(["2001", "9999"], "M8[D]")),
+    ("M8[ns]", ["2001-01-01", "NaT"], ["9999-01-01"] * 2),
+    ("M8[ns]", [datetime(2020, 1, 1)] * 2, [datetime(9999, 1, 1)] * 2),
     ("U2", np.array(["ab", "c"], "U5"), ["abc", "d"]), ("S2", [b"ab", b"c"], np.array([b"ab", b"cde"])),
     ("U2", np.array(["ab", "c"], object), np.array(["abc", "c"], object))])
 def test_nothing_is_wrapped_or_cut(dtype, fits, fits_not):
