@@ -91,13 +91,13 @@ def _text_of(file, add_block, embed, path):
 def referenced(file: AsdfFile) -> set[int]:
     """Return the numbers of the blocks that the arrays of the tree referred to when it was read."""
     n_blocks = len(file.blocks)
-    sources = [None if node.is_list else node.members.get("source") for node in file.arrays]
+    sources = [node.members.get("source") for node in file.arrays]
     return {source % n_blocks for source in sources if isinstance(source, int) and -n_blocks <= source < n_blocks}
 
 
 def named_files(file: AsdfFile) -> list[str]:
     """Return the paths of the other files that arrays of the tree lie in, except those that may not be read."""
-    sources = [None if node.is_list else node.members.get("source") for node in file.arrays]
+    sources = [node.members.get("source") for node in file.arrays]
     paths = []
     for source in {source for source in sources if isinstance(source, str)}:
         with contextlib.suppress(ZcoreError):

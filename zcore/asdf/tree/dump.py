@@ -269,7 +269,7 @@ class _Writer:
         if node.origin.standard is not None:
             self.standards.add(node.origin.standard)
         if node.is_list:
-            return TaggedSequence(node.tag, node.members)
+            return TaggedSequence(node.tag, node.members["data"])
         form = TaggedMapping(node.tag, node.members)
         source = node.source
         if source is None:

@@ -46,7 +46,7 @@ class NDArrayNode:
 
     def __init__(self, tag: str, members: Any, origin: Any, is_list: bool = False) -> None:
         self.tag: str = tag
-        self.members: Any = members
+        self.members: Any = {"data": members} if is_list else members
         self.is_list: bool = is_list  # the elements are in the place of the mapping
         self.origin: Any = origin
         self._form = None
@@ -56,8 +56,6 @@ class NDArrayNode:
     @property
     def source(self) -> int | str | None:
         """The number of its block, the URI of the file that has it, or None where the elements are in the tree."""
-        if self.is_list:
-            return None
         members = self.members
         if ("source" in members) == ("data" in members):
             raise AsdfFormatError("ndarray: expected one of source and data, found "
@@ -99,7 +97,7 @@ class NDArrayNode:
     @property
     def is_streamed(self) -> bool:
         """Whether it has as many rows as its block holds."""
-        shape = None if self.is_list else self.members.get("shape")
+        shape = self.members.get("shape")
         return isinstance(shape, list) and shape[:1] == ["*"]
 
     @property
@@ -123,13 +121,13 @@ class NDArrayNode:
 
         Raises : AsdfFormatError, if it is none of these.
         """
-        mask = None if self.is_list else self.members.get("mask")
+        mask = self.members.get("mask")
         if hasattr(mask, "resolve"):
             mask = mask.resolve()
         if mask is None or isinstance(mask, int | float | complex) and not isinstance(mask, bool):
             return mask
         if isinstance(mask, NDArrayNode):
-            if mask is self or not mask.is_list and mask.members.get("mask") is not None:
+            if mask is self or mask.members.get("mask") is not None:
                 raise AsdfFormatError("ndarray: a mask that has a mask", member="mask")
             return mask
         raise AsdfFormatError(f"ndarray: expected a mask, a number or an array, found {type(mask).__name__}",
@@ -231,8 +229,7 @@ class NDArrayNode:
 
     def _inline(self):
         dtype, shape = self._given()
-        data = self.members if self.is_list else self.members["data"]
-        return array_of(data, dtype, shape, self.origin.n_text)
+        return array_of(self.members["data"], dtype, shape, self.origin.n_text)
 
     # members of the node
 
@@ -251,8 +248,6 @@ class NDArrayNode:
 
     def _given(self):
         """Return type and shape of inline data as the tree has them, None where it leaves them open."""
-        if self.is_list:
-            return None, None
         datatype, shape = self.members.get("datatype"), self.members.get("shape")
         return (None if datatype is None else dtype_of(datatype, self.members.get("byteorder", "little")),
                 None if shape is None else _shape_of(shape))

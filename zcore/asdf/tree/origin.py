@@ -113,7 +113,7 @@ class Origin:
         if self._counts is None:
             self._counts = counts = {}
             for node in self.nodes():
-                source = None if node.is_list else node.members.get("source")
+                source = node.members.get("source")
                 if isinstance(source, int):
                     source = self.number_of(source)
                 if isinstance(source, int | str):

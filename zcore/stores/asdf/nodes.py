@@ -187,8 +187,8 @@ def attributes_of(node: Node) -> dict[str, Any]:
     Raises : AsdfFormatError, if they have more than `MAX_VALUES` values, or are deeper than `MAX_DEPTH`.
     """
     if isinstance(node, NDArrayNode):
-        found = {} if node.is_list else {str(name): value for name, value in node.members.items() if name not in _OWN}
-        mask = None if node.is_list else node.members.get("mask")
+        found = {str(name): value for name, value in node.members.items() if name not in _OWN}
+        mask = node.members.get("mask")
         if mask is not None and not isinstance(mask, NDArrayNode | Reference):
             found["mask"] = mask
     else:
