@@ -31,15 +31,6 @@ MAX_EXACT = 2**53              # up to here every integer is a floating point nu
 MAX_VALUE = 1e300              # up to here differences of values are finite
 
 
-def obstacle(dtype: np.dtype[Any], shape: Sequence[int]) -> str | None:
-    """Return the reason why an array of a type and shape cannot be drawn, or None."""
-    if not shape:
-        return "the array has no dimensions"
-    if 0 in shape:
-        return "the array has no elements"
-    if dtype.kind not in "biufc":
-        return f"elements of type {dtype} are not numbers"
-    return None
 
 
 def numbers_of(values: npt.NDArray[Any], quantity: str) -> tuple[npt.NDArray[np.float64], str]:
@@ -125,9 +116,10 @@ def plane_of(array: Array, selection: Selection, max_rows: int, max_columns: int
     if not 1 <= view.ndim <= 2:
         raise ValueError("a plot has one dimension or two: give integers for the others, as in 0, :, 10:90")
     counts = view.shape
-    reason = obstacle(array.dtype, counts)
-    if reason is not None:
-        raise ValueError(f"there is nothing to plot: {reason}")
+    if 0 in counts:
+        raise ValueError("there is nothing to plot: the array has no elements")
+    if array.dtype.kind not in "biufc":
+        raise ValueError(f"there is nothing to plot: elements of type {array.dtype} are not numbers")
     rooms = (max_rows, max_columns) if view.ndim == 2 else (max_columns,)
     steps = [-(-n // room) for n, room in zip(counts, rooms, strict=True)]
     if shape_of_a_dot is not None and view.ndim == 2 and max(counts) < MAX_ASPECT * min(counts) and (
