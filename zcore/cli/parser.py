@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import textwrap
+from importlib import import_module
 
 from zcore.config import __version__
 
@@ -115,11 +116,11 @@ def parser_of(*called: str | None) -> argparse.ArgumentParser:
                                      epilog=EPILOG, formatter_class=Formatter)
     parser.add_argument("--version", action="version", version=f"zcore {__version__}")
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
-    for name, (_, summary) in VERBS.items():
+    for name, (place, summary) in VERBS.items():
         if name not in called:
             verbs.add_parser(name, help=summary)
             continue
-        module = _module_of(name)
+        module = import_module(f"zcore.cli.verbs.{place}")
         sentence, _, rest = module.__doc__.partition("\n")
         verb = verbs.add_parser(name, help=summary, description=sentence, epilog=rest.strip("\n"),
                                 formatter_class=Formatter)
@@ -138,9 +139,3 @@ def _with_actions(parser):
     for action in parser._actions:
         if isinstance(action.choices, dict):
             yield from action.choices.values()
-
-
-def _module_of(verb):
-    from importlib import import_module
-
-    return import_module(f"zcore.cli.verbs.{VERBS[verb][0]}")
