@@ -80,7 +80,8 @@ def write_json(file: BinaryIO, shape: tuple[int, ...], pieces: Iterable[npt.NDAr
         blocks.append(blocks[-1] * length)
     done = 0
     for values in _batches(pieces):
-        texts = [json.dumps(plain(value), allow_nan=False) for value in _plain_values(values)]
+        found = values.tolist() if values.dtype.kind in "biufcU" else texts_of(values)
+        texts = [json.dumps(plain(value), allow_nan=False) for value in found]
         for text in texts:
             n_begun = sum(done % block == 0 for block in blocks[1:])
             done += 1
@@ -90,8 +91,6 @@ def write_json(file: BinaryIO, shape: tuple[int, ...], pieces: Iterable[npt.NDAr
     file.write(b"\n")
 
 
-def _plain_values(values):
-    return values.tolist() if values.dtype.kind in "biufcU" else texts_of(values)
 
 
 def write_bytes(file: BinaryIO, shape: tuple[int, ...], pieces: Iterable[npt.NDArray[Any]], dtype: np.dtype[Any], *,

@@ -8,9 +8,10 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 import zcore
-from zcore.cli.show.printed import nbytes_text
+from zcore.cli.show.printed import lengths, nbytes_text
 from zcore.model.metadata import CodecSpec
 from zcore.nodes.info import type_name
+from zcore.text.printable import plural
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -125,12 +126,6 @@ def full(node: zcore.Array | zcore.Group, sizes: Sizes | None = None) -> dict[st
     }
 
 
-def stored_text(rows: Mapping[str, Any]) -> str:
-    """Return the size of the stored objects of an array, for people."""
-    if rows["nbytes_stored"] is None:
-        return "not known: the store has no listing, or an object is unreachable"
-    ratio = f" (ratio {rows['ratio']:.2f})" if rows["ratio"] else ""
-    return f"{nbytes_text(rows['nbytes_stored'])}{ratio}"
 
 
 BARS = "▁▂▃▄▅▆▇█"
@@ -149,9 +144,6 @@ def chunk_map(grid: tuple[int, ...], sizes: Sizes, width: int | None = None) -> 
     ··▁
     · absent, ▁ from 1 byte, █ up to 10 bytes
     """
-    from zcore.cli.show.printed import lengths
-    from zcore.text.printable import plural
-
     if math.prod(grid) == 0:
         return ["no chunks"]
     width = width or shutil.get_terminal_size().columns

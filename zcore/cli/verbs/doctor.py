@@ -50,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
             found.update(_examined(arguments))
         else:
             found["nodes"] = _nodes(arguments.path)
-    is_whole = all(state != "missing" for _, state, _ in _findings(found))
+    is_whole = all(state != "missing" for rows in found.values() if isinstance(rows, list) for _, state, _ in rows)
     if arguments.json:
         machine.show({part: rows if isinstance(rows, str) else
                       [dict(zip(("name", "state", "what"), row, strict=True)) for row in rows]
@@ -68,8 +68,6 @@ def run(arguments: argparse.Namespace) -> int:
     return 0 if is_whole else 1
 
 
-def _findings(found):
-    return [row for rows in found.values() if isinstance(rows, list) for row in rows]
 
 
 def _installed():

@@ -41,7 +41,7 @@ def differences(first: zcore.Array | zcore.Group, second: zcore.Array | zcore.Gr
     yield from _of_nodes("", first, second, rtol, atol, with_attributes, with_types)
     if not (isinstance(first, zcore.Group) and isinstance(second, zcore.Group)):
         return
-    firsts, seconds = (_members(group) for group in (first, second))
+    firsts, seconds = dict(first.walk()), dict(second.walk())
     for path in sorted({*firsts, *seconds}):
         one, other = firsts.get(path), seconds.get(path)
         if one is None or other is None:
@@ -55,8 +55,6 @@ def differences(first: zcore.Array | zcore.Group, second: zcore.Array | zcore.Gr
         yield from _of_nodes(path, one, other, rtol, atol, with_attributes, with_types)
 
 
-def _members(group):
-    return dict(group.walk())
 
 
 def _of_nodes(path, first, second, rtol, atol, with_attributes, with_types):

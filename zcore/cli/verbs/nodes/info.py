@@ -47,16 +47,12 @@ def run(arguments: argparse.Namespace) -> int:
     for name, value in _for_people(rows, node):
         print(f"{painted(f'{name:11}', 'dim')} {value}")
     if sizes is not None:
-        from zcore.cli.show.facts import chunk_map
-
-        print()
-        print("\n".join(chunk_map(rows["object_grid"], sizes)))
+        print("", *facts.chunk_map(rows["object_grid"], sizes), sep="\n")
     return 0
 
 
 def _for_people(rows, node):
     """Yield names and texts of the rows."""
-    from zcore.cli.show.facts import stored_text
     from zcore.formats import FORMAT_OF, format_of
     from zcore.model.value import text_of
 
@@ -81,7 +77,9 @@ def _for_people(rows, node):
                   for codec in rows["codecs"]] if is_file else map(repr, node._chunk_chain.codecs)
         yield "codecs", printable(", ".join(codecs) or "none")
         yield "decoded", nbytes_text(rows["nbytes"])
-        yield "stored", stored_text(rows)
+        ratio = f" (ratio {rows['ratio']:.2f})" if rows["ratio"] else ""
+        yield "stored", ("not known: the store has no listing, or an object is unreachable"
+                         if rows["nbytes_stored"] is None else f"{nbytes_text(rows['nbytes_stored'])}{ratio}")
         if rows["chunks"] is not None:
             objects = plural(rows["objects"], "shard" if rows["shards"] else "chunk")
             known = "" if rows["objects_stored"] is None else f"{rows['objects_stored']} of "

@@ -102,11 +102,8 @@ def _arrays_of(tree):
         elif isinstance(value, dict | list):
             seen.add(id(value))
             members = value.items() if isinstance(value, dict) else enumerate(value)
-            pending += [(f"{name}/{_escaped(key)}", member) for key, member in reversed(list(members))]
-
-
-def _escaped(key):
-    return str(key).replace("~", "~0").replace("/", "~1")
+            pending += [(f"{name}/{str(key).replace('~', '~0').replace('/', '~1')}", member)
+                        for key, member in reversed(list(members))]
 
 
 def _blocks(arguments):
