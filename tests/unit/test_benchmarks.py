@@ -436,7 +436,6 @@ class TestAdapters:
         assert found == {}
         assert "no_such_module" in skipped["absent"]
 
-
     def test_an_installed_distribution_brings_a_library(self, tmp_path, monkeypatch):
         (tmp_path / "another.py").write_text("from benchmarks.adapters import Base\n"
                                              "class Adapter(Base):\n    kinds = frozenset({'read'})\n", "utf-8")

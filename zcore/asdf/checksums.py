@@ -45,8 +45,6 @@ def digest_of(pieces: Iterable[Buffer]) -> bytes | None:
     return md5.digest()
 
 
-
-
 def check(block: Block) -> None:
     """Read a block to its end, decode it, and compare its checksum.
 

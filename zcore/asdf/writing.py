@@ -243,8 +243,6 @@ def _write_pieces(fd, offset, pieces, form):
     return end - offset, md5 and md5.digest()
 
 
-
-
 def write(path: StrPath, tree: dict[str, Any] | None, *, compression: Literal["zlib", "bzp2", "lz4"] | None = None,
           checksum: bool = True, index: bool = True, pad: int = 0, block_align: int = 1, embed: bool = False,
           fsync: bool | None = None) -> None:

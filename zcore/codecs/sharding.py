@@ -113,7 +113,6 @@ class ShardingCodec(Codec):
                 "index_codecs": documents_of(self.index_codecs), "index_location": self.index_location}
 
 
-
 def specs_of(member: str, codecs: Iterable[Any]) -> tuple[CodecSpec, ...]:
     """Return the `CodecSpec` of each codec of a chain, the `member` of a configuration.
 

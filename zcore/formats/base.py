@@ -82,7 +82,6 @@ class Format(ABC):
         # Whether attributes are part of a node's document, and of its metadata.
         self.has_inline_attributes: bool = self.attributes_document is None
 
-
     # Required
 
     @abstractmethod

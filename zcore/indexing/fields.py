@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-
 class Part(NamedTuple):
     """The bytes of one field of an element. `dtype` is its type, which may be a subarray."""
 

@@ -133,5 +133,4 @@ class Threads:
         pass
 
 
-
 TEAMS = {"processes": Processes, "threads": Threads}

@@ -534,7 +534,6 @@ def test_a_node_is_moved_to_where_another_one_is_being_created(tmp_path, monkeyp
     assert list(group) == ["x"] and group["x"][...].tolist() == [1, 2] and not _temporary(tmp_path)
 
 
-
 def test_a_link_to_a_directory_above_is_moved(tmp_path):
     """It has the lock of that directory, which the move holds already."""
     group = zcore.create_group(tmp_path)

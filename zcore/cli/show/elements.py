@@ -91,8 +91,6 @@ def write_json(file: BinaryIO, shape: tuple[int, ...], pieces: Iterable[npt.NDAr
     file.write(b"\n")
 
 
-
-
 def write_bytes(file: BinaryIO, shape: tuple[int, ...], pieces: Iterable[npt.NDArray[Any]], dtype: np.dtype[Any], *,
                 with_header: bool) -> None:
     """Write the bytes of the elements in C order, behind the header of a ``.npy`` file where that is asked for.

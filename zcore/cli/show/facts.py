@@ -126,8 +126,6 @@ def full(node: zcore.Array | zcore.Group, sizes: Sizes | None = None) -> dict[st
     }
 
 
-
-
 BARS = "▁▂▃▄▅▆▇█"
 ABSENT = "·"
 MAX_PLANES = 8

@@ -31,8 +31,6 @@ MAX_EXACT = 2**53              # up to here every integer is a floating point nu
 MAX_VALUE = 1e300              # up to here differences of values are finite
 
 
-
-
 def numbers_of(values: npt.NDArray[Any], quantity: str) -> tuple[npt.NDArray[np.float64], str]:
     """Return values as floating point numbers that can be told apart, and their name.
 

@@ -68,8 +68,6 @@ def run(arguments: argparse.Namespace) -> int:
     return 0 if is_whole else 1
 
 
-
-
 def _installed():
     config = zcore.show_config(mode="dicts")
     settings = config["settings"]

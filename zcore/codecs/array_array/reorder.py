@@ -76,7 +76,6 @@ class TransposeCodec(Codec):
         return chunk.transpose(np.argsort(self.order))
 
 
-
 class ReshapeCodec(Codec):
     """Gives the elements of a chunk, in C order, another shape.
 

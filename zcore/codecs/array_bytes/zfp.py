@@ -133,6 +133,4 @@ class ZfpCodec(Codec):
         return np.asarray(decoded, dtype).reshape(shape)
 
 
-
-
 CODECS: dict[str, type[Codec]] = {"zfp": ZfpCodec}

@@ -55,8 +55,6 @@ def differences(first: zcore.Array | zcore.Group, second: zcore.Array | zcore.Gr
         yield from _of_nodes(path, one, other, rtol, atol, with_attributes, with_types)
 
 
-
-
 def _of_nodes(path, first, second, rtol, atol, with_attributes, with_types):
     def difference(what, one, other, text=None, **more):
         return {"path": path, "what": what, "first": one, "second": other,
