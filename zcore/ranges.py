@@ -189,13 +189,9 @@ class LocalFile(ByteSource):
 
     def read_into(self, offset: int, view: memoryview) -> None:
         """See `ByteSource.read_into`. Several threads read a large part."""
-        n_bytes = len(view)
-        if n_bytes < _PARALLEL_NBYTES or config.threads == 1:
-            self._fill(offset, view)
-            return
         # A piece has its first touch of new memory and its copy in one thread, so that both are shared.
         workers.each(lambda start: self._fill(offset + start, view[start:start + _PIECE_NBYTES]),
-                     range(0, n_bytes, _PIECE_NBYTES), config.threads)
+                     range(0, len(view), _PIECE_NBYTES), config.threads if len(view) >= _PARALLEL_NBYTES else 1)
 
     def _fill(self, offset, view):
         fd = self.fd
