@@ -108,8 +108,6 @@ def decompress(chunk, out=None, *, itemsize=0, n_threads=1):
     except UnsupportedError as error:
         if error.feature != "snappy":
             raise
-        content = None
-    if content is None:
         content = _decompress_snappy(chunk, parse(chunk))
         if place is not None:
             place[:] = content
