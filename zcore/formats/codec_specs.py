@@ -1,6 +1,7 @@
 """Codecs as several formats take them from a caller, and `bytes` and `blosc` as all write them: defaults and limits."""
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from zcore.model.dtypes import byte_order
@@ -46,6 +47,13 @@ def blosc_spec(given: Mapping[str, Any], itemsize: int, shuffle: str | None = No
     if number is not None and 0 <= number < len(BLOSC_SHUFFLES):
         parameters["shuffle"] = BLOSC_SHUFFLES[number]
     return CodecSpec("blosc", parameters)
+
+
+def check_blosc_nbytes(chunk_shape: tuple[int, ...], itemsize: int) -> None:
+    """Raise ValueError if chunks are too long for blosc."""
+    n_bytes = itemsize * math.prod(chunk_shape)
+    if n_bytes > MAX_BLOSC_NBYTES:
+        raise ValueError(f"expected chunks of at most {MAX_BLOSC_NBYTES} bytes, the limit of blosc, found {n_bytes}")
 
 
 def blosc_typesize(itemsize: int) -> int:

@@ -37,6 +37,7 @@ from zcore.formats.codec_specs import (
     blosc_spec,
     blosc_typesize,
     bytes_spec,
+    check_blosc_nbytes,
     given_specs,
 )
 from zcore.formats.json_documents import (
@@ -86,7 +87,7 @@ class Zmeta(Format):
         shape = found.checked("shape", check_shape, found.integers("shape", 0))
         chunk_shape = found.checked("chunks", check_chunk_shape, found.integers("chunks", 1), shape)
         dtype = found.checked("dtype", _parse_dtype, found.required("dtype"))
-        found.checked("chunks", _check_chunk_nbytes, chunk_shape, dtype)
+        found.checked("chunks", check_blosc_nbytes, chunk_shape, dtype.itemsize)
         raw_fill = found.checked("fill_value", parse_fill, dtype, found.required("fill_value"))
         members = found.members
         return ArrayMetadata(
@@ -215,7 +216,7 @@ def _members(dtype, chunk_shape, codecs, is_undefined, raw_fill):
     Type and codecs are each an `IdentityKey`.
     """
     dtype = dtype()
-    _check_chunk_nbytes(chunk_shape, dtype)
+    check_blosc_nbytes(chunk_shape, dtype.itemsize)
     cname, clevel, shuffle = _chain_members(codecs(), dtype)
     return {
         "chunks": chunk_shape,
@@ -232,12 +233,6 @@ def _around_shape(*what):
     return around_shape(_members(*what))
 
 
-def _check_chunk_nbytes(chunk_shape, dtype):
-    nbytes = dtype.itemsize
-    for length in chunk_shape:
-        nbytes *= length
-    if nbytes > MAX_BLOSC_NBYTES:
-        raise ValueError(f"expected chunks of at most {MAX_BLOSC_NBYTES} bytes, the limit of blosc, found {nbytes}")
 
 
 # The codec chain: cname, clevel and shuffle are v3's `bytes` and `blosc`.

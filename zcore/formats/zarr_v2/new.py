@@ -4,13 +4,12 @@ A codec may be given as in v2 documents, as a codec of numcodecs, as a codec of 
 """
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from zcore.formats.codec_specs import MAX_BLOSC_NBYTES, given_specs
+from zcore.formats.codec_specs import MAX_BLOSC_NBYTES, check_blosc_nbytes, given_specs
 from zcore.formats.zarr_v2.chain import from_chain, to_chain
 from zcore.formats.zarr_v2.codecs import SERIALIZER, from_spec, kind_of, unknown_parameters
 from zcore.formats.zarr_v2.fill import parse_fill, parse_object_fill, render_fill, render_object_fill
@@ -108,9 +107,8 @@ def new_array(shape: Shape, dtype: DTypeLike, chunks: Chunks = None, fill_value:
                                         else (stored, *_fill(stored, fill_value)))
     max_nbytes = MAX_BLOSC_NBYTES if any(codec.name == "blosc" for codec in chain) else None
     chunk_shape = normalize_chunks(chunks, shape, stored.itemsize or 1, max_nbytes)
-    n_bytes = 0 if has_varying_items(stored) else math.prod(chunk_shape) * stored.itemsize
-    if max_nbytes is not None and n_bytes > max_nbytes:
-        raise ValueError(f"expected chunks of at most {max_nbytes} bytes, the limit of blosc, found {n_bytes}")
+    if max_nbytes is not None and not has_varying_items(stored):
+        check_blosc_nbytes(chunk_shape, stored.itemsize)
     return ArrayMetadata(shape, stored, chunk_shape, _chunk_keys(chunk_key_encoding), chain, fill_value, raw_fill, 2,
                          attributes)
 
