@@ -182,7 +182,7 @@ def _parse_array(document, attributes, extra):
         codecs = document.checked("codecs", parse_chain, codecs, len(shape))
     byte_order = document.checked("codecs", byte_order_of, codecs)
     dtype, data_type = document.checked("data_type", parse_data_type, document.required("data_type"), byte_order or "<")
-    if _is_old_structure(members["data_type"]):
+    if type(members["data_type"]) is dict and members["data_type"]["name"] == "structured":
         # An object is written alike, but NaN in it in quotes.
         extra.update({member: members[member] for member in _SPELLINGS
                       if member in members and (member != "fill_value" or type(members[member]) is str)})
@@ -196,12 +196,8 @@ def _parse_array(document, attributes, extra):
     if fill_value is not None or has_varying_items(dtype):
         fill_value, raw_fill = document.checked("fill_value", parse_fill, dtype, fill_value)
     dimension_names = _dimension_names(document, len(shape))
-    if transformers := members.get("storage_transformers"):
-        if type(transformers) is not list or not all([is_optional(transformer) for transformer in transformers]):
-            raise _transformers_error(document, transformers)
+    if transformers := _storage_transformers(document):
         extra["storage_transformers"] = transformers
-    elif transformers not in ([], None):
-        raise document.unexpected("storage_transformers", "a list")
     return document.checked("chunk_grid", lambda: ArrayMetadata(
         shape, dtype, chunk_shape, chunk_keys, codecs, fill_value, raw_fill, 3, attributes, dimension_names, extra,
         None if data_type == render_data_type(dtype) else data_type, edges,
@@ -213,8 +209,6 @@ def _grid(value, shape):
     return check_chunk_shape(chunk_shape, shape), edges
 
 
-def _is_old_structure(data_type):
-    return type(data_type) is dict and data_type["name"] == "structured"
 
 
 def _dimension_names(document, ndim):
@@ -228,15 +222,20 @@ def _dimension_names(document, ndim):
     return tuple(names)
 
 
-def _transformers_error(document, transformers):
+def _storage_transformers(document):
+    transformers = document.members.get("storage_transformers")
+    if transformers is None:
+        return []
     if type(transformers) is not list:
-        return document.unexpected("storage_transformers", "a list")
-    first = next(transformer for transformer in transformers if not is_optional(transformer))
-    label = first.get("name") if type(first) is dict else first
-    if type(label) is not str:
-        return document.unexpected("storage_transformers", "a list of extensions")
-    return UnsupportedError(f"{document.where()}: member 'storage_transformers': zcore does not know the storage "
-                            f"transformer {label!r:.60}", feature=f"storage transformer {label[:60]}")
+        raise document.unexpected("storage_transformers", "a list")
+    for transformer in transformers:
+        if not is_optional(transformer):
+            label = transformer.get("name") if type(transformer) is dict else transformer
+            if type(label) is not str:
+                raise document.unexpected("storage_transformers", "a list of extensions")
+            raise UnsupportedError(f"{document.where()}: member 'storage_transformers': zcore does not know the "
+                                   f"storage transformer {label!r:.60}", feature=f"storage transformer {label[:60]}")
+    return transformers
 
 
 def _members_of(metadata):

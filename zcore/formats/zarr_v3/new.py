@@ -102,9 +102,8 @@ def new_array(shape: Shape, dtype: Any, chunks: Chunks = None, fill_value: Any =
     shape = shape_of(shape)
     dtype, data_type = named_dtype(dtype)
     if codecs is None:
-        if serializer is None or (isinstance(serializer, str) and serializer == "auto"):
-            serializer = None
-        else:
+        serializer = None if isinstance(serializer, str) and serializer == "auto" else serializer
+        if serializer is not None:
             serializer = spec_of(serializer, dtype, len(shape))
             dtype = _in_byte_order_of((serializer,), dtype)
         chunk_shape, shard_shape, edges, index_location = _chunks_and_shards(chunks, shards, shape, dtype.itemsize)
