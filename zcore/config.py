@@ -40,7 +40,6 @@ _FIXED = {"array.order": "C", "array.rectilinear_chunks": True, "array.read_miss
           "default_zarr_format": 3}
 LOCKS: tuple[str, ...] = ("on", "off", "file")
 _NO_DEFAULT = object()
-_UNLIMITED = ("max", "-1")     # cpu.max of cgroup v2, cpu.cfs_quota_us of v1
 
 
 class _Setting:
@@ -375,17 +374,17 @@ def cgroup_quota(own: str = "/proc/self/cgroup", root: str = "/sys/fs/cgroup") -
 
 
 def _quota_v2(group):
-    return _cpus((_read(os.path.join(group, "cpu.max")).split() + ["", ""])[:2])
+    return _cpus(*(_read(os.path.join(group, "cpu.max")).split() + ["", ""])[:2])
 
 
 def _quota_v1(group):
-    return _cpus([_read(os.path.join(group, name)).strip() for name in ("cpu.cfs_quota_us", "cpu.cfs_period_us")])
+    return _cpus(*[_read(os.path.join(group, name)).strip() for name in ("cpu.cfs_quota_us", "cpu.cfs_period_us")])
 
 
-def _cpus(quota_and_period):
+def _cpus(quota, period):
     """Return quota / period rounded up, or None where there is no quota; both are microseconds as text."""
-    quota, period = quota_and_period
-    if quota in _UNLIMITED or not quota.isdecimal() or not period.isdecimal() or int(period) == 0:
+    # Without a quota, the text is "max" in v2 and "-1" in v1.
+    if not quota.isdecimal() or not period.isdecimal() or int(period) == 0:
         return None
     return -(-int(quota) // int(period))
 
