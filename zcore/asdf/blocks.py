@@ -260,15 +260,11 @@ class BlockList(Sequence[Block]):
 
     def __init__(self, source: ByteSource, front: Front, verifies: bool = True) -> None:
         self._source = source
+        self.path: str = source.path
         self._front = front
         self._verifies = verifies
         self._found = None
         self._blocks = {}
-
-    @property
-    def path(self) -> str:
-        """The path of the file."""
-        return self._source.path
 
     @property
     def found(self) -> Found:
