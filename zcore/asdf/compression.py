@@ -144,8 +144,11 @@ def _decode_bzip2(source, offset, used, out):
     filled.check_full(end)
 
 
-def _by_records(name, step, size_at):
-    """Return a function that decodes records, several at a time; each has its decoded length at byte `size_at`."""
+def _by_kernel(name, step, size_at=None):
+    """Return a function that decodes what the kernel can.
+
+    With `size_at` these are records, several at a time; each has its decoded length at that byte.
+    """
     program = Program((step,))
 
     def decode(source, offset, used, out):
@@ -156,8 +159,11 @@ def _by_records(name, step, size_at):
             except ChunkError as exc:
                 raise _fault(name, exc.message, place) from exc
 
-        workers.each_next(decode_record, _records(name, size_at, source, offset, used, len(out)),
-                          config.threads if len(out) > _RECORD_NBYTES else 1)
+        if size_at is None:
+            decode_record((offset, used, 0, len(out)))
+        else:
+            workers.each_next(decode_record, _records(name, size_at, source, offset, used, len(out)),
+                              config.threads if len(out) > _RECORD_NBYTES else 1)
 
     return decode
 
@@ -186,23 +192,11 @@ def _decode_blosc(source, offset, used, out):
     (_decode_blosc_records if is_record else _decode_blosc_chunk)(source, offset, used, out)
 
 
-def _by_kernel(name, step):
-    program = Program((step,))
-
-    def decode(source, offset, used, out):
-        try:
-            program.decode_bytes(source.read_at(offset, used), out, (name,))
-        except ChunkError as exc:
-            raise _fault(name, exc.message, offset) from exc
-
-    return decode
-
-
 _BLOSC = "blosc", "lz4", 5, 1, 1, 0
 _decode_blosc_chunk = _by_kernel("blsc", _BLOSC)
-_decode_blosc_records = _by_records("blsc", _BLOSC, 8)
+_decode_blosc_records = _by_kernel("blsc", _BLOSC, 8)
 _DECODERS = {
-    "zlib": _decode_zlib, "bzp2": _decode_bzip2, "lz4": _by_records("lz4", ("lz4", 1), 4),
+    "zlib": _decode_zlib, "bzp2": _decode_bzip2, "lz4": _by_kernel("lz4", ("lz4", 1), 4),
     "zstd": _by_kernel("zstd", ("zstd", 0, False)), "blsc": _decode_blosc,
 }
 
