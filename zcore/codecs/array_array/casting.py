@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from zcore.errors import CodecError
 from zcore.model.foreign_dtypes import foreign_dtype, foreign_name, is_foreign, is_foreign_name
 
 if TYPE_CHECKING:
-    from typing import Any, SupportsInt
+    from typing import Any
 
     import numpy.typing as npt
 
@@ -27,19 +28,6 @@ OUT_OF_RANGE = (None, "clamp", "wrap")
 
 _INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 _FLOATS = ("float16", "float32", "float64")
-
-
-class NotHeldError(ValueError):
-    """A number that the type does not hold, without a rule for it.
-
-    `i` is its index; `expected` is the end of the range that it exceeds, None for NaN and infinity.
-    """
-
-    def __init__(self, message: str, i: SupportsInt, expected: float | None, found: float) -> None:
-        super().__init__(message)
-        self.i: int = int(i)
-        self.expected: float | None = expected
-        self.found: float = found
 
 
 def number_type(name: str) -> np.dtype[Any] | None:
@@ -103,9 +91,9 @@ def cast(numbers: npt.NDArray[Any], dtype: np.dtype[Any], rounding: str = "neare
 
     Raises
     ------
-    NotHeldError
-        A number is out of range, NaN or infinite, the type does not have it, and there is no rule for it. Names the
-        first such number.
+    CodecError
+        A number is out of range, NaN or infinite, the type does not have it, and there is no rule for it. The offset is
+        the index of the first such number, and `expected` the end of the range, None for NaN and infinity.
     """
     if not numbers.ndim:
         # NumPy turns 0-d results into scalars, and warns if integer scalars wrap.
@@ -131,7 +119,8 @@ def _out_of_range(numbers, outside, low, high):
     """Return the error of the first number `outside`."""
     i = np.argmax(outside)
     found = numbers[i].item()
-    return NotHeldError(f"{found} is out of the range from {low} to {high}", i, low if found < low else high, found)
+    return CodecError(f"{found} is out of the range from {low} to {high}", offset=int(i),
+                      expected=low if found < low else high, found=found)
 
 
 def _round(numbers, rounding):
@@ -172,7 +161,7 @@ def _integers(numbers, low, high, rounding, out_of_range):
     if wrong.any():
         i = np.argmax(wrong)
         if not np.isfinite(numbers[i]):
-            raise NotHeldError("NaN and infinity are no integers", i, None, numbers[i].item())
+            raise CodecError("NaN and infinity are no integers", offset=int(i), found=numbers[i].item())
         raise _out_of_range(numbers, wrong, low, high)
     if out_of_range == "wrap":
         return _wrapped(numbers, low, high).astype(wide)
@@ -267,7 +256,7 @@ def _floats(numbers, dtype, rounding, out_of_range):
     wrong = (np.isnan(numbers) & (not has_nan)) | (np.isinf(numbers) & (not has_infinity))
     if wrong.any():
         i = np.argmax(wrong)
-        raise NotHeldError(f"{numbers[i]} is no number of the type {dtype.name}", i, None, numbers[i].item())
+        raise CodecError(f"{numbers[i]} is no number of the type {dtype.name}", offset=int(i), found=numbers[i].item())
     size = np.abs(np.where(special, 0.0, numbers))
     # The bits of magnitudes ascend with them. Beyond the largest one both neighbours are the value that would follow.
     bits = np.minimum(size, largest).astype(dtype).view(f"u{dtype.itemsize}")

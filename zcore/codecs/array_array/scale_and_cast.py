@@ -12,7 +12,6 @@ import numpy as np
 from zcore.codecs.array_array.casting import (
     OUT_OF_RANGE,
     ROUNDINGS,
-    NotHeldError,
     cast,
     integer_range,
     is_integer,
@@ -263,9 +262,9 @@ class CastValue(Codec):
             piece = slice(start, start + _PIECE_ITEMS)
             try:
                 out[piece] = self._cast_piece(widened(numbers[piece]), found, dtype)
-            except NotHeldError as exc:
-                raise CodecError(str(exc), codec=self.name, direction=direction, expected=exc.expected,
-                                 found=exc.found, offset=(start + exc.i) * numbers.itemsize) from exc
+            except CodecError as exc:
+                exc.codec, exc.direction, exc.offset = self.name, direction, (start + exc.offset) * numbers.itemsize
+                raise
         return out.reshape(chunk.shape)
 
     def _cast_piece(self, numbers, found, dtype):
