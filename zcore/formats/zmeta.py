@@ -22,6 +22,7 @@ the only other reader expects those.
 """
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -292,8 +293,9 @@ def render_fill(dtype: np.dtype[Any], raw: bytes) -> Any:
     """
     if dtype.names is not None:
         for candidate in _candidates(dtype, raw):
-            if _fills(dtype, candidate, raw):
-                return candidate
+            with suppress(ValueError):
+                if fill_bytes(dtype, candidate, cut_text=True) == raw:
+                    return candidate
         raise ValueError(
             "a __zmeta__ array cannot record a fill value whose fields differ; expected None, or one scalar that every "
             "field of the data type can hold"
@@ -306,11 +308,6 @@ def render_fill(dtype: np.dtype[Any], raw: bytes) -> Any:
     return scalar_to_json(dtype, raw, real_to_json)
 
 
-def _fills(dtype, candidate, raw):
-    try:
-        return fill_bytes(dtype, candidate, cut_text=True) == raw
-    except ValueError:
-        return False
 
 
 def _candidates(dtype, raw):
