@@ -199,11 +199,13 @@ def to_spec(id: str, parameters: Mapping[str, Any], itemsize: int) -> CodecSpec:
         name = None
     elif name == "zstd":
         return CodecSpec("zstd", parameters)
-    parameters = {
-        key: value for key, value in parameters.items()
-        if (id, key) not in _UNRECORDED_DEFAULTS or value != _CODECS[id][2][key][0]
-    }
-    return CodecSpec(name or f"numcodecs.{id}", parameters)
+    return CodecSpec(name or f"numcodecs.{id}", _recorded(id, parameters))
+
+
+def _recorded(id, parameters):
+    """Return the parameters of a codec without defaults that are not recorded."""
+    return {key: value for key, value in parameters.items()
+            if (id, key) not in _UNRECORDED_DEFAULTS or value != _CODECS[id][2][key][0]}
 
 
 def from_spec(spec: CodecSpec, itemsize: int | None) -> dict[str, Any]:
@@ -223,11 +225,7 @@ def from_spec(spec: CodecSpec, itemsize: int | None) -> dict[str, Any]:
     if name == "blosc":
         configuration = _blosc_v2(configuration, itemsize)
     id, parameters = read_config({**configuration, "id": id})
-    known = _CODECS[id][2] if id in _CODECS else None
-    return {"id": id, **{
-        key: value for key, value in parameters.items()
-        if (id, key) not in _UNRECORDED_DEFAULTS or value != known[key][0]
-    }}
+    return {"id": id, **_recorded(id, parameters)}
 
 
 def _blosc_v2(configuration, itemsize):
