@@ -21,7 +21,7 @@ from zcore.cli import location
 from zcore.cli.show import machine
 from zcore.cli.show.colours import painted
 from zcore.cli.words import translated
-from zcore.errors import install_of
+from zcore.errors import Needing, PackageError, install_of
 from zcore.text.printable import plural, printable
 
 TYPE_CHECKING = False      # of typing, without its import time
@@ -130,10 +130,10 @@ def _fault(module):
     from importlib import import_module
 
     try:
-        import_module(module)
-    except Exception as exc:
-        return (f"{module} is installed but cannot be imported ({type(exc).__name__}: {exc!s:.200}); install it again: "
-                f"python -m pip install --force-reinstall {PACKAGES.get(module, module)}")
+        with Needing("", module, "", "", PACKAGES.get(module)):
+            import_module(module)
+    except PackageError as exc:
+        return exc.message.lstrip()
     return None
 
 
