@@ -101,12 +101,12 @@ class Origin:
         key = source if isinstance(source, str) else self.number_of(source)
         is_whole = start == 0 and stop == block.data_size
         if not (block.is_compressed or is_whole or self._is_shared(key)):
-            return _array_of(block.read_range(start, stop - start)), start
+            return np.frombuffer(block.read_range(start, stop - start), np.uint8), start
         if self._buffers is None:
             self._buffers = weakref.WeakValueDictionary()
         data = self._buffers.get(key)
         if data is None:
-            self._buffers[key] = data = _array_of(block.read())
+            self._buffers[key] = data = np.frombuffer(block.read(), np.uint8)
         return data, 0
 
     def _is_shared(self, key):
@@ -272,7 +272,3 @@ def _other_key(part):
     if part in ("true", "false"):
         return part == "true"
     return int(part) if part.lstrip("-").isdecimal() and part.isascii() and len(part) < 20 else part
-
-
-def _array_of(data):
-    return data if isinstance(data, np.ndarray) else np.frombuffer(data, np.uint8)
