@@ -234,8 +234,6 @@ def _around_shape(*what):
     return around_shape(_members(*what))
 
 
-
-
 # The codec chain: cname, clevel and shuffle are v3's `bytes` and `blosc`.
 
 
@@ -306,8 +304,6 @@ def render_fill(dtype: np.dtype[Any], raw: bytes) -> Any:
             raise ValueError(f"a __zmeta__ array cannot record the fill value {text[:40]!r}: it is not ASCII")
         return text.decode("ascii")
     return scalar_to_json(dtype, raw, real_to_json)
-
-
 
 
 def _candidates(dtype, raw):

@@ -209,8 +209,6 @@ def _grid(value, shape):
     return check_chunk_shape(chunk_shape, shape), edges
 
 
-
-
 def _dimension_names(document, ndim):
     names = document.members.get("dimension_names")
     if names is None:
