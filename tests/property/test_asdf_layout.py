@@ -11,7 +11,7 @@ from tests.examples import examples
 from tests.fuzz.test_hostile_asdf import Memory
 from zcore.asdf import file_layout, scan
 from zcore.asdf.blocks import BlockList
-from zcore.asdf.writing import Form, NewBlocks, front_of, replacing, write_file
+from zcore.asdf.writing import Form, NewBlocks, write_new
 from zcore.errors import AsdfFormatError
 
 contents = st.lists(st.binary(max_size=40), min_size=1, max_size=5)
@@ -54,8 +54,7 @@ def test_blocks_that_are_written_are_read(tmp_path_factory, parts, name, checksu
     for part in parts:
         blocks.add(np.frombuffer(part, "u1").copy())
     text = b"%YAML 1.1\n---\na: 1\n...\n" if has_tree else b""
-    with replacing(path) as fd:
-        write_file(fd, front_of(["# x"], text), blocks, Form(checksum, index, pad, align))
+    write_new(path, ["# x"], text, blocks, Form(checksum, index, pad, align))
     with zcore.asdf.open(path) as file:
         assert [bytes(block.read()) for block in file.blocks] == parts
         assert file.tree_text == text and file.blocks.found.is_indexed is index

@@ -104,8 +104,8 @@ def test_an_extra_that_is_broken(module, tmp_path):
         "object file); install it again: python -m pip install --force-reinstall h5py")
     done = python("import sys, zcore.__main__; sys.exit(zcore.__main__.main(['doctor']))", folder)
     assert done.returncode == 1
-    assert re.search(r"missing *extra hdf5: h5py is installed but cannot be imported \(OSError: .*--force-reinstall",
-                     done.stdout), done
+    assert re.search(r"missing *extra hdf5: h5py, which is installed but cannot be imported \(OSError: .*"
+                     r"--force-reinstall", done.stdout), done
 
 
 @pytest.mark.parametrize(("needing", "code"), [

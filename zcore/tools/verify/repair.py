@@ -42,11 +42,12 @@ def kinds_of(repair: bool | str | Sequence[str]) -> tuple[str, ...]:
     expected = f"expected True, False or some of {', '.join(map(repr, REPAIRED))}"
     if not isinstance(repair, Iterable):
         raise TypeError(f"repair is {repair!r:.60}, {expected}")
-    kinds = (repair,) if isinstance(repair, str) else tuple(repair)
-    for kind in kinds:
+    kinds = []     # one by one: the first wrong one ends it, however many there are
+    for kind in (repair,) if isinstance(repair, str) else repair:
         if kind not in REPAIRED:
             raise ValueError(f"repair: {expected}, found {kind!r:.60}")
-    return kinds
+        kinds.append(kind)
+    return tuple(kinds)
 
 
 def remove(store: Store, found: Mapping[Problem, Callable[[], object] | None], kinds: Sequence[str],
