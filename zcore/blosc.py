@@ -27,7 +27,10 @@ if TYPE_CHECKING:
     _Out = TypeVar("_Out", bound=Memory)
 
 __all__ = ["COMPRESSORS", "can_compress", "compress", "decompress", "header"]
-__dir__ = __all__.copy     # for completion at a prompt
+
+
+def __dir__() -> list[str]:
+    return list(__all__)     # for completion at a prompt
 
 
 def compress(content: Memory, *, cname: Cname = "lz4", clevel: int = 5, shuffle: Shuffle = 1, typesize: int = 1,

@@ -106,7 +106,8 @@ for _kind in _KINDS.values():
     _kind.from_native_dtype = ZDType
 
 
-__dir__ = [*_KINDS, "ZDType", "parse_dtype"].copy     # for completion at a prompt
+def __dir__() -> list[str]:
+    return [*_KINDS, "ZDType", "parse_dtype"]     # for completion at a prompt
 
 
 def __getattr__(name: str) -> Callable[..., ZDType]:

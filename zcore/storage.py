@@ -15,7 +15,10 @@ from zcore.text.tried_names import no_attribute
 
 __all__ = ["ByteRange", "FsspecStore", "Identity", "Listing", "LocalStore", "MemoryStore", "ObjectStore", "Store",
            "StoreLike", "StorePath", "ZipStore", "resolve_range"]
-__dir__ = __all__.copy     # for completion at a prompt
+
+
+def __dir__() -> list[str]:
+    return list(__all__)     # for completion at a prompt
 
 
 def __getattr__(name: str) -> Never:

@@ -17,7 +17,11 @@ import numpy.typing as npt
 __all__ = ["Attributes", "BasicIndex", "BasicSelection", "Buffer", "CacheSize", "Chunks", "Cname", "DTypeLike",
            "DimensionNames", "Elements", "Fields", "Format", "Index", "Lock", "Memory", "Missing", "Mode",
            "Order", "Selection", "Shape", "Shards", "Shuffle", "StrPath"]
-__dir__ = __all__.copy     # for completion at a prompt
+
+
+def __dir__() -> list[str]:
+    return list(__all__)     # for completion at a prompt
+
 
 if sys.version_info >= (3, 12):
     from collections.abc import Buffer

@@ -20,7 +20,10 @@ _MODULE_OF = {
 }
 
 __all__ = sorted([*_MODULE_OF, "layout"])
-__dir__ = __all__.copy     # for completion at a prompt
+
+
+def __dir__() -> list[str]:
+    return list(__all__)     # for completion at a prompt
 
 
 def __getattr__(name: str) -> object:

@@ -15,7 +15,11 @@ from zcore.text.tried_names import no_attribute
 __all__ = ["BloscCname", "BloscCodec", "BloscShuffle", "BytesCodec", "Codec", "Crc32cCodec", "Endian", "GzipCodec",
            "ShardingCodec", "ShardingCodecIndexLocation", "TransposeCodec", "VLenBytesCodec", "VLenUTF8Codec",
            "ZstdCodec", "blosc", "numcodecs"]
-__dir__ = __all__.copy     # for completion at a prompt
+
+
+def __dir__() -> list[str]:
+    return list(__all__)     # for completion at a prompt
+
 
 Endian: SimpleNamespace = SimpleNamespace(little="little", big="big")
 # zarr-python's modules of one codec each: `zcore.codecs.zstd` is this module.

@@ -29,7 +29,10 @@ if TYPE_CHECKING:
     DaskChunks: TypeAlias = _Lengths | Sequence[_Lengths | Sequence[int]] | Mapping[int, _Lengths | Sequence[int]]
 
 __all__ = ["from_zcore", "store"]
-__dir__ = __all__.copy     # for completion at a prompt
+
+
+def __dir__() -> list[str]:
+    return list(__all__)     # for completion at a prompt
 
 
 def from_zcore(source: zcore.Array | StoreLike, path: str = "", chunks: DaskChunks = None, *, name: str | None = None,

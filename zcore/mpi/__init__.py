@@ -44,7 +44,10 @@ if TYPE_CHECKING:
     from zcore.typing import Mode, Shape, StrPath
 
 __all__ = ["aligned_box", "append", "box_of", "create", "flush", "open", "resize", "write"]
-__dir__ = __all__.copy     # for completion at a prompt
+
+
+def __dir__() -> list[str]:
+    return list(__all__)     # for completion at a prompt
 
 
 def create(comm: Any, place: StrPath, **keywords: Unpack[CreateKeywords]) -> zcore.Array:

@@ -668,7 +668,8 @@ class Array(Node):
                             f"a[...] == {other!r:.60}")
         return super().__eq__(other)
 
-    __hash__ = Node.__hash__
+    def __hash__(self) -> int:
+        return super().__hash__()
 
     # writing
 

@@ -9,4 +9,7 @@ with Needing("zcore.xarray needs", "xarray", "xarray", "zcore.xarray"):
     from zcore.xarray.writing import DatasetWriter, to_zarr, writer
 
 __all__ = ["DatasetWriter", "ZcoreBackend", "to_zarr", "writer"]
-__dir__ = __all__.copy     # for completion at a prompt
+
+
+def __dir__() -> list[str]:
+    return list(__all__)     # for completion at a prompt

@@ -55,7 +55,10 @@ if TYPE_CHECKING:
     from zarr.core.metadata import ArrayV3Metadata
 
 __all__ = ["Store", "ZcoreCodecPipeline", "array", "group"]
-__dir__ = __all__.copy     # for completion at a prompt
+
+
+def __dir__() -> list[str]:
+    return list(__all__)     # for completion at a prompt
 
 
 class ZcoreCodecPipeline(CodecPipeline):
