@@ -136,7 +136,7 @@ def check_after_a_kill(store, consolidated, place=None):
         assert zcore.verify(place).ok
 
 
-@pytest.mark.thinned(3, "zarr_format", "consolidated", "lazy")
+@pytest.mark.thinned(6, "zarr_format", "consolidated", "lazy")
 @LAZY
 @pytest.mark.parametrize("consolidated", [None, False])
 @pytest.mark.parametrize("zarr_format", [2, 3])
@@ -155,7 +155,7 @@ def test_killed_at_each_change_of_a_directory(tmp_path, zarr_format, consolidate
     assert n > 10
 
 
-@pytest.mark.thinned(2, "zarr_format", "lazy")
+@pytest.mark.thinned(3, "zarr_format", "lazy")
 @LAZY
 @pytest.mark.parametrize("zarr_format", [2, 3])
 def test_killed_at_each_change_of_another_store(zarr_format, lazy):

@@ -662,7 +662,7 @@ def test_time_and_memory_grow_with_inputs_of_16_megabytes(name):
 
 @pytest.mark.skipif(not measures_memory, reason="/proc tells the peak of memory; the sanitizers take memory")
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.slow) if i % 11 else name
+@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.slow) if i % 17 else name
                                   for i, name in enumerate(CASES)])
 def test_memory_is_bounded_by_a_small_budget(name, monkeypatch):
     for module, names in BUDGETS.items():

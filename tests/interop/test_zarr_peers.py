@@ -48,7 +48,7 @@ def play(case, peer, folder):
     turns.rounds()
 
 
-@pytest.mark.thinned(2, "peer", "case")
+@pytest.mark.thinned(3, "peer", "case")
 @pytest.mark.parametrize("case", SAMPLE, ids=str)
 def test_both_work_on_arrays_of_both(peer, case, tmp_path):
     """V3-TIER-1, V3-PY-01, V2-ARR-10"""

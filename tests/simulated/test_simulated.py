@@ -4,7 +4,7 @@ import pytest
 from tests.campaign import counted
 from tests.simulated.schedule import run
 
-N_SEEDS, N_PARTS = 300, 6
+N_SEEDS, N_PARTS = 200, 4
 
 
 @pytest.mark.parametrize("part", range(N_PARTS))

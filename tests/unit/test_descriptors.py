@@ -213,11 +213,10 @@ def share_an_array_of_asdf_with_c(place):
 @pytest.mark.filterwarnings("ignore:.* was not closed")
 @pytest.mark.parametrize("prepare", [
     write_a_value, read_a_value, create_by_locks_of_directories, create_by_lock_files, write_asdf, open_asdf,
-    read_an_array_of_asdf, update_asdf, block_of_asdf, write_zip, read_zip, read_references,
-    share_an_array_of_asdf_with_c,
+    update_asdf, block_of_asdf, write_zip, read_references,
     *[pytest.param(work, marks=pytest.mark.slow) for work in (
-        read_a_block_of_asdf, append_a_block_of_asdf, read_an_array_of_zip, save_and_open_zip, copy_from_npy,
-        update_asdf_in_place, append_rows_of_asdf)],
+        read_an_array_of_asdf, read_zip, share_an_array_of_asdf_with_c, read_a_block_of_asdf, append_a_block_of_asdf,
+        read_an_array_of_zip, save_and_open_zip, copy_from_npy, update_asdf_in_place, append_rows_of_asdf)],
 ])
 @pytest.mark.parametrize("n_same", [1, pytest.param(1 << 30, marks=pytest.mark.slow)])
 def test_an_interrupt_leaves_no_descriptor_open(tmp_path, monkeypatch, prepare, n_same):

@@ -57,7 +57,7 @@ def seen(store, path, use_consolidated):
     return group.attrs.asdict(), members
 
 
-@pytest.mark.thinned(3, "change", "paths", "zarr_format", "place")
+@pytest.mark.thinned(5, "change", "paths", "zarr_format", "place")
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("paths", [("g", ""), ("",), ("g",)])
 @pytest.mark.parametrize("zarr_format", [3, 2])
