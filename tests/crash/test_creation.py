@@ -102,7 +102,7 @@ print(json.dumps(hits))
 """
 
 
-@pytest.mark.parametrize("n_rounds", [12, pytest.param(500, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n_rounds", [8, pytest.param(500, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("zarr_format", [3, 2])
 def test_a_kill_of_what_creates_arrays_without_elements(crew, place, zarr_format, n_rounds):
     process = crew.start(place, EMPTY, [zarr_format, n_rounds])

@@ -41,7 +41,7 @@ def place_names(place):
     return [path.name for path in Path(place).rglob("*")]
 
 
-@pytest.mark.parametrize("n_rounds", [20, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n_rounds", [12, pytest.param(200, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "write"])
 def test_kill_of_another_change(crew, place, kind, n_rounds):
     """ZM-LAY-06, ZM-CHK-15: the old array, none, or the new one."""

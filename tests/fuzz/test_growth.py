@@ -533,6 +533,7 @@ cases("http", answered, {
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.thinned(2, "name")
 @pytest.mark.parametrize("name", CASES)
 def test_no_parser_takes_more_than_its_input(name):
     check(*CASES[name], 0.0005)

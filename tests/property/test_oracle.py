@@ -226,7 +226,7 @@ def test_numbers_of_ml_dtypes(name):
 NUMBERS = [3, 3, 3, 3, 0, 0.5, 1.5, -2.5, -0.75, 3, 100.25, -129, 127.5, 255.5, 12000]
 
 
-@pytest.mark.thinned(2, "stored", "rounding")
+@pytest.mark.thinned(3, "stored", "rounding")
 @pytest.mark.parametrize("rounding", oracle.ROUNDED)
 @pytest.mark.parametrize("stored", ["int8", "uint16", "int32"])
 def test_floats_cast_to_integers(stored, rounding):

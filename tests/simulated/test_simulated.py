@@ -1,10 +1,10 @@
-"""Some hundreds of schedules of the simulated service; the campaign runs more."""
+"""Some schedules of the simulated service; the campaign runs more."""
 import pytest
 
 from tests.campaign import counted
 from tests.simulated.schedule import run
 
-N_SEEDS, N_PARTS = 200, 4
+N_SEEDS, N_PARTS = 120, 4
 
 
 @pytest.mark.parametrize("part", range(N_PARTS))

@@ -141,7 +141,7 @@ def same(found, wanted):
     return found - found == 0 and Fraction(found) == wanted
 
 
-@pytest.mark.parametrize("n", [15, pytest.param(160, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n", [10, pytest.param(160, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("target", INTEGERS + FLOATS)
 @each("source", ["int8", "int64", "uint64", "uint16", "float16", "float32", "float64", "bfloat16", "float8_e5m2",
                  "int4"])
