@@ -54,7 +54,7 @@ def pytest_configure(config):
 
 def pytest_collection(session):
     """Let each worker import another part of the tests first: it finds the assertions of the others rewritten."""
-    gc.disable()     # nothing that is imported becomes free
+    gc.disable()     # nearly all that is made here stays
     if worker := getattr(session.config, "workerinput", None):
         files = sorted(path for place in session.config.args for path in Path(place).resolve().rglob("test_*.py"))
         for path in files[int(worker["workerid"][2:])::worker["workercount"]]:

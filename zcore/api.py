@@ -26,7 +26,7 @@ from zcore.nodes.array import Array
 from zcore.nodes.group import Group, node_of
 from zcore.stores.memory import MemoryStore
 from zcore.stores.openers import as_path, check_directory, named_kind, names_archive, store_of
-from zcore.text.sizes import as_bool
+from zcore.text.arguments import as_bool
 from zcore.text.tried_names import advising
 
 if TYPE_CHECKING:

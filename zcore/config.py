@@ -23,7 +23,7 @@ import sys
 from types import ModuleType
 
 from zcore.errors import warn
-from zcore.text.sizes import integer_of, room_of
+from zcore.text.arguments import integer_of, room_of
 
 TYPE_CHECKING = False      # of typing, without its import time
 if TYPE_CHECKING:

@@ -24,8 +24,8 @@ from zcore.errors import (
     noted,
     warn_of,
 )
+from zcore.text.arguments import as_bool
 from zcore.text.printable import plural
-from zcore.text.sizes import as_bool
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

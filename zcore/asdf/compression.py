@@ -145,9 +145,9 @@ def _decode_bzip2(source, offset, used, out):
 
 
 def _by_kernel(name, step, size_at=None):
-    """Return a function that decodes what the kernel can.
+    """Return a function that decodes the content of a block in the kernel.
 
-    With `size_at` these are records, several at a time; each has its decoded length at that byte.
+    With `size_at`, the content is records, and each has its decoded length at that byte. Several are decoded at a time.
     """
     program = Program((step,))
 

@@ -13,7 +13,7 @@ from zcore.asdf.file import open
 from zcore.asdf.source import held
 from zcore.asdf.writing import Form, NewBlocks, directory_of, write_new
 from zcore.errors import NodeExistsError, UnsupportedError
-from zcore.text.sizes import as_bool
+from zcore.text.arguments import as_bool
 from zcore.trust.base_path import file_path
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from zcore.asdf.blocks import BlockList
 from zcore.asdf.source import FileSource, changed
 from zcore.asdf.writing import Form
 from zcore.errors import AsdfFormatError, ReadOnlyError, UnsupportedError, noted, warn_of
-from zcore.text.sizes import as_bool
+from zcore.text.arguments import as_bool
 from zcore.trust.base_path import file_path
 
 if TYPE_CHECKING:

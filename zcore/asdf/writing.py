@@ -19,7 +19,7 @@ from zcore.buffers import flat_view
 from zcore.descriptors import write_at
 from zcore.errors import StoreError, ZcoreError
 from zcore.replacing import NewFile
-from zcore.text.sizes import as_bool, integer_of
+from zcore.text.arguments import as_bool, integer_of
 from zcore.trust.base_path import file_path
 
 if TYPE_CHECKING:

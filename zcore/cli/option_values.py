@@ -34,7 +34,7 @@ def grid_of(text: str, option: str) -> str | tuple[int, ...]:
 
     Raises : ValueError, which names the `option`.
     """
-    from zcore.text.sizes import parse_nbytes
+    from zcore.text.arguments import parse_nbytes
 
     try:
         if text == "auto":

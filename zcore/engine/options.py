@@ -8,7 +8,7 @@ from zcore import config as settings
 from zcore.errors import warn
 from zcore.kernel.plan.cache import CHUNKS, ChunkCache
 from zcore.model.value import check_kind
-from zcore.text.sizes import as_bool, integer_of, room_of
+from zcore.text.arguments import as_bool, integer_of, room_of
 
 if TYPE_CHECKING:
     from typing import Any, Literal

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from zcore.model.dtypes import byte_order
 from zcore.model.metadata import CodecSpec
 from zcore.model.named_codecs import named_codec
-from zcore.text.sizes import integer_of
+from zcore.text.arguments import integer_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -55,7 +55,7 @@ from zcore.model.dtypes import from_descr, numpy_dtype, to_descr
 from zcore.model.fill_value import fill_bytes, fill_scalar, naming_fill, real_to_json
 from zcore.model.metadata import ArrayMetadata, CodecSpec, check_chunk_shape, check_shape, shape_of
 from zcore.model.value import IdentityKey
-from zcore.text.sizes import integer_of
+from zcore.text.arguments import integer_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -248,9 +248,9 @@ class _Belongings:
         return not self._roles(name) <= {"directory"}
 
     def others(self):
-        """Return pairs of the name of what belongs to no node, and whether it is no file, link or empty directory.
+        """Return (name, is special) for everything that belongs to no node. Pipes, sockets and devices are special.
 
-        Raises : StoreError, if what belongs to one cannot be erased: it is neither a file nor a directory.
+        Raises : StoreError, if something special belongs to a node: it is not erased.
         """
         found = []
         for name, entry in self._entries:

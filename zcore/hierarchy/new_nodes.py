@@ -28,8 +28,8 @@ from zcore.model.metadata import ArrayMetadata, GroupMetadata, has_varying_items
 from zcore.model.value import text_of
 from zcore.stores.keys import above, prefix_of
 from zcore.stores.memory import MemoryStore
+from zcore.text.arguments import as_bool
 from zcore.text.characters import fault_of_text
-from zcore.text.sizes import as_bool
 from zcore.text.tried_names import unexpected, with_advice
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from zcore.buffers import MAX_NDIM
 from zcore.errors import UnsupportedError
 from zcore.kernel.select.grid import Edges
 from zcore.model.value import TEXT, first_of
-from zcore.text.sizes import parse_nbytes
+from zcore.text.arguments import parse_nbytes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

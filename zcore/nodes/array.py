@@ -27,7 +27,7 @@ from zcore.model.metadata import shape_of
 from zcore.nodes.info import Info, type_name
 from zcore.nodes.node import Node
 from zcore.stores.directory.store import DirectoryStore
-from zcore.text.sizes import integer_of
+from zcore.text.arguments import integer_of
 from zcore.text.tried_names import OF_ARRAY, add_tried, advising
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from zcore.nodes.info import Info, drawn, type_name
 from zcore.nodes.node import Node
 from zcore.stores.base import n_at_once, n_changes, outcomes
 from zcore.stores.keys import prefix_of
+from zcore.text.arguments import as_bool, integer_of
 from zcore.text.printable import plural, printable
-from zcore.text.sizes import as_bool, integer_of
 from zcore.text.tried_names import OF_GROUP, add_tried, advising
 
 # Members of a group that are looked for while those of many other groups are.

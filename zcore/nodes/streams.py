@@ -22,8 +22,8 @@ from zcore import workers
 from zcore.errors import LockError, StoreError, WriterError, ZcoreError, warn
 from zcore.indexing.assign import cast_to, check_complete, in_memory
 from zcore.nodes.array import allocated, read_whole
+from zcore.text.arguments import room_of
 from zcore.text.characters import fault_of_text
-from zcore.text.sizes import room_of
 
 if TYPE_CHECKING:
     from types import TracebackType

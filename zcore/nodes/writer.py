@@ -327,7 +327,7 @@ def _joined(box, other):
 
 
 def _units(metadata: ArrayMetadata, box: Box, room: int) -> Iterator[tuple[Bounds, tuple[int, ...], tuple[int, ...]]]:
-    """Iterate over the units that a box of step 1 touches: their bounds, and starts and stops of what lies in them.
+    """Iterate over the units that a box of step 1 touches: (bounds, starts, stops of the part that is in the box).
 
     Units that the box covers along a dimension are one, as those of a frame, if they have no more bytes than `room`.
     """

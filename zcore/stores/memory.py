@@ -16,7 +16,7 @@ from zcore.kernel.io.locks import ObjectLocks
 from zcore.model.value import check_kind
 from zcore.stores.base import FoundStore, Identity, Listing, PutStore, sliced, with_parts
 from zcore.stores.keys import check_key, check_prefix
-from zcore.text.sizes import as_bool
+from zcore.text.arguments import as_bool
 
 if TYPE_CHECKING:
     from typing import Any

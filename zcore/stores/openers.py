@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from zcore import config
 from zcore.errors import StoreError, UnsupportedError
 from zcore.stores.base import Store
-from zcore.text.sizes import as_bool
+from zcore.text.arguments import as_bool
 
 
 class Kind(NamedTuple):

@@ -37,7 +37,7 @@ from zcore.nodes.appending import PendingAppend, appending, home_of, undo_append
 from zcore.nodes.group_writer import GroupWriter
 from zcore.stores.keys import prefix_of
 from zcore.stores.openers import store_of
-from zcore.text.sizes import as_bool
+from zcore.text.arguments import as_bool
 from zcore.xarray.backend import members_of, place_of
 from zcore.xarray.faithful import checked
 from zcore.xarray.still_read import Write, check_not_deleted, check_not_overwritten

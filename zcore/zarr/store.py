@@ -11,7 +11,7 @@ from zarr.core.buffer import Buffer, default_buffer_prototype
 import zcore
 from zcore.stores.openers import store_of
 from zcore.stores.zarr_python import part_of
-from zcore.text.sizes import as_bool
+from zcore.text.arguments import as_bool
 
 if TYPE_CHECKING:
     import builtins

@@ -69,7 +69,7 @@ class Library:
 
 
 class Clock:
-    """A clock that only its own pauses move on: a copy of what was made a moment ago goes on after them.
+    """A clock that moves only when a copy pauses, so that a copy of what was just made need not wait.
 
     Without it each copy waits, and looks twice or once at its source, as the machine is idle or busy.
     """

@@ -28,8 +28,8 @@ from zcore.asdf.tree.tagged import (
 )
 from zcore.config import __version__
 from zcore.errors import UnsupportedError
+from zcore.text.arguments import as_bool
 from zcore.text.characters import fault_of_text
-from zcore.text.sizes import as_bool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -53,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     from zcore.cli.option_values import lengths_of
     from zcore.cli.show import facts
-    from zcore.text.sizes import parse_nbytes
+    from zcore.text.arguments import parse_nbytes
 
     try:
         nbytes = parse_nbytes(arguments.sample)

@@ -16,7 +16,7 @@ from zcore.codecs.base import Codec, Lenient, StepCodec, check_integer, check_si
 from zcore.errors import CodecError
 from zcore.kernel.codec.compress import COMPRESSORS, LIBDEFLATE, zstd_levels
 from zcore.kernel.codec.program import Program
-from zcore.text.sizes import integer_of
+from zcore.text.arguments import integer_of
 
 if TYPE_CHECKING:
     from typing import Any, Literal, Self

@@ -43,7 +43,7 @@ from zcore.stores.base import (
 )
 from zcore.stores.keys import check_key, check_prefix, prefix_of
 from zcore.stores.one_file import HERE, IN_PYTHON, FileStore
-from zcore.text.sizes import as_bool
+from zcore.text.arguments import as_bool
 
 if TYPE_CHECKING:
     from typing import Literal

@@ -30,7 +30,7 @@ from zcore.stores.directory import atomic, cleanup, reading, staged
 from zcore.stores.directory.reading import check_absent, is_special_file, read_file, stat_file
 from zcore.stores.keys import NATIVE, POSIX, check_key, check_prefix, key_to_path, prefix_of
 from zcore.stores.openers import kind_of
-from zcore.text.sizes import as_bool
+from zcore.text.arguments import as_bool
 from zcore.trust.base_path import absolute_base, file_path
 
 if TYPE_CHECKING:

@@ -35,8 +35,8 @@ from zcore.stores.mapping import MappingStore
 from zcore.stores.openers import PARQUET, check_file, named_kind
 from zcore.stores.reference.document import MAX_NBYTES, read_document
 from zcore.stores.reference.targets import Targets
+from zcore.text.arguments import as_bool, integer_of
 from zcore.text.printable import plural
-from zcore.text.sizes import as_bool, integer_of
 from zcore.trust.base_path import file_path
 from zcore.trust.urls import is_remote
 

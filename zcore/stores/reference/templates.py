@@ -196,7 +196,7 @@ def _unsupported(what, source, member):
 # From a text to its parts
 
 def named(name: str, templates: Templates, names: frozenset[str] | None, source: str, member: str) -> Expression | str:
-    """Return what a name stands for: an expression of a variable, or the text of a template; see `parsed`.
+    """Return the expression of a variable, or the text of a template, by its name; see `parsed`.
 
     `templates` are a `Templates`. `names` are the variables; None in the value of a function, where all names are.
 

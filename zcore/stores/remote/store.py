@@ -23,7 +23,7 @@ from zcore.ranges import FAR_NBYTES, ByteSource
 from zcore.stores.base import ByteRange, FoundStore, Identity, Listing, renew_in_children, resolve_range, run_together
 from zcore.stores.keys import TEMPORARY, check_key, check_path, check_prefix, is_key
 from zcore.stores.remote.client import ABSENT, ConditionError, client_of, hashed
-from zcore.text.sizes import as_bool
+from zcore.text.arguments import as_bool
 from zcore.trust.base_path import file_path
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ from zcore.stores.zip.members import (
     verify_member,
 )
 from zcore.stores.zip.writer import DOCUMENT, ZipWriter, in_order, is_document
-from zcore.text.sizes import as_bool
+from zcore.text.arguments import as_bool
 from zcore.trust.base_path import file_path
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from zcore.formats import check_format
 from zcore.model.dtypes import numpy_dtype
 from zcore.model.named_codecs import named_codec
 from zcore.model.value import check_kind
-from zcore.text.sizes import as_bool, room_of
+from zcore.text.arguments import as_bool, room_of
 from zcore.text.tried_names import advising
 from zcore.tools.copy.destinations import Destination
 from zcore.tools.copy.sources import SourceArray, open_source

@@ -47,7 +47,7 @@ from zcore.stores import openers
 from zcore.stores.directory import cleanup, staged
 from zcore.stores.directory.store import DirectoryStore
 from zcore.stores.keys import TEMPORARY, prefix_of
-from zcore.text.sizes import as_bool
+from zcore.text.arguments import as_bool
 from zcore.tools.copy import document_last
 from zcore.tools.copy.transfer import Sink, StoredTarget
 from zcore.tools.copy.translate import CopyRequest, described, kept_attributes

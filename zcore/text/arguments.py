@@ -1,4 +1,4 @@
-"""Integers and truth values of callers, and sizes in bytes as text. A leaf: every module may import it."""
+"""Integers, truth values and sizes in bytes as callers give them. A leaf: every module may import it."""
 from __future__ import annotations
 
 import re
