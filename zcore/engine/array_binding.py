@@ -183,7 +183,7 @@ class ArrayBinding(NodeBinding):
             plan.keep(chunks, form_of(view, options.strict))
         reader = None if native or layout is not None or extents is not None else self._reader(view, plan, chunks)
         if begins is not None and reader is not None and self.store.n_requests and view.identity is not None:
-            reader.look = partial(self.is_current, view)
+            reader.look_at(partial(self.is_current, view))
             ends = partial(ends, saw_current=reader.saw_current)
         try:
             self._run(view, plan, n_threads, reader)

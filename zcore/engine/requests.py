@@ -66,19 +66,14 @@ class PlanReader:
         The cache of the plan.
     tasks : list of int, optional
         Only these tasks, instead of the plan's next ones.
-
-    Attributes
-    ----------
-    look : callable or None
-        Returns whether the document is still that of the view; see `saw_current`.
     """
 
-    look: Callable[[], bool] | None = None
+    _look = _looked = _is_settled = None
 
     def __init__(self, store: Store, prefix: str, view: ArrayView, plan: ReadPlan, chunks: ChunkCache | None,
                  tasks: Iterable[int] | None = None) -> None:
         self._n_unseen = plan.n_left
-        self._gate, self._looked, self._is_void = allocate_lock(), None, False
+        self._gate, self._is_void, self._lacks = allocate_lock(), False, False
         self._store = store
         self._prefix = prefix
         self._plan = plan
@@ -139,6 +134,8 @@ class PlanReader:
                 if identity is not None and feed.find(task, identity):
                     continue
                 value, identity = source.get_with_identity(key, _whole(limit)) or (None, None)
+            if value is None:
+                self._lacks = True
             is_long = value is not None and limit < NO_LIMIT and len(value) > limit
             if is_long or identity is not None:
                 feed.read_one(task, value, source.getsize(key) if is_long else None, identity)
@@ -155,7 +152,8 @@ class PlanReader:
                 # Some services change tags although the object is the same. A shard that is read whole needs no tag.
                 if not (is_few and i < MAX_REPLACED and self._fetch_parts(feed, source, key, task)):
                     self._is_void = True
-                    _fetch_whole(feed, source, key, task)
+                    if not _fetch_whole(feed, source, key, task):
+                        self._lacks = True
                 return
             except _Replaced:
                 self._is_void = True
@@ -171,6 +169,7 @@ class PlanReader:
         start, n_bytes = feed.index_part(task)
         found = source.get_with_identity(key, Within((start, n_bytes)))
         if found is None:
+            self._lacks = True
             self._saw()
             feed.read([task], [None])
             return True
@@ -183,23 +182,33 @@ class PlanReader:
         blocks = _blocks(feed, source, key, task, identity, size, [(0 if start == 0 else size - n_bytes, index)])
         return blocks is not None and feed.read_blocks(task, *blocks)
 
+    def look_at(self, look: Callable[[], bool]) -> None:
+        """Have the document looked at while objects are on their way: ``look()`` tells whether it is that of the view.
+
+        If no object was changed lately, the look may come before them: an object that is older than the look belongs to
+        the document that the look finds. Otherwise it must come after the objects were seen. The parts of a shard that
+        are fetched later are those of the same object, by its identity. So the look is made while they are on their
+        way, if the index of each shard was read.
+        """
+        self._look, self._is_settled = look, self._store.settled()
+        if self._is_settled is not None:
+            self._looked = workers.Call(look)
+
     def _saw(self):
         """Note that one more object is known by its identity, or absent; after the last one, look at the document."""
         with self._gate:
             self._n_unseen -= 1
-            if self._n_unseen or self._is_void or self.look is None:
+            if self._n_unseen or self._is_void or self._look is None or self._is_settled is not None:
                 return
-        self._looked = workers.Call(self.look)
+        self._looked = workers.Call(self._look)
 
     def saw_current(self) -> bool:
-        """Return whether the document was that of the view after all objects were known, so that it need not be asked.
-
-        The look must come after the objects were seen. The parts of a shard that are fetched later are those of the
-        same object, by its identity. So the look is made while they are on their way, if the index of each shard was
-        read.
-        """
+        """Return whether the look has shown that all objects that were read belong to the document of the view."""
+        if self._looked is None or (self._is_void if self._is_settled is None
+                                    else self._lacks or not self._is_settled()):
+            return False
         with contextlib.suppress(StoreError):
-            return self._looked is not None and not self._is_void and self._looked.wait()
+            return self._looked.wait()
         return False
 
 
@@ -210,6 +219,7 @@ def _whole(limit):
 
 
 def _fetch_whole(feed, source, key, task):
+    """Pass a shard; return whether there is one."""
     limit = feed.limit(task)
     found = source.get_with_identity(key, _whole(limit))
     if found is None:
@@ -221,6 +231,7 @@ def _fetch_whole(feed, source, key, task):
     else:
         # Reads only bytes of chunks in the index, so gaps of any size cost no memory.
         feed.read_blocks(task, *_blocks(feed, source, key, task, found[1], found[1][2], []))
+    return found is not None
 
 
 def _blocks(feed, source, key, task, identity, size, blocks, max_block=MAX_BLOCK):

@@ -241,6 +241,7 @@ class Store(ABC):
     `list_sizes`           a walk by `list_dir`, with unknown sizes
     `set_if_not_exists`    `existing`, then `set`, under a lock of this process
     `set_if_same`          none; needed where `swaps` is true
+    `settled`              None: the store cannot tell when values were changed
     `erase_values`         `erase` of each key
     `locate`               `Objects()`: `get` reads values
     `extent`               None: a value is no part of a file
@@ -390,6 +391,13 @@ class Store(ABC):
         """Return the size of the value in bytes, or None for a missing key."""
         value = self.get(key)
         return None if value is None else len(value)
+
+    def settled(self) -> Callable[[], bool] | None:
+        """Return a function that tells whether all values that were read until then were last changed before this call.
+
+        None, if the store cannot tell, or if a value that was read lately was changed lately.
+        """
+        return None
 
     def existing(self, prefix: str, names: Sequence[str]) -> builtins.list[str]:
         """Return those of `names` for which ``prefix + name`` is a key with a value.

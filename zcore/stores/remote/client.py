@@ -94,6 +94,9 @@ class Client:
         Whether the service can list, and whether objects can be changed.
     swaps : bool
         Whether `put` takes conditions: a tag, or `ABSENT`.
+    dates : bool
+        `Head.modified` is the time by the service's own clock at which an object was put. A server of files may give
+        a file that comes later an earlier time.
     root : str
         Begins absolute names: ``/`` or nothing.
     """
@@ -103,6 +106,7 @@ class Client:
     lists: bool = True
     writes: bool = False
     swaps: bool = False
+    dates: bool = False
 
     def get(self, name: str, byte_range: ByteRange | None) -> Answer | None:
         """Return the `Answer` for an object, or for a part of it; None when there is no such object.

@@ -24,6 +24,7 @@ _PART_NBYTES = 10 << 20    # of an answer, in memory at a time
 # How errors begin of a range that begins behind the end.
 _BEYOND = "Generic InMemory error: Invalid range: ", "Generic LocalFileSystem error: Requested range was invalid"
 PAGE = 1000                # names of a listing that are in memory at a time
+_SCHEMES = {"S3Store": "s3", "GCSStore": "gs", "AzureStore": "az"}     # of services, by obstore's classes
 MAX_STORES = 16            # that are kept, for others with the same options
 
 _stores = {}               # by how they were made
@@ -52,6 +53,7 @@ class ObstoreClient(Client):
         self.lists: bool = not isinstance(store, obstore.store.HTTPStore)
         self.writes: bool = self.lists
         self.swaps: bool = self.lists
+        self.dates: bool = type(store).__name__ in _SCHEMES
         self._has_ranges = True
         self._redirects = None     # finds them out; made for the first object that is absent
         _clients.add(self)
@@ -297,7 +299,7 @@ def _url_of(store):
     config = getattr(store, "config", None) or {}
     prefix = getattr(store, "prefix", None)
     bucket = config.get("bucket") or config.get("container_name")
-    scheme = {"S3Store": "s3", "GCSStore": "gs", "AzureStore": "az"}.get(type(store).__name__)
+    scheme = _SCHEMES.get(type(store).__name__)
     if scheme is None or not bucket:
         return f"{type(store).__name__}:" + (f"/{prefix}" if prefix else "")
     return f"{scheme}://{bucket}" + (f"/{str(prefix).strip('/')}" if prefix else "")

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import os
 from _queue import SimpleQueue
-from _thread import RLock, _local  # of threading, without its import time
-from collections import OrderedDict, deque
+from _thread import _local, get_ident  # of threading, without its import time
+from collections import deque
 from collections.abc import Iterator
 from functools import partial
+from math import inf
 from operator import index, itemgetter
+from time import time
 from typing import TYPE_CHECKING
 
 from zcore import workers
@@ -27,7 +29,7 @@ from zcore.text.arguments import as_bool
 from zcore.trust.base_path import file_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from typing import Any, Self
 
     from zcore.typing import Buffer
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 N_REQUESTS = 64            # in flight at a time
 MAX_TAGS = 4096            # in memory
 MAX_DELETED = 1000         # objects that one call deletes
+MAX_CLOCK_ERROR = 3600     # seconds that the clock here may be before that of a service
 MAX_MESSAGE = 400          # characters of an error message of a library
 # A client without credentials requests them here.
 _METADATA_HOSTS = ("169.254.169.254", "169.254.170.2", "metadata.google.internal")
@@ -99,7 +102,10 @@ class RemoteStore(FoundStore):
         self.uri: str | None = self.url if isinstance(store, str) else None
         # Two services may have the same names and tags.
         self._service = repr((store, options)) if isinstance(store, str) else _numbers.next()
-        self._tags = OrderedDict()
+        self._tags = {}
+        # By threads, as none of them must wait for another one in a signal handler: the latest change of an object that
+        # was read.
+        self._newest = {0: 0.0 if self._client.dates else inf}
         self._honors_conditions = False
         self._thread = _local()     # kept in a child: its thread is in the middle of what it was
         self._renew_locks()
@@ -126,8 +132,6 @@ class RemoteStore(FoundStore):
         return cls(filesystem, path=path, read_only=read_only)
 
     def _renew_locks(self):
-        # Reentrant: a signal handler may read.
-        self._lock = RLock()
         self._free = SimpleQueue()      # a token for each further request that may be in flight
         for _ in range(self.n_requests):
             self._free.put(True)
@@ -184,7 +188,8 @@ class RemoteStore(FoundStore):
         if byte_range is not None:
             resolve_range(byte_range, 0)
             byte_range = tuple([None if n is None else index(n) for n in byte_range])
-        return self._ask("read", key, self._client.get, self._prefix + key, byte_range, byte_range=byte_range)
+        return self._dated(self._ask("read", key, self._client.get, self._prefix + key, byte_range,
+                                     byte_range=byte_range))
 
     def read_object(self, byte_range: ByteRange | None) -> Any:
         """Return the `Answer` for a range of the object that has this store's URL itself, or None without one."""
@@ -215,17 +220,31 @@ class RemoteStore(FoundStore):
         return None if head is None else head.size
 
     def _head(self, key):
-        return self._ask("ask for", key, self._client.head, self._prefix + key)
+        return self._dated(self._ask("ask for", key, self._client.head, self._prefix + key))
+
+    def _dated(self, found):
+        """Note when an object was changed."""
+        if found is not None and self._client.dates:
+            thread = get_ident()
+            self._newest[thread] = max(self._newest.get(thread, 0.0), found.modified.timestamp())
+        return found
+
+    def settled(self) -> Callable[[], bool] | None:
+        """See `Store.settled`."""
+        now = time() - MAX_CLOCK_ERROR
+        return (lambda: self._is_older(now)) if self._is_older(now) else None
+
+    def _is_older(self, moment):
+        return max(list(self._newest.values())) < moment
 
     def _identity_of(self, key, size, tag):
         """Return an identity made of the tag. Its numbers are no times, so it is trusted at once."""
         if tag is None:
             return None
         identity = hashed((self._service, self._prefix, key, tag), size)
-        with self._lock:
-            self._tags[identity] = tag
-            if len(self._tags) > MAX_TAGS:
-                self._tags.popitem(last=False)
+        if len(self._tags) >= MAX_TAGS:
+            self._tags = {}     # without its tag, an object is asked for it
+        self._tags[identity] = tag
         return identity
 
     # Listing
@@ -289,8 +308,7 @@ class RemoteStore(FoundStore):
         self._check_conditions()
         tag = ABSENT
         if identity is not None:
-            with self._lock:
-                tag = self._tags.get(identity)
+            tag = self._tags.get(identity)
         if tag is None:
             head = self._head(check_key(key))
             if head is None or self._identity_of(key, head.size, head.tag) != identity:

@@ -1,6 +1,7 @@
 """What is under way at a time: requests, bytes, and decoding beside them."""
 import itertools
 import threading
+from datetime import UTC, datetime
 
 import numpy as np
 import pytest
@@ -72,7 +73,7 @@ class Noting:
 
     def read(self, tasks, values):
         self._feed.read(tasks, values)
-        self._client.decoded(sum(map(len, values)))
+        self._client.decoded(sum(map(len, filter(None, values))))
 
 
 @pytest.fixture
@@ -214,6 +215,69 @@ def test_a_shard_that_is_replaced_after_the_last_look(looked):
     client.part_before = replace
     assert array[60:62].tolist() == [7] * 2
     assert len(client.looks) == 2, "the early look tells nothing of the new shard"
+
+
+OLD = datetime(2020, 1, 1, tzinfo=UTC)
+
+
+@pytest.fixture
+def dated(counting):
+    """Make (client, array) of four chunks at a service that tells when objects were put: long ago.
+
+    `client.put` has the times of objects that were put since. `client.looked` is set by a look at the document.
+    ``client.chunk_before()`` is called before a chunk is read.
+    """
+    client, _ = counting(shape=(4,), chunks=(1,), dtype="i4")
+    client.dates, client.put, client.looked, client.chunk_before = True, {}, threading.Event(), lambda: None
+    get = client.get
+
+    def get_dated(name, byte_range):
+        if "c/" in name:
+            client.chunk_before()
+        answer = get(name, byte_range)
+        return answer and answer._replace(tag=client.store.get(name), modified=client.put.get(name, OLD))
+
+    def head(name):
+        client.looked.set()
+        value = client.store.get(name)
+        return None if value is None else Head(len(value), value, client.put.get(name, OLD))
+
+    client.get, client.head = get_dated, head
+    return client, zcore.open(RemoteStore(client), zarr_format=3)
+
+
+def test_the_look_is_made_beside_objects_that_were_not_changed_lately(dated):
+    client, array = dated
+    client.chunk_before = lambda: client.looked.wait(WAIT) or pytest.fail("there was no look meanwhile")
+    assert array[2] == 3
+
+
+def test_an_array_that_is_replaced_after_that_look(dated):
+    client, array = dated
+
+    def replace():
+        if client.looked.wait(WAIT) and not client.put:
+            zcore.create_array(client.store, data=np.ones(4, "f4"), chunks=1, compressors=None, overwrite=True)
+            client.put = dict.fromkeys(client.store.list(), datetime.now(UTC))
+
+    client.chunk_before = replace
+    with pytest.raises(zcore.errors.StoreError, match="replaced by another"):
+        array[2]
+    client.looked.clear()
+    client.chunk_before = lambda: client.looked.is_set() and pytest.fail("a chunk was put lately")
+    assert zcore.open(RemoteStore(client), zarr_format=3)[2] == 1
+
+
+def test_an_array_that_is_deleted_after_that_look(dated):
+    client, array = dated
+
+    def delete():
+        if client.looked.wait(WAIT):
+            client.store.erase_values(list(client.store.list()))
+
+    client.chunk_before = delete
+    with pytest.raises(zcore.errors.NodeNotFoundError):
+        array[2]     # not the fill value
 
 
 def test_a_service_whose_tags_differ_without_a_change(counting):
