@@ -36,7 +36,7 @@ from zcore.formats.json_documents import MAX_NBYTES
 from zcore.hierarchy import lookup
 from zcore.kernel.io.documents import Look
 from zcore.model.metadata import ArrayMetadata, GroupMetadata
-from zcore.stores.base import AtMost, directory_at
+from zcore.stores.base import AtMost, directory_at, together
 from zcore.stores.keys import above, prefix_of
 from zcore.stores.openers import PARQUET, PARQUET_DOCUMENT, loaded
 
@@ -90,7 +90,7 @@ def consolidate(binding: GroupBinding, attributes_of: Callable[[NodeBinding], Ma
                        == _rendered(format, metadata, _read_below(binding, attributes_of)))
         finally:
             if not is_true:
-                drop_copy(store, path)
+                drop_copies(store, path)
         if is_true:
             return
     raise StoreError(f"{binding.describe()}: the nodes below change faster than they can be copied",
@@ -313,29 +313,30 @@ def drop(store: Store, path: str, *, itself: bool = False) -> None:
         The node's own documents change, so a copy beside them is dropped, too, because it repeats them.
     """
     group = lookup.nearest(store, path)     # there is no copy where no directory is
-    if group != path or itself:
-        drop_copy(store, group, group != path)
-    for one in above(group):
-        drop_copy(store, one)
+    if group != path:
+        drop_copies(store, group, *above(group))
+    else:
+        drop_copies(store, *above(group), itself=path if itself else None)
 
 
-def drop_copy(store: Store, path: str, is_above: bool = True) -> None:
-    """Drop only the copy of the group at `path`, if there is one. Every change calls this several times.
+def drop_copies(store: Store, *paths: str, itself: str | None = None) -> None:
+    """Drop only the copies of the groups at `paths`, at the same time where answers take long.
 
-    Unless `is_above`, only a copy in a document of its own is dropped: the group's document is about to change.
+    Of a group `itself`, only a copy in a document of its own is dropped: the group's document is about to change.
     """
-    documents = _GROUP_DOCUMENTS if is_above else _WITH_COPY_BESIDE
-    while documents:
-        found = store.get_first(prefix_of(path), documents, MAX_NBYTES + 1)
+    def drop(place):
+        path, document = place
+        found = store.get_with_identity(prefix_of(path) + document, AtMost(MAX_NBYTES + 1))
+        format = format_of(FORMAT_OF[document])
         if found is None:
             return
-        i, raw, _ = found
-        format = format_of(FORMAT_OF[documents[i]])
         if format.consolidated_document is not None:
             _erase_copy(store, prefix_of(path), format.consolidated_document)
-        elif format.may_have_copy(raw):
-            _drop_inline(store, path, format, raw)
-        documents = documents[i + 1:]
+        elif format.may_have_copy(found[0]):
+            _drop_inline(store, path, format, found[0])
+
+    together(store, drop, [*[(path, document) for path in paths for document in _GROUP_DOCUMENTS],
+                           *[(itself, document) for document in _WITH_COPY_BESIDE if itself is not None]])
 
 
 def look_above(store: Store, path: str, format: Format) -> list[Look] | None:

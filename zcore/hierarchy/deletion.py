@@ -227,7 +227,7 @@ def _erase(store, path, options, *, is_replaced=False):
         for place, is_group in found:
             if is_group:
                 # For a while the group has fewer members than the copy.
-                consolidated.drop_copy(store, place)
+                consolidated.drop_copies(store, place)
         is_any_ours = _erase_all(store, path, [place for place, _ in found], options, is_replaced, is_first)
         is_ours |= is_any_ours
         are_groups, is_first = is_any_ours and any([is_group for _, is_group in found]), False
@@ -386,13 +386,14 @@ def _clear(store, prefix, format, metadata, names):
         # The directory belongs to the format, with everything in it.
         store.erase_prefix(f"{prefix}{format.chunk_directory}/")
     elif isinstance(metadata, ArrayMetadata):
-        links = {}
+        links, keys = {}, []
         for key in names:
             link = link_on_the_way(store, prefix, key, links)
             if link is None:
-                store.erase(key)
+                keys.append(key)
             else:
                 store.delete(link)
+        store.erase_values(keys)
         store.folders.prune(prefix + metadata.chunk_keys.folder(metadata.ndim))
 
 

@@ -241,7 +241,6 @@ class Store(ABC):
     `list_sizes`           a walk by `list_dir`, with unknown sizes
     `set_if_not_exists`    `existing`, then `set`, under a lock of this process
     `set_if_same`          none; needed where `swaps` is true
-    `settled`              None: the store cannot tell when values were changed
     `erase_values`         `erase` of each key
     `locate`               `Objects()`: `get` reads values
     `extent`               None: a value is no part of a file

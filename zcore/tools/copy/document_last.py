@@ -224,7 +224,7 @@ class Staged(DocumentsLast):
                            if format_of(FORMAT_OF[key.rpartition("/")[2]]).may_have_copy(raw)]
             for key in with_copies:
                 # The deletion would, one by one. What it has left must be known as the old node after an error.
-                consolidated.drop_copy(self._inner, (prefix_of(self._path) + key).rpartition("/")[0])
+                consolidated.drop_copies(self._inner, (prefix_of(self._path) + key).rpartition("/")[0])
             if with_copies:
                 old = _documents_at(self._inner, self._path)
             said = {"path": self._path, "old": _texts(old), "documents": _texts(self.documents())}
