@@ -157,9 +157,10 @@ def create(store: Store, path: str, new: NewNode, options: Options, *, overwrite
     if not is_below:
         check_replaceable(store, path, overwrite)
     for _ in range(MAX_TRIES):
-        if overwrite and missing_above(store, path, new.format, options):
-            deletion.check_way(store, path, new.format, new.metadata)
-        create_ancestors(store, path, new.format, options)
+        if missing_above(store, path, new.format, options):
+            if overwrite:
+                deletion.check_way(store, path, new.format, new.metadata)
+            create_ancestors(store, path, new.format, options)
         if overwrite:
             deletion.unlink(store, path)
         with contextlib.suppress(_LostGroupsError):

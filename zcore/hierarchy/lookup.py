@@ -334,14 +334,17 @@ def documents_at(store: Store, path: str, failed: Callable[[StoreError], object]
     """
     prefix = prefix_of(path)
     found, is_told = [], False
-    for documents in (DOCUMENTS,) if failed is None else zip(DOCUMENTS):
-        try:
-            found += store.existing(prefix, documents)
-        except StoreError as error:
-            if failed is None:
-                raise
-            failed(error)
-            is_told = True
+    try:
+        found = store.existing(prefix, DOCUMENTS)
+    except StoreError:
+        if failed is None:
+            raise
+        for document in DOCUMENTS:
+            try:
+                found += store.existing(prefix, (document,))
+            except StoreError as error:
+                failed(error)
+                is_told = True
     if not found and not is_told:
         store.folders.check_reachable(prefix)
     return [FoundDocument(store, path, format_of(FORMAT_OF[document]), document) for document in found]

@@ -349,25 +349,26 @@ class RemoteStore(FoundStore):
                 tag = self._change("write", name, put, name, b"1", ABSENT)
             except ConditionError:      # it has stayed, or a library or a proxy has made the request twice
                 tag = self._change("ask for", name, self._client.head, name).tag
-            is_honored = tag is not None
-            for condition in (ABSENT, tag):
-                # With the old tag, the second value must not be replaced either.
-                self._change("write", name, put, name, b"22")
-                try:
-                    self._change("write", name, put, name, b"333", condition)
-                    is_honored = False
-                except ConditionError:
-                    pass
-                except StoreError as error:
-                    if not isinstance(error.__cause__, NotImplementedError):
-                        raise
-                    is_honored = False      # a directory in obstore has no tags
+            self._change("write", name, put, name, b"22")
+            # With the old tag, the second value must not be replaced either.
+            is_honored = tag is not None and all(run_together(partial(self._refuses, name), (ABSENT, tag), 2))
         finally:
             self._change("delete", name, self._client.delete, [name])
         if not is_honored:
             raise LockError(f"{self.url} ignores the conditions of writes. Without them a writer of a part of an "
                             "object may undo the changes of another one; lock=None writes nonetheless")
         self._honors_conditions = True
+
+    def _refuses(self, name, condition):
+        """Return whether the service does not write an object that does not meet a condition."""
+        try:
+            self._change("write", name, self._client.put, name, b"333", condition)
+        except ConditionError:
+            return True
+        except StoreError as error:
+            if not isinstance(error.__cause__, NotImplementedError):     # a directory in obstore has no tags
+                raise
+        return False
 
     # Removing
 
