@@ -5,6 +5,7 @@ import json
 import pickle
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ import zcore
 from tests.each import each
 from tests.unit.stores.conformance import CORE_EXAMPLE, UNUSUAL_KEYS, StoreConformance, run_threads
 from zcore.errors import LockError, MetadataError, NodeNotFoundError, StoreError
+from zcore.stores.keys import TEMPORARY
 from zcore.stores.remote.client import Client
 from zcore.stores.remote.store import RemoteStore
 
@@ -625,3 +627,31 @@ def test_an_absolute_path_of_a_filesystem_is_no_relative_one(tmp_path, monkeypat
     assert [name for name, _ in zcore.open(zcore.RemoteStore(filesystem, path=f"{place}/")).members()] == ["a"]
     zcore.create_array(zcore.RemoteStore(filesystem, path="below"), data=[4])
     assert zcore.open(tmp_path / "elsewhere/below")[...].tolist() == [4]
+
+
+def test_chunks_of_a_deleted_array_go_by_one_request(monkeypatch):
+    store = RemoteStore(obstore.store.MemoryStore())
+    group = zcore.create_group(store)
+    group.create_array("x", data=np.ones((30, 2)), chunks=(1, 2))
+    erased, delete = [], store._client.delete
+    monkeypatch.setattr(store._client, "delete", lambda names: (erased.append(names), delete(names)))
+    del group["x"]
+    document, chunks = [names for names in erased if TEMPORARY not in names[0]]
+    assert document == ["x/zarr.json"]
+    assert sorted(chunks) == sorted([f"x/c/{i}/0" for i in range(30)])
+    assert [*store.list()] == ["zarr.json"]
+
+
+def test_documents_above_a_change_are_asked_for_at_the_same_time(monkeypatch):
+    store = RemoteStore(obstore.store.MemoryStore())
+    group = zcore.create_group(store, path="a/b")
+    meeting, get = threading.Barrier(5), store._client.get
+
+    def met(name, byte_range):
+        if name != "a/b/zarr.json":
+            meeting.wait(20)     # .zgroup and zarr.json of two groups, and .zgroup of the third
+        return get(name, byte_range)
+
+    monkeypatch.setattr(store._client, "get", met)
+    group.attrs["x"] = 1
+    assert meeting.n_waiting == 0
