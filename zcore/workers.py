@@ -9,6 +9,8 @@ wait for it.
 
 A call that should not hold up its caller is made `later`, by a thread of another pool, and can be stopped from outside.
 
+No lock is held where threads are started: a signal handler that interrupts that may wait for a thread that starts some.
+
 A signal handler may fork while the main thread waits for others here. They are not in the child. So it makes the call
 that it waits for again, or raises a StoreError if a plan lacks their part.
 """
@@ -18,8 +20,8 @@ import atexit
 import os
 import sys
 from _queue import SimpleQueue
-from _thread import RLock, _local, allocate_lock, get_ident, start_new_thread
-from contextlib import contextmanager, nullcontext
+from _thread import _local, allocate_lock, get_ident, start_new_thread
+from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -45,14 +47,13 @@ class _Thread(_local):
 
 
 _thread = _Thread()
-# Reentrant: a signal handler may read while the main thread is starting threads for another read.
-_lock = RLock()
+# In these lists adding and taking away is one step each.
 _jobs = SimpleQueue()
-_n_threads = 0
+_helpers = []        # an entry per thread that helps
 _idle = []           # where threads wait that make a call for another thread, which may leave it
 _later = SimpleQueue()
-_n_later = 0         # threads that make these calls
-_pending = []        # an entry per call that is not over; adding and taking away is one step each
+_callers = []        # an entry per thread that makes these calls
+_pending = []        # an entry per call that is not over
 _n_forks = 0         # between the first process and this one
 _pid = os.getpid()
 _waited_at = []      # queues at which threads wait for others; in a child something comes at once
@@ -388,20 +389,18 @@ def later(function: Callable[[], _Result], done: Callable[[_Result | None, BaseE
     ``done(value, exception)`` is called there when all of the call has ended, with what it has returned or
     raised: StoppedError if it was stopped.
     """
-    global _n_later
     if _pid != os.getpid():
         _after_fork_in_child()     # of a fork that Python was not told of
     stop = Stop()
-    with _lock:
-        if len(_pending) >= _n_later and _n_later < MAX_LATER:
-            try:
-                _begin(_call_later, _later)
-                _n_later += 1
-            except RuntimeError:
-                # No more threads, or the interpreter is shutting down.
-                if not _n_later:
-                    raise
-        _pending.append(None)
+    _pending.append(None)
+    if len(_callers) < min(len(_pending), MAX_LATER):
+        try:
+            _begin_one(_callers, _call_later, _later)
+        except RuntimeError:
+            # No more threads, or the interpreter is shutting down.
+            if not _callers:
+                del _pending[:1]
+                raise
     _later.put((function, stop, done))
     return stop
 
@@ -418,7 +417,6 @@ def _call_later(calls):
         except BaseException as raised:
             exception = raised
         _thread.stop = None
-        # Without the lock: a signal handler may wait for this call where the main thread holds it.
         del _pending[:1]     # a child of a fork in the call has none
         done(value, exception)
         # Nothing of the call is kept until the next one.
@@ -429,18 +427,24 @@ def _call_later(calls):
 
 def start(n_helpers: int) -> int:
     """Have `n_helpers` threads, or as many as can be had; returns how many of these there are."""
-    global _n_threads
-    while _n_threads < n_helpers:
-        with _lock:
-            if _n_threads >= n_helpers:
-                break
-            try:
-                _begin(_serve, _jobs)
-            except (RuntimeError, ImportError):
-                # No more threads, or the interpreter is shutting down: the caller works with those there are.
-                break
-            _n_threads += 1
-    return min(_n_threads, n_helpers)
+    while len(_helpers) < n_helpers:
+        try:
+            _begin_one(_helpers, _serve, _jobs)
+        except (RuntimeError, ImportError):
+            # No more threads, or the interpreter is shutting down: the caller works with those there are.
+            break
+    return min(len(_helpers), n_helpers)
+
+
+def _begin_one(threads, function, queue):
+    """Start a thread that has an entry in the list `threads`."""
+    try:
+        # First: others that ask meanwhile count it.
+        threads.append(None)
+        _begin(function, queue)
+    except BaseException:
+        threads.pop()
+        raise
 
 
 def _begin(function, queue):
@@ -456,9 +460,10 @@ def _begin(function, queue):
         return
     from _thread import start_joinable_thread
 
-    with _lock:
-        _begun[:] = [one for one in _begun if not one[0].is_done()]
-        _begun.append((start_joinable_thread(lambda: _named(threading, function, queue)), queue))
+    for one in [one for one in list(_begun) if one[0].is_done()]:
+        with suppress(ValueError):     # another thread was faster
+            _begun.remove(one)
+    _begun.append((start_joinable_thread(lambda: _named(threading, function, queue)), queue))
 
 
 def _named(threading, function, queue):
@@ -485,15 +490,11 @@ def _succeeded(function, queue):
 
 
 def _after_fork_in_child():
-    global _lock, _jobs, _n_threads, _idle, _later, _n_later, _pending, _n_forks, _pid
+    global _jobs, _helpers, _idle, _later, _callers, _pending, _n_forks, _pid
     _pid = os.getpid()
     _n_forks += 1
-    _idle = []
-    _later = SimpleQueue()
-    _n_later, _pending = 0, []
-    _lock = RLock()
-    _jobs = SimpleQueue()
-    _n_threads = 0
+    _jobs, _helpers, _idle = SimpleQueue(), [], []
+    _later, _callers, _pending = SimpleQueue(), [], []
     if _begun:
         _begun.clear()
     for queue in list(_waited_at):
@@ -506,16 +507,15 @@ def _end():
     Python stops a thread that still runs then wherever it is. Without a GIL that may be where it has just got the lock
     of an object, and Python would wait for that lock without end.
     """
-    global _jobs, _n_threads, _later, _n_later
+    global _jobs, _helpers, _later, _callers
     from time import monotonic
 
-    with _lock:
-        # What another function at the end of the program asks for has new threads.
-        _jobs, _later = SimpleQueue(), SimpleQueue()
-        _n_threads = _n_later = 0
-        _idle.clear()
-        for _, queue in _begun:
-            queue.put(None)
+    # What another function at the end of the program asks for has new threads.
+    _jobs, _later = SimpleQueue(), SimpleQueue()
+    _helpers, _callers = [], []
+    _idle.clear()
+    for _, queue in list(_begun):
+        queue.put(None)
     end = monotonic() + END_SECONDS
     while _begun:
         _begun.pop()[0].join(max(0, end - monotonic()))

@@ -59,12 +59,12 @@ def test_parts_of_several_objects_are_asked_for_at_the_same_time(monkeypatch):
     """Threads that wait for others need their own: both calls of `run_together` get as many as they have parts."""
     jobs = SimpleQueue()
     monkeypatch.setattr(workers, "_jobs", jobs)
-    monkeypatch.setattr(workers, "_n_threads", 0)
+    monkeypatch.setattr(workers, "_helpers", [])
     met = threading.Barrier(16)
     try:
         workers.run(lambda main: run_together(lambda part: met.wait(60), range(8), 16), 2, lambda: None)
     finally:
-        for _ in range(workers._n_threads):
+        for _ in workers._helpers:
             jobs.put(None)
 
 
@@ -540,14 +540,14 @@ def test_a_thread_may_end_behind_a_call(monkeypatch, ends):
     monkeypatch.setattr(workers, "_begin", lambda *args: begin(*args) or begun.append(args))
     monkeypatch.setattr(workers, "FREED_BY_ITS_THREAD", ends)
     monkeypatch.setattr(workers, "_later", type(workers._later)())
-    monkeypatch.setattr(workers, "_n_later", 0)
+    monkeypatch.setattr(workers, "_callers", [])
     first = made(threading.current_thread)[1]()[0]
     end = time.monotonic() + 60
     while ends and len(begun) < 2 and time.monotonic() < end:
         time.sleep(0.001)
     second = made(threading.current_thread)[1]()[0]
     assert (first is second) == (not ends)
-    assert workers._n_later == 1 and not workers._pending
+    assert len(workers._callers) == 1 and not workers._pending
 
 
 @pytest.mark.parametrize("n_threads", [1, 3])
@@ -619,10 +619,10 @@ def test_threads_for_later_calls_that_cannot_be_had(monkeypatch):
     assert made(lambda: 1)[1]() == (1, None)
     monkeypatch.setattr(workers, "_begin", lambda *_: (_ for _ in ()).throw(RuntimeError("no more threads")))
     hang = threading.Event()
-    calls = [made(hang.wait) for _ in range(workers._n_later + 1)]
+    calls = [made(hang.wait) for _ in range(len(workers._callers) + 1)]
     hang.set()
     assert all(result() == (True, None) for _, result in calls)
-    monkeypatch.setattr(workers, "_n_later", 0)
+    monkeypatch.setattr(workers, "_callers", [])
     with pytest.raises(RuntimeError, match="no more threads"):
         made(lambda: 1)
     assert not workers._pending
@@ -701,13 +701,13 @@ def test_a_handler_may_wait_for_a_later_call():
     waited = []
 
     def wait_for_a_later_call(*_):
-        over = threading.Event()
-        workers.later(int, lambda *_: over.set())
+        over, tasks = threading.Event(), Tasks(3)
+        workers.later(lambda: workers.run(tasks, len(workers._helpers) + 2, tasks.cancel), lambda *_: over.set())
         waited.append(over.wait(10))
 
     sys.setprofile(wait_for_a_later_call)
     try:
-        workers.start(workers._n_threads + 1)
+        workers.start(len(workers._helpers) + 1)
         workers.later(int, lambda *_: None)
     finally:
         sys.setprofile(None)
@@ -720,7 +720,7 @@ def test_a_job_that_waits_in_the_queue_keeps_nothing_of_a_call_that_is_over():
         def __call__(self, main):
             pass
 
-    n, entered, go_on = max(1, workers._n_threads), threading.Semaphore(0), threading.Event()
+    n, entered, go_on = max(1, len(workers._helpers)), threading.Semaphore(0), threading.Event()
 
     def wait(main):
         entered.release()
