@@ -94,6 +94,7 @@ deadline = time.monotonic() + 200
 while hits < n_kills or not n_old:
     assert time.monotonic() < deadline, f"{hits} copies ended early, {n_old} of them before they had replaced the file"
     copied(zcore.array(np.arange(3)))
+    assert os.listdir(".") == [name], "the next copy has not removed what a killed one has left"
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     pid = os.fork()
     if pid == 0:

@@ -41,8 +41,7 @@ from zcore.hierarchy import consolidated, creation, deletion, exchange, lookup
 from zcore.hierarchy.attributes import read_attributes
 from zcore.hierarchy.creation_lock import Place
 from zcore.kernel.io.documents import Descriptor
-from zcore.kernel.io.locks import Held
-from zcore.replacing import commit, hidden_beside, keep, status_of
+from zcore.replacing import commit, keep, status_of
 from zcore.stores import openers
 from zcore.stores.directory import cleanup, staged
 from zcore.stores.directory.store import DirectoryStore
@@ -403,7 +402,7 @@ class Destination:
                                  "of Zarr")
             target = place if not overwrite else os.path.realpath(place)     # a link stays
             with _Folder(target) as folder:
-                temporary = os.path.join(folder, f"{TEMPORARY}new{os.path.splitext(place)[1]}")
+                temporary = os.path.join(folder.container, f"{TEMPORARY}new{os.path.splitext(place)[1]}")
                 sink = openers.loaded(SINKS[self.kind])(temporary, path, losses)
                 try:
                     yield sink
@@ -504,17 +503,17 @@ def _may_go_on(error):
     return not is_refusal and isinstance(error, (OSError, ChunkError, MemoryError))
 
 
-class _Folder(Held):
-    """A hidden directory beside a file, which is removed at the end, whatever a signal handler raises meanwhile."""
+class _Folder(staged.StagedDirectory):
+    """A hidden directory beside a file. Those that killed copies to the same file have left are removed first."""
 
     def __init__(self, place):
-        # Named before it is made, as Ctrl-C may come between the two.
-        self._path = hidden_beside(place, "copy.")
+        self._label = hashlib.sha256(os.fsencode(os.path.basename(place))).hexdigest()[:16] + "."
+        super().__init__(place, label=self._label + os.urandom(8).hex())
+        self._is_shared = False
 
     def acquire(self):
-        os.mkdir(self._path, 0o700)
-        return self._path
-
-    def release(self, exception):
-        with contextlib.suppress(OSError):
-            cleanup.remove_directory(self._path)
+        left_over, folder = os.path.basename(staged.container_of(self.place, self._label)), os.path.dirname(self.place)
+        for name in os.listdir(folder):
+            if name.startswith(left_over):
+                staged.recover(os.path.join(folder, name), removes=True)
+        return super().acquire()
