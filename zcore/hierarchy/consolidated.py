@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 from zcore.engine.array_binding import ArrayBinding
@@ -41,7 +41,7 @@ from zcore.stores.keys import above, prefix_of
 from zcore.stores.openers import PARQUET, PARQUET_DOCUMENT, loaded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import Any
 
     from zcore.engine.node_binding import NodeBinding
@@ -354,10 +354,33 @@ def look_above(store: Store, path: str, format: Format) -> list[Look] | None:
     document, copies, others, arrays = _names_in_groups(format)
     directory, *above = _directories_at(base, path.rpartition("/")[0])
     look = Look(directory, document, copies, others + arrays, MAX_NBYTES + 1)
-    if not look.is_plain or look.raw is None or not (
-            _is_bare if len(look.raw) <= MAX_KEPT_NBYTES else _is_bare.__wrapped__)(format, look.raw):
+    if not look.is_plain or look.raw is None or not _is_bare(format, look.raw):
         return None
     return _with_looks_above([look], above, format) if above else [look]
+
+
+def looks_above(store: Store, path: str) -> list[Callable[[], tuple[str, str, bytes | None]]]:
+    """Return functions that read what may be above a new node: all documents right above, then those of groups.
+
+    Each returns the path of a group, the name of a document, and what is in it, or None.
+    """
+    groups = above(path)
+
+    def read(group, document):
+        return group, document, store.get(prefix_of(group) + document, AtMost(MAX_NBYTES + 1))
+
+    return [partial(read, group, document) for group in groups
+            for document in (DOCUMENTS if group == groups[0] else _GROUP_DOCUMENTS)]
+
+
+def are_bare(format: Format, path: str, found: Iterable[tuple[str, str, bytes | None]]) -> bool:
+    """Return whether `looks_above` has found nothing but groups without copies, one of this format right above."""
+    if not path:
+        return True
+    there = {(group, format_of(FORMAT_OF[document])): raw for group, document, raw in found if raw is not None}
+    nearest = path.rpartition("/")[0]
+    return ([line for group, line in there if group == nearest] == [format] and _is_bare(format, there[nearest, format])
+            and not any([line.consolidated_document or line.may_have_copy(raw) for (_, line), raw in there.items()]))
 
 
 def _looks_around(store, path, format, itself):
@@ -411,9 +434,13 @@ def _directories_at(base, path):
     return tuple(map(os.fsencode, reversed(found)))
 
 
-@lru_cache(maxsize=64)
 def _is_bare(format, raw):
     """Return whether a document is that of a group that cannot have a copy in it."""
+    return (_is_short_bare if len(raw) <= MAX_KEPT_NBYTES else _is_short_bare.__wrapped__)(format, raw)
+
+
+@lru_cache(maxsize=64)
+def _is_short_bare(format, raw):
     try:
         return not format.may_have_copy(raw) and isinstance(metadata_of(format, format.group_document, raw, ""),
                                                             GroupMetadata)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from zcore.engine.array_binding import ArrayBinding
@@ -23,7 +24,7 @@ from zcore.hierarchy.unfinished import unfinished
 from zcore.kernel.io.documents import Look
 from zcore.kernel.select.box import whole
 from zcore.model.metadata import ArrayMetadata
-from zcore.stores.base import directory_at
+from zcore.stores.base import directory_at, n_at_once, together
 from zcore.stores.directory.staged import StagedDirectory
 from zcore.stores.directory.store import DirectoryStore
 from zcore.stores.keys import above, prefix_of
@@ -117,6 +118,10 @@ class NewNode(NamedTuple):
         return kind, document, of_attributes, view
 
 
+def _call(ask):
+    return ask()
+
+
 def _kind(metadata):
     return ArrayBinding if isinstance(metadata, ArrayMetadata) else GroupBinding
 
@@ -152,7 +157,8 @@ def create(store: Store, path: str, new: NewNode, options: Options, *, overwrite
     steps = _Creation(store, path, new, options, overwrite, is_below)
     if store.read_only:
         raise ReadOnlyError(f"{store!r} is read-only: no {steps.kind.what} can be created", key=steps.key)
-    if new.data is None and not overwrite and options.lock != "file" and (binding := steps.made_at_once()) is not None:
+    if not overwrite and options.lock != "file" and (
+            binding := steps.made_by_requests() if n_at_once(store) else steps.made_at_once()) is not None:
         return binding
     if not is_below:
         check_replaceable(store, path, overwrite)
@@ -193,7 +199,7 @@ class _Creation:
         not looked for, and what is known of the groups above is not asked twice.
         """
         store, path, format, options, view = self.store, self.path, self.format, self.options, self.view
-        above = consolidated.look_above(store, path, format)
+        above = consolidated.look_above(store, path, format) if self.new.data is None else None
         if above is None:
             return None
         names, values = (self.name,), (self.document,)
@@ -216,6 +222,27 @@ class _Creation:
         if view.notes:
             warn_of(store.describe(path), view.notes)
         return self.opened(View(*view[:5], identity, False, view.ticket))
+
+    def made_by_requests(self):
+        """Create a node at a service, where all that is looked at is asked for at the same time, before and after.
+
+        None if something is there, or if copies are above: then the other steps follow.
+        """
+        store, path, is_same = self.store, self.path, False
+        if not store.swaps or store.is_transaction:
+            return None
+        looks = consolidated.looks_above(store, path)
+        with Place(store, path, self.name, self.options) as place:
+            is_empty, *above = together(store, _call, [partial(store.is_empty, self.prefix), *looks])
+            if not is_empty or not consolidated.are_bare(self.format, path, above):
+                return None
+            try:
+                view = self.written(place, False)
+                is_same = together(store, _call, looks) == above
+            finally:
+                if not is_same:
+                    consolidated.drop(store, path)
+        return self.opened_unseen(view)
 
     def made_beside(self):
         """Create the node in a directory beside its place, which then gets the name, and return its binding.
