@@ -76,7 +76,7 @@ class Group(Node):
 
     def _find(self, name):
         if isinstance(name, str) and not name.strip("/"):
-            return None     # the group itself, which is not among its members
+            return self._binding
         binding = self._binding
         path = self._path_of(name)
         if self._has_all_copies:
@@ -87,7 +87,10 @@ class Group(Node):
         return lookup.find(binding.store, path, None, binding.options)
 
     def __getitem__(self, name: str) -> Array | Group:
-        """Return the member of this name, or at this path below the group.
+        """Return the member of this name, or at this path below the group; ``"/"`` is the group itself.
+
+        As in zarr-python, a path that begins with ``/`` is one below the group, too. In h5py it would begin at the
+        root; that is ``zcore.open_group(group.store)``.
 
         Raises
         ------
@@ -118,6 +121,8 @@ class Group(Node):
         return found
 
     def _member(self, found):
+        if found is self._binding:
+            return self
         if type(found) is ArrayBinding:
             return Array(found)
         path = found.path[len(self._binding.prefix):]

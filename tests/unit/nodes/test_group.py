@@ -102,9 +102,15 @@ def test_a_member_that_is_not_there(group, name):
 
 
 @pytest.mark.parametrize("name", ["", "/"])
-def test_a_group_is_no_member_of_itself(group, name):
-    assert name not in group and group.get(name, 5) == 5
-    for call in (lambda: group[name], lambda: group.create_array(name, shape=1, dtype="i1"),
+def test_the_path_of_a_group_itself(group, name):
+    """As in zarr-python. It is not among the members, and nothing can be made there."""
+    for own in (group, group.create_group("g")):
+        assert own[name] is own.get(name) is own.get_group(name) is own and name in own and name not in list(own)
+    for call in (lambda: group.get_array(name), lambda: group.require_array(name, shape=1, dtype="i1"),
+                 lambda: group.require_group(name)):
+        with pytest.raises(zcore.NodeNotFoundError):
+            call()
+    for call in (lambda: group.create_array(name, shape=1, dtype="i1"),
                  lambda: group.create_group(name), lambda: group.__delitem__(name), lambda: group.move("a", name)):
         with pytest.raises(zcore.NodeNotFoundError, match=" has no member without a name$"):
             call()
