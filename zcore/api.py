@@ -254,6 +254,8 @@ def create_array(store: StoreLike, *, name: str | None = None, shape: Shape | No
                  storage_options: Attributes | None = None) -> Array:
     """Create an array, and the groups above it that are missing.
 
+    These groups stay if the array cannot be written then, for example on a full disk.
+
     Parameters
     ----------
     store : str, os.PathLike or Store
