@@ -235,7 +235,7 @@ def test_read_only_stores(tmp_path):
             # Another mode is advised only where it may help: a directory can be opened for writing.
             is_advised = mode == "r" and isinstance(read_only, zcore.DirectoryStore)
             with pytest.raises(zcore.ReadOnlyError,
-                               match=r"mode='a' or 'r\+' opens" if is_advised else "in a store for reading"):
+                               match=r"zcore.open with mode='r\+' opens" if is_advised else "in a store for reading"):
                 a[0] = 1
         for mode in ("w", "w-"):
             with pytest.raises((zcore.ReadOnlyError, zcore.NodeExistsError)):

@@ -38,6 +38,18 @@ def test_attributes_take_scalars_of_numpy(tmp_path):
     assert dict(zcore.open(tmp_path).attrs) == {"n": 3, "ok": True, "scale": 1.5}
 
 
+def test_advice_of_modes_is_right_where_a_call_has_no_mode(tmp_path):
+    copied = zcore.copy(zcore.array([1, 2]), tmp_path / "a")
+    with pytest.raises(zcore.ReadOnlyError, match=r"zcore\.open with mode='r\+' opens it"):
+        copied[0] = 3
+    zcore.open(tmp_path / "a", mode="r+")[0] = 3
+    for call in (zcore.tree, zcore.consolidate_metadata):
+        with pytest.raises(zcore.NodeNotFoundError, match="zcore.open_group with mode='a' creates it"):
+            call(tmp_path / "g")
+    zcore.open_group(tmp_path / "g", mode="a")
+    assert zcore.tree(tmp_path / "g") and zcore.consolidate_metadata(tmp_path / "g")
+
+
 def test_messages_say_what_to_do(tmp_path):
     with pytest.raises(zcore.NodeNotFoundError, match="holds no node"):
         zcore.open(tmp_path)

@@ -160,7 +160,7 @@ class NodeBinding:
             raise ReadOnlyError(f"{place} lies in a store for reading{'' if store in place else f', {store}'}",
                                 key=self.document)
         if self.options.read_only:
-            raise ReadOnlyError(f"{self.describe()} is open for reading; mode='a' or 'r+' opens it for writing",
+            raise ReadOnlyError(f"{self.describe()} is open for reading; zcore.open with mode='r+' opens it for writing",
                                 key=self.document)
 
     def locks(self) -> ObjectLocks:
