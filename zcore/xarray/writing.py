@@ -35,6 +35,7 @@ from zcore.hierarchy.lookup import path_of
 from zcore.model.value import check_kind
 from zcore.nodes.appending import PendingAppend, appending, home_of, undo_append
 from zcore.nodes.group_writer import GroupWriter
+from zcore.stores.base import together
 from zcore.stores.keys import prefix_of
 from zcore.stores.openers import store_of
 from zcore.text.arguments import as_bool
@@ -49,6 +50,8 @@ if TYPE_CHECKING:
 
     from zcore.storage import StoreLike
     from zcore.typing import CacheSize
+
+_SMALL_NBYTES = 1 << 22     # of a variable that is written at the same time as others, where answers take long
 
 
 def to_zarr(ds: Dataset | DataTree, store: StoreLike,
@@ -468,9 +471,13 @@ class _Draft(ZarrStore):
             home = group[home_of(dims_of(self._sources), self._append_dim)]
             stack.enter_context(appending(home, self._append_dim, self.get_dimensions()[self._append_dim],
                                           [target.pending for target in self._targets if target.pending is not None]))
+        is_first = not compute or group.store.swaps or group.store.is_transaction
+        new = [target for target in self._targets if target.is_new and not self.grows]
+        together(group.store, lambda target: target.carry_out(group, is_first), new)
         for target in self._targets:
-            target.carry_out(group, not compute or group.store.swaps or group.store.is_transaction)
-        self.writer.carry_out()
+            if target not in new:
+                target.carry_out(group, is_first)
+        self.writer.carry_out(group.store)
         return group
 
     def finish(self, group):
@@ -520,13 +527,17 @@ class _Target:
         self._found = shape
 
     @property
+    def is_new(self):
+        return self._keywords is not None
+
+    @property
     def is_overwritten(self):
-        return self._keywords is None and self.shape == self._found
+        return not self.is_new and self.shape == self._found
 
     @property
     def attributes(self):
         """The name, and the attributes of a new array."""
-        return self.name, {} if self._keywords is None else self._keywords["attributes"]
+        return self.name, self._keywords["attributes"] if self.is_new else {}
 
     def starts_of(self, region):
         """Return where the box of a region begins, of which xarray has None for all of a new array."""
@@ -538,7 +549,7 @@ class _Target:
 
     def find(self, group):
         """Open the array that is there, and check that its shape is still the one that was drafted for."""
-        if self._keywords is not None:
+        if self.is_new:
             return
         self.array = group[self.name]
         if self.array.shape != self._found:
@@ -548,7 +559,7 @@ class _Target:
 
     def carry_out(self, group, is_first):
         """Create the array, or make one longer; its document says so now if `is_first`, else in the end."""
-        if self._keywords is not None:
+        if self.is_new:
             self.array = group.create_array(self.name, **self._keywords)
         elif self.pending is not None and is_first:
             self.pending.reserve()
@@ -573,10 +584,15 @@ class _NotingWriter(ArrayWriter):
     def add(self, source, target, region=None):
         self.noted.append((source, target, region))
 
-    def carry_out(self):
-        """Write arrays in memory; those of dask wait for `written`."""
+    def carry_out(self, store):
+        """Write arrays in memory, the small ones together; those of dask wait for `written`."""
+        add, small, others = super().add, [], []
         for source, target, region in self.noted:
-            super().add(source, target.array, region)
+            is_small = isinstance(source, np.ndarray) and source.nbytes <= _SMALL_NBYTES
+            (small if is_small else others).append((source, target.array, region))
+        together(store, lambda one: add(*one), small)
+        for one in others:
+            add(*one)
         self.noted = []
 
     def written(self, compute, keywords):
