@@ -160,8 +160,8 @@ class NodeBinding:
             raise ReadOnlyError(f"{place} lies in a store for reading{'' if store in place else f', {store}'}",
                                 key=self.document)
         if self.options.read_only:
-            raise ReadOnlyError(f"{self.describe()} is open for reading; zcore.open with mode='r+' opens it for writing",
-                                key=self.document)
+            raise ReadOnlyError(f"{self.describe()} is open for reading; zcore.open with mode='r+' opens it for "
+                                "writing", key=self.document)
 
     def locks(self) -> ObjectLocks:
         """Return the `ObjectLocks` of the node."""
