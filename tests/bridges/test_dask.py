@@ -148,6 +148,8 @@ def test_writes_that_share_chunks_lose_nothing(tmp_path, workers):
 
 def test_a_delayed_write(tmp_path):
     target = zcore.create_array(tmp_path, shape=(4,), chunks=(3,), dtype="i4")
+    with pytest.raises(TypeError, match="^compute is 'False', expected True or False"):
+        store(da.ones(4, chunks=2, dtype="i4"), target, compute="False")
     delayed = store(da.ones(4, chunks=2, dtype="i4"), target, compute=False)
     assert not target[...].any()
     dask.compute(delayed)

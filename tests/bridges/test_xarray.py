@@ -991,3 +991,13 @@ def test_numbers_that_are_no_json_are_written_as_by_xarray_with_one_warning(tmp_
         to_zarr(ds, tmp_path / "v2", zarr_format=2)
     with pytest.raises(ValueError, match="NaN and infinities are not JSON"):
         zcore.open(tmp_path / "ours/t", "r+").attrs["other"] = np.nan
+
+
+def test_a_truth_value_is_no_text(tmp_path):
+    ds = xr.Dataset({"t": ("x", np.zeros(3))})
+    for name in ("compute", "safe_chunks", "align_chunks", "write_inherited_coords"):
+        with pytest.raises(TypeError, match=f"^{name} is 'False', expected True or False"):
+            to_zarr(ds, tmp_path / "a", **{name: "False"})
+    to_zarr(ds, tmp_path / "a")
+    with pytest.raises(TypeError, match="use_zarr_fill_value_as_mask"):
+        by_zcore(tmp_path / "a", use_zarr_fill_value_as_mask="False")

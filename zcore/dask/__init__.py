@@ -13,6 +13,7 @@ import numpy as np
 import zcore
 from zcore.errors import Needing
 from zcore.kernel.select.box import count_of
+from zcore.text.arguments import as_bool
 
 with Needing("zcore.dask needs", "dask", "dask", "zcore.dask"):
     import dask.array
@@ -75,7 +76,7 @@ def from_zcore(source: zcore.Array | StoreLike, path: str = "", chunks: DaskChun
         array = zcore.open_array(source, path=path, **keywords)
     if chunks is None:
         chunks = [lengths or (0,) for lengths in array.write_chunk_sizes]
-    return dask.array.from_array(array, chunks=chunks, name=name, inline_array=inline_array,
+    return dask.array.from_array(array, chunks=chunks, name=name, inline_array=as_bool(inline_array, "inline_array"),
                                  meta=np.empty((0,) * array.ndim, array.dtype))
 
 
@@ -115,6 +116,7 @@ def store(source: dask.array.Array, target: zcore.Array, region: slice | tuple[s
     if not isinstance(target, zcore.Array):
         raise TypeError(f"target is {target!r:.60}, expected an array of zcore, which zcore.create_array makes: "
                         "shape=x.shape, chunks=x.chunksize, dtype=x.dtype")
+    compute = as_bool(compute, "compute")
     box = _checked_region(region, target.shape)
     expected = tuple([count_of(*part.indices(length)) for part, length in zip(box, target.shape, strict=True)])
     if source.shape != expected:

@@ -134,6 +134,7 @@ class ZcoreBackend(BackendEntrypoint):
 
 def _dataset(node, sources, dimensions, mask_fill, decoders):
     """Return the dataset of a group's arrays, or of one array alone."""
+    check_kind(mask_fill, "use_zarr_fill_value_as_mask", (bool, np.bool_), "True, False or None")
     variables = {_decode_variable_name(name): variable_of(source, dimensions.of(source.array), mask_fill)
                  for name, source in sources.items()}
     _cut_to_one_length(variables, dict(zip(variables, sources.values(), strict=True)))

@@ -128,8 +128,10 @@ def to_zarr(ds: Dataset | DataTree, store: StoreLike,
     check_kind(consolidated, "consolidated", (bool, np.bool_), "True, False or None")
     check_kind(write_empty_chunks, "write_empty_chunks", (bool, np.bool_), "True, False or None")
     compute = as_bool(compute, "compute")
+    safe_chunks, align_chunks = as_bool(safe_chunks, "safe_chunks"), as_bool(align_chunks, "align_chunks")
     check_format(zarr_format)
-    parts = _datasets_of(ds, encoding or {}, append_dim, region, write_inherited_coords)
+    parts = _datasets_of(ds, encoding or {}, append_dim, region,
+                         as_bool(write_inherited_coords, "write_inherited_coords"))
     mode = _choose_default_mode(mode=mode, append_dim=append_dim, region=region)
     place = place_of(store, storage_options, read_only=False)
     top = path_of(group)
