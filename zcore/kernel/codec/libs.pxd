@@ -1,7 +1,8 @@
 """Prototypes of the C libraries inside the kernel: c-blosc and the libraries that its archive contains.
 
 Only `compress.pyx` links them. zstd, LZ4 and zlib are declared by hand: the archive defines their functions, but the
-blosc distribution does not ship their headers. libdeflate is linked only where it was found.
+blosc distribution does not ship their headers. Cython makes the prototypes of these declarations. libdeflate is linked
+only where it was found.
 """
 from libc.stdint cimport int64_t, uint8_t
 
@@ -30,55 +31,23 @@ cdef extern from "codec/libdeflate_calls.h" nogil:
     void zc_deflate_free(void *decoder, void *encoder)
 
 
-cdef extern from * nogil:
-    """
-    extern unsigned ZSTD_versionNumber(void);
-    extern size_t ZSTD_decompress(void *dst, size_t dst_capacity, const void *src, size_t src_size);
-    extern void *ZSTD_createDCtx(void);
-    extern size_t ZSTD_freeDCtx(void *decoder);
-    extern size_t ZSTD_decompressDCtx(void *decoder, void *dst, size_t dst_capacity, const void *src, size_t src_size);
-    extern void *ZSTD_createCCtx(void);
-    extern size_t ZSTD_freeCCtx(void *encoder);
-    extern size_t ZSTD_CCtx_reset(void *encoder, int directive);
-    extern size_t ZSTD_CCtx_setParameter(void *encoder, int parameter, int value);
-    extern size_t ZSTD_compress2(void *encoder, void *dst, size_t dst_capacity, const void *src, size_t src_size);
-    extern unsigned ZSTD_isError(size_t code);
-    extern int ZSTD_getErrorCode(size_t code);
-    extern int ZSTD_minCLevel(void);
-    extern int ZSTD_maxCLevel(void);
-    extern const char *LZ4_versionString(void);
-    extern int LZ4_decompress_safe(const char *src, char *dst, int compressed_size, int dst_capacity);
-    extern int LZ4_compress_fast(const char *src, char *dst, int src_size, int dst_capacity, int acceleration);
-    extern const char *zlibVersion(void);
-    extern int uncompress(unsigned char *dest, unsigned long *dest_len, const unsigned char *source,
-                          unsigned long source_len);
-    extern unsigned long crc32(unsigned long sum, const unsigned char *data, unsigned n_bytes);
-    extern unsigned long adler32(unsigned long sum, const unsigned char *data, unsigned n_bytes);
-    typedef struct {
-        const unsigned char *next_in;
-        unsigned avail_in;
-        unsigned long total_in;
-        unsigned char *next_out;
-        unsigned avail_out;
-        unsigned long total_out;
-        const char *msg;
-        void *state;
-        void *(*zalloc)(void *, unsigned, unsigned);
-        void (*zfree)(void *, void *);
-        void *opaque;
-        int data_type;
-        unsigned long adler;
-        unsigned long reserved;
-    } zc_z_stream;
-    extern int inflateInit2_(zc_z_stream *stream, int window_bits, const char *version, int stream_size);
-    extern int inflate(zc_z_stream *stream, int flush);
-    extern int inflateReset(zc_z_stream *stream);
-    extern int inflateEnd(zc_z_stream *stream);
-    extern int deflateInit2_(zc_z_stream *stream, int level, int method, int window_bits, int memory_level,
-                             int strategy, const char *version, int stream_size);
-    extern int deflate(zc_z_stream *stream, int flush);
-    extern int deflateEnd(zc_z_stream *stream);
-    """
+cdef struct z_stream:          # as zlib.h lays it out
+    const unsigned char *next_in
+    unsigned avail_in
+    unsigned long total_in
+    unsigned char *next_out
+    unsigned avail_out
+    unsigned long total_out
+    const char *msg
+    void *state
+    void *(*zalloc)(void *, unsigned, unsigned)
+    void (*zfree)(void *, void *)
+    void *opaque
+    int data_type
+    unsigned long adler
+    unsigned long reserved
+
+cdef extern nogil:
     unsigned ZSTD_versionNumber()
     size_t ZSTD_decompress(void *dst, size_t dst_capacity, const void *src, size_t src_size)
     void *ZSTD_createDCtx()
@@ -100,11 +69,6 @@ cdef extern from * nogil:
     int uncompress(unsigned char *dest, unsigned long *dest_len, const unsigned char *source, unsigned long source_len)
     unsigned long crc32(unsigned long sum, const unsigned char *data, unsigned n_bytes)
     unsigned long adler32(unsigned long sum, const unsigned char *data, unsigned n_bytes)
-    ctypedef struct z_stream "zc_z_stream":     # as zlib.h lays it out
-        const unsigned char *next_in
-        unsigned avail_in
-        unsigned char *next_out
-        unsigned avail_out
     int inflateInit2_(z_stream *stream, int window_bits, const char *version, int stream_size)
     int inflate(z_stream *stream, int flush)
     int inflateReset(z_stream *stream)
