@@ -24,7 +24,7 @@ from zcore.kernel.codec.compress cimport (
 )
 from zcore.kernel.codec.compress import compressor_code
 from zcore.kernel.codec.table cimport (
-    NOT_BLOCKWISE, BlockFunctions, CodecFunctions, Step, Workspace, add_codec,
+    NOT_BLOCKWISE, BlockFunctions, CodecFunctions, Step, Workspace, add_codec, codec_row,
 )
 from zcore.kernel.strided.copy cimport MAX_NDIM, Copy, Runs, copy_run, is_filled, run_offset
 from zcore.kernel.io.files cimport FAILED, Buffer, buffer_reserve
@@ -615,21 +615,9 @@ cdef int64_t _thread_nbytes(const Step *step, bint encodes) noexcept nogil:
     return SLOW_ENCODE_NBYTES if blosc.compressor in (LZ4HC, ZLIB) else ENCODE_NBYTES
 
 
-cdef BlockFunctions _blocks
-_blocks.is_blockwise = _is_blockwise
-_blocks.scatter = _scatter_chunk
-_blocks.select = _select_chunk
-_blocks.can_gather = _can_gather
-_blocks.gather = _gather_chunk
-_blocks.merge_room = _merge_room
-_blocks.merge = _merge_chunk
-
-cdef CodecFunctions _row
-_row.parameters_nbytes = sizeof(Blosc)
-_row.configure = _configure
-_row.bound = _bound
-_row.encode = _encode
-_row.decode = _decode
+cdef BlockFunctions _blocks = BlockFunctions(_is_blockwise, _scatter_chunk, _select_chunk, _can_gather, _gather_chunk,
+                                             _merge_room, _merge_chunk)
+cdef CodecFunctions _row = codec_row(sizeof(Blosc), _configure, _bound, _encode, _decode)
 _row.blocks = &_blocks
 _row.release = zstd_release
 _row.thread_nbytes = _thread_nbytes

@@ -56,17 +56,10 @@ _rows[0].sum = _crc32c
 _rows[1].sum = crc32
 _rows[2].sum = adler32
 _rows[3].sum = _fletcher32
-
-
-cdef int _add_rows() except -1:
-    cdef int i
-    for i, name in enumerate(("crc32c", "crc32", "adler32", "fletcher32")):
-        _rows[i].configure = _configure
-        add_codec(name, &_rows[i])
-    return 0
-
-
-_add_rows()
+cdef int _i
+for _i, _name in enumerate(("crc32c", "crc32", "adler32", "fletcher32")):
+    _rows[_i].configure = _configure
+    add_codec(_name, &_rows[_i])
 
 
 # CRC-32C

@@ -23,7 +23,7 @@ from zcore.kernel.codec.blosc_header cimport (
 )
 from zcore.kernel.codec.shuffle cimport bitshuffle_block, shuffle_block, unbitshuffle_block, unshuffle_block
 from zcore.kernel.codec.table cimport (
-    CodecFunctions, Contexts, Step, Workspace, add_codec, copy_bytes, raised_in, stream_bound,
+    CodecFunctions, Contexts, Step, Workspace, add_codec, codec_row, copy_bytes, raised_in, stream_bound,
 )
 from zcore.kernel.memory cimport Bytes, zc_new
 from zcore.kernel.numbers cimport load_u32, store_u32
@@ -89,11 +89,6 @@ cdef enum:
     LZ4_HEADER_NBYTES = 4
     LZ4_OVERHEAD = 20                  # 16 of the block, 4 of the size before it
     LZ4_MAX_NBYTES = 0x7e000000
-
-cdef CodecFunctions _zstd
-cdef CodecFunctions _zlib
-cdef CodecFunctions _gzip
-cdef CodecFunctions _lz4
 
 # Formats that the linked c-blosc decodes: constant after import.
 cdef bint _available[8]
@@ -539,11 +534,7 @@ cdef int64_t _zstd_encode(const Step *step, const uint8_t *src, int64_t n_bytes,
     return <int64_t>n
 
 
-_zstd.parameters_nbytes = sizeof(Zstd)
-_zstd.configure = _configure_zstd
-_zstd.bound = stream_bound
-_zstd.encode = _zstd_encode
-_zstd.decode = _zstd_decode
+cdef CodecFunctions _zstd = codec_row(sizeof(Zstd), _configure_zstd, stream_bound, _zstd_encode, _zstd_decode)
 _zstd.release = zstd_release
 add_codec("zstd", &_zstd)
 
@@ -722,13 +713,9 @@ cdef void _libdeflate_release(Contexts *contexts) noexcept nogil:
     contexts.decoder = contexts.encoder = NULL
 
 
-_gzip.parameters_nbytes = sizeof(Deflate)
-_gzip.configure = _configure_zlib
-_gzip.bound = stream_bound
-_gzip.encode = _deflate_encode
-_gzip.decode = _zlib_decode
+cdef CodecFunctions _gzip = codec_row(sizeof(Deflate), _configure_zlib, stream_bound, _deflate_encode, _zlib_decode)
 _gzip.release = _libdeflate_release
-_zlib = _gzip
+cdef CodecFunctions _zlib = _gzip
 add_codec("gzip", &_gzip)
 add_codec("zlib", &_zlib)
 
@@ -787,11 +774,7 @@ cdef int64_t _lz4_encode(const Step *step, const uint8_t *src, int64_t n_bytes, 
     return n + LZ4_HEADER_NBYTES
 
 
-_lz4.parameters_nbytes = sizeof(Lz4)
-_lz4.configure = _configure_lz4
-_lz4.bound = _lz4_bound
-_lz4.encode = _lz4_encode
-_lz4.decode = _lz4_decode
+cdef CodecFunctions _lz4 = codec_row(sizeof(Lz4), _configure_lz4, _lz4_bound, _lz4_encode, _lz4_decode)
 add_codec("lz4", &_lz4)
 
 

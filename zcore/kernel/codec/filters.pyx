@@ -7,7 +7,7 @@ item. NumPy does all other filters: see `zcore.codecs.array_array`.
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
-from zcore.kernel.codec.table cimport CodecFunctions, Step, Workspace, add_codec
+from zcore.kernel.codec.table cimport CodecFunctions, Step, Workspace, add_codec, codec_row
 from zcore.kernel.status cimport Status
 
 ctypedef fused real_t:
@@ -135,14 +135,7 @@ cdef int _configure_delta(Step *step, tuple parameters) except -1:
     return 0
 
 
-cdef CodecFunctions _rows[2]
-_rows[0].parameters_nbytes = sizeof(Linear)
-_rows[0].configure = _configure
-_rows[0].encode = _encode
-_rows[0].decode = _decode
-add_codec("scale_offset", &_rows[0])
-_rows[1].parameters_nbytes = sizeof(Delta)
-_rows[1].configure = _configure_delta
-_rows[1].encode = _encode_delta
-_rows[1].decode = _decode_delta
-add_codec("delta", &_rows[1])
+cdef CodecFunctions _linear = codec_row(sizeof(Linear), _configure, NULL, _encode, _decode)
+add_codec("scale_offset", &_linear)
+cdef CodecFunctions _differences = codec_row(sizeof(Delta), _configure_delta, NULL, _encode_delta, _decode_delta)
+add_codec("delta", &_differences)

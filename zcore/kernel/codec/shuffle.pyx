@@ -16,7 +16,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memcpy
 
-from zcore.kernel.codec.table cimport CodecFunctions, Step, Workspace, add_codec
+from zcore.kernel.codec.table cimport CodecFunctions, Step, Workspace, add_codec, codec_row
 from zcore.kernel.memory cimport Bytes
 from zcore.kernel.status cimport Status
 
@@ -183,8 +183,5 @@ cdef int64_t _decode(const Step *step, const uint8_t *src, int64_t n_bytes, uint
     return n_bytes
 
 
-cdef CodecFunctions _row
-_row.configure = _configure
-_row.encode = _encode
-_row.decode = _decode
+cdef CodecFunctions _row = codec_row(0, _configure, NULL, _encode, _decode)
 add_codec("shuffle", &_row)

@@ -99,6 +99,9 @@ cdef struct CodecFunctions:
     threads_function thread_nbytes          # or NULL: the codec has no threads inside a chunk
 
 
+# Returns a row with these functions and no others.
+cdef CodecFunctions codec_row(size_t parameters_nbytes, configure_function configure, bound_function bound,
+                              encode_function encode, decode_function decode) noexcept
 # Adds a row. The pointer stays valid.
 cdef int add_codec(str name, CodecFunctions *row) except -1
 # Returns the row of a name: ValueError, if there is none.

@@ -8,7 +8,7 @@ from cpython.bytearray cimport PyByteArray_FromStringAndSize
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
 from libc.stdint cimport int64_t, uint8_t
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
 from zcore.kernel.io.files cimport buffer_free
 from zcore.kernel.memory cimport Bytes
@@ -21,6 +21,15 @@ cdef enum:
 cdef CodecFunctions *_rows[MAX_CODECS]
 cdef int _n_rows = 0
 cdef dict _number_of = {}
+
+
+cdef CodecFunctions codec_row(size_t parameters_nbytes, configure_function configure, bound_function bound,
+                              encode_function encode, decode_function decode) noexcept:
+    cdef CodecFunctions row
+    memset(&row, 0, sizeof(row))
+    row.parameters_nbytes = parameters_nbytes
+    row.configure, row.bound, row.encode, row.decode = configure, bound, encode, decode
+    return row
 
 
 cdef int add_codec(str name, CodecFunctions *row) except -1:
@@ -174,11 +183,6 @@ cdef int64_t _decode(const Step *step, const uint8_t *src, int64_t n_bytes, uint
     return _run_to(step, src, n_bytes, dst, limit, is_exact, False, work, status)
 
 
-cdef CodecFunctions _row
-_row.parameters_nbytes = sizeof(Segment)
-_row.configure = _configure
-_row.bound = _bound
-_row.encode = _encode
-_row.decode = _decode
+cdef CodecFunctions _row = codec_row(sizeof(Segment), _configure, _bound, _encode, _decode)
 _row.make = _make
 add_codec("python", &_row)
