@@ -63,21 +63,29 @@ cdef struct Blosc:
     int64_t blocksize          # 0: nobody has asked for a size
 
 
-cdef void _scatter(const Runs *runs, int64_t first, int64_t n, const uint8_t *block, bint is_shuffled,
-                   uint8_t *dst) noexcept nogil:
-    """Move the `n` items of a block, which begins with item `first` of the chunk, to their places."""
+cdef inline void _move_items(const Runs *runs, int64_t first, int64_t n, uint8_t *block, bint is_shuffled,
+                             uint8_t *memory, bint gathers) noexcept nogil:
+    """Move the `n` items of a block, which begins with item `first` of the chunk, to their places in `memory`.
+
+    With `gathers`, collect them from there into the block.
+    """
     cdef int64_t done = 0
     cdef int64_t run = first // runs.n_items
     cdef int64_t inside = first - run * runs.n_items
     cdef int64_t count
-    cdef uint8_t *to
+    cdef uint8_t *place
     while done < n:
         count = min(runs.n_items - inside, n - done)
-        to = dst + run_offset(runs, run) + inside * runs.itemsize
+        place = memory + run_offset(runs, run) + inside * runs.itemsize
         if is_shuffled:
-            planes_to_items(block + done, n, to, count, runs.itemsize)
+            if gathers:
+                items_to_planes(place, block + done, n, count, runs.itemsize)
+            else:
+                planes_to_items(block + done, n, place, count, runs.itemsize)
+        elif gathers:
+            memcpy(block + done * runs.itemsize, place, count * runs.itemsize)
         else:
-            memcpy(to, block + done * runs.itemsize, count * runs.itemsize)
+            memcpy(place, block + done * runs.itemsize, count * runs.itemsize)
         done += count
         run += 1
         inside = 0
@@ -122,7 +130,7 @@ cdef int _scatter_chunk(const Step *step, const uint8_t *src, int64_t n_bytes, i
     if code != OK:
         return code
     if header.flags & FLAG_MEMCPY:
-        _scatter(runs, 0, dst_nbytes // runs.itemsize, src + HEADER_NBYTES, False, dst)
+        _move_items(runs, 0, dst_nbytes // runs.itemsize, <uint8_t *>src + HEADER_NBYTES, False, dst, False)
         return OK
     if header.flags & FLAG_BITSHUFFLE or not _has_decoder(&header, runs.itemsize):
         return NOT_BLOCKWISE
@@ -132,7 +140,8 @@ cdef int _scatter_chunk(const Step *step, const uint8_t *src, int64_t n_bytes, i
         code = decode_streams(src, &header, block, scratch, status)
         if code != OK:
             return code
-        _scatter(runs, block * header.blocksize // runs.itemsize, n // runs.itemsize, scratch, is_shuffled, dst)
+        _move_items(runs, block * header.blocksize // runs.itemsize, n // runs.itemsize, scratch, is_shuffled, dst,
+                    False)
     return OK
 
 
@@ -283,26 +292,6 @@ cdef int _select_chunk(const Step *step, const uint8_t *src, int64_t n_bytes, in
             return OK
 
 
-cdef void _gather(const Runs *runs, int64_t first, int64_t n, const uint8_t *src, bint shuffled,
-                  uint8_t *block) noexcept nogil:
-    """Collect `n` items of the chunk from item `first` on into a block; the inverse of `_scatter`."""
-    cdef int64_t done = 0
-    cdef int64_t run = first // runs.n_items
-    cdef int64_t inside = first - run * runs.n_items
-    cdef int64_t count
-    cdef const uint8_t *source
-    while done < n:
-        count = min(runs.n_items - inside, n - done)
-        source = src + run_offset(runs, run) + inside * runs.itemsize
-        if shuffled:
-            items_to_planes(source, block + done, n, count, runs.itemsize)
-        else:
-            memcpy(block + done * runs.itemsize, source, count * runs.itemsize)
-        done += count
-        run += 1
-        inside = 0
-
-
 cdef int64_t _add_stream(void *zstd, int level, const uint8_t *stream, int64_t n, uint8_t *dst, int64_t offset,
                          int64_t limit) noexcept nogil:
     """Add a stream of `n` bytes to a chunk of `offset` bytes.
@@ -364,7 +353,8 @@ cdef int64_t _gather_chunk(const Step *step, const uint8_t *src, const Runs *run
         if blosc.shuffle == 2:
             bitshuffle_block(src + block * blocksize, scratch, n, runs.itemsize)
         else:
-            _gather(runs, block * blocksize // runs.itemsize, n // runs.itemsize, src, is_shuffled, scratch)
+            _move_items(runs, block * blocksize // runs.itemsize, n // runs.itemsize, scratch, is_shuffled,
+                        <uint8_t *>src, True)
         if offset < limit:
             store_u32(dst + HEADER_NBYTES + 4 * block, offset)
         for stream in range(streams):
@@ -382,7 +372,7 @@ cdef int64_t _gather_chunk(const Step *step, const uint8_t *src, const Runs *run
         return offset
     # Compression gained nothing, so the chunk is stored as it is.
     dst[2] |= FLAG_MEMCPY
-    _gather(runs, 0, n_bytes // runs.itemsize, src, False, dst + HEADER_NBYTES)
+    _move_items(runs, 0, n_bytes // runs.itemsize, dst + HEADER_NBYTES, False, <uint8_t *>src, True)
     store_u32(dst + 12, limit)
     return limit
 
