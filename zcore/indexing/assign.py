@@ -1,8 +1,9 @@
 """Converts assigned values by NumPy's rules to an ndarray of the array's type and the selection's shape.
 
 NumPy has several ways of assignment (to one element, from an array, from nested lists), which differ. This module uses
-the way that NumPy would use. One rule is stricter: bytes that belong to no field of a structure are zero. NumPy leaves
-old memory there, which must not leave the process.
+the way that NumPy would use. Two rules are stricter. Bytes that belong to no field of a structure are zero: NumPy
+leaves old memory there, which must not leave the process. Times that do not fit the unit of the type are an error, as
+integers of Python are: NumPy would make another century of them.
 """
 from __future__ import annotations
 
@@ -45,6 +46,7 @@ def assigned(values: Any, dtype: np.dtype[Any], shape: tuple[int, ...], way: Way
     """
     if way == "element":
         check_complete(values, dtype.kind in _TEXT)
+        _check_times(values, dtype)
         # Here NumPy accepts some values that it refuses for a slice, and the other way round.
         cell = np.zeros(1, dtype)
         cell[0] = values
@@ -71,6 +73,7 @@ def cast_to(values: Any, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     if hasattr(values, "__array__") and not isinstance(values, (np.ndarray, np.generic)):
         values = in_memory(values, None if is_text else dtype)      # missing text is still objects
     check_complete(values, is_text)
+    _check_times(values, dtype)
     if not isinstance(values, (np.ndarray, np.generic)):
         values = np.asarray(values, dtype)
     if values.dtype == dtype and not _has_padding(dtype):
@@ -115,6 +118,24 @@ def check_complete(values: Any, is_text: bool) -> None:
                 for value in values]):
             raise ValueError("some of the values are missing (None, NaN or NA), and text in an array cannot be; give "
                              "texts for them, such as ''")
+
+
+def _check_times(values, dtype):
+    """Raise OverflowError if times do not fit the unit of a type."""
+    if dtype.kind not in "mM":
+        return
+    try:
+        found = np.asarray(values)
+        if found.dtype.kind in "OUS":
+            found = found.astype(dtype.kind + "8")      # Python's times, and text, with all they have
+    except (TypeError, ValueError):
+        return     # no times alone: the conversion tells
+    # A unit that is not finer has room.
+    if (found.size and found.dtype.kind == dtype.kind and np.datetime_data(found.dtype)[0] != "generic"
+            and np.can_cast(found.dtype, dtype, "safe") and not np.can_cast(found.dtype, dtype, "equiv")):
+        for end in (np.fmin.reduce(found, None), np.fmax.reduce(found, None)):
+            if not np.isnat(end) and end.astype(dtype).astype(found.dtype) != end:
+                raise OverflowError(f"{end} does not fit {dtype}, the type of the array")
 
 
 def _check_for_mask(values, way):

@@ -2,6 +2,7 @@
 
 import asyncio
 import copy
+import datetime
 import json
 import math
 import operator
@@ -843,6 +844,19 @@ def test_casts_that_fail_change_nothing(store, dtype, value, exception):
         with pytest.raises(exception):
             a[selection] = value
     assert sorted(store.list()) == before
+
+
+@pytest.mark.parametrize("value", [np.datetime64("9999-01-01"), "1500-01-01", datetime.datetime(9999, 1, 1)], ids=str)
+def test_times_that_do_not_fit_the_unit_are_an_error(store, value):
+    """NumPy makes the year 1815 of 9999."""
+    a = make(store, 2, 1, "<M8[ns]")
+    for assign in (lambda: a.__setitem__(..., value), lambda: a.__setitem__(0, value), lambda: a.append([value]),
+                   lambda: a.__setitem__([0, 1], ["NaT", value]),
+                   lambda: a.__setitem__(..., np.array(["2000-01-01", value], "M8[D]"))):
+        with pytest.raises(OverflowError, match=r"(9999|1500)-01-01.* does not fit datetime64\[ns\], the type of the"):
+            assign()
+    a[...] = np.array(["2262-04-11", "NaT"], "M8[D]")
+    assert a[0] == np.datetime64("2262-04-11") and np.isnat(a[1])
 
 
 def test_casts_warn_as_numpy_does(store):
