@@ -72,7 +72,7 @@ def copy(source: StoreLike | Array | Group | list[StoreLike | Array | Group], de
     selection : object, optional
         Integers, slices with any step and ..., of an array; by default all.
     memory : int or str
-        Maximum memory for elements and for their codecs.
+        Maximum memory for elements and for their codecs. A single object, a chunk or a shard, may need more.
     overwrite : bool
         Replace the node at the destination, with all below it. Files that belong to no node stay.
         A file is replaced as a whole, so one node in it cannot be replaced.
@@ -227,7 +227,7 @@ def _fill(source, target, memory, threads, work, progress, client):
     """Copy all elements to a new array."""
     binding = getattr(target, "binding", None)
     if binding is not None and passes_on(source, target.binding.metadata) and source.binding.store.lists:
-        pass_objects(source.binding, binding, work.is_begun, progress, client)
+        pass_objects(source.binding, binding, memory, work.is_begun, progress, client)
     else:
         Slabs(source, target, memory, threads, work, progress, client).run()
 

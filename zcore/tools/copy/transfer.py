@@ -147,13 +147,15 @@ class Progress:
             self._tell(done, self._total)
 
 
-def pass_objects(source: ArrayBinding, target: ArrayBinding, is_begun: bool, progress: Progress,
+def pass_objects(source: ArrayBinding, target: ArrayBinding, memory: int, is_begun: bool, progress: Progress,
                  client: Any = None) -> None:
     """Copy the objects of an array to one that has the same objects under other names.
 
     Parameters
     ----------
     source, target : ArrayBinding
+    memory : int
+        Maximum bytes of whole objects at a time, but for a single one.
     is_begun : bool
         Some objects may be there already. Each of them is whole.
     progress : Progress
@@ -166,10 +168,10 @@ def pass_objects(source: ArrayBinding, target: ArrayBinding, is_begun: bool, pro
         nonlocal is_begun
         objects = ((key, prefix + keys.encode(coords)) for key, coords in source.stored_chunks())
         if client is None:
-            _pass_some(source, target, is_begun, progress.advance, objects)
+            _pass_some(source, target, memory, is_begun, progress.advance, objects)
         else:
             size = max(1, min(_MAX_SHARE, _SHARE_NBYTES // max(1, n_bytes)))
-            work = partial(_pass_on_worker, Array(source), Array(target), is_begun)
+            work = partial(_pass_on_worker, Array(source), Array(target), memory, is_begun)
             for share, _ in spread(client, work, _batched(objects, size)):
                 progress.advance(len(share) * n_bytes)
         is_begun = True
@@ -182,7 +184,7 @@ def _batched(items, n):
         yield batch
 
 
-def _pass_on_worker(source, target, is_begun, objects):
+def _pass_on_worker(source, target, memory, is_begun, objects):
     """Copy some objects; `source` and `target` are arrays, which this worker has opened."""
     target = target._binding
     # In a service a look takes as long as an object.
@@ -197,7 +199,7 @@ def _pass_on_worker(source, target, is_begun, objects):
                 checked = monotonic()
             yield item
 
-    _pass_some(source._binding, target, is_begun, lambda n_bytes: None, checked_objects())
+    _pass_some(source._binding, target, memory, is_begun, lambda n_bytes: None, checked_objects())
 
 
 def _check_place(target):
@@ -211,7 +213,7 @@ def _check_place(target):
         raise another_copy(target.describe())
 
 
-def _pass_some(source, target, is_begun, advance, objects):
+def _pass_some(source, target, memory, is_begun, advance, objects):
     """Copy objects, an iterator of (key, new key)."""
     metadata = source.metadata
     files = directory_at(source.store), directory_at(target.store)
@@ -228,6 +230,8 @@ def _pass_some(source, target, is_begun, advance, objects):
 
     n_requests = max(source.store.n_requests, target.store.n_requests)
     n_threads = max(target.options.threads or config.threads, min(n_requests, _WAITING_NBYTES // metadata.chunk_nbytes))
+    if not by_system:
+        n_threads = min(n_threads, max(1, memory // metadata.chunk_nbytes))
     workers.each_next(move, objects, min(n_threads, MAX_THREADS, metadata.n_chunks))
 
 

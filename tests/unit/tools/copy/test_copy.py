@@ -3,6 +3,7 @@ import errno
 import json
 import math
 import os
+import time
 import warnings
 
 import numpy as np
@@ -838,3 +839,28 @@ def test_compression_of_hdf5(compressors, expected, tmp_path):
     zcore.copy(zcore.array(np.arange(80).reshape(8, 10)), tmp_path / "a.h5", compressors=compressors)
     with h5py.File(tmp_path / "a.h5") as file:
         assert file["data"].compression_opts == expected
+
+
+def test_objects_that_are_passed_on_keep_to_the_memory():
+    held, most = [], []
+
+    class Source(zcore.MemoryStore):
+        def get(self, key, byte_range=None):
+            if key.startswith("c/"):
+                held.append(key)
+                most.append(len(held))
+                time.sleep(0.005)
+            return super().get(key, byte_range)
+
+    class Target(zcore.MemoryStore):
+        def set(self, key, value):
+            super().set(key, value)
+            if "c/" in key:
+                held.pop()
+
+    source = zcore.create_array(Source(), data=np.arange(2000, dtype="i4"), chunks=10, shards=100)
+    for memory, n in ((850, 2), (1, 1)):
+        most.clear()
+        copied = zcore.copy(source, Target(), memory=memory, threads=8)
+        assert max(most) <= n and len(most) == 20
+        np.testing.assert_array_equal(copied[...], np.arange(2000))
