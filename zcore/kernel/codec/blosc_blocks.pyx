@@ -156,7 +156,10 @@ cdef struct Rows:              # position of the walk through the rows of a part
     int64_t at                 # offset of the row in the chunk
     int64_t to                 # offset of the row in the caller's memory
     int64_t n                  # items of a row
+    int64_t itemsize
+    int64_t swap
     int64_t stride             # bytes between the items in the chunk
+    int64_t out                # the same in the caller's memory
 
 
 cdef void _first_row(const Copy *part, int64_t offset, Rows *rows) noexcept nogil:
@@ -166,7 +169,8 @@ cdef void _first_row(const Copy *part, int64_t offset, Rows *rows) noexcept nogi
     rows.at = offset
     rows.to = 0
     rows.n = part.shape[part.ndim - 1]
-    rows.stride = part.src_strides[part.ndim - 1]
+    rows.itemsize, rows.swap = part.itemsize, part.swap
+    rows.stride, rows.out = part.src_strides[part.ndim - 1], part.dst_strides[part.ndim - 1]
 
 
 cdef bint _next_row(const Copy *part, Rows *rows) noexcept nogil:
@@ -202,21 +206,30 @@ cdef int64_t _n_needed(const Copy *part, int64_t offset, int64_t blocksize) noex
             return n
 
 
-cdef void _move_row(const Copy *row, const uint8_t *block, int64_t n_block, int64_t at, int64_t count, bint is_shuffled,
-                    uint8_t *room, uint8_t *dst) noexcept nogil:
+cdef void _copy(const Rows *rows, int64_t count, const uint8_t *src, int64_t src_stride, uint8_t *dst,
+                int64_t dst_stride) noexcept nogil:
+    """Copy `count` items of a row, and swap their bytes where the two sides differ in that."""
+    cdef Copy spec
+    spec.ndim = 1
+    spec.itemsize, spec.swap = rows.itemsize, rows.swap
+    spec.shape[0], spec.src_strides[0], spec.dst_strides[0] = count, src_stride, dst_stride
+    copy_run(&spec, <const char *>src, <char *>dst)
+
+
+cdef void _move_row(const Rows *rows, const uint8_t *block, int64_t n_block, int64_t at, int64_t count,
+                    bint is_shuffled, uint8_t *room, uint8_t *dst) noexcept nogil:
     """Move `count` items of a row to `dst`. The first is `at` bytes behind the begin of a block of `n_block` items.
 
-    `row` has one dimension; `room` holds a block.
+    `room` holds a block.
     """
-    cdef Copy spec
     cdef const uint8_t *source = block + at
-    cdef int64_t itemsize = row.itemsize
-    cdef int64_t stride = row.src_strides[0]
+    cdef int64_t itemsize = rows.itemsize
+    cdef int64_t stride = rows.stride
     cdef int64_t step, i, j
     if is_shuffled:
         block += at // itemsize
         step = stride // itemsize
-        if step == 1 and row.dst_strides[0] == itemsize and row.swap <= 1:
+        if step == 1 and rows.out == itemsize and rows.swap <= 1:
             planes_to_items(block, n_block, dst, count, itemsize)
             return
         if step < SPARSE_STEP:
@@ -228,13 +241,7 @@ cdef void _move_row(const Copy *row, const uint8_t *block, int64_t n_block, int6
                     room[i * itemsize + j] = source[i * step]
             stride = itemsize
         source = room
-    spec.ndim = 1
-    spec.itemsize = itemsize
-    spec.swap = row.swap
-    spec.shape[0] = count
-    spec.src_strides[0] = stride
-    spec.dst_strides[0] = row.dst_strides[0]
-    copy_run(&spec, <const char *>source, <char *>dst)
+    _copy(rows, count, source, stride, dst, rows.out)
 
 
 cdef int _select_chunk(const Step *step, const uint8_t *src, int64_t n_bytes, int64_t dst_nbytes, const Copy *part,
@@ -242,7 +249,6 @@ cdef int _select_chunk(const Step *step, const uint8_t *src, int64_t n_bytes, in
     """Move a part of a chunk to `dst`; decode only the blocks that hold it."""
     cdef BloscHeader header
     cdef Rows rows
-    cdef Copy row
     cdef const uint8_t *items
     cdef int64_t blocksize, done, at, block, count
     cdef int64_t current = -1
@@ -261,10 +267,6 @@ cdef int _select_chunk(const Step *step, const uint8_t *src, int64_t n_bytes, in
         if code != OK:
             return code
     is_shuffled = not is_stored and header.flags & FLAG_SHUFFLE and header.typesize > 1
-    row.itemsize = part.itemsize
-    row.swap = part.swap
-    row.src_strides[0] = part.src_strides[part.ndim - 1]
-    row.dst_strides[0] = part.dst_strides[part.ndim - 1]
     items = src + HEADER_NBYTES
     _first_row(part, offset, &rows)
     while True:
@@ -285,8 +287,8 @@ cdef int _select_chunk(const Step *step, const uint8_t *src, int64_t n_bytes, in
                 current = block
             # The items that begin in this block.
             count = min(rows.n - done, ((block + 1) * blocksize - at + rows.stride - 1) // rows.stride)
-            _move_row(&row, items, n_block, at - block * blocksize, count, is_shuffled, scratch.data + blocksize,
-                      dst + rows.to + done * row.dst_strides[0])
+            _move_row(&rows, items, n_block, at - block * blocksize, count, is_shuffled, scratch.data + blocksize,
+                      dst + rows.to + done * rows.out)
             done += count
         if not _next_row(part, &rows):
             return OK
@@ -409,30 +411,23 @@ cdef int64_t _merge_room(const Step *step, const uint8_t *src, int64_t n_bytes, 
     return 3 * <int64_t>header.blocksize
 
 
-cdef int _put(const Copy *row, const uint8_t *elements, uint8_t *planes, int64_t n_block, int64_t count,
+cdef int _put(const Rows *rows, const uint8_t *elements, uint8_t *planes, int64_t n_block, int64_t count,
               uint8_t *room) noexcept nogil:
     """Put `count` items of a row into the byte planes of a block of `n_block` items; `planes` is at the first of them.
 
-    Return the planes that have changed, a bit for each of the first 16. `row` is described as for a read; `room` holds
+    Return the planes that have changed, a bit for each of the first 16. `rows` is described as for a read; `room` holds
     two blocks.
     """
-    cdef Copy spec
-    cdef int64_t itemsize = row.itemsize
-    cdef int64_t step = row.src_strides[0] // itemsize
-    cdef int64_t stride = row.dst_strides[0]
+    cdef int64_t itemsize = rows.itemsize
+    cdef int64_t step = rows.stride // itemsize
+    cdef int64_t stride = rows.out
     cdef int64_t i, j
     cdef bint is_run = step == 1 and count >= MIN_SHUFFLED
     cdef uint8_t *plane
     cdef uint8_t differs
     cdef int changed = 0
-    if row.swap > 1 or (is_run and stride != itemsize):
-        spec.ndim = 1
-        spec.itemsize = itemsize
-        spec.swap = row.swap
-        spec.shape[0] = count
-        spec.src_strides[0] = stride
-        spec.dst_strides[0] = itemsize
-        copy_run(&spec, <const char *>elements, <char *>room)
+    if rows.swap > 1 or (is_run and stride != itemsize):
+        _copy(rows, count, elements, stride, room, itemsize)
         elements = room
         stride = itemsize
     if is_run:
@@ -496,7 +491,6 @@ cdef int64_t _merge_chunk(const Step *step, const uint8_t *src, int64_t n_bytes,
     cdef const Blosc *blosc = <const Blosc *>step.parameters
     cdef BloscHeader header
     cdef Rows rows
-    cdef Copy row
     cdef int64_t limit = dst_nbytes + HEADER_NBYTES
     cdef int64_t itemsize = part.itemsize
     cdef int64_t blocksize, n_all, size, block, n_block, begin, at, count
@@ -514,10 +508,6 @@ cdef int64_t _merge_chunk(const Step *step, const uint8_t *src, int64_t n_bytes,
     if size > limit:
         return NOT_BLOCKWISE
     memcpy(dst, src, HEADER_NBYTES)
-    row.itemsize = itemsize
-    row.swap = part.swap
-    row.src_strides[0] = part.src_strides[part.ndim - 1]
-    row.dst_strides[0] = part.dst_strides[part.ndim - 1]
     _first_row(part, offset, &rows)
     for block in range(n_all):
         begin = block * blocksize
@@ -534,8 +524,8 @@ cdef int64_t _merge_chunk(const Step *step, const uint8_t *src, int64_t n_bytes,
                 is_decoded = True
             # The items that begin in this block.
             count = min(rows.n - done, (begin + blocksize - at + rows.stride - 1) // rows.stride)
-            changed |= _put(&row, elements + rows.to + done * row.dst_strides[0], scratch + (at - begin) // itemsize,
-                            n_block, count, scratch + blocksize)
+            changed |= _put(&rows, elements + rows.to + done * rows.out, scratch + (at - begin) // itemsize, n_block,
+                            count, scratch + blocksize)
             done += count
             if done == rows.n:
                 done = 0
