@@ -163,10 +163,10 @@ def create(store: Store, path: str, new: NewNode, options: Options, *, overwrite
     if not is_below:
         check_replaceable(store, path, overwrite)
     for _ in range(MAX_TRIES):
-        if missing_above(store, path, new.format, options):
-            if overwrite:
-                deletion.check_way(store, path, new.format, new.metadata)
-            create_ancestors(store, path, new.format, options)
+        missing = missing_above(store, path, new.format, options)
+        if missing and overwrite:
+            deletion.check_way(store, path, new.format, new.metadata)
+        create_ancestors(store, path, new.format, options, missing=missing)
         if overwrite:
             deletion.unlink(store, path)
         with contextlib.suppress(_LostGroupsError):
@@ -435,6 +435,8 @@ def check_free(store: Store, path: str, new: NewNode, options: Options) -> None:
     StoreError
         There are attributes or chunks that the new node would treat as its own, or something is unreachable.
     """
+    if store.is_empty(prefix_of(path)):
+        return
     documents = lookup.documents_at(store, path)
     if documents:
         raise NodeExistsError(f"{store.describe(path)} holds {kind_text(documents[0])} already; overwrite=True "
@@ -475,8 +477,11 @@ def kind_text(node: lookup.FoundDocument) -> str:
     return "a damaged node" if metadata is None else "an array" if isinstance(metadata, ArrayMetadata) else "a group"
 
 
-def create_ancestors(store: Store, path: str, format: Format, options: Options, n_left: int = MAX_TRIES) -> None:
+def create_ancestors(store: Store, path: str, format: Format, options: Options, n_left: int = MAX_TRIES,
+                     missing: list[str] | None = None) -> None:
     """Create missing groups above `path`, from the root down, and again, `n_left` times, if they are missing then.
+
+    `missing`: what `missing_above` has just returned.
 
     Raises
     ------
@@ -485,7 +490,7 @@ def create_ancestors(store: Store, path: str, format: Format, options: Options, 
     StoreError
         There are attributes that a new group would treat as its own.
     """
-    missing = missing_above(store, path, format, options)
+    missing = missing_above(store, path, format, options) if missing is None else missing
     if missing:
         document = format.render_group(format.new_group({}))
         # All copies above any of them are above the deepest one.

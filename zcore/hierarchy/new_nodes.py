@@ -26,6 +26,7 @@ from zcore.model.dtypes import plain_dtype
 from zcore.model.fill_value import fill_bytes, in_order_of_bits, naming_fill
 from zcore.model.metadata import ArrayMetadata, GroupMetadata, has_varying_items, unshared
 from zcore.model.value import text_of
+from zcore.stores.base import together
 from zcore.stores.keys import above, prefix_of
 from zcore.stores.memory import MemoryStore
 from zcore.text.arguments import as_bool
@@ -51,6 +52,7 @@ _FOR_OBJECTS = {int: "dtype='f8' rounds integers of more than 64 bits", str: "dt
                 bytes: "dtype=bytes is for bytes", date: "dtype='M8[D]' is for dates",
                 datetime: "dtype='M8[us]' is for times",
                 dict: "arrays by their names are keywords of zcore.save, as in save(store, **arrays)"}
+_SMALL_NBYTES = 1 << 22     # of an array whose elements are written at the same time as those of others
 # Codecs that refuse some values of their type.
 _CHOOSY = ("cast_value", "scale_offset")
 # Keywords of a new array whose default lets the format choose, and is not passed on.
@@ -279,21 +281,33 @@ def create_all(store: Store, path: str, new: Mapping[str, creation.NewNode], opt
     """
     places = {name: f"{prefix_of(path)}{name}" if name else path for name in new}
     trees = {}      # the nodes by the topmost one above them
-    for name, node in new.items():
+    for name in new:
         groups = [other for other in above(name) if other in new]
         for other in groups:
             if isinstance(new[other].metadata, ArrayMetadata):
                 raise NodeExistsError(f"{other!r} is an array, {name!r} cannot be below it", path=places[name])
-        node.check(store, places[name], options, overwrite, is_topmost=not groups)
         trees.setdefault([name, *groups][-1], []).append(name)
-    made = {}
+    together(store, lambda name: new[name].check(store, places[name], options, overwrite, is_topmost=name in trees),
+             [*new])
+    made, left = {}, {}
     for top, names in trees.items():
         if overwrite and len(names) > 1 and _replaced(
                 store, places[top], {name[len(prefix_of(top)):]: new[name] for name in names}, options):
             made.update([(name, new[name].opened(store, places[name], options)) for name in names])
         else:
-            made.update([(name, new[name].create(store, places[name], options, overwrite)) for name in names])
+            for name in names:
+                left.setdefault(_turn_of(name, new[name]), []).append(name)
+    for _, names in sorted(left.items()):
+        made.update(zip(names, together(store, lambda name: new[name].create(store, places[name], options, overwrite),
+                                        names), strict=True))
     return [(name, made[name]) for name in new]
+
+
+def _turn_of(name, node):
+    """Return when a node is created: groups before their members, then small arrays together, then each large one."""
+    if isinstance(node.metadata, GroupMetadata):
+        return 0, name.count("/") + bool(name)
+    return (2, name) if node.data is not None and node.data.nbytes > _SMALL_NBYTES else (1, "")
 
 
 def _replaced(store, path, new, options):
