@@ -1,9 +1,11 @@
 """Copies and checks that are spread over the workers of a client: of distributed, and of concurrent.futures."""
 import contextlib
 import os
+import pickle
 import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
 import threading
 import time
@@ -16,6 +18,8 @@ import pytest
 
 import zcore
 from zcore.tools import spread
+from zcore.tools.copy import copy as copy_module
+from zcore.tools.copy import destinations, transfer
 
 
 @pytest.fixture(scope="module")
@@ -151,6 +155,25 @@ def test_places_that_workers_cannot_open_are_refused(tree, tmp_path, pool, sourc
             zcore.verify(memory, client=pool)
 
 
+def test_workers_that_do_not_see_the_array_between_two_passes(tree, tmp_path, monkeypatch):
+    """As on another host, in a copy to a service."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setattr(copy_module, "Slabs", lambda *args: transfer.Slabs(*args[:4], destinations.Work(), *args[5:]))
+
+    class Elsewhere(ThreadPoolExecutor):
+        def submit(self, *work):
+            (tmp_path / "tmp").rename(tmp_path / "hidden")
+            future = super().submit(*pickle.loads(pickle.dumps(work)))
+            future.exception()
+            (tmp_path / "hidden").rename(tmp_path / "tmp")
+            return future
+
+    with Elsewhere(1) as client, pytest.raises(zcore.StoreError, match="; workers on other hosts .* TMPDIR "):
+        zcore.copy(tree["v3"], tmp_path / "copy", client=client, **WAYS["little memory"])
+    assert os.listdir(tmp_path / "tmp") == []
+
+
 def test_what_is_no_client_is_refused(tree, tmp_path):
     with pytest.raises(TypeError, match="distributed.Client"):
         zcore.copy(tree, tmp_path / "a", client="tcp://scheduler")
@@ -203,7 +226,7 @@ def test_a_late_piece_does_not_write_to_another_copy(tree, tmp_path, attributes)
         moves = pickle.dumps(functools.partial(move_slab, opened.nodes[0][1], target, (50, 50), None))
     pickle.loads(moves)(0)
     assert np.array_equal(first[:50, :50], source[:50, :50])
-    late, objects = pickle.loads(moves), pickle.dumps((first, first, False, [("c/0/0", "c/0/0")]))
+    late, objects = pickle.loads(moves), pickle.dumps((first, first, 1 << 20, False, [("c/0/0", "c/0/0")]))
     _pass_on_worker(*pickle.loads(objects))
     zcore.create_array(tmp_path / "t", shape=(300, 200), chunks=(50, 50), dtype="f4", overwrite=True,
                        attributes=attributes)

@@ -81,7 +81,8 @@ def copy(source: StoreLike | Array | Group | list[StoreLike | Array | Group], de
     client : distributed.Client, optional
         Copy on the workers of this client, which see the same files or services. Each uses that `memory`. Whatever has
         ``submit`` as the executors of `concurrent.futures` will do. The source is in a store that has a path or a URL,
-        and the destination is a directory or a service.
+        and the destination is a directory or a service. A rechunking copy to a service may have an array between two
+        passes in the directory of ``TMPDIR``, which workers on other hosts must see, too.
     progress : callable, optional
         ``progress(done, total)`` is called from time to time, in bytes of elements.
     checksum : bool

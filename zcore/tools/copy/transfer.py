@@ -304,8 +304,13 @@ class Slabs:
                 folder = self.work.between or stack.enter_context(
                     tempfile.TemporaryDirectory(prefix="zcore-copy-"))
                 between = self._between(folder)
-                self._pass(self.source, between, self.passes.read, 0.5)
-                self._pass(between, self.target, self.passes.write, 0.5)
+                try:
+                    self._pass(self.source, between, self.passes.read, 0.5)
+                    self._pass(between, self.target, self.passes.write, 0.5)
+                except ZcoreError as error:
+                    if self.client is not None and self.work.between is None and folder in error.message:
+                        error.message += "; workers on other hosts do not see it unless TMPDIR is a directory of all"
+                    raise
             self.work.drop_between()
 
     def _between(self, folder):
