@@ -14,6 +14,7 @@ import zcore
 from tests.each import each
 from tests.unit.stores.conformance import CORE_EXAMPLE, UNUSUAL_KEYS, StoreConformance, run_threads
 from zcore.errors import LockError, MetadataError, NodeNotFoundError, StoreError
+from zcore.formats import DOCUMENTS
 from zcore.stores.keys import TEMPORARY
 from zcore.stores.remote.client import Client
 from zcore.stores.remote.store import RemoteStore
@@ -640,6 +641,25 @@ def test_chunks_of_a_deleted_array_go_by_one_request(monkeypatch):
     assert document == ["x/zarr.json"]
     assert sorted(chunks) == sorted([f"x/c/{i}/0" for i in range(30)])
     assert [*store.list()] == ["zarr.json"]
+
+
+def test_what_a_new_array_must_not_replace_is_asked_for_at_the_same_time(monkeypatch):
+    store = RemoteStore(obstore.store.MemoryStore())
+    group = zcore.create_group(store)
+    meeting, asked, client = threading.Barrier(5), [], store._client
+
+    def meets(ask):
+        def met(name, *args):
+            asked.append(name)
+            if len(asked) <= 5:
+                meeting.wait(20)
+            return ask(name, *args)
+        return met
+
+    monkeypatch.setattr(client, "get", meets(client.get))
+    monkeypatch.setattr(client, "list_dir", meets(client.list_dir))
+    group.create_array("x", shape=4, dtype="i4")
+    assert sorted(asked[:5]) == sorted(["x/", *DOCUMENTS])
 
 
 def test_documents_above_a_change_are_asked_for_at_the_same_time(monkeypatch):
