@@ -130,6 +130,8 @@ def test_compressors_have_no_checksum_at_their_end(zarr_format):
     ("group.full_like", "zcore.full_like"), ("group.require_groups", "require_group"),
     ("group.synchronizer", "leave it out"),
     ("zcore.create_array({}, path='a', shape=3, dtype='u1')", "it is name"),
+    ("zcore.zeros(3, name='a')", "zeros() got an unexpected keyword argument 'name'; it is path"),
+    ("zcore.create_group({}, name='a')", "it is path"), ("zcore.open({}, name='a')", "it is path"),
     ("group['sub/a'].metadata.dimension_separator", "chunk_keys.separator"),
     ("group['sub/a'].asstr()", "str"), ("group.visit(print)", "visititems"), ("group.copy('a', 'b')", "zcore.copy"),
     ("group.array('x', [1])", "g.create_array(name, data=data)"),

@@ -43,7 +43,7 @@ SENTENCES = {
     "chunk_store": "documents and chunks are in one store, so leave it out",
     "dimension_separator": "chunk_key_encoding={'name': 'v2', 'separator': '/'} sets it", "level": "it is max_depth",
     "object_codec": "objects are not stored, and dtype=str is text of any length, so leave it out",
-    **dict.fromkeys(("cache_metadata", "cache_attrs"), _CACHED), "path": "it is name",
+    **dict.fromkeys(("cache_metadata", "cache_attrs"), _CACHED), "path": "it is name", "name": "it is path",
     "read_only": "mode='r' of zcore.open, the default, only reads", "recurse":
     "members(max_depth=None) gives the nodes of all levels", "exact": "shape and dtype must be equal, so leave it out",
     **dict.fromkeys(("track_times", "track_order"), "zcore keeps no times and no order, so leave it out"),
@@ -153,6 +153,9 @@ def advising(function: _F) -> _F:
             if head == function.__qualname__ and ";" not in rest:
                 # Python 3.13 adds a keyword that is spelled alike.
                 error.args = (unexpected(head, name, known),)
+            elif "name" in keywords and str(error).endswith(" got multiple values for keyword argument 'name'"):
+                # The function that it was passed on to gets the path by this name.
+                error.args = (unexpected(function.__qualname__, "name", known),)
             elif name in keywords and name not in known:
                 # The function that it was passed on to.
                 error.args = (str(error).replace(head, function.__qualname__, 1),)
