@@ -46,7 +46,8 @@ def assigned(values: Any, dtype: np.dtype[Any], shape: tuple[int, ...], way: Way
     """
     if way == "element":
         check_complete(values, dtype.kind in _TEXT)
-        _check_times(values, dtype)
+        if dtype.kind in "mM":
+            _check_times(values, dtype)
         # Here NumPy accepts some values that it refuses for a slice, and the other way round.
         cell = np.zeros(1, dtype)
         cell[0] = values
@@ -73,7 +74,8 @@ def cast_to(values: Any, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     if hasattr(values, "__array__") and not isinstance(values, (np.ndarray, np.generic)):
         values = in_memory(values, None if is_text else dtype)      # missing text is still objects
     check_complete(values, is_text)
-    _check_times(values, dtype)
+    if dtype.kind in "mM":
+        _check_times(values, dtype)
     if not isinstance(values, (np.ndarray, np.generic)):
         values = np.asarray(values, dtype)
     if values.dtype == dtype and not _has_padding(dtype):
@@ -122,8 +124,6 @@ def check_complete(values: Any, is_text: bool) -> None:
 
 def _check_times(values, dtype):
     """Raise OverflowError if times do not fit the unit of a type."""
-    if dtype.kind not in "mM":
-        return
     try:
         found = np.asarray(values)
         if found.dtype.kind in "OUS":
