@@ -130,7 +130,8 @@ _LISTS = "tensorstore has no groups: it lists the store"
 _BY_PATH = "tensorstore has no groups: it opens the array by its path"
 _NO_LOOK = "h5py does not look whether the file has changed, zcore and tensorstore do"
 _VISIBLE = "readers see each frame when its call returns; zarr-python and zarrs take no locks"
-_AT_END = "zcore's writer and tensorstore store frames in the background, the others one by one"
+_AT_END = ("zcore's writer and tensorstore store frames in the background, the others one by one; zcore copies them, "
+           "tensorstore refers to the caller's memory")
 _MANY_ARRAYS = (Target("zarr", at_least=5),)
 
 
