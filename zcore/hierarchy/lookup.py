@@ -405,16 +405,17 @@ def check_no_special(store: Store, path: str, format: Format) -> None:
     store.folders.check_no_special(prefix_of(path), names)
 
 
-def members(store: Store, path: str) -> Iterator[str]:
+def members(store: Store, path: str, others: Callable[[str], object] | None = None) -> Iterator[str]:
     """Iterate over the paths of the members of `path`: its children without links to a directory above them."""
-    for child in children(store, path):
+    for child in children(store, path, others):
         if not store.folders.leads_up(child + "/"):
             yield child
 
 
 def below(store: Store, path: str, format: Format | None, options: Options, *,
-          only_finished: bool = False) -> Iterator[tuple[str, ArrayBinding | GroupBinding]]:
-    """Iterate over (path, node) of all nodes below `path`, level by level; see `find_each`.
+          only_finished: bool = False,
+          others: Callable[[str], object] | None = None) -> Iterator[tuple[str, ArrayBinding | GroupBinding]]:
+    """Iterate over (path, node) of all nodes below `path`, level by level; see `find_each` and `children`.
 
     With a `format`, nodes of other formats come too, unless a document of this one is beside theirs, but nothing that
     is below them.
@@ -425,7 +426,7 @@ def below(store: Store, path: str, format: Format | None, options: Options, *,
     level = [path]
     while level:
         paths = []
-        for found in outcomes(store, lambda group: list(members(store, group)), level):
+        for found in outcomes(store, lambda group: list(members(store, group, others)), level):
             if isinstance(found, ZcoreError):
                 raise found
             paths += found
@@ -446,13 +447,14 @@ def below(store: Store, path: str, format: Format | None, options: Options, *,
                 level.append(child)
 
 
-def children(store: Store, path: str) -> Iterator[str]:
+def children(store: Store, path: str, others: Callable[[str], object] | None = None) -> Iterator[str]:
     """Iterate over the paths of the nodes right below `path`, sorted; reserved names are left out.
 
     Unreachable nodes, and nodes with unreachable documents, are included. Opening them is an error with the reason.
+    `others` is called with each key right below, documents among them, and each prefix without a node.
     """
     n = len(prefix_of(path))
-    prefixes = may_be_nodes(store, path)
+    prefixes = may_be_nodes(store, path, others)
     looks = outcomes(store, lambda prefix: store.get_first(prefix, _ANY, 0), prefixes, ahead=True)
     for prefix, found in zip(prefixes, looks, strict=True):
         if isinstance(found, ZcoreError):
@@ -462,14 +464,18 @@ def children(store: Store, path: str) -> Iterator[str]:
             document = _ANY[found[0]]
             if document is _OTHER or format_of(FORMAT_OF[document]).names.fault(prefix[n:-1]) is None:
                 yield prefix[:-1]
+        elif others is not None:
+            others(prefix)
 
 
-def may_be_nodes(store: Store, path: str) -> list[str]:
+def may_be_nodes(store: Store, path: str, others: Callable[[str], object] | None = None) -> list[str]:
     """Return the prefixes right below `path` that may be nodes, sorted: directories, and unreachable links.
 
     A FIFO, a socket or a device is never a node.
     """
     found = store.list_dir(prefix_of(path))
+    for key in found.keys if others is not None else ():
+        others(key)
     return sorted([*found.prefixes, *[f"{name}/" for name in found.unreachable if store.folders.is_link(f"{name}/")]])
 
 

@@ -15,7 +15,7 @@ from zcore.model.value import check_kind
 from zcore.text.arguments import as_bool, room_of
 from zcore.text.tried_names import advising
 from zcore.tools.copy.destinations import Destination
-from zcore.tools.copy.sources import SourceArray, open_source
+from zcore.tools.copy.sources import FOREIGN, SourceArray, open_source
 from zcore.tools.copy.stacked import StackedSource
 from zcore.tools.copy.transfer import Progress, Slabs, pass_objects
 from zcore.tools.copy.translate import ENUMS, CopyRequest, Losses, passes_on
@@ -116,7 +116,8 @@ def copy(source: StoreLike | Array | Group | list[StoreLike | Array | Group], de
     UserWarning
         Names attributes, dimension names, groups and consolidated metadata that the destination cannot keep.
     IncompleteCopyWarning
-        Names datasets of an HDF5 file, and members of an ``.npz`` file, that are no arrays and are left out.
+        Names datasets of an HDF5 file, and members of an ``.npz`` file, that are no arrays and are left out, and files
+        in the directories of groups that belong to no node.
 
     Examples
     --------
@@ -151,7 +152,8 @@ def copy(source: StoreLike | Array | Group | list[StoreLike | Array | Group], de
         for what, name in opened.lost:
             losses.note(what, name)
         for what, name in opened.left_out:
-            losses.leave_out(what, name)
+            if what != FOREIGN or opened.address != place.address:     # such files stay where a node is replaced
+                losses.leave_out(what, name)
         with place.sink(job, root_format, isinstance(opened.nodes[0][1], SourceArray), zarr_format, losses,
                         threads) as (sink, work):
             if refused := [wish for wish, value in wanted._asdict().items() if wish not in sink.takes and value]:

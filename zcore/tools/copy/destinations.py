@@ -48,6 +48,7 @@ from zcore.stores.directory.store import DirectoryStore
 from zcore.stores.keys import TEMPORARY, prefix_of
 from zcore.text.arguments import as_bool
 from zcore.tools.copy import document_last
+from zcore.tools.copy.sources import address_of
 from zcore.tools.copy.transfer import Sink, StoredTarget
 from zcore.tools.copy.translate import CopyRequest, described, kept_attributes
 
@@ -319,6 +320,11 @@ class Destination:
 
     def __str__(self) -> str:
         return openers.as_path(self.place) or repr(self.place)
+
+    @property
+    def address(self) -> str | None:
+        """By `address_of`; None of a file."""
+        return None if self.store is None else address_of(self.store, self.path)
 
     def opened(self, threads: int | None) -> Array | Group | None:
         """Return the new node, or None if there is none to open: in a file that is no store, or in 2016's format."""

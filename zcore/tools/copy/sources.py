@@ -13,6 +13,7 @@ from zcore.engine.freshness import Freshness
 from zcore.engine.node_binding import GroupBinding
 from zcore.engine.options import Options
 from zcore.errors import SelectionError, StoreError, ZcoreError
+from zcore.formats import DOCUMENTS, NODE_DOCUMENTS, format_of
 from zcore.hierarchy import consolidated, lookup
 from zcore.hierarchy.attributes import read_attributes
 from zcore.kernel.select.box import Box, basic, whole
@@ -177,6 +178,8 @@ class Source:
         The same for members that are not among the nodes, as no destination can hold them.
     leaves_out : bool
         A node that the destination cannot hold is left out as well, unless it is the only one.
+    address : str or None
+        Of the node, by `address_of`; None if it is in no store.
     """
 
     nodes: list[tuple[str, SourceGroup | SourceArray]]
@@ -184,6 +187,7 @@ class Source:
     lost: Sequence[tuple[str, str]] = ()
     left_out: Sequence[tuple[str, str]] = ()
     leaves_out: bool = False
+    address: str | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -197,6 +201,10 @@ class Source:
     def close(self) -> None:
         """Close the files."""
 
+
+# Members of groups that belong to no node: tables in Parquet, texts. Hidden files are none of them.
+FOREIGN = "files that belong to no node"
+_DOCUMENTS = frozenset((*DOCUMENTS, *[format_of(name).attributes_document for name in NODE_DOCUMENTS]))
 
 # The sources of files that are no stores.
 SOURCES: dict[openers.Kind, str] = {
@@ -289,18 +297,30 @@ class StoreSource(Source):
     def __init__(self, binding: ArrayBinding | GroupBinding, selection: Selection) -> None:
         self.store: Store = binding.store
         self.path: str = binding.path
+        self.address = address_of(self.store, self.path)
         if selection is not None and isinstance(binding, GroupBinding):
             raise SelectionError("a selection is one of an array, the source is a group")
         until_unmoved(self.store, self.path, lambda: self._find(binding, selection))
         self.identity: str = self._hash.hexdigest()
 
     def _find(self, binding, selection):
-        self._hash = hashlib.sha256(f"{type(self.store).__name__} {_place_of(self.store)} {self.path}".encode())
+        self._hash = hashlib.sha256(f"{type(self.store).__name__} {self.address}".encode())
         self._groups = []
+        self.left_out: list[tuple[str, str]] = []
         self.nodes: list[tuple[str, SourceGroup | SourceArray]] = [("", self._node(binding, selection))]
         if isinstance(binding, GroupBinding):
-            for path, found in lookup.below(self.store, self.path, None, binding.options):
+            others = []
+            for path, found in lookup.below(self.store, self.path, None, binding.options, others=others.append):
                 self.nodes.append((path[len(binding.prefix):], self._node(found, None)))
+            self.left_out = [(FOREIGN, key[len(binding.prefix):]) for key in sorted(others) if self._is_foreign(key)]
+
+    def _is_foreign(self, key):
+        name = key.rstrip("/").rpartition("/")[2]
+        # zarr.json.1f3a.partial is a temporary file of another program.
+        if name.startswith(".") or name in _DOCUMENTS or name.startswith(tuple([f"{one}." for one in DOCUMENTS])):
+            return False
+        return not key.endswith("/") or (not self.store.folders.leads_up(key)
+                                         and any(True for _ in self.store.list_prefix(key)))
 
     def check(self) -> None:
         for binding in self._groups:
@@ -320,9 +340,10 @@ class StoreSource(Source):
         return StoredArray(binding, attributes, selection)
 
 
-def _place_of(store):
+def address_of(store: Store, path: str) -> str:
+    """Return text for a node: the same in all processes if its store has an address, else in this one alone."""
     place = getattr(store, "path", None)
-    return place if isinstance(place, str) else f"{id(store)}"
+    return f"{place if isinstance(place, str) else store.uri or id(store)}/{path}".rstrip("/")
 
 
 def open_source(source: StoreLike | Mapping[str, Any] | Array | Group, path: str, selection: Selection,

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import zcore
+from tests.unit.stores.servers import http_server
 from zcore.engine.array_binding import ArrayBinding
 from zcore.errors import UnsupportedError
 from zcore.stores.directory import staged
@@ -546,6 +547,31 @@ def test_a_copy_goes_on_from_where_it_was(tmp_path, monkeypatch, stop_at, fill_v
     assert sorted(os.listdir(tmp_path)) == ["a", "b", "c"]
 
 
+def test_a_copy_from_a_service_goes_on_with_another_store_of_its_url(tmp_path, monkeypatch):
+    """Another process has another one."""
+    pytest.importorskip("obstore", reason="obstore is not installed (extra remote)")
+    calls, move = [], transfer.move_slab
+
+    def counted(*arguments):
+        calls.append(arguments)
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        move(*arguments)
+
+    monkeypatch.setattr(transfer, "move_slab", counted)
+    store = zcore.MemoryStore()
+    zcore.create_array(store, name="a", data=VALUES, chunks=(1, 19))
+    wanted = {"chunks": (4, 19), "memory": 900}
+    with http_server() as (url, site):
+        site.files.update({key: store.get(key) for key in store.list()})
+        with pytest.raises(KeyboardInterrupt):
+            zcore.copy(url, tmp_path / "b", path="a", threads=1, **wanted)
+        assert np.array_equal(zcore.copy(url, tmp_path / "b", path="a", threads=1, **wanted)[...], VALUES)
+    n_calls, calls[:] = len(calls), [None] * 4
+    zcore.copy(store, tmp_path / "c", path="a", threads=1, **wanted)
+    assert n_calls == len(calls) - 3
+
+
 def test_elements_between_passes_are_those_of_one_array(tmp_path, monkeypatch):
     """A kill right before the array between is removed: the next array of this shape and type does not take it over."""
     for name, factor in (("x", 1), ("y", 2)):
@@ -864,3 +890,23 @@ def test_objects_that_are_passed_on_keep_to_the_memory():
         copied = zcore.copy(source, Target(), memory=memory, threads=8)
         assert max(most) <= n and len(most) == 20
         np.testing.assert_array_equal(copied[...], np.arange(2000))
+
+
+@pytest.mark.parametrize("kind", ["directory", "zip", "memory"])
+def test_files_of_groups_that_belong_to_no_node_are_left_out_with_a_warning(tmp_path, kind):
+    """SpatialData has its tables in Parquet there, and bioformats2raw has XML."""
+    source = zcore.open_group(tmp_path / "a", mode="w", zarr_format=2)
+    source.create_array("g/x", data=VALUES)
+    for key in ("README", "g/points.parquet/part.0.parquet", "g/.hidden", ".git/x", "g/zarr.json.1f3a.partial",
+                "g/x/y"):
+        (tmp_path / "a" / key).parent.mkdir(exist_ok=True)
+        (tmp_path / "a" / key).write_bytes(b"mine")
+    (tmp_path / "a/empty").mkdir()
+    place = {"directory": str(tmp_path / "b"), "zip": str(tmp_path / "b.zip"), "memory": zcore.MemoryStore()}[kind]
+    expected = f"{place} is not complete without files that belong to no node: README, g/points.parquet"
+    node = copied(tmp_path / "a", place, lost=[expected])
+    assert np.array_equal(node["g/x"][...], VALUES)
+    # Where it is replaced by its copy, they stay.
+    copied(tmp_path / "a", tmp_path / "a", overwrite=True, chunks=(5, 5))
+    assert (tmp_path / "a/g/points.parquet/part.0.parquet").exists() and (tmp_path / "a/README").exists()
+    assert zcore.open(tmp_path / "a/g/x").chunks == (5, 5)
