@@ -261,7 +261,7 @@ WORKLOADS = (
              "remote", (4096, 4096), (128, 128), (2048, 2048), taken=(None, slice(512, 768)), latency=0.01,
              max_repeats=5, targets=_REMOTE),
     Workload("s3_chunk", "read one chunk of 64 KB, of S3 with 10 ms of latency", "remote", (4096, 4096), (128, 128),
-             taken=(slice(128), slice(128)), latency=0.01, max_repeats=5, targets=_REMOTE,
+             taken=(slice(0, 128), slice(0, 128)), latency=0.01, max_repeats=5, targets=_REMOTE,
              note="the objects are older than an hour"),
     Workload("s3_list", "list name, shape and type of 1000 arrays, all different, of S3 with 10 ms of latency",
              "remote_list", (1000, 1000), (100, 100), count=1000, latency=0.01, max_repeats=3, note=_LISTS,
