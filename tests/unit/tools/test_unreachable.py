@@ -312,7 +312,9 @@ def test_what_no_chunk_and_no_node_can_be_is_foreign(group, form, tmp_path):
     (base / "stuff" / "file").write_text("text")
     assert list(group) == ["a", "z"]
     zcore.consolidate_metadata(group.store)
-    for copied in (zcore.copy(group, zcore.MemoryStore()), zcore.open(zcore.references(group.store))):
+    with pytest.warns(zcore.errors.IncompleteCopyWarning, match="no node: stuff$"):
+        copy = zcore.copy(group, zcore.MemoryStore())
+    for copied in (copy, zcore.open(zcore.references(group.store))):
         assert (copied["a"][...] == VALUES).all()
     expected = {("foreign", key) for key in ("fifo", "a/fifo", "a/notes", "a/README", "stuff/")}
     assert problems(group.store)[0] == expected
