@@ -14,8 +14,9 @@ from libc.stdlib cimport free
 from libc.string cimport memcmp, memcpy
 
 from zcore.kernel.codec.blosc_header cimport (
-    FLAG_BITSHUFFLE, FLAG_MEMCPY, FLAG_NO_SPLIT, FLAG_SHUFFLE, FORMAT_LZ4, FORMAT_ZSTD, HEADER_NBYTES, BloscHeader,
-    check_blocks, check_header, n_blocks, n_streams,
+    FLAG_BITSHUFFLE, FLAG_MEMCPY, FLAG_NO_SPLIT, FLAG_SHUFFLE, FORMAT_LZ4, FORMAT_VERSION, FORMAT_ZSTD, HEADER_NBYTES,
+    INNER_VERSION, MAX_BLOCK_NBYTES, MAX_SPLITS, MIN_SPLIT_ITEMS, BloscHeader, check_blocks, check_header, n_blocks,
+    n_streams,
 )
 from zcore.kernel.codec.compress cimport (
     BLOSC_MAX_NBYTES, BLOSC_OVERHEAD, LZ4, LZ4HC, ZLIB, ZSTD, blosc_decode, blosc_decode_within,
@@ -36,10 +37,6 @@ from zcore.kernel.numbers cimport load_u32, store_u32
 from zcore.kernel.status cimport OK, Status, status_clear
 
 cdef enum:
-    MAX_BLOCK_NBYTES = 1 << 20
-    # Blosc splits blocks of items of up to 16 bytes if a plane has at least 128 bytes.
-    MAX_SPLITS = 16
-    MIN_SPLIT_ITEMS = 128
     # A row of a part costs some 30 ns, so a part has at most one row for this many bytes of the chunk.
     ROW_NBYTES = 512
     # From this step on, items are unshuffled one by one; below it, together with the items between them.
@@ -52,8 +49,6 @@ cdef enum:
     ENCODE_NBYTES = 1 << 19
     SLOW_DECODE_NBYTES = 1 << 19
     SLOW_ENCODE_NBYTES = 1 << 17
-    FORMAT_VERSION = 2
-    STREAM_VERSION = 1         # of LZ4, and of zstd
 
 cdef struct Blosc:
     int compressor             # a Compressor
@@ -340,7 +335,7 @@ cdef int64_t _gather_chunk(const Step *step, const uint8_t *src, const Runs *run
             return NOT_BLOCKWISE
     n_all = (n_bytes + blocksize - 1) // blocksize
     dst[0] = FORMAT_VERSION
-    dst[1] = STREAM_VERSION
+    dst[1] = INNER_VERSION
     dst[2] = FORMAT_LZ4 << 5 if is_lz4 else FORMAT_ZSTD << 5 | FLAG_NO_SPLIT
     dst[2] |= FLAG_SHUFFLE if is_shuffled else FLAG_BITSHUFFLE if blosc.shuffle == 2 else 0
     dst[3] = <uint8_t>runs.itemsize

@@ -16,16 +16,20 @@ cdef packed struct BloscHeader:
 
 cdef enum:
     HEADER_NBYTES = 16
+    FORMAT_VERSION = 2
+    INNER_VERSION = 1          # of the streams of every compressor
     FLAG_SHUFFLE = 0x01
     FLAG_MEMCPY = 0x02
     FLAG_BITSHUFFLE = 0x04
-    FLAG_RESERVED = 0x08
     FLAG_NO_SPLIT = 0x10
     FORMAT_BLOSCLZ = 0
     FORMAT_LZ4 = 1
     FORMAT_SNAPPY = 2
     FORMAT_ZLIB = 3
     FORMAT_ZSTD = 4
+    MAX_SPLITS = 16            # blosc.h: blocks of longer items are not split
+    MIN_SPLIT_ITEMS = 128      # blosc.h, MIN_BUFFERSIZE
+    MAX_BLOCK_NBYTES = 1 << 20     # of those that c-blosc and zcore make
 
 
 # Reads the header into `header` in host byte order and makes the checks of sections B and C of the chunk format.

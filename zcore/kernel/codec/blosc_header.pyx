@@ -33,9 +33,8 @@ from zcore.kernel.status cimport (
 
 
 cdef enum:
-    FORMAT_VERSION = 2
     LAST_BLOSC2_VERSION = 5
-    INNER_VERSION = 1
+    FLAG_RESERVED = 0x08
     LAST_FORMAT = FORMAT_ZSTD
     # Of a stream over what it encodes, beside a sixth of that: snappy's bound, which is the largest. c-blosc stores
     # what the other compressors would make longer.
@@ -47,8 +46,6 @@ cdef enum:
     MAX_BESIDE = 64
     MAX_NBYTES = 0x7fffffff - HEADER_NBYTES          # blosc.h, BLOSC_MAX_BUFFERSIZE
     MAX_BLOCKSIZE = (0x7fffffff - 255 * 4) // 3      # blosc.c, blosc_run_decompression_with_context
-    MAX_SPLITS = 16                                  # blosc.h
-    MIN_SPLIT_ITEMS = 128                            # blosc.h, MIN_BUFFERSIZE
 
 
 cdef inline void load_header(const uint8_t *data, BloscHeader *header) noexcept nogil:

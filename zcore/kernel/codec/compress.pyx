@@ -19,7 +19,7 @@ from zcore.kernel.atomics cimport zc_add, zc_load
 from zcore.kernel.codec cimport libs
 from zcore.kernel.codec.blosc_header cimport (
     FLAG_BITSHUFFLE, FLAG_MEMCPY, FLAG_SHUFFLE, FORMAT_BLOSCLZ, FORMAT_LZ4, FORMAT_SNAPPY, FORMAT_ZLIB, FORMAT_ZSTD,
-    HEADER_NBYTES, BloscHeader, check_blocks, check_header, n_blocks, n_streams,
+    HEADER_NBYTES, MAX_BLOCK_NBYTES, MAX_SPLITS, BloscHeader, check_blocks, check_header, n_blocks, n_streams,
 )
 from zcore.kernel.codec.shuffle cimport bitshuffle_block, shuffle_block, unbitshuffle_block, unshuffle_block
 from zcore.kernel.codec.table cimport (
@@ -68,8 +68,6 @@ cdef enum:
     LEAST_BLOCK_NBYTES = 128
     MIN_BLOCK_NBYTES = 1 << 16
     MAX_STREAM_NBYTES = 1 << 18
-    MAX_BLOCK_NBYTES = 1 << 20
-    MAX_SPLITS = 16
     NOT_DONE = -2              # of `_in_python`: the library here is to do it
     # zlib counts its input and output in 32 bits.
     ZLIB_PART_NBYTES = 1 << 30
